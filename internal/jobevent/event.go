@@ -1,0 +1,80 @@
+package jobevent
+
+import "time"
+
+// Run names the run that job events belong to, for those who observe them.
+type Run struct {
+	// ID is unique among all runs of this manager and safe as a file name.
+	ID string
+	// Watch is the watched kind as "group/version, Kind=kind".
+	Watch string
+	// Object is the CR as "namespace/name", or "name" when it is cluster-scoped.
+	Object string
+	// Generation is the CR's metadata.generation that the run works on.
+	Generation int64
+	// Trigger says in one word why the run started.
+	Trigger string
+	// Finalizer is true for the run of a finalizer's content.
+	Finalizer bool
+}
+
+// Kind is the name that ansible-runner gives an event, such as "runner_on_failed".
+type Kind string
+
+// The kinds that Ensign looks at; others pass through as they are. A handler's
+// start is a TaskStart too.
+const (
+	PlayStart       Kind = "playbook_on_play_start"
+	TaskStart       Kind = "playbook_on_task_start"
+	Stats           Kind = "playbook_on_stats"
+	HostOK          Kind = "runner_on_ok"
+	HostFailed      Kind = "runner_on_failed"
+	HostSkipped     Kind = "runner_on_skipped"
+	HostUnreachable Kind = "runner_on_unreachable"
+	HostRetry       Kind = "runner_retry"
+	ItemOK          Kind = "runner_item_on_ok"
+	ItemFailed      Kind = "runner_item_on_failed"
+	ItemSkipped     Kind = "runner_item_on_skipped"
+	NoHostsMatched  Kind = "playbook_on_no_hosts_matched"
+)
+
+// Event is one job event of one run. Every string in it may hold text that a
+// task printed: it is untrusted, and may hold control characters.
+type Event struct {
+	UUID    string
+	Counter int64
+	Kind    Kind
+	// Created is in UTC, zero where ansible-runner gave none.
+	Created time.Time
+	// Stdout is what Ansible shows for the event, terminal colours and module
+	// arguments included. It is not sanitized: show Result instead.
+	Stdout string
+	Play   string
+	Task   string
+	Role   string
+	Host   string
+	// Action is the module as the task's author wrote it, Resolved the full name
+	// that Ansible found for it ("kubernetes.core.k8s"); "" where it found none.
+	Action, Resolved string
+	// Duration is how long the task took on Host; 0 where Ansible does not say.
+	Duration time.Duration
+	// IgnoreErrors is true when the task's failure does not fail the play.
+	IgnoreErrors bool
+	// Loop is true for the event that closes a task with a loop: each item has
+	// had its own event before.
+	Loop bool
+	// Result is the task's result on Host, as the module returned it: maps,
+	// slices, strings, booleans, nil, and json.Number for every number. It still
+	// holds "invocation" and whatever the module printed; a result under no_log
+	// has been censored by Ansible before it came here. Strings longer than
+	// 64 KiB and results larger than 256 KiB are cut, and say so (Cut).
+	// A result that ansible-runner itself found too large arrives empty.
+	Result map[string]any
+	// HostStats is set in a Stats event only.
+	HostStats *HostStats
+}
+
+// HostStats is what Ansible counted, by host.
+type HostStats struct {
+	OK, Changed, Failures, Unreachable, Skipped, Rescued, Ignored, Processed map[string]int
+}
