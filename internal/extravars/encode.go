@@ -1,0 +1,143 @@
+package extravars
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// lead makes a second reading of the text impossible. Where Ansible's JSON
+// decoder gives a file up, Ansible reads it again as YAML, and there a marked
+// string would be an ordinary map of a trusted one. A TAB is white space to
+// JSON and an error to YAML at the start of a line; the LF keeps the values
+// out of the error text, which quotes that line.
+const lead = "\t\n"
+
+// What a marked string is wrapped in; Ansible's decoder takes it off again.
+const (
+	markOpen  = `{"__ansible_unsafe":`
+	markClose = `}`
+)
+
+// Encode writes env/extravars: TAB, LF, one JSON object with sorted keys. Equal
+// variables give equal bytes. It fails only for values in Options.Vars and
+// Options.FinalizerVars that JSON does not have.
+func (v Variables) Encode() ([]byte, error) {
+	untrusted := encoder{mark: v.markUnsafe}
+	trusted := encoder{}
+	all := maps.Clone(v.untrusted)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, v.trusted)
+
+	out := append([]byte(lead), '{')
+	for i, name := range slices.Sorted(maps.Keys(all)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendString(out, name)
+		out = append(out, ':')
+		var err error
+		if value, ok := v.trusted[name]; ok {
+			out, err = trusted.append(out, value)
+		} else {
+			out, err = untrusted.append(out, v.untrusted[name])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("encode variable %q: %w", name, err)
+		}
+	}
+	return append(out, '}', '\n'), nil
+}
+
+// encoder appends JSON. With mark, every string value is wrapped; keys never
+// are, since Ansible does not template them.
+type encoder struct {
+	mark bool
+}
+
+func (e encoder) append(out []byte, value any) ([]byte, error) {
+	switch value := value.(type) {
+	case map[string]any:
+		return e.appendMap(out, value)
+	case []any:
+		return e.appendList(out, value)
+	case string:
+		if !e.mark {
+			return appendString(out, value), nil
+		}
+		return append(appendString(append(out, markOpen...), value), markClose...), nil
+	case float64:
+		return appendFloat(out, value)
+	case nil:
+		return append(out, "null"...), nil
+	case bool:
+		return strconv.AppendBool(out, value), nil
+	case int:
+		return strconv.AppendInt(out, int64(value), 10), nil
+	case int64:
+		return strconv.AppendInt(out, value, 10), nil
+	case json.Number:
+		return append(out, value...), nil
+	default:
+		return nil, fmt.Errorf("a %T has no place in JSON", value)
+	}
+}
+
+func (e encoder) appendMap(out []byte, m map[string]any) ([]byte, error) {
+	out = append(out, '{')
+	for i, key := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(appendString(out, key), ':')
+		var err error
+		if out, err = e.append(out, m[key]); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, '}'), nil
+}
+
+func (e encoder) appendList(out []byte, l []any) ([]byte, error) {
+	out = append(out, '[')
+	for i, element := range l {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		var err error
+		if out, err = e.append(out, element); err != nil {
+			return nil, err
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// appendFloat keeps a float a float: Python reads 1 as an integer.
+func appendFloat(out []byte, f float64) ([]byte, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("%v is not a finite number", f)
+	}
+	text := strconv.FormatFloat(f, 'g', -1, 64)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return append(out, text...), nil
+}
+
+// appendString cannot fail: every Go string has a JSON form.
+func appendString(out []byte, s string) []byte {
+	text, _ := json.Marshal(s)
+	return append(out, text...)
+}
+
+// jsonSize measures a cleaned value as JSON.
+func jsonSize(value any) int {
+	text, _ := encoder{}.append(nil, value)
+	return len(text)
+}
