@@ -168,7 +168,7 @@ func fitting(spec any, faults *report) any {
 	}
 	sizes := make(map[string]int, len(fields))
 	for key, value := range fields {
-		sizes[key] = jsonSize(map[string]any{key: value})
+		sizes[key] = jsonSize(map[string]any{key: value}) - len("{")
 	}
 	largestFirst := slices.SortedFunc(maps.Keys(fields), func(a, b string) int {
 		if sizes[a] != sizes[b] {

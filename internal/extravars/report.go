@@ -96,7 +96,6 @@ func (r *report) places() []string {
 
 func (r *report) listed(lines []string) []string {
 	slices.Sort(lines)
-	lines = slices.Compact(lines)
 	if len(lines) > maxListedFaults {
 		hidden := len(lines) - maxListedFaults + r.count - len(r.kept)
 		lines = append(lines[:maxListedFaults:maxListedFaults], fmt.Sprintf("and %d more", hidden))
