@@ -1,0 +1,74 @@
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/metrics"
+)
+
+func TestRunsAreCountedByWatchAndResult(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	m, err := metrics.New(registry, metrics.Build{Version: "v1", Commit: "abc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := jobevent.Run{Watch: "g/v1, Kind=K", Object: "ns/name"}
+	m.WatchReady("g/v1, Kind=K", true)
+	m.WatchReady("g/v1, Kind=Missing", false)
+	for _, verdict := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled, jobevent.Failed} {
+		m.RunStarted(run)
+		m.JobEvent(run, jobevent.Event{Kind: jobevent.HostOK})
+		if verdict == jobevent.Failed {
+			m.JobEvent(run, jobevent.Event{Kind: jobevent.HostFailed})
+		}
+		m.RunEnded(run, jobevent.Outcome{Verdict: verdict}, jobevent.Summary{}, 3*time.Second)
+	}
+	m.RunStarted(run)
+
+	want := `
+# HELP ansible_operator_build_info Build of the manager; always 1.
+# TYPE ansible_operator_build_info gauge
+ansible_operator_build_info{commit="abc",version="v1"} 1
+# HELP ansible_operator_failed_tasks_total Tasks that failed on a host, ignored and rescued ones included.
+# TYPE ansible_operator_failed_tasks_total counter
+ansible_operator_failed_tasks_total{GVK="g/v1, Kind=K"} 2
+# HELP ansible_operator_live_runs Runs at work now.
+# TYPE ansible_operator_live_runs gauge
+ansible_operator_live_runs{GVK="g/v1, Kind=K"} 1
+# HELP ansible_operator_reconcile_result Runs by what they came to.
+# TYPE ansible_operator_reconcile_result counter
+ansible_operator_reconcile_result{GVK="g/v1, Kind=K",result="canceled"} 1
+ansible_operator_reconcile_result{GVK="g/v1, Kind=K",result="failed"} 2
+ansible_operator_reconcile_result{GVK="g/v1, Kind=K",result="succeeded"} 1
+# HELP ansible_operator_watch_ready 1 while the watched kind is served and its cache is filled.
+# TYPE ansible_operator_watch_ready gauge
+ansible_operator_watch_ready{GVK="g/v1, Kind=K"} 1
+ansible_operator_watch_ready{GVK="g/v1, Kind=Missing"} 0
+`
+	names := []string{
+		"ansible_operator_build_info", "ansible_operator_failed_tasks_total", "ansible_operator_live_runs",
+		"ansible_operator_reconcile_result", "ansible_operator_watch_ready",
+	}
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.GatherAndCount(registry, "ansible_operator_reconciles"); err != nil || problems != 1 {
+		t.Errorf("want one series of durations, got %d, %v", problems, err)
+	}
+}
+
+func TestRegisteringTwiceIsAnError(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	if _, err := metrics.New(registry, metrics.Build{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := metrics.New(registry, metrics.Build{}); err == nil {
+		t.Error("want an error for names that are taken")
+	}
+}

@@ -1,0 +1,16 @@
+// Package proxy is the way of a run to the Kubernetes API.
+//
+// It listens on the loopback interface with TLS only, under a certificate that
+// is made in memory at start. Each run has a grant: a token and a kubeconfig
+// that carries it. A request without the token of a live run gets 401 and is
+// not forwarded. Whose run it is follows from the token alone, never from
+// anything a client says.
+//
+// What a run creates gets an owner reference to the run's CR where Kubernetes
+// allows one, and the annotations of operator-lib where it does not, so that
+// roles can use plain modules and their children still go with their CR.
+// Everything else passes through as it is, with the manager's credentials.
+//
+// The package knows owners and tokens. It does not know runs, and it guards
+// against mistakes: code in a role has the pod's rights anyway.
+package proxy

@@ -1,0 +1,126 @@
+package status
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// Operation is one operation of a JSON Patch (RFC 6902).
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Patch gives the operations that bring the status of obj, as it was just read,
+// to what the report says, Tests first. No operations means that nothing is to
+// be written: all of it stands there already, or the object's status speaks of a
+// later generation than the report. A lastTransitionTime moves to now exactly
+// when its condition's status changes.
+func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation {
+	current, isMap := obj.Object["status"].(map[string]any)
+	if observed, ok := current["observedGeneration"].(int64); ok && observed > r.generation {
+		return nil
+	}
+	changes := conditionChanges(current, r, now)
+	if current["observedGeneration"] != r.generation {
+		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	ops := Tests(obj)
+	if !isMap {
+		ops = append(ops, Operation{Op: "add", Path: "/status", Value: map[string]any{}})
+	}
+	return append(ops, changes...)
+}
+
+// Tests gives the operations with which a patch of obj starts: they keep it from
+// landing on a successor of the same name or on top of another writer's change.
+func Tests(obj *unstructured.Unstructured) []Operation {
+	return []Operation{
+		{Op: "test", Path: "/metadata/uid", Value: string(obj.GetUID())},
+		{Op: "test", Path: "/metadata/resourceVersion", Value: obj.GetResourceVersion()},
+	}
+}
+
+// conditionChanges addresses each of our conditions by its place in the list:
+// the test of the resourceVersion keeps that place valid, and the conditions of
+// others are not even sent.
+func conditionChanges(current map[string]any, r Report, now time.Time) []Operation {
+	list, isList := current["conditions"].([]any)
+	var ops []Operation
+	if !isList {
+		ops = append(ops, Operation{Op: "add", Path: "/status/conditions", Value: []any{}})
+	}
+	for _, want := range r.wanted(list) {
+		index, old := find(list, want.kind)
+		value := want.render(old, r.generation, now)
+		switch {
+		case old == nil:
+			ops = append(ops, Operation{Op: "add", Path: "/status/conditions/-", Value: value})
+		case !reflect.DeepEqual(old, value):
+			ops = append(ops, Operation{Op: "replace", Path: fmt.Sprintf("/status/conditions/%d", index), Value: value})
+		}
+	}
+	return ops
+}
+
+func (r Report) wanted(list []any) []condition {
+	wanted := r.conditions
+	for _, c := range r.onlyNew {
+		if _, old := find(list, c.kind); old == nil || old["observedGeneration"] != r.generation {
+			wanted = append(wanted[:len(wanted):len(wanted)], c)
+		}
+	}
+	return wanted
+}
+
+func find(list []any, kind Type) (int, map[string]any) {
+	for i, item := range list {
+		if c, ok := item.(map[string]any); ok && c["type"] == string(kind) {
+			return i, c
+		}
+	}
+	return -1, nil
+}
+
+func (c condition) render(old map[string]any, generation int64, now time.Time) map[string]any {
+	transition := now.UTC().Format(time.RFC3339)
+	if since, ok := old["lastTransitionTime"].(string); ok && old["status"] == c.status {
+		transition = since
+	}
+	value := map[string]any{
+		"type":               string(c.kind),
+		"status":             c.status,
+		"reason":             string(c.reason),
+		"message":            c.message,
+		"lastTransitionTime": transition,
+		"observedGeneration": generation,
+	}
+	if c.result != nil {
+		value["ansibleResult"] = c.result
+	}
+	return value
+}
+
+// Last gives the outcome that the conditions of obj tell of: nothing, when its
+// generation was never brought to an end.
+func Last(obj *unstructured.Unstructured) jobevent.Outcome {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	if _, c := find(list, Failure); c["status"] == "True" {
+		reason, _ := c["reason"].(string)
+		message, _ := c["message"].(string)
+		return jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.Reason(reason), Message: message}
+	}
+	if _, c := find(list, Successful); c["status"] == "True" {
+		return jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: jobevent.ReasonSuccessful}
+	}
+	return jobevent.Outcome{}
+}

@@ -1,0 +1,240 @@
+package status_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/status"
+)
+
+var (
+	first = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	later = first.Add(time.Hour)
+)
+
+func summary() jobevent.Summary {
+	return jobevent.Summary{
+		StatsSeen: true, OK: 4, Changed: 2, Skipped: 1, Failures: 3, Hosts: 1,
+		Completion: time.Date(2026, 1, 2, 3, 4, 5, 120_000_000, time.FixedZone("", 3600)),
+	}
+}
+
+func succeeded() jobevent.Outcome {
+	return jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: jobevent.ReasonSuccessful}
+}
+
+func failed() jobevent.Outcome {
+	return jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.ReasonUnreachable, Message: "host db is unreachable"}
+}
+
+func canceled() jobevent.Outcome {
+	return jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}
+}
+
+// object gives a CR whose status is the JSON text; "" is none.
+func object(t *testing.T, statusText string) *unstructured.Unstructured {
+	t.Helper()
+	text := `{"apiVersion":"g/v1","kind":"K","metadata":{"name":"n","uid":"u1","resourceVersion":"7","generation":2}`
+	if statusText != "" {
+		text += `,"status":` + statusText
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON([]byte(text + "}")); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// apply patches the object as the API server does.
+func apply(t *testing.T, obj *unstructured.Unstructured, report status.Report, now time.Time) *unstructured.Unstructured {
+	t.Helper()
+	operations := status.Patch(obj, report, now)
+	if operations == nil {
+		return obj
+	}
+	data, err := json.Marshal(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := obj.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := patch.Apply(before)
+	if err != nil {
+		t.Fatalf("apply %s: %v", data, err)
+	}
+	result := &unstructured.Unstructured{}
+	if err := result.UnmarshalJSON(after); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// conditions gives "status/reason" by type.
+func conditions(obj *unstructured.Unstructured) map[string]string {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	found := map[string]string{}
+	for _, item := range list {
+		c := item.(map[string]any)
+		found[c["type"].(string)] = c["status"].(string) + "/" + c["reason"].(string)
+	}
+	return found
+}
+
+func TestConditionsOfEachMoment(t *testing.T) {
+	const reportedOne = `{"observedGeneration":1,"conditions":[
+		{"type":"Running","status":"True","reason":"Successful","message":"","lastTransitionTime":"2020-01-01T00:00:00Z","observedGeneration":1},
+		{"type":"Successful","status":"True","reason":"Successful","message":"","lastTransitionTime":"2020-01-01T00:00:00Z","observedGeneration":1},
+		{"type":"Failure","status":"False","reason":"Successful","message":"","lastTransitionTime":"2020-01-01T00:00:00Z","observedGeneration":1}]}`
+	for name, test := range map[string]struct {
+		before string
+		report status.Report
+		want   map[string]string
+	}{
+		"a first start says that nothing has succeeded yet": {
+			"", status.Started(2), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
+		},
+		"a start for a new generation takes the old success back": {
+			reportedOne, status.Started(2), map[string]string{"Running": "True/Running", "Successful": "False/Running", "Failure": "False/Successful"},
+		},
+		"a start for the same generation leaves its success": {
+			reportedOne, status.Started(1), map[string]string{"Running": "True/Running", "Successful": "True/Successful", "Failure": "False/Successful"},
+		},
+		"success": {
+			"", status.Finished(2, succeeded(), summary()), map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"},
+		},
+		"failure keeps its own reason in Failure": {
+			"", status.Finished(2, failed(), summary()), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/Unreachable"},
+		},
+		"a canceled run is no failure and takes no success back": {
+			reportedOne, status.Finished(1, canceled(), jobevent.Summary{}), map[string]string{"Running": "False/Canceled", "Successful": "True/Successful", "Failure": "False/Successful"},
+		},
+		"a refused CR fails without a run": {
+			"", status.Refused(2, status.ReasonInvalidSpec, "no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec"},
+		},
+		"a status that is null is filled": {
+			"null", status.Started(2), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := apply(t, object(t, test.before), test.report, first)
+			if diff := cmp.Diff(test.want, conditions(after)); diff != "" {
+				t.Errorf("conditions (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOneConditionWhole(t *testing.T) {
+	after := apply(t, object(t, ""), status.Finished(2, failed(), summary()), first)
+	list, _, _ := unstructured.NestedSlice(after.Object, "status", "conditions")
+	want := map[string]any{
+		"type": "Failure", "status": "True", "reason": "Unreachable", "message": "host db is unreachable",
+		"lastTransitionTime": "2026-01-02T03:04:05Z", "observedGeneration": int64(2),
+		"ansibleResult": map[string]any{
+			"ok": int64(4), "changed": int64(2), "skipped": int64(1), "failures": int64(3), "completion": "2026-01-02T02:04:05.12+00:00",
+		},
+	}
+	if diff := cmp.Diff(want, list[2]); diff != "" {
+		t.Errorf("Failure (-want +got):\n%s", diff)
+	}
+	if observed, _, _ := unstructured.NestedInt64(after.Object, "status", "observedGeneration"); observed != 2 {
+		t.Errorf("want observedGeneration 2, got %d", observed)
+	}
+}
+
+func TestWhatOthersWroteSurvives(t *testing.T) {
+	before := object(t, `{"endpoint":"db.svc","huge":12345678901234567,"conditions":[
+		{"type":"BackupDone","status":"True","own":{"deep":[1,2.5,null]}},
+		{"type":"Successful","status":"False","reason":"Old","lastTransitionTime":"2020-01-01T00:00:00Z"}]}`)
+	after := apply(t, before, status.Finished(2, succeeded(), summary()), first)
+	got := after.Object["status"].(map[string]any)
+	wantOthers := before.Object["status"].(map[string]any)
+	if diff := cmp.Diff(wantOthers["conditions"].([]any)[0], got["conditions"].([]any)[0]); diff != "" {
+		t.Errorf("a foreign condition changed (-want +got):\n%s", diff)
+	}
+	if got["endpoint"] != "db.svc" || got["huge"] != int64(12345678901234567) {
+		t.Errorf("custom status keys changed: %v", got)
+	}
+	for _, operation := range status.Patch(before, status.Finished(2, succeeded(), summary()), first) {
+		if operation.Path == "/status" || operation.Path == "/status/conditions" || operation.Path == "/status/conditions/0" {
+			t.Errorf("the patch sends what is not ours: %+v", operation)
+		}
+	}
+}
+
+func TestPatchBeginsWithItsTests(t *testing.T) {
+	got := status.Patch(object(t, ""), status.Started(2), first)
+	want := []status.Operation{
+		{Op: "test", Path: "/metadata/uid", Value: "u1"},
+		{Op: "test", Path: "/metadata/resourceVersion", Value: "7"},
+	}
+	if diff := cmp.Diff(want, got[:2]); diff != "" {
+		t.Errorf("tests (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
+	for name, report := range map[string]status.Report{
+		"started": status.Started(2), "succeeded": status.Finished(2, succeeded(), summary()),
+		"failed": status.Finished(2, failed(), summary()), "refused": status.Refused(2, status.ReasonInvalidSpec, "no"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := apply(t, object(t, ""), report, first)
+			if operations := status.Patch(after, report, later); operations != nil {
+				t.Errorf("want no operations, got %+v", operations)
+			}
+		})
+	}
+}
+
+func TestAnOlderGenerationIsNeverReported(t *testing.T) {
+	if operations := status.Patch(object(t, `{"observedGeneration":3}`), status.Finished(2, succeeded(), summary()), first); operations != nil {
+		t.Errorf("want no operations, got %+v", operations)
+	}
+}
+
+func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
+	transition := func(obj *unstructured.Unstructured, index int) any {
+		list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+		return list[index].(map[string]any)["lastTransitionTime"]
+	}
+	obj := apply(t, object(t, ""), status.Started(2), first)
+	obj = apply(t, obj, status.Finished(2, succeeded(), summary()), later)
+	const running, successful = 0, 1
+	if got := transition(obj, running); got != first.Format(time.RFC3339) {
+		t.Errorf("Running stayed True, and its time moved to %v", got)
+	}
+	if got := transition(obj, successful); got != later.Format(time.RFC3339) {
+		t.Errorf("Successful became True, and its time stayed at %v", got)
+	}
+}
+
+func TestLast(t *testing.T) {
+	for name, test := range map[string]struct {
+		report status.Report
+		want   jobevent.Outcome
+	}{
+		"a success":                    {status.Finished(2, succeeded(), summary()), succeeded()},
+		"a failure with its message":   {status.Finished(2, failed(), summary()), failed()},
+		"a run at work tells nothing":  {status.Started(2), jobevent.Outcome{}},
+		"a canceled run tells nothing": {status.Finished(2, canceled(), summary()), jobevent.Outcome{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, status.Last(apply(t, object(t, ""), test.report, first))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package status
+
+import (
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// Type is a condition type that Ensign owns. Each stands at most once in
+// status.conditions.
+type Type string
+
+// The condition types that Ensign owns, as in contract.md section 5.
+const (
+	Running    Type = "Running"
+	Successful Type = "Successful"
+	Failure    Type = "Failure"
+)
+
+// The reasons that are not the outcome of a run; those are jobevent's.
+const (
+	// ReasonRunning is the reason while a run is at work.
+	ReasonRunning jobevent.Reason = "Running"
+	// ReasonInvalidSpec is set when the CR's spec cannot become variables.
+	ReasonInvalidSpec jobevent.Reason = "InvalidSpec"
+	// ReasonInvalidAnnotation is set when an annotation of ours does not parse.
+	ReasonInvalidAnnotation jobevent.Reason = "InvalidAnnotation"
+	// ReasonProxyFailed is set when no access to the API could be made for a run.
+	ReasonProxyFailed jobevent.Reason = "ProxyFailed"
+)
+
+const (
+	messageRunning   = "Running reconciliation"
+	messageAwaiting  = "Awaiting next reconciliation"
+	messageSucceeded = "Last reconciliation succeeded"
+	messageFailed    = "Last reconciliation failed"
+	messageCanceled  = "Reconciliation was canceled"
+)
+
+// completionFormat is the base image's: microseconds without trailing zeros, UTC.
+const completionFormat = "2006-01-02T15:04:05.999999+00:00"
+
+// Report is what one moment means for the conditions that Ensign owns.
+// Conditions that it does not name stay as they are.
+type Report struct {
+	generation int64
+	conditions []condition
+	// onlyNew holds conditions that are set only when their type was last
+	// reported for another generation.
+	onlyNew []condition
+}
+
+type condition struct {
+	kind    Type
+	status  string
+	reason  jobevent.Reason
+	message string
+	result  map[string]any
+}
+
+// Started reports that a run for the generation begins. For a generation that
+// has not been reported yet Successful becomes False, so that nobody who waits
+// for it is satisfied by an older result.
+func Started(generation int64) Report {
+	return Report{
+		generation: generation,
+		conditions: []condition{{kind: Running, status: "True", reason: ReasonRunning, message: messageRunning}},
+		onlyNew:    []condition{{kind: Successful, status: "False", reason: ReasonRunning, message: messageRunning}},
+	}
+}
+
+// Finished reports the outcome of a run.
+func Finished(generation int64, outcome jobevent.Outcome, summary jobevent.Summary) Report {
+	switch outcome.Verdict {
+	case jobevent.Succeeded:
+		return succeeded(generation, ansibleResult(summary))
+	case jobevent.Canceled:
+		return Report{generation: generation, conditions: []condition{
+			{kind: Running, status: "False", reason: jobevent.ReasonCanceled, message: messageCanceled},
+		}}
+	default:
+		return failed(generation, outcome, ansibleResult(summary))
+	}
+}
+
+// Refused reports that nothing was run, and why.
+func Refused(generation int64, reason jobevent.Reason, message string) Report {
+	return failed(generation, jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: message}, nil)
+}
+
+func succeeded(generation int64, result map[string]any) Report {
+	const reason = jobevent.ReasonSuccessful
+	return Report{generation: generation, conditions: []condition{
+		{kind: Running, status: "True", reason: reason, message: messageAwaiting, result: result},
+		{kind: Successful, status: "True", reason: reason, message: messageSucceeded, result: result},
+		{kind: Failure, status: "False", reason: reason},
+	}}
+}
+
+func failed(generation int64, outcome jobevent.Outcome, result map[string]any) Report {
+	const reason = jobevent.ReasonFailed
+	return Report{generation: generation, conditions: []condition{
+		{kind: Running, status: "False", reason: reason, message: messageFailed},
+		{kind: Successful, status: "False", reason: reason, message: messageFailed},
+		{kind: Failure, status: "True", reason: outcome.Reason, message: outcome.Message, result: result},
+	}}
+}
+
+// ansibleResult is nil for a run without stats: zeros would say that Ansible
+// counted, and it did not.
+func ansibleResult(s jobevent.Summary) map[string]any {
+	if !s.StatsSeen {
+		return nil
+	}
+	return map[string]any{
+		"ok":         int64(s.OK),
+		"changed":    int64(s.Changed),
+		"skipped":    int64(s.Skipped),
+		"failures":   int64(s.Failures),
+		"completion": completion(s.Completion),
+	}
+}
+
+func completion(at time.Time) string { return at.UTC().Format(completionFormat) }
