@@ -1,0 +1,126 @@
+package pyenv
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// ErrUnsafe says that the environment evaluates text that it was told not to.
+var ErrUnsafe = errors.New("the Python environment is not safe: Ansible evaluated text that is marked as untrusted")
+
+// CanaryText is the value of the variable that Canary expects: a template that
+// would turn into something else if it were evaluated.
+const CanaryText = "{{ 6*7 }}"
+
+// CanaryName is the name of that variable.
+const CanaryName = "c"
+
+const (
+	canaryTimeout = 2 * time.Minute
+	canaryTask    = "canary"
+	// The text is asked for directly, and through another template.
+	canaryPlay = `[{"hosts": "localhost", "gather_facts": false, "vars": {"d": "{{ c }}"}, "tasks": [` +
+		`{"name": "canary", "ansible.builtin.debug": {"msg": ["{{ c }}", "{{ d }}"]}}]}]`
+	maxCanaryLine = 1 << 20
+)
+
+// Canary runs a play that prints the variable "c" and must print it as it is.
+// variables is the encoding, as runs get it, of a map whose "c" is CanaryText as
+// untrusted text. It takes about 1.5 s. The error is ErrUnsafe if the text was
+// evaluated, and another if the play did not run.
+func (e Env) Canary(ctx context.Context, variables []byte) (err error) {
+	dir, err := os.MkdirTemp("", "ensign-canary-")
+	if err != nil {
+		return fmt.Errorf("try the Python environment: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	out, err := e.runCanary(ctx, dir, variables)
+	if err != nil {
+		return fmt.Errorf("try the Python environment %q: %w", e.Bin, err)
+	}
+	return e.judge(out)
+}
+
+func (e Env) runCanary(ctx context.Context, dir string, variables []byte) ([]byte, error) {
+	for name, content := range map[string]string{
+		"env/extravars":       string(variables),
+		"env/settings":        `{"pexpect_timeout": 0.2, "suppress_output_file": true}`,
+		"inventory/hosts":     "localhost ansible_connection=local\n",
+		"project/canary.json": canaryPlay,
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, canaryTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, e.Runner, "run", dir, "--json", "-p", filepath.Join(dir, "project", "canary.json"))
+	cmd.Dir = filepath.Join(dir, "project")
+	cmd.Env = append(slices.Clone(e.environ),
+		"PATH="+e.Bin+string(filepath.ListSeparator)+Search{Environ: e.environ}.getenv("PATH"),
+		"ANSIBLE_LOCAL_TEMP="+filepath.Join(dir, "tmp"))
+	// On TERM ansible-runner ends ansible-playbook too.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return nil, fmt.Errorf("the canary play did not run: %w: %s", err, tail(out))
+	}
+	return out, nil
+}
+
+// judge compares what the play printed with what it was given.
+func (e Env) judge(out []byte) error {
+	printed, found := canaryResult(out)
+	if !found {
+		return fmt.Errorf("try the Python environment %q: the canary play printed nothing: %s", e.Bin, tail(out))
+	}
+	for _, value := range printed {
+		if value != CanaryText {
+			return fmt.Errorf("%w (in %q, %q became %v); %s", ErrUnsafe, e.Bin, CanaryText, value, Remedy)
+		}
+	}
+	return nil
+}
+
+// canaryResult finds the task's result among ansible-runner's job events.
+func canaryResult(out []byte) ([]any, bool) {
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, maxCanaryLine)
+	for lines.Scan() {
+		var event struct {
+			Event string `json:"event"`
+			Data  struct {
+				Task   string `json:"task"`
+				Result struct {
+					Msg []any `json:"msg"`
+				} `json:"res"`
+			} `json:"event_data"`
+		}
+		if json.Unmarshal(lines.Bytes(), &event) == nil && event.Event == "runner_on_ok" && event.Data.Task == canaryTask {
+			return event.Data.Result.Msg, len(event.Data.Result.Msg) > 0
+		}
+	}
+	return nil, false
+}
+
+// tail is the end of a program's output, for an error.
+func tail(out []byte) string {
+	const limit = 1 << 10
+	out = bytes.TrimSpace(out)
+	if len(out) > limit {
+		out = out[len(out)-limit:]
+	}
+	return string(bytes.ToValidUTF8(out, nil))
+}

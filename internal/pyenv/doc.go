@@ -1,0 +1,12 @@
+// Package pyenv finds the Python environment that holds ansible-runner and
+// ansible-playbook, tells what is in it, and tries whether it is safe.
+//
+// Find looks in the places where an environment usually is. Env.Inspect asks the
+// environment's own Python what is installed and refuses what Ensign can't work
+// with. Env.Canary runs one small play through the real programs and refuses an
+// environment in which text of a custom resource would be evaluated.
+//
+// The package does not install anything, run playbooks for custom resources,
+// know how variables are encoded, or keep results: an Info's Digest tells whether
+// an environment has changed since it was last tried.
+package pyenv

@@ -1,0 +1,143 @@
+package pyenv
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed" // For inspect.py.
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The oldest ansible-core that can keep text of a custom resource from being
+// evaluated.
+const minMajor, minMinor = 2, 19
+
+// inspectTimeout is ample: a look takes 0.1 s.
+const inspectTimeout = time.Minute
+
+//go:embed inspect.py
+var inspectScript string
+
+// Info is what is installed in an environment.
+type Info struct {
+	Python, AnsibleCore, AnsibleRunner string
+	// CollectionDirs are the environment's own directories of collections, each
+	// with the name ansible_collections.
+	CollectionDirs []string
+	// Digest changes when a package or collection is added, removed or exchanged
+	// for another version.
+	Digest string
+}
+
+// Inspect tells what is installed. It is an error if ansible-core or
+// ansible-runner is missing, or ansible-core is older than 2.19.
+func (e Env) Inspect(ctx context.Context) (Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, e.Python, "-c", inspectScript)
+	// Python looks for modules in its working directory first.
+	cmd.Dir, cmd.Env = e.Bin, e.environ
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w: %s", e.Bin, e.Python, err, lastLine(stderr.String()))
+	}
+	info, err := parse(out)
+	if err != nil {
+		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w", e.Bin, e.Python, err)
+	}
+	if err := info.usable(); err != nil {
+		return Info{}, fmt.Errorf("the Python environment %q can't be used: %w; %s", e.Bin, err, Remedy)
+	}
+	return info, nil
+}
+
+func parse(out []byte) (Info, error) {
+	var found struct {
+		Python        string   `json:"python"`
+		AnsibleCore   string   `json:"ansible_core"`
+		AnsibleRunner string   `json:"ansible_runner"`
+		Collections   []string `json:"collections"`
+		Installed     []string `json:"installed"`
+		Contents      []string `json:"contents"`
+	}
+	if err := json.Unmarshal(out, &found); err != nil {
+		return Info{}, err
+	}
+	all := slices.Concat([]string{found.Python, found.AnsibleCore, found.AnsibleRunner}, found.Installed, []string{""}, found.Contents)
+	digest := sha256.Sum256([]byte(strings.Join(all, "\n")))
+	return Info{
+		Python:         found.Python,
+		AnsibleCore:    found.AnsibleCore,
+		AnsibleRunner:  found.AnsibleRunner,
+		CollectionDirs: found.Collections,
+		Digest:         hex.EncodeToString(digest[:]),
+	}, nil
+}
+
+// usable says why the environment can't be used.
+func (i Info) usable() error {
+	if i.AnsibleRunner == "" {
+		return fmt.Errorf("ansible-runner is not installed for Python %s", i.Python)
+	}
+	if i.AnsibleCore == "" {
+		return fmt.Errorf("ansible-core is not installed for Python %s", i.Python)
+	}
+	if !atLeast(i.AnsibleCore, minMajor, minMinor) {
+		return fmt.Errorf("ansible-core %s is older than %d.%d: it evaluates text of custom resources in some places, even marked as unsafe", i.AnsibleCore, minMajor, minMinor)
+	}
+	return nil
+}
+
+// atLeast compares the first two numbers of a Python version, such as 2.19.0b1.
+func atLeast(version string, major, minor int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	first, second := leadingNumber(parts[0]), leadingNumber(parts[1])
+	return first > major || first == major && second >= minor
+}
+
+// leadingNumber is the number that s begins with, -1 if there is none.
+func leadingNumber(s string) int {
+	end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+	if end >= 0 {
+		s = s[:end]
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// HasCollection tells whether a collection such as "community.sops" is in the
+// environment or in one of the further paths, which are entries of
+// ANSIBLE_COLLECTIONS_PATH.
+func (i Info) HasCollection(name string, paths ...string) bool {
+	namespace, collection, _ := strings.Cut(name, ".")
+	dirs := slices.Clone(i.CollectionDirs)
+	for _, path := range paths {
+		dirs = append(dirs, path, filepath.Join(path, "ansible_collections"))
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		info, err := os.Stat(filepath.Join(dir, namespace, collection))
+		return err == nil && info.IsDir()
+	})
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}

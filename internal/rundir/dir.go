@@ -1,0 +1,238 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	runName       = "run"
+	artifactsName = "artifacts"
+)
+
+// settings of ansible-runner. It looks for a signal once per pexpect_timeout, 5 s
+// by default; at 0.5 s a run that waits costs 0.03 % of a core more. Its own
+// copies of the output are not written at all.
+const settings = `{"pexpect_timeout": 0.5, "suppress_output_file": true}`
+
+// Inputs is what a run reads from its directory.
+type Inputs struct {
+	// ExtraVars is the content of env/extravars, byte for byte.
+	ExtraVars []byte
+	// Kubeconfig is what the run reaches the API with.
+	Kubeconfig []byte
+	// Inventory is a file or a directory to copy; "" for localhost alone.
+	Inventory string
+	// Python is the interpreter of localhost in the default inventory, as an
+	// absolute path; "" leaves the choice to Ansible.
+	Python string
+}
+
+// Dir is the directory of one run that has not ended. Its paths are absolute.
+type Dir struct {
+	// Private is ansible-runner's private data directory.
+	Private string
+	// Project is the working directory of ansible-playbook. It is empty.
+	Project string
+	// Output is where ansible-runner writes its artifacts, which nobody keeps.
+	Output string
+	// Inventory is the file or directory for ansible-playbook's -i.
+	Inventory string
+	// Kubeconfig is the file for KUBECONFIG.
+	Kubeconfig string
+	// Temp is for temporary files of Ansible.
+	Temp string
+
+	root      *Root
+	uid       string
+	home      *os.Root // ROOT/<uid>
+	artifacts *os.Root // ROOT/<uid>/artifacts
+	artifact  string   // the run's directory in artifacts
+}
+
+// Prepare makes a fresh directory for a run of the CR. Nothing of an earlier run
+// is in it, in particular no "args" or env/cmdline file, with which
+// ansible-runner would run another command. id is the run's; it names the
+// artifact. The error is ErrBusy when an earlier run of the CR has not ended.
+func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
+	if !element.MatchString(uid) || !element.MatchString(id) {
+		return nil, fmt.Errorf("prepare run directory: UID %q and run id %q must be plain names", uid, id)
+	}
+	if !r.enter(uid) {
+		return nil, fmt.Errorf("prepare run directory of %q: %w", uid, ErrBusy)
+	}
+	d := &Dir{root: r, uid: uid}
+	if err := d.prepare(id, in); err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare run directory of %q: %w", uid, err), d.discard())
+	}
+	return d, nil
+}
+
+func (r *Root) enter(uid string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live[uid] {
+		return false
+	}
+	r.live[uid] = true
+	return true
+}
+
+func (r *Root) leave(uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.live, uid)
+}
+
+func (d *Dir) prepare(id string, in Inputs) error {
+	var err error
+	if d.home, err = ensureDir(d.root.root, d.uid); err != nil {
+		return err
+	}
+	if d.artifacts, err = ensureDir(d.home, artifactsName); err != nil {
+		return err
+	}
+	if err := d.root.discard(d.home, runName); err != nil {
+		return err
+	}
+	run, err := ensureDir(d.home, runName)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	if err := d.fill(run, in); err != nil {
+		return err
+	}
+	d.artifact = artifactName(time.Now(), id)
+	return mkdir(d.artifacts, d.artifact)
+}
+
+// fill lays out a fresh run directory.
+func (d *Dir) fill(run *os.Root, in Inputs) error {
+	d.Private = filepath.Join(d.root.path, d.uid, runName)
+	for name, path := range map[string]*string{"project": &d.Project, "output": &d.Output, "tmp": &d.Temp, "env": nil, "inventory": nil} {
+		if err := mkdir(run, name); err != nil {
+			return err
+		}
+		if path != nil {
+			*path = filepath.Join(d.Private, name)
+		}
+	}
+	d.Kubeconfig = filepath.Join(d.Private, "kubeconfig")
+	for name, content := range map[string][]byte{
+		"env/extravars": in.ExtraVars,
+		"env/settings":  []byte(settings),
+		"kubeconfig":    in.Kubeconfig,
+	} {
+		if err := writeFile(run, name, content, 0o600); err != nil {
+			return err
+		}
+	}
+	inventory, err := writeInventory(run, d.Temp, in)
+	if err != nil {
+		return err
+	}
+	d.Inventory = filepath.Join(d.Private, inventory)
+	return readable(run, "env/extravars", len(in.ExtraVars))
+}
+
+// readable makes sure that ansible-runner will pass the file on: it silently
+// leaves out one that is missing or no regular file.
+func readable(run *os.Root, name string, size int) error {
+	info, err := run.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() != int64(size) {
+		return fmt.Errorf("%q is not the regular file of %d bytes that was written", name, size)
+	}
+	return nil
+}
+
+// Create makes a file in the run's artifact. What is written there is kept, so
+// it must hold no secret.
+func (d *Dir) Create(name string) (*os.File, error) {
+	if !element.MatchString(name) {
+		return nil, fmt.Errorf("create artifact: %q is no plain name", name)
+	}
+	f, err := createPrivate(d.artifacts, filepath.Join(d.artifact, name), 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create artifact %q: %w", name, err)
+	}
+	return f, nil
+}
+
+// Close ends the use of the directory: everything but the artifacts is removed,
+// and of those all but the newest keep; all stay when keep is 0. It must be
+// called once, after the run's last process is gone.
+func (d *Dir) Close(keep int) error {
+	err := errors.Join(rotate(d.artifacts, keep), d.discard())
+	if err != nil {
+		return fmt.Errorf("close run directory of %q: %w", d.uid, err)
+	}
+	return nil
+}
+
+// discard removes the run directory and lets the next run in.
+func (d *Dir) discard() error {
+	defer d.root.leave(d.uid)
+	var errs []error
+	if d.home != nil {
+		errs = append(errs, d.root.discard(d.home, runName), d.home.Close())
+	}
+	if d.artifacts != nil {
+		errs = append(errs, d.artifacts.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ensureDir opens a directory of parent that is made if there is none. Anything
+// else of that name, such as a symbolic link, makes way.
+func ensureDir(parent *os.Root, name string) (*os.Root, error) {
+	info, err := parent.Lstat(name)
+	if err == nil && !info.IsDir() {
+		if err := parent.Remove(name); err != nil {
+			return nil, err
+		}
+		err = fs.ErrNotExist
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = mkdir(parent, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return openDir(parent, name)
+}
+
+func mkdir(parent *os.Root, name string) error {
+	if err := parent.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	return parent.Chmod(name, 0o700)
+}
+
+func writeFile(parent *os.Root, name string, content []byte, mode fs.FileMode) error {
+	f, err := createPrivate(parent, name, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// createPrivate makes a file that must not exist, and only this user can open.
+func createPrivate(parent *os.Root, name string, mode fs.FileMode) (*os.File, error) {
+	f, err := parent.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Chmod(mode); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

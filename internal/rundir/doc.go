@@ -1,0 +1,28 @@
+// Package rundir keeps one private directory per custom resource for the files
+// of its runs.
+//
+//	ROOT/                          0700, locked by one process
+//	  <uid>/                       the CR's, by metadata.uid
+//	    run/                       what ansible-runner works in; made before each
+//	                               run and removed after it, whatever is in it
+//	    artifacts/<time>-<run id>/ what is kept of a run, as many as asked for
+//
+// Everything that a run needs or that ansible-runner and Ansible write lies in
+// run/: variables, kubeconfig, inventory, temporary files, fact cache, and
+// ansible-runner's own artifacts, which hold the whole environment in clear,
+// gathered facts and unmasked results of modules. None of it outlives the run.
+// An artifact is what the caller chooses to write with Dir.Create, and nothing
+// else; so what it must not hold can't be left behind by accident.
+//
+// Directories are 0700 and files 0600 whatever the umask is. What ansible-runner
+// writes keeps the modes that it chose: it lies below a 0700 directory, and the
+// umask, which belongs to the whole process, is left alone.
+//
+// No name that comes from outside becomes a path before it has been checked, no
+// symbolic link below ROOT is followed, and only directories whose names this
+// package gave are ever removed. A role runs with the manager's user, so this
+// guards against accidents and against what a CR says, not against hostile roles.
+//
+// The package does not know Kubernetes, start processes, or read what is in the
+// files. It does not limit their size.
+package rundir

@@ -1,0 +1,173 @@
+package runner
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ensign-operator/ensign/internal/rundir"
+)
+
+// command is a process to start: everything about it, and nothing else decides.
+type command struct {
+	path string
+	args []string // without the program's own name
+	env  []string
+	dir  string
+}
+
+// newNonce returns what a run's genuine job events carry: a random integer that
+// is positive and fits into 63 bits.
+func newNonce() (int64, error) {
+	var b [8]byte
+	for {
+		if _, err := rand.Read(b[:]); err != nil {
+			return 0, fmt.Errorf("make a nonce: %w", err)
+		}
+		if n := int64(binary.LittleEndian.Uint64(b[:]) >> 1); n > 0 {
+			return n, nil
+		}
+	}
+}
+
+// command is what runs the spec in dir, with job events that carry nonce.
+func (r *Runner) command(spec Spec, dir *rundir.Dir, nonce int64) command {
+	return command{
+		path: r.Binary,
+		args: r.argv(spec, dir),
+		env:  r.environ(dir, nonce),
+		dir:  dir.Project,
+	}
+}
+
+// argv is ansible-runner's command line. Values are joined to their options with
+// "=" wherever they might begin with a dash, which argparse would take for
+// another option.
+func (r *Runner) argv(spec Spec, dir *rundir.Dir) []string {
+	args := []string{
+		"run", dir.Private, "--json",
+		"--ident=" + spec.ID,
+		"--artifact-dir", dir.Output,
+		"--inventory", dir.Inventory,
+	}
+	if spec.Verbosity > 0 {
+		args = append(args, "-"+strings.Repeat("v", spec.Verbosity))
+	}
+	if r.Args != "" {
+		args = append(args, argsOption+r.Args)
+	}
+	if spec.Playbook != "" {
+		return append(args, "-p", spec.Playbook)
+	}
+	args = append(args, "--role="+spec.Role, "--hosts", "localhost")
+	if path := r.rolesPath(spec); path != "" {
+		args = append(args, "--roles-path="+path)
+	}
+	if r.SkipFacts {
+		args = append(args, "--role-skip-facts")
+	}
+	return args
+}
+
+// argsOption introduces the arguments for ansible-playbook.
+const argsOption = "--cmdline="
+
+// rolesPath is where Ansible finds the role itself first, then others.
+// ansible-runner makes it the run's whole roles path, so the paths that apply to
+// all watches have to be repeated here.
+func (r *Runner) rolesPath(spec Spec) string {
+	var paths []string
+	if spec.RolesPath != "" {
+		paths = append(paths, spec.RolesPath)
+	}
+	return strings.Join(append(paths, r.RolesPath...), string(filepath.ListSeparator))
+}
+
+// dropped are the variables of the manager that no run gets: "NAME", or "NAME*"
+// for all that begin so.
+var dropped = []string{
+	// They lead around the API proxy.
+	"KUBERNETES_SERVICE_*", "K8S_AUTH_*", "KUBECONFIG",
+	// They set limits of the manager's own process or its controllers.
+	"GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG", "GOTRACEBACK",
+	"MAX_CONCURRENT_RECONCILES_*", "ANSIBLE_VERBOSITY_*", "ANSIBLE_DEBUG_LOGS",
+	// The run has its own copy, named on the command line.
+	"ANSIBLE_INVENTORY",
+	// They redirect what ansible-runner and its callback do.
+	"AWX_LIB_DIRECTORY", "AWX_ISOLATED_DATA_DIR", "AD_HOC_COMMAND_ID", "PROJECT_UPDATE_ID", "JOB_ID",
+}
+
+// environ is the environment of a run's processes, sorted.
+func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
+	env := map[string]string{}
+	for _, entry := range r.Env {
+		name, value, found := strings.Cut(entry, "=")
+		if found && name != "" && !matches(name, dropped) && !slices.Contains(r.DropEnv, name) {
+			env[name] = value
+		}
+	}
+	path := env["PATH"]
+	if path == "" {
+		path = "/usr/local/bin:/usr/bin:/bin"
+	}
+	env["PATH"] = filepath.Dir(r.Binary) + string(filepath.ListSeparator) + path
+	env["JOB_ID"] = strconv.FormatInt(nonce, 10)
+	env["KUBECONFIG"] = dir.Kubeconfig
+	env["K8S_AUTH_KUBECONFIG"] = dir.Kubeconfig
+	env["ANSIBLE_LOCAL_TEMP"] = dir.Temp
+	if r.RolesPath != nil {
+		env["ANSIBLE_ROLES_PATH"] = strings.Join(r.RolesPath, string(filepath.ListSeparator))
+	}
+	if r.CollectionsPath != nil {
+		env["ANSIBLE_COLLECTIONS_PATH"] = strings.Join(r.CollectionsPath, string(filepath.ListSeparator))
+	}
+	plain(env)
+	direct(env)
+	return sorted(env)
+}
+
+// plain keeps Ansible from colouring its output, which it does because
+// ansible-runner gives it a terminal, unless the operator's owner asked for it.
+func plain(env map[string]string) {
+	if env["ANSIBLE_FORCE_COLOR"] == "" && env["ANSIBLE_NOCOLOR"] == "" {
+		env["ANSIBLE_NOCOLOR"] = "true"
+	}
+}
+
+// direct makes sure that requests to the API proxy on 127.0.0.1 do not go
+// through an HTTP proxy that the manager's environment names.
+func direct(env map[string]string) {
+	proxied := slices.ContainsFunc([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}, func(name string) bool {
+		return env[name] != "" || env[strings.ToLower(name)] != ""
+	})
+	if !proxied {
+		return
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		exceptions := env[name]
+		if exceptions == "" {
+			exceptions = env[strings.ToLower(name)]
+		}
+		env[name] = strings.TrimPrefix(exceptions+",127.0.0.1,localhost", ",")
+	}
+}
+
+func matches(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		return name == pattern || open && strings.HasPrefix(name, prefix)
+	})
+}
+
+func sorted(env map[string]string) []string {
+	entries := make([]string, 0, len(env))
+	for name, value := range env {
+		entries = append(entries, name+"="+value)
+	}
+	slices.Sort(entries)
+	return entries
+}

@@ -1,0 +1,137 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/rundir"
+)
+
+// maxRecord bounds the events that are kept of one run.
+const maxRecord = 8 << 20
+
+// record writes what is kept of a run: command.json, events.jsonl and
+// outcome.json. What ansible-runner itself writes is never kept, because it holds
+// the environment, gathered facts and the unmasked results of modules. Here are
+// no values of the environment, and results of failed tasks only, sanitized.
+//
+// A record that can't be written does not fail the run; the first error is
+// logged at the end.
+type record struct {
+	dir    *rundir.Dir
+	log    logr.Logger
+	events *os.File
+	size   int
+	err    error
+}
+
+// entry is one line of events.jsonl.
+type entry struct {
+	Time    time.Time           `json:"time,omitzero"`
+	Event   jobevent.Kind       `json:"event"`
+	Play    string              `json:"play,omitempty"`
+	Task    string              `json:"task,omitempty"`
+	Role    string              `json:"role,omitempty"`
+	Action  string              `json:"action,omitempty"`
+	Host    string              `json:"host,omitempty"`
+	Seconds float64             `json:"seconds,omitempty"`
+	Ignored bool                `json:"ignored,omitempty"`
+	Result  map[string]any      `json:"result,omitempty"`
+	Stats   *jobevent.HostStats `json:"stats,omitempty"`
+}
+
+// command keeps how the run was started: the names of its environment only, and
+// not the arguments that the operator's owner gave, which may hold a password.
+func (k *record) command(c command) {
+	kept := struct {
+		Argv []string `json:"argv"`
+		Env  []string `json:"env"`
+		Dir  string   `json:"dir"`
+	}{Argv: []string{c.path}, Dir: c.dir}
+	for _, arg := range c.args {
+		if strings.HasPrefix(arg, argsOption) {
+			arg = argsOption + "(the operator's --ansible-args)"
+		}
+		kept.Argv = append(kept.Argv, arg)
+	}
+	for _, entry := range c.env {
+		name, _, _ := strings.Cut(entry, "=")
+		kept.Env = append(kept.Env, name)
+	}
+	k.write("command.json", kept)
+}
+
+// event keeps what happened, and the result of a task that failed.
+func (k *record) event(e jobevent.Event) {
+	if k.err != nil || k.size > maxRecord {
+		return
+	}
+	if k.events == nil {
+		if k.events, k.err = k.dir.Create("events.jsonl"); k.err != nil {
+			return
+		}
+	}
+	kept := entry{
+		Time: e.Created, Event: e.Kind, Play: e.Play, Task: e.Task, Role: e.Role,
+		Action: e.Action, Host: e.Host, Seconds: e.Duration.Seconds(), Ignored: e.IgnoreErrors, Stats: e.HostStats,
+	}
+	switch e.Kind {
+	case jobevent.HostFailed, jobevent.ItemFailed, jobevent.HostUnreachable:
+		kept.Result = jobevent.Sanitize(e.Result)
+		// Facts hold the environment of the host.
+		delete(kept.Result, "ansible_facts")
+	}
+	line, err := json.Marshal(kept)
+	if err != nil {
+		k.err = err
+		return
+	}
+	line = append(line, '\n')
+	if k.size += len(line); k.size > maxRecord {
+		line = []byte("{\"event\":\"the rest is left out: too much\"}\n")
+	}
+	_, k.err = k.events.Write(line)
+}
+
+// result keeps what came out of the run.
+func (k *record) result(r Result, e jobevent.Ending) {
+	k.write("outcome.json", struct {
+		Verdict  jobevent.Verdict `json:"verdict"`
+		Reason   jobevent.Reason  `json:"reason"`
+		Message  string           `json:"message"`
+		ExitCode int              `json:"exitCode"`
+		Started  time.Time        `json:"started"`
+		Ended    time.Time        `json:"ended"`
+	}{r.Outcome.Verdict, r.Outcome.Reason, r.Outcome.Message, e.ExitCode, r.Started, r.Ended})
+}
+
+func (k *record) write(name string, content any) {
+	b, err := json.MarshalIndent(content, "", "  ")
+	if err == nil {
+		var f *os.File
+		if f, err = k.dir.Create(name); err == nil {
+			_, err = f.Write(append(b, '\n'))
+			err = errors.Join(err, f.Close())
+		}
+	}
+	k.err = errors.Join(k.err, err)
+}
+
+// close ends the record and the use of the directory.
+func (k *record) close(keep int) {
+	if k.events != nil {
+		k.err = errors.Join(k.err, k.events.Close())
+	}
+	if k.err != nil {
+		k.log.Error(k.err, "the artifact of a run is incomplete")
+	}
+	if err := k.dir.Close(keep); err != nil {
+		k.log.Error(err, "the directory of a run could not be cleared")
+	}
+}

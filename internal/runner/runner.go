@@ -1,0 +1,178 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/rundir"
+)
+
+// defaultGrace is the time between TERM and KILL. A pod of operators written for
+// the base image has 10 s to end, of which the statuses need some.
+const defaultGrace = 4 * time.Second
+
+// errTimeout is the cause of a context that a run's own timeout ended.
+var errTimeout = errors.New("the run took longer than its timeout")
+
+// Runner starts runs. Root and Binary are required. It must not be changed or
+// copied once it is in use; Run may be called at the same time.
+type Runner struct {
+	// Root holds the directories of the runs.
+	Root *rundir.Root
+	// Binary is ansible-runner's absolute path. Its directory comes first on the
+	// PATH of a run, so that ansible-playbook is the one beside it.
+	Binary string
+	// Python is the interpreter of localhost in the default inventory, as an
+	// absolute path; "" leaves the choice to Ansible.
+	Python string
+	// Env is the manager's environment as "NAME=value". A run gets it without
+	// what would lead around the API proxy or is meant for the manager alone.
+	Env []string
+	// DropEnv names variables that runs do not get either.
+	DropEnv []string
+	// RolesPath is searched for further roles, such as the dependencies of a
+	// watch's role, and CollectionsPath for collections. Absolute paths; nil
+	// leaves what Env and Ansible's configuration say.
+	RolesPath, CollectionsPath []string
+	// Args are further arguments of ansible-playbook, quoted as for a shell.
+	Args string
+	// Inventory is a file or directory that each run gets a copy of; "" for
+	// localhost alone.
+	Inventory string
+	// SkipFacts keeps a role's play from gathering facts.
+	SkipFacts bool
+	// Grace is the time between TERM and KILL; 4 s when it is 0.
+	Grace time.Duration
+
+	leaders leaders
+}
+
+// Spec is one run.
+type Spec struct {
+	// UID is the CR's. Two runs for one UID are never live at once.
+	UID string
+	// ID is unique among the runs of this manager and names the artifact.
+	ID string
+	// Role is a role's name in RolesPath, or ns.collection.role with RolesPath "".
+	// Playbook is an absolute path. One of the two is set.
+	Role, RolesPath, Playbook string
+	// ExtraVars is what Ansible reads as extra variables, byte for byte.
+	ExtraVars []byte
+	// Kubeconfig is what the run reaches the API with. Without one the run
+	// reaches no API at all.
+	Kubeconfig []byte
+	// Verbosity is the number of -v, 0 to 7.
+	Verbosity int
+	// Timeout ends the run; 0 does not.
+	Timeout time.Duration
+	// MaxArtifacts is how many artifacts of this CR are kept; 0 keeps all.
+	MaxArtifacts int
+}
+
+// Result is what came out of a run.
+type Result struct {
+	Outcome        jobevent.Outcome
+	Summary        jobevent.Summary
+	Started, Ended time.Time
+}
+
+// Run runs the spec and returns when no process of it is left. The end of ctx
+// ends it: TERM to all its processes at once, KILL after the grace time. observe
+// is called with each job event, in order, on one goroutine; the run waits for
+// it. What could not be started has an Outcome that says why and what to do.
+func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event)) Result {
+	result := Result{Started: time.Now()}
+	dir, err := r.Root.Prepare(spec.UID, spec.ID, rundir.Inputs{
+		ExtraVars:  spec.ExtraVars,
+		Kubeconfig: spec.Kubeconfig,
+		Inventory:  r.Inventory,
+		Python:     r.Python,
+	})
+	if err != nil {
+		return r.conclude(result, crashed(err))
+	}
+	keep := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
+	ending := r.execute(ctx, spec, dir, &keep, func(e jobevent.Event) {
+		result.Summary.Fold(e)
+		keep.event(e)
+		observe(e)
+	})
+	result = r.conclude(result, ending)
+	keep.result(result, ending)
+	keep.close(spec.MaxArtifacts)
+	return result
+}
+
+func (r *Runner) conclude(result Result, ending jobevent.Ending) Result {
+	result.Outcome = jobevent.Judge(ending, result.Summary)
+	result.Ended = time.Now()
+	return result
+}
+
+func crashed(err error) jobevent.Ending {
+	return jobevent.Ending{ExitCode: -1, Cause: jobevent.Crashed, Err: err}
+}
+
+// execute starts the command of a run in its directory and sees it through.
+func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir, keep *record, on func(jobevent.Event)) jobevent.Ending {
+	if ctx.Err() != nil {
+		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: context.Cause(ctx)}
+	}
+	nonce, err := newNonce()
+	if err != nil {
+		return crashed(err)
+	}
+	command := r.command(spec, dir, nonce)
+	keep.command(command)
+	if spec.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, spec.Timeout, errTimeout)
+		defer cancel()
+	}
+	p, err := r.leaders.start(command, nonce)
+	if err != nil {
+		return crashed(err)
+	}
+	p.read(on)
+	return p.wait(ctx, r.grace(), &r.leaders)
+}
+
+func (r *Runner) grace() time.Duration {
+	if r.Grace > 0 {
+		return r.Grace
+	}
+	return defaultGrace
+}
+
+// leaders are the ansible-runner processes that are live, by process id.
+type leaders struct {
+	mu   sync.Mutex
+	pids map[int]bool
+}
+
+func (l *leaders) start(c command, nonce int64) (*process, error) {
+	// Under the lock, so that reap never sees a leader that it doesn't know.
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, err := start(c, nonce)
+	if err != nil {
+		return nil, fmt.Errorf("start ansible-runner: %w; is it installed there? `make python` makes the environment, or `pip install ansible-core ansible-runner`", err)
+	}
+	if l.pids == nil {
+		l.pids = map[int]bool{}
+	}
+	l.pids[p.tree.leader.pid] = true
+	return p, nil
+}
+
+func (l *leaders) ended(pid int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.pids, pid)
+}
