@@ -1,0 +1,122 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Open makes path ready and keeps it until Close. Missing directories are made.
+// It refuses a path that is a symbolic link, belongs to another user, can be
+// written by others, or is in use by another process. What a killed predecessor
+// left of its runs is removed; artifacts stay.
+func Open(path string) (*Root, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("run directory %q: %w", path, err)
+	}
+	if err := create(abs); err != nil {
+		return nil, fmt.Errorf("run directory %q: %w", abs, err)
+	}
+	r := &Root{path: abs, live: map[string]bool{}}
+	if r.root, err = openPrivate(abs); err != nil {
+		return nil, fmt.Errorf("run directory %q: %w", abs, err)
+	}
+	if err := r.takeOver(); err != nil {
+		return nil, errors.Join(fmt.Errorf("run directory %q: %w", abs, err), r.Close())
+	}
+	return r, nil
+}
+
+// takeOver locks the directory and clears what a predecessor left.
+func (r *Root) takeOver() error {
+	var err error
+	if r.lock, err = r.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if err := r.lock.Chmod(0o600); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("in use by another process; give each manager a run directory of its own: %w", err)
+	}
+	entries, err := fs.ReadDir(r.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case strings.HasPrefix(name, trashPrefix):
+			errs = append(errs, r.root.RemoveAll(name))
+		case e.IsDir() && element.MatchString(name):
+			errs = append(errs, r.clear(name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clear removes what an ended run of the CR left outside its artifacts.
+func (r *Root) clear(uid string) error {
+	dir, err := openDir(r.root, uid)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return r.discard(dir, runName)
+}
+
+// create makes path if it does not exist, with mode 0700 whatever the umask is.
+func create(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o700)
+}
+
+// openPrivate opens a directory that only this user can write to.
+func openPrivate(path string) (*os.Root, error) {
+	seen, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := private(seen); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameDir(root, seen); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	if err := root.Chmod(".", 0o700); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+func private(dir fs.FileInfo) error {
+	if !dir.IsDir() {
+		return fmt.Errorf("is %s, not a directory; a symbolic link is not followed here", dir.Mode().Type())
+	}
+	if stat, ok := dir.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("belongs to user %d, not to user %d; choose a directory that does not exist yet", stat.Uid, os.Geteuid())
+	}
+	if dir.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("can be written by others (mode %04o); chmod it to 0700 or choose another", dir.Mode().Perm())
+	}
+	return nil
+}
+
