@@ -1,0 +1,162 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/ensign-operator/ensign/test/controlplane/process"
+)
+
+const (
+	// bootLimit is far beyond what a boot takes (about 10 s), for machines that
+	// are busy with something else.
+	bootLimit = 3 * time.Minute
+	// stopGrace is how long a server may take to end after TERM.
+	stopGrace = 5 * time.Second
+)
+
+// Options says where a cluster comes from and what it leaves behind. The zero
+// value is a cluster for one test.
+type Options struct {
+	// Bin is the directory of the programs. Empty: bin/controlplane in the
+	// working directory or the nearest directory above it that has one.
+	Bin string
+	// DataDir keeps the cluster's objects, keys and logs; a later cluster with
+	// the same directory has the same objects. Empty: a temporary directory that
+	// is removed by Stop.
+	DataDir string
+	// Log gets a line for each step of the boot. Nil: none are written.
+	Log io.Writer
+	// Kubeconfig is the path of the administrator's kubeconfig, written with mode
+	// 0600 and removed by Stop. Empty: a file in the data directory.
+	Kubeconfig string
+	// AdmitServiceAccounts switches the ServiceAccount admission plugin on: pods
+	// then need an existing account, as in a real cluster. Tests that create bare
+	// pods are simpler without it.
+	AdmitServiceAccounts bool
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	// Config connects as a member of system:masters, without client-side rate
+	// limits worth the name. Copy it before changing it.
+	Config *rest.Config
+	// Kubeconfig is the path of a file with the same rights.
+	Kubeconfig string
+	// DataDir holds the servers' logs, in logs/<server>.log.
+	DataDir string
+	// Kubectl is the path of the kubectl that belongs to this cluster.
+	Kubectl string
+
+	state   *state
+	servers *process.Group
+	stop    func() error
+}
+
+// Start boots a cluster and returns when it is of use: the node is Ready, the
+// default namespace has its service account, and claims have a default storage
+// class. The context limits the boot only; the cluster lives until Stop. When
+// Start fails, nothing that it started is left.
+func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
+	bin, err := findBin(o.Bin)
+	if err != nil {
+		return nil, err
+	}
+	state, err := openState(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{
+		Config:     state.restConfig(),
+		Kubeconfig: state.kubeconfig.path,
+		DataDir:    state.dir,
+		Kubectl:    filepath.Join(bin, "kubectl"),
+		state:      state,
+		servers:    process.NewGroup(),
+	}
+	c.stop = sync.OnceValue(c.tearDown)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Stop())
+		}
+	}()
+	if err := c.boot(ctx, commands{bin: bin, state: state, options: o}); err != nil {
+		return nil, fmt.Errorf("boot the control plane: %w", err)
+	}
+	return c, nil
+}
+
+// boot starts the servers in the order in which they need each other.
+func (c *Cluster) boot(ctx context.Context, cmds commands) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("it took longer than %s", bootLimit))
+	defer cancel()
+	ctx, cancelCause := context.WithCancelCause(ctx)
+	defer cancelCause(nil)
+	go func() {
+		select {
+		case err := <-c.servers.Failed():
+			cancelCause(err)
+		case <-ctx.Done():
+		}
+	}()
+
+	say := newProgress(cmds.options.Log)
+	if err := c.start(cmds.etcd(), cmds.apiServer()); err != nil {
+		return err
+	}
+	cluster, err := newBootstrap(c.Config, filepath.Join(cmds.bin, "stages.yaml"))
+	if err != nil {
+		return err
+	}
+	if err := cluster.answers(ctx); err != nil {
+		return err
+	}
+	say("etcd and kube-apiserver answer at %s", c.Config.Host)
+	if err := c.start(cmds.controllerManager(), cmds.scheduler(), cmds.kwok()); err != nil {
+		return err
+	}
+	if err := cluster.furnish(ctx); err != nil {
+		return err
+	}
+	say("kube-controller-manager, kube-scheduler and kwok work: node %s is Ready", nodeName)
+	return nil
+}
+
+func (c *Cluster) start(commands ...process.Command) error {
+	for _, command := range commands {
+		if _, err := c.servers.Start(command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Failed delivers an error, with the end of the server's log, when one of the
+// servers ends while the cluster is up.
+func (c *Cluster) Failed() <-chan error { return c.servers.Failed() }
+
+// Stop ends all servers, frees the port, and removes the kubeconfig and, unless
+// Options.DataDir named it, the data directory. It may be called more than once.
+func (c *Cluster) Stop() error { return c.stop() }
+
+func (c *Cluster) tearDown() error {
+	return errors.Join(c.servers.Stop(stopGrace), c.state.close())
+}
+
+// newProgress returns a function that writes lines with the time since now.
+func newProgress(w io.Writer) func(format string, args ...any) {
+	if w == nil {
+		w = io.Discard
+	}
+	began := time.Now()
+	return func(format string, args ...any) {
+		_, _ = fmt.Fprintf(w, "%5.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	}
+}

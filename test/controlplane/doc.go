@@ -1,0 +1,19 @@
+// Package controlplane boots a Kubernetes control plane from the programs that
+// `make controlplane` builds: etcd, kube-apiserver, kube-controller-manager,
+// kube-scheduler, and kwok with one fake node. Garbage collection, workloads,
+// scheduling and volume claims behave as in a cluster; pods become Ready, but
+// nothing runs in them.
+//
+//	cluster, err := controlplane.Start(ctx, controlplane.Options{})
+//	if err != nil { … }
+//	defer cluster.Stop()
+//	c, err := client.New(cluster.Config, client.Options{})
+//
+// Any number of clusters live side by side: the API server's port is reserved
+// from the moment it is chosen, and etcd listens on a socket in the data
+// directory. Everything ends with Stop, with a Start that fails, and, on Linux,
+// with the death of the process that called Start.
+//
+// The package does not build the programs, install custom resources, or know
+// what the cluster is for.
+package controlplane
