@@ -131,9 +131,9 @@ func (r *reader) gvk(d *draft) bool {
 	before := len(r.faults)
 	r.required("version", d.version, d.Line, "v1")
 	r.required("kind", d.kind, d.Line, "MySQLCluster")
-	r.named("group", d.group, validation.IsDNS1123Subdomain(d.group.text), "an API group such as myapp.example.com, without the version")
-	r.named("version", d.version, validation.IsDNS1035Label(d.version.text), "an API version such as v1, without the group")
-	r.named("kind", d.kind, validation.IsDNS1035Label(strings.ToLower(d.kind.text)), "a kind such as MySQLCluster")
+	r.named("group", d.group, validation.IsDNS1123Subdomain(d.group.text), "an API group such as myapp.example.com: lower-case letters, digits, dashes and dots, without the version")
+	r.named("version", d.version, validation.IsDNS1035Label(d.version.text), "an API version such as v1 or v1beta1, without the group")
+	r.named("kind", d.kind, validation.IsDNS1035Label(strings.ToLower(d.kind.text)), "a kind such as MySQLCluster: letters and digits")
 	d.GVK.Group, d.GVK.Version, d.GVK.Kind = d.group.text, d.version.text, d.kind.text
 	return len(r.faults) == before && d.kind.text != "" && d.version.text != ""
 }
@@ -162,7 +162,7 @@ func (r *reader) finalizer(d *draft, search Search) *Finalizer {
 	}
 	finalizer := &Finalizer{Name: f.name.text, Content: d.Content, Vars: f.vars}
 	r.required("the finalizer's name", f.name, f.line, "myapp.example.com/finalizer")
-	r.named("the finalizer's name", f.name, validation.IsQualifiedName(f.name.text), "a name such as myapp.example.com/finalizer")
+	r.named("the finalizer's name", f.name, validation.IsQualifiedName(f.name.text), "a domain, a slash and a name, such as myapp.example.com/finalizer")
 	switch f.name.text {
 	case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes":
 		r.fault(f.name.line, "the finalizer's name: %q is Kubernetes' own; write one such as myapp.example.com/finalizer", f.name.text)

@@ -109,9 +109,10 @@ func (r *reader) filled(field string, value located, allowed string) bool {
 	return value.text != ""
 }
 
+// named reports a name that no API server would accept.
 func (r *reader) named(field string, value located, faults []string, allowed string) {
 	if value.text != "" && len(faults) > 0 {
-		r.fault(value.line, "%s: %q is not allowed (%s); write %s", field, value.text, strings.Join(faults, "; "), allowed)
+		r.fault(value.line, "%s: %q is not allowed; write %s", field, value.text, allowed)
 	}
 }
 
