@@ -119,4 +119,3 @@ func private(dir fs.FileInfo) error {
 	}
 	return nil
 }
-

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
@@ -147,13 +148,9 @@ func direct(env map[string]string) {
 	if !proxied {
 		return
 	}
-	for _, name := range []string{"NO_PROXY", "no_proxy"} {
-		exceptions := env[name]
-		if exceptions == "" {
-			exceptions = env[strings.ToLower(name)]
-		}
-		env[name] = strings.TrimPrefix(exceptions+",127.0.0.1,localhost", ",")
-	}
+	exceptions := cmp.Or(env["NO_PROXY"], env["no_proxy"])
+	exceptions = strings.TrimPrefix(exceptions+",127.0.0.1,localhost", ",")
+	env["NO_PROXY"], env["no_proxy"] = exceptions, exceptions
 }
 
 func matches(name string, patterns []string) bool {

@@ -3,10 +3,11 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,13 +23,14 @@ const (
 	// silence is how long a pipe may stay empty, once no process of the run is
 	// left, before it is given up: something unknown holds its other end.
 	silence = 2 * time.Second
-	// maxTail is how much of the output that is no event is kept.
-	maxTail = 4 << 10
+	// maxTail is how much of the output that is no event is kept: less than an
+	// outcome's message may hold, so that its end, which says the most, fits in.
+	maxTail = 3 << 10
 )
 
 // process is a started ansible-runner with the pipes to it.
 type process struct {
-	tree   tree
+	tree   *tree
 	nonce  int64
 	stdout *stream
 	stderr *stream
@@ -121,7 +123,7 @@ func ending(code int, cause, readErr error, output string) jobevent.Ending {
 	e := jobevent.Ending{ExitCode: code, Cause: jobevent.Exited, Output: output}
 	switch {
 	case readErr != nil:
-		e.Cause, e.Err = jobevent.Crashed, fmt.Errorf("read job events: %w", readErr)
+		e.Cause, e.Err = jobevent.Crashed, readErr
 	case cause == nil || code == 0:
 	case errors.Is(cause, errTimeout):
 		e.Cause, e.Err = jobevent.TimedOut, cause
@@ -129,6 +131,22 @@ func ending(code int, cause, readErr error, output string) jobevent.Ending {
 		e.Cause, e.Err = jobevent.Interrupted, cause
 	}
 	return e
+}
+
+// generated is the name of the playbook that ansible-runner makes for a role.
+var generated = regexp.MustCompile(`/[0-9a-f]{32}\b`)
+
+// withoutRandomNames makes the output of the same failure the same text.
+// Ansible names the playbook that is at fault, which ansible-runner gave a
+// random name in the project directory.
+func withoutRandomNames(output, project string) string {
+	parts := strings.Split(output, project)
+	for i := range parts[1:] {
+		if at := generated.FindStringIndex(parts[i+1]); at != nil && at[0] == 0 {
+			parts[i+1] = "/play" + parts[i+1][at[1]:]
+		}
+	}
+	return strings.Join(parts, project)
 }
 
 // stream reads a pipe until its end or, after hurry, until it has been silent.

@@ -98,7 +98,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		return r.conclude(result, crashed(err))
 	}
 	keep := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
-	ending := r.execute(ctx, spec, dir, &keep, func(e jobevent.Event) {
+	ending := r.execute(ctx, spec, &keep, func(e jobevent.Event) {
 		result.Summary.Fold(e)
 		keep.event(e)
 		observe(e)
@@ -119,8 +119,9 @@ func crashed(err error) jobevent.Ending {
 	return jobevent.Ending{ExitCode: -1, Cause: jobevent.Crashed, Err: err}
 }
 
-// execute starts the command of a run in its directory and sees it through.
-func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir, keep *record, on func(jobevent.Event)) jobevent.Ending {
+// execute starts the command of a run in the record's directory and sees it
+// through.
+func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(jobevent.Event)) jobevent.Ending {
 	if ctx.Err() != nil {
 		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: context.Cause(ctx)}
 	}
@@ -128,7 +129,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir, keep *
 	if err != nil {
 		return crashed(err)
 	}
-	command := r.command(spec, dir, nonce)
+	command := r.command(spec, keep.dir, nonce)
 	keep.command(command)
 	if spec.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -140,7 +141,9 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir, keep *
 		return crashed(err)
 	}
 	p.read(on)
-	return p.wait(ctx, r.grace(), &r.leaders)
+	ending := p.wait(ctx, r.grace(), &r.leaders)
+	ending.Output = withoutRandomNames(ending.Output, keep.dir.Project)
+	return ending
 }
 
 func (r *Runner) grace() time.Duration {

@@ -18,11 +18,13 @@ const (
 	lastPause  = 100 * time.Millisecond
 )
 
-// tree is all processes of one run: the leader's descendants, and whatever
-// carries the run's mark in its environment, with their descendants.
+// tree is all processes of one run: the leader, whatever carries the run's mark
+// in its environment, and the descendants of both. A process that was seen once
+// stays in it when its parent ends.
 type tree struct {
 	leader identity
 	mark   []byte
+	known  map[identity]bool
 }
 
 // identity names a process for good: the kernel uses a pid again.
@@ -38,11 +40,12 @@ type proc struct {
 	zombie          bool
 }
 
-func newTree(leader int, nonce int64) tree {
-	t := tree{leader: identity{pid: leader}, mark: fmt.Appendf(nil, "JOB_ID=%d", nonce)}
+func newTree(leader int, nonce int64) *tree {
+	t := &tree{leader: identity{pid: leader}, mark: fmt.Appendf(nil, "JOB_ID=%d", nonce), known: map[identity]bool{}}
 	// The leader has not been waited for yet, so its pid is still its own.
 	if p, err := readProc(leader); err == nil {
 		t.leader = p.identity
+		t.known[t.leader] = true
 	}
 	return t
 }
@@ -50,7 +53,7 @@ func newTree(leader int, nonce int64) tree {
 // end ends all processes of the tree and returns when none is left: TERM at
 // once, KILL for what is there after grace. Processes that may not be signalled
 // are given up.
-func (t tree) end(grace time.Duration) {
+func (t *tree) end(grace time.Duration) {
 	deadline := time.Now().Add(grace)
 	told := map[identity]bool{}
 	hopeless := map[identity]bool{}
@@ -79,7 +82,7 @@ func (t tree) end(grace time.Duration) {
 }
 
 // live lists the processes of the tree that are not zombies.
-func (t tree) live() []identity {
+func (t *tree) live() []identity {
 	table := readTable()
 	children := map[int][]proc{}
 	for _, p := range table {
@@ -100,17 +103,19 @@ func (t tree) live() []identity {
 			visit(child)
 		}
 	}
-	self := os.Getpid()
 	for _, p := range table {
-		if p.pid != self && p.started >= t.leader.started && (p.identity == t.leader || t.marked(p.pid)) {
+		if t.known[p.identity] || p.started >= t.leader.started && t.marked(p.pid) {
 			visit(p)
 		}
+	}
+	for _, m := range members {
+		t.known[m] = true
 	}
 	return members
 }
 
 // marked is true for a process that was started with the run's nonce.
-func (t tree) marked(pid int) bool {
+func (t *tree) marked(pid int) bool {
 	environ, err := os.ReadFile(procPath(pid, "environ"))
 	if err != nil {
 		return false

@@ -1,22 +1,40 @@
 package runs
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/rundir"
+	"github.com/ensign-operator/ensign/internal/runner"
 )
+
+// secret is the value of a variable of the manager's environment. No file that a
+// run leaves behind may hold it.
+const secret = "canary-e7c1a9-of-the-environment"
 
 // environment is the one that `make python` made. Without it the tests fail:
 // they would prove nothing.
 func environment(t *testing.T) pyenv.Env {
 	t.Helper()
-	env, err := pyenv.Find(pyenv.Search{Dir: repository(t), Environ: []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME")}})
+	env, err := pyenv.Find(pyenv.Search{Dir: repository(t), Environ: managerEnv()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return env
+}
+
+func managerEnv() []string {
+	return []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8", "SECRET_OF_THE_MANAGER=" + secret}
 }
 
 func repository(t *testing.T) string {
@@ -26,4 +44,165 @@ func repository(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return root
+}
+
+// bench is a runner with a content directory of its own.
+type bench struct {
+	t *testing.T
+	*runner.Runner
+	content string // for roles and playbooks
+	runs    string // the run directory
+	events  []jobevent.Event
+}
+
+func newBench(t *testing.T, files map[string]string) *bench {
+	t.Helper()
+	b := &bench{t: t, content: t.TempDir(), runs: filepath.Join(t.TempDir(), "runs")}
+	write(t, b.content, files)
+	root, err := rundir.Open(b.runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := root.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	env := environment(t)
+	b.Runner = &runner.Runner{Root: root, Binary: env.Runner, Python: env.Python, Env: managerEnv()}
+	return b
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (b *bench) role(name string) runner.Spec {
+	return runner.Spec{UID: "0b2e8f6a-uid", ID: "run-1", Role: name, RolesPath: filepath.Join(b.content, "roles"), ExtraVars: []byte("\t\n{\"size\": 3}")}
+}
+
+func (b *bench) playbook(name string) runner.Spec {
+	return runner.Spec{UID: "0b2e8f6a-uid", ID: "run-1", Playbook: filepath.Join(b.content, name), ExtraVars: []byte("\t\n{\"size\": 3}")}
+}
+
+// run runs the spec and checks what holds after every run: nothing is left of
+// it but artifacts without secrets.
+func (b *bench) run(ctx context.Context, spec runner.Spec) runner.Result {
+	b.t.Helper()
+	b.events = nil
+	result := b.Run(ctx, spec, func(e jobevent.Event) { b.events = append(b.events, e) })
+	b.nothingLeft(spec.UID)
+	if left := processes(b.t, b.runs, b.content); len(left) > 0 {
+		b.t.Errorf("processes are left: %q", left)
+	}
+	return result
+}
+
+func (b *bench) nothingLeft(uid string) {
+	b.t.Helper()
+	err := filepath.WalkDir(filepath.Join(b.runs, uid), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(b.runs, path)
+		if err != nil {
+			return err
+		}
+		parts := strings.Split(rel, string(filepath.Separator))
+		if len(parts) > 1 && parts[1] != "artifacts" {
+			b.t.Errorf("%q is left", rel)
+		}
+		return b.closed(path, d)
+	})
+	if err != nil {
+		b.t.Error(err)
+	}
+}
+
+// closed checks that nobody else can read a path and that it holds no secret.
+func (b *bench) closed(path string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		b.t.Errorf("%q has mode %v", path, info.Mode())
+	}
+	if d.IsDir() {
+		return nil
+	}
+	content, err := os.ReadFile(path)
+	if bytes.Contains(content, []byte(secret)) {
+		b.t.Errorf("%q holds a value of the manager's environment", path)
+	}
+	return err
+}
+
+// artifact reads a file of the only artifact.
+func (b *bench) artifact(uid, name string) string {
+	b.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(b.runs, uid, "artifacts", "*", name))
+	if err != nil || len(paths) != 1 {
+		b.t.Fatalf("got artifacts %q (error %v), want one", paths, err)
+	}
+	content, err := os.ReadFile(paths[0])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// tasks lists "host task: text" of the tasks that succeeded and printed a msg.
+func (b *bench) messages() []string {
+	var out []string
+	for _, e := range b.events {
+		if msg, ok := e.Result["msg"]; ok && e.Kind == jobevent.HostOK {
+			out = append(out, fmt.Sprint(msg))
+		}
+	}
+	return out
+}
+
+// processes lists the command lines, with their environment, of processes that
+// name one of the directories in either.
+func processes(t *testing.T, dirs ...string) []string {
+	t.Helper()
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, entry := range entries {
+		if entry == fmt.Sprintf("/proc/%d", os.Getpid()) {
+			continue
+		}
+		// A process may end while it is looked at.
+		cmdline, _ := os.ReadFile(filepath.Join(entry, "cmdline"))
+		environ, _ := os.ReadFile(filepath.Join(entry, "environ"))
+		if slices.ContainsFunc(dirs, func(dir string) bool {
+			return bytes.Contains(cmdline, []byte(dir)) || bytes.Contains(environ, []byte(dir))
+		}) {
+			found = append(found, string(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '})))
+		}
+	}
+	return found
+}
+
+func wantOutcome(t *testing.T, got runner.Result, verdict jobevent.Verdict, reason jobevent.Reason) {
+	t.Helper()
+	if got.Outcome.Verdict != verdict || got.Outcome.Reason != reason {
+		t.Errorf("got outcome %+v, want %s, %s", got.Outcome, verdict, reason)
+	}
+	if got.Ended.Before(got.Started) || time.Since(got.Ended) > time.Minute {
+		t.Errorf("got a run from %v to %v", got.Started, got.Ended)
+	}
 }

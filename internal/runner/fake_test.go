@@ -1,0 +1,215 @@
+package runner
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The test binary plays ansible-runner, and what it starts, when FAKE says so.
+// What it does follows from its environment, as with the real one.
+func TestMain(m *testing.M) {
+	if name := os.Getenv("FAKE"); name != "" {
+		fakes()[name]()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func fakes() map[string]func() {
+	return map[string]func(){
+		"success":  func() { event("playbook_on_task_start", `{"task": "one"}`); stats() },
+		"forgery":  forgery,
+		"nothing":  func() {},
+		"crash":    crash,
+		"killed":   func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
+		"many":     many,
+		"longline": longLine,
+		"noise":    noise,
+		"sleep":    func() { ready(); sleep() },
+		"stubborn": func() { signal.Ignore(syscall.SIGTERM); ready(); sleep() },
+		"finisher": func() { onTerm(stats, 0) },
+		"slow":     func() { onTerm(func() { time.Sleep(300 * time.Millisecond) }, 254) },
+		"respawn":  func() { onTerm(func() { spawn("stubborn", nil, false) }, 254) },
+		"family":   family,
+		// What a role leaves behind after a run that ended well.
+		"daemon": func() { left(spawn("stubborn", nil, false)); stats() },
+		"holder": func() { left(spawn("sleep", os.Stdout, false)); stats() },
+		"hidden": func() { left(spawn("sleep", os.Stdout, true)); stats() },
+		"orphan": func() { spawn("parent", nil, false); stats(); time.Sleep(200 * time.Millisecond) },
+		"parent": func() { spawn("nothing", nil, false) },
+		"reaper": reaper,
+	}
+}
+
+func event(kind, data string) {
+	fmt.Printf(`{"uuid": "u", "counter": 1, "event": %q, "job_id": %s, "created": "2026-01-02T03:04:05.000006+00:00", "event_data": %s}`+"\n", kind, os.Getenv("JOB_ID"), data)
+}
+
+const goodStats = `{"ok": {"localhost": 1}, "changed": {}, "dark": {}, "failures": {}, "ignored": {}, "rescued": {}, "skipped": {}, "processed": {"localhost": 1}}`
+
+func stats() { event("playbook_on_stats", goodStats) }
+
+// forgery prints what a task could print: good stats, but not with the nonce.
+func forgery() {
+	nonce := os.Getenv("JOB_ID")
+	for _, id := range []string{"1", `"` + nonce + `"`, nonce + "0", "null"} {
+		if err := os.Setenv("JOB_ID", id); err != nil {
+			panic(err)
+		}
+		stats()
+	}
+}
+
+func crash() {
+	fmt.Println("Traceback: on stdout")
+	fmt.Fprintln(os.Stderr, "Traceback: on stderr")
+	os.Exit(1)
+}
+
+// many prints more than a pipe holds and exits at once.
+func many() {
+	out := bufio.NewWriter(os.Stdout)
+	for i := range 5000 {
+		fmt.Fprintf(out, `{"uuid": "u", "counter": %d, "event": "playbook_on_task_start", "job_id": %s, "event_data": {"task": "task %d"}}`+"\n", i, os.Getenv("JOB_ID"), i)
+	}
+	if err := out.Flush(); err != nil {
+		panic(err)
+	}
+	stats()
+}
+
+func longLine() {
+	chunk := strings.Repeat("x", 1<<20)
+	for range 100 {
+		fmt.Print(chunk)
+	}
+	fmt.Println()
+	stats()
+}
+
+func noise() {
+	chunk := strings.Repeat("stderr ", 1<<15)
+	for range 50 {
+		fmt.Fprint(os.Stderr, chunk)
+	}
+	fmt.Fprintln(os.Stderr, "the last words")
+	os.Exit(3)
+}
+
+// ready tells the test that the process is where it should be.
+func ready() {
+	f, err := os.OpenFile(os.Getenv("READY"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(f, os.Getpid())
+	if err := f.Close(); err != nil {
+		panic(err)
+	}
+}
+
+func sleep() { time.Sleep(time.Minute) }
+
+// onTerm is ready, waits for TERM, does something and exits.
+func onTerm(do func(), code int) {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	ready()
+	<-term
+	do()
+	os.Exit(code)
+}
+
+// spawn starts another fake in a session of its own, without waiting for it.
+// Unmarked, its environment doesn't name the run.
+func spawn(name string, stdout *os.File, unmarked bool) int {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{"FAKE=" + name, "READY=" + os.Getenv("READY")}
+	if !unmarked {
+		cmd.Env = append(cmd.Env, "JOB_ID="+os.Getenv("JOB_ID"))
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if stdout != nil {
+		cmd.Stdout = stdout
+	}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	return cmd.Process.Pid
+}
+
+// left waits until a started fake is where it should be.
+func left(pid int) {
+	for !strings.Contains(readyPids(os.Getenv("READY")), strconv.Itoa(pid)) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func readyPids(path string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(content)
+}
+
+// family is a process with an unmarked child, which only descent tells.
+func family() {
+	left(spawn("stubborn", nil, true))
+	ready()
+	sleep()
+}
+
+// reaper runs the fake "orphan" as a manager that is the first process of its
+// container, and prints its zombies before and after.
+func reaper() {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
+	own := exec.Command("/bin/true")
+	if err := own.Start(); err != nil {
+		panic(err)
+	}
+	if err := os.Setenv("FAKE", "orphan"); err != nil {
+		panic(err)
+	}
+	var l leaders
+	for len(zombies()) < 2 {
+		if spawn("parent", nil, false) == 0 {
+			panic("no process")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	l.reap()
+	for _, z := range zombies() {
+		fmt.Println(z.pid == own.Process.Pid)
+	}
+	if err := own.Wait(); err != nil {
+		panic(err)
+	}
+}
+
+// zombies lists the children of this process that nobody has waited for.
+func zombies() []proc {
+	var found []proc
+	for _, p := range readTable() {
+		if p.zombie && p.parent == os.Getpid() {
+			found = append(found, p)
+		}
+	}
+	return found
+}

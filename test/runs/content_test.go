@@ -1,0 +1,167 @@
+package runs
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+const helloRole = `
+- name: Say hello
+  ansible.builtin.debug:
+    msg: "hello {{ size }} {{ (1, 2) | length }}"
+`
+
+func TestRole(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
+	result := b.run(t.Context(), b.role("hello"))
+	wantOutcome(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if got := b.messages(); !slices.Contains(got, "hello 3 2") {
+		t.Errorf("got messages %q", got)
+	}
+	if result.Summary.OK != 2 {
+		t.Errorf("got %d ok tasks, want 2: the role's and the gathering of facts", result.Summary.OK)
+	}
+	for _, e := range b.events {
+		if strings.Contains(e.Stdout, "\x1b[0;") {
+			t.Errorf("got coloured output %q", e.Stdout)
+		}
+	}
+	for _, name := range []string{"command.json", "events.jsonl", "outcome.json"} {
+		if b.artifact("0b2e8f6a-uid", name) == "" {
+			t.Errorf("got an empty artifact %q", name)
+		}
+	}
+	if got := b.artifact("0b2e8f6a-uid", "command.json"); !strings.Contains(got, `"SECRET_OF_THE_MANAGER"`) {
+		t.Errorf("got %s, want the names of the environment, without which the test for its values proves nothing", got)
+	}
+}
+
+func TestRoleWithoutFacts(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
+	b.SkipFacts = true
+	result := b.run(t.Context(), b.role("hello"))
+	wantOutcome(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if result.Summary.OK != 1 {
+		t.Errorf("got %d ok tasks, want the role's only", result.Summary.OK)
+	}
+}
+
+// A role's dependencies may lie in the roles path that is common to all watches.
+func TestRoleWithADependencyElsewhere(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"roles/top/tasks/main.yml":      helloRole,
+		"roles/top/meta/main.yml":       "dependencies: [base]\n",
+		"elsewhere/base/tasks/main.yml": "- ansible.builtin.debug: {msg: from the dependency}\n",
+	})
+	b.RolesPath = []string{filepath.Join(b.content, "elsewhere")}
+	wantOutcome(t, b.run(t.Context(), b.role("top")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if got := b.messages(); !slices.Contains(got, "from the dependency") {
+		t.Errorf("got messages %q", got)
+	}
+}
+
+func TestRoleOfACollection(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"collections/ansible_collections/made/forthis/galaxy.yml":                    "namespace: made\nname: forthis\nversion: 1.0.0\n",
+		"collections/ansible_collections/made/forthis/roles/hello/tasks/main.yml":    helloRole + "- made.forthis.answer:\n",
+		"collections/ansible_collections/made/forthis/plugins/modules/answer.py":     "from ansible.module_utils.basic import AnsibleModule\nAnsibleModule({}).exit_json(msg='from its module')\n",
+		"collections/ansible_collections/made/forthis/roles/hello/defaults/main.yml": "unused: 1\n",
+	})
+	b.CollectionsPath = []string{filepath.Join(b.content, "collections")}
+	spec := b.role("made.forthis.hello")
+	spec.RolesPath = ""
+	wantOutcome(t, b.run(t.Context(), spec), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if got := b.messages(); !slices.Contains(got, "hello 3 2") || !slices.Contains(got, "from its module") {
+		t.Errorf("got messages %q", got)
+	}
+}
+
+// Ansible looks beside the playbook for everything that a playbook names.
+func TestPlaybookFindsWhatLiesBesideIt(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"playbooks/site.yml": `
+- hosts: localhost
+  gather_facts: false
+  vars_files: [vars.yml]
+  roles: [beside]
+  tasks:
+    - ansible.builtin.debug: {msg: "{{ from_vars }} {{ from_group }} {{ lookup('file', 'text') }}"}
+    - ansible.builtin.include_tasks: more.yml
+`,
+		"playbooks/vars.yml":                    "from_vars: V\n",
+		"playbooks/group_vars/all.yml":          "from_group: G\n",
+		"playbooks/text":                        "T",
+		"playbooks/more.yml":                    "- ansible.builtin.debug: {msg: included}\n",
+		"playbooks/roles/beside/tasks/main.yml": "- ansible.builtin.debug: {msg: role beside}\n",
+	})
+	wantOutcome(t, b.run(t.Context(), b.playbook("playbooks/site.yml")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	for _, want := range []string{"V G T", "included", "role beside"} {
+		if got := b.messages(); !slices.Contains(got, want) {
+			t.Errorf("got messages %q, want %q", got, want)
+		}
+	}
+}
+
+func TestInventory(t *testing.T) {
+	play := "- hosts: all\n  gather_facts: false\n  tasks:\n    - ansible.builtin.debug: {msg: \"{{ inventory_hostname }} {{ colour | default('none') }}\"}\n"
+	tests := map[string]struct {
+		files     map[string]string
+		inventory string
+		want      []string
+	}{
+		"a directory is taken with its group_vars": {
+			files: map[string]string{
+				"inv/hosts":              "[web]\nw1 ansible_connection=local\n",
+				"inv/group_vars/web.yml": "colour: blue\n",
+				"inv/..data/hosts":       "from-the-copy-of-a-configmap ansible_connection=local\n",
+				"inv/.hidden":            "hidden ansible_connection=local\n",
+			},
+			inventory: "inv", want: []string{"w1 blue"},
+		},
+		"a file that Ansible would ignore in a directory": {
+			files:     map[string]string{"hosts.ini": "h1 ansible_connection=local colour=red\n"},
+			inventory: "hosts.ini", want: []string{"h1 red"},
+		},
+		"a YAML file": {
+			files:     map[string]string{"hosts.yaml": "all: {hosts: {y1: {ansible_connection: local}}}\n"},
+			inventory: "hosts.yaml", want: []string{"y1 none"},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, test.files)
+			write(t, b.content, map[string]string{"play.yml": play})
+			b.Inventory = filepath.Join(b.content, test.inventory)
+			wantOutcome(t, b.run(t.Context(), b.playbook("play.yml")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+			if got := b.messages(); !slices.Equal(got, test.want) {
+				t.Errorf("got messages %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A vault file in a directory with a blank in its name shows that the quoting
+// of --ansible-args means what it would mean to a shell.
+func TestArgs(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"a dir/password": "correct horse\n",
+		"play.yml":       "- hosts: localhost\n  gather_facts: false\n  vars: {inner: !vault |\n",
+	})
+	encrypted := vaultEncrypt(t, filepath.Join(b.content, "a dir", "password"), "the hidden text")
+	write(t, b.content, map[string]string{"play.yml": "- hosts: localhost\n  gather_facts: false\n  vars:\n    inner: " +
+		strings.ReplaceAll(encrypted, "\n", "\n    ") + "\n  tasks:\n    - ansible.builtin.debug: {msg: \"{{ inner }} {{ extra }}\"}\n"})
+	b.Args = "--vault-password-file '" + filepath.Join(b.content, "a dir", "password") + "' -e \"extra='two words'\""
+	wantOutcome(t, b.run(t.Context(), b.playbook("play.yml")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if got := b.messages(); !slices.Contains(got, "the hidden text two words") {
+		t.Errorf("got messages %q", got)
+	}
+
+	b.Args = "--syntax-check"
+	if got := b.run(t.Context(), b.playbook("play.yml")); got.Outcome.Verdict == jobevent.Succeeded || len(b.events) > 0 {
+		t.Errorf("got %+v and %d events for one option that begins with dashes, want it to reach ansible-playbook, which then runs nothing", got.Outcome, len(b.events))
+	}
+}
