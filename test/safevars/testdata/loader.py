@@ -1,0 +1,69 @@
+"""Reads extra-vars files with Ansible's own loader, as ansible-playbook does.
+
+Each line of standard input is {"text": base64, "mode": ...}; each line of
+standard output tells what Ansible made of it: {"value": tree} or
+{"error": name of the exception}. In mode "yaml" the JSON decoder gives up on
+everything, as it would on a file that it cannot read.
+"""
+
+import base64
+import json
+import struct
+import sys
+import tempfile
+
+from ansible._internal._datatag._tags import TrustedAsTemplate
+from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.utils import yaml as ansible_yaml
+
+real_json = ansible_yaml.json
+
+
+class GivesUp:
+    """Stands in for the json module of Ansible's loader."""
+
+    @staticmethod
+    def loads(*args, **kwargs):
+        raise ValueError("forced")
+
+
+def tree(value):
+    """The value with the type and the trust of each of its parts."""
+    if value is None:
+        return {"null": True}
+    if isinstance(value, bool):
+        return {"bool": value}
+    if isinstance(value, int):
+        return {"int": str(value)}
+    if isinstance(value, float):
+        return {"float": str(struct.unpack("<Q", struct.pack("<d", value))[0])}
+    if isinstance(value, str):
+        return {"str": str.__str__(value), "trusted": TrustedAsTemplate.is_tagged_on(value)}
+    if isinstance(value, list):
+        return {"list": [tree(v) for v in value]}
+    if isinstance(value, dict):
+        answer = {"map": {str.__str__(k): tree(v) for k, v in value.items()}}
+        if any(TrustedAsTemplate.is_tagged_on(key) for key in value):
+            answer["trusted keys"] = True
+        return answer
+    return {"unexpected type": repr(type(value))}
+
+
+def main():
+    with tempfile.NamedTemporaryFile(suffix="extravars") as file:
+        for line in sys.stdin:
+            request = json.loads(line)
+            file.seek(0)
+            file.truncate()
+            file.write(base64.b64decode(request["text"]))
+            file.flush()
+            ansible_yaml.json = GivesUp if request["mode"] == "yaml" else real_json
+            try:
+                value = DataLoader().load_from_file(file.name, trusted_as_template=True)
+                answer = {"value": tree(value)}
+            except Exception as error:
+                answer = {"error": type(error).__name__}
+            print(json.dumps(answer))
+
+
+main()
