@@ -1,0 +1,55 @@
+package controller
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ensign-operator/ensign/internal/extravars"
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// attempt is one pass over one CR.
+type attempt struct {
+	request   reconcile.Request
+	cr        *unstructured.Unstructured // as it was read; later reads do not change it
+	memory    *memory
+	step      step
+	settings  settings
+	variables extravars.Variables
+	// verdict is what the attempt came to; nil while there is nothing to say.
+	verdict *verdict
+}
+
+// verdict is what one attempt came to. It outlives the attempt until it is
+// written to the API server.
+type verdict struct {
+	generation int64
+	finalizing bool
+	// refused is true when nothing was run.
+	refused bool
+	outcome jobevent.Outcome
+	summary jobevent.Summary
+	// period is the pause until the next run after a success; 0 is none.
+	period time.Duration
+}
+
+func (a *attempt) finalizing() bool { return a.step == finalize }
+
+// resume takes up the verdict of an earlier attempt that could not be written.
+func (a *attempt) resume() { a.verdict = a.memory.pending }
+
+// refuse ends the attempt without a run.
+func (a *attempt) refuse(reason jobevent.Reason, message string) {
+	a.conclude(verdict{
+		refused: true,
+		outcome: jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: message},
+	})
+}
+
+func (a *attempt) conclude(v verdict) {
+	v.generation = a.cr.GetGeneration()
+	v.finalizing = a.finalizing()
+	a.verdict = &v
+}

@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/status"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// step is what an attempt does with a CR.
+type step int
+
+const (
+	skip step = iota
+	reportPending
+	addFinalizer
+	run
+	finalize
+)
+
+// decide says what is to be done with a CR as it stands. A result that is not
+// written yet goes first: nothing runs again before its last run is reported.
+func decide(cr *unstructured.Unstructured, watch *watches.Watch, pending bool) step {
+	finalizer := watch.Finalizer
+	held := holdsFinalizer(watch, cr)
+	switch {
+	case pending:
+		return reportPending
+	case cr.GetDeletionTimestamp() != nil && held:
+		return finalize
+	case cr.GetDeletionTimestamp() != nil:
+		return skip
+	case !watch.Selector.Matches(labels.Set(cr.GetLabels())):
+		return skip
+	case finalizer != nil && !held:
+		return addFinalizer
+	default:
+		return run
+	}
+}
+
+// firstBackoff is the pause after a first failure.
+const firstBackoff = time.Second
+
+// backoffAfter is the pause after so many failures in a row: doubled each
+// time, from one second up to limit.
+func backoffAfter(failures int, limit time.Duration) time.Duration {
+	pause := firstBackoff
+	for i := 1; i < failures && pause < limit; i++ {
+		pause *= 2
+	}
+	return min(pause, limit)
+}
+
+// soon brings a CR back at once. The queue drops a pause of zero.
+const soon = time.Millisecond
+
+// requeueAfter says when the CR comes again by itself; 0 is never. A CR that
+// was refused comes when it changes, and a canceled one with the next manager.
+func requeueAfter(v *verdict, generation int64, backoff time.Duration) time.Duration {
+	switch {
+	case v.generation != generation:
+		return soon // The verdict was an earlier generation's, written late.
+	case v.refused || v.outcome.Verdict == jobevent.Canceled:
+		return 0
+	case v.outcome.Verdict == jobevent.Failed:
+		return backoff
+	case v.finalizing:
+		return 0
+	case v.summary.Requeue > 0:
+		return v.summary.Requeue
+	default:
+		return v.period
+	}
+}
+
+// triggerOf says in one word why a run starts, as far as the CR's own status tells.
+func triggerOf(cr *unstructured.Unstructured, finalizing bool) string {
+	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
+	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
+	switch {
+	case finalizing:
+		return "deleted"
+	case len(conditions) == 0:
+		return "created"
+	case observed != cr.GetGeneration():
+		return "changed"
+	case status.Last(cr).Verdict == jobevent.Failed:
+		return "retry"
+	default:
+		return "again"
+	}
+}

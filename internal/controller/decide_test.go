@@ -1,0 +1,169 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+const ourFinalizer = "g.io/finalizer"
+
+func widget(changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+	cr := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(1)}}}
+	cr.SetGroupVersionKind(schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "Widget"})
+	cr.SetNamespace("ns")
+	cr.SetName("w")
+	cr.SetUID("uid-1")
+	cr.SetGeneration(1)
+	cr.SetResourceVersion("1")
+	for _, change := range changes {
+		change(cr)
+	}
+	return cr
+}
+
+func withFinalizers(names ...string) func(*unstructured.Unstructured) {
+	return func(cr *unstructured.Unstructured) { cr.SetFinalizers(names) }
+}
+
+func withLabels(set map[string]string) func(*unstructured.Unstructured) {
+	return func(cr *unstructured.Unstructured) { cr.SetLabels(set) }
+}
+
+func withAnnotations(set map[string]string) func(*unstructured.Unstructured) {
+	return func(cr *unstructured.Unstructured) { cr.SetAnnotations(set) }
+}
+
+func withGeneration(generation int64) func(*unstructured.Unstructured) {
+	return func(cr *unstructured.Unstructured) { cr.SetGeneration(generation) }
+}
+
+func deleting(cr *unstructured.Unstructured) {
+	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	cr.SetDeletionTimestamp(&now)
+}
+
+func withStatus(status map[string]any) func(*unstructured.Unstructured) {
+	return func(cr *unstructured.Unstructured) { cr.Object["status"] = status }
+}
+
+func plainWatch() watches.Watch {
+	return watches.Watch{
+		GVK: schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "Widget"}, Selector: labels.Everything(),
+		ManageStatus: true, SnakeCaseParameters: true, MarkUnsafe: true, MaxRunnerArtifacts: 20,
+		Content: watches.Content{Role: "widget", RolesPath: "/roles"},
+	}
+}
+
+func finalizerWatch() watches.Watch {
+	w := plainWatch()
+	w.Finalizer = &watches.Finalizer{Name: ourFinalizer, Content: watches.Content{Role: "bye", RolesPath: "/roles"}}
+	return w
+}
+
+func selectorWatch() watches.Watch {
+	w := finalizerWatch()
+	w.Selector = labels.SelectorFromSet(labels.Set{"on": "yes"})
+	return w
+}
+
+func TestDecide(t *testing.T) {
+	on := withLabels(map[string]string{"on": "yes"})
+	for name, test := range map[string]struct {
+		cr      *unstructured.Unstructured
+		watch   watches.Watch
+		pending bool
+		want    step
+	}{
+		"without a finalizer a CR runs at once":                      {widget(), plainWatch(), false, run},
+		"the finalizer comes before the first run":                   {widget(), finalizerWatch(), false, addFinalizer},
+		"somebody else's finalizer is not ours":                      {widget(withFinalizers("x.io/y")), finalizerWatch(), false, addFinalizer},
+		"a CR that holds the finalizer runs":                         {widget(withFinalizers(ourFinalizer)), finalizerWatch(), false, run},
+		"deletion with our finalizer finalizes":                      {widget(withFinalizers("x.io/y", ourFinalizer), deleting), finalizerWatch(), false, finalize},
+		"deletion without our finalizer is others' business":         {widget(withFinalizers("x.io/y"), deleting), finalizerWatch(), false, skip},
+		"deletion where the watch has no finalizer":                  {widget(withFinalizers("x.io/y"), deleting), plainWatch(), false, skip},
+		"a CR that the selector does not match":                      {widget(), selectorWatch(), false, skip},
+		"a CR that the selector matches":                             {widget(on, withFinalizers(ourFinalizer)), selectorWatch(), false, run},
+		"a CR that lost its label is finalized all the same":         {widget(withFinalizers(ourFinalizer), deleting), selectorWatch(), false, finalize},
+		"an unwritten result goes before everything":                 {widget(), finalizerWatch(), true, reportPending},
+		"an unwritten result goes even before the finalizer's run":   {widget(withFinalizers(ourFinalizer), deleting), finalizerWatch(), true, reportPending},
+		"a deleted CR never gets a finalizer that it does not have.": {widget(deleting), finalizerWatch(), false, skip},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := decide(test.cr, &test.watch, test.pending); got != test.want {
+				t.Errorf("want step %d, got %d", test.want, got)
+			}
+		})
+	}
+}
+
+func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+	var got []time.Duration
+	for _, failures := range []int{1, 2, 3, 4, 5, 6, 100} {
+		got = append(got, backoffAfter(failures, 20*time.Second))
+	}
+	want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 20 * time.Second, 20 * time.Second}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRequeueAfter(t *testing.T) {
+	const period, backoff, wish = 10 * time.Hour, 8 * time.Second, 90 * time.Second
+	outcome := func(v jobevent.Verdict) jobevent.Outcome { return jobevent.Outcome{Verdict: v} }
+	for name, test := range map[string]struct {
+		verdict    verdict
+		generation int64
+		want       time.Duration
+	}{
+		"a success waits for the period":              {verdict{outcome: outcome(jobevent.Succeeded), period: period}, 0, period},
+		"a period of zero is none":                    {verdict{outcome: outcome(jobevent.Succeeded)}, 0, 0},
+		"a role's wish goes over the period":          {verdict{outcome: outcome(jobevent.Succeeded), period: period, summary: jobevent.Summary{Requeue: wish}}, 0, wish},
+		"a failure backs off, whatever the role asks": {verdict{outcome: outcome(jobevent.Failed), period: period, summary: jobevent.Summary{Requeue: wish}}, 0, backoff},
+		"a failed finalizer is retried":               {verdict{outcome: outcome(jobevent.Failed), finalizing: true}, 0, backoff},
+		"a finalized CR does not come back":           {verdict{outcome: outcome(jobevent.Succeeded), finalizing: true, period: period}, 0, 0},
+		"a refused CR waits for its change":           {verdict{outcome: outcome(jobevent.Failed), refused: true, period: period}, 0, 0},
+		"a canceled run is the next manager's":        {verdict{outcome: outcome(jobevent.Canceled), period: period}, 0, 0},
+		"a late verdict makes room for the new one":   {verdict{generation: 1, outcome: outcome(jobevent.Succeeded), period: period}, 2, soon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := requeueAfter(&test.verdict, test.generation, backoff); got != test.want {
+				t.Errorf("want %s, got %s", test.want, got)
+			}
+		})
+	}
+}
+
+func TestTriggerOf(t *testing.T) {
+	condition := func(kind, status string) map[string]any {
+		return map[string]any{"type": kind, "status": status, "reason": "R"}
+	}
+	reported := func(generation int64, conditions ...any) func(*unstructured.Unstructured) {
+		return withStatus(map[string]any{"observedGeneration": generation, "conditions": conditions})
+	}
+	for name, test := range map[string]struct {
+		cr         *unstructured.Unstructured
+		finalizing bool
+		want       string
+	}{
+		"nothing reported yet":          {widget(), false, "created"},
+		"another generation":            {widget(withGeneration(3), reported(2, condition("Successful", "True"))), false, "changed"},
+		"the same one after a failure":  {widget(reported(1, condition("Failure", "True"))), false, "retry"},
+		"the same one after a success":  {widget(reported(1, condition("Successful", "True"))), false, "again"},
+		"a finalizer's run is deletion": {widget(reported(1, condition("Failure", "True"))), true, "deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := triggerOf(test.cr, test.finalizing); got != test.want {
+				t.Errorf("want %q, got %q", test.want, got)
+			}
+		})
+	}
+}

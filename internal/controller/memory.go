@@ -1,0 +1,114 @@
+package controller
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// memory is what is remembered of a CR between attempts. All of it may be lost
+// in a restart without harm. Its fields belong to the one attempt that is at
+// work on the CR; cancel and gone are guarded by memories.
+type memory struct {
+	uid types.UID
+	// failures in a row at the generation.
+	failures   int
+	generation int64
+	// announced is the outcome of which Events have told.
+	announced jobevent.Outcome
+	// pending is the verdict that could not be written yet.
+	pending *verdict
+
+	cancel context.CancelCauseFunc
+	gone   types.UID
+}
+
+// memories holds the memory of each CR of a watch, by name: the queue never
+// works twice at once on one name, whatever its UID.
+type memories struct {
+	mu     sync.Mutex
+	byName map[types.NamespacedName]*memory
+}
+
+// of gives the memory of the CR with the uid, a fresh one where its name was
+// another object's before; predecessor is that object's UID, or "".
+func (m *memories) of(name types.NamespacedName, uid types.UID) (found *memory, predecessor types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found = m.entry(name)
+	if found.uid == uid {
+		return found, ""
+	}
+	predecessor, found = found.uid, &memory{uid: uid, gone: found.gone}
+	m.byName[name] = found
+	return found, predecessor
+}
+
+// drop forgets the name and gives the UIDs it stood for.
+func (m *memories) drop(name types.NamespacedName) []types.UID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var uids []types.UID
+	if found := m.byName[name]; found != nil {
+		for _, uid := range []types.UID{found.uid, found.gone} {
+			if uid != "" {
+				uids = append(uids, uid)
+			}
+		}
+	}
+	delete(m.byName, name)
+	return uids
+}
+
+// running registers how to cancel the run of a CR. It is false when the CR has
+// gone in the meantime.
+func (m *memories) running(name types.NamespacedName, cancel context.CancelCauseFunc) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(name)
+	found.cancel = cancel
+	return found.gone == "" || found.gone != found.uid
+}
+
+func (m *memories) ended(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entry(name).cancel = nil
+}
+
+// deleted cancels the run of a CR that is being deleted, if there is one.
+func (m *memories) deleted(name types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found := m.byName[name]; found != nil && found.uid == uid && found.cancel != nil {
+		found.cancel(errDeleted)
+	}
+}
+
+// lost notes that the object with the uid is gone, and cancels its run if there
+// is one.
+func (m *memories) lost(name types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(name)
+	found.gone = uid
+	if found.uid == uid && found.cancel != nil {
+		found.cancel(errGone)
+	}
+}
+
+// entry is called with the lock held.
+func (m *memories) entry(name types.NamespacedName) *memory {
+	if m.byName == nil {
+		m.byName = map[types.NamespacedName]*memory{}
+	}
+	found := m.byName[name]
+	if found == nil {
+		found = &memory{}
+		m.byName[name] = found
+	}
+	return found
+}

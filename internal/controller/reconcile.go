@@ -1,0 +1,182 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/status"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Runner runs Ansible content and keeps a directory for each CR.
+type Runner interface {
+	// Run blocks until the run's process tree is gone.
+	Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result
+	// Remove deletes what runs of the CR left on disk.
+	Remove(uid string) error
+}
+
+// Access opens the Kubernetes API to the runs of a CR.
+type Access interface {
+	// Grant returns a kubeconfig that acts for the CR until revoke is called.
+	Grant(cr *unstructured.Unstructured) (kubeconfig []byte, revoke func(), err error)
+}
+
+// Observer watches runs. Its methods are called in the order of the events, by
+// one goroutine a run, and must not block for long: the run waits for them.
+type Observer interface {
+	RunStarted(run jobevent.Run)
+	JobEvent(run jobevent.Run, event jobevent.Event)
+	RunEnded(run jobevent.Run, outcome jobevent.Outcome, summary jobevent.Summary, elapsed time.Duration)
+}
+
+// Defaults are the manager's settings where neither the watch nor the CR has one.
+type Defaults struct {
+	// ReconcilePeriod is the pause between two runs; 0 is none.
+	ReconcilePeriod time.Duration
+	// Verbosity is Ansible's, 0 to 7.
+	Verbosity int
+	// MaxVerbosity caps what a CR's annotation may ask for.
+	MaxVerbosity int
+	// MaxBackoff caps the pause after failures.
+	MaxBackoff time.Duration
+	// RefuseSops refuses spec keys that steer community.sops, where it is installed.
+	RefuseSops bool
+}
+
+// Reconciler reconciles the CRs of one watch. The fields are set once, before
+// the first Reconcile.
+type Reconciler struct {
+	Watch     watches.Watch
+	Defaults  Defaults
+	Client    client.Client
+	Reader    client.Reader // reads live, past every cache
+	Runner    Runner
+	Access    Access
+	Observers []Observer
+	Recorder  events.EventRecorder
+	Runs      *RunGroup
+	Clock     clock.PassiveClock
+	// NoStatus is true where the kind has no status subresource.
+	NoStatus bool
+
+	memories memories
+}
+
+// Reconcile brings one CR to where its content wants it.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
+	runCtx, leave, ok := r.Runs.Enter(ctx)
+	if !ok {
+		return reconcile.Result{}, nil // The manager stops; its successor starts from the CR as it is then.
+	}
+	defer leave()
+	cr, err := r.get(ctx, req)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, r.forget(ctx, req)
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	attempt := r.begin(ctx, req, cr)
+	defer func() { result, err = r.finish(ctx, attempt, err) }()
+
+	switch attempt.step = decide(cr, &r.Watch, attempt.memory.pending != nil); attempt.step {
+	case skip:
+	case reportPending:
+		attempt.resume()
+	case addFinalizer, run, finalize:
+		err = r.perform(ctx, runCtx, attempt)
+	}
+	return result, err
+}
+
+// perform runs the content that the step asks for. The finalizer is added before
+// the first run, and only to a CR whose variables build: what Ensign cannot run
+// must not keep a CR from being deleted.
+func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
+	if !r.prepare(ctx, a) {
+		return nil
+	}
+	if a.step == addFinalizer {
+		if err := r.addFinalizer(ctx, a); err != nil {
+			return err
+		}
+	}
+	return r.run(ctx, runCtx, a)
+}
+
+func (r *Reconciler) get(ctx context.Context, req reconcile.Request) (*unstructured.Unstructured, error) {
+	cr := &unstructured.Unstructured{}
+	cr.SetGroupVersionKind(r.Watch.GVK)
+	err := r.Reader.Get(ctx, req.NamespacedName, cr)
+	return cr, err
+}
+
+// begin opens the attempt and forgets what is remembered of a predecessor of
+// the same name.
+func (r *Reconciler) begin(ctx context.Context, req reconcile.Request, cr *unstructured.Unstructured) *attempt {
+	memory, predecessor := r.memories.of(req.NamespacedName, cr.GetUID())
+	if predecessor != "" {
+		r.removeDirectory(ctx, string(predecessor))
+	}
+	return &attempt{request: req, cr: cr, memory: memory}
+}
+
+// forget drops what is remembered of a CR that is gone.
+func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) error {
+	for _, uid := range r.memories.drop(req.NamespacedName) {
+		r.removeDirectory(ctx, string(uid))
+	}
+	return nil
+}
+
+// finish is the only exit of an attempt that saw the CR: it writes the status,
+// removes the finalizer when its run succeeded, tells of a changed outcome, and
+// says when the CR comes again. What cannot be written is remembered and written
+// by the next attempt; the content does not run again for it.
+func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (reconcile.Result, error) {
+	if cause != nil || a.verdict == nil {
+		return reconcile.Result{}, ignoreGone(cause)
+	}
+	if err := r.record(ctx, a); err != nil {
+		a.memory.pending = a.verdict
+		return reconcile.Result{}, ignoreGone(err)
+	}
+	a.memory.pending = nil
+	r.announce(a)
+	after := requeueAfter(a.verdict, a.cr.GetGeneration(), r.backoff(a))
+	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.verdict.outcome.Reason, "requeueAfter", after)
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// record writes the verdict to the API server.
+func (r *Reconciler) record(ctx context.Context, a *attempt) error {
+	finalized := a.verdict.finalizing && a.verdict.outcome.Verdict == jobevent.Succeeded
+	if finalized && len(a.cr.GetFinalizers()) == 1 {
+		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
+	}
+	if err := r.writeStatus(ctx, a, a.verdict.report()); err != nil {
+		return err
+	}
+	if finalized {
+		return r.removeFinalizer(ctx, a)
+	}
+	return nil
+}
+
+func (v *verdict) report() status.Report {
+	if v.refused {
+		return status.Refused(v.generation, v.outcome.Reason, v.outcome.Message)
+	}
+	return status.Finished(v.generation, v.outcome, v.summary)
+}

@@ -1,0 +1,446 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// These tests put faults between the reconciler and the API server that a real
+// one cannot be made to show at will. The real parts are tested in test/e2e.
+
+var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "w"}}
+
+// runnerFunc is a Runner whose runs come to what it says.
+type runnerFunc struct {
+	mu      sync.Mutex
+	run     func(ctx context.Context, spec runner.Spec) runner.Result
+	specs   []runner.Spec
+	removed []string
+}
+
+func (f *runnerFunc) Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result {
+	f.mu.Lock()
+	f.specs = append(f.specs, spec)
+	f.mu.Unlock()
+	observe(jobevent.Event{Kind: jobevent.Stats})
+	return f.run(ctx, spec)
+}
+
+func (f *runnerFunc) Remove(uid string) error {
+	f.removed = append(f.removed, uid)
+	return nil
+}
+
+type accessFunc func(cr *unstructured.Unstructured) ([]byte, func(), error)
+
+func (f accessFunc) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) { return f(cr) }
+
+// journal is an Observer that keeps what it saw.
+type journal struct{ lines []string }
+
+func (j *journal) RunStarted(run jobevent.Run) {
+	j.lines = append(j.lines, fmt.Sprintf("started %s generation %d: %s", run.Object, run.Generation, run.Trigger))
+}
+
+func (j *journal) JobEvent(_ jobevent.Run, event jobevent.Event) {
+	j.lines = append(j.lines, string(event.Kind))
+}
+
+func (j *journal) RunEnded(_ jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, _ time.Duration) {
+	j.lines = append(j.lines, "ended "+string(outcome.Verdict))
+}
+
+// bench is a reconciler with its surroundings.
+type bench struct {
+	*Reconciler
+	t        *testing.T
+	runner   *runnerFunc
+	journal  *journal
+	recorder *events.FakeRecorder
+	revoked  int
+	client   client.WithWatch
+}
+
+func succeed(context.Context, runner.Spec) runner.Result {
+	return runner.Result{
+		Outcome: jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: jobevent.ReasonSuccessful},
+		Summary: jobevent.Summary{StatsSeen: true, OK: 1, Hosts: 1},
+	}
+}
+
+func fail(context.Context, runner.Spec) runner.Result {
+	return runner.Result{
+		Outcome: jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.ReasonFailed, Message: "no disk"},
+		Summary: jobevent.Summary{StatsSeen: true, Failures: 1, Hosts: 1},
+	}
+}
+
+// newBench starts from the CR and puts faults before the API.
+func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, faults interceptor.Funcs) *bench {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(watch.GVK, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "WidgetList"}, &unstructured.UnstructuredList{})
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(widget())
+	if cr != nil {
+		builder = builder.WithObjects(cr)
+	}
+	b := &bench{
+		t: t, runner: &runnerFunc{run: succeed}, journal: &journal{}, recorder: events.NewFakeRecorder(20),
+		client: builder.Build(),
+	}
+	c := interceptor.NewClient(b.client, faults)
+	b.Reconciler = &Reconciler{
+		Watch: watch, Client: c, Reader: c, Runner: b.runner, Recorder: b.recorder, Runs: NewRunGroup(),
+		Defaults:  Defaults{ReconcilePeriod: time.Hour, Verbosity: 2, MaxVerbosity: 2, MaxBackoff: time.Minute},
+		Access:    accessFunc(func(*unstructured.Unstructured) ([]byte, func(), error) { return []byte("config"), func() { b.revoked++ }, nil }),
+		Observers: []Observer{b.journal},
+		Clock:     testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+	}
+	return b
+}
+
+func (b *bench) reconcile() (reconcile.Result, error) {
+	b.t.Helper()
+	return b.Reconcile(b.t.Context(), request)
+}
+
+func (b *bench) mustReconcile() reconcile.Result {
+	b.t.Helper()
+	result, err := b.reconcile()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return result
+}
+
+func (b *bench) stored() *unstructured.Unstructured {
+	b.t.Helper()
+	cr := widget()
+	if err := b.client.Get(b.t.Context(), request.NamespacedName, cr); err != nil {
+		b.t.Fatal(err)
+	}
+	return cr
+}
+
+// conditions gives "status/reason" by type of the stored CR.
+func (b *bench) conditions() map[string]string {
+	b.t.Helper()
+	list, _, _ := unstructured.NestedSlice(b.stored().Object, "status", "conditions")
+	found := map[string]string{}
+	for _, item := range list {
+		c := item.(map[string]any)
+		found[c["type"].(string)] = c["status"].(string) + "/" + c["reason"].(string)
+	}
+	return found
+}
+
+func (b *bench) events() []string {
+	var got []string
+	for {
+		select {
+		case e := <-b.recorder.Events:
+			got = append(got, e)
+		default:
+			return got
+		}
+	}
+}
+
+func wantEqual(t *testing.T, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestACreatedCRRunsAndReports(t *testing.T) {
+	b := newBench(t, finalizerWatch(), widget(), interceptor.Funcs{})
+	atRun := map[string]string{}
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		atRun = b.conditions()
+		return succeed(ctx, spec)
+	}
+	result := b.mustReconcile()
+	wantEqual(t, map[string]string{"Running": "True/Running", "Successful": "False/Running"}, atRun)
+	wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"}, b.conditions())
+	wantEqual(t, time.Hour, result.RequeueAfter)
+	wantEqual(t, []string{ourFinalizer}, b.stored().GetFinalizers())
+	wantEqual(t, []string{"started ns/w generation 1: created", "playbook_on_stats", "ended Succeeded"}, b.journal.lines)
+	wantEqual(t, []string{"Normal Succeeded The last reconciliation succeeded"}, b.events())
+	wantEqual(t, 1, b.revoked)
+	spec := b.runner.specs[0]
+	wantEqual(t, []string{"uid-1", "widget", "/roles", "config"}, []string{spec.UID, spec.Role, spec.RolesPath, string(spec.Kubeconfig)})
+	if !strings.HasPrefix(string(spec.ExtraVars), "\t\n{") || !strings.Contains(string(spec.ExtraVars), `"size":1`) {
+		t.Errorf("extra vars: %q", spec.ExtraVars)
+	}
+}
+
+func TestEventsTellOfChangesOnly(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	steps := []struct {
+		run  func(context.Context, runner.Spec) runner.Result
+		want []string
+	}{
+		{succeed, []string{"Normal Succeeded The last reconciliation succeeded"}},
+		{succeed, nil},
+		{fail, []string{"Warning Failed no disk"}},
+		{fail, nil},
+		{succeed, []string{"Normal Succeeded The last reconciliation succeeded"}},
+	}
+	for _, step := range steps {
+		b.runner.run = step.run
+		b.mustReconcile()
+		wantEqual(t, step.want, b.events())
+	}
+}
+
+func TestFailuresBackOffUntilTheSpecChanges(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = fail
+	var pauses []time.Duration
+	for range 3 {
+		pauses = append(pauses, b.mustReconcile().RequeueAfter)
+	}
+	changed := b.stored()
+	changed.SetGeneration(2)
+	if err := b.client.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	pauses = append(pauses, b.mustReconcile().RequeueAfter)
+	wantEqual(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, time.Second}, pauses)
+}
+
+func TestARefusedCRRunsNothingAndGetsNoFinalizer(t *testing.T) {
+	for name, change := range map[string]func(*unstructured.Unstructured){
+		"InvalidSpec": func(cr *unstructured.Unstructured) {
+			cr.Object["spec"] = map[string]any{"ansible_python_interpreter": "/bin/sh"}
+		},
+		"InvalidAnnotation": withAnnotations(map[string]string{periodAnnotation: "often"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, finalizerWatch(), widget(change), interceptor.Funcs{})
+			result := b.mustReconcile()
+			wantEqual(t, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/" + name}, b.conditions())
+			wantEqual(t, time.Duration(0), result.RequeueAfter)
+			wantEqual(t, 0, len(b.runner.specs)+len(b.stored().GetFinalizers()))
+			before := b.stored().GetResourceVersion()
+			b.mustReconcile()
+			wantEqual(t, before, b.stored().GetResourceVersion())
+		})
+	}
+}
+
+func TestFinalizer(t *testing.T) {
+	doomed := func(t *testing.T, finalizers ...string) *bench {
+		t.Helper()
+		return newBench(t, finalizerWatch(), widget(deleting, withFinalizers(finalizers...)), interceptor.Funcs{})
+	}
+	t.Run("goes with its successful run, and the object with it", func(t *testing.T) {
+		b := doomed(t, ourFinalizer)
+		b.mustReconcile()
+		wantEqual(t, "bye", b.runner.specs[0].Role)
+		err := b.client.Get(t.Context(), request.NamespacedName, widget())
+		if !apierrors.IsNotFound(err) {
+			t.Errorf("want the object gone, got %v", err)
+		}
+		wantEqual(t, []string{"Normal Finalized The finalizer's run succeeded"}, b.events())
+	})
+	t.Run("stays when its run fails, and says so", func(t *testing.T) {
+		b := doomed(t, ourFinalizer)
+		b.runner.run = fail
+		result := b.mustReconcile()
+		wantEqual(t, []string{ourFinalizer}, b.stored().GetFinalizers())
+		wantEqual(t, "True/Failed", b.conditions()["Failure"])
+		wantEqual(t, time.Second, result.RequeueAfter)
+	})
+	t.Run("leaves those of others", func(t *testing.T) {
+		b := doomed(t, "x.io/y", ourFinalizer)
+		b.mustReconcile()
+		wantEqual(t, []string{"x.io/y"}, b.stored().GetFinalizers())
+		wantEqual(t, "True/Successful", b.conditions()["Successful"])
+	})
+	t.Run("is not kept by a spec or an annotation that would be refused", func(t *testing.T) {
+		b := newBench(t, finalizerWatch(), widget(deleting, withFinalizers(ourFinalizer), withAnnotations(map[string]string{verbosityAnnotation: "x"}),
+			func(cr *unstructured.Unstructured) { cr.Object["spec"] = map[string]any{"ansible_host": "x"} }), interceptor.Funcs{})
+		b.mustReconcile()
+		wantEqual(t, 1, len(b.runner.specs))
+		var names map[string]any
+		if err := json.Unmarshal(b.runner.specs[0].ExtraVars, &names); err != nil {
+			t.Fatal(err)
+		}
+		if _, reached := names["ansible_host"]; reached {
+			t.Errorf("a refused name reached the run: %s", b.runner.specs[0].ExtraVars)
+		}
+	})
+}
+
+// failing gives faults that make status writes fail while they last.
+func failing(broken *bool, with error) interceptor.Funcs {
+	return interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if *broken {
+				return with
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	}
+}
+
+func TestAResultThatCannotBeWrittenIsWrittenLater(t *testing.T) {
+	broken := false
+	b := newBench(t, plainWatch(), widget(), failing(&broken, apierrors.NewForbidden(schema.GroupResource{}, "w", errors.New("not now"))))
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		broken = true
+		return fail(ctx, spec)
+	}
+	if _, err := b.reconcile(); err == nil {
+		t.Fatal("want the API server's error")
+	}
+	broken = false
+	result := b.mustReconcile()
+	wantEqual(t, 1, len(b.runner.specs))
+	wantEqual(t, "True/Failed", b.conditions()["Failure"])
+	wantEqual(t, time.Second, result.RequeueAfter)
+	wantEqual(t, []string{"Warning Failed no disk"}, b.events())
+	b.runner.run = succeed
+	b.mustReconcile()
+	wantEqual(t, 2, len(b.runner.specs))
+}
+
+func TestNothingRunsWhenItsStartCannotBeReported(t *testing.T) {
+	broken := true
+	b := newBench(t, plainWatch(), widget(), failing(&broken, apierrors.NewForbidden(schema.GroupResource{}, "w", errors.New("no right"))))
+	if _, err := b.reconcile(); err == nil {
+		t.Error("want the API server's error")
+	}
+	wantEqual(t, 0, len(b.runner.specs))
+	wantEqual(t, 1, b.revoked)
+}
+
+func TestASchemaThatRefusesConditionsDoesNotStopTheRuns(t *testing.T) {
+	broken := true
+	b := newBench(t, plainWatch(), widget(), failing(&broken, apierrors.NewInvalid(schema.GroupKind{}, "w", nil)))
+	result := b.mustReconcile()
+	wantEqual(t, 1, len(b.runner.specs))
+	wantEqual(t, time.Hour, result.RequeueAfter)
+}
+
+func TestConflictsNeverCostASecondRun(t *testing.T) {
+	conflicts := 3
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if conflicts > 0 {
+				conflicts--
+				other := obj.DeepCopyObject().(*unstructured.Unstructured)
+				other.SetLabels(map[string]string{"written": fmt.Sprint(conflicts)})
+				if err := c.Update(ctx, other); err != nil {
+					return err
+				}
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	})
+	b.mustReconcile()
+	wantEqual(t, 1, len(b.runner.specs))
+	wantEqual(t, "True/Successful", b.conditions()["Successful"])
+	wantEqual(t, "0", b.stored().GetLabels()["written"])
+}
+
+func TestASuccessorNeverGetsItsPredecessorsResult(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		if err := b.client.Delete(ctx, b.stored()); err != nil {
+			t.Error(err)
+		}
+		successor := widget(func(cr *unstructured.Unstructured) { cr.SetUID("uid-2"); cr.SetResourceVersion("") })
+		if err := b.client.Create(ctx, successor); err != nil {
+			t.Error(err)
+		}
+		return fail(ctx, spec)
+	}
+	b.mustReconcile()
+	wantEqual(t, map[string]string{}, b.conditions())
+	wantEqual(t, []string(nil), b.events())
+	b.runner.run = succeed
+	b.mustReconcile()
+	wantEqual(t, []string{"uid-1"}, b.runner.removed)
+	wantEqual(t, "True/Successful", b.conditions()["Successful"])
+}
+
+func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = func(ctx context.Context, _ runner.Spec) runner.Result {
+		b.Runs.Stop()
+		<-ctx.Done()
+		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}}
+	}
+	result := b.mustReconcile()
+	wantEqual(t, map[string]string{"Running": "False/Canceled", "Successful": "False/Running"}, b.conditions())
+	wantEqual(t, time.Duration(0), result.RequeueAfter)
+	wantEqual(t, []string(nil), b.events())
+	b.mustReconcile()
+	wantEqual(t, 1, len(b.runner.specs))
+}
+
+func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = func(ctx context.Context, _ runner.Spec) runner.Result {
+		if err := b.client.Delete(ctx, b.stored()); err != nil {
+			t.Error(err)
+		}
+		b.memories.lost(request.NamespacedName, "uid-1")
+		<-ctx.Done()
+		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled}}
+	}
+	b.mustReconcile()
+	b.mustReconcile()
+	wantEqual(t, []string(nil), b.events())
+	if !slices.Contains(b.runner.removed, "uid-1") {
+		t.Errorf("the directory of the CR stayed: removed are %v", b.runner.removed)
+	}
+}
+
+func TestWithoutManagedStatusNothingIsWritten(t *testing.T) {
+	unmanaged := plainWatch()
+	unmanaged.ManageStatus = false
+	for name, b := range map[string]*bench{
+		"manageStatus: false":   newBench(t, unmanaged, widget(), interceptor.Funcs{}),
+		"no status subresource": newBench(t, plainWatch(), widget(), interceptor.Funcs{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.NoStatus = name == "no status subresource"
+			before := b.stored().GetResourceVersion()
+			wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
+			wantEqual(t, before, b.stored().GetResourceVersion())
+			wantEqual(t, 1, len(b.runner.specs))
+			b.events()
+			b.mustReconcile()
+			wantEqual(t, []string(nil), b.events())
+		})
+	}
+}

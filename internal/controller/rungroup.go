@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+var (
+	// errStopped ends runs when the manager stops.
+	errStopped = errors.New("the manager stops")
+	// errDeleted ends the run of a CR that is being deleted and has no finalizer
+	// of ours.
+	errDeleted = errors.New("the custom resource is being deleted")
+)
+
+// RunGroup knows every attempt at work in a manager. It is the first phase of a
+// stop: after Stop no attempt begins and all runs are told to end, while the API
+// stays within reach, so that what they came to can still be written.
+type RunGroup struct {
+	mu      sync.Mutex
+	live    sync.WaitGroup
+	stopped context.Context //nolint:containedctx // It is the group's own end, not a caller's.
+	stop    context.CancelCauseFunc
+}
+
+// NewRunGroup makes a group that is open.
+func NewRunGroup() *RunGroup {
+	stopped, stop := context.WithCancelCause(context.Background())
+	return &RunGroup{stopped: stopped, stop: stop}
+}
+
+// Enter begins an attempt. Its context ends with ctx and with Stop; leave must
+// be called when the attempt is over. It is false after Stop.
+func (g *RunGroup) Enter(ctx context.Context) (runCtx context.Context, leave func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stopped.Err() != nil {
+		return nil, nil, false
+	}
+	g.live.Add(1)
+	runCtx, cancel := context.WithCancelCause(ctx)
+	unlink := context.AfterFunc(g.stopped, func() { cancel(context.Cause(g.stopped)) })
+	return runCtx, func() {
+		unlink()
+		cancel(nil)
+		g.live.Done()
+	}, true
+}
+
+// Stop ends all runs and admits no more. It does not wait.
+func (g *RunGroup) Stop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stop(errStopped)
+}
+
+// Wait returns when every attempt has left, or with an error when ctx ends first.
+func (g *RunGroup) Wait(ctx context.Context) error {
+	left := make(chan struct{})
+	go func() {
+		g.live.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// annotationPrefix begins the annotations with which a CR steers its own runs.
+const annotationPrefix = "ansible.sdk.operatorframework.io/"
+
+const (
+	periodAnnotation       = annotationPrefix + "reconcile-period"
+	maxArtifactsAnnotation = annotationPrefix + "max-runner-artifacts"
+	verbosityAnnotation    = annotationPrefix + "verbosity"
+)
+
+// minPeriod keeps a CR from taking the operator for itself.
+const minPeriod = 10 * time.Second
+
+// settings are what may differ from CR to CR.
+type settings struct {
+	period       time.Duration // 0 is none
+	maxArtifacts int           // 0 keeps all
+	verbosity    int
+}
+
+// settingsOf gives the CR's settings: its annotations over the watch over the
+// defaults. With an error, which names every annotation that does not parse,
+// those have the value that they would have without it.
+func (r *Reconciler) settingsOf(cr *unstructured.Unstructured) (settings, error) {
+	s := settings{period: r.Defaults.ReconcilePeriod, maxArtifacts: r.Watch.MaxRunnerArtifacts, verbosity: r.Defaults.Verbosity}
+	if r.Watch.ReconcilePeriod > 0 {
+		s.period = r.Watch.ReconcilePeriod
+	}
+	if r.Watch.Verbosity != nil {
+		s.verbosity = *r.Watch.Verbosity
+	}
+	annotations := cr.GetAnnotations()
+	return s, errors.Join(
+		s.readPeriod(annotations),
+		readInt(annotations, maxArtifactsAnnotation, bounds{0, 10_000}, &s.maxArtifacts),
+		s.readVerbosity(annotations, r.Defaults.MaxVerbosity),
+	)
+}
+
+func (s *settings) readPeriod(annotations map[string]string) error {
+	text, ok := annotations[periodAnnotation]
+	if !ok {
+		return nil
+	}
+	period, err := time.ParseDuration(text)
+	if err != nil || period < 0 {
+		return fmt.Errorf("annotation %s: %q is no duration: write for example 30s, 10m or 1h30m, or 0s for none", periodAnnotation, text)
+	}
+	if period > 0 {
+		period = max(period, minPeriod)
+	}
+	s.period = period
+	return nil
+}
+
+func (s *settings) readVerbosity(annotations map[string]string, limit int) error {
+	asked := -1
+	if err := readInt(annotations, verbosityAnnotation, bounds{0, 7}, &asked); err != nil {
+		return err
+	}
+	if asked >= 0 {
+		s.verbosity = min(asked, limit)
+	}
+	return nil
+}
+
+type bounds struct{ low, high int }
+
+func readInt(annotations map[string]string, name string, allowed bounds, value *int) error {
+	text, ok := annotations[name]
+	if !ok {
+		return nil
+	}
+	number, err := strconv.Atoi(text)
+	if err != nil || number < allowed.low || number > allowed.high {
+		return fmt.Errorf("annotation %s: %q is no whole number from %d to %d", name, text, allowed.low, allowed.high)
+	}
+	*value = number
+	return nil
+}

@@ -1,0 +1,227 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+const (
+	// lookInterval is how often the API server is asked whether it serves the kind.
+	lookInterval = 30 * time.Second
+	// remindInterval is how often the log says that a kind is still missing.
+	remindInterval = time.Minute
+)
+
+// Discovery tells what the API server serves.
+type Discovery interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// Supervisor runs the controller of one watch while its kind is served. A kind
+// that is missing, at the start or later, is looked for again and keeps no other
+// watch from its work. It is a manager.Runnable and waits for leadership.
+type Supervisor struct {
+	// NewReconciler makes the reconciler of one period of service; noStatus says
+	// that the kind has no status subresource.
+	NewReconciler           func(noStatus bool) *Reconciler
+	GVK                     schema.GroupVersionKind
+	Cache                   cache.Cache
+	Discovery               Discovery
+	MaxConcurrentReconciles int
+	MaxBackoff              time.Duration
+	Logger                  logr.Logger
+	// Ready is told when the watch begins and ceases to be at work.
+	Ready func(gvk schema.GroupVersionKind, ready bool)
+
+	syncing atomic.Bool
+}
+
+// Check is a readiness check: it fails while the kind is served and its cache
+// is not filled yet. A missing kind and a standby replica are ready.
+func (s *Supervisor) Check(*http.Request) error {
+	if s.syncing.Load() {
+		return fmt.Errorf("the cache of %s is not filled yet", s.GVK)
+	}
+	return nil
+}
+
+// Start runs until ctx ends.
+func (s *Supervisor) Start(ctx context.Context) error {
+	pause := newPause()
+	for ctx.Err() == nil {
+		kind, err := s.awaitKind(ctx)
+		if err != nil {
+			break // The context ended.
+		}
+		err = s.serve(ctx, kind)
+		s.Ready(s.GVK, false)
+		if err != nil && ctx.Err() == nil {
+			s.Logger.Error(err, "the controller stopped; it is started again")
+			sleep(ctx, pause.Step())
+		}
+	}
+	return nil
+}
+
+// servedKind is what discovery says of the kind.
+type servedKind struct {
+	found     bool
+	hasStatus bool
+}
+
+func (s *Supervisor) look() (servedKind, error) {
+	list, err := s.Discovery.ServerResourcesForGroupVersion(s.GVK.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return servedKind{}, nil
+	}
+	if err != nil {
+		return servedKind{}, fmt.Errorf("ask the API server for %s: %w", s.GVK.GroupVersion(), err)
+	}
+	var kind servedKind
+	for _, resource := range list.APIResources {
+		if resource.Kind == s.GVK.Kind {
+			kind.found = kind.found || !strings.Contains(resource.Name, "/")
+			kind.hasStatus = kind.hasStatus || strings.HasSuffix(resource.Name, "/status")
+		}
+	}
+	return kind, nil
+}
+
+// awaitKind blocks until the kind is served, looking again after ever longer
+// pauses.
+func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, error) {
+	var reminded time.Time
+	pause := newPause()
+	for {
+		kind, err := s.look()
+		if kind.found {
+			return kind, nil
+		}
+		if time.Since(reminded) >= remindInterval {
+			reminded = time.Now()
+			s.Logger.Info("the watched kind is not served; its CRD may be missing. Other kinds are not affected", "gvk", s.GVK.String(), "error", errorText(err))
+		}
+		if sleep(ctx, pause.Step()); ctx.Err() != nil {
+			return servedKind{}, ctx.Err()
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// serve runs the controller until the kind is gone or ctx ends, and leaves
+// nothing of it behind.
+func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
+	reconciler := s.NewReconciler(!kind.hasStatus)
+	if !kind.hasStatus && reconciler.Watch.ManageStatus {
+		s.Logger.Info("the kind has no status subresource: runs go on, but no conditions are written", "gvk", s.GVK.String())
+	}
+	c, err := s.newController(reconciler)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(log.IntoContext(ctx, s.Logger))
+	defer cancel()
+	s.syncing.Store(true)
+	defer s.syncing.Store(false)
+	go s.announceSync(ctx)
+	go func() {
+		s.awaitLoss(ctx)
+		cancel()
+	}()
+	err = c.Start(ctx)
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(s.GVK)
+	if removeErr := s.Cache.RemoveInformer(context.WithoutCancel(ctx), object); removeErr != nil {
+		s.Logger.Error(removeErr, "could not stop watching the kind")
+	}
+	return err
+}
+
+func (s *Supervisor) newController(r *Reconciler) (controller.TypedController[reconcile.Request], error) {
+	skipNames := true // A kind that comes back gets a controller of the same name.
+	c, err := controller.NewTypedUnmanaged(strings.ToLower(s.GVK.Kind+"."+s.GVK.Group), controller.TypedOptions[reconcile.Request]{
+		Reconciler:              r,
+		MaxConcurrentReconciles: s.MaxConcurrentReconciles,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, s.MaxBackoff),
+		SkipNameValidation:      &skipNames,
+		LogConstructor: func(req *reconcile.Request) logr.Logger {
+			if req == nil {
+				return s.Logger
+			}
+			return s.Logger.WithValues("object", strings.TrimPrefix(req.String(), "/"))
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the controller of %s: %w", s.GVK, err)
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(s.GVK)
+	err = c.Watch(source.Kind(s.Cache, object, &enqueue{watch: &r.Watch, memories: &r.memories}, triggers(&r.Watch)))
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", s.GVK, err)
+	}
+	return c, nil
+}
+
+// announceSync notes when the kind's cache is filled.
+func (s *Supervisor) announceSync(ctx context.Context) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(s.GVK)
+	informer, err := s.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return // The controller's own start meets the same error and reports it.
+	}
+	synced := func(context.Context) (bool, error) { return informer.HasSynced(), nil }
+	if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) == nil {
+		s.syncing.Store(false)
+		s.Ready(s.GVK, true)
+		s.Logger.Info("watching", "gvk", s.GVK.String())
+	}
+}
+
+// awaitLoss returns when the API server says that it does not serve the kind
+// any more. An API server that does not answer says nothing.
+func (s *Supervisor) awaitLoss(ctx context.Context) {
+	gone := func(context.Context) (bool, error) {
+		kind, err := s.look()
+		return err == nil && !kind.found, nil
+	}
+	if wait.PollUntilContextCancel(ctx, lookInterval, false, gone) == nil {
+		s.Logger.Info("the watched kind is no longer served; its controller stops", "gvk", s.GVK.String())
+	}
+}
+
+// newPause spreads looks and starts: from 1 s up to lookInterval.
+func newPause() *wait.Backoff {
+	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 30, Cap: lookInterval}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

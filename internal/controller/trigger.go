@@ -1,0 +1,143 @@
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	libhandler "github.com/operator-framework/operator-lib/handler"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// digestField of a reduced object stands for its content, where the kind has no
+// generations that tell of a change.
+const digestField = "ensignDigest"
+
+// Reduce is the transform of the watched kinds' caches. A run reads its CR
+// live; the cache only decides whether there is a run, and keeps what that needs:
+// identity, labels, annotations, generation, deletion, finalizers.
+func Reduce(object any) (any, error) {
+	full, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return object, nil
+	}
+	reduced := &unstructured.Unstructured{Object: map[string]any{}}
+	reduced.SetGroupVersionKind(full.GroupVersionKind())
+	reduced.SetNamespace(full.GetNamespace())
+	reduced.SetName(full.GetName())
+	reduced.SetUID(full.GetUID())
+	reduced.SetResourceVersion(full.GetResourceVersion())
+	reduced.SetCreationTimestamp(full.GetCreationTimestamp())
+	reduced.SetDeletionTimestamp(full.GetDeletionTimestamp())
+	reduced.SetLabels(full.GetLabels())
+	reduced.SetFinalizers(full.GetFinalizers())
+	annotations := full.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	reduced.SetAnnotations(annotations)
+	if generation := full.GetGeneration(); generation != 0 {
+		reduced.SetGeneration(generation)
+		return reduced, nil
+	}
+	digest, err := contentDigest(full)
+	if err != nil {
+		return nil, err
+	}
+	reduced.Object[digestField] = digest
+	return reduced, nil
+}
+
+func contentDigest(full *unstructured.Unstructured) (string, error) {
+	content := maps.Clone(full.Object)
+	delete(content, "metadata")
+	delete(content, "status")
+	data, err := json.Marshal(content)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// triggers says which changes of a CR bring it to its content: creation, a new
+// generation, deletion, gaining the selector's labels, an annotation that steers
+// runs, and any annotation where the watch asks for it.
+func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstructured] {
+	return predicate.TypedFuncs[*unstructured.Unstructured]{
+		CreateFunc: func(e event.TypedCreateEvent[*unstructured.Unstructured]) bool {
+			return concerns(watch, e.Object)
+		},
+		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
+			return concerns(watch, e.ObjectNew) && (!concerns(watch, e.ObjectOld) || changed(watch, e.ObjectOld, e.ObjectNew))
+		},
+		GenericFunc: func(e event.TypedGenericEvent[*unstructured.Unstructured]) bool {
+			return concerns(watch, e.Object)
+		},
+	}
+}
+
+// concerns tells whether the watch has anything to do with a CR as it stands.
+// One that lost its labels but holds our finalizer must still be finalized.
+func concerns(watch *watches.Watch, cr *unstructured.Unstructured) bool {
+	if watch.Selector.Matches(labels.Set(cr.GetLabels())) {
+		return true
+	}
+	return cr.GetDeletionTimestamp() != nil && holdsFinalizer(watch, cr)
+}
+
+func holdsFinalizer(watch *watches.Watch, cr *unstructured.Unstructured) bool {
+	return watch.Finalizer != nil && slices.Contains(cr.GetFinalizers(), watch.Finalizer.Name)
+}
+
+func changed(watch *watches.Watch, before, after *unstructured.Unstructured) bool {
+	ours := annotationPrefix
+	if watch.WatchAnnotationsChanges {
+		ours = ""
+	}
+	return before.GetUID() != after.GetUID() ||
+		before.GetGeneration() != after.GetGeneration() ||
+		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
+		before.Object[digestField] != after.Object[digestField] ||
+		!maps.Equal(annotationsUnder(ours, before), annotationsUnder(ours, after))
+}
+
+func annotationsUnder(prefix string, cr *unstructured.Unstructured) map[string]string {
+	annotations := cr.GetAnnotations()
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return !strings.HasPrefix(name, prefix) })
+	return annotations
+}
+
+// enqueue puts CRs into the queue, keeps operator-lib's metric of them, and ends
+// the runs of CRs that are deleted.
+type enqueue struct {
+	libhandler.InstrumentedEnqueueRequestForObject[*unstructured.Unstructured]
+	watch    *watches.Watch
+	memories *memories
+}
+
+// Update cancels the run of a CR that is being deleted, unless our finalizer
+// waits for that run's end.
+func (h *enqueue) Update(ctx context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if e.ObjectNew.GetDeletionTimestamp() != nil && !holdsFinalizer(h.watch, e.ObjectNew) {
+		h.memories.deleted(client.ObjectKeyFromObject(e.ObjectNew), e.ObjectNew.GetUID())
+	}
+	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, q)
+}
+
+// Delete ends the run of a CR that is gone.
+func (h *enqueue) Delete(ctx context.Context, e event.TypedDeleteEvent[*unstructured.Unstructured], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	h.memories.lost(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
+	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, q)
+}

@@ -1,0 +1,175 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+func TestUpdatesThatTrigger(t *testing.T) {
+	asked := plainWatch()
+	asked.WatchAnnotationsChanges = true
+	on := withLabels(map[string]string{"on": "yes"})
+	content := func(text string) func(*unstructured.Unstructured) {
+		return func(cr *unstructured.Unstructured) { cr.Object["data"] = text; cr.SetGeneration(0) }
+	}
+	for name, test := range map[string]struct {
+		watch         watches.Watch
+		before, after *unstructured.Unstructured
+		want          bool
+	}{
+		"a new generation":   {plainWatch(), widget(), widget(withGeneration(2)), true},
+		"a deletion":         {plainWatch(), widget(), widget(deleting), true},
+		"a resync":           {plainWatch(), widget(), widget(), false},
+		"our own status":     {plainWatch(), widget(), widget(withStatus(map[string]any{"a": "b"})), false},
+		"our own finalizer":  {finalizerWatch(), widget(), widget(withFinalizers(ourFinalizer)), false},
+		"a label edit":       {plainWatch(), widget(), widget(on), false},
+		"an annotation edit": {plainWatch(), widget(), widget(withAnnotations(map[string]string{"a": "b"})), false},
+		"an annotation edit, where it is asked for":     {asked, widget(), widget(withAnnotations(map[string]string{"a": "b"})), true},
+		"an annotation that steers runs":                {plainWatch(), widget(), widget(withAnnotations(map[string]string{periodAnnotation: "1m"})), true},
+		"kubectl's record of the last apply":            {asked, widget(), widget(withAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}"})), false},
+		"gaining the selector's label":                  {selectorWatch(), widget(), widget(on), true},
+		"losing it":                                     {selectorWatch(), widget(on), widget(withGeneration(2)), false},
+		"a change of what the selector leaves out":      {selectorWatch(), widget(), widget(withGeneration(2)), false},
+		"deletion of one that lost its label":           {selectorWatch(), widget(withFinalizers(ourFinalizer)), widget(withFinalizers(ourFinalizer), deleting), true},
+		"new content of a kind without generations":     {plainWatch(), widget(content("a")), widget(content("b")), true},
+		"the same content of a kind without them":       {plainWatch(), widget(content("a")), widget(content("a"), on), false},
+		"another object of the same name between reads": {plainWatch(), widget(), widget(func(cr *unstructured.Unstructured) { cr.SetUID("uid-2") }), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			predicate := triggers(&test.watch)
+			got := predicate.Update(event.TypedUpdateEvent[*unstructured.Unstructured]{ObjectOld: reduced(t, test.before), ObjectNew: reduced(t, test.after)})
+			if got != test.want {
+				t.Errorf("want %v, got %v", test.want, got)
+			}
+		})
+	}
+}
+
+func TestCreationTriggersWhereTheSelectorMatches(t *testing.T) {
+	watch := selectorWatch()
+	predicate := triggers(&watch)
+	for name, test := range map[string]struct {
+		cr   *unstructured.Unstructured
+		want bool
+	}{
+		"matching":                            {widget(withLabels(map[string]string{"on": "yes"})), true},
+		"not matching":                        {widget(), false},
+		"not matching, but to be finalized":   {widget(withFinalizers(ourFinalizer), deleting), true},
+		"being deleted without our finalizer": {widget(deleting), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := predicate.Create(event.TypedCreateEvent[*unstructured.Unstructured]{Object: reduced(t, test.cr)}); got != test.want {
+				t.Errorf("want %v, got %v", test.want, got)
+			}
+		})
+	}
+}
+
+func reduced(t *testing.T, cr *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	object, err := Reduce(cr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object.(*unstructured.Unstructured)
+}
+
+func TestReduceKeepsWhatTriggersNeedAndNoMore(t *testing.T) {
+	full := widget(deleting, withFinalizers(ourFinalizer), withLabels(map[string]string{"l": "1"}), withStatus(map[string]any{"big": "status"}),
+		withAnnotations(map[string]string{"a": "1", corev1.LastAppliedConfigAnnotation: "{}"}))
+	before := full.DeepCopy()
+	got := reduced(t, full)
+	want := widget(deleting, withFinalizers(ourFinalizer), withLabels(map[string]string{"l": "1"}), withAnnotations(map[string]string{"a": "1"}))
+	delete(want.Object, "spec")
+	delete(want.Object["metadata"].(map[string]any), "creationTimestamp")
+	delete(got.Object["metadata"].(map[string]any), "creationTimestamp")
+	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before.Object, full.Object); diff != "" {
+		t.Errorf("the object that was handed in changed:\n%s", diff)
+	}
+	if other, err := Reduce("no object"); err != nil || other != "no object" {
+		t.Errorf("want what is no object as it is, got %v, %v", other, err)
+	}
+}
+
+func TestMemories(t *testing.T) {
+	name := types.NamespacedName{Namespace: "ns", Name: "w"}
+	cancelOf := func(m *memories, uid types.UID) (context.Context, bool) {
+		m.of(name, uid)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		return ctx, m.running(name, cancel)
+	}
+	t.Run("a CR that is gone ends its run", func(t *testing.T) {
+		m := &memories{}
+		ctx, _ := cancelOf(m, "a")
+		m.lost(name, "a")
+		if !errors.Is(context.Cause(ctx), errGone) {
+			t.Errorf("want errGone, got %v", context.Cause(ctx))
+		}
+	})
+	t.Run("a CR that went before its run began has none", func(t *testing.T) {
+		m := &memories{}
+		m.of(name, "a")
+		m.lost(name, "a")
+		if _, ok := cancelOf(m, "a"); ok {
+			t.Error("the run was admitted")
+		}
+	})
+	t.Run("news of a predecessor's end is none of the successor's", func(t *testing.T) {
+		m := &memories{}
+		ctx, ok := cancelOf(m, "b")
+		m.lost(name, "a")
+		m.deleted(name, "a")
+		if !ok || ctx.Err() != nil {
+			t.Errorf("the successor's run ended: %v", context.Cause(ctx))
+		}
+	})
+	t.Run("a deletion without our finalizer cancels", func(t *testing.T) {
+		m := &memories{}
+		ctx, _ := cancelOf(m, "a")
+		m.deleted(name, "a")
+		if !errors.Is(context.Cause(ctx), errDeleted) {
+			t.Errorf("want errDeleted, got %v", context.Cause(ctx))
+		}
+	})
+	t.Run("nothing is canceled after the end", func(t *testing.T) {
+		m := &memories{}
+		ctx, _ := cancelOf(m, "a")
+		m.ended(name)
+		m.lost(name, "a")
+		if ctx.Err() != nil {
+			t.Error("an ended run was canceled")
+		}
+	})
+	t.Run("a recreated CR remembers nothing of its predecessor", func(t *testing.T) {
+		m := &memories{}
+		old, _ := m.of(name, "a")
+		old.failures, old.pending = 3, &verdict{}
+		fresh, predecessor := m.of(name, "b")
+		if predecessor != "a" || fresh.failures != 0 || fresh.pending != nil {
+			t.Errorf("got predecessor %q and %+v", predecessor, fresh)
+		}
+	})
+	t.Run("dropping a name gives every UID that it stood for", func(t *testing.T) {
+		m := &memories{}
+		m.of(name, "b")
+		m.lost(name, "a")
+		if diff := cmp.Diff([]types.UID{"b", "a"}, m.drop(name)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if again := m.drop(name); again != nil {
+			t.Errorf("a dropped name still stands for %v", again)
+		}
+	})
+}
