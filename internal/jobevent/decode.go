@@ -1,6 +1,23 @@
 package jobevent
 
-import "io"
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
+)
+
+const (
+	// maxHosts bounds the hosts that a Stats event names one by one.
+	maxHosts = 1 << 10
+	// maxSeconds bounds a task's duration: ten years.
+	maxSeconds = 10 * 366 * 24 * 3600
+)
 
 // Handler receives what Decode finds, on Decode's goroutine and in order. Both
 // functions may be nil.
@@ -9,7 +26,8 @@ type Handler struct {
 	Event func(Event)
 	// Output receives text that is no job event, line by line, without its line
 	// end and cut to 64 KiB: what Ansible displays outside of tasks (warnings,
-	// errors, verbose messages) and whatever was printed past Ansible.
+	// errors, verbose messages) and whatever was printed past Ansible. It is
+	// untrusted and may hold control characters.
 	Output func(line string)
 }
 
@@ -19,5 +37,184 @@ type Handler struct {
 // integer nonce is a job event. Everything else goes to Output; nothing that a
 // line holds is an error. The error is the reader's, other than io.EOF.
 func Decode(r io.Reader, nonce int64, h Handler) error {
-	panic("to come")
+	want := strconv.FormatInt(nonce, 10)
+	lines := jsonline.NewReader(r)
+	for lines.Next() {
+		l := readLine(lines)
+		genuine := l.jobID == want
+		switch {
+		case !lines.Done() || l.repeats() || l.event.Kind == "":
+			h.output(raw(lines.Beginning()))
+		case displayed(l.event.Kind) && (genuine || l.ids == 0):
+			h.text(l.event.Stdout)
+		case genuine:
+			h.event(l.event)
+		default:
+			h.output(raw(lines.Beginning()))
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading job events: %w", err)
+	}
+	return nil
+}
+
+// displayed is true for what Ansible says outside of plays and tasks.
+// ansible-runner makes such an event, without a job_id, of every raw line too.
+func displayed(k Kind) bool {
+	switch k {
+	case "verbose", "debug", "deprecated", "warning", "system_warning", "error":
+		return true
+	}
+	return false
+}
+
+func (h Handler) event(e Event) {
+	if h.Event != nil {
+		h.Event(e)
+	}
+}
+
+func (h Handler) output(line string) {
+	if h.Output != nil {
+		h.Output(line)
+	}
+}
+
+func (h Handler) text(text string) {
+	for line := range strings.Lines(text) {
+		h.output(strings.TrimRight(line, "\r\n"))
+	}
+}
+
+func raw(line []byte) string {
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	return strings.ToValidUTF8(string(line), string(utf8.RuneError))
+}
+
+// line is what a line says, whoever wrote it.
+type line struct {
+	event Event
+	// jobID is the top-level job_id as it is written; "" where it is no number.
+	jobID string
+	// ids, kinds and datas count how often the line has such a member.
+	ids, kinds, datas int
+}
+
+// repeats is true when a line says something twice. Python's dictionaries cannot
+// write such a line, and nobody can say which of the values to believe.
+func (l *line) repeats() bool { return l.ids > 1 || l.kinds > 1 || l.datas > 1 }
+
+func readLine(r *jsonline.Reader) line {
+	var l line
+	e := &l.event
+	r.Object(func(key []byte) {
+		switch string(key) {
+		case "job_id":
+			l.ids++
+			l.jobID = r.Literal()
+		case "event":
+			l.kinds++
+			e.Kind = Kind(r.Text(jsonline.MaxName))
+		case "event_data":
+			l.datas++
+			readData(r, e)
+		case "uuid":
+			e.UUID = r.Text(jsonline.MaxName)
+		case "counter":
+			e.Counter, _ = strconv.ParseInt(r.Literal(), 10, 64)
+		case "created":
+			e.Created, _ = time.Parse(time.RFC3339Nano, r.Text(jsonline.MaxName))
+		case "stdout":
+			e.Stdout = r.Text(jsonline.MaxText)
+		default:
+			r.Skip()
+		}
+	})
+	e.Created = e.Created.UTC()
+	if e.Kind != Stats {
+		e.HostStats = nil
+	} else if e.HostStats == nil {
+		e.HostStats = &HostStats{}
+	}
+	return l
+}
+
+func readData(r *jsonline.Reader, e *Event) {
+	r.Object(func(key []byte) {
+		switch string(key) {
+		case "play":
+			e.Play = r.Text(jsonline.MaxName)
+		case "task":
+			e.Task = r.Text(jsonline.MaxName)
+		case "role":
+			e.Role = r.Text(jsonline.MaxName)
+		case "host":
+			e.Host = r.Text(jsonline.MaxName)
+		case "task_action":
+			e.Action = r.Text(jsonline.MaxName)
+		case "resolved_action":
+			e.Resolved = r.Text(jsonline.MaxName)
+		case "duration":
+			e.Duration = seconds(r.Literal())
+		case "ignore_errors":
+			e.IgnoreErrors = r.Literal() == "true"
+		case "res":
+			e.Result, _ = r.Value().(map[string]any)
+		default:
+			readStats(r, e, key)
+		}
+	})
+}
+
+func readStats(r *jsonline.Reader, e *Event, key []byte) {
+	stats := e.HostStats
+	if stats == nil {
+		stats = &HostStats{}
+	}
+	switch string(key) {
+	case "ok":
+		stats.OK = readCounts(r)
+	case "changed":
+		stats.Changed = readCounts(r)
+	case "failures":
+		stats.Failures = readCounts(r)
+	case "dark":
+		stats.Unreachable = readCounts(r)
+	case "skipped":
+		stats.Skipped = readCounts(r)
+	case "rescued":
+		stats.Rescued = readCounts(r)
+	case "ignored":
+		stats.Ignored = readCounts(r)
+	case "processed":
+		stats.Processed = readCounts(r)
+	default:
+		r.Skip()
+		return
+	}
+	e.HostStats = stats
+}
+
+// readCounts gives counts by host. Hosts beyond maxHosts are counted together
+// under jsonline.CutKey, so that no count is ever lost.
+func readCounts(r *jsonline.Reader) map[string]int {
+	counts := map[string]int{}
+	r.Object(func(key []byte) {
+		host := string(key)
+		if len(counts) >= maxHosts {
+			host = jsonline.CutKey
+		}
+		n, _ := strconv.Atoi(r.Literal())
+		counts[host] += max(n, 0)
+	})
+	return counts
+}
+
+func seconds(literal string) time.Duration {
+	s, err := strconv.ParseFloat(literal, 64)
+	if err != nil || !(s > 0 && s < maxSeconds) {
+		return 0
+	}
+	return time.Duration(s * float64(time.Second))
 }

@@ -60,15 +60,13 @@ type Event struct {
 	Duration time.Duration
 	// IgnoreErrors is true when the task's failure does not fail the play.
 	IgnoreErrors bool
-	// Loop is true for the event that closes a task with a loop: each item has
-	// had its own event before.
-	Loop bool
 	// Result is the task's result on Host, as the module returned it: maps,
 	// slices, strings, booleans, nil, and json.Number for every number. It still
 	// holds "invocation" and whatever the module printed; a result under no_log
 	// has been censored by Ansible before it came here. Strings longer than
-	// 64 KiB and results larger than 256 KiB are cut, and say so (Cut).
-	// A result that ansible-runner itself found too large arrives empty.
+	// 64 KiB and results larger than 256 KiB are cut, which shows in them
+	// (jsonline.CutMark). A result that ansible-runner itself found too large
+	// arrives empty.
 	Result map[string]any
 	// HostStats is set in a Stats event only.
 	HostStats *HostStats

@@ -1,5 +1,19 @@
 package jobevent
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxMessage bounds an outcome's message in bytes.
+const maxMessage = 4 << 10
+
+const (
+	unknownFailure = "unknown playbook failure"
+	noHosts        = "no host took part: what the play says under hosts matches nothing in the inventory, or there is no task"
+)
+
 // Cause says what ended a run's processes.
 type Cause string
 
@@ -67,5 +81,98 @@ type Outcome struct {
 
 // Judge says what a run came to. It succeeded exactly when ansible-runner
 // exited with 0 and this run's stats count at least one host, no failure and no
-// unreachable host, and no task asked for an unusable requeue period.
-func Judge(e Ending, s Summary) Outcome { return Outcome{} }
+// unreachable host, and no task asked for an unusable requeue period. The first
+// rule that fits decides.
+func Judge(e Ending, s Summary) Outcome {
+	switch {
+	case e.Cause == Crashed:
+		return failed(ReasonRunnerCrashed, "ansible-runner could not be run", cause(e), output(e))
+	case e.ExitCode == 0 && succeeded(s):
+		return Outcome{Succeeded, ReasonSuccessful, ""}
+	case e.Cause == Interrupted:
+		return Outcome{Canceled, ReasonCanceled, "the run was ended before its time"}
+	case e.Cause == TimedOut:
+		return failed(ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
+	case e.ExitCode < 0:
+		return failed(ReasonRunnerCrashed, "ansible-runner was killed", at(s), failures(s), output(e))
+	case !s.StatsSeen:
+		return failed(ReasonNoStats, fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode), failures(s), output(e))
+	}
+	return judgeStats(e, s)
+}
+
+// judgeStats is for a run that ended by itself and reported its counts.
+func judgeStats(e Ending, s Summary) Outcome {
+	switch {
+	case s.Failures > 0:
+		return failed(ReasonFailed, failures(s))
+	case s.Unreachable > 0:
+		return failed(ReasonUnreachable, failures(s))
+	case s.Hosts == 0:
+		return failed(ReasonNoHosts, noHosts)
+	case s.BadRequeue == nil:
+		return failed(ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode), output(e))
+	}
+	return failed(ReasonFailed, failures(s))
+}
+
+func succeeded(s Summary) bool {
+	return s.StatsSeen && s.Hosts > 0 && s.Failures == 0 && s.Unreachable == 0 && s.BadRequeue == nil
+}
+
+func failed(r Reason, parts ...string) Outcome {
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	return Outcome{Failed, r, clip(strings.Join(parts, "\n"), maxMessage)}
+}
+
+func cause(e Ending) string {
+	if e.Err == nil {
+		return ""
+	}
+	return steady(Visible(e.Err.Error()))
+}
+
+// at names the task that was at work when a run was ended.
+func at(s Summary) string {
+	if s.StatsSeen || s.Task == "" {
+		return ""
+	}
+	return fmt.Sprintf("ended in play [%s], task [%s]", s.Play, s.Task)
+}
+
+// failures tells of each failed task, and of as many as there is room for.
+func failures(s Summary) string {
+	var told []string
+	for _, f := range slices.Concat(s.Failed, s.UnreachableHosts) {
+		told = append(told, f.tell())
+	}
+	if more := s.Failures + s.Unreachable - len(told); more > 0 && len(told) > 0 {
+		told = append(told, fmt.Sprintf("(and %d more)", more))
+	} else if more > 0 {
+		told = append(told, unknownFailure)
+	}
+	if s.BadRequeue != nil {
+		told = append(told, s.BadRequeue.tell())
+	}
+	return strings.Join(told, "\n")
+}
+
+func (f TaskFailure) tell() string {
+	message := f.Message
+	if message == "" {
+		message = unknownFailure
+	}
+	return fmt.Sprintf("play [%s], task [%s], host [%s]: %s", f.Play, f.Task, f.Host, message)
+}
+
+// output is what explains a run that has no stats: from Ansible's last error
+// message on, or the end of it all.
+func output(e Ending) string {
+	text := strings.TrimSpace(steady(Visible(e.Output)))
+	for _, mark := range []string{"[ERROR]:", "ERROR! "} {
+		if i := strings.LastIndex(text, mark); i >= 0 {
+			return text[i:]
+		}
+	}
+	return text
+}

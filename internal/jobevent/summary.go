@@ -1,30 +1,49 @@
 package jobevent
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxKept bounds the failures of a sort that a Summary holds.
+	maxKept = 16
+	// maxFailureName and maxFailureMessage bound the texts of one failure.
+	maxFailureName    = 256
+	maxFailureMessage = 2 << 10
+)
 
 // Summary is what one run's events came to. The zero value is a run that has
 // reported nothing yet.
 type Summary struct {
 	// StatsSeen is true when the run reported its closing counts. They are
 	// summed over all hosts; a second report never counts.
-	StatsSeen                                                     bool
+	StatsSeen bool
+
 	OK, Changed, Skipped, Failures, Unreachable, Rescued, Ignored int
+
 	// Hosts is the number of hosts that the run worked on.
 	Hosts int
 	// Completion is when the run reported its counts, in UTC.
 	Completion time.Time
-	// Failed and UnreachableHosts are the last maxKept of their sort, oldest
-	// first, without ignored failures and, once the counts are known, without
-	// rescued ones.
+	// Failed and UnreachableHosts are the last of their sort, oldest first: at
+	// most 16 of each. They never hold ignored failures; rescued ones are taken
+	// out when the counts are known, see Fold.
 	Failed, UnreachableHosts []TaskFailure
 	// Requeue is the shortest period that a requeue_after task asked for; 0 when
-	// none did.
+	// none did. Each such task wants the CR to be looked at again by then, and
+	// only the shortest period keeps what all of them were promised.
 	Requeue time.Duration
 	// BadRequeue is the first requeue_after task whose period is no positive Go
 	// duration; nil when there is none. Such a run has failed.
 	BadRequeue *TaskFailure
 	// Play and Task name the task that was started last.
 	Play, Task string
+	// FailedItems are the first failed items of loops that are still at work.
+	// When a task with a loop fails, they become part of its message.
+	FailedItems []TaskFailure
 }
 
 // TaskFailure is a task that did not succeed on a host. Its texts are bounded
@@ -37,4 +56,146 @@ type TaskFailure struct {
 
 // Fold takes the next event of the run into account. A Summary stays below
 // 128 KiB whatever the events hold.
-func (s *Summary) Fold(e Event) {}
+//
+// Which failures were rescued shows in the closing counts only, and there as a
+// number for each host. A host's play ends with its failure, so the rescued
+// failures are taken to be the earlier ones. (Only an "always" section that
+// rescues a failure of its own, after one that nobody rescued, is told wrong.)
+func (s *Summary) Fold(e Event) {
+	switch e.Kind {
+	case TaskStart:
+		s.Play, s.Task = name(e.Play), taskName(e)
+	case ItemFailed:
+		if len(s.FailedItems) < maxItems {
+			s.FailedItems = append(s.FailedItems, newFailure(e, itemMessage(e.Result)))
+		}
+	case ItemOK:
+		s.foldRequeue(e)
+	case HostOK:
+		s.foldRequeue(e)
+		s.takeItems(name(e.Host))
+	case HostFailed:
+		s.foldFailed(e)
+	case HostUnreachable:
+		s.UnreachableHosts = keepLast(s.UnreachableHosts, newFailure(e, message(e.Result)))
+	case Stats:
+		s.foldStats(e)
+	}
+}
+
+func (s *Summary) foldFailed(e Event) {
+	lines := append([]string{message(e.Result)}, s.takeItems(name(e.Host))...)
+	if !e.IgnoreErrors {
+		s.Failed = keepLast(s.Failed, newFailure(e, strings.Join(lines, "\n")))
+	}
+}
+
+// takeItems ends the loop that is at work on a host and gives what its failed
+// items said.
+func (s *Summary) takeItems(host string) []string {
+	var said []string
+	s.FailedItems = slices.DeleteFunc(s.FailedItems, func(f TaskFailure) bool {
+		if f.Host == host {
+			said = append(said, f.Message)
+		}
+		return f.Host == host
+	})
+	return said
+}
+
+func (s *Summary) foldStats(e Event) {
+	if s.StatsSeen || e.HostStats == nil {
+		return
+	}
+	h := e.HostStats
+	s.StatsSeen = true
+	s.OK, s.Changed, s.Skipped = sum(h.OK), sum(h.Changed), sum(h.Skipped)
+	s.Failures, s.Unreachable = sum(h.Failures), sum(h.Unreachable)
+	s.Rescued, s.Ignored = sum(h.Rescued), sum(h.Ignored)
+	s.Hosts = len(h.Processed)
+	s.Completion = e.Created
+	s.Failed = lastByHost(s.Failed, h.Failures)
+	s.UnreachableHosts = lastByHost(s.UnreachableHosts, h.Unreachable)
+}
+
+func sum(counts map[string]int) int {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+// lastByHost keeps as many failures of each host, the last ones, as were counted.
+func lastByHost(failures []TaskFailure, counts map[string]int) []TaskFailure {
+	left := map[string]int{}
+	for host, n := range counts {
+		left[name(host)] += n
+	}
+	var kept []TaskFailure
+	for _, f := range slices.Backward(failures) {
+		if left[f.Host] > 0 {
+			left[f.Host]--
+			kept = append(kept, f)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
+
+func keepLast(list []TaskFailure, f TaskFailure) []TaskFailure {
+	if len(list) == maxKept {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, f)
+}
+
+// foldRequeue looks at the module's name and at what the module returned, never
+// at a text that was printed.
+func (s *Summary) foldRequeue(e Event) {
+	period, ok := e.Result["period"]
+	if !ok || !(isRequeueAfter(e.Action) || isRequeueAfter(e.Resolved)) {
+		return
+	}
+	text, _ := period.(string)
+	wish, err := time.ParseDuration(text)
+	if err != nil || wish <= 0 {
+		if s.BadRequeue == nil {
+			f := newFailure(e, fmt.Sprintf("requeue_after: period %q is no positive duration such as \"90s\" or \"1h30m\"", clip(render(period), maxFailureName)))
+			s.BadRequeue = &f
+		}
+		return
+	}
+	if s.Requeue == 0 || wish < s.Requeue {
+		s.Requeue = wish
+	}
+}
+
+func isRequeueAfter(module string) bool {
+	switch module {
+	case "requeue_after", "operator_sdk.util.requeue_after", "ensign.operator.requeue_after":
+		return true
+	}
+	return false
+}
+
+func newFailure(e Event, message string) TaskFailure {
+	return TaskFailure{
+		Play:    name(e.Play),
+		Task:    taskName(e),
+		Host:    name(e.Host),
+		Message: clip(steady(Visible(message)), maxFailureMessage),
+	}
+}
+
+func name(text string) string {
+	return clip(strings.ReplaceAll(Visible(text), "\n", `\n`), maxFailureName)
+}
+
+// taskName is the task with its role, as Ansible shows it.
+func taskName(e Event) string {
+	if e.Role == "" || strings.HasPrefix(e.Task, e.Role+" : ") {
+		return name(e.Task)
+	}
+	return name(e.Role + " : " + e.Task)
+}

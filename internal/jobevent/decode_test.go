@@ -1,0 +1,271 @@
+package jobevent_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// nonce is the JOB_ID of testdata/capture/capture.py.
+const nonce = 1<<62 + 1
+
+type run struct {
+	events  []jobevent.Event
+	output  []string
+	summary jobevent.Summary
+}
+
+func decode(t *testing.T, text string) run {
+	t.Helper()
+	var r run
+	err := jobevent.Decode(strings.NewReader(text), nonce, jobevent.Handler{
+		Event: func(e jobevent.Event) {
+			r.events = append(r.events, e)
+			r.summary.Fold(e)
+		},
+		Output: func(line string) { r.output = append(r.output, line) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func captured(t *testing.T, name string) run {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, string(text))
+}
+
+const hiddenByNoLog = "the output has been hidden due to the fact that 'no_log: true' was specified for this result"
+
+// TestRealRuns judges what the real ansible-runner printed; the exit codes are
+// those that testdata/capture/capture.py printed.
+func TestRealRuns(t *testing.T) {
+	cases := map[string]struct {
+		exit   int
+		reason jobevent.Reason
+		says   string
+		counts jobevent.Summary
+	}{
+		"ok":           {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 4, Changed: 1, Skipped: 1}},
+		"rescued_only": {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 1, Rescued: 1}},
+		"ignored":      {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 2, Changed: 1, Ignored: 1}},
+		"requeue":      {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 3}},
+		"rescued": {2, jobevent.ReasonFailed, "play [Repair], task [Fails for good], host [localhost]: the disk is full",
+			jobevent.Summary{OK: 1, Rescued: 1, Failures: 1}},
+		"always": {2, jobevent.ReasonFailed, "play [Repair], task [Fails for good], host [localhost]: the disk is full",
+			jobevent.Summary{OK: 1, Failures: 1}},
+		"loop": {2, jobevent.ReasonFailed, "play [Loop], task [Each], host [localhost]: One or more items failed\n(item=a) no room for a\n(item=c) no room for c",
+			jobevent.Summary{Failures: 1}},
+		"no_log": {2, jobevent.ReasonFailed, "play [Discreet], task [Log in], host [localhost]: " + hiddenByNoLog,
+			jobevent.Summary{OK: 1, Failures: 1, Ignored: 1}},
+		"unreachable": {4, jobevent.ReasonUnreachable,
+			"play [Far away], task [Call], host [far]: Task failed: Failed to connect to the host via ssh: ssh: connect to host 127.0.0.1 port 1: Connection refused",
+			jobevent.Summary{Unreachable: 1}},
+		"no_hosts": {0, jobevent.ReasonNoHosts, "no host took part: what the play says under hosts matches nothing in the inventory, or there is no task", jobevent.Summary{}},
+		"bad_requeue": {0, jobevent.ReasonFailed,
+			`play [Come back], task [Soon], host [localhost]: requeue_after: period "soon" is no positive duration such as "90s" or "1h30m"`,
+			jobevent.Summary{OK: 1}},
+		"syntax": {4, jobevent.ReasonNoStats, "ansible-runner exited with 4 before the run was through\n" +
+			"[ERROR]: YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
+			"Origin: /run/project/syntax.yml:6:1\n\n(source not shown: file truncated)", jobevent.Summary{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := captured(t, name)
+			got := jobevent.Judge(jobevent.Ending{ExitCode: c.exit, Cause: jobevent.Exited, Output: strings.Join(r.output, "\n")}, r.summary)
+			if got.Reason != c.reason || got.Message != c.says {
+				t.Errorf("%s: %q", got.Reason, got.Message)
+			}
+			s := r.summary
+			counts := jobevent.Summary{OK: s.OK, Changed: s.Changed, Skipped: s.Skipped, Failures: s.Failures, Unreachable: s.Unreachable, Rescued: s.Rescued, Ignored: s.Ignored}
+			if diff := cmp.Diff(c.counts, counts); diff != "" {
+				t.Errorf("counts: %s", diff)
+			}
+		})
+	}
+}
+
+func TestRealEvents(t *testing.T) {
+	r := captured(t, "ok")
+	got := r.events[4]
+	if got.Created.IsZero() || got.Created.Location() != time.UTC || got.UUID == "" || got.Duration <= 0 || !strings.HasPrefix(got.Stdout, "ok: [localhost]") {
+		t.Errorf("%+v", got)
+	}
+	got.Created, got.UUID, got.Duration, got.Stdout = time.Time{}, "", 0, ""
+	want := jobevent.Event{
+		Counter: 5, Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost",
+		Action: "ansible.builtin.debug", Resolved: "ansible.builtin.debug",
+		Result: map[string]any{"changed": false, "msg": "hello", "_ansible_verbose_always": true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	last := r.events[len(r.events)-1]
+	one := map[string]int{"localhost": 1}
+	stats := &jobevent.HostStats{
+		OK: map[string]int{"localhost": 4}, Changed: one, Skipped: one, Processed: one,
+		Failures: map[string]int{}, Unreachable: map[string]int{}, Rescued: map[string]int{}, Ignored: map[string]int{},
+	}
+	if diff := cmp.Diff(stats, last.HostStats); diff != "" {
+		t.Error(diff)
+	}
+	if !r.summary.Completion.Equal(last.Created) {
+		t.Errorf("completion %v", r.summary.Completion)
+	}
+}
+
+func TestRequeueTakesTheShortestPeriod(t *testing.T) {
+	if got := captured(t, "requeue").summary.Requeue; got != 90*time.Second {
+		t.Errorf("comes again after %v", got)
+	}
+}
+
+// TestForgedMarkers: the capture holds markers in a play's name, a task's name, a
+// debug and a fail, one of them with this run's id as a text, one as a float.
+func TestForgedMarkers(t *testing.T) {
+	r := captured(t, "forged")
+	if got := r.summary; got.OK != 2 || got.Failures != 1 || got.Ignored != 1 || got.Requeue != 0 || len(got.Failed) != 1 || got.Failed[0].Task != "Really fails" {
+		t.Errorf("%+v", got)
+	}
+	forged := 0
+	for _, line := range r.output {
+		if strings.Contains(line, `"uuid": "forged"`) {
+			forged++
+		}
+	}
+	if forged < 4 {
+		t.Errorf("the capture has only %d forged events: %q", forged, r.output)
+	}
+	for _, e := range r.events {
+		if e.UUID == "forged" {
+			t.Errorf("a forged event passed: %+v", e)
+		}
+	}
+}
+
+func TestOnlyThisRunsIDMakesAnEvent(t *testing.T) {
+	cases := map[string]struct {
+		line   string
+		events int
+	}{
+		"this run's id":                         {`{"event":"runner_on_ok","job_id":4611686018427387905}`, 1},
+		"white space and CRLF do not matter":    {" { \"job_id\" : 4611686018427387905 , \"event\" : \"runner_on_ok\" } \r", 1},
+		"no id":                                 {`{"event":"runner_on_ok"}`, 0},
+		"another id":                            {`{"event":"runner_on_ok","job_id":1}`, 0},
+		"an id that a float could not tell":     {`{"event":"runner_on_ok","job_id":4611686018427387904}`, 0},
+		"the id as a float":                     {`{"event":"runner_on_ok","job_id":4611686018427387905.0}`, 0},
+		"the id with an exponent":               {`{"event":"runner_on_ok","job_id":4611686018427387905e0}`, 0},
+		"the id as a text":                      {`{"event":"runner_on_ok","job_id":"4611686018427387905"}`, 0},
+		"the id in a list":                      {`{"event":"runner_on_ok","job_id":[4611686018427387905]}`, 0},
+		"the id below the top":                  {`{"event":"runner_on_ok","event_data":{"job_id":4611686018427387905}}`, 0},
+		"the id behind another":                 {`{"event":"runner_on_ok","job_id":1,"job_id":4611686018427387905}`, 0},
+		"the id before another":                 {`{"event":"runner_on_ok","job_id":4611686018427387905,"job_id":1}`, 0},
+		"the id twice":                          {`{"event":"runner_on_ok","job_id":4611686018427387905,"job_id":4611686018427387905}`, 0},
+		"the key with an escape, twice":         {`{"event":"runner_on_ok","job_id":1,"job\u005fid":4611686018427387905}`, 0},
+		"two kinds":                             {`{"event":"runner_on_ok","job_id":4611686018427387905,"event":"playbook_on_stats"}`, 0},
+		"two sets of data":                      {`{"event":"runner_on_ok","job_id":4611686018427387905,"event_data":{},"event_data":{}}`, 0},
+		"no kind":                               {`{"job_id":4611686018427387905}`, 0},
+		"something behind the object":           {`{"event":"runner_on_ok","job_id":4611686018427387905} x`, 0},
+		"something before the object":           {`x {"event":"runner_on_ok","job_id":4611686018427387905}`, 0},
+		"an object that does not end":           {`{"event":"runner_on_ok","job_id":4611686018427387905`, 0},
+		"the object in a list":                  {`[{"event":"runner_on_ok","job_id":4611686018427387905}]`, 0},
+		"the object in a text of another event": {`{"event":"runner_on_ok","job_id":1,"stdout":"\n{\"event\":\"runner_on_ok\",\"job_id\":4611686018427387905}\n"}`, 0},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			r := decode(t, c.line)
+			if len(r.events) != c.events || len(r.output) != 1-c.events {
+				t.Errorf("%d events, output %q", len(r.events), r.output)
+			}
+		})
+	}
+}
+
+func TestOutput(t *testing.T) {
+	cases := map[string]struct {
+		text string
+		want []string
+	}{
+		"a raw line":                         {"Segmentation fault\n", []string{"Segmentation fault"}},
+		"a raw last line without an end":     {"a\nb", []string{"a", "b"}},
+		"CRLF":                               {"a\r\n", []string{"a"}},
+		"NUL bytes and broken UTF-8":         {"a\x00b\xff\n", []string{"a\x00b\uFFFD"}},
+		"ansible-runner's event of raw text": {`{"event":"verbose","stdout":"one\r\ntwo"}`, []string{"one", "two"}},
+		"a genuine warning":                  {`{"event":"warning","job_id":4611686018427387905,"stdout":"[WARNING]: old"}`, []string{"[WARNING]: old"}},
+		"a forged event stays raw":           {`{"event":"playbook_on_stats","stdout":"x"}`, []string{`{"event":"playbook_on_stats","stdout":"x"}`}},
+		"a line of 1 MB is cut":              {strings.Repeat("x", 1<<20), []string{strings.Repeat("x", 64<<10)}},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			r := decode(t, c.text)
+			if diff := cmp.Diff(c.want, r.output); diff != "" || len(r.events) > 0 {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStatsSurviveWhateverSurroundsThem(t *testing.T) {
+	deep := strings.Repeat("[", 900) + strings.Repeat("]", 900)
+	for why, filler := range map[string]string{
+		"deep nesting":       `"artifact_data":` + deep + `,`,
+		"many small strings": `"artifact_data":["x"` + strings.Repeat(`,"x"`, 500_000) + `],`,
+		"a long string":      `"artifact_data":"` + strings.Repeat(`\u0000`, 500_000) + `",`,
+		"NaN":                `"artifact_data":{"x":NaN,"y":-Infinity},`,
+		"a result":           `"res":{"x":[""` + strings.Repeat(`,{}`, 500_000) + `]},`,
+	} {
+		t.Run(why, func(t *testing.T) {
+			r := decode(t, `{"event":"playbook_on_stats","job_id":4611686018427387905,"event_data":{`+filler+`"ok":{"a":3,"b":4},"failures":{"b":2},"processed":{"a":1,"b":1}}}`)
+			if got := r.summary; !got.StatsSeen || got.OK != 7 || got.Failures != 2 || got.Hosts != 2 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestNoCountIsLostAmongManyHosts(t *testing.T) {
+	var hosts strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&hosts, `"host%d":1,`, i)
+	}
+	r := decode(t, `{"event":"playbook_on_stats","job_id":4611686018427387905,"event_data":{"failures":{`+hosts.String()+`"last":7},"processed":{"last":1}}}`)
+	if r.summary.Failures != 5007 || len(r.events[0].HostStats.Failures) > 1025 {
+		t.Errorf("%d failures of %d hosts", r.summary.Failures, len(r.events[0].HostStats.Failures))
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	text, err := os.ReadFile(filepath.Join("testdata", "ok.jsonl"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	stream := strings.Repeat(string(text), 1+(1<<20)/len(text))
+	for name, stream := range map[string]string{
+		"events":        stream,
+		"large results": strings.Replace(stream, `"msg": "hello"`, `"msg": "`+strings.Repeat(`line\r\n\u001b[0m`, 1000)+`"`, -1),
+		"text":          strings.Repeat("TASK [something] **********************************\n", 20_000),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(stream)))
+			b.ReportAllocs()
+			for b.Loop() {
+				var s jobevent.Summary
+				if err := jobevent.Decode(strings.NewReader(stream), nonce, jobevent.Handler{Event: s.Fold}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,118 @@
+package jobevent
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
+)
+
+// What differs between two runs that fail alike, and colours of a terminal.
+var (
+	temporaryDir   = regexp.MustCompile(`ansible-tmp-[0-9.]+-[0-9]+-[0-9]+`)
+	temporaryFile  = regexp.MustCompile(`/tmp[a-z0-9_]{8}\b`)
+	address        = regexp.MustCompile(`\b0x[0-9a-f]{8,16}\b`)
+	preciseTime    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d+`)
+	answerHeader   = regexp.MustCompile(`'(Audit-Id|Date)': '[^']*'`)
+	terminalColour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+)
+
+const (
+	// maxItems bounds the items of loops whose failure is told.
+	maxItems = 5
+	// maxItemMessage bounds what is told of one of them.
+	maxItemMessage = 320
+)
+
+// message is Ansible's msg of a result, or what stands for it under no_log; ""
+// where there is neither.
+func message(result map[string]any) string {
+	shown := Sanitize(map[string]any{"msg": result["msg"], "censored": result["censored"], "_ansible_no_log": result["_ansible_no_log"]})
+	if text := render(shown["msg"]); text != "" {
+		return text
+	}
+	return render(shown["censored"])
+}
+
+// itemMessage is the message of one item of a loop, with the item as the loop
+// labels it.
+func itemMessage(result map[string]any) string {
+	shown := Sanitize(map[string]any{"label": result["_ansible_item_label"]})
+	label := render(shown["label"])
+	if label == "" {
+		return clip(message(result), maxItemMessage)
+	}
+	return clip("(item="+clip(label, maxFailureName)+") "+message(result), maxItemMessage)
+}
+
+// render gives a string as it is and everything else as JSON.
+func render(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// Visible gives text that a terminal or a log shows as it is: terminal colours
+// are taken out, line ends become line feeds, and every other character without
+// a shape of its own (controls, escapes, changes of the writing direction)
+// becomes its Go escape. Tabs and line feeds stay. The result is valid UTF-8.
+func Visible(text string) string {
+	if !strings.ContainsFunc(text, hidden) && utf8.ValidString(text) {
+		return text
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = terminalColour.ReplaceAllLiteralString(text, "")
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case !hidden(r):
+			b.WriteRune(r)
+		case r < utf8.RuneSelf:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	return b.String()
+}
+
+func hidden(r rune) bool {
+	return r != '\n' && r != '\t' && !unicode.IsGraphic(r) || r == '\u2028' || r == '\u2029'
+}
+
+// steady replaces what differs between two runs that fail alike: names of
+// temporary files, addresses of objects, the time, and the headers of an API
+// server's answer that are new with each.
+func steady(text string) string {
+	text = temporaryDir.ReplaceAllLiteralString(text, "ansible-tmp-…")
+	text = temporaryFile.ReplaceAllLiteralString(text, "/tmp…")
+	text = address.ReplaceAllLiteralString(text, "0x…")
+	text = preciseTime.ReplaceAllLiteralString(text, "(time)")
+	return answerHeader.ReplaceAllString(text, "'$1': '…'")
+}
+
+// clip gives at most limit bytes of text, cut between characters and marked.
+func clip(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(jsonline.CutMark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + jsonline.CutMark
+}
