@@ -15,7 +15,7 @@ const (
 )
 
 // settings of ansible-runner. It looks for a signal once per pexpect_timeout, 5 s
-// by default; at 0.5 s a run that waits costs 0.03 % of a core more. Its own
+// by default; at 0.5 s a run that waits costs less than 0.05 % of a core. Its own
 // copies of the output are not written at all.
 const settings = `{"pexpect_timeout": 0.5, "suppress_output_file": true}`
 

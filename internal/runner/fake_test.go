@@ -33,6 +33,7 @@ func fakes() map[string]func() {
 		"crash":    crash,
 		"killed":   func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
 		"many":     many,
+		"secrets":  secrets,
 		"longline": longLine,
 		"noise":    noise,
 		"sleep":    func() { ready(); sleep() },
@@ -74,6 +75,15 @@ func crash() {
 	fmt.Println("Traceback: on stdout")
 	fmt.Fprintln(os.Stderr, "Traceback: on stderr")
 	os.Exit(1)
+}
+
+// secrets fails and reports what real modules report.
+func secrets() {
+	const facts = `"ansible_facts": {"ansible_env": {"PASSWORD": "hidden-environment"}}`
+	event("runner_on_ok", `{"task": "read", "res": {"stdout": "hidden-environment", `+facts+`}}`)
+	event("runner_on_failed", `{"task": "write", "res": {"msg": "no luck", "invocation": {"module_args": {"token": "hidden-token"}}, `+facts+`}}`)
+	event("playbook_on_stats", strings.Replace(goodStats, `"failures": {}`, `"failures": {"localhost": 1}`, 1))
+	os.Exit(2)
 }
 
 // many prints more than a pipe holds and exits at once.

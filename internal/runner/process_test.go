@@ -71,6 +71,8 @@ func someSpec() Spec {
 	return Spec{UID: "uid-1", ID: "run-1", Playbook: "/playbook.yml", ExtraVars: []byte("\t\n{}")}
 }
 
+func inputs() rundir.Inputs { return rundir.Inputs{ExtraVars: []byte("\t\n{}")} }
+
 func ignore(jobevent.Event) {}
 
 // runUntilReady runs and cancels once the fake is ready. It returns how long the
