@@ -1,0 +1,13 @@
+// Package eventlog writes the log that people read to follow runs: a line when
+// a run starts, a line for each task on each host, a line when the run ends,
+// and what a task that failed has returned, as a block.
+//
+// Everything that comes from a run is untrusted. Results are shown sanitized,
+// text without control characters, and each line of a block begins with the CR
+// that it belongs to, so that nothing a task returns can pass for a log record.
+// What Ansible itself printed is never shown: it holds module arguments, and
+// with some versions messages that no_log should hide.
+//
+// The package does not influence a run, does not keep anything of it, and does
+// not decide what its outcome is.
+package eventlog

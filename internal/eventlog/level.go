@@ -1,0 +1,44 @@
+package eventlog
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Level says how much of a run is shown. The start and the end of a run always are.
+type Level int
+
+// The levels.
+const (
+	// Nothing shows no task.
+	Nothing Level = iota
+	// Tasks shows a line for each task on each host, and the block of a task
+	// that failed.
+	Tasks
+	// Everything also shows the block of every task, and a line for each item of
+	// a loop and for each retry.
+	Everything
+)
+
+// ParseLevel reads Nothing, Tasks or Everything, in upper or lower case.
+func ParseLevel(text string) (Level, error) {
+	for _, level := range []Level{Nothing, Tasks, Everything} {
+		if strings.EqualFold(text, level.String()) {
+			return level, nil
+		}
+	}
+	return Nothing, fmt.Errorf("%q is none of Nothing, Tasks, Everything", text)
+}
+
+// String is the level's name, as ParseLevel reads it.
+func (l Level) String() string {
+	switch l {
+	case Nothing:
+		return "Nothing"
+	case Tasks:
+		return "Tasks"
+	case Everything:
+		return "Everything"
+	}
+	return fmt.Sprintf("Level(%d)", int(l))
+}
