@@ -1,0 +1,28 @@
+// Command manager is the Ensign operator.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/ensign-operator/ensign/internal/cli"
+)
+
+// Set by the linker.
+var (
+	version = "dev"
+	commit  = "unknown"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The first signal begins an orderly stop; after it, a second one kills.
+	context.AfterFunc(ctx, stop)
+	if err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "manager:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/ensign-operator/ensign/internal/eventlog"
+	"github.com/ensign-operator/ensign/internal/operator"
+)
+
+// group is a set of flags that belong together in the help.
+type group struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// runFlags are the flags of "manager run".
+type runFlags struct {
+	options   operator.Options
+	logEvents string
+	logFormat string
+	zap       zap.Options
+	groups    []group
+}
+
+func newRunFlags() *runFlags {
+	f := &runFlags{}
+	f.group("Content", f.content)
+	f.group("Runs", f.runs)
+	f.group("API access", f.access)
+	f.group("Metrics and probes", f.serving)
+	f.group("Leader election and shutdown", f.leading)
+	f.group("Logs", f.logging)
+	return f
+}
+
+func (f *runFlags) group(title string, define func(*pflag.FlagSet, *operator.Options)) {
+	set := pflag.NewFlagSet(title, pflag.ContinueOnError)
+	set.SortFlags = false
+	define(set, &f.options)
+	f.groups = append(f.groups, group{title, set})
+}
+
+func (f *runFlags) content(set *pflag.FlagSet, o *operator.Options) {
+	set.StringVar(&o.WatchesFile, "watches-file", "./watches.yaml", "`file` that says which kinds run which content")
+	set.StringVar(&o.AnsibleRolesPath, "ansible-roles-path", "", "`directories`, joined by \":\", where roles are searched; over ANSIBLE_ROLES_PATH")
+	set.StringVar(&o.AnsibleCollectionsPath, "ansible-collections-path", "", "`directories`, joined by \":\", where collections are searched; over ANSIBLE_COLLECTIONS_PATH")
+	set.StringVar(&o.AnsibleArgs, "ansible-args", "", "further `arguments` of ansible-playbook, quoted as for a shell")
+	set.IntVar(&o.AnsibleVerbosity, "ansible-verbosity", 2, "Ansible's verbosity, 0 to 7 times -v")
+	set.IntVar(&o.MaxVerbosity, "max-verbosity", 2, "the most that a custom resource's verbosity annotation may ask for")
+}
+
+func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
+	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` between two runs of a resource that nothing else triggers; 0s is none")
+	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.NumCPU(), "live runs of one watch")
+	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after failures in a row")
+	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs")
+	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
+}
+
+func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
+	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; default KUBECONFIG, ~/.kube/config, or the pod's service account")
+	set.BoolVar(&o.InjectOwnerRef, "inject-owner-ref", true, "make what a run creates belong to its custom resource")
+	set.IntVar(&o.ProxyPort, "proxy-port", 0, "`port` at 127.0.0.1 of the API proxy for runs; 0 takes any free one")
+}
+
+func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
+	set.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8443", "`address` of the metrics endpoint; 0 switches it off")
+	set.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics with TLS")
+	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to who may get the non-resource URL /metrics")
+	set.BoolVar(&o.EnableHTTP2, "enable-http2", false, "let the metrics endpoint speak HTTP/2")
+	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":6789", "`address` of /healthz and /readyz; 0 switches them off")
+}
+
+func (f *runFlags) leading(set *pflag.FlagSet, o *operator.Options) {
+	set.BoolVar(&o.LeaderElect, "leader-elect", false, "let only one of several replicas be at work")
+	set.StringVar(&o.LeaderElectionID, "leader-election-id", "", "`name` of the lease; default OPERATOR_NAME")
+	set.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the lease; default the pod's")
+	set.DurationVar(&o.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "`time` after which another replica may take a lease that is not renewed")
+	set.DurationVar(&o.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "`time` that the leader tries to renew before it gives up")
+	set.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 30*time.Second, "`time` for the statuses of ended runs to be written")
+}
+
+func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
+	set.StringVar(&f.logEvents, "ansible-log-events", "Tasks", "what the log shows of runs: Nothing, Tasks (each task, and the output of failed ones) or Everything")
+	set.StringVar(&f.logFormat, "log-format", "console", "console, or json for one object a line")
+	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
+	f.zap.BindFlags(zapFlags)
+	set.AddGoFlagSet(zapFlags)
+}
+
+// register adds the flags to the command and makes its help show them by group.
+func (f *runFlags) register(cmd *cobra.Command) {
+	for _, g := range f.groups {
+		cmd.Flags().AddFlagSet(g.flags)
+	}
+	usage := func(cmd *cobra.Command) error {
+		_, err := io.WriteString(cmd.OutOrStderr(), f.usage(cmd))
+		return err
+	}
+	cmd.SetUsageFunc(usage)
+}
+
+func (f *runFlags) usage(cmd *cobra.Command) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Usage:\n  %s [flags]\n", cmd.CommandPath())
+	if cmd.HasAvailableSubCommands() {
+		text.WriteString("\nCommands:\n")
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				fmt.Fprintf(&text, "  %-12s %s\n", sub.Name(), sub.Short)
+			}
+		}
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&text, "\nExamples:\n%s\n", cmd.Example)
+	}
+	for _, g := range f.groups {
+		fmt.Fprintf(&text, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(helpWidth))
+	}
+	return text.String()
+}
+
+const helpWidth = 110
+
+// complete checks the flags, all of them at once, and gives the options. Logs go
+// to out.
+func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
+	o := f.options
+	level, levelErr := eventlog.ParseLevel(f.logEvents)
+	if levelErr != nil {
+		levelErr = fmt.Errorf("--ansible-log-events: %w", levelErr)
+	}
+	err := errors.Join(
+		levelErr,
+		within("--ansible-verbosity", o.AnsibleVerbosity, 0, 7),
+		within("--max-verbosity", o.MaxVerbosity, 0, 7),
+		within("--max-concurrent-reconciles", o.MaxConcurrentReconciles, 1, 1<<16),
+		within("--proxy-port", o.ProxyPort, 0, 1<<16-1),
+		notNegative("--reconcile-period", o.ReconcilePeriod),
+		notNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),
+		atLeastASecond("--max-backoff", o.MaxBackoff),
+		f.setLogger(&o, out),
+	)
+	o.LogEvents = level
+	return o, err
+}
+
+func within(name string, value, low, high int) error {
+	if value < low || value > high {
+		return fmt.Errorf("%s=%d: allowed is %d to %d", name, value, low, high)
+	}
+	return nil
+}
+
+func notNegative(name string, value time.Duration) error {
+	if value < 0 {
+		return fmt.Errorf("%s=%s: allowed is 0s and more", name, value)
+	}
+	return nil
+}
+
+func atLeastASecond(name string, value time.Duration) error {
+	if value < time.Second {
+		return fmt.Errorf("%s=%s: allowed is 1s and more", name, value)
+	}
+	return nil
+}

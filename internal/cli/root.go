@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ensign-operator/ensign/internal/metrics"
+)
+
+// Build says which build of the manager runs.
+type Build = metrics.Build
+
+// Execute runs the command that the arguments name and returns when it is done
+// or ctx ends. The caller prints the error.
+func Execute(ctx context.Context, build Build, args []string) error {
+	root := newRunCommand(build)
+	root.Use = "manager"
+	root.Long = `manager is the Ensign operator: it watches the kinds named in watches.yaml and
+runs Ansible content for each custom resource.
+
+Called without a command it does what "manager run" does.`
+	root.AddCommand(newRunCommand(build), newVersionCommand(build))
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+func newVersionCommand(build Build) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and the commit of this build",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ensign %s (commit %s)\n", build.Version, build.Commit)
+			return err
+		},
+	}
+}

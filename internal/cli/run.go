@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ensign-operator/ensign/internal/operator"
+)
+
+func newRunCommand(build Build) *cobra.Command {
+	flags := newRunFlags()
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Watch the kinds of watches.yaml and run their Ansible content",
+		Long: `run watches the kinds named in watches.yaml, turns the spec of each custom
+resource into variables, runs the role or playbook of its watch through
+ansible-runner, and writes what came out into the resource's status.
+
+It ends with exit code 0 after SIGTERM or Ctrl-C, when all runs have ended and
+their statuses are written, and with 1 when something is wrong at the start
+(nothing has been changed then) or when its leader lease is lost.`,
+		Example: `  # In a directory with watches.yaml, roles/ and playbooks/, against the cluster of KUBECONFIG:
+  manager run
+
+  # Every task's output, one JSON object a line, without metrics:
+  manager run --ansible-log-events=Everything --log-format=json --metrics-bind-address=0`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			options, err := flags.complete(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			options.Build = build
+			options.Env = os.Environ()
+			if options.Dir, err = os.Getwd(); err != nil {
+				return fmt.Errorf("find the working directory: %w", err)
+			}
+			if options.Executable, err = os.Executable(); err != nil {
+				return fmt.Errorf("find the manager's own path: %w", err)
+			}
+			return operator.Run(cmd.Context(), options)
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}

@@ -1,0 +1,143 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ensign-operator/ensign/internal/extravars"
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/rundir"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// defaultCollections is where Ansible looks by itself.
+const defaultCollections = "~/.ansible/collections:/usr/share/ansible/collections"
+
+// ansible is the part of a manager that needs no API server.
+type ansible struct {
+	watches     []watches.Watch
+	environment pyenv.Env
+	info        pyenv.Info
+	runner      *runner.Runner
+	// sops is true where community.sops is installed.
+	sops bool
+}
+
+// prepareAnsible reads the watches and proves the Python environment. It
+// contacts nothing.
+func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, error) {
+	found, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env})
+	if err != nil {
+		return ansible{}, err
+	}
+	info, err := found.Inspect(ctx)
+	if err != nil {
+		return ansible{}, err
+	}
+	a := ansible{environment: found, info: info}
+	roles := paths(o.Dir, o.AnsibleRolesPath, env["ANSIBLE_ROLES_PATH"])
+	collections := paths(o.Dir, o.AnsibleCollectionsPath, env["ANSIBLE_COLLECTIONS_PATH"], defaultCollections)
+	searched := append(expandHome(collections, env["HOME"]), info.CollectionDirs...)
+	if a.watches, err = loadWatches(o, env, watches.Search{
+		Dir: o.Dir, RolesPath: roles, CollectionsPath: searched, LookupEnv: env.lookup,
+	}); err != nil {
+		return ansible{}, err
+	}
+	a.sops = installed(searched, "community", "sops")
+	if err := a.prove(ctx); err != nil {
+		return ansible{}, err
+	}
+	a.runner, err = newRunner(o, env, a.environment)
+	return a, err
+}
+
+func loadWatches(o Options, env environment, search watches.Search) ([]watches.Watch, error) {
+	list, err := watches.Load(o.WatchesFile, search)
+	if err != nil {
+		return nil, fmt.Errorf("read the watches:\n%w", err)
+	}
+	for i := range list {
+		if list[i], err = env.override(list[i]); err != nil {
+			return nil, err
+		}
+		if !list[i].MarkUnsafe {
+			o.Logger.Info("WARNING: markUnsafe is false: whoever may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
+				"gvk", list[i].GVK.String(), "line", list[i].Line)
+		}
+	}
+	return list, nil
+}
+
+// prove runs the canary: text of a CR must come through the real binaries as it
+// is. The canary goes through the encoder that runs use.
+func (a ansible) prove(ctx context.Context) error {
+	variables, err := extravars.Build(map[string]any{"spec": map[string]any{"c": pyenv.CanaryText}}, extravars.Options{MarkUnsafe: true})
+	if err != nil {
+		return fmt.Errorf("build the canary's variables: %w", err)
+	}
+	encoded, err := variables.Encode()
+	if err != nil {
+		return fmt.Errorf("encode the canary's variables: %w", err)
+	}
+	return a.environment.Canary(ctx, encoded)
+}
+
+func newRunner(o Options, env environment, found pyenv.Env) (*runner.Runner, error) {
+	root, err := rundir.Open(o.RunDir)
+	if err != nil {
+		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
+	}
+	return &runner.Runner{
+		Root:            root,
+		Binary:          found.Runner,
+		Python:          found.Python,
+		Env:             env.forRuns(),
+		DropEnv:         o.DropEnv,
+		RolesPath:       paths(o.Dir, o.AnsibleRolesPath, env["ANSIBLE_ROLES_PATH"]),
+		CollectionsPath: paths(o.Dir, o.AnsibleCollectionsPath),
+		Args:            o.AnsibleArgs,
+		Inventory:       absolute(o.Dir, env["ANSIBLE_INVENTORY"]),
+		SkipFacts:       env["ANSIBLE_GATHERING"] == "explicit",
+	}, nil
+}
+
+func absolute(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+func expandHome(list []string, home string) []string {
+	expanded := make([]string, 0, len(list))
+	for _, path := range list {
+		if rest, ok := cutHome(path); ok {
+			path = filepath.Join(home, rest)
+		}
+		expanded = append(expanded, path)
+	}
+	return expanded
+}
+
+func cutHome(path string) (string, bool) {
+	if path == "~" || len(path) > 1 && path[:2] == "~/" {
+		return path[1:], true
+	}
+	return "", false
+}
+
+// installed tells whether one of the directories holds a collection.
+func installed(directories []string, namespace, name string) bool {
+	for _, dir := range directories {
+		if filepath.Base(dir) != "ansible_collections" {
+			dir = filepath.Join(dir, "ansible_collections")
+		}
+		if _, err := os.Stat(filepath.Join(dir, namespace, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package operator
+
+import (
+	"crypto/tls"
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+func newManager(config *rest.Config, o Options, env environment, list []watches.Watch) (manager.Manager, error) {
+	id, err := leaderElectionID(o, env)
+	if err != nil {
+		return nil, err
+	}
+	return ctrl.NewManager(config, ctrl.Options{
+		Logger:                  o.Logger,
+		Cache:                   cacheOptions(env, list),
+		Metrics:                 metricsOptions(o),
+		HealthProbeBindAddress:  o.HealthProbeBindAddress,
+		LeaderElection:          o.LeaderElect,
+		LeaderElectionID:        id,
+		LeaderElectionNamespace: o.LeaderElectionNamespace,
+		LeaseDuration:           &o.LeaderElectLeaseDuration,
+		RenewDeadline:           &o.LeaderElectRenewDeadline,
+		// The lease is given back only when every run has ended: runUntilStopped
+		// ends the manager's context after them.
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &o.GracefulShutdownTimeout,
+	})
+}
+
+func leaderElectionID(o Options, env environment) (string, error) {
+	switch {
+	case !o.LeaderElect || o.LeaderElectionID != "":
+		return o.LeaderElectionID, nil
+	case env["OPERATOR_NAME"] != "":
+		return env["OPERATOR_NAME"], nil
+	default:
+		return "", errors.New("--leader-elect needs --leader-election-id: a name that no other operator in the namespace has")
+	}
+}
+
+// cacheOptions reduces the watched kinds to what triggers need, and keeps to the
+// namespaces of WATCH_NAMESPACE.
+func cacheOptions(env environment, list []watches.Watch) cache.Options {
+	options := cache.Options{ByObject: map[client.Object]cache.ByObject{}}
+	for _, watch := range list {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(watch.GVK)
+		options.ByObject[object] = cache.ByObject{Transform: controller.Reduce}
+	}
+	for _, namespace := range strings.Split(env["WATCH_NAMESPACE"], ",") {
+		if namespace = strings.TrimSpace(namespace); namespace == "" {
+			continue
+		}
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options
+}
+
+func metricsOptions(o Options) metricsserver.Options {
+	options := metricsserver.Options{BindAddress: o.MetricsBindAddress, SecureServing: o.MetricsSecure}
+	if o.MetricsRequireRBAC {
+		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	if !o.EnableHTTP2 {
+		// HTTP/2 has let single clients exhaust servers (CVE-2023-44487); a scraper does not need it.
+		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
+	}
+	return options
+}

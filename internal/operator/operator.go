@@ -1,0 +1,194 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/eventlog"
+	"github.com/ensign-operator/ensign/internal/metrics"
+	"github.com/ensign-operator/ensign/internal/proxy"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// connectTimeout bounds the first request to the API server.
+const connectTimeout = 10 * time.Second
+
+// Run runs a manager until ctx ends. What is wrong with its settings, watches or
+// Python environment is an error before the API server is contacted. It returns
+// nil after an orderly stop, and an error when the lease is lost.
+func Run(ctx context.Context, o Options) error {
+	env := newEnvironment(o.Env)
+	ansible, err := prepareAnsible(ctx, o, env)
+	if err != nil {
+		return err
+	}
+	config, err := connect(ctx, o)
+	if err != nil {
+		return err
+	}
+	apiProxy, err := proxy.New(config, proxy.Options{Port: o.ProxyPort, InjectOwnerRef: o.InjectOwnerRef, Logger: o.Logger.WithName("proxy")})
+	if err != nil {
+		return err
+	}
+	m, err := newManager(config, o, env, ansible.watches)
+	if err != nil {
+		return fmt.Errorf("set up the manager: %w", explainBind(err))
+	}
+	parts := parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup()}
+	if err := parts.add(); err != nil {
+		return err
+	}
+	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(ansible.watches),
+		"ansibleCore", ansible.info.AnsibleCore, "ansibleRunner", ansible.info.AnsibleRunner, "python", ansible.environment.Python)
+	return runUntilStopped(ctx, m, parts.runs, o.GracefulShutdownTimeout, o.Logger)
+}
+
+// connect reads the client configuration and asks the API server for its version.
+func connect(ctx context.Context, o Options) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server (in a pod, or by --kubeconfig, KUBECONFIG or ~/.kube/config): %w", err)
+	}
+	config.QPS = -1 // The API server's own priority and fairness decide; a second limit here would only delay results.
+	config.UserAgent = "ensign/" + o.Build.Version
+	probe := rest.CopyConfig(config)
+	probe.Timeout = connectTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(probe)
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	version, err := client.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server at %s; check the kubeconfig (--kubeconfig, KUBECONFIG) and that the server runs: %w", config.Host, err)
+	}
+	o.Logger.V(1).Info("connected", "server", config.Host, "version", version.GitVersion)
+	return config, ctx.Err()
+}
+
+// parts are what a manager is put together from.
+type parts struct {
+	options Options
+	manager manager.Manager
+	proxy   *proxy.Proxy
+	ansible ansible
+	runs    *controller.RunGroup
+}
+
+// add adds everything long-lived to the manager.
+func (p parts) add() error {
+	counters, err := metrics.New(ctrlmetrics.Registry, p.options.Build)
+	if err != nil {
+		return err
+	}
+	lines := eventlog.New(eventlog.Options{
+		Logger: p.options.Logger.WithName("run"), Blocks: p.options.Blocks, JSON: p.options.JSONLogs, Level: p.options.LogEvents,
+	})
+	if err := p.manager.Add(p.proxy.Server()); err != nil {
+		return fmt.Errorf("add the API proxy: %w", err)
+	}
+	if err := p.addChecks("proxy", p.proxy.Check); err != nil {
+		return err
+	}
+	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())
+	if err != nil {
+		return fmt.Errorf("prepare discovery: %w", err)
+	}
+	observers := []controller.Observer{lines, counters}
+	for _, watch := range p.ansible.watches {
+		s := p.supervisor(watch, observers, counters)
+		s.Discovery = served
+		if err := p.manager.Add(s); err != nil {
+			return fmt.Errorf("add the watch of %s: %w", watch.GVK, err)
+		}
+		if err := p.manager.AddReadyzCheck("cache "+watch.GVK.GroupKind().String(), s.Check); err != nil {
+			return fmt.Errorf("add the check of %s: %w", watch.GVK, err)
+		}
+	}
+	return nil
+}
+
+func (p parts) addChecks(name string, check healthz.Checker) error {
+	return errors.Join(p.manager.AddHealthzCheck(name, check), p.manager.AddReadyzCheck(name, check))
+}
+
+func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, counters *metrics.Metrics) *controller.Supervisor {
+	o := p.options
+	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.WatchReady(gvk.String(), ready) }
+	ready(watch.GVK, false)
+	concurrent := watch.MaxConcurrentReconciles
+	if concurrent == 0 {
+		concurrent = o.MaxConcurrentReconciles
+	}
+	return &controller.Supervisor{
+		GVK:                     watch.GVK,
+		Cache:                   p.manager.GetCache(),
+		MaxConcurrentReconciles: concurrent,
+		MaxBackoff:              o.MaxBackoff,
+		Logger:                  o.Logger.WithName("controller").WithValues("kind", watch.GVK.Kind),
+		Ready:                   ready,
+		NewReconciler: func(noStatus bool) *controller.Reconciler {
+			return &controller.Reconciler{
+				Watch:     watch,
+				Defaults:  p.defaults(),
+				Client:    p.manager.GetClient(),
+				Reader:    p.manager.GetAPIReader(),
+				Runner:    runs{p.ansible.runner},
+				Access:    access{p.proxy},
+				Observers: observers,
+				Recorder:  p.manager.GetEventRecorder("ensign"),
+				Runs:      p.runs,
+				Clock:     clock.RealClock{},
+				NoStatus:  noStatus,
+			}
+		},
+	}
+}
+
+func (p parts) defaults() controller.Defaults {
+	return controller.Defaults{
+		ReconcilePeriod: p.options.ReconcilePeriod,
+		Verbosity:       p.options.AnsibleVerbosity,
+		MaxVerbosity:    p.options.MaxVerbosity,
+		MaxBackoff:      p.options.MaxBackoff,
+		RefuseSops:      p.ansible.sops,
+	}
+}
+
+// runs are the runner together with the directories that it works in.
+type runs struct{ *runner.Runner }
+
+// Remove implements controller.Runner.
+func (r runs) Remove(uid string) error { return r.Root.Remove(uid) }
+
+// access opens the proxy for the runs of a CR.
+type access struct{ proxy *proxy.Proxy }
+
+// Grant implements controller.Access.
+func (a access) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
+	return a.proxy.Grant(proxy.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()})
+}
+
+// explainBind adds the remedy to the error of an occupied port.
+func explainBind(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w (another process has this port: choose another by --metrics-bind-address or --health-probe-bind-address; 0 switches the listener off)", err)
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+package operator
+
+import (
+	"io"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/eventlog"
+	"github.com/ensign-operator/ensign/internal/metrics"
+)
+
+// Options are the settings of a manager. The command line's flags fill them in;
+// contract.md section 2 says what each means.
+type Options struct {
+	Build metrics.Build
+
+	// Dir is the working directory; relative paths of watches start from it.
+	Dir         string
+	WatchesFile string
+	// Env is the environment as "NAME=value".
+	Env []string
+	// Executable is the manager's own path; a Python environment may stand beside it.
+	Executable string
+	Kubeconfig string
+
+	AnsibleVerbosity        int
+	MaxVerbosity            int
+	AnsibleRolesPath        string // joined by ":"
+	AnsibleCollectionsPath  string // joined by ":"
+	AnsibleArgs             string
+	RunDir                  string
+	DropEnv                 []string
+	ReconcilePeriod         time.Duration
+	MaxConcurrentReconciles int
+	MaxBackoff              time.Duration
+
+	InjectOwnerRef bool
+	ProxyPort      int
+
+	MetricsBindAddress     string
+	MetricsSecure          bool
+	MetricsRequireRBAC     bool
+	EnableHTTP2            bool
+	HealthProbeBindAddress string
+
+	LeaderElect              bool
+	LeaderElectionID         string
+	LeaderElectionNamespace  string
+	LeaderElectLeaseDuration time.Duration
+	LeaderElectRenewDeadline time.Duration
+	GracefulShutdownTimeout  time.Duration
+
+	Logger logr.Logger
+	// Blocks gets the output of tasks in console form. Its writes must not mix
+	// with those of the logger.
+	Blocks    io.Writer
+	JSONLogs  bool
+	LogEvents eventlog.Level
+}

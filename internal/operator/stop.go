@@ -1,0 +1,52 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ensign-operator/ensign/internal/controller"
+)
+
+// lostLeaseWait bounds how long the end of runs is waited for when the lease is
+// lost: TERM, KILL, and some time to see the processes gone.
+const lostLeaseWait = 30 * time.Second
+
+// runUntilStopped runs the manager until ctx ends, and then stops it in two
+// phases. controller-runtime would stop proxy and caches under live runs; so the
+// manager's own context ends only when the runs have ended and their statuses
+// are written. A manager that ends by itself has lost its lease, or could not
+// start: then its runs are gone before this returns, and their statuses belong to
+// the next leader.
+func runUntilStopped(ctx context.Context, m manager.Manager, runs *controller.RunGroup, grace time.Duration, log logr.Logger) error {
+	managerCtx, stopManager := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopManager()
+	ended := make(chan struct{})
+	go func() {
+		defer stopManager()
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+		}
+		log.Info("stopping: no new runs, live runs are ended, their statuses are written")
+		runs.Stop()
+		if err := waitFor(runs, grace); err != nil {
+			log.Error(err, "not every run was reported within --graceful-shutdown-timeout")
+		}
+	}()
+	err := m.Start(managerCtx)
+	close(ended)
+	runs.Stop()
+	return errors.Join(explainBind(err), waitFor(runs, lostLeaseWait))
+}
+
+func waitFor(runs *controller.RunGroup, limit time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("runs were still live after %s", limit))
+	defer cancel()
+	return runs.Wait(ctx)
+}

@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+)
+
+// manager is bin/manager as a process of its own.
+type manager struct {
+	*gexec.Session
+	runDir  string
+	metrics string
+	health  string
+}
+
+// managerOptions say how a manager of a test differs from the usual one.
+type managerOptions struct {
+	binary string   // default bin/manager
+	dir    string   // the operator project; default testdata/operator
+	args   []string // further flags
+	env    []string // further "NAME=value"
+}
+
+// startManager starts a manager in a project's directory and stops it with the spec.
+func startManager(o managerOptions) *manager {
+	GinkgoHelper()
+	if o.dir == "" {
+		o.dir = filepath.Join(root, "test", "e2e", "testdata", "operator")
+	}
+	m := &manager{runDir: filepath.Join(GinkgoT().TempDir(), "runs"), metrics: freeAddress(), health: freeAddress()}
+	args := append([]string{
+		"run", "--kubeconfig=" + cluster.Kubeconfig, "--run-dir=" + m.runDir, "--max-backoff=10s", "--max-concurrent-reconciles=2",
+		"--metrics-bind-address=" + m.metrics, "--health-probe-bind-address=" + m.health,
+	}, o.args...)
+	if o.binary == "" {
+		o.binary = filepath.Join(root, "bin", "manager")
+	}
+	command := exec.Command(o.binary, args...) //nolint:gosec // The tests' own arguments.
+	command.Dir = o.dir
+	command.Env = append(os.Environ(), append([]string{"KUBECONFIG=", "KUBERNETES_SERVICE_HOST="}, o.env...)...)
+	var err error
+	m.Session, err = gexec.Start(command, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { m.stop() })
+	return m
+}
+
+// stop ends the manager orderly and expects exit code 0.
+func (m *manager) stop() {
+	GinkgoHelper()
+	if m.ExitCode() < 0 {
+		m.Terminate()
+		Eventually(m.Session, time.Minute).Should(gexec.Exit(0))
+	}
+}
+
+// ready waits until the manager watches a kind.
+func (m *manager) ready(kinds ...string) *manager {
+	GinkgoHelper()
+	for _, kind := range kinds {
+		Eventually(m.log).Should(MatchRegexp(`watching.*Kind=%s"`, kind))
+	}
+	return m
+}
+
+func (m *manager) log() string { return string(m.Err.Contents()) }
+
+// logged waits until the log matches the expression.
+func (m *manager) logged(expression string) {
+	GinkgoHelper()
+	Eventually(m.log).Should(MatchRegexp(expression))
+}
+
+// descendants lists the live processes, by PID and command line, that the
+// manager or one of its runs started: ansible-playbook has a session of its own, so
+// they are found by the run directory that stands in their environment.
+func (m *manager) descendants() []string {
+	GinkgoHelper()
+	var found []string
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	Expect(err).NotTo(HaveOccurred())
+	for _, entry := range entries {
+		environment, err := os.ReadFile(filepath.Join(entry, "environ"))
+		if err != nil || !strings.Contains(string(environment), m.runDir) {
+			continue // It ended meanwhile, or is not ours.
+		}
+		commandLine, err := os.ReadFile(filepath.Join(entry, "cmdline"))
+		if err != nil || len(commandLine) == 0 {
+			continue // It ended meanwhile, or is a zombie, which Wait will collect.
+		}
+		found = append(found, fmt.Sprintf("%s %s", filepath.Base(entry), strings.ReplaceAll(string(commandLine), "\x00", " ")))
+	}
+	return found
+}
+
+// failsAtStart runs a manager that must end with exit code 1, and gives what it said.
+func failsAtStart(ctx context.Context, o managerOptions) string {
+	GinkgoHelper()
+	m := startManager(o)
+	Eventually(ctx, m.Session).Should(gexec.Exit(1))
+	return m.log()
+}
+
+// freeAddress gives an address of the loopback interface that nobody listens on.
+func freeAddress() string {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(listener.Close()).To(Succeed()) }()
+	return listener.Addr().String()
+}

@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const slowWatch = `
+- {group: test.ensign.io, version: v1, kind: Slow, playbook: slow.yml}
+`
+
+var _ = Describe("the manager's process", func() {
+	It("ends its runs on SIGTERM, reports them as canceled, and exits with 0", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		m := startManager(managerOptions{dir: projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})}).ready("Slow")
+		cr := custom("Slow", namespace, "stopped", map[string]any{})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		Eventually(m.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
+		Expect(m.Command.Process.Signal(syscall.SIGTERM)).To(Succeed())
+		Eventually(m.descendants, 5*time.Second).Should(BeEmpty())
+		Eventually(m.Session).Should(gexec.Exit(0))
+		Expect(conditionOf(cr, "Running")(ctx)).To(And(HaveField("Status", "False"), HaveField("Reason", "Canceled")))
+		Expect(conditionOf(cr, "Failure")(ctx)).To(Equal(condition{}))
+		By("starting the next manager, which takes the CR up again")
+		next := startManager(managerOptions{dir: m.Command.Dir}).ready("Slow")
+		Eventually(next.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
+	})
+
+	It("serves the other kinds while one is missing, and that one when it comes", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		m := startManager(managerOptions{}).ready("Note")
+		m.logged(`not served.*Kind=Late`)
+		note := custom("Note", namespace, "meanwhile", map[string]any{})
+		Expect(k8s.Create(ctx, note)).To(Succeed())
+		expectSuccess(ctx, note)
+		Expect(get(ctx, "http://"+m.health+"/readyz", "")).To(Equal(http.StatusOK))
+		late := definition("Late")
+		Expect(k8s.Create(ctx, late)).To(Succeed())
+		m.ready("Late")
+		cr := custom("Late", namespace, "at-last", map[string]any{})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		expectSuccess(ctx, cr)
+		By("taking the kind away again")
+		Expect(k8s.Delete(ctx, late)).To(Succeed())
+		m.logged(`no longer served`)
+		note.SetResourceVersion("")
+		note.SetName("afterwards")
+		Expect(k8s.Create(ctx, note)).To(Succeed())
+		expectSuccess(ctx, note)
+	})
+
+	It("lets only the leader work, and its successor go on", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := projectWith("- {group: test.ensign.io, version: v1, kind: Note, playbook: note.yml}\n", map[string]string{"note.yml": readProject("playbooks/note.yml")})
+		elect := []string{"--leader-elect", "--leader-election-id=e2e", "--leader-election-namespace=" + namespace}
+		leader := startManager(managerOptions{dir: dir, args: elect}).ready("Note")
+		standby := startManager(managerOptions{dir: dir, args: elect})
+		Eventually(func() (int, error) { return get(ctx, "http://"+standby.health+"/readyz", "") }).Should(Equal(http.StatusOK), "a standby replica is ready")
+		note := custom("Note", namespace, "led", map[string]any{})
+		Expect(k8s.Create(ctx, note)).To(Succeed())
+		expectSuccess(ctx, note)
+		Expect(leader.startsOf(namespace + "/led")).To(Equal(1))
+		Expect(standby.startsOf(namespace + "/led")).To(BeZero())
+		leader.stop()
+		standby.ready("Note")
+		note.SetResourceVersion("")
+		note.SetName("inherited")
+		Expect(k8s.Create(ctx, note)).To(Succeed())
+		expectSuccess(ctx, note)
+		Expect(standby.startsOf(namespace + "/inherited")).To(Equal(1))
+	})
+
+	It("ends with 1 and without runs when it loses its lease", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		dir := projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})
+		m := startManager(managerOptions{dir: dir, args: []string{
+			"--leader-elect", "--leader-election-id=lost", "--leader-election-namespace=" + namespace,
+			"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
+		}}).ready("Slow")
+		cr := custom("Slow", namespace, "lost", map[string]any{})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		Eventually(m.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
+		stealLease(ctx, namespace, "lost")
+		Eventually(m.Session).Should(gexec.Exit(1))
+		Expect(m.descendants()).To(BeEmpty())
+		Expect(conditionOf(cr, "Running")(ctx)).To(HaveField("Reason", "Running"), "the statuses are the next leader's")
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+	})
+
+	It("serves probes to everyone and metrics to those who may read them", func(ctx context.Context) {
+		m := startManager(managerOptions{}).ready("Note")
+		for _, path := range []string{"/healthz", "/readyz"} {
+			Eventually(func() (int, error) { return get(ctx, "http://"+m.health+path, "") }).Should(Equal(http.StatusOK))
+		}
+		namespace := newNamespace(ctx)
+		metrics := "https://" + m.metrics + "/metrics"
+		Expect(get(ctx, metrics, "")).To(Equal(http.StatusUnauthorized))
+		stranger, reader := tokenOf(ctx, namespace, "stranger", false), tokenOf(ctx, namespace, "reader", true)
+		Expect(get(ctx, metrics, stranger)).To(Equal(http.StatusForbidden))
+		Eventually(func() (int, error) { return get(ctx, metrics, reader) }).Should(Equal(http.StatusOK))
+		_, text, err := request(ctx, metrics, reader)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(text).To(And(
+			ContainSubstring(`ansible_operator_watch_ready{GVK="test.ensign.io/v1, Kind=Note"} 1`),
+			ContainSubstring(`ansible_operator_build_info{`),
+		))
+	})
+
+	It("writes one JSON object a line when it is asked to", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		m := startManager(managerOptions{args: []string{"--log-format=json"}}).ready("Probe")
+		cr := custom("Probe", namespace, "json", map[string]any{"actionName": "fail", "message": "in json"})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		expectFailure(ctx, cr, "Failed")
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		expectGone(ctx, cr)
+		m.stop()
+		expectJSONLines(m.log())
+		Expect(m.log()).To(ContainSubstring("the probe failed: in json"))
+	})
+})
+
+var _ = Describe("a manager that cannot start", func() {
+	DescribeTable("says why and what to do, and ends with 1",
+		func(ctx context.Context, options func() managerOptions, texts ...string) {
+			said := failsAtStart(ctx, options())
+			for _, text := range texts {
+				Expect(said).To(ContainSubstring(text))
+			}
+		},
+		Entry("faults in watches.yaml, all of them with their lines", func() managerOptions {
+			return managerOptions{dir: projectWith("- {version: v1, kind: A, role: no_such_role}\n- {version: v1, kind: B, playbok: x}\n", nil)}
+		}, "watches.yaml:1:", "no_such_role", "watches.yaml:2:", "playbok"),
+		Entry("a watches file that is not there", func() managerOptions { return managerOptions{args: []string{"--watches-file=nowhere.yaml"}} }, "nowhere.yaml"),
+		Entry("an unknown flag", func() managerOptions { return managerOptions{args: []string{"--no-such-flag"}} }, "no-such-flag"),
+		Entry("values of flags that are not allowed, all of them", func() managerOptions {
+			return managerOptions{args: []string{"--ansible-verbosity=8", "--ansible-log-events=Some", "--log-format=xml"}}
+		}, "--ansible-verbosity=8", "--ansible-log-events", "--log-format=xml"),
+		Entry("a kubeconfig that does not connect", func() managerOptions {
+			return managerOptions{args: []string{"--kubeconfig=" + deadKubeconfig()}}
+		}, "reach the API server", "--kubeconfig"),
+		Entry("an occupied port of the API proxy", func() managerOptions {
+			return managerOptions{args: []string{"--proxy-port=" + occupiedPort()}}
+		}, "--proxy-port"),
+		Entry("an occupied port of the probes", func() managerOptions {
+			return managerOptions{args: []string{"--health-probe-bind-address=127.0.0.1:" + occupiedPort()}}
+		}, "--health-probe-bind-address"),
+		Entry("an occupied port of the metrics", func() managerOptions {
+			return managerOptions{args: []string{"--metrics-bind-address=127.0.0.1:" + occupiedPort()}}
+		}, "--metrics-bind-address"),
+		Entry("a leader election without a name", func() managerOptions { return managerOptions{args: []string{"--leader-elect"}} }, "--leader-election-id"),
+		Entry("no ansible-runner", func() managerOptions { return fakeEnvironment("", "") }, "ansible-runner", "make python"),
+		Entry("an ansible-core that is too old", func() managerOptions { return fakeEnvironment("2.18.6", "") }, "2.18.6", "2.19"),
+		Entry("an ansible-core that evaluates what a CR says", func() managerOptions { return fakeEnvironment("2.21.5", "42") }, "not safe"),
+	)
+})
+
+func occupiedPort() string {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(listener.Close)
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	Expect(err).NotTo(HaveOccurred())
+	return port
+}
+
+func deadKubeconfig() string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+		"users":[{"name":"u","user":{}}],"clusters":[{"name":"c","cluster":{"server":"https://%s"}}]}`, freeAddress())
+	Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	return path
+}
+
+// get gives the status code of a GET request.
+func get(ctx context.Context, url, token string) (int, error) {
+	code, _, err := request(ctx, url, token)
+	return code, err
+}
+
+func request(ctx context.Context, url, token string) (int, string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	// The endpoint's certificate is made at its start and signed by nobody.
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // See above.
+	response, err := c.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// tokenOf makes a service account and gives a token of it.
+func tokenOf(ctx context.Context, namespace, name string, mayRead bool) string {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	Expect(k8s.Create(ctx, account)).To(Succeed())
+	if mayRead {
+		role := &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name},
+			Rules:      []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}},
+		}
+		Expect(k8s.Create(ctx, role)).To(Succeed())
+		Expect(k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: name}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role.Name},
+		})).To(Succeed())
+	}
+	wanted := &authenticationv1.TokenRequest{}
+	Expect(k8s.SubResource("token").Create(ctx, account, wanted)).To(Succeed())
+	return wanted.Status.Token
+}
