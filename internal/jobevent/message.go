@@ -31,18 +31,18 @@ const (
 // message is Ansible's msg of a result, or what stands for it under no_log; ""
 // where there is neither.
 func message(result map[string]any) string {
-	shown := Sanitize(map[string]any{"msg": result["msg"], "censored": result["censored"], "_ansible_no_log": result["_ansible_no_log"]})
-	if text := render(shown["msg"]); text != "" {
+	fit := Sanitize(map[string]any{"msg": result["msg"], "censored": result["censored"], "_ansible_no_log": result["_ansible_no_log"]})
+	if text := render(fit["msg"]); text != "" {
 		return text
 	}
-	return render(shown["censored"])
+	return render(fit["censored"])
 }
 
 // itemMessage is the message of one item of a loop, with the item as the loop
 // labels it.
 func itemMessage(result map[string]any) string {
-	shown := Sanitize(map[string]any{"label": result["_ansible_item_label"]})
-	label := render(shown["label"])
+	fit := Sanitize(map[string]any{"label": result["_ansible_item_label"]})
+	label := render(fit["label"])
 	if label == "" {
 		return clip(message(result), maxItemMessage)
 	}
@@ -103,6 +103,11 @@ func steady(text string) string {
 	text = address.ReplaceAllLiteralString(text, "0x…")
 	text = preciseTime.ReplaceAllLiteralString(text, "(time)")
 	return answerHeader.ReplaceAllString(text, "'$1': '…'")
+}
+
+// shown is text made visible, in at most limit bytes.
+func shown(text string, limit int) string {
+	return clip(Visible(clip(text, limit)), limit)
 }
 
 // clip gives at most limit bytes of text, cut between characters and marked.

@@ -129,7 +129,7 @@ func cause(e Ending) string {
 	if e.Err == nil {
 		return ""
 	}
-	return steady(Visible(e.Err.Error()))
+	return steady(shown(e.Err.Error(), maxMessage))
 }
 
 // at names the task that was at work when a run was ended.

@@ -184,12 +184,12 @@ func newFailure(e Event, message string) TaskFailure {
 		Play:    name(e.Play),
 		Task:    taskName(e),
 		Host:    name(e.Host),
-		Message: clip(steady(Visible(message)), maxFailureMessage),
+		Message: steady(shown(message, maxFailureMessage)),
 	}
 }
 
 func name(text string) string {
-	return clip(strings.ReplaceAll(Visible(text), "\n", `\n`), maxFailureName)
+	return clip(strings.ReplaceAll(shown(text, maxFailureName), "\n", `\n`), maxFailureName)
 }
 
 // taskName is the task with its role, as Ansible shows it.

@@ -1,0 +1,91 @@
+package jobevent_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
+)
+
+func TestSanitize(t *testing.T) {
+	const hidden = `"******** (text of a Secret)"`
+	cases := map[string]struct{ result, want string }{
+		"what is no secret stays":                {`{"changed":true,"n":12345678901234567890,"data":{"a":"b"}}`, `{"changed":true,"n":12345678901234567890,"data":{"a":"b"}}`},
+		"invocation goes at any depth":           {`{"invocation":1,"results":[{"a":1,"invocation":{"module_args":{}}}]}`, `{"results":[{"a":1}]}`},
+		"Ansible's own members go":               {`{"_ansible_verbose_always":true,"a":{"_ansible_item_label":"x"}}`, `{"a":{}}`},
+		"no_log at any depth hides all":          {`{"results":[{"_ansible_no_log":true,"msg":"x"}]}`, `{"results":[{"censored":"` + hiddenByNoLog + `"}]}`},
+		"no_log: false hides nothing":            {`{"_ansible_no_log":false,"msg":"x"}`, `{"msg":"x"}`},
+		"a Secret keeps its names only":          {`{"kind":"Secret","data":{"k":"djE="},"stringData":{"l":"v"},"metadata":{"name":"n"}}`, `{"kind":"Secret","data":{"k":"********"},"stringData":{"l":"********"},"metadata":{"name":"n"}}`},
+		"a Secret in a result":                   {`{"result":{"kind":"Secret","data":{"k":"djE="}}}`, `{"result":{"kind":"Secret","data":{"k":"********"}}}`},
+		"a Secret in a list":                     {`{"resources":[{"kind":"ConfigMap","data":{"k":"v"}},{"kind":"Secret","data":{"k":"v"}}]}`, `{"resources":[{"kind":"ConfigMap","data":{"k":"v"}},{"kind":"Secret","data":{"k":"********"}}]}`},
+		"items of a SecretList need no kind":     {`{"kind":"SecretList","items":[{"data":{"k":"v"}}]}`, `{"kind":"SecretList","items":[{"data":{"k":"********"}}]}`},
+		"data that is no map":                    {`{"kind":"Secret","data":"v"}`, `{"kind":"Secret","data":"********"}`},
+		"a diff beside a Secret need not say so": {`{"result":{"kind":"Secret"},"diff":{"before":{"data":{"k":"old"}},"after":{"data":{"k":"new"}}}}`, `{"result":{"kind":"Secret"},"diff":{"before":{"data":{"k":"********"}},"after":{"data":{"k":"********"}}}}`},
+		"the text of such a diff":                {`{"result":{"kind":"Secret"},"diff":{"before":"data:\n  k: old\n","after":"x"}}`, `{"result":{"kind":"Secret"},"diff":{"before":` + hidden + `,"after":"x"}}`},
+		"a diff of something else":               {`{"result":{"kind":"ConfigMap"},"diff":{"before":{"data":{"k":"old"}}}}`, `{"result":{"kind":"ConfigMap"},"diff":{"before":{"data":{"k":"old"}}}}`},
+		"YAML text":                              {`{"stdout":"apiVersion: v1\ndata:\n  k: djE=\nkind: Secret\n"}`, `{"stdout":` + hidden + `}`},
+		"YAML text, line by line":                {`{"stdout_lines":["data:","  k: djE=","kind: Secret"]}`, `{"stdout_lines":[` + hidden + `]}`},
+		"JSON text":                              {`{"content":"{\"kind\": \"Secret\", \"data\": {\"k\": \"v\"}}"}`, `{"content":` + hidden + `}`},
+		"JSON text within JSON text":             {`{"content":"{\"a\":\"{\\\"kind\\\":\\\"Secret\\\",\\\"data\\\":{}}\"}"}`, `{"content":` + hidden + `}`},
+		"Python text":                            {`{"item":"{'kind': 'Secret', 'stringData': {'k': 'v'}}"}`, `{"item":` + hidden + `}`},
+		"text that only names a Secret":          {`{"msg":"kind: Secret is not there"}`, `{"msg":"kind: Secret is not there"}`},
+		"text about secrets":                     {`{"msg":"kind: secrets, data: none"}`, `{"msg":"kind: secrets, data: none"}`},
+		"text with data that was cut":            {`{"msg":"data:\n k: v` + jsonline.CutMark + `"}`, `{"msg":` + hidden + `}`},
+		"an object with data that was cut":       {`{"data":{"k":"v"},"` + jsonline.CutKey + `":"` + jsonline.CutMark + `"}`, `{"data":{"k":"********"},"` + jsonline.CutKey + `":"` + jsonline.CutMark + `"}`},
+		"an annotation that repeats the Secret":  {`{"kind":"Secret","metadata":{"annotations":{"last":"{\"data\":{\"k\":\"v\"}}"}}}`, `{"kind":"Secret","metadata":{"annotations":{"last":` + hidden + `}}}`},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			result := parse(t, c.result)
+			if diff := cmp.Diff(parse(t, c.want), jobevent.Sanitize(result)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(parse(t, c.result), result); diff != "" {
+				t.Errorf("the original changed: %s", diff)
+			}
+		})
+	}
+}
+
+func parse(t *testing.T, text string) map[string]any {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v map[string]any
+	if err := d.Decode(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestSanitizeIsBoundedInDepth(t *testing.T) {
+	deep := map[string]any{"kind": "Secret"}
+	for range 10_000 {
+		deep = map[string]any{"a": []any{deep}, "diff": nil}
+	}
+	depth := 0
+	for at := any(jobevent.Sanitize(deep)); depth < 200; depth++ {
+		switch v := at.(type) {
+		case map[string]any:
+			at = v["a"]
+			continue
+		case []any:
+			at = v[0]
+			continue
+		}
+		if at != jsonline.CutMark {
+			t.Errorf("it ends with %v", at)
+		}
+		break
+	}
+	if depth > 64 {
+		t.Errorf("%d levels", depth)
+	}
+	if jobevent.Sanitize(nil) != nil {
+		t.Error("no result is a result")
+	}
+}

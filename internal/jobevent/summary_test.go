@@ -1,0 +1,205 @@
+package jobevent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+func fold(events ...jobevent.Event) jobevent.Summary {
+	var s jobevent.Summary
+	for _, e := range events {
+		s.Fold(e)
+	}
+	return s
+}
+
+func failedOn(host, task string) jobevent.Event {
+	return jobevent.Event{Kind: jobevent.HostFailed, Play: "p", Task: task, Host: host, Result: map[string]any{"msg": task + " failed"}}
+}
+
+func stats(h jobevent.HostStats) jobevent.Event {
+	return jobevent.Event{Kind: jobevent.Stats, HostStats: &h}
+}
+
+func tasks(failures []jobevent.TaskFailure) string {
+	var names []string
+	for _, f := range failures {
+		names = append(names, f.Host+"/"+f.Task)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestRescuedFailuresAreTakenOut(t *testing.T) {
+	cases := map[string]struct {
+		failed []jobevent.Event
+		counts map[string]int
+		want   string
+	}{
+		"all were rescued":                        {[]jobevent.Event{failedOn("a", "1"), failedOn("a", "2")}, nil, ""},
+		"the last one was not":                    {[]jobevent.Event{failedOn("a", "1"), failedOn("a", "2")}, map[string]int{"a": 1}, "a/2"},
+		"hosts are told apart":                    {[]jobevent.Event{failedOn("a", "1"), failedOn("b", "1"), failedOn("b", "2")}, map[string]int{"a": 1, "b": 1}, "a/1 b/2"},
+		"one rescued on one host, one not":        {[]jobevent.Event{failedOn("b", "1"), failedOn("a", "1")}, map[string]int{"b": 1}, "b/1"},
+		"a failure in the always section as well": {[]jobevent.Event{failedOn("a", "1"), failedOn("a", "2")}, map[string]int{"a": 2}, "a/1 a/2"},
+		"counted but never reported":              {nil, map[string]int{"a": 1}, ""},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			s := fold(append(c.failed, stats(jobevent.HostStats{Failures: c.counts}))...)
+			if got := tasks(s.Failed); got != c.want {
+				t.Errorf("%q is left", got)
+			}
+		})
+	}
+}
+
+func TestIgnoredAndReachedHostsAreNotKept(t *testing.T) {
+	ignored := failedOn("a", "1")
+	ignored.IgnoreErrors = true
+	lost := jobevent.Event{Kind: jobevent.HostUnreachable, Host: "b", Task: "2"}
+	tolerated := jobevent.Event{Kind: jobevent.HostUnreachable, Host: "c", Task: "3"}
+	s := fold(ignored, tolerated, lost, stats(jobevent.HostStats{Unreachable: map[string]int{"b": 1}, Ignored: map[string]int{"a": 1, "c": 1}}))
+	if tasks(s.Failed) != "" || tasks(s.UnreachableHosts) != "b/2" || s.Ignored != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestASecondStatsEventNeverCounts(t *testing.T) {
+	s := fold(stats(jobevent.HostStats{Failures: map[string]int{"a": 1}}), stats(jobevent.HostStats{OK: map[string]int{"a": 9}, Processed: map[string]int{"a": 1}}))
+	if s.Failures != 1 || s.OK != 0 || s.Hosts != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestRequeue(t *testing.T) {
+	asked := func(action, resolved string, period any) jobevent.Event {
+		return jobevent.Event{Kind: jobevent.HostOK, Task: "t", Action: action, Resolved: resolved, Result: map[string]any{"period": period}}
+	}
+	item := asked("requeue_after", "", "5s")
+	item.Kind = jobevent.ItemOK
+	failed := asked("requeue_after", "", "5s")
+	failed.Kind = jobevent.HostFailed
+	noPeriod := jobevent.Event{Kind: jobevent.HostOK, Action: "requeue_after", Result: map[string]any{"censored": "hidden"}}
+	cases := map[string]struct {
+		events []jobevent.Event
+		want   time.Duration
+		bad    bool
+	}{
+		"the bare name":                           {[]jobevent.Event{asked("requeue_after", "", "1h30m")}, 90 * time.Minute, false},
+		"the old collection":                      {[]jobevent.Event{asked("operator_sdk.util.requeue_after", "", "90s")}, 90 * time.Second, false},
+		"our collection":                          {[]jobevent.Event{asked("ensign.operator.requeue_after", "", "90s")}, 90 * time.Second, false},
+		"a name that was resolved":                {[]jobevent.Event{asked("action", "ensign.operator.requeue_after", "90s")}, 90 * time.Second, false},
+		"an item of a loop":                       {[]jobevent.Event{item}, 5 * time.Second, false},
+		"the shortest of many":                    {[]jobevent.Event{asked("requeue_after", "", "9s"), asked("requeue_after", "", "7s"), asked("requeue_after", "", "8s")}, 7 * time.Second, false},
+		"another module that returns a period":    {[]jobevent.Event{asked("debug", "ansible.builtin.debug", "1s")}, 0, false},
+		"a module of a similar name":              {[]jobevent.Event{asked("evil.requeue_after", "evil.requeue_after", "1s")}, 0, false},
+		"a task that failed":                      {[]jobevent.Event{failed}, 0, false},
+		"a result without period":                 {[]jobevent.Event{noPeriod}, 0, false},
+		"no duration":                             {[]jobevent.Event{asked("requeue_after", "", "soon")}, 0, true},
+		"a number":                                {[]jobevent.Event{asked("requeue_after", "", json.Number("90"))}, 0, true},
+		"nothing":                                 {[]jobevent.Event{asked("requeue_after", "", nil)}, 0, true},
+		"zero":                                    {[]jobevent.Event{asked("requeue_after", "", "0s")}, 0, true},
+		"a negative period":                       {[]jobevent.Event{asked("requeue_after", "", "-1s")}, 0, true},
+		"a good period beside a bad one":          {[]jobevent.Event{asked("requeue_after", "", "1s"), asked("requeue_after", "", "x")}, time.Second, true},
+		"a period that is too long for an int64":  {[]jobevent.Event{asked("requeue_after", "", "9999999h")}, 0, true},
+		"a period of a megabyte keeps its bounds": {[]jobevent.Event{asked("requeue_after", "", strings.Repeat("€", 1<<19))}, 0, true},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			s := fold(c.events...)
+			if s.Requeue != c.want || (s.BadRequeue != nil) != c.bad {
+				t.Errorf("%v, %+v", s.Requeue, s.BadRequeue)
+			}
+			if c.bad && len(s.BadRequeue.Message) > 1024 {
+				t.Errorf("the message has %d bytes", len(s.BadRequeue.Message))
+			}
+		})
+	}
+}
+
+func TestASummaryIsBounded(t *testing.T) {
+	long := strings.Repeat("€\x1b\n", 1<<12)
+	var s jobevent.Summary
+	for i := range 100 {
+		for _, kind := range []jobevent.Kind{jobevent.TaskStart, jobevent.ItemFailed, jobevent.HostFailed, jobevent.HostUnreachable, jobevent.HostOK} {
+			s.Fold(jobevent.Event{
+				Kind: kind, Play: long, Task: long, Role: long, Host: fmt.Sprint(i, long), Action: "requeue_after",
+				Result: map[string]any{"msg": long, "period": long, "_ansible_item_label": long},
+			})
+		}
+	}
+	if size := len(fmt.Sprintf("%+v", s)); size > 128<<10 {
+		t.Errorf("%d bytes", size)
+	}
+	if outcome := jobevent.Judge(jobevent.Ending{ExitCode: 2}, s); len(outcome.Message) > 4<<10 {
+		t.Errorf("a message of %d bytes", len(outcome.Message))
+	}
+}
+
+func TestMessages(t *testing.T) {
+	cases := map[string]struct {
+		result map[string]any
+		want   string
+	}{
+		"a text":                                   {map[string]any{"msg": "boom"}, "boom"},
+		"a list":                                   {map[string]any{"msg": []any{"a", json.Number("1")}}, `["a",1]`},
+		"no result":                                {nil, ""},
+		"no msg":                                   {map[string]any{"rc": json.Number("1")}, ""},
+		"a censored result":                        {map[string]any{"censored": "hidden"}, "hidden"},
+		"a result that says no_log":                {map[string]any{"msg": "password", "_ansible_no_log": true}, hiddenByNoLog},
+		"a Secret in a text":                       {map[string]any{"msg": "kind: Secret\ndata: {a: Yg==}"}, "******** (text of a Secret)"},
+		"a Secret as it is":                        {map[string]any{"msg": map[string]any{"kind": "Secret", "data": map[string]any{"a": "Yg=="}}}, `{"data":{"a":"********"},"kind":"Secret"}`},
+		"colours are taken out":                    {map[string]any{"msg": "\x1b[0;31mred\x1b[0m"}, "red"},
+		"controls are shown":                       {map[string]any{"msg": "a\x1b[2Jb\x00\x7f\u202e\u2028c"}, `a\x1b[2Jb\x00\x7f\u202e\u2028c`},
+		"lines stay lines":                         {map[string]any{"msg": "a\r\nb\tc"}, "a\nb\tc"},
+		"names of temporary files are steady":      {map[string]any{"msg": "in /root/.ansible/tmp/ansible-tmp-1795264862.5-123-456789/x.py and /tmp/tmpab_c12d3/y"}, "in /root/.ansible/tmp/ansible-tmp-…/x.py and /tmp/tmp…/y"},
+		"addresses and precise times are, too":     {map[string]any{"msg": "<object at 0x7f1234567890> at 2026-11-21 12:41:01.460473 on 2026-11-21"}, "<object at 0x…> at (time) on 2026-11-21"},
+		"so are headers new with each answer":      {map[string]any{"msg": "HTTPHeaderDict({'Audit-Id': '5c0f', 'Date': 'Sat, 21 Nov 2026 12:41:01 GMT', 'Content-Type': 'x'})"}, "HTTPHeaderDict({'Audit-Id': '…', 'Date': '…', 'Content-Type': 'x'})"},
+		"a Secret's name alone is nothing to hide": {map[string]any{"msg": "the Secret mysql-admin does not exist (kind: Secret)"}, "the Secret mysql-admin does not exist (kind: Secret)"},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			s := fold(jobevent.Event{Kind: jobevent.HostFailed, Play: "p", Task: "t", Role: "r", Host: "h", Result: c.result})
+			want := []jobevent.TaskFailure{{Play: "p", Task: "r : t", Host: "h", Message: c.want}}
+			if diff := cmp.Diff(want, s.Failed); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestItemsOfALoopAreTold(t *testing.T) {
+	item := func(host string, label any) jobevent.Event {
+		return jobevent.Event{Kind: jobevent.ItemFailed, Host: host, Result: map[string]any{"_ansible_item_label": label, "msg": "no"}}
+	}
+	var many []jobevent.Event
+	for i := range 100 {
+		many = append(many, item("a", fmt.Sprint(i)))
+	}
+	ignored := failedOn("a", "ignored")
+	ignored.IgnoreErrors = true
+	cases := map[string]struct {
+		events []jobevent.Event
+		want   string
+	}{
+		"with their labels":             {[]jobevent.Event{item("a", "x"), item("a", map[string]any{"n": "y"}), failedOn("a", "t")}, "t failed\n(item=x) no\n(item={\"n\":\"y\"}) no"},
+		"not those of another host":     {[]jobevent.Event{item("b", "x"), failedOn("a", "t")}, "t failed"},
+		"not those of an ignored loop":  {[]jobevent.Event{item("a", "x"), ignored, failedOn("a", "t")}, "t failed"},
+		"not those of a task gone well": {[]jobevent.Event{item("a", "x"), {Kind: jobevent.HostOK, Host: "a"}, failedOn("a", "t")}, "t failed"},
+		"the first five":                {append(many, failedOn("a", "t")), "t failed\n(item=0) no\n(item=1) no\n(item=2) no\n(item=3) no\n(item=4) no"},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			s := fold(c.events...)
+			if len(s.Failed) != 1 || s.Failed[0].Message != c.want {
+				t.Errorf("%+v", s.Failed)
+			}
+		})
+	}
+}
