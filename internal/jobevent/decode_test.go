@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +233,26 @@ func TestStatsSurviveWhateverSurroundsThem(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// TestALineOf100MBCostsLittle counts all that is ever allocated, so the heap
+// holds less.
+func TestALineOf100MBCostsLittle(t *testing.T) {
+	half := strings.Repeat(`line\r\n\u001b[0m "quoted"`[:16], 50<<20/16)
+	line := `{"event":"runner_on_failed","job_id":4611686018427387905,"stdout":"` + half + `","event_data":{"host":"h","res":{"msg":"` + half + `"}}}`
+	var before, after runtime.MemStats
+	var got jobevent.Event
+	runtime.ReadMemStats(&before)
+	err := jobevent.Decode(strings.NewReader(line), nonce, jobevent.Handler{Event: func(e jobevent.Event) { got = e }})
+	runtime.ReadMemStats(&after)
+	if err != nil || got.Host != "h" || len(got.Stdout) < 64<<10 {
+		t.Fatalf("%v, host %q, %d bytes of output", err, got.Host, len(got.Stdout))
+	}
+	if cost := after.TotalAlloc - before.TotalAlloc; cost > 2<<20 {
+		t.Errorf("%d bytes were allocated for a line of %d", cost, len(line))
+	} else {
+		t.Logf("%d bytes were allocated for a line of %d", cost, len(line))
 	}
 }
 
