@@ -257,9 +257,14 @@ func TestParseLevel(t *testing.T) {
 	}
 }
 
-func TestTheZeroLogIsSilent(t *testing.T) {
-	l := eventlog.New(eventlog.Options{Level: eventlog.Everything})
+func TestALogWithoutLoggerWritesBlocksOnly(t *testing.T) {
+	var out bytes.Buffer
+	l := eventlog.New(eventlog.Options{Level: eventlog.Everything, Blocks: &out})
 	l.RunStarted(aRun)
-	l.JobEvent(aRun, jobevent.Event{Kind: jobevent.HostFailed})
-	l.RunEnded(aRun, jobevent.Outcome{Verdict: jobevent.Failed}, jobevent.Summary{}, time.Second)
+	l.JobEvent(aRun, jobevent.Event{Kind: jobevent.HostFailed, Task: "t", Host: "h"})
+	l.RunEnded(aRun, jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{}, time.Second)
+	want := top + "default/sample | TASK [t] ****\ndefault/sample | fatal: [h]: FAILED!\n" + bottom
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -275,7 +275,7 @@ func BenchmarkDecode(b *testing.B) {
 	stream := strings.Repeat(string(text), 1+(1<<20)/len(text))
 	for name, stream := range map[string]string{
 		"events":        stream,
-		"large results": strings.Replace(stream, `"msg": "hello"`, `"msg": "`+strings.Repeat(`line\r\n\u001b[0m`, 1000)+`"`, -1),
+		"large results": strings.ReplaceAll(stream, `"msg": "hello"`, `"msg": "`+strings.Repeat(`line\r\n\u001b[0m`, 1000)+`"`),
 		"text":          strings.Repeat("TASK [something] **********************************\n", 20_000),
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -75,7 +75,7 @@ type Outcome struct {
 	Verdict Verdict
 	Reason  Reason
 	// Message is for people: ≤ 4 KiB, valid UTF-8 without control characters
-	// other than line feeds, and the same for the same failure.
+	// other than tabs and line feeds, and the same for the same failure.
 	Message string
 }
 

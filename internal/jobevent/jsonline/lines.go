@@ -32,7 +32,8 @@ type lines struct {
 // next leaves the current line and gives the next one's first window, which is
 // the whole line unless open. It is false at the end of the stream.
 func (s *lines) next() ([]byte, bool) {
-	for s.more() != nil {
+	for left := s.more(); left != nil; left = s.more() {
+		continue // The rest of the current line is not wanted.
 	}
 	s.head = s.head[:0]
 	s.first = nil
