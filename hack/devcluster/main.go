@@ -39,11 +39,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	say("booting etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok; about 5 s")
 	began := time.Now()
 	cluster, err := start(ctx, options, say)
+	if errors.Is(err, context.Canceled) {
+		say("interrupted during the boot; everything is down")
+		return nil
+	}
 	if err != nil {
-		if ctx.Err() != nil {
-			say("interrupted during the boot; everything is down")
-			return nil
-		}
 		return err
 	}
 	say("logs:       %s", filepath.Join(cluster.DataDir, "logs"))

@@ -145,10 +145,11 @@ func waitFor(ctx context.Context, what string, check func(context.Context) error
 	if err == nil {
 		return nil
 	}
+	err = causeOf(ctx, err)
 	if last != nil {
-		return fmt.Errorf("wait until %s (last: %v): %w", what, last, causeOf(ctx, err))
+		err = fmt.Errorf("%w (last: %w)", err, last)
 	}
-	return fmt.Errorf("wait until %s: %w", what, causeOf(ctx, err))
+	return fmt.Errorf("wait until %s: %w", what, err)
 }
 
 // causeOf prefers why the context ended to the error that its end led to.

@@ -114,14 +114,14 @@ func (w writerFunc) Write(p []byte) (int, error) {
 // script.
 func programsExcept(name, script string) string {
 	GinkgoHelper()
-	real, err := filepath.Abs(filepath.Join("..", "..", "bin", "controlplane"))
+	built, err := filepath.Abs(filepath.Join("..", "..", "bin", "controlplane"))
 	Expect(err).NotTo(HaveOccurred())
-	entries, err := os.ReadDir(real)
+	entries, err := os.ReadDir(built)
 	Expect(err).NotTo(HaveOccurred())
 	dir := GinkgoT().TempDir()
 	for _, entry := range entries {
 		if entry.Name() != name {
-			Expect(os.Symlink(filepath.Join(real, entry.Name()), filepath.Join(dir, entry.Name()))).To(Succeed())
+			Expect(os.Symlink(filepath.Join(built, entry.Name()), filepath.Join(dir, entry.Name()))).To(Succeed())
 		}
 	}
 	content := fmt.Sprintf("#!/bin/sh\n%s\n", script)

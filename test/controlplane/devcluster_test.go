@@ -18,7 +18,7 @@ import (
 var _ = Describe("devcluster", Ordered, func() {
 	var program, bin, dir string
 
-	BeforeAll(func(ctx SpecContext) {
+	BeforeAll(func() {
 		var err error
 		program, err = gexec.Build("github.com/ensign-operator/ensign/hack/devcluster")
 		Expect(err).NotTo(HaveOccurred())

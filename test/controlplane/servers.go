@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,9 +9,6 @@ import (
 
 	"github.com/ensign-operator/ensign/test/controlplane/process"
 )
-
-// programs are what a directory must hold to be a control plane's.
-var programs = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "stages.yaml"}
 
 // findBin returns the absolute directory of the programs.
 func findBin(named string) (string, error) {
@@ -31,13 +29,14 @@ func findBin(named string) (string, error) {
 			return bin, complete(bin)
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf(`no bin/controlplane here or above; run "make controlplane"`)
+			return "", errors.New(`no bin/controlplane here or above; run "make controlplane"`)
 		}
 	}
 }
 
+// complete holds for a directory with everything that a control plane needs.
 func complete(dir string) error {
-	for _, program := range programs {
+	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "stages.yaml"} {
 		if _, err := os.Stat(filepath.Join(dir, program)); err != nil {
 			return fmt.Errorf(`%q is not a built control plane (run "make controlplane"): %w`, dir, err)
 		}

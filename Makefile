@@ -1,0 +1,110 @@
+# Ensign. `make` or `make help` lists what can be made.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# The image that docker-build makes, docker-push pushes and deploy runs.
+IMG ?= ensign:latest
+CONTAINER_TOOL ?= docker
+# The kubectl for install, deploy and their counterparts.
+KUBECTL ?= $(if $(wildcard bin/controlplane/kubectl),bin/controlplane/kubectl,kubectl)
+
+# Everything but the race detector builds without cgo, so that packages are
+# compiled once for all programs and no C compiler is needed.
+export CGO_ENABLED ?= 0
+
+##@ Start here
+
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\n%s\n' \
+	  'The first demo or test takes about 8 minutes more, to build Kubernetes and install Ansible.' \
+	  'Variables: IMG=registry/name:tag  KUBECONFIG=path  KUBECTL=path  CONTAINER_TOOL=docker'
+
+.PHONY: demo
+demo: build controlplane python ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=current: KUBECONFIG's cluster).
+	@go build -o bin/demo ./hack/demo
+	@exec bin/demo
+
+.PHONY: devcluster
+devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data DIR --kubeconfig PATH').
+	@go build -o bin/devcluster ./hack/devcluster
+	@exec bin/devcluster $(ARGS)
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/manager.
+	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/manager ./cmd/manager
+
+.PHONY: python
+python: ## Install Ansible and its tools into .venv (about 1 minute, once).
+	@hack/python.sh
+
+.PHONY: controlplane
+controlplane: ## Build Kubernetes' servers into bin/controlplane (about 5 minutes, once).
+	@hack/controlplane/build.sh
+
+##@ Check
+
+.PHONY: test
+test: build controlplane python ## Unit tests, then the suites on a real control plane with real Ansible.
+	@hack/test.sh unit suites
+
+.PHONY: test-unit
+test-unit: ## Unit tests alone.
+	@hack/test.sh unit
+
+.PHONY: test-all
+test-all: build controlplane python ## What `make test` runs, and the tests that take long (build tag "long").
+	@TAGS=long hack/test.sh unit suites
+
+.PHONY: lint
+lint: python ## Lint Go, YAML, Python and Ansible content.
+	@hack/lint.sh check
+
+.PHONY: fmt
+fmt: python ## Format Go and Python.
+	@hack/lint.sh fmt
+
+.PHONY: verify
+verify: python ## Fail when a module, a format or a lint rule is not as it should be.
+	@hack/lint.sh modules formats check
+
+##@ Deploy (to KUBECONFIG's cluster, or to the running devcluster)
+
+.PHONY: install
+install: ## Install the custom resource definitions.
+	@KUBECTL=$(KUBECTL) hack/deploy.sh install
+
+.PHONY: uninstall
+uninstall: ## Remove the custom resource definitions.
+	@KUBECTL=$(KUBECTL) hack/deploy.sh uninstall
+
+.PHONY: deploy
+deploy: ## Install the definitions and run the manager of image IMG.
+	@KUBECTL=$(KUBECTL) IMG=$(IMG) hack/deploy.sh deploy
+
+.PHONY: undeploy
+undeploy: ## Remove what deploy made.
+	@KUBECTL=$(KUBECTL) hack/deploy.sh undeploy
+
+.PHONY: docker-build
+docker-build: ## Build image IMG.
+	@$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push image IMG.
+	@$(CONTAINER_TOOL) push $(IMG)
+
+##@ Tidy up
+
+.PHONY: clean
+clean: ## Remove everything that make has made: bin, .venv, .dev.
+	@rm -rf bin .venv .dev
