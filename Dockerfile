@@ -32,11 +32,13 @@ FROM ${PYTHON_IMAGE}
 # hadolint ignore=DL3008
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends tini \
- && rm -rf /var/lib/apt/lists/*
+ && rm -rf /var/lib/apt/lists/* \
+ && install --directory --owner=1001 --group=0 --mode=0775 /opt/ansible
 COPY --from=python /opt/venv /opt/venv
 COPY --from=manager /out/manager /usr/local/bin/manager
 
-# The layout that images built on the ansible-operator base image expect.
+# The layout that images built on the ansible-operator base image expect, with
+# a home that they may install collections into.
 ENV HOME=/opt/ansible \
     PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONUNBUFFERED=1 \
