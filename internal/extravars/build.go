@@ -30,10 +30,10 @@ type Options struct {
 
 // Variables are the extra vars of one run, ready to be encoded.
 type Variables struct {
-	// Dropped lists, sorted, the paths of what the object says and the run
-	// does not get as a variable: names that Ansible would override anyway and, when finalizing,
-	// everything that would otherwise have been refused. A long list ends with
-	// a line that tells how many more there are.
+	// Dropped lists, sorted, the paths of what the object says and the run does
+	// not get as a variable: names that Ansible would override anyway and, when
+	// finalizing, everything that would otherwise have been refused. A long list
+	// ends with a line that tells how many more there are.
 	Dropped []string
 
 	untrusted  map[string]any // from the object
