@@ -110,6 +110,9 @@ func (c commands) controllerManager() process.Command {
 		"--secure-port=0",
 		"--service-account-private-key-file="+accountKeyFile,
 		"--root-ca-file="+certFile,
+		// A machine that was busy or asleep must not cost the pods their readiness:
+		// kwok makes the node Ready again, but not the pods.
+		"--node-monitor-grace-period=1h",
 	)
 }
 
@@ -125,6 +128,8 @@ func (c commands) kwok() process.Command {
 	return c.command("kwok",
 		"--kubeconfig="+c.state.kubeconfig.path,
 		"--manage-all-nodes=true",
+		// Without leases the node would count as dead after a while.
+		"--node-lease-duration-seconds=40",
 		"--config="+filepath.Join(c.bin, "stages.yaml"),
 	)
 }

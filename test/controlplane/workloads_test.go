@@ -4,6 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,17 @@ var _ = Describe("What runs on it", Ordered, func() {
 			list := &corev1.ConfigMapList{}
 			g.Expect(c.List(ctx, list, client.InNamespace("default"))).To(Succeed())
 			g.Expect(list.Items).NotTo(ContainElement(HaveField("Name", "owned")))
+		}).WithContext(ctx).Should(Succeed())
+	})
+
+	It("keeps the node alive by renewing its lease", func(ctx SpecContext) {
+		lease := &coordinationv1.Lease{}
+		key := client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: "fake-node"}
+		Eventually(func() error { return c.Get(ctx, key, lease) }).WithContext(ctx).Should(Succeed())
+		first := lease.Spec.RenewTime.Time
+		Eventually(func(g Gomega) {
+			g.Expect(c.Get(ctx, key, lease)).To(Succeed())
+			g.Expect(lease.Spec.RenewTime.Time).To(BeTemporally(">", first))
 		}).WithContext(ctx).Should(Succeed())
 	})
 
