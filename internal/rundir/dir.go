@@ -19,6 +19,10 @@ const (
 // copies of the output are not written at all.
 const settings = `{"pexpect_timeout": 0.5, "suppress_output_file": true}`
 
+// maxTempPath is how long a temporary directory's path may be. The kernel takes
+// 107 bytes for a socket's path, of which Python needs 32 below that directory.
+const maxTempPath = 75
+
 // Inputs is what a run reads from its directory.
 type Inputs struct {
 	// ExtraVars is the content of env/extravars, byte for byte.
@@ -46,6 +50,12 @@ type Dir struct {
 	Kubeconfig string
 	// Temp is for temporary files of Ansible.
 	Temp string
+	// SharedTemp is the temporary directory for everything else. All runs share
+	// it, because Python's Kubernetes client keeps the API's discovery there; the
+	// rest is removed when no run is live. A killed module leaves files there.
+	// It is "" when its path would be too long for programs that put sockets
+	// there, as ansible-playbook does; then the system's has to do.
+	SharedTemp string
 
 	root      *Root
 	uid       string
@@ -66,26 +76,13 @@ func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
 		return nil, fmt.Errorf("prepare run directory of %q: %w", uid, ErrBusy)
 	}
 	d := &Dir{root: r, uid: uid}
+	if temp := filepath.Join(r.path, tempName); len(temp) <= maxTempPath {
+		d.SharedTemp = temp
+	}
 	if err := d.prepare(id, in); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare run directory of %q: %w", uid, err), d.discard())
 	}
 	return d, nil
-}
-
-func (r *Root) enter(uid string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.live[uid] {
-		return false
-	}
-	r.live[uid] = true
-	return true
-}
-
-func (r *Root) leave(uid string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.live, uid)
 }
 
 func (d *Dir) prepare(id string, in Inputs) error {
@@ -179,7 +176,6 @@ func (d *Dir) Close(keep int) error {
 
 // discard removes the run directory and lets the next run in.
 func (d *Dir) discard() error {
-	defer d.root.leave(d.uid)
 	var errs []error
 	if d.home != nil {
 		errs = append(errs, d.root.discard(d.home, runName), d.home.Close())
@@ -187,7 +183,7 @@ func (d *Dir) discard() error {
 	if d.artifacts != nil {
 		errs = append(errs, d.artifacts.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.root.leave(d.uid))...)
 }
 
 // ensureDir opens a directory of parent that is made if there is none. Anything

@@ -2,13 +2,14 @@
 // of its runs.
 //
 //	ROOT/                          0700, locked by one process
+//	  .tmp/                        temporary files of all runs
 //	  <uid>/                       the CR's, by metadata.uid
 //	    run/                       what ansible-runner works in; made before each
 //	                               run and removed after it, whatever is in it
 //	    artifacts/<time>-<run id>/ what is kept of a run, as many as asked for
 //
 // Everything that a run needs or that ansible-runner and Ansible write lies in
-// run/: variables, kubeconfig, inventory, temporary files, fact cache, and
+// run/: variables, kubeconfig, inventory, Ansible's temporary files, facts, and
 // ansible-runner's own artifacts, which hold the whole environment in clear,
 // gathered facts and unmasked results of modules. None of it outlives the run.
 // An artifact is what the caller chooses to write with Dir.Create, and nothing

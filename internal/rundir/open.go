@@ -44,20 +44,20 @@ func (r *Root) takeOver() error {
 	if err := syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("in use by another process; give each manager a run directory of its own: %w", err)
 	}
-	entries, err := fs.ReadDir(r.root.FS(), ".")
-	if err != nil {
+	if err := removeEntries(r.root, trash); err != nil {
 		return err
 	}
-	var errs []error
-	for _, e := range entries {
-		switch name := e.Name(); {
-		case strings.HasPrefix(name, trashPrefix):
-			errs = append(errs, r.root.RemoveAll(name))
-		case e.IsDir() && element.MatchString(name):
-			errs = append(errs, r.clear(name))
-		}
+	if err := r.discard(r.root, tempName); err != nil {
+		return err
 	}
-	return errors.Join(errs...)
+	if err := mkdir(r.root, tempName); err != nil {
+		return err
+	}
+	uids, err := r.UIDs()
+	for _, uid := range uids {
+		err = errors.Join(err, r.clear(uid))
+	}
+	return err
 }
 
 // clear removes what an ended run of the CR left outside its artifacts.
@@ -67,8 +67,11 @@ func (r *Root) clear(uid string) error {
 		return err
 	}
 	defer dir.Close()
-	return r.discard(dir, runName)
+	return errors.Join(removeEntries(dir, trash), r.discard(dir, runName))
 }
+
+// trash is what a process was killed over while it removed it.
+func trash(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), trashPrefix) }
 
 // create makes path if it does not exist, with mode 0700 whatever the umask is.
 func create(path string) error {

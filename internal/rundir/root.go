@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"regexp"
 	"sync"
 )
@@ -16,7 +17,11 @@ var ErrBusy = errors.New("a run of this resource has not ended")
 
 const (
 	lockName    = ".lock"
+	tempName    = ".tmp"
 	trashPrefix = ".trash-"
+	// sharedCaches are what Python's Kubernetes client keeps of the API's
+	// discovery in the temporary directory, for the next process to read.
+	sharedCaches = "k8srcp-*"
 )
 
 // element is what a UID or a run id must look like. It excludes every name with
@@ -96,6 +101,51 @@ func (r *Root) Sweep(keep func(uid string) bool) ([]string, error) {
 		}
 	}
 	return removed, errors.Join(errs...)
+}
+
+func (r *Root) enter(uid string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.live[uid] {
+		return false
+	}
+	r.live[uid] = true
+	return true
+}
+
+// leave lets the next run of the CR in. When no run is live, what runs left in
+// the temporary directory that they share belongs to nobody and goes.
+func (r *Root) leave(uid string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.live, uid)
+	if len(r.live) > 0 {
+		return nil
+	}
+	temp, err := openDir(r.root, tempName)
+	if err != nil {
+		return err
+	}
+	defer temp.Close()
+	return removeEntries(temp, func(e fs.DirEntry) bool {
+		cache, err := path.Match(sharedCaches, e.Name())
+		return err == nil && !(cache && e.Type().IsRegular())
+	})
+}
+
+// removeEntries removes those entries of a directory that are to go.
+func removeEntries(dir *os.Root, gone func(fs.DirEntry) bool) error {
+	entries, err := fs.ReadDir(dir.FS(), ".")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if gone(e) {
+			errs = append(errs, dir.RemoveAll(e.Name()))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // discard moves an entry out of the way, so that nobody ever sees half of it,

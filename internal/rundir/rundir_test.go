@@ -135,7 +135,7 @@ func TestPrepareLaysOutTheRun(t *testing.T) {
 		kept = append(kept, strings.Split(what, " ")[0]+" "+filepath.Base(name))
 	}
 	slices.Sort(kept)
-	wantKept := []string{"-rw------- .lock", "-rw------- events.jsonl", "drwx------ .", "drwx------ " + filepath.Base(d.artifact), "drwx------ " + uid, "drwx------ artifacts"}
+	wantKept := []string{"-rw------- .lock", "drwx------ .tmp", "-rw------- events.jsonl", "drwx------ .", "drwx------ " + filepath.Base(d.artifact), "drwx------ " + uid, "drwx------ artifacts"}
 	slices.Sort(wantKept)
 	if diff := cmp.Diff(wantKept, kept); diff != "" {
 		t.Error(diff)
@@ -339,6 +339,78 @@ func TestRotationRemovesOnlyItsOwn(t *testing.T) {
 	}
 }
 
+// shortTemp is a directory whose path is short wherever tests run.
+func shortTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "rd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestTheSharedTemporaryDirectoryHasAShortPath(t *testing.T) {
+	base := shortTemp(t)
+	fits := maxTempPath - len(base) - len("//.tmp")
+	for length, want := range map[int]bool{fits: true, fits + 1: false} {
+		r, err := Open(filepath.Join(base, strings.Repeat("a", length)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := prepare(t, r, "run", Inputs{})
+		if got := d.SharedTemp != ""; got != want || len(d.SharedTemp) > maxTempPath {
+			t.Errorf("got %q with a name of %d bytes", d.SharedTemp, length)
+		}
+		closeDir(t, d, 0)
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTemporaryFilesGoWithTheLastRun(t *testing.T) {
+	r, err := Open(filepath.Join(shortTemp(t), "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	first := prepare(t, r, "run-1", Inputs{})
+	second, err := r.Prepare("another-uid", "run-2", Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	temp := first.SharedTemp
+	if second.SharedTemp != temp {
+		t.Errorf("got %q and %q, want one directory for all runs", temp, second.SharedTemp)
+	}
+	outside := filepath.Join(t.TempDir(), "file")
+	writeAll(t, map[string]string{
+		filepath.Join(temp, "payload", "zip"): "", filepath.Join(temp, "tmpca"): "", filepath.Join(temp, "k8srcp-1.json"): "cache",
+		filepath.Join(temp, "k8srcp-dir", "file"): "", outside: "theirs",
+	})
+	if err := os.Symlink(outside, filepath.Join(temp, "k8srcp-link")); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, temp)
+	closeDir(t, first, 0)
+	if diff := cmp.Diff(before, tree(t, temp)); diff != "" {
+		t.Errorf("something was removed while a run was live: %s", diff)
+	}
+	closeDir(t, second, 0)
+	want := map[string]string{".": "drwx------", "k8srcp-1.json": "-rw------- cache"}
+	if diff := cmp.Diff(want, tree(t, temp)); diff != "" {
+		t.Error(diff)
+	}
+	if !exists(outside) {
+		t.Error("what a link points to was removed")
+	}
+}
+
 func TestSweep(t *testing.T) {
 	r, path := open(t)
 	for _, u := range []string{"kept", "gone-1", "gone-2"} {
@@ -453,6 +525,8 @@ func TestOpenTightensAndTakesOver(t *testing.T) {
 		filepath.Join(path, uid, "run", "kubeconfig"):                       "token",
 		filepath.Join(path, uid, "artifacts", "notes"):                      "kept",
 		filepath.Join(path, trashPrefix+"x", "kubeconfig"):                  "token",
+		filepath.Join(path, uid, trashPrefix+"x", "kubeconfig"):             "token",
+		filepath.Join(path, ".tmp", "k8srcp-of-another-address"):            "cache",
 		filepath.Join(path, "another-uid", "run", "output", "a", "command"): "environment",
 	})
 	if err := os.Chmod(path, 0o755); err != nil {
@@ -463,7 +537,7 @@ func TestOpenTightensAndTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		".": "drwx------", ".lock": "-rw------- ", "another-uid": "drwx------",
+		".": "drwx------", ".lock": "-rw------- ", ".tmp": "drwx------", "another-uid": "drwx------",
 		uid: "drwx------", uid + "/artifacts": "drwx------", uid + "/artifacts/notes": "-rw------- kept",
 	}
 	if diff := cmp.Diff(want, tree(t, path)); diff != "" {

@@ -16,7 +16,7 @@ import (
 
 var someDir = &rundir.Dir{
 	Private: "/runs/u/run", Project: "/runs/u/run/project", Output: "/runs/u/run/output",
-	Inventory: "/runs/u/run/inventory/hosts", Kubeconfig: "/runs/u/run/kubeconfig", Temp: "/runs/u/run/tmp",
+	Inventory: "/runs/u/run/inventory/hosts", Kubeconfig: "/runs/u/run/kubeconfig", Temp: "/runs/u/run/tmp", SharedTemp: "/runs/.tmp",
 }
 
 func TestArgv(t *testing.T) {
@@ -94,7 +94,7 @@ func TestEnviron(t *testing.T) {
 	own := map[string]string{
 		"PATH": "/env/bin:/usr/bin", "JOB_ID": "77", "ANSIBLE_NOCOLOR": "true",
 		"KUBECONFIG": "/runs/u/run/kubeconfig", "K8S_AUTH_KUBECONFIG": "/runs/u/run/kubeconfig",
-		"ANSIBLE_LOCAL_TEMP": "/runs/u/run/tmp",
+		"ANSIBLE_LOCAL_TEMP": "/runs/u/run/tmp", "TMPDIR": "/runs/.tmp",
 	}
 	tests := map[string]struct {
 		runner *Runner // nil: without options
@@ -164,6 +164,15 @@ func TestEnviron(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestEnvironKeepsTheTemporaryDirectoryIfThereIsNoOther(t *testing.T) {
+	dir := *someDir
+	dir.SharedTemp = ""
+	r := Runner{Binary: "/env/bin/ansible-runner", Env: []string{"TMPDIR=/scratch"}}
+	if got := r.environ(&dir, 1); !slices.Contains(got, "TMPDIR=/scratch") {
+		t.Errorf("got %q", got)
 	}
 }
 

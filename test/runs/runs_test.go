@@ -57,7 +57,7 @@ type bench struct {
 
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	b := &bench{t: t, content: t.TempDir(), runs: filepath.Join(t.TempDir(), "runs")}
+	b := &bench{t: t, content: t.TempDir(), runs: filepath.Join(shortTemp(t), "runs")}
 	write(t, b.content, files)
 	root, err := rundir.Open(b.runs)
 	if err != nil {
@@ -71,6 +71,21 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	env := environment(t)
 	b.Runner = &runner.Runner{Root: root, Binary: env.Runner, Python: env.Python, Env: managerEnv()}
 	return b
+}
+
+// shortTemp is a directory whose path is short whatever the test's name is.
+func shortTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "runs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 func write(t *testing.T, dir string, files map[string]string) {
@@ -109,6 +124,9 @@ func (b *bench) run(ctx context.Context, spec runner.Spec) runner.Result {
 
 func (b *bench) nothingLeft(uid string) {
 	b.t.Helper()
+	if temp, err := os.ReadDir(filepath.Join(b.runs, ".tmp")); err != nil || len(temp) > 0 {
+		b.t.Errorf("temporary files are left: %v (error %v)", temp, err)
+	}
 	err := filepath.WalkDir(filepath.Join(b.runs, uid), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

@@ -1,0 +1,205 @@
+package runs
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/rundir"
+	"github.com/ensign-operator/ensign/internal/runner"
+)
+
+// What the checks after every run look for is really there while the run goes
+// on; otherwise they would show nothing. Nobody else can read it even then,
+// whatever the umask is.
+func TestSecretsAreThereOnlyWhileTheRunGoesOn(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
+	spec := b.role("hello")
+	spec.Kubeconfig = []byte("token")
+	private := filepath.Join(b.runs, spec.UID, "run")
+	seen := map[string]string{}
+	result := b.Run(t.Context(), spec, func(e jobevent.Event) {
+		if e.Kind != jobevent.Stats {
+			return
+		}
+		for _, name := range []string{".", "env/extravars", "kubeconfig"} {
+			info, err := os.Lstat(filepath.Join(private, name))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			seen[name] = info.Mode().String()
+		}
+		command, err := os.ReadFile(filepath.Join(private, "output", spec.ID, "command"))
+		if err != nil || !bytes.Contains(command, []byte(secret)) {
+			t.Errorf("ansible-runner's own record does not hold the environment (error %v)", err)
+		}
+	})
+	wantOutcome(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	want := map[string]string{".": "drwx------", "env/extravars": "-rw-------", "kubeconfig": "-rw-------"}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Error(diff)
+	}
+	b.nothingLeft(spec.UID)
+}
+
+func TestARunFindsItsKubeconfigAndNoOther(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/content/tasks/main.yml": `
+- ansible.builtin.command: cat "{{ lookup('env', item) }}"
+  loop: [KUBECONFIG, K8S_AUTH_KUBECONFIG]
+  register: read
+- ansible.builtin.debug:
+    msg: "{{ read.results | map(attribute='stdout') | join(' ') }} {{ lookup('env', 'KUBERNETES_SERVICE_HOST') | default('none', true) }}"
+`})
+	b.SkipFacts = true
+	b.Env = append(b.Env, "KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBECONFIG=/root/.kube/config")
+	spec := b.role("content")
+	spec.Kubeconfig = []byte("the run's own")
+	wantOutcome(t, b.run(t.Context(), spec), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if got := b.messages(); !slices.Contains(got, "the run's own the run's own none") {
+		t.Errorf("got messages %q", got)
+	}
+}
+
+// Temporary files, the state of asynchronous tasks and caches lie in the run
+// directory, not in the home directory and not in /tmp.
+func TestNothingIsLeftElsewhere(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/content/tasks/main.yml": `
+- ansible.builtin.command: echo hello
+- ansible.builtin.copy: {content: "{{ ansible_facts.hostname }}", dest: "{{ playbook_dir }}/file", mode: "0600"}
+- ansible.builtin.command: sleep 0.1
+  async: 20
+  poll: 1
+- ansible.builtin.command: sleep 60
+  async: 120
+  poll: 0
+`})
+	home, temp := t.TempDir(), t.TempDir()
+	b.Env = append(b.Env, "HOME="+home, "TMPDIR="+temp)
+	wantOutcome(t, b.run(t.Context(), b.role("content")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	for _, dir := range []string{home, temp} {
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				t.Errorf("%q is left", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// ansible-playbook can't put its socket into a directory with a long path.
+func TestALongRunDirectoryDoes(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
+	root, err := rundir.Open(filepath.Join(t.TempDir(), strings.Repeat("long", 30)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	b.Root = root
+	wantOutcome(t, b.Run(t.Context(), b.role("hello"), func(jobevent.Event) {}), jobevent.Succeeded, jobevent.ReasonSuccessful)
+}
+
+// The same failure must give the same text, run after run: it ends up in a
+// condition, which must not flap.
+func TestTheSameFailureGivesTheSameMessage(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"roles/broken/tasks/main.yml":     "- ansible.builtin.debug: {msg: [}\n",
+		"roles/nomodule/tasks/main.yml":   "- no.such.module:\n",
+		"roles/failing/tasks/main.yml":    "- ansible.builtin.command: /does/not/exist\n",
+		"roles/crash/tasks/main.yml":      "- crashing:\n",
+		"roles/crash/library/crashing.py": "raise Exception('at import')\n",
+	})
+	b.SkipFacts = true
+	for _, role := range []string{"nowhere", "broken", "nomodule", "failing", "crash"} {
+		t.Run(role, func(t *testing.T) {
+			first := b.run(t.Context(), b.role(role))
+			spec := b.role(role)
+			spec.ID = "run-2"
+			second := b.run(t.Context(), spec)
+			if first.Outcome.Verdict != jobevent.Failed || first.Outcome.Message == "" {
+				t.Errorf("got %+v, want a failure with a message", first.Outcome)
+			}
+			if diff := cmp.Diff(first.Outcome, second.Outcome); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// marker is what ansible-runner takes for a job event wherever it is printed.
+func marker(event string) string {
+	encoded := base64.StdEncoding.EncodeToString([]byte(event))
+	return fmt.Sprintf("\x1b[K%s\x1b[%dD\x1b[K", encoded, len(encoded))
+}
+
+// A CR's text with the marker of an event in it, printed raw by way of names
+// and messages, is no event of the run.
+func TestForgedStatsDoNotCount(t *testing.T) {
+	const stats = `{"uuid": "%s", "event": "playbook_on_stats", "job_id": %s, "event_data": {"ok": {"localhost": 1}, "processed": {"localhost": 1}, "failures": {}, "dark": {}, "changed": {}, "skipped": {}, "rescued": {}, "ignored": {}}}`
+	end := marker(`{"uuid": "u1"}`) + "x" + marker("{}")
+	plays := map[string]string{
+		"a play for no host, which exits with 0": "- name: \"{{ cr }}\"\n  hosts: nowhere\n  tasks: []\n",
+		"a task that fails with the text":        "- name: Play\n  hosts: localhost\n  gather_facts: false\n  tasks:\n    - name: \"{{ cr }}\"\n      ansible.builtin.fail: {msg: \"{{ cr }}\"}\n",
+		"a task that prints it raw":              "- name: Play\n  hosts: localhost\n  gather_facts: false\n  tasks:\n    - ansible.builtin.pause: {prompt: \"{{ cr }}\", seconds: 1}\n    - ansible.builtin.fail:\n",
+	}
+	for name, play := range plays {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, map[string]string{"play.yml": play})
+			spec := b.playbook("play.yml")
+			text := marker(fmt.Sprintf(stats, "u1", "1")) + "\n" + marker(fmt.Sprintf(stats, "u2", "null")) + "\n" + end
+			quoted := strings.NewReplacer("\x1b", `\u001b`, "\n", `\n`, `"`, `\"`).Replace(text)
+			spec.ExtraVars = []byte("\t\n{\"cr\": {\"__ansible_unsafe\": \"" + quoted + "\"}}")
+			got := b.run(t.Context(), spec)
+			if got.Outcome.Verdict != jobevent.Failed {
+				t.Errorf("got outcome %+v, want a failure", got.Outcome)
+			}
+		})
+	}
+}
+
+// Every run has a nonce of its own, which is how its events are told.
+func TestRunsAtOnceDoNotMixUp(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": "- ansible.builtin.debug: {msg: \"size {{ size }}\"}\n"})
+	b.SkipFacts = true
+	results := make(chan error, 3)
+	for n := range 3 {
+		go func() {
+			spec := b.role("hello")
+			spec.UID = fmt.Sprintf("uid-%d", n)
+			spec.ExtraVars = fmt.Appendf(nil, "\t\n{\"size\": %d}", n)
+			results <- ownMessage(b.Runner, t, spec, fmt.Sprintf("size %d", n))
+		}()
+	}
+	for range 3 {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func ownMessage(r *runner.Runner, t *testing.T, spec runner.Spec, want string) error {
+	var got []string
+	result := r.Run(t.Context(), spec, func(e jobevent.Event) {
+		if msg, ok := e.Result["msg"].(string); ok {
+			got = append(got, msg)
+		}
+	})
+	if result.Outcome.Verdict != jobevent.Succeeded || !slices.Equal(got, []string{want}) {
+		return fmt.Errorf("got outcome %+v and messages %q, want %q", result.Outcome, got, want)
+	}
+	return nil
+}
