@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -65,12 +66,9 @@ func (s Search) places() []string {
 			dir = filepath.Join(s.Dir, dir)
 		}
 		dir = filepath.Clean(dir)
-		for _, have := range places {
-			if have == dir {
-				return
-			}
+		if !slices.Contains(places, dir) {
+			places = append(places, dir)
 		}
-		places = append(places, dir)
 	}
 	if venv := s.getenv("VIRTUAL_ENV"); venv != "" {
 		add(filepath.Join(venv, "bin"))

@@ -96,7 +96,7 @@ func TestPrepareLaysOutTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	d := prepare(t, r, "run-1", Inputs{ExtraVars: []byte("\t\n{}"), Kubeconfig: []byte("kind: Config"), Python: "/it's/python"})
 	private := filepath.Join(path, uid, "run")
 	want := map[string]string{
@@ -342,7 +342,7 @@ func TestRotationRemovesOnlyItsOwn(t *testing.T) {
 // shortTemp is a directory whose path is short wherever tests run.
 func shortTemp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "rd")
+	dir, err := os.MkdirTemp("/tmp", "rd") //nolint:usetesting // The path of t.TempDir is long.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestTemporaryFilesGoWithTheLastRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	first := prepare(t, r, "run-1", Inputs{})
 	second, err := r.Prepare("another-uid", "run-2", Inputs{})
 	if err != nil {

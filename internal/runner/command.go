@@ -90,24 +90,27 @@ func (r *Runner) rolesPath(spec Spec) string {
 
 // dropped are the variables of the manager that no run gets: "NAME", or "NAME*"
 // for all that begin so.
-var dropped = []string{
-	// They lead around the API proxy.
-	"KUBERNETES_SERVICE_*", "K8S_AUTH_*", "KUBECONFIG",
-	// They set limits of the manager's own process or its controllers.
-	"GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG", "GOTRACEBACK",
-	"MAX_CONCURRENT_RECONCILES_*", "ANSIBLE_VERBOSITY_*", "ANSIBLE_DEBUG_LOGS",
-	// The run has its own copy, named on the command line.
-	"ANSIBLE_INVENTORY",
-	// They redirect what ansible-runner and its callback do.
-	"AWX_LIB_DIRECTORY", "AWX_ISOLATED_DATA_DIR", "AD_HOC_COMMAND_ID", "PROJECT_UPDATE_ID", "JOB_ID",
+func dropped() []string {
+	return []string{
+		// They lead around the API proxy.
+		"KUBERNETES_SERVICE_*", "K8S_AUTH_*", "KUBECONFIG",
+		// They set limits of the manager's own process or its controllers.
+		"GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG", "GOTRACEBACK",
+		"MAX_CONCURRENT_RECONCILES_*", "ANSIBLE_VERBOSITY_*", "ANSIBLE_DEBUG_LOGS",
+		// The run has its own copy, named on the command line.
+		"ANSIBLE_INVENTORY",
+		// They redirect what ansible-runner and its callback do.
+		"AWX_LIB_DIRECTORY", "AWX_ISOLATED_DATA_DIR", "AD_HOC_COMMAND_ID", "PROJECT_UPDATE_ID", "JOB_ID",
+	}
 }
 
 // environ is the environment of a run's processes, sorted.
 func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	env := map[string]string{}
+	never := dropped()
 	for _, entry := range r.Env {
 		name, value, found := strings.Cut(entry, "=")
-		if found && name != "" && !matches(name, dropped) && !slices.Contains(r.DropEnv, name) {
+		if found && name != "" && !matches(name, never) && !slices.Contains(r.DropEnv, name) {
 			env[name] = value
 		}
 	}

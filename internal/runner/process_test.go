@@ -374,11 +374,11 @@ func TestSendSparesAnotherProcessOfThatID(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	real, err := readProc(cmd.Process.Pid)
+	ours, err := readProc(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := real.identity
+	other := ours.identity
 	other.started--
 	if err := other.send(syscall.SIGKILL); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("got error %v, want one that says that the process is gone", err)
@@ -386,7 +386,7 @@ func TestSendSparesAnotherProcessOfThatID(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
 		t.Errorf("the other process was hit: %v", err)
 	}
-	if err := real.send(syscall.SIGKILL); err != nil {
+	if err := ours.send(syscall.SIGKILL); err != nil {
 		t.Error(err)
 	}
 	if err := cmd.Wait(); err == nil {

@@ -33,17 +33,29 @@ type record struct {
 
 // entry is one line of events.jsonl.
 type entry struct {
-	Time    time.Time           `json:"time,omitzero"`
-	Event   jobevent.Kind       `json:"event"`
-	Play    string              `json:"play,omitempty"`
-	Task    string              `json:"task,omitempty"`
-	Role    string              `json:"role,omitempty"`
-	Action  string              `json:"action,omitempty"`
-	Host    string              `json:"host,omitempty"`
-	Seconds float64             `json:"seconds,omitempty"`
-	Ignored bool                `json:"ignored,omitempty"`
-	Result  map[string]any      `json:"result,omitempty"`
-	Stats   *jobevent.HostStats `json:"stats,omitempty"`
+	Time    time.Time      `json:"time,omitzero"`
+	Event   jobevent.Kind  `json:"event"`
+	Play    string         `json:"play,omitempty"`
+	Task    string         `json:"task,omitempty"`
+	Role    string         `json:"role,omitempty"`
+	Action  string         `json:"action,omitempty"`
+	Host    string         `json:"host,omitempty"`
+	Seconds float64        `json:"seconds,omitempty"`
+	Ignored bool           `json:"ignored,omitempty"`
+	Result  map[string]any `json:"result,omitempty"`
+	Stats   *hostStats     `json:"stats,omitempty"`
+}
+
+// hostStats is jobevent.HostStats with the names of the artifact.
+type hostStats struct {
+	OK          map[string]int `json:"ok,omitempty"`
+	Changed     map[string]int `json:"changed,omitempty"`
+	Failures    map[string]int `json:"failures,omitempty"`
+	Unreachable map[string]int `json:"unreachable,omitempty"`
+	Skipped     map[string]int `json:"skipped,omitempty"`
+	Rescued     map[string]int `json:"rescued,omitempty"`
+	Ignored     map[string]int `json:"ignored,omitempty"`
+	Processed   map[string]int `json:"processed,omitempty"`
 }
 
 // command keeps how the run was started: the names of its environment only, and
@@ -79,7 +91,7 @@ func (k *record) event(e jobevent.Event) {
 	}
 	kept := entry{
 		Time: e.Created, Event: e.Kind, Play: e.Play, Task: e.Task, Role: e.Role,
-		Action: e.Action, Host: e.Host, Seconds: e.Duration.Seconds(), Ignored: e.IgnoreErrors, Stats: e.HostStats,
+		Action: e.Action, Host: e.Host, Seconds: e.Duration.Seconds(), Ignored: e.IgnoreErrors, Stats: (*hostStats)(e.HostStats),
 	}
 	switch e.Kind {
 	case jobevent.HostFailed, jobevent.ItemFailed, jobevent.HostUnreachable:

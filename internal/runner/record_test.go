@@ -44,7 +44,10 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 			t.Errorf("%s holds a secret: %s", name, content)
 		}
 	}
-	var command struct{ Argv, Env []string }
+	var command struct {
+		Argv []string `json:"argv"`
+		Env  []string `json:"env"`
+	}
 	if err := json.Unmarshal([]byte(got["command.json"]), &command); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +56,7 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 	}
 	wantEvents := `{"time":"2026-01-02T03:04:05.000006Z","event":"runner_on_ok","task":"read"}
 {"time":"2026-01-02T03:04:05.000006Z","event":"runner_on_failed","task":"write","result":{"msg":"no luck"}}
-{"time":"2026-01-02T03:04:05.000006Z","event":"playbook_on_stats","stats":`
+{"time":"2026-01-02T03:04:05.000006Z","event":"playbook_on_stats","stats":{"ok":{"localhost":1},"failures":{"localhost":1},"processed":{"localhost":1}}}`
 	if !strings.HasPrefix(got["events.jsonl"], wantEvents) {
 		t.Errorf("got events:\n%s\nwant:\n%s…", got["events.jsonl"], wantEvents)
 	}

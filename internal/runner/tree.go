@@ -77,7 +77,7 @@ func (t *tree) end(grace time.Duration) {
 		if left == 0 {
 			return
 		}
-		time.Sleep(pause)
+		<-time.After(pause)
 	}
 }
 

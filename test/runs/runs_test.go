@@ -76,7 +76,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 // shortTemp is a directory whose path is short whatever the test's name is.
 func shortTemp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "runs")
+	dir, err := os.MkdirTemp("/tmp", "runs") //nolint:usetesting // The path of t.TempDir is as long as the test's name.
 	if err != nil {
 		t.Fatal(err)
 	}

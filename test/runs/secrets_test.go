@@ -2,6 +2,7 @@ package runs
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -108,7 +109,7 @@ func TestALongRunDirectoryDoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	b.Root = root
 	wantOutcome(t, b.Run(t.Context(), b.role("hello"), func(jobevent.Event) {}), jobevent.Succeeded, jobevent.ReasonSuccessful)
 }
@@ -181,7 +182,7 @@ func TestRunsAtOnceDoNotMixUp(t *testing.T) {
 			spec := b.role("hello")
 			spec.UID = fmt.Sprintf("uid-%d", n)
 			spec.ExtraVars = fmt.Appendf(nil, "\t\n{\"size\": %d}", n)
-			results <- ownMessage(b.Runner, t, spec, fmt.Sprintf("size %d", n))
+			results <- ownMessage(t.Context(), b.Runner, spec, fmt.Sprintf("size %d", n))
 		}()
 	}
 	for range 3 {
@@ -191,9 +192,9 @@ func TestRunsAtOnceDoNotMixUp(t *testing.T) {
 	}
 }
 
-func ownMessage(r *runner.Runner, t *testing.T, spec runner.Spec, want string) error {
+func ownMessage(ctx context.Context, r *runner.Runner, spec runner.Spec, want string) error {
 	var got []string
-	result := r.Run(t.Context(), spec, func(e jobevent.Event) {
+	result := r.Run(ctx, spec, func(e jobevent.Event) {
 		if msg, ok := e.Result["msg"].(string); ok {
 			got = append(got, msg)
 		}
