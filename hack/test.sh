@@ -31,8 +31,9 @@ unit() {
 # suite runs one package, so that its output is seen while it runs. Results are
 # not cached: what they depend on is more than Go code.
 suite() {
-  local package=$1 flags=(-v)
-  if go list "${tags[@]}" -test -deps "$package" | grep -qx github.com/onsi/ginkgo/v2; then
+  local package=$1 flags=(-v) dependencies
+  dependencies=$(go list "${tags[@]}" -test -deps "$package")
+  if grep -qx github.com/onsi/ginkgo/v2 <<<"$dependencies"; then
     flags+=(-ginkgo.v -ginkgo.no-color)
   fi
   go test "${tags[@]}" -count=1 -timeout 30m "$package" "${flags[@]}" | without_starts

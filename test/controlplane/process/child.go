@@ -35,6 +35,10 @@ func (c *Child) PID() int { return c.cmd.Process.Pid }
 // Done is closed when the process has ended and has been reaped.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
+// ExitCode is the program's, or -1 when a signal ended it. It is of use once
+// Done is closed.
+func (c *Child) ExitCode() int { return c.cmd.ProcessState.ExitCode() }
+
 // Quote returns the end of what the child printed, ready to stand in an error.
 func (c *Child) Quote() string {
 	lines := c.lastLines()

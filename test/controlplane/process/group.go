@@ -28,6 +28,7 @@ type Group struct {
 type Command struct {
 	Path string
 	Args []string
+	Env  []string // Nil: the owner's.
 	Dir  string
 	Log  string
 }
@@ -68,7 +69,7 @@ func (g *Group) Start(c Command) (*Child, error) {
 	}
 
 	cmd := exec.Command(c.Path, c.Args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = c.Dir, log, log
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, log, log
 	cmd.SysProcAttr = attributes()
 	started := make(chan error)
 	g.starts <- func() { started <- cmd.Start() }
