@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/ensign-operator/ensign/internal/extravars"
@@ -46,7 +45,7 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	}); err != nil {
 		return ansible{}, err
 	}
-	a.sops = installed(searched, "community", "sops")
+	a.sops = info.HasCollection("community.sops", searched...)
 	if err := a.prove(ctx); err != nil {
 		return ansible{}, err
 	}
@@ -94,7 +93,7 @@ func newRunner(o Options, env environment, found pyenv.Env) (*runner.Runner, err
 		Root:            root,
 		Binary:          found.Runner,
 		Python:          found.Python,
-		Env:             env.forRuns(),
+		Env:             env.list(),
 		DropEnv:         o.DropEnv,
 		RolesPath:       paths(o.Dir, o.AnsibleRolesPath, env["ANSIBLE_ROLES_PATH"]),
 		CollectionsPath: paths(o.Dir, o.AnsibleCollectionsPath),
@@ -127,17 +126,4 @@ func cutHome(path string) (string, bool) {
 		return path[1:], true
 	}
 	return "", false
-}
-
-// installed tells whether one of the directories holds a collection.
-func installed(directories []string, namespace, name string) bool {
-	for _, dir := range directories {
-		if filepath.Base(dir) != "ansible_collections" {
-			dir = filepath.Join(dir, "ansible_collections")
-		}
-		if _, err := os.Stat(filepath.Join(dir, namespace, name)); err == nil {
-			return true
-		}
-	}
-	return false
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	libproxy "github.com/operator-framework/operator-lib/proxy"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -57,21 +56,6 @@ func paths(dir string, candidates ...string) []string {
 		return found
 	}
 	return nil
-}
-
-// forRuns is the environment that runs get. The API proxy is on the loopback
-// interface: a web proxy that the cluster prescribes must not stand before it.
-func (e environment) forRuns() []string {
-	env := environment{}
-	for name, value := range e {
-		env[name] = value
-	}
-	if len(libproxy.ReadProxyVarsFromEnv()) > 0 {
-		for _, name := range []string{"NO_PROXY", "no_proxy"} {
-			env[name] = strings.TrimPrefix(env[name]+",127.0.0.1", ",")
-		}
-	}
-	return env.list()
 }
 
 // override puts what the environment says of a watch over what the watch says.

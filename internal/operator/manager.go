@@ -5,27 +5,24 @@ import (
 	"errors"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ensign-operator/ensign/internal/controller"
-	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-func newManager(config *rest.Config, o Options, env environment, list []watches.Watch) (manager.Manager, error) {
+func newManager(config *rest.Config, o Options, env environment) (manager.Manager, error) {
 	id, err := leaderElectionID(o, env)
 	if err != nil {
 		return nil, err
 	}
 	return ctrl.NewManager(config, ctrl.Options{
 		Logger:                  o.Logger,
-		Cache:                   cacheOptions(env, list),
+		Cache:                   cacheOptions(env),
 		Metrics:                 metricsOptions(o),
 		HealthProbeBindAddress:  o.HealthProbeBindAddress,
 		LeaderElection:          o.LeaderElect,
@@ -51,15 +48,11 @@ func leaderElectionID(o Options, env environment) (string, error) {
 	}
 }
 
-// cacheOptions reduces the watched kinds to what triggers need, and keeps to the
-// namespaces of WATCH_NAMESPACE.
-func cacheOptions(env environment, list []watches.Watch) cache.Options {
-	options := cache.Options{ByObject: map[client.Object]cache.ByObject{}}
-	for _, watch := range list {
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(watch.GVK)
-		options.ByObject[object] = cache.ByObject{Transform: controller.Reduce}
-	}
+// cacheOptions reduces the watched kinds, the only ones in this cache, to what
+// triggers need, and keeps to the namespaces of WATCH_NAMESPACE. The transform is
+// the default one: named by kind it would need every kind to be served already.
+func cacheOptions(env environment) cache.Options {
+	options := cache.Options{DefaultTransform: controller.Reduce}
 	for _, namespace := range strings.Split(env["WATCH_NAMESPACE"], ",") {
 		if namespace = strings.TrimSpace(namespace); namespace == "" {
 			continue

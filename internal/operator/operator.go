@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	m, err := newManager(config, o, env, ansible.watches)
+	m, err := newManager(config, o, env)
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", explainBind(err))
 	}

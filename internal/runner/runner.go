@@ -18,7 +18,7 @@ import (
 const defaultGrace = 4 * time.Second
 
 // errTimeout is the cause of a context that a run's own timeout ended.
-var errTimeout = errors.New("the run took longer than its timeout")
+var errTimeout = errors.New("the timeout of the watch")
 
 // Runner starts runs. Root and Binary are required. It must not be changed or
 // copied once it is in use; Run may be called at the same time.
@@ -133,7 +133,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 	keep.command(command)
 	if spec.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, spec.Timeout, errTimeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, spec.Timeout, fmt.Errorf("%w is %s", errTimeout, spec.Timeout))
 		defer cancel()
 	}
 	p, err := r.leaders.start(command, nonce)

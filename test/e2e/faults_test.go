@@ -31,7 +31,7 @@ func fakeEnvironment(core, evaluated string) managerOptions {
 	}
 	python, err := json.Marshal(map[string]any{"python": "3.13.0", "ansible_core": core, "ansible_runner": "2.4.3", "collections": []string{}, "installed": []string{}, "contents": []string{}})
 	Expect(err).NotTo(HaveOccurred())
-	event, err := json.Marshal(map[string]any{"event": "runner_on_ok", "event_data": map[string]any{"res": map[string]any{"msg": evaluated, "c": evaluated}}})
+	event, err := json.Marshal(map[string]any{"event": "runner_on_ok", "event_data": map[string]any{"task": "canary", "res": map[string]any{"msg": []string{evaluated}}}})
 	Expect(err).NotTo(HaveOccurred())
 	bin := filepath.Join(dir, "venv", "bin")
 	Expect(os.MkdirAll(bin, 0o700)).To(Succeed())

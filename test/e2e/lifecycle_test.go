@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var _ = Describe("an operator project of its own", Ordered, func() {
+var _ = Describe("an operator project of its own", Ordered, ContinueOnFailure, func() {
 	var (
 		m         *manager
 		namespace string

@@ -68,7 +68,12 @@ func (m *manager) stop() {
 func (m *manager) ready(kinds ...string) *manager {
 	GinkgoHelper()
 	for _, kind := range kinds {
-		Eventually(m.log).Should(MatchRegexp(`watching.*Kind=%s"`, kind))
+		Eventually(func() (string, error) {
+			if code := m.ExitCode(); code >= 0 {
+				return "", StopTrying(fmt.Sprintf("the manager ended with %d", code))
+			}
+			return m.log(), nil
+		}).Should(MatchRegexp(`watching.*Kind=%s"`, kind))
 	}
 	return m
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-var _ = Describe("what a run comes to", Ordered, func() {
+var _ = Describe("what a run comes to", Ordered, ContinueOnFailure, func() {
 	var (
 		m         *manager
 		namespace string

@@ -20,7 +20,7 @@ import (
 // patience is the deadline for what should take seconds, on machines that are
 // busy with something else.
 const (
-	patience = 2 * time.Minute
+	patience = 1 * time.Minute
 	interval = 100 * time.Millisecond
 )
 
@@ -33,6 +33,7 @@ var (
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(patience)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 	SetDefaultEventuallyPollingInterval(interval)
 	RunSpecs(t, "e2e")
 }

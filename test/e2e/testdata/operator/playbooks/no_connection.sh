@@ -1,0 +1,3 @@
+#!/bin/sh
+# What ssh exits with when it cannot connect.
+exit 255
