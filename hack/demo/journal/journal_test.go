@@ -64,7 +64,7 @@ func TestNextGoesOnWhereItStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.Close()
+	defer func() { _ = j.Close() }()
 	if got, err := j.Next(); err != nil || len(got) != 0 {
 		t.Fatalf("got %q, %v of half a line", got, err)
 	}

@@ -66,7 +66,7 @@ func wrap(text string) string {
 	const width, indent = 92, "  "
 	var lines []string
 	line := indent
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if len(line)+len(word) > width {
 			lines = append(lines, strings.TrimRight(line, " "))
 			line = indent
