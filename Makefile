@@ -77,6 +77,11 @@ fmt: python ## Format Go and Python.
 verify: python ## Fail when a module, a format or a lint rule is not as it should be.
 	@hack/lint.sh modules formats check
 
+.PHONY: bench
+bench: build controlplane python ## Measure speed and memory, about 3 minutes (ARGS='--parts memory,decode,coldrun --json').
+	@go build -o bin/bench ./hack/bench
+	@exec bin/bench $(ARGS)
+
 ##@ Deploy (to KUBECONFIG's cluster, or to the running devcluster)
 
 .PHONY: install

@@ -1,0 +1,197 @@
+// Command bench measures what Ensign promises of its speed and memory, each
+// figure beside what it is held against, and prints a table. `make bench` calls
+// it.
+//
+//	bin/bench                          everything, about 3 minutes
+//	bin/bench --parts decode,coldrun   some of it
+//	bin/bench --json                   one JSON object instead of the table
+//
+// A goal that is missed is marked and nothing else: times depend on the machine
+// and on what else it does. The exit code is 1 when something could not be
+// measured. It runs in the root of the source tree, with bin/manager,
+// bin/controlplane and .venv in place: `make bench` makes them.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ensign-operator/ensign/hack/bench/report"
+)
+
+// limit is far beyond what it takes, for machines that do much else.
+const limit = 20 * time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// After the first signal things are taken down in order; a second one kills.
+	context.AfterFunc(ctx, stop)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are what the flags ask for.
+type settings struct {
+	parts     []string
+	json      bool
+	resources int // custom resources in the memory part
+	runs      int // real runs there
+	pairs     int // cold runs of each kind
+	repeats   int // of each decoding
+}
+
+// part is one thing to measure.
+type part struct {
+	name    string
+	measure func(context.Context, *bench) ([]report.Row, error)
+}
+
+// parts are all there are, in the order in which they are measured.
+func parts() []part {
+	return []part{{"memory", measureMemory}, {"decode", measureDecoding}, {"coldrun", measureColdRuns}}
+}
+
+func parse(args []string, help io.Writer) (settings, error) {
+	var s settings
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(help)
+	chosen := flags.String("parts", strings.Join(names, ","), "what to measure, of "+strings.Join(names, ", "))
+	flags.BoolVar(&s.json, "json", false, "print one JSON object instead of the table")
+	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")
+	flags.IntVar(&s.runs, "runs", 5, "real runs of the memory part")
+	flags.IntVar(&s.pairs, "pairs", 10, "cold runs of each kind")
+	flags.IntVar(&s.repeats, "repeats", 5, "measurements of each decoding")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if flags.NArg() > 0 {
+		return s, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	s.parts = strings.Split(*chosen, ",")
+	return s, s.check(names)
+}
+
+func (s settings) check(names []string) error {
+	known := "," + strings.Join(names, ",") + ","
+	for _, name := range s.parts {
+		if name == "" || !strings.Contains(known, ","+name+",") {
+			return fmt.Errorf("--parts: %q is none of %s", name, strings.Join(names, ", "))
+		}
+	}
+	if s.runs < 1 || s.resources < s.runs || s.pairs < 1 || s.repeats < 1 {
+		return errors.New("--runs, --pairs and --repeats must be 1 or more, and --crs at least --runs")
+	}
+	return nil
+}
+
+func (s settings) wants(part string) bool {
+	return strings.Contains(","+strings.Join(s.parts, ",")+",", ","+part+",")
+}
+
+// run measures the parts that are asked for. One that fails does not keep the
+// others from being measured and shown.
+func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	settings, err := parse(args, progress)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %s", limit))
+	defer cancel()
+	b, err := open(settings, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }() //nolint:gosec // It was made here, in the TMPDIR of who calls this.
+	result := report.Report{Machine: machine()}
+	var failures []error
+	for _, p := range parts() {
+		if !settings.wants(p.name) || ctx.Err() != nil {
+			continue
+		}
+		rows, err := p.measure(ctx, b)
+		result.Rows = append(result.Rows, rows...)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("measure %s: %w", p.name, err))
+		}
+	}
+	show := result.Table
+	if settings.json {
+		show = result.JSON
+	}
+	return errors.Join(append(failures, context.Cause(ctx), show(out))...)
+}
+
+// bench is what the parts have in common.
+type bench struct {
+	settings settings
+	progress io.Writer
+	began    time.Time
+	root     string // of the source tree
+	dir      string // for files; removed at the end
+}
+
+func open(s settings, progress io.Writer) (*bench, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the source tree: %w", err)
+	}
+	b := &bench{settings: s, progress: progress, began: time.Now(), root: root}
+	if _, err := os.Stat(b.project()); err != nil {
+		return nil, fmt.Errorf("not in the root of the source tree: %w", err)
+	}
+	if b.dir, err = os.MkdirTemp("", "ensign-bench-"); err != nil {
+		return nil, fmt.Errorf("make a directory: %w", err)
+	}
+	return b, nil
+}
+
+// project is the operator project that is measured with.
+func (b *bench) project() string { return filepath.Join(b.root, "hack", "bench", "project") }
+
+// say tells how far it is.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// machine says where this runs, and whether it had the machine to itself.
+func machine() string {
+	text := fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return text // Not a Linux machine.
+	}
+	return text + describeLoad(string(load), runtime.NumCPU())
+}
+
+// describeLoad reads /proc/loadavg, and says when others use the machine too.
+func describeLoad(loadavg string, cores int) string {
+	first, _, _ := strings.Cut(loadavg, " ")
+	load, err := strconv.ParseFloat(first, 64)
+	switch {
+	case err != nil:
+		return ""
+	case load > float64(cores)/2:
+		return fmt.Sprintf(", load %.1f at the start: BUSY, so that times are rough", load)
+	default:
+		return fmt.Sprintf(", load %.1f at the start", load)
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	usual := settings{parts: []string{"memory", "decode", "coldrun"}, resources: 1000, runs: 5, pairs: 10, repeats: 5}
+	cases := map[string]struct {
+		args    []string
+		change  func(*settings)
+		wantErr bool
+	}{
+		"nothing said measures everything": {},
+		"one part":                         {args: []string{"--parts", "decode"}, change: func(s *settings) { s.parts = []string{"decode"} }},
+		"two parts, in any order": {
+			args:   []string{"--parts=coldrun,memory", "--json"},
+			change: func(s *settings) { s.parts, s.json = []string{"coldrun", "memory"}, true },
+		},
+		"numbers": {
+			args:   []string{"--crs=10", "--runs=2", "--pairs=3", "--repeats=4"},
+			change: func(s *settings) { s.resources, s.runs, s.pairs, s.repeats = 10, 2, 3, 4 },
+		},
+		"a part that is none":                 {args: []string{"--parts=decoding"}, wantErr: true},
+		"two parts that look like one":        {args: []string{"--parts=memory decode"}, wantErr: true},
+		"no part":                             {args: []string{"--parts="}, wantErr: true},
+		"an argument that is no flag":         {args: []string{"memory"}, wantErr: true},
+		"a median of nothing":                 {args: []string{"--pairs=0"}, wantErr: true},
+		"no decoding":                         {args: []string{"--repeats=0"}, wantErr: true},
+		"more runs than there are resources":  {args: []string{"--crs=4"}, wantErr: true},
+		"no run, whose memory cannot be seen": {args: []string{"--runs=0"}, wantErr: true},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			got, err := parse(c.args, io.Discard)
+			if (err != nil) != c.wantErr {
+				t.Fatalf("got error %v, want one: %t", err, c.wantErr)
+			}
+			if c.wantErr {
+				return
+			}
+			want := usual
+			if c.change != nil {
+				c.change(&want)
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestHelpNamesTheParts(t *testing.T) {
+	var help strings.Builder
+	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("got error %v", err)
+	}
+	for _, p := range parts() {
+		if !strings.Contains(help.String(), p.name) {
+			t.Errorf("the help does not name %q:\n%s", p.name, help.String())
+		}
+	}
+}
+
+func TestWants(t *testing.T) {
+	s := settings{parts: []string{"memory", "coldrun"}}
+	got := map[string]bool{}
+	for _, p := range parts() {
+		got[p.name] = s.wants(p.name)
+	}
+	if diff := cmp.Diff(map[string]bool{"memory": true, "decode": false, "coldrun": true}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestItRunsInTheRootOfTheTreeOnly(t *testing.T) {
+	if _, err := open(settings{}, io.Discard); err == nil {
+		t.Error("it took hack/bench for the root")
+	}
+	t.Chdir("../..")
+	b, err := open(settings{}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(b.dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDescribeLoad(t *testing.T) {
+	cases := map[string]struct {
+		loadavg string
+		want    string
+	}{
+		"a quiet machine":       {"0.12 0.30 0.40 1/234 5678\n", ", load 0.1 at the start"},
+		"half of it is no harm": {"1.00 0.30 0.40 1/234 5678\n", ", load 1.0 at the start"},
+		"others work too":       {"2.75 0.30 0.40 4/234 5678\n", ", load 2.8 at the start: BUSY, so that times are rough"},
+		"a file without a load": {"\n", ""},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			if got := describeLoad(c.loadavg, 2); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
