@@ -18,9 +18,10 @@ var (
 )
 
 func main() {
+	// Further signals change nothing: a manager that died of them would leave its
+	// runs behind, which have sessions of their own.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal begins an orderly stop; after it, a second one kills.
-	context.AfterFunc(ctx, stop)
+	defer stop()
 	if err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(1)

@@ -30,9 +30,10 @@ func newManager(config *rest.Config, o Options, env environment) (manager.Manage
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
 		LeaseDuration:           &o.LeaderElectLeaseDuration,
 		RenewDeadline:           &o.LeaderElectRenewDeadline,
-		// The lease is given back only when every run has ended: runUntilStopped
-		// ends the manager's context after them.
-		LeaderElectionReleaseOnCancel: true,
+		// client-go would give the lease back after a failed renewal too, and only
+		// then tell that it is lost: a successor could start beside live runs. So it
+		// runs out instead.
+		LeaderElectionReleaseOnCancel: false,
 		GracefulShutdownTimeout:       &o.GracefulShutdownTimeout,
 	})
 }
@@ -53,7 +54,7 @@ func leaderElectionID(o Options, env environment) (string, error) {
 // the default one: named by kind it would need every kind to be served already.
 func cacheOptions(env environment) cache.Options {
 	options := cache.Options{DefaultTransform: controller.Reduce}
-	for _, namespace := range strings.Split(env["WATCH_NAMESPACE"], ",") {
+	for namespace := range strings.SplitSeq(env["WATCH_NAMESPACE"], ",") {
 		if namespace = strings.TrimSpace(namespace); namespace == "" {
 			continue
 		}

@@ -12,6 +12,10 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller"
 )
 
+// runsEnd is what the end of all runs may take at least, however short the grace
+// time of the whole stop is: TERM, KILL after 4 s, and the look that they are gone.
+const runsEnd = 10 * time.Second
+
 // lostLeaseWait bounds how long the end of runs is waited for when the lease is
 // lost: TERM, KILL, and some time to see the processes gone.
 const lostLeaseWait = 30 * time.Second
@@ -35,7 +39,7 @@ func runUntilStopped(ctx context.Context, m manager.Manager, runs *controller.Ru
 		}
 		log.Info("stopping: no new runs, live runs are ended, their statuses are written")
 		runs.Stop()
-		if err := waitFor(runs, grace); err != nil {
+		if err := waitFor(runs, max(grace, runsEnd)); err != nil {
 			log.Error(err, "not every run was reported within --graceful-shutdown-timeout")
 		}
 	}()
