@@ -22,9 +22,6 @@ import (
 // writes an object.
 const maxObjectBytes = 3 << 20
 
-// virtualGroups serve kinds whose creation is a question: nothing is stored.
-var virtualGroups = []string{"authentication.k8s.io", "authorization.k8s.io"}
-
 type refusedError struct {
 	code    int
 	message string
@@ -35,7 +32,12 @@ func (e *refusedError) Error() string { return e.message }
 // createsObject tells whether the request stores a new object that can have an
 // owner.
 func createsObject(info *apirequest.RequestInfo) bool {
-	return info.IsResourceRequest && info.Verb == "create" && info.Subresource == "" && !slices.Contains(virtualGroups, info.APIGroup)
+	return info.IsResourceRequest && info.Verb == "create" && info.Subresource == "" && !isVirtual(info.APIGroup)
+}
+
+// isVirtual tells whether the group's kinds are questions: nothing is stored.
+func isVirtual(group string) bool {
+	return group == "authentication.k8s.io" || group == "authorization.k8s.io"
 }
 
 // adopt rewrites the body of a request that creates an object in namespace ("" for
@@ -89,8 +91,7 @@ func setOwner(child *unstructured.Unstructured, owner Owner, namespace string) e
 func readObject(w http.ResponseWriter, r *http.Request) (map[string]any, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxObjectBytes))
 	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return nil, &refusedError{http.StatusRequestEntityTooLarge, fmt.Sprintf("the object is larger than %d bytes", maxObjectBytes)}
 		}
 		return nil, fmt.Errorf("read the object: %w", err)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"time"
@@ -36,6 +37,12 @@ func newIdentity() (identity, error) {
 	}
 	// The chain's PEM holds the certificate and its own authority.
 	return identity{certificate: pair, ca: certificate}, nil
+}
+
+func (i identity) roots() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(i.ca)
+	return pool
 }
 
 func (i identity) wrap(listener net.Listener) net.Listener {

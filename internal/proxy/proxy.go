@@ -1,8 +1,12 @@
 package proxy
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -37,6 +41,7 @@ type Proxy struct {
 	listener net.Listener
 	address  string
 	ca       []byte
+	roots    *x509.CertPool
 	grants   grants
 	resolver apirequest.RequestInfoResolver
 	forward  http.Handler
@@ -64,6 +69,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		listener: identity.wrap(listener),
 		address:  listener.Addr().String(),
 		ca:       identity.ca,
+		roots:    identity.roots(),
 		resolver: &apirequest.RequestInfoFactory{
 			APIPrefixes:          sets.NewString("api", "apis"),
 			GrouplessAPIPrefixes: sets.NewString("api"),
@@ -79,16 +85,22 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 func (p *Proxy) Server() *manager.Server {
 	timeout := drainTimeout
 	return &manager.Server{
-		Name:            "api proxy",
-		Server:          &http.Server{Handler: p, ReadHeaderTimeout: 30 * time.Second, MaxHeaderBytes: 64 << 10},
+		Name: "api proxy",
+		Server: &http.Server{
+			Handler: p, ReadHeaderTimeout: 30 * time.Second, MaxHeaderBytes: 64 << 10,
+			ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(p.log), slog.LevelDebug),
+		},
 		Listener:        p.listener,
 		ShutdownTimeout: &timeout,
 	}
 }
 
-// Check is a health check: it fails when the proxy does not accept connections.
-func (p *Proxy) Check(*http.Request) error {
-	conn, err := net.DialTimeout("tcp", p.address, time.Second)
+// Check is a health check: it fails when the proxy does not answer a handshake.
+func (p *Proxy) Check(r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+	defer cancel()
+	dialer := tls.Dialer{Config: &tls.Config{RootCAs: p.roots, MinVersion: tls.VersionTLS12}}
+	conn, err := dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {
 		return fmt.Errorf("reach the API proxy: %w", err)
 	}
@@ -114,8 +126,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stripIdentity(r.Header)
 	if p.inject && createsObject(info) {
 		if err := adopt(w, r, owner, info.Namespace); err != nil {
-			var refused *refusedError
-			if !errors.As(err, &refused) {
+			refused, ok := errors.AsType[*refusedError](err)
+			if !ok {
 				refused = &refusedError{http.StatusBadRequest, err.Error()}
 			}
 			refuse(w, refused.code, refused.message)
