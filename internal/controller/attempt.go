@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/extravars"
@@ -40,12 +42,14 @@ func (a *attempt) finalizing() bool { return a.step == finalize }
 // resume takes up the verdict of an earlier attempt that could not be written.
 func (a *attempt) resume() { a.verdict = a.memory.pending }
 
-// refuse ends the attempt without a run.
-func (a *attempt) refuse(reason jobevent.Reason, message string) {
+// refuse ends the attempt without a run. It gives false, for prepare.
+func (a *attempt) refuse(ctx context.Context, reason jobevent.Reason, why error) bool {
+	log.FromContext(ctx).Info("nothing is run until the resource changes", "reason", reason, "message", why.Error())
 	a.conclude(verdict{
 		refused: true,
-		outcome: jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: message},
+		outcome: jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: why.Error()},
 	})
+	return false
 }
 
 func (a *attempt) conclude(v verdict) {

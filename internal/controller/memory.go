@@ -23,7 +23,8 @@ type memory struct {
 	pending *verdict
 
 	cancel context.CancelCauseFunc
-	gone   types.UID
+	// gone is the UID that was lost, deleting the one whose deletion was seen.
+	gone, deleting types.UID
 }
 
 // memories holds the memory of each CR of a watch, by name: the queue never
@@ -42,7 +43,7 @@ func (m *memories) of(name types.NamespacedName, uid types.UID) (found *memory, 
 	if found.uid == uid {
 		return found, ""
 	}
-	predecessor, found = found.uid, &memory{uid: uid, gone: found.gone}
+	predecessor, found = found.uid, &memory{uid: uid, gone: found.gone, deleting: found.deleting}
 	m.byName[name] = found
 	return found, predecessor
 }
@@ -70,7 +71,10 @@ func (m *memories) running(name types.NamespacedName, cancel context.CancelCause
 	defer m.mu.Unlock()
 	found := m.entry(name)
 	found.cancel = cancel
-	return found.gone == "" || found.gone != found.uid
+	if found.deleting == found.uid {
+		cancel(errDeleted)
+	}
+	return found.gone != found.uid
 }
 
 func (m *memories) ended(name types.NamespacedName) {
@@ -83,7 +87,9 @@ func (m *memories) ended(name types.NamespacedName) {
 func (m *memories) deleted(name types.NamespacedName, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if found := m.byName[name]; found != nil && found.uid == uid && found.cancel != nil {
+	found := m.entry(name)
+	found.deleting = uid
+	if found.uid == uid && found.cancel != nil {
 		found.cancel(errDeleted)
 	}
 }

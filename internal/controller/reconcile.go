@@ -82,7 +82,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	defer leave()
 	cr, err := r.get(ctx, req)
 	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, r.forget(ctx, req)
+		r.forget(ctx, req)
+		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, err
@@ -133,11 +134,10 @@ func (r *Reconciler) begin(ctx context.Context, req reconcile.Request, cr *unstr
 }
 
 // forget drops what is remembered of a CR that is gone.
-func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) error {
+func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 	for _, uid := range r.memories.drop(req.NamespacedName) {
 		r.removeDirectory(ctx, string(uid))
 	}
-	return nil
 }
 
 // finish is the only exit of an attempt that saw the CR: it writes the status,

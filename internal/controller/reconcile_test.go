@@ -116,8 +116,10 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 	c := interceptor.NewClient(b.client, faults)
 	b.Reconciler = &Reconciler{
 		Watch: watch, Client: c, Reader: c, Runner: b.runner, Recorder: b.recorder, Runs: NewRunGroup(),
-		Defaults:  Defaults{ReconcilePeriod: time.Hour, Verbosity: 2, MaxVerbosity: 2, MaxBackoff: time.Minute},
-		Access:    accessFunc(func(*unstructured.Unstructured) ([]byte, func(), error) { return []byte("config"), func() { b.revoked++ }, nil }),
+		Defaults: Defaults{ReconcilePeriod: time.Hour, Verbosity: 2, MaxVerbosity: 2, MaxBackoff: time.Minute},
+		Access: accessFunc(func(*unstructured.Unstructured) ([]byte, func(), error) {
+			return []byte("config"), func() { b.revoked++ }, nil
+		}),
 		Observers: []Observer{b.journal},
 		Clock:     testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 	}

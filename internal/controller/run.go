@@ -21,13 +21,11 @@ import (
 func (r *Reconciler) prepare(ctx context.Context, a *attempt) bool {
 	var err error
 	if a.settings, err = r.settingsOf(a.cr); err != nil && !a.finalizing() {
-		a.refuse(status.ReasonInvalidAnnotation, err.Error())
-		return false
+		return a.refuse(ctx, status.ReasonInvalidAnnotation, err)
 	}
 	a.variables, err = extravars.Build(a.cr.Object, r.variableOptions(a))
 	if err != nil {
-		a.refuse(status.ReasonInvalidSpec, err.Error())
-		return false
+		return a.refuse(ctx, status.ReasonInvalidSpec, err)
 	}
 	if dropped := a.variables.Dropped; len(dropped) > 0 {
 		log.FromContext(ctx).Info("spec keys are not passed to Ansible, which has its own value for them; they stay readable in the _spec variable",
@@ -70,7 +68,8 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer revoke()
-	if err := r.writeStatus(ctx, a, status.Started(a.cr.GetGeneration())); err != nil {
+	again := a.memory.generation == a.cr.GetGeneration()
+	if err := r.writeStatus(ctx, a, status.Started(a.cr.GetGeneration(), again)); err != nil {
 		return err
 	}
 	result := r.launch(runCtx, a, r.spec(a, vars, kubeconfig))

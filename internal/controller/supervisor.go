@@ -25,6 +25,9 @@ import (
 const (
 	// lookInterval is how often the API server is asked whether it serves the kind.
 	lookInterval = 30 * time.Second
+	// maxAPIBackoff caps the pause after errors of the API server, which tell
+	// nothing about a CR: what waits for it goes on soon after it answers again.
+	maxAPIBackoff = 10 * time.Second
 	// remindInterval is how often the log says that a kind is still missing.
 	remindInterval = time.Minute
 )
@@ -45,7 +48,6 @@ type Supervisor struct {
 	Cache                   cache.Cache
 	Discovery               Discovery
 	MaxConcurrentReconciles int
-	MaxBackoff              time.Duration
 	Logger                  logr.Logger
 	// Ready is told when the watch begins and ceases to be at work.
 	Ready func(gvk schema.GroupVersionKind, ready bool)
@@ -66,11 +68,11 @@ func (s *Supervisor) Check(*http.Request) error {
 func (s *Supervisor) Start(ctx context.Context) error {
 	pause := newPause()
 	for ctx.Err() == nil {
-		kind, err := s.awaitKind(ctx)
-		if err != nil {
-			break // The context ended.
+		kind, ok := s.awaitKind(ctx)
+		if !ok {
+			break
 		}
-		err = s.serve(ctx, kind)
+		err := s.serve(ctx, kind)
 		s.Ready(s.GVK, false)
 		if err != nil && ctx.Err() == nil {
 			s.Logger.Error(err, "the controller stopped; it is started again")
@@ -105,21 +107,21 @@ func (s *Supervisor) look() (servedKind, error) {
 }
 
 // awaitKind blocks until the kind is served, looking again after ever longer
-// pauses.
-func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, error) {
+// pauses. It is false when the context ended first.
+func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, bool) {
 	var reminded time.Time
 	pause := newPause()
 	for {
 		kind, err := s.look()
 		if kind.found {
-			return kind, nil
+			return kind, true
 		}
 		if time.Since(reminded) >= remindInterval {
 			reminded = time.Now()
 			s.Logger.Info("the watched kind is not served; its CRD may be missing. Other kinds are not affected", "gvk", s.GVK.String(), "error", errorText(err))
 		}
 		if sleep(ctx, pause.Step()); ctx.Err() != nil {
-			return servedKind{}, ctx.Err()
+			return servedKind{}, false
 		}
 	}
 }
@@ -165,7 +167,7 @@ func (s *Supervisor) newController(r *Reconciler) (controller.TypedController[re
 	c, err := controller.NewTypedUnmanaged(strings.ToLower(s.GVK.Kind+"."+s.GVK.Group), controller.TypedOptions[reconcile.Request]{
 		Reconciler:              r,
 		MaxConcurrentReconciles: s.MaxConcurrentReconciles,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, s.MaxBackoff),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, maxAPIBackoff),
 		SkipNameValidation:      &skipNames,
 		LogConstructor: func(req *reconcile.Request) logr.Logger {
 			if req == nil {

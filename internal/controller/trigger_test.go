@@ -143,6 +143,13 @@ func TestMemories(t *testing.T) {
 			t.Errorf("want errDeleted, got %v", context.Cause(ctx))
 		}
 	})
+	t.Run("a deletion that was seen before the run began cancels it", func(t *testing.T) {
+		m := &memories{}
+		m.deleted(name, "a")
+		if ctx, _ := cancelOf(m, "a"); !errors.Is(context.Cause(ctx), errDeleted) {
+			t.Errorf("want errDeleted, got %v", context.Cause(ctx))
+		}
+	})
 	t.Run("nothing is canceled after the end", func(t *testing.T) {
 		m := &memories{}
 		ctx, _ := cancelOf(m, "a")

@@ -33,10 +33,10 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// writeBackoff spreads the tries of one write over about 10 s. What still fails
+// writeBackoff spreads nine tries of one write over about 5 s. What still fails
 // then is taken up by a later attempt.
 func writeBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 10, Cap: 4 * time.Second}
+	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 9}
 }
 
 // writeStatus merges the report into what stands in the CR's status now. It

@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,11 +21,12 @@ type Operation struct {
 // Patch gives the operations that bring the status of obj, as it was just read,
 // to what the report says, Tests first. No operations means that nothing is to
 // be written: all of it stands there already, or the object's status speaks of a
-// later generation than the report. A lastTransitionTime moves to now exactly
+// later generation than the report (one that the object has not reached is nobody's
+// report: a restored status, or a role's own key). A lastTransitionTime moves to now exactly
 // when its condition's status changes.
 func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation {
 	current, isMap := obj.Object["status"].(map[string]any)
-	if observed, ok := current["observedGeneration"].(int64); ok && observed > r.generation {
+	if observed, ok := current["observedGeneration"].(int64); ok && r.generation < observed && observed <= obj.GetGeneration() {
 		return nil
 	}
 	changes := conditionChanges(current, r, now)
@@ -76,7 +78,7 @@ func (r Report) wanted(list []any) []condition {
 	wanted := r.conditions
 	for _, c := range r.onlyNew {
 		if _, old := find(list, c.kind); old == nil || old["observedGeneration"] != r.generation {
-			wanted = append(wanted[:len(wanted):len(wanted)], c)
+			wanted = append(slices.Clip(wanted), c)
 		}
 	}
 	return wanted

@@ -103,13 +103,16 @@ func TestConditionsOfEachMoment(t *testing.T) {
 		want   map[string]string
 	}{
 		"a first start says that nothing has succeeded yet": {
-			"", status.Started(2), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
+			"", status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
 		},
 		"a start for a new generation takes the old success back": {
-			reportedOne, status.Started(2), map[string]string{"Running": "True/Running", "Successful": "False/Running", "Failure": "False/Successful"},
+			reportedOne, status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running", "Failure": "False/Successful"},
 		},
 		"a start for the same generation leaves its success": {
-			reportedOne, status.Started(1), map[string]string{"Running": "True/Running", "Successful": "True/Successful", "Failure": "False/Successful"},
+			reportedOne, status.Started(1, false), map[string]string{"Running": "True/Running", "Successful": "True/Successful", "Failure": "False/Successful"},
+		},
+		"a start that is known to repeat a generation leaves its success, whatever the schema keeps": {
+			`{"conditions":[{"type":"Successful","status":"True","reason":"Successful"}]}`, status.Started(2, true), map[string]string{"Running": "True/Running", "Successful": "True/Successful"},
 		},
 		"success": {
 			"", status.Finished(2, succeeded(), summary()), map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"},
@@ -124,7 +127,7 @@ func TestConditionsOfEachMoment(t *testing.T) {
 			"", status.Refused(2, status.ReasonInvalidSpec, "no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec"},
 		},
 		"a status that is null is filled": {
-			"null", status.Started(2), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
+			"null", status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +178,7 @@ func TestWhatOthersWroteSurvives(t *testing.T) {
 }
 
 func TestPatchBeginsWithItsTests(t *testing.T) {
-	got := status.Patch(object(t, ""), status.Started(2), first)
+	got := status.Patch(object(t, ""), status.Started(2, false), first)
 	want := []status.Operation{
 		{Op: "test", Path: "/metadata/uid", Value: "u1"},
 		{Op: "test", Path: "/metadata/resourceVersion", Value: "7"},
@@ -187,7 +190,7 @@ func TestPatchBeginsWithItsTests(t *testing.T) {
 
 func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 	for name, report := range map[string]status.Report{
-		"started": status.Started(2), "succeeded": status.Finished(2, succeeded(), summary()),
+		"started": status.Started(2, false), "succeeded": status.Finished(2, succeeded(), summary()),
 		"failed": status.Finished(2, failed(), summary()), "refused": status.Refused(2, status.ReasonInvalidSpec, "no"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,8 +203,16 @@ func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 }
 
 func TestAnOlderGenerationIsNeverReported(t *testing.T) {
-	if operations := status.Patch(object(t, `{"observedGeneration":3}`), status.Finished(2, succeeded(), summary()), first); operations != nil {
+	obj := object(t, `{"observedGeneration":2}`)
+	if operations := status.Patch(obj, status.Finished(1, succeeded(), summary()), first); operations != nil {
 		t.Errorf("want no operations, got %+v", operations)
+	}
+}
+
+func TestAGenerationThatTheObjectHasNotReachedIsNobodysReport(t *testing.T) {
+	after := apply(t, object(t, `{"observedGeneration":57}`), status.Finished(2, succeeded(), summary()), first)
+	if observed, _, _ := unstructured.NestedInt64(after.Object, "status", "observedGeneration"); observed != 2 {
+		t.Errorf("want observedGeneration 2, got %d", observed)
 	}
 }
 
@@ -210,7 +221,7 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 		return list[index].(map[string]any)["lastTransitionTime"]
 	}
-	obj := apply(t, object(t, ""), status.Started(2), first)
+	obj := apply(t, object(t, ""), status.Started(2, false), first)
 	obj = apply(t, obj, status.Finished(2, succeeded(), summary()), later)
 	const running, successful = 0, 1
 	if got := transition(obj, running); got != first.Format(time.RFC3339) {
@@ -228,7 +239,7 @@ func TestLast(t *testing.T) {
 	}{
 		"a success":                    {status.Finished(2, succeeded(), summary()), succeeded()},
 		"a failure with its message":   {status.Finished(2, failed(), summary()), failed()},
-		"a run at work tells nothing":  {status.Started(2), jobevent.Outcome{}},
+		"a run at work tells nothing":  {status.Started(2, false), jobevent.Outcome{}},
 		"a canceled run tells nothing": {status.Finished(2, canceled(), summary()), jobevent.Outcome{}},
 	} {
 		t.Run(name, func(t *testing.T) {

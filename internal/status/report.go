@@ -25,8 +25,6 @@ const (
 	ReasonInvalidSpec jobevent.Reason = "InvalidSpec"
 	// ReasonInvalidAnnotation is set when an annotation of ours does not parse.
 	ReasonInvalidAnnotation jobevent.Reason = "InvalidAnnotation"
-	// ReasonProxyFailed is set when no access to the API could be made for a run.
-	ReasonProxyFailed jobevent.Reason = "ProxyFailed"
 )
 
 const (
@@ -60,13 +58,17 @@ type condition struct {
 
 // Started reports that a run for the generation begins. For a generation that
 // has not been reported yet Successful becomes False, so that nobody who waits
-// for it is satisfied by an older result.
-func Started(generation int64) Report {
-	return Report{
+// for it is satisfied by an older result. again says that it has been reported,
+// for kinds whose schema does not keep a condition's observedGeneration.
+func Started(generation int64, again bool) Report {
+	report := Report{
 		generation: generation,
 		conditions: []condition{{kind: Running, status: "True", reason: ReasonRunning, message: messageRunning}},
-		onlyNew:    []condition{{kind: Successful, status: "False", reason: ReasonRunning, message: messageRunning}},
 	}
+	if !again {
+		report.onlyNew = []condition{{kind: Successful, status: "False", reason: ReasonRunning, message: messageRunning}}
+	}
+	return report
 }
 
 // Finished reports the outcome of a run.
