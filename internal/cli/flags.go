@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/shlex"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -63,7 +64,7 @@ func (f *runFlags) content(set *pflag.FlagSet, o *operator.Options) {
 
 func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
 	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` between two runs of a resource that nothing else triggers; 0s is none")
-	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.NumCPU(), "live runs of one watch")
+	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "live runs of one watch; default as many as there are processors for the manager")
 	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after failures in a row")
 	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs")
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
@@ -151,6 +152,7 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		notNegative("--reconcile-period", o.ReconcilePeriod),
 		notNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),
 		atLeastASecond("--max-backoff", o.MaxBackoff),
+		quoted("--ansible-args", o.AnsibleArgs),
 		f.setLogger(&o, out),
 	)
 	o.LogEvents = level
@@ -167,6 +169,14 @@ func within(name string, value, low, high int) error {
 func notNegative(name string, value time.Duration) error {
 	if value < 0 {
 		return fmt.Errorf("%s=%s: allowed is 0s and more", name, value)
+	}
+	return nil
+}
+
+// quoted checks that a shell could split the value.
+func quoted(name, value string) error {
+	if _, err := shlex.Split(value); err != nil {
+		return fmt.Errorf("%s: quote its value as for a shell: %w", name, err)
 	}
 	return nil
 }

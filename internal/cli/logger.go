@@ -27,9 +27,7 @@ func (f *runFlags) setLogger(o *operator.Options, out io.Writer) error {
 		o.JSONLogs = true
 		settings = append(settings, zap.JSONEncoder(isoTime))
 	case "console":
-		if f.zap.NewEncoder == nil { // --zap-encoder has not said otherwise.
-			settings = append(settings, zap.ConsoleEncoder(isoTime))
-		}
+		settings = append(settings, zap.ConsoleEncoder(isoTime))
 	default:
 		return fmt.Errorf("--log-format=%s: allowed are console and json", f.logFormat)
 	}

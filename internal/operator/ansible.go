@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/ensign-operator/ensign/internal/extravars"
 	"github.com/ensign-operator/ensign/internal/pyenv"
@@ -12,8 +13,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// defaultCollections is where Ansible looks by itself.
-const defaultCollections = "~/.ansible/collections:/usr/share/ansible/collections"
+// Where Ansible looks by itself.
+const (
+	defaultCollections = "~/.ansible/collections:/usr/share/ansible/collections"
+	defaultRoles       = "~/.ansible/roles:/usr/share/ansible/roles:/etc/ansible/roles"
+)
 
 // ansible is the part of a manager that needs no API server.
 type ansible struct {
@@ -37,11 +41,13 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 		return ansible{}, err
 	}
 	a := ansible{environment: found, info: info}
-	roles := paths(o.Dir, o.AnsibleRolesPath, env["ANSIBLE_ROLES_PATH"])
-	collections := paths(o.Dir, o.AnsibleCollectionsPath, env["ANSIBLE_COLLECTIONS_PATH"], defaultCollections)
-	searched := append(expandHome(collections, env["HOME"]), info.CollectionDirs...)
+	search := searchPaths(o, env, fileExists)
+	searched := append(slices.Clone(search.collections), info.CollectionDirs...)
+	if len(search.collections) == 0 {
+		searched = append(splitPath(o.Dir, env["HOME"], defaultCollections), searched...)
+	}
 	if a.watches, err = loadWatches(o, env, watches.Search{
-		Dir: o.Dir, RolesPath: roles, CollectionsPath: searched, LookupEnv: env.lookup,
+		Dir: o.Dir, RolesPath: search.roles, CollectionsPath: searched, LookupEnv: env.lookup,
 	}); err != nil {
 		return ansible{}, err
 	}
@@ -49,7 +55,7 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	if err := a.prove(ctx); err != nil {
 		return ansible{}, err
 	}
-	a.runner, err = newRunner(o, env, a.environment)
+	a.runner, err = newRunner(o, env, search, found)
 	return a, err
 }
 
@@ -73,7 +79,7 @@ func loadWatches(o Options, env environment, search watches.Search) ([]watches.W
 // prove runs the canary: text of a CR must come through the real binaries as it
 // is. The canary goes through the encoder that runs use.
 func (a ansible) prove(ctx context.Context) error {
-	variables, err := extravars.Build(map[string]any{"spec": map[string]any{"c": pyenv.CanaryText}}, extravars.Options{MarkUnsafe: true})
+	variables, err := extravars.Build(map[string]any{"spec": map[string]any{pyenv.CanaryName: pyenv.CanaryText}}, extravars.Options{MarkUnsafe: true})
 	if err != nil {
 		return fmt.Errorf("build the canary's variables: %w", err)
 	}
@@ -84,7 +90,7 @@ func (a ansible) prove(ctx context.Context) error {
 	return a.environment.Canary(ctx, encoded)
 }
 
-func newRunner(o Options, env environment, found pyenv.Env) (*runner.Runner, error) {
+func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env) (*runner.Runner, error) {
 	root, err := rundir.Open(o.RunDir)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
@@ -95,8 +101,8 @@ func newRunner(o Options, env environment, found pyenv.Env) (*runner.Runner, err
 		Python:          found.Python,
 		Env:             env.list(),
 		DropEnv:         o.DropEnv,
-		RolesPath:       paths(o.Dir, o.AnsibleRolesPath, env["ANSIBLE_ROLES_PATH"]),
-		CollectionsPath: paths(o.Dir, o.AnsibleCollectionsPath),
+		RolesPath:       search.roles,
+		CollectionsPath: search.collections,
 		Args:            o.AnsibleArgs,
 		Inventory:       absolute(o.Dir, env["ANSIBLE_INVENTORY"]),
 		SkipFacts:       env["ANSIBLE_GATHERING"] == "explicit",
@@ -108,22 +114,4 @@ func absolute(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, path)
-}
-
-func expandHome(list []string, home string) []string {
-	expanded := make([]string, 0, len(list))
-	for _, path := range list {
-		if rest, ok := cutHome(path); ok {
-			path = filepath.Join(home, rest)
-		}
-		expanded = append(expanded, path)
-	}
-	return expanded
-}
-
-func cutHome(path string) (string, bool) {
-	if path == "~" || len(path) > 1 && path[:2] == "~/" {
-		return path[1:], true
-	}
-	return "", false
 }

@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -40,22 +42,51 @@ func (e environment) list() []string {
 	return entries
 }
 
-// paths splits a search path and makes its entries absolute; nil where it is empty.
-func paths(dir string, candidates ...string) []string {
-	for _, joined := range candidates {
-		if joined == "" {
-			continue
-		}
-		var found []string
-		for _, path := range filepath.SplitList(joined) {
-			if path != "" && !filepath.IsAbs(path) && !strings.HasPrefix(path, "~") {
-				path = filepath.Join(dir, path)
-			}
-			found = append(found, path)
-		}
-		return found
+// ansiblePaths are where runs, too, search for roles and collections; nil leaves
+// that to Ansible and its configuration.
+type ansiblePaths struct{ roles, collections []string }
+
+// searchPaths takes the flags over the environment. Without either, a playbook
+// finds the project's own roles/ as a role of a watch does, unless an ansible.cfg
+// may say otherwise.
+func searchPaths(o Options, env environment, exists func(path string) bool) ansiblePaths {
+	roles := cmp.Or(o.AnsibleRolesPath, env["ANSIBLE_ROLES_PATH"])
+	if roles == "" && !configured(env, exists) {
+		roles = "roles:" + defaultRoles
 	}
-	return nil
+	return ansiblePaths{
+		roles:       splitPath(o.Dir, env["HOME"], roles),
+		collections: splitPath(o.Dir, env["HOME"], cmp.Or(o.AnsibleCollectionsPath, env["ANSIBLE_COLLECTIONS_PATH"])),
+	}
+}
+
+// configured tells whether Ansible finds a configuration file for a run, whose
+// working directory is its own.
+func configured(env environment, exists func(path string) bool) bool {
+	return env["ANSIBLE_CONFIG"] != "" || exists(filepath.Join(env["HOME"], ".ansible.cfg")) || exists("/etc/ansible/ansible.cfg")
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// splitPath splits a search path and makes its entries absolute.
+func splitPath(dir, home, joined string) []string {
+	var found []string
+	for _, path := range filepath.SplitList(joined) {
+		rest, inHome := strings.CutPrefix(path, "~")
+		switch {
+		case path == "":
+			continue
+		case inHome && (rest == "" || rest[0] == '/'):
+			path = filepath.Join(home, rest)
+		case !filepath.IsAbs(path):
+			path = filepath.Join(dir, path)
+		}
+		found = append(found, path)
+	}
+	return found
 }
 
 // override puts what the environment says of a watch over what the watch says.

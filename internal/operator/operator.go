@@ -140,7 +140,6 @@ func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, 
 		GVK:                     watch.GVK,
 		Cache:                   p.manager.GetCache(),
 		MaxConcurrentReconciles: concurrent,
-		MaxBackoff:              o.MaxBackoff,
 		Logger:                  o.Logger.WithName("controller").WithValues("kind", watch.GVK.Kind),
 		Ready:                   ready,
 		NewReconciler: func(noStatus bool) *controller.Reconciler {
