@@ -37,7 +37,7 @@ func fakeEnvironment(core, evaluated string) managerOptions {
 	Expect(os.MkdirAll(bin, 0o700)).To(Succeed())
 	for name, says := range map[string]string{"python3": string(python), "ansible-runner": string(event), "ansible-playbook": ""} {
 		script := fmt.Sprintf("#!/bin/sh\ncat <<'END'\n%s\nEND\n", says)
-		Expect(os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700)).To(Succeed()) //nolint:gosec // A program must be executable.
+		Expect(os.WriteFile(filepath.Join(bin, name), []byte(script), 0o700)).To(Succeed())
 	}
 	options.env[0] = "VIRTUAL_ENV=" + filepath.Join(dir, "venv")
 	return options

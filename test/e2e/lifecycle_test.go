@@ -20,8 +20,8 @@ var _ = Describe("an operator project of its own", Ordered, ContinueOnFailure, f
 		namespace string
 	)
 	BeforeAll(func(ctx context.Context) {
-		m = startManager(managerOptions{}).ready("Probe", "Note")
 		namespace = newNamespace(ctx)
+		m = startManager(managerOptions{namespace: namespace}).ready("Probe", "Note")
 	})
 
 	It("runs a role for a CR and reports it", func(ctx context.Context) {
@@ -130,22 +130,22 @@ var _ = Describe("an operator project of its own", Ordered, ContinueOnFailure, f
 		probe.Object["spec"] = map[string]any{}
 		Expect(k8s.Update(ctx, probe)).To(Succeed())
 		expectGone(ctx, probe)
-		trace := configMap(namespace, "finalized")
-		Expect(fetch(ctx, trace)).To(Succeed())
-		Expect(trace.Data).To(HaveKeyWithValue("held", "finalized"))
+		Eventually(ctx, func(ctx context.Context) []string { return eventsOf(ctx, probe) }).Should(ContainElement("Normal Finalized"))
+		m.logged(`finalizer run started.*` + namespace + `/held`)
 		expectGone(ctx, configMap(namespace, "held-said"))
 	})
 
 	It("ends a run whose CR is deleted and has no finalizer", func(ctx context.Context) {
-		slow := custom("Slow", namespace, "deleted", map[string]any{})
-		patient := startManager(managerOptions{dir: projectWith(`
+		apart := newNamespace(ctx)
+		slow := custom("Slow", apart, "deleted", map[string]any{})
+		patient := startManager(managerOptions{namespace: apart, dir: projectWith(`
 - {group: test.ensign.io, version: v1, kind: Slow, playbook: slow.yml}
 `, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})}).ready("Slow")
 		Expect(k8s.Create(ctx, slow)).To(Succeed())
 		Eventually(patient.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
 		Expect(k8s.Delete(ctx, slow)).To(Succeed())
 		Eventually(patient.descendants).Should(BeEmpty())
-		Expect(patient.runDir + "/" + string(slow.GetUID())).NotTo(BeADirectory())
+		Eventually(func() []string { return visible(patient.runDir) }).Should(BeEmpty())
 	})
 
 	It("leaves nothing behind of CRs that are gone", func(ctx context.Context) {

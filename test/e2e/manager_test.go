@@ -25,10 +25,11 @@ type manager struct {
 
 // managerOptions say how a manager of a test differs from the usual one.
 type managerOptions struct {
-	binary string   // default bin/manager
-	dir    string   // the operator project; default testdata/operator
-	args   []string // further flags
-	env    []string // further "NAME=value"
+	namespace string   // the only one that is watched; default all
+	binary    string   // default bin/manager
+	dir       string   // the operator project; default testdata/operator
+	args      []string // further flags
+	env       []string // further "NAME=value"
 }
 
 // startManager starts a manager in a project's directory and stops it with the spec.
@@ -45,9 +46,9 @@ func startManager(o managerOptions) *manager {
 	if o.binary == "" {
 		o.binary = filepath.Join(root, "bin", "manager")
 	}
-	command := exec.Command(o.binary, args...) //nolint:gosec // The tests' own arguments.
+	command := exec.Command(o.binary, args...)
 	command.Dir = o.dir
-	command.Env = append(os.Environ(), append([]string{"KUBECONFIG=", "KUBERNETES_SERVICE_HOST="}, o.env...)...)
+	command.Env = append(os.Environ(), append([]string{"KUBECONFIG=", "KUBERNETES_SERVICE_HOST=", "WATCH_NAMESPACE=" + o.namespace}, o.env...)...)
 	var err error
 	m.Session, err = gexec.Start(command, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())

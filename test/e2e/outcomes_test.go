@@ -15,8 +15,8 @@ var _ = Describe("what a run comes to", Ordered, ContinueOnFailure, func() {
 		namespace string
 	)
 	BeforeAll(func(ctx context.Context) {
-		m = startManager(managerOptions{}).ready("Broken", "Nobody", "Far", "Slow", "Probe")
 		namespace = newNamespace(ctx)
+		m = startManager(managerOptions{namespace: namespace}).ready("Broken", "Nobody", "Far", "Slow", "Probe")
 	})
 
 	DescribeTable("fails for its own reason",

@@ -28,7 +28,7 @@ const slowWatch = `
 var _ = Describe("the manager's process", func() {
 	It("ends its runs on SIGTERM, reports them as canceled, and exits with 0", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{dir: projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})}).ready("Slow")
+		m := startManager(managerOptions{namespace: namespace, dir: projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})}).ready("Slow")
 		cr := custom("Slow", namespace, "stopped", map[string]any{})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		Eventually(m.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
@@ -38,13 +38,13 @@ var _ = Describe("the manager's process", func() {
 		Expect(conditionOf(cr, "Running")(ctx)).To(And(HaveField("Status", "False"), HaveField("Reason", "Canceled")))
 		Expect(conditionOf(cr, "Failure")(ctx)).To(Equal(condition{}))
 		By("starting the next manager, which takes the CR up again")
-		next := startManager(managerOptions{dir: m.Command.Dir}).ready("Slow")
+		next := startManager(managerOptions{namespace: namespace, dir: m.Command.Dir}).ready("Slow")
 		Eventually(next.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
 	})
 
 	It("serves the other kinds while one is missing, and that one when it comes", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{}).ready("Note")
+		m := startManager(managerOptions{namespace: namespace}).ready("Note")
 		m.logged(`not served.*Kind=Late`)
 		note := custom("Note", namespace, "meanwhile", map[string]any{})
 		Expect(k8s.Create(ctx, note)).To(Succeed())
@@ -69,8 +69,8 @@ var _ = Describe("the manager's process", func() {
 		namespace := newNamespace(ctx)
 		dir := projectWith("- {group: test.ensign.io, version: v1, kind: Note, playbook: note.yml}\n", map[string]string{"note.yml": readProject("playbooks/note.yml")})
 		elect := []string{"--leader-elect", "--leader-election-id=e2e", "--leader-election-namespace=" + namespace}
-		leader := startManager(managerOptions{dir: dir, args: elect}).ready("Note")
-		standby := startManager(managerOptions{dir: dir, args: elect})
+		leader := startManager(managerOptions{namespace: namespace, dir: dir, args: elect}).ready("Note")
+		standby := startManager(managerOptions{namespace: namespace, dir: dir, args: elect})
 		Eventually(func() (int, error) { return get(ctx, "http://"+standby.health+"/readyz", "") }).Should(Equal(http.StatusOK), "a standby replica is ready")
 		note := custom("Note", namespace, "led", map[string]any{})
 		Expect(k8s.Create(ctx, note)).To(Succeed())
@@ -89,7 +89,7 @@ var _ = Describe("the manager's process", func() {
 	It("ends with 1 and without runs when it loses its lease", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		dir := projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})
-		m := startManager(managerOptions{dir: dir, args: []string{
+		m := startManager(managerOptions{namespace: namespace, dir: dir, args: []string{
 			"--leader-elect", "--leader-election-id=lost", "--leader-election-namespace=" + namespace,
 			"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
 		}}).ready("Slow")
@@ -104,13 +104,13 @@ var _ = Describe("the manager's process", func() {
 	})
 
 	It("serves probes to everyone and metrics to those who may read them", func(ctx context.Context) {
-		m := startManager(managerOptions{}).ready("Note")
+		namespace := newNamespace(ctx)
+		m := startManager(managerOptions{namespace: namespace}).ready("Note")
 		for _, path := range []string{"/healthz", "/readyz"} {
 			Eventually(func() (int, error) { return get(ctx, "http://"+m.health+path, "") }).Should(Equal(http.StatusOK))
 		}
-		namespace := newNamespace(ctx)
 		metrics := "https://" + m.metrics + "/metrics"
-		Expect(get(ctx, metrics, "")).To(Equal(http.StatusUnauthorized))
+		Eventually(func() (int, error) { return get(ctx, metrics, "") }).Should(Equal(http.StatusUnauthorized))
 		stranger, reader := tokenOf(ctx, namespace, "stranger", false), tokenOf(ctx, namespace, "reader", true)
 		Expect(get(ctx, metrics, stranger)).To(Equal(http.StatusForbidden))
 		Eventually(func() (int, error) { return get(ctx, metrics, reader) }).Should(Equal(http.StatusOK))
@@ -122,16 +122,31 @@ var _ = Describe("the manager's process", func() {
 		))
 	})
 
+	It("works in the layout of projects that were made for the base image", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		startManager(managerOptions{namespace: namespace, dir: projectWith(
+			"- {group: test.ensign.io, version: v1, kind: Note, playbook: playbooks/note.yml}\n", map[string]string{
+				"playbooks/note.yml":       "- hosts: localhost\n  gather_facts: false\n  roles: [foo]\n",
+				"roles/foo/tasks/main.yml": "- assert: {that: text == 'from the CR'}\n",
+			})}).ready("Note")
+		note := custom("Note", namespace, "layout", map[string]any{"text": "from the CR"})
+		Expect(k8s.Create(ctx, note)).To(Succeed())
+		expectSuccess(ctx, note)
+	})
+
 	It("writes one JSON object a line when it is asked to", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{args: []string{"--log-format=json"}}).ready("Probe")
+		m := startManager(managerOptions{namespace: namespace, args: []string{"--log-format=json"}}).ready("Probe")
 		cr := custom("Probe", namespace, "json", map[string]any{"actionName": "fail", "message": "in json"})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		expectFailure(ctx, cr, "Failed")
+		probed, err := get(ctx, "http://"+m.health+"/readyz", "")
+		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		expectGone(ctx, cr)
 		m.stop()
 		expectJSONLines(m.log())
+		Expect(probed).To(Equal(http.StatusOK), "what a probe leaves in the log is JSON too")
 		Expect(m.log()).To(ContainSubstring("the probe failed: in json"))
 	})
 })
@@ -205,7 +220,7 @@ func request(ctx context.Context, url, token string) (int, string, error) {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	// The endpoint's certificate is made at its start and signed by nobody.
-	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // See above.
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := c.Do(r)
 	if err != nil {
 		return 0, "", err
