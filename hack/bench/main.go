@@ -133,11 +133,18 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 			failures = append(failures, fmt.Errorf("measure %s: %w", p.name, err))
 		}
 	}
-	show := result.Table
-	if settings.json {
-		show = result.JSON
+	return errors.Join(append(failures, context.Cause(ctx), settings.show(result, out))...)
+}
+
+func (s settings) show(r report.Report, out io.Writer) error {
+	switch {
+	case s.json:
+		return r.JSON(out)
+	case len(r.Rows) == 0:
+		return nil // Nothing could be measured, which the errors say.
+	default:
+		return r.Table(out)
 	}
-	return errors.Join(append(failures, context.Cause(ctx), show(out))...)
 }
 
 // bench is what the parts have in common.

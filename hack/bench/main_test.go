@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/hack/bench/report"
 )
 
 func TestParse(t *testing.T) {
@@ -91,6 +93,29 @@ func TestItRunsInTheRootOfTheTreeOnly(t *testing.T) {
 	}
 	if err := os.Remove(b.dir); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestShow(t *testing.T) {
+	row := report.Row{Part: "part", Name: "name", Value: 1, Unit: "s"}
+	cases := map[string]struct {
+		json bool
+		rows []report.Row
+		want string // is in what is printed; "": nothing is
+	}{
+		"a table":                {rows: []report.Row{row}, want: "measured"},
+		"no table without a row": {},
+		"JSON":                   {json: true, rows: []report.Row{row}, want: `"name": "name"`},
+		"a program that reads JSON always gets some": {json: true, want: `"rows": []`},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			var out strings.Builder
+			err := settings{json: c.json}.show(report.Report{Rows: c.rows}, &out)
+			if err != nil || !strings.Contains(out.String(), c.want) || c.want == "" && out.Len() > 0 {
+				t.Errorf("error %v, printed %q", err, out.String())
+			}
+		})
 	}
 }
 

@@ -65,13 +65,10 @@ func (m *manager) ready(ctx context.Context) error {
 		return bytes.Contains(log, []byte("watching")), err
 	}
 	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, readyLimit, true, watching); err != nil {
-		return errors.Join(fmt.Errorf("wait for the manager to watch its kind: %w", err), m.quote())
+		return fmt.Errorf("wait for the manager to watch its kind: %w", err)
 	}
 	return nil
 }
-
-// quote is the end of the manager's log, as an error.
-func (m *manager) quote() error { return fmt.Errorf("the manager: %s", m.program.Quote()) }
 
 func (m *manager) stop() error { return m.group.Stop(10 * time.Second) }
 

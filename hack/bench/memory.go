@@ -29,17 +29,32 @@ type idling struct {
 
 // measureMemory measures an idle manager: without custom resources, with many in
 // its cache, after a few runs, and when it has looked at all of them once.
-func measureMemory(ctx context.Context, b *bench) (rows []report.Row, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+func measureMemory(parent context.Context, b *bench) (rows []report.Row, err error) {
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	m := &idling{bench: b, fail: cancel}
 	defer func() { err = errors.Join(err, m.takeDown()) }()
 	for _, stage := range []func(context.Context) error{m.boot, m.empty, m.cached, m.ran, m.refused} {
 		if err := stage(ctx); err != nil {
-			return m.rows, errors.Join(err, context.Cause(ctx))
+			return m.rows, m.explain(parent, ctx, err)
 		}
 	}
 	return m.rows, nil
+}
+
+// explain adds to a stage's error why it came to it, unless the measurement was
+// interrupted.
+func (m *idling) explain(parent, ctx context.Context, err error) error {
+	switch {
+	case parent.Err() != nil:
+		return err
+	case ctx.Err() != nil:
+		return errors.Join(err, context.Cause(ctx)) // With the end of the log of what ended.
+	case m.manager != nil:
+		return fmt.Errorf("%w; of the manager: %s", err, m.manager.program.Quote())
+	default:
+		return err
+	}
 }
 
 func (m *idling) boot(ctx context.Context) (err error) {
@@ -91,7 +106,7 @@ func (m *idling) ran(ctx context.Context) error {
 		return err
 	}
 	if err := m.resources.await(ctx, "Successful", n); err != nil {
-		return errors.Join(err, m.manager.quote())
+		return err
 	}
 	return m.note(ctx, report.Row{
 		Name: fmt.Sprintf("idle, after %d real runs", n),
@@ -109,7 +124,7 @@ func (m *idling) refused(ctx context.Context) error {
 		return err
 	}
 	if err := m.resources.await(ctx, "Failure", n-runs); err != nil {
-		return errors.Join(err, m.manager.quote())
+		return err
 	}
 	err := m.note(ctx, report.Row{
 		Name: fmt.Sprintf("idle, all %d reconciled once", n),

@@ -81,8 +81,11 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return json.Marshal(row)
 }
 
-// JSON writes the report as one object.
+// JSON writes the report as one object, whose rows are always a list.
 func (r Report) JSON(w io.Writer) error {
+	if r.Rows == nil {
+		r.Rows = []Row{}
+	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
