@@ -68,10 +68,7 @@ func (e encoder) append(out []byte, value any) ([]byte, error) {
 	case []any:
 		return e.appendList(out, value)
 	case string:
-		if !e.mark {
-			return appendString(out, value), nil
-		}
-		return append(appendString(append(out, markOpen...), value), markClose...), nil
+		return e.appendText(out, value), nil
 	case float64:
 		return appendFloat(out, value)
 	case nil:
@@ -87,6 +84,13 @@ func (e encoder) append(out []byte, value any) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("a %T has no place in JSON", value)
 	}
+}
+
+func (e encoder) appendText(out []byte, text string) []byte {
+	if !e.mark {
+		return appendString(out, text)
+	}
+	return append(appendString(append(out, markOpen...), text), markClose...)
 }
 
 func (e encoder) appendMap(out []byte, m map[string]any) ([]byte, error) {

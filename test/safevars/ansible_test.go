@@ -5,8 +5,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/extravars"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/extravars"
 )
 
 // thing is the kind that the tests' objects have.

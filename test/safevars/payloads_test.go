@@ -93,7 +93,7 @@ func texts(payloads []string, dir, place string) []any {
 	return filled
 }
 
-// named gives each text a name: prefix0, prefix1, …
+// named gives each text a name: prefix0, prefix1 and so on.
 func named(prefix string, texts []any) map[string]any {
 	m := make(map[string]any, len(texts))
 	for i, text := range texts {
