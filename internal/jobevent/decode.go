@@ -24,42 +24,74 @@ const (
 type Handler struct {
 	// Event receives this run's job events.
 	Event func(Event)
-	// Output receives text that is no job event, line by line, without its line
-	// end and cut to 64 KiB: what Ansible displays outside of tasks (warnings,
-	// errors, verbose messages) and whatever was printed past Ansible. It is
-	// untrusted and may hold control characters.
+	// Output receives text that is no job event and tells nothing of a task, line
+	// by line, without its line end and cut to 64 KiB: whatever was printed past
+	// Ansible, the warnings and errors that Ansible displays before the first
+	// task, and the error that ended the run. It is untrusted and may hold control
+	// characters.
 	Output func(line string)
 }
 
 // Decode reads the standard output of "ansible-runner run --json" until its
 // end. The run must have been started with JOB_ID=<nonce> in its environment:
 // only a line that is one JSON object whose single top-level job_id is the
-// integer nonce is a job event. Everything else goes to Output; nothing that a
-// line holds is an error. The error is the reader's, other than io.EOF.
+// integer nonce is a job event. Nothing that a line holds is an error. The error
+// is the reader's, other than io.EOF.
+//
+// What Ansible displays beside its job events does not respect no_log: commands
+// with their environment and errors of conditions (verbose), warnings of modules,
+// failures of tasks (error). So once a task has started nothing of it is Output,
+// but for an error that no event of the run follows. Such an error has ended the
+// run and is not a task's; it comes last.
 func Decode(r io.Reader, nonce int64, h Handler) error {
-	want := strconv.FormatInt(nonce, 10)
+	d := decoder{Handler: h, jobID: strconv.FormatInt(nonce, 10)}
 	lines := jsonline.NewReader(r)
 	for lines.Next() {
 		l := readLine(lines)
-		genuine := l.jobID == want
 		switch {
 		case !lines.Done() || l.repeats() || l.event.Kind == "":
-			h.output(raw(lines.Beginning()))
-		case displayed(l.event.Kind) && (genuine || l.ids == 0):
-			h.text(l.event.Stdout)
-		case genuine:
-			h.event(l.event)
+			d.output(raw(lines.Beginning()))
+		case l.jobID == d.jobID:
+			d.genuine(l.event)
+		case l.ids == 0 && displayed(l.event.Kind):
+			d.text(l.event.Stdout)
 		default:
-			h.output(raw(lines.Beginning()))
+			d.output(raw(lines.Beginning()))
 		}
 	}
+	d.text(d.last)
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading job events: %w", err)
 	}
 	return nil
 }
 
-// displayed is true for what Ansible says outside of plays and tasks.
+// decoder is the state of Decode between two lines.
+type decoder struct {
+	Handler
+	jobID string
+	// tasks is true once a task has started.
+	tasks bool
+	// last is the error that may have ended the run, "" if another event followed.
+	last string
+}
+
+// genuine takes an event or a displayed text of this run.
+func (d *decoder) genuine(e Event) {
+	d.tasks = d.tasks || e.Task != ""
+	d.last = ""
+	switch {
+	case !displayed(e.Kind):
+		d.event(e)
+	case e.Kind == "verbose" || e.Kind == "debug":
+	case !d.tasks:
+		d.text(e.Stdout)
+	case e.Kind == "error" && !strings.HasPrefix(e.Stdout, "[ERROR]: Task failed"):
+		d.last = e.Stdout
+	}
+}
+
+// displayed is true for what Ansible says outside of its job events.
 // ansible-runner makes such an event, without a job_id, of every raw line too.
 func displayed(k Kind) bool {
 	switch k {
@@ -121,8 +153,6 @@ func readLine(r *jsonline.Reader) line {
 			readData(r, e)
 		case "uuid":
 			e.UUID = r.Text(jsonline.MaxName)
-		case "counter":
-			e.Counter, _ = strconv.ParseInt(r.Literal(), 10, 64)
 		case "created":
 			e.Created, _ = time.Parse(time.RFC3339Nano, r.Text(jsonline.MaxName))
 		case "stdout":

@@ -106,7 +106,7 @@ func TestRealEvents(t *testing.T) {
 	}
 	got.Created, got.UUID, got.Duration, got.Stdout = time.Time{}, "", 0, ""
 	want := jobevent.Event{
-		Counter: 5, Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost",
+		Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost",
 		Action: "ansible.builtin.debug", Resolved: "ansible.builtin.debug",
 		Result: map[string]any{"changed": false, "msg": "hello", "_ansible_verbose_always": true},
 	}
@@ -204,7 +204,7 @@ func TestOutput(t *testing.T) {
 		"CRLF":                               {"a\r\n", []string{"a"}},
 		"NUL bytes and broken UTF-8":         {"a\x00b\xff\n", []string{"a\x00b\uFFFD"}},
 		"ansible-runner's event of raw text": {`{"event":"verbose","stdout":"one\r\ntwo"}`, []string{"one", "two"}},
-		"a genuine warning":                  {`{"event":"warning","job_id":4611686018427387905,"stdout":"[WARNING]: old"}`, []string{"[WARNING]: old"}},
+		"a warning before any task":          {genuine("warning", "", "[WARNING]: old"), []string{"[WARNING]: old"}},
 		"a forged event stays raw":           {`{"event":"playbook_on_stats","stdout":"x"}`, []string{`{"event":"playbook_on_stats","stdout":"x"}`}},
 		"a line of 1 MB is cut":              {strings.Repeat("x", 1<<20), []string{strings.Repeat("x", 64<<10)}},
 	}
@@ -212,6 +212,42 @@ func TestOutput(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			r := decode(t, c.text)
 			if diff := cmp.Diff(c.want, r.output); diff != "" || len(r.events) > 0 {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func genuine(kind, task, stdout string) string {
+	return fmt.Sprintf(`{"event":%q,"job_id":4611686018427387905,"event_data":{"task":%q},"stdout":%q}`+"\n", kind, task, stdout)
+}
+
+// Ansible displays commands with the environment of tasks under no_log, and what
+// went wrong with them, next to what ends a run. Only the latter may come out.
+func TestWhatAnsibleDisplaysOfTasksIsNoOutput(t *testing.T) {
+	const fatal = "[ERROR]: The requested handler 'x' was not found"
+	exec := genuine("verbose", "t", "<localhost> EXEC /bin/sh -c 'DB_PASSWORD=secret python'")
+	started, ended := genuine("playbook_on_task_start", "t", "TASK [t]"), genuine("runner_on_failed", "t", "")
+	failed := genuine("error", "t", "[ERROR]: Task failed: Action failed: secret")
+	cases := map[string]struct {
+		text string
+		want []string
+	}{
+		"the command of a module":                    {started + exec, nil},
+		"a verbose message before any task":          {genuine("verbose", "", "1 plays in x.yml"), nil},
+		"a debug message":                            {started + genuine("debug", "t", "secret"), nil},
+		"a warning of a task":                        {started + genuine("warning", "t", "[WARNING]: secret"), nil},
+		"a deprecated argument":                      {started + genuine("deprecated", "t", "[DEPRECATION WARNING]: secret"), nil},
+		"an error that a task's result follows":      {started + genuine("error", "t", "[ERROR]: secret") + ended, nil},
+		"an error that a task survives":              {started + genuine("error", "t", "[ERROR]: secret") + exec, nil},
+		"a task's failure, even as the last word":    {started + failed, nil},
+		"an error before any task":                   {genuine("error", "", fatal) + genuine("verbose", "", "x"), []string{fatal}},
+		"the error that ends a run":                  {started + exec + ended + failed + genuine("error", "t", fatal), []string{fatal}},
+		"such an error, and what is printed with it": {started + genuine("error", "t", fatal) + "Killed\n", []string{"Killed", fatal}},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, decode(t, c.text).output); diff != "" {
 				t.Error(diff)
 			}
 		})

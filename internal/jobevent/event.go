@@ -1,6 +1,9 @@
 package jobevent
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Run names the run that job events belong to, for those who observe them.
 type Run struct {
@@ -24,7 +27,6 @@ type Kind string
 // The kinds that Ensign looks at; others pass through as they are. A handler's
 // start is a TaskStart too.
 const (
-	PlayStart       Kind = "playbook_on_play_start"
 	TaskStart       Kind = "playbook_on_task_start"
 	Stats           Kind = "playbook_on_stats"
 	HostOK          Kind = "runner_on_ok"
@@ -35,15 +37,13 @@ const (
 	ItemOK          Kind = "runner_item_on_ok"
 	ItemFailed      Kind = "runner_item_on_failed"
 	ItemSkipped     Kind = "runner_item_on_skipped"
-	NoHostsMatched  Kind = "playbook_on_no_hosts_matched"
 )
 
 // Event is one job event of one run. Every string in it may hold text that a
 // task printed: it is untrusted, and may hold control characters.
 type Event struct {
-	UUID    string
-	Counter int64
-	Kind    Kind
+	UUID string
+	Kind Kind
 	// Created is in UTC, zero where ansible-runner gave none.
 	Created time.Time
 	// Stdout is what Ansible shows for the event, terminal colours and module
@@ -70,6 +70,14 @@ type Event struct {
 	Result map[string]any
 	// HostStats is set in a Stats event only.
 	HostStats *HostStats
+}
+
+// TaskName is the task with its role, as Ansible shows it.
+func (e Event) TaskName() string {
+	if e.Role == "" || strings.HasPrefix(e.Task, e.Role+" : ") {
+		return e.Task
+	}
+	return e.Role + " : " + e.Task
 }
 
 // HostStats is what Ansible counted, by host.

@@ -73,6 +73,62 @@ func TestARunFindsItsKubeconfigAndNoOther(t *testing.T) {
 	}
 }
 
+// What Ansible displays of a task at a high verbosity, its environment for one,
+// ignores no_log. A run that ends without stats must not tell it while it
+// tells why it ended.
+func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
+	const quiet = `
+- name: Log in
+  ansible.builtin.command: echo {{ size }}
+  environment: {DB_PASSWORD: pa55word}
+  no_log: true
+- name: Choose
+  ansible.builtin.debug: {msg: "{{ item }}"}
+  loop: "{{ missing }}"
+  when: ('pa55word' | int + {}) is true
+  ignore_errors: true
+  no_log: true
+`
+	const killer = `
+- name: Kill ansible-playbook
+  ansible.builtin.shell: |
+    p=$$
+    while [ "$p" -gt 1 ]; do
+      if grep -q ansible-playbook "/proc/$p/cmdline"; then top=$p; fi
+      p=$(awk '/^PPid/ {print $2}' "/proc/$p/status")
+    done
+    kill -9 "$top"
+  environment: {DB_PASSWORD: pa55word}
+  no_log: true
+`
+	tests := map[string]struct{ last, want string }{
+		"a handler that does not exist": {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "handler 'nobody' was not found"},
+		"a file that is no YAML":        {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml"},
+		"the end of ansible-playbook":   {killer, "before the run was through"},
+	}
+	for name, test := range tests {
+		for _, verbosity := range []int{0, 3, 5} {
+			t.Run(fmt.Sprintf("%s at verbosity %d", name, verbosity), func(t *testing.T) {
+				b := newBench(t, map[string]string{
+					"roles/content/tasks/main.yml":   quiet + test.last,
+					"roles/content/tasks/broken.yml": "- ansible.builtin.debug: {msg: [}\n",
+				})
+				b.SkipFacts = true
+				spec := b.role("content")
+				spec.Verbosity = verbosity
+				got := b.run(t.Context(), spec)
+				wantOutcome(t, got, jobevent.Failed, jobevent.ReasonNoStats)
+				if !strings.Contains(got.Outcome.Message, test.want) {
+					t.Errorf("got message %q, want %q in it", got.Outcome.Message, test.want)
+				}
+				if kept := b.artifact(spec.UID, "outcome.json") + b.artifact(spec.UID, "events.jsonl"); strings.Contains(got.Outcome.Message+kept, "pa55word") {
+					t.Errorf("got message %q and artifacts %s, want no password in them", got.Outcome.Message, kept)
+				}
+			})
+		}
+	}
+}
+
 // Temporary files, the state of asynchronous tasks and caches lie in the run
 // directory, not in the home directory and not in /tmp.
 func TestNothingIsLeftElsewhere(t *testing.T) {
