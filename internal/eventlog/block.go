@@ -19,7 +19,7 @@ const (
 // taskText is what a block says of a task on a host, in Ansible's own words.
 func taskText(e jobevent.Event) string {
 	var b strings.Builder
-	b.WriteString("TASK [" + oneLine(taskName(e)) + "] ****\n")
+	b.WriteString("TASK [" + oneLine(e.TaskName()) + "] ****\n")
 	b.WriteString(opening(e) + oneLine(e.Host) + "]")
 	b.WriteString(verdict(e))
 	if e.Result != nil {
@@ -106,12 +106,4 @@ func block(object, text string) []byte {
 // oneLine makes a name fit to stand within a line.
 func oneLine(text string) string {
 	return strings.ReplaceAll(jobevent.Visible(text), "\n", `\n`)
-}
-
-// taskName is the task with its role, as Ansible shows it.
-func taskName(e jobevent.Event) string {
-	if e.Role == "" || strings.HasPrefix(e.Task, e.Role+" : ") {
-		return e.Task
-	}
-	return e.Role + " : " + e.Task
 }

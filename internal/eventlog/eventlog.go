@@ -55,7 +55,7 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 	if out == none || l.options.Level < out.level() {
 		return
 	}
-	values := []any{"cr", run.Object, "task", oneLine(taskName(e)), "host", oneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
+	values := []any{"cr", run.Object, "task", oneLine(e.TaskName()), "host", oneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
 	if out.item() {
 		l.options.Logger.Info("item", append(values, "item", item(e))...)
 		return

@@ -64,7 +64,7 @@ type TaskFailure struct {
 func (s *Summary) Fold(e Event) {
 	switch e.Kind {
 	case TaskStart:
-		s.Play, s.Task = name(e.Play), taskName(e)
+		s.Play, s.Task = name(e.Play), name(e.TaskName())
 	case ItemFailed:
 		if len(s.FailedItems) < maxItems {
 			s.FailedItems = append(s.FailedItems, newFailure(e, itemMessage(e.Result)))
@@ -182,7 +182,7 @@ func isRequeueAfter(module string) bool {
 func newFailure(e Event, message string) TaskFailure {
 	return TaskFailure{
 		Play:    name(e.Play),
-		Task:    taskName(e),
+		Task:    name(e.TaskName()),
 		Host:    name(e.Host),
 		Message: steady(shown(message, maxFailureMessage)),
 	}
@@ -190,12 +190,4 @@ func newFailure(e Event, message string) TaskFailure {
 
 func name(text string) string {
 	return clip(strings.ReplaceAll(shown(text, maxFailureName), "\n", `\n`), maxFailureName)
-}
-
-// taskName is the task with its role, as Ansible shows it.
-func taskName(e Event) string {
-	if e.Role == "" || strings.HasPrefix(e.Task, e.Role+" : ") {
-		return name(e.Task)
-	}
-	return name(e.Role + " : " + e.Task)
 }

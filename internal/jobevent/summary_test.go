@@ -174,6 +174,21 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+func TestTaskName(t *testing.T) {
+	cases := map[string]struct{ role, task, want string }{
+		"a task of a play":                          {"", "t", "t"},
+		"a task of a role":                          {"r", "t", "r : t"},
+		"a handler, which has its role in its name": {"r", "r : t", "r : t"},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			if got := (jobevent.Event{Role: c.role, Task: c.task}).TaskName(); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestItemsOfALoopAreTold(t *testing.T) {
 	item := func(host string, label any) jobevent.Event {
 		return jobevent.Event{Kind: jobevent.ItemFailed, Host: host, Result: map[string]any{"_ansible_item_label": label, "msg": "no"}}
