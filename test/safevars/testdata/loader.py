@@ -11,6 +11,7 @@ import json
 import struct
 import sys
 import tempfile
+from typing import Any, NoReturn
 
 from ansible._internal._datatag._tags import TrustedAsTemplate
 from ansible.parsing.dataloader import DataLoader
@@ -23,11 +24,11 @@ class GivesUp:
     """Stands in for the json module of Ansible's loader."""
 
     @staticmethod
-    def loads(*args, **kwargs):
+    def loads(*args: object, **kwargs: object) -> NoReturn:
         raise ValueError("forced")
 
 
-def tree(value):
+def tree(value: object) -> dict[str, Any]:
     """The value with the type and the trust of each of its parts."""
     if value is None:
         return {"null": True}
@@ -42,14 +43,14 @@ def tree(value):
     if isinstance(value, list):
         return {"list": [tree(v) for v in value]}
     if isinstance(value, dict):
-        answer = {"map": {str.__str__(k): tree(v) for k, v in value.items()}}
+        answer: dict[str, Any] = {"map": {str.__str__(k): tree(v) for k, v in value.items()}}
         if any(TrustedAsTemplate.is_tagged_on(key) for key in value):
             answer["trusted keys"] = True
         return answer
     return {"unexpected type": repr(type(value))}
 
 
-def main():
+def main() -> None:
     with tempfile.NamedTemporaryFile(suffix="extravars") as file:
         for line in sys.stdin:
             request = json.loads(line)
@@ -58,6 +59,7 @@ def main():
             file.write(base64.b64decode(request["text"]))
             file.flush()
             ansible_yaml.json = GivesUp if request["mode"] == "yaml" else real_json
+            answer: dict[str, Any]
             try:
                 value = DataLoader().load_from_file(file.name, trusted_as_template=True)
                 answer = {"value": tree(value)}
