@@ -11,13 +11,17 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
 )
 
-// What differs between two runs that fail alike, and colours of a terminal.
+// What differs between two runs that fail alike, the path of a value of a Secret
+// and what surrounds that value, and colours of a terminal.
 var (
 	temporaryDir   = regexp.MustCompile(`ansible-tmp-[0-9.]+-[0-9]+-[0-9]+`)
 	temporaryFile  = regexp.MustCompile(`/tmp[a-z0-9_]{8}\b`)
 	address        = regexp.MustCompile(`\b0x[0-9a-f]{8,16}\b`)
 	preciseTime    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d+`)
 	answerHeader   = regexp.MustCompile(`'(Audit-Id|Date)': '[^']*'`)
+	secretPath     = regexp.MustCompile(`(^|[^\w.\]]|\\[nrt])(data|stringData)\[`)
+	quoteBegins    = regexp.MustCompile(`^\s*(\\*)"`)
+	wordEnds       = regexp.MustCompile(`: |[\r\n]|$`)
 	terminalColour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 )
 
@@ -105,6 +109,44 @@ func steady(text string) string {
 	return answerHeader.ReplaceAllString(text, "'$1': '…'")
 }
 
+// maskInvalid masks the values that an API server has found invalid. Where one is
+// quoted, it ends with a quote that is escaped as often as the first; one that
+// does not end was cut.
+func maskInvalid(text string) string {
+	const mark = "Invalid value:"
+	var b strings.Builder
+	for {
+		before, value, found := strings.Cut(text, mark)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		begin, end := " ", wordEnds.FindStringIndex(value)[0]
+		if quote := quoteBegins.FindStringSubmatch(value); quote != nil {
+			begin = quote[0]
+			end = len(begin) + quoteEnd(value[len(begin):], len(quote[1]))
+		}
+		b.WriteString(mark + begin + masked)
+		text = value[end:]
+	}
+}
+
+// quoteEnd is where a quote stands behind exactly so many backslashes, with them.
+func quoteEnd(text string, escapes int) int {
+	run := 0
+	for i := range len(text) {
+		switch {
+		case text[i] == '"' && run == escapes:
+			return i - run
+		case text[i] == '\\':
+			run++
+			continue
+		}
+		run = 0
+	}
+	return len(text)
+}
+
 // shown is text made visible, in at most limit bytes.
 func shown(text string, limit int) string {
 	return clip(Visible(clip(text, limit)), limit)
@@ -120,4 +162,16 @@ func clip(text string, limit int) string {
 		end--
 	}
 	return text[:end] + jsonline.CutMark
+}
+
+// clipFront is clip, but cuts the beginning.
+func clipFront(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	begin := len(text) - limit + len(jsonline.CutMark)
+	for begin < len(text) && !utf8.RuneStart(text[begin]) {
+		begin++
+	}
+	return jsonline.CutMark + text[begin:]
 }

@@ -86,7 +86,7 @@ type Outcome struct {
 func Judge(e Ending, s Summary) Outcome {
 	switch {
 	case e.Cause == Crashed:
-		return failed(ReasonRunnerCrashed, "ansible-runner could not be run", cause(e), output(e))
+		return explained(e, failed(ReasonRunnerCrashed, "ansible-runner could not be run", cause(e)))
 	case e.ExitCode == 0 && succeeded(s):
 		return Outcome{Succeeded, ReasonSuccessful, ""}
 	case e.Cause == Interrupted:
@@ -94,9 +94,9 @@ func Judge(e Ending, s Summary) Outcome {
 	case e.Cause == TimedOut:
 		return failed(ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
 	case e.ExitCode < 0:
-		return failed(ReasonRunnerCrashed, "ansible-runner was killed", at(s), failures(s), output(e))
+		return explained(e, failed(ReasonRunnerCrashed, "ansible-runner was killed", at(s), failures(s)))
 	case !s.StatsSeen:
-		return failed(ReasonNoStats, fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode), failures(s), output(e))
+		return explained(e, failed(ReasonNoStats, fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode), at(s), failures(s)))
 	}
 	return judgeStats(e, s)
 }
@@ -111,7 +111,7 @@ func judgeStats(e Ending, s Summary) Outcome {
 	case s.Hosts == 0:
 		return failed(ReasonNoHosts, noHosts)
 	case s.BadRequeue == nil:
-		return failed(ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode), output(e))
+		return explained(e, failed(ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode)))
 	}
 	return failed(ReasonFailed, failures(s))
 }
@@ -123,6 +123,18 @@ func succeeded(s Summary) bool {
 func failed(r Reason, parts ...string) Outcome {
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return Outcome{Failed, r, clip(strings.Join(parts, "\n"), maxMessage)}
+}
+
+// explained adds what was printed. It gets at least half of the message, and
+// where it does not fit its end counts.
+func explained(e Ending, o Outcome) Outcome {
+	text := output(e)
+	if text == "" {
+		return o
+	}
+	o.Message = clip(o.Message, maxMessage-min(len(text)+1, maxMessage/2)) + "\n"
+	o.Message += clipFront(text, maxMessage-len(o.Message))
+	return o
 }
 
 func cause(e Ending) string {
@@ -169,6 +181,9 @@ func (f TaskFailure) tell() string {
 // message on, or the end of it all.
 func output(e Ending) string {
 	text := strings.TrimSpace(steady(Visible(e.Output)))
+	if secretPath.MatchString(text) {
+		text = maskInvalid(text)
+	}
 	for _, mark := range []string{"[ERROR]:", "ERROR! "} {
 		if i := strings.LastIndex(text, mark); i >= 0 {
 			return text[i:]

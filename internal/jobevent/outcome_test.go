@@ -96,14 +96,18 @@ func TestMessageOfAnOutcome(t *testing.T) {
 			"play [p], task [t], host [h]: boom\n(and 8 more)"},
 		"failed and unreachable hosts": {jobevent.Ending{ExitCode: 2}, jobevent.Summary{StatsSeen: true, Hosts: 2, Failures: 1, Unreachable: 1, Failed: []jobevent.TaskFailure{one}, UnreachableHosts: []jobevent.TaskFailure{silent}},
 			"play [p], task [t], host [h]: boom\nplay [p], task [t], host [h]: unknown playbook failure"},
-		"a timeout says what was at work": {jobevent.Ending{ExitCode: 254, Cause: jobevent.TimedOut, Err: errors.New("the timeout is 1m0s")}, jobevent.Summary{Play: "p", Task: "wait"},
-			"the run took longer than its timeout\nthe timeout is 1m0s\nended in play [p], task [wait]"},
+		"a timeout says what was at work": {jobevent.Ending{ExitCode: 254, Cause: jobevent.TimedOut, Err: errors.New("the timeout of the watch is 1m0s")}, jobevent.Summary{Play: "p", Task: "wait"},
+			"the run took longer than its timeout\nthe timeout of the watch is 1m0s\nended in play [p], task [wait]"},
 		"a runner that cannot start says why": {jobevent.Ending{ExitCode: -1, Cause: jobevent.Crashed, Err: errors.New("exec: no such file")}, jobevent.Summary{},
 			"ansible-runner could not be run\nexec: no such file"},
 		"a traceback explains a run without stats": {jobevent.Ending{ExitCode: 1, Output: "Traceback (most recent call last):\n  x\nValueError: embedded null byte\n"}, jobevent.Summary{},
 			"ansible-runner exited with 1 before the run was through\nTraceback (most recent call last):\n  x\nValueError: embedded null byte"},
 		"the last error goes before what was said earlier": {jobevent.Ending{ExitCode: 4, Output: "Using /etc/ansible.cfg\n\x1b[0;31m[ERROR]: no role 'x'\x1b[0m\nOrigin: /x"}, jobevent.Summary{},
 			"ansible-runner exited with 4 before the run was through\n[ERROR]: no role 'x'\nOrigin: /x"},
+		"a value that the API server quotes of a Secret": {jobevent.Ending{ExitCode: 1, Output: "stringData[k]: Invalid value: \"hunter2\": bad"}, jobevent.Summary{},
+			"ansible-runner exited with 1 before the run was through\nstringData[k]: Invalid value: \"********\": bad"},
+		"what was at work when it ended": {jobevent.Ending{ExitCode: 1, Output: "Killed"}, jobevent.Summary{Play: "p", Task: "t"},
+			"ansible-runner exited with 1 before the run was through\nended in play [p], task [t]\nKilled"},
 		"an exit code that no task explains": {jobevent.Ending{ExitCode: 250, Output: "unexpected"}, counted(1, 0, 0),
 			"ansible-runner exited with 250 although no task failed\nunexpected"},
 	}
@@ -113,6 +117,30 @@ func TestMessageOfAnOutcome(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// The end of what was printed says the most.
+func TestLongOutputLosesItsBeginning(t *testing.T) {
+	long := jobevent.TaskFailure{Task: "t", Message: strings.Repeat("x", 2<<10)}
+	output := strings.Repeat("€\x1b", 2000) + "\nthe end"
+	for why, s := range map[string]jobevent.Summary{
+		"alone":                     {},
+		"behind many long failures": {Failures: 3, Failed: []jobevent.TaskFailure{long, long, long}},
+	} {
+		for _, ending := range []jobevent.Ending{
+			{ExitCode: 1, Output: output},
+			{ExitCode: -1, Output: output},
+			{Cause: jobevent.Crashed, Err: errors.New(strings.Repeat("e", 8<<10)), Output: output},
+		} {
+			got := jobevent.Judge(ending, s).Message
+			if len(got) > 4<<10 || len(got) < 4000 || !utf8.ValidString(got) {
+				t.Errorf("%s, %s: %d bytes", why, ending.Cause, len(got))
+			}
+			if !strings.HasPrefix(got, "ansible-runner") || !strings.HasSuffix(got, "\nthe end") {
+				t.Errorf("%s, %s: %.60q … %q", why, ending.Cause, got, got[max(0, len(got)-60):])
+			}
+		}
 	}
 }
 

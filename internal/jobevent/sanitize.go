@@ -1,6 +1,7 @@
 package jobevent
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 
@@ -20,16 +21,21 @@ const (
 var (
 	secretText = regexp.MustCompile(`(?i)\bkind\\*["']?\s*[:=]\s*\\*["']?Secret(List)?\b`)
 	dataText   = regexp.MustCompile(`(?i)\b(data|stringData)\\*["']?\s*[:=]`)
+	// environment is the name of the fact that holds the whole environment, and
+	// what the debug module calls it or one of its variables.
+	environment = regexp.MustCompile(`^(ansible_env|ansible_facts(\.env|\[["']env["']\]))(\W|$)`)
 )
 
 // Sanitize gives a copy of a task's result that is fit to be shown: without
 // "invocation" and Ansible's own "_ansible_…" members at any depth, with the
-// values under data and stringData of Secrets masked, and no deeper than 64
-// levels. A Secret is found as an object, in a list of Secrets, and as YAML or
+// values of the environment among facts and those under data and stringData of
+// Secrets masked, and no deeper than 64 levels. A Secret is found as an object, in a list of Secrets, and as YAML or
 // JSON in a text, which is then masked whole. Where a result holds a Secret, the
 // values under data and stringData of its diff are masked too: a diff shows only
 // what changed and need not say of what kind. The same goes for an object that
-// was cut and may have lost its kind.
+// was cut and may have lost its kind. In a text with a path such as data[key],
+// which only errors about Secrets and ConfigMaps have, every value that is called
+// invalid is masked.
 func Sanitize(result map[string]any) map[string]any {
 	copied, _ := sanitizer{}.object(result, 0).(map[string]any)
 	return copied
@@ -39,6 +45,8 @@ func Sanitize(result map[string]any) map[string]any {
 type sanitizer struct {
 	// secret is true inside of something whose data is a Secret's.
 	secret bool
+	// invalid is true beside the path of an invalid value of a Secret.
+	invalid bool
 }
 
 func (s sanitizer) value(value any, depth int) any {
@@ -50,6 +58,9 @@ func (s sanitizer) value(value any, depth int) any {
 	case string:
 		if s.tells(v) {
 			return maskedText
+		}
+		if s.invalid || secretPath.MatchString(v) {
+			return maskInvalid(v)
 		}
 	}
 	return value
@@ -66,6 +77,9 @@ func (s sanitizer) object(object map[string]any, depth int) any {
 		return jsonline.CutMark
 	}
 	s.secret = s.secret || isSecret(object)
+	if field, _ := object["field"].(string); secretPath.MatchString(field) {
+		s.invalid = true
+	}
 	copied := make(map[string]any, len(object))
 	for key := range object {
 		if key != "invocation" && !strings.HasPrefix(key, "_ansible_") {
@@ -81,8 +95,17 @@ func (s sanitizer) member(object map[string]any, key string, depth int) any {
 		if s.secret {
 			return mask(object[key])
 		}
+	case "ansible_facts":
+		if facts, ok := object[key].(map[string]any); ok && facts["env"] != nil {
+			facts = maps.Clone(facts)
+			facts["env"] = mask(facts["env"])
+			return s.value(facts, depth)
+		}
 	case "diff":
 		s.secret = s.secret || holdsSecret(object, 0)
+	}
+	if environment.MatchString(key) {
+		return mask(object[key])
 	}
 	return s.value(object[key], depth)
 }
@@ -93,8 +116,11 @@ func (s sanitizer) list(list []any, depth int) any {
 	if depth == maxShownDepth {
 		return jsonline.CutMark
 	}
-	if text, ok := joined(list); ok && s.tells(text) {
-		return []any{maskedText}
+	if text, ok := joined(list); ok {
+		if s.tells(text) {
+			return []any{maskedText}
+		}
+		s.invalid = s.invalid || secretPath.MatchString(text)
 	}
 	copied := make([]any, 0, len(list))
 	for _, value := range list {
@@ -154,7 +180,8 @@ func holdsSecret(value any, depth int) bool {
 	return false
 }
 
-// mask keeps the names under a Secret's data, which say much and give nothing away.
+// mask keeps the names under a Secret's data and of an environment, which say
+// much and give nothing away.
 func mask(value any) any {
 	entries, ok := value.(map[string]any)
 	if !ok {

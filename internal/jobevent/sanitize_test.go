@@ -36,6 +36,18 @@ func TestSanitize(t *testing.T) {
 		"text about secrets":                     {`{"msg":"kind: secrets, data: none"}`, `{"msg":"kind: secrets, data: none"}`},
 		"text with data that was cut":            {`{"msg":"data:\n k: v` + jsonline.CutMark + `"}`, `{"msg":` + hidden + `}`},
 		"an object with data that was cut":       {`{"data":{"k":"v"},"` + jsonline.CutKey + `":"` + jsonline.CutMark + `"}`, `{"data":{"k":"********"},"` + jsonline.CutKey + `":"` + jsonline.CutMark + `"}`},
+		"the environment among facts":            {`{"ansible_facts":{"ansible_env":{"TOKEN":"t","HOME":"/"},"ansible_nodename":"n"}}`, `{"ansible_facts":{"ansible_env":{"TOKEN":"********","HOME":"********"},"ansible_nodename":"n"}}`},
+		"the environment of items":               {`{"results":[{"ansible_facts":{"ansible_env":{"TOKEN":"t"}}}]}`, `{"results":[{"ansible_facts":{"ansible_env":{"TOKEN":"********"}}}]}`},
+		"facts without their prefix":             {`{"hostvars":{"h":{"ansible_facts":{"env":{"TOKEN":"t"}}}}}`, `{"hostvars":{"h":{"ansible_facts":{"env":{"TOKEN":"********"}}}}}`},
+		"the environment, shown as a variable":   {`{"ansible_facts.env":{"T":"t"},"ansible_facts['env']":{"T":"t"},"ansible_env.T":"t"}`, `{"ansible_facts.env":{"T":"********"},"ansible_facts['env']":{"T":"********"},"ansible_env.T":"********"}`},
+		"env that is no fact":                    {`{"env":{"A":"b"},"ansible_envoy":{"A":"b"},"ansible_facts":{"pods":[{"env":{"A":"b"}}]}}`, `{"env":{"A":"b"},"ansible_envoy":{"A":"b"},"ansible_facts":{"pods":[{"env":{"A":"b"}}]}}`},
+		"a value the API server found invalid":   {`{"msg":"Secret \"s\" is invalid: [data[a]: Invalid value: \"one\": x, stringData[b]: Invalid value: \"t\\\"wo\": y]"}`, `{"msg":"Secret \"s\" is invalid: [data[a]: Invalid value: \"********\": x, stringData[b]: Invalid value: \"********\": y]"}`},
+		"in the text of the server's answer":     {`{"msg":"{\"message\":\"data[a]: Invalid value: \\\"o\\\\\\\"ne\\\": x\",\"causes\":[{\"message\":\"Invalid value: \\\"one\\\": x\",\"field\":\"data[a]\"}]}"}`, `{"msg":"{\"message\":\"data[a]: Invalid value: \\\"********\\\": x\",\"causes\":[{\"message\":\"Invalid value: \\\"********\\\": x\",\"field\":\"data[a]\"}]}"}`},
+		"in a cause of the server's answer":      {`{"causes":[{"message":"Invalid value: \"one\": x","field":"data[a]"}]}`, `{"causes":[{"message":"Invalid value: \"********\": x","field":"data[a]"}]}`},
+		"in lines of text":                       {`{"lines":["* data[a]:","  Invalid value: \"one\""]}`, `{"lines":["* data[a]:","  Invalid value: \"********\""]}`},
+		"a quoted value that was cut":            {`{"msg":"data[a]: Invalid value: \"one` + jsonline.CutMark + `"}`, `{"msg":"data[a]: Invalid value: \"********"}`},
+		"a value that is not quoted":             {`{"msg":"data[a]: Invalid value: 123: x"}`, `{"msg":"data[a]: Invalid value: ********: x"}`},
+		"an invalid value elsewhere":             {`{"msg":"spec.data[0]: Invalid value: \"one\": x"}`, `{"msg":"spec.data[0]: Invalid value: \"one\": x"}`},
 		"an annotation that repeats the Secret":  {`{"kind":"Secret","metadata":{"annotations":{"last":"{\"data\":{\"k\":\"v\"}}"}}}`, `{"kind":"Secret","metadata":{"annotations":{"last":` + hidden + `}}}`},
 	}
 	for why, c := range cases {

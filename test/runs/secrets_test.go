@@ -129,6 +129,30 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
 	}
 }
 
+// Gathered facts hold the environment, which nobody is to be shown.
+func TestSanitizedFactsHoldNoEnvironment(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/content/tasks/main.yml": `
+- ansible.builtin.debug: {var: ansible_facts}
+- ansible.builtin.debug: {var: ansible_facts.env}
+- ansible.builtin.debug: {var: hostvars}
+- ansible.builtin.setup: {gather_subset: [env]}
+  loop: [1]
+`})
+	wantOutcome(t, b.run(t.Context(), b.role("content")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	there := 0
+	for _, e := range b.events {
+		if strings.Contains(fmt.Sprint(e.Result), secret) {
+			there++
+		}
+		if strings.Contains(fmt.Sprint(jobevent.Sanitize(e.Result)), secret) {
+			t.Errorf("task %q shows the environment", e.Task)
+		}
+	}
+	if there < 5 {
+		t.Errorf("only %d results hold the environment, which proves little", there)
+	}
+}
+
 // Temporary files, the state of asynchronous tasks and caches lie in the run
 // directory, not in the home directory and not in /tmp.
 func TestNothingIsLeftElsewhere(t *testing.T) {
