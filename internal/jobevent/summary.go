@@ -13,6 +13,8 @@ const (
 	// maxFailureName and maxFailureMessage bound the texts of one failure.
 	maxFailureName    = 256
 	maxFailureMessage = 2 << 10
+	// minRequeue is the shortest period after which a CR comes again.
+	minRequeue = time.Second
 )
 
 // Summary is what one run's events came to. The zero value is a run that has
@@ -34,7 +36,8 @@ type Summary struct {
 	Failed, UnreachableHosts []TaskFailure
 	// Requeue is the shortest period that a requeue_after task asked for; 0 when
 	// none did. Each such task wants the CR to be looked at again by then, and
-	// only the shortest period keeps what all of them were promised.
+	// only the shortest period keeps what all of them were promised. It is at
+	// least a second: no task makes a CR run without pause.
 	Requeue time.Duration
 	// BadRequeue is the first requeue_after task whose period is no positive Go
 	// duration; nil when there is none. Such a run has failed.
@@ -166,6 +169,7 @@ func (s *Summary) foldRequeue(e Event) {
 		}
 		return
 	}
+	wish = max(wish, minRequeue)
 	if s.Requeue == 0 || wish < s.Requeue {
 		s.Requeue = wish
 	}

@@ -97,6 +97,7 @@ func TestRequeue(t *testing.T) {
 		"a name that was resolved":                {[]jobevent.Event{asked("action", "ensign.operator.requeue_after", "90s")}, 90 * time.Second, false},
 		"an item of a loop":                       {[]jobevent.Event{item}, 5 * time.Second, false},
 		"the shortest of many":                    {[]jobevent.Event{asked("requeue_after", "", "9s"), asked("requeue_after", "", "7s"), asked("requeue_after", "", "8s")}, 7 * time.Second, false},
+		"no shorter than a second":                {[]jobevent.Event{asked("requeue_after", "", "1ns")}, time.Second, false},
 		"another module that returns a period":    {[]jobevent.Event{asked("debug", "ansible.builtin.debug", "1s")}, 0, false},
 		"a module of a similar name":              {[]jobevent.Event{asked("evil.requeue_after", "evil.requeue_after", "1s")}, 0, false},
 		"a task that failed":                      {[]jobevent.Event{failed}, 0, false},
@@ -161,6 +162,8 @@ func TestMessages(t *testing.T) {
 		"names of temporary files are steady":      {map[string]any{"msg": "in /root/.ansible/tmp/ansible-tmp-1795264862.5-123-456789/x.py and /tmp/tmpab_c12d3/y"}, "in /root/.ansible/tmp/ansible-tmp-…/x.py and /tmp/tmp…/y"},
 		"addresses and precise times are, too":     {map[string]any{"msg": "<object at 0x7f1234567890> at 2026-11-21 12:41:01.460473 on 2026-11-21"}, "<object at 0x…> at (time) on 2026-11-21"},
 		"so are headers new with each answer":      {map[string]any{"msg": "HTTPHeaderDict({'Audit-Id': '5c0f', 'Date': 'Sat, 21 Nov 2026 12:41:01 GMT', 'Content-Type': 'x'})"}, "HTTPHeaderDict({'Audit-Id': '…', 'Date': '…', 'Content-Type': 'x'})"},
+		"what the API server quotes of a Secret":   {map[string]any{"msg": `Secret "s" is invalid: data[password]: Invalid value: "hunter2": too short`}, `Secret "s" is invalid: data[password]: Invalid value: "********": too short`},
+		"the environment among facts":              {map[string]any{"msg": map[string]any{"ansible_env": map[string]any{"TOKEN": "t"}}}, `{"ansible_env":{"TOKEN":"********"}}`},
 		"a Secret's name alone is nothing to hide": {map[string]any{"msg": "the Secret mysql-admin does not exist (kind: Secret)"}, "the Secret mysql-admin does not exist (kind: Secret)"},
 	}
 	for why, c := range cases {
