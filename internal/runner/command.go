@@ -101,6 +101,8 @@ func dropped() []string {
 		"ANSIBLE_INVENTORY",
 		// They redirect what ansible-runner and its callback do.
 		"AWX_LIB_DIRECTORY", "AWX_ISOLATED_DATA_DIR", "AD_HOC_COMMAND_ID", "PROJECT_UPDATE_ID", "JOB_ID",
+		// They take the data out of job events, the closing counts included.
+		"RUNNER_OMIT_EVENTS", "RUNNER_ONLY_FAILED_EVENTS",
 	}
 }
 

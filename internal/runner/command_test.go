@@ -115,6 +115,9 @@ func TestEnviron(t *testing.T) {
 		"nothing redirects ansible-runner": {
 			env: []string{"ANSIBLE_INVENTORY=/i", "AWX_LIB_DIRECTORY=/x", "AWX_ISOLATED_DATA_DIR=/x", "AD_HOC_COMMAND_ID=1", "PROJECT_UPDATE_ID=1", "JOB_ID=1"},
 		},
+		"nothing empties job events": {
+			env: []string{"RUNNER_OMIT_EVENTS=true", "RUNNER_ONLY_FAILED_EVENTS=true"},
+		},
 		"the owner's own choice is dropped, by exact name": {
 			runner: &Runner{DropEnv: []string{"TOKEN", "PASS*"}},
 			env:    []string{"TOKEN=t", "TOKENS=ts", "PASSWORD=p"},
