@@ -207,6 +207,9 @@ func TestTimeoutIsToldFromCancel(t *testing.T) {
 	spec.Timeout = 200 * time.Millisecond
 	got := b.Run(t.Context(), spec, ignore)
 	want(t, got, jobevent.Failed, jobevent.ReasonTimeout)
+	if !strings.HasPrefix(got.Outcome.Message, "the run took longer than its timeout\nthe timeout of the watch is 200ms") {
+		t.Errorf("got message %q", got.Outcome.Message)
+	}
 	if took := got.Ended.Sub(got.Started); took > time.Second {
 		t.Errorf("it took %v", took)
 	}

@@ -102,6 +102,9 @@ func TestTimeout(t *testing.T) {
 	spec.Timeout = 3 * time.Second
 	got := b.run(t.Context(), spec)
 	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonTimeout)
+	if want := "the timeout of the watch is 3s\nended in play [localhost], task [content : Sleep]"; !strings.HasSuffix(got.Outcome.Message, want) {
+		t.Errorf("got message %q, want %q at its end", got.Outcome.Message, want)
+	}
 	if took := got.Ended.Sub(got.Started); took > spec.Timeout+5*time.Second {
 		t.Errorf("it took %v to end", took)
 	}
