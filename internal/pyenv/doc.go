@@ -7,6 +7,5 @@
 // environment in which text of a custom resource would be evaluated.
 //
 // The package does not install anything, run playbooks for custom resources,
-// know how variables are encoded, or keep results: an Info's Digest tells whether
-// an environment has changed since it was last tried.
+// know how variables are encoded, or keep results.
 package pyenv

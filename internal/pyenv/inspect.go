@@ -3,9 +3,7 @@ package pyenv
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	_ "embed" // For inspect.py.
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -33,9 +31,6 @@ type Info struct {
 	// CollectionDirs are the environment's own directories of collections, each
 	// with the name ansible_collections.
 	CollectionDirs []string
-	// Digest changes when a package or collection is added, removed or exchanged
-	// for another version.
-	Digest string
 }
 
 // Inspect tells what is installed. It is an error if ansible-core or
@@ -68,20 +63,15 @@ func parse(out []byte) (Info, error) {
 		AnsibleCore   string   `json:"ansible_core"`
 		AnsibleRunner string   `json:"ansible_runner"`
 		Collections   []string `json:"collections"`
-		Installed     []string `json:"installed"`
-		Contents      []string `json:"contents"`
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
 		return Info{}, err
 	}
-	all := slices.Concat([]string{found.Python, found.AnsibleCore, found.AnsibleRunner}, found.Installed, []string{""}, found.Contents)
-	digest := sha256.Sum256([]byte(strings.Join(all, "\n")))
 	return Info{
 		Python:         found.Python,
 		AnsibleCore:    found.AnsibleCore,
 		AnsibleRunner:  found.AnsibleRunner,
 		CollectionDirs: found.Collections,
-		Digest:         hex.EncodeToString(digest[:]),
 	}, nil
 }
 

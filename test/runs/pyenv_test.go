@@ -12,15 +12,11 @@ func TestInspect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.AnsibleCore == "" || info.AnsibleRunner == "" || info.Python == "" || len(info.Digest) != 64 {
-		t.Errorf("got %+v, want all versions and a digest", info)
+	if info.AnsibleCore == "" || info.AnsibleRunner == "" || info.Python == "" {
+		t.Errorf("got %+v, want all versions", info)
 	}
 	if !info.HasCollection("kubernetes.core") || info.HasCollection("community.sops") {
 		t.Errorf("got %v, want kubernetes.core in it and community.sops not", info.CollectionDirs)
-	}
-	again, err := environment(t).Inspect(t.Context())
-	if err != nil || again.Digest != info.Digest {
-		t.Errorf("got another digest (error %v), want the same for an unchanged environment", err)
 	}
 }
 
