@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(ansible.watches),
 		"ansibleCore", ansible.info.AnsibleCore, "ansibleRunner", ansible.info.AnsibleRunner, "python", ansible.environment.Python)
-	return runUntilStopped(ctx, m, parts.runs, o.GracefulShutdownTimeout, o.Logger)
+	return stopper{runs: parts.runs, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, m)
 }
 
 // connect reads the client configuration and asks the API server for its version.

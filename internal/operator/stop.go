@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-
 	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/go-logr/logr"
 )
 
 // runsEnd is what the end of all runs may take at least, however short the grace
@@ -20,13 +18,25 @@ const runsEnd = 10 * time.Second
 // lost: TERM, KILL, and some time to see the processes gone.
 const lostLeaseWait = 30 * time.Second
 
+// starter is a manager.Manager as far as its life is concerned.
+type starter interface {
+	Start(ctx context.Context) error
+}
+
+// stopper brings a manager to its end.
+type stopper struct {
+	runs  *controller.RunGroup
+	grace time.Duration
+	log   logr.Logger
+}
+
 // runUntilStopped runs the manager until ctx ends, and then stops it in two
 // phases. controller-runtime would stop proxy and caches under live runs; so the
 // manager's own context ends only when the runs have ended and their statuses
 // are written. A manager that ends by itself has lost its lease, or could not
 // start: then its runs are gone before this returns, and their statuses belong to
 // the next leader.
-func runUntilStopped(ctx context.Context, m manager.Manager, runs *controller.RunGroup, grace time.Duration, log logr.Logger) error {
+func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 	managerCtx, stopManager := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopManager()
 	ended := make(chan struct{})
@@ -37,20 +47,20 @@ func runUntilStopped(ctx context.Context, m manager.Manager, runs *controller.Ru
 			return
 		case <-ctx.Done():
 		}
-		log.Info("stopping: no new runs, live runs are ended, their statuses are written")
-		runs.Stop()
-		if err := waitFor(runs, max(grace, runsEnd)); err != nil {
-			log.Error(err, "not every run was reported within --graceful-shutdown-timeout")
+		s.log.Info("stopping: no new runs, live runs are ended, their statuses are written")
+		s.runs.Stop()
+		if err := s.waitForRuns(max(s.grace, runsEnd)); err != nil {
+			s.log.Error(err, "not every run was reported within --graceful-shutdown-timeout")
 		}
 	}()
 	err := m.Start(managerCtx)
 	close(ended)
-	runs.Stop()
-	return errors.Join(explainBind(err), waitFor(runs, lostLeaseWait))
+	s.runs.Stop()
+	return errors.Join(explainBind(err), s.waitForRuns(lostLeaseWait))
 }
 
-func waitFor(runs *controller.RunGroup, limit time.Duration) error {
+func (s stopper) waitForRuns(limit time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("runs were still live after %s", limit))
 	defer cancel()
-	return runs.Wait(ctx)
+	return s.runs.Wait(ctx)
 }
