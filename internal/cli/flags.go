@@ -32,6 +32,7 @@ type runFlags struct {
 	logEvents string
 	logFormat string
 	zap       zap.Options
+	logFlags  *pflag.FlagSet
 	groups    []group
 }
 
@@ -99,6 +100,7 @@ func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
 	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	f.zap.BindFlags(zapFlags)
 	set.AddGoFlagSet(zapFlags)
+	f.logFlags = set
 }
 
 // register adds the flags to the command and makes its help show them by group.

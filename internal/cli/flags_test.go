@@ -63,6 +63,18 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
+func TestTheOlderFlagForTheFormat(t *testing.T) {
+	for args, wantJSON := range map[string]bool{"--zap-encoder=json": true, "--zap-encoder=console": false, "--zap-encoder=json --log-format=json": true} {
+		options, err := parse(t, strings.Fields(args)...).complete(&bytes.Buffer{})
+		if err != nil || options.JSONLogs != wantJSON {
+			t.Errorf("%s: JSON %v, %v", args, options.JSONLogs, err)
+		}
+	}
+	if _, err := parse(t, "--zap-encoder=json", "--log-format=console").complete(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--zap-encoder") {
+		t.Errorf("want an error for flags that contradict each other, got %v", err)
+	}
+}
+
 func TestHelpShowsEveryFlagInAGroup(t *testing.T) {
 	flags := newRunFlags()
 	cmd := &cobra.Command{Use: "run"}

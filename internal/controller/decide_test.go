@@ -150,18 +150,19 @@ func TestTriggerOf(t *testing.T) {
 		return withStatus(map[string]any{"observedGeneration": generation, "conditions": conditions})
 	}
 	for name, test := range map[string]struct {
-		cr         *unstructured.Unstructured
-		finalizing bool
-		want       string
+		cr                *unstructured.Unstructured
+		finalizing, again bool
+		want              string
 	}{
-		"nothing reported yet":          {widget(), false, "created"},
-		"another generation":            {widget(withGeneration(3), reported(2, condition("Successful", "True"))), false, "changed"},
-		"the same one after a failure":  {widget(reported(1, condition("Failure", "True"))), false, "retry"},
-		"the same one after a success":  {widget(reported(1, condition("Successful", "True"))), false, "again"},
-		"a finalizer's run is deletion": {widget(reported(1, condition("Failure", "True"))), true, "deleted"},
+		"nothing reported yet":                             {widget(), false, false, "created"},
+		"another generation":                               {widget(withGeneration(3), reported(2, condition("Successful", "True"))), false, false, "changed"},
+		"the same one after a failure":                     {widget(reported(1, condition("Failure", "True"))), false, false, "retry"},
+		"the same one after a success":                     {widget(reported(1, condition("Successful", "True"))), false, false, "again"},
+		"a kind that keeps no status, after its first run": {widget(), false, true, "again"},
+		"a finalizer's run is deletion":                    {widget(reported(1, condition("Failure", "True"))), true, false, "deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := triggerOf(test.cr, test.finalizing); got != test.want {
+			if got := triggerOf(test.cr, test.finalizing, test.again); got != test.want {
 				t.Errorf("want %q, got %q", test.want, got)
 			}
 		})

@@ -68,8 +68,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer revoke()
-	again := a.memory.generation == a.cr.GetGeneration()
-	if err := r.writeStatus(ctx, a, status.Started(a.cr.GetGeneration(), again)); err != nil {
+	if err := r.writeStatus(ctx, a, status.Started(a.cr.GetGeneration(), a.again())); err != nil {
 		return err
 	}
 	result := r.launch(runCtx, a, r.spec(a, vars, kubeconfig))
@@ -106,7 +105,7 @@ func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec) r
 		Watch:      r.Watch.GVK.String(),
 		Object:     strings.TrimPrefix(a.request.String(), "/"),
 		Generation: a.cr.GetGeneration(),
-		Trigger:    triggerOf(a.cr, a.finalizing()),
+		Trigger:    triggerOf(a.cr, a.finalizing(), a.again()),
 		Finalizer:  a.finalizing(),
 	}
 	for _, o := range r.Observers {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -34,6 +35,10 @@ const connectTimeout = 10 * time.Second
 func Run(ctx context.Context, o Options) error {
 	env := newEnvironment(o.Env)
 	ansible, err := prepareAnsible(ctx, o, env)
+	if err != nil && ctx.Err() != nil {
+		o.Logger.Info("stopped before it began")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -47,7 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	m, err := newManager(config, o, env)
 	if err != nil {
-		return fmt.Errorf("set up the manager: %w", explainBind(err))
+		return fmt.Errorf("set up the manager: %w", explainNamespace(explainBind(err), o))
 	}
 	parts := parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup()}
 	if err := parts.add(); err != nil {
@@ -182,6 +187,14 @@ type access struct{ proxy *proxy.Proxy }
 // Grant implements controller.Access.
 func (a access) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
 	return a.proxy.Grant(proxy.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()})
+}
+
+// explainNamespace adds the remedy to the error of a lease that has no place.
+func explainNamespace(err error, o Options) error {
+	if o.LeaderElect && o.LeaderElectionNamespace == "" && strings.Contains(err.Error(), "LeaderElectionNamespace") {
+		return fmt.Errorf("%w (outside of a pod, name it by --leader-election-namespace)", err)
+	}
+	return err
 }
 
 // explainBind adds the remedy to the error of an occupied port.
