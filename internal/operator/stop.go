@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/controller"
 )
 
 // runsEnd is what the end of all runs may take at least, however short the grace
