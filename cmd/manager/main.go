@@ -17,13 +17,17 @@ var (
 	commit  = "unknown"
 )
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run gives the exit code.
+func run() int {
 	// Further signals change nothing: a manager that died of them would leave its
 	// runs behind, which have sessions of their own.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -39,9 +40,7 @@ func TestSearchPaths(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			env := environment{"HOME": "/home/u"}
-			for name, value := range test.env {
-				env[name] = value
-			}
+			maps.Copy(env, test.env)
 			test.options.Dir = "/op"
 			if diff := cmp.Diff(test.want, searchPaths(test.options, env, func(string) bool { return false }), cmp.AllowUnexported(ansiblePaths{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -35,9 +35,9 @@ const connectTimeout = 10 * time.Second
 func Run(ctx context.Context, o Options) error {
 	env := newEnvironment(o.Env)
 	ansible, err := prepareAnsible(ctx, o, env)
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		o.Logger.Info("stopped before it began")
-		return nil
+		return nil //nolint:nilerr // What was interrupted has failed for that reason alone.
 	}
 	if err != nil {
 		return err

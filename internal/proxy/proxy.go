@@ -6,7 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
+	"log/slog" //nolint:depguard // http.Server takes a standard logger only, and this leads it into logr.
 	"net"
 	"net/http"
 	"net/url"
