@@ -89,6 +89,17 @@ func splitPath(dir, home, joined string) []string {
 	return found
 }
 
+// namespaces are those of WATCH_NAMESPACE; none means all.
+func (e environment) namespaces() []string {
+	var found []string
+	for namespace := range strings.SplitSeq(e["WATCH_NAMESPACE"], ",") {
+		if namespace = strings.TrimSpace(namespace); namespace != "" {
+			found = append(found, namespace)
+		}
+	}
+	return found
+}
+
 // override puts what the environment says of a watch over what the watch says.
 func (e environment) override(w watches.Watch) (watches.Watch, error) {
 	suffix := environmentSuffix(w.GVK)

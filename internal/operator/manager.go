@@ -3,7 +3,6 @@ package operator
 import (
 	"crypto/tls"
 	"errors"
-	"strings"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -54,10 +53,7 @@ func leaderElectionID(o Options, env environment) (string, error) {
 // the default one: named by kind it would need every kind to be served already.
 func cacheOptions(env environment) cache.Options {
 	options := cache.Options{DefaultTransform: controller.Reduce}
-	for namespace := range strings.SplitSeq(env["WATCH_NAMESPACE"], ",") {
-		if namespace = strings.TrimSpace(namespace); namespace == "" {
-			continue
-		}
+	for _, namespace := range env.namespaces() {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}
 		}

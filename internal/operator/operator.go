@@ -111,6 +111,9 @@ func (p parts) add() error {
 	if err := p.addChecks("proxy", p.proxy.Check); err != nil {
 		return err
 	}
+	if err := p.manager.Add(p.sweeper()); err != nil {
+		return fmt.Errorf("add the sweeper of run directories: %w", err)
+	}
 	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())
 	if err != nil {
 		return fmt.Errorf("prepare discovery: %w", err)
@@ -127,6 +130,16 @@ func (p parts) add() error {
 		}
 	}
 	return nil
+}
+
+func (p parts) sweeper() sweeper {
+	return sweeper{
+		directories: p.ansible.runner.Root,
+		reader:      p.manager.GetAPIReader(),
+		watches:     p.ansible.watches,
+		namespaces:  newEnvironment(p.options.Env).namespaces(),
+		log:         p.options.Logger.WithName("sweeper"),
+	}
 }
 
 func (p parts) addChecks(name string, check healthz.Checker) error {

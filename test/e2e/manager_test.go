@@ -25,6 +25,7 @@ type manager struct {
 
 // managerOptions say how a manager of a test differs from the usual one.
 type managerOptions struct {
+	runDir    string   // default a directory of its own
 	namespace string   // the only one that is watched; default all
 	binary    string   // default bin/manager
 	dir       string   // the operator project; default testdata/operator
@@ -38,7 +39,10 @@ func startManager(o managerOptions) *manager {
 	if o.dir == "" {
 		o.dir = filepath.Join(root, "test", "e2e", "testdata", "operator")
 	}
-	m := &manager{runDir: filepath.Join(GinkgoT().TempDir(), "runs"), metrics: freeAddress(), health: freeAddress()}
+	if o.runDir == "" {
+		o.runDir = filepath.Join(GinkgoT().TempDir(), "runs")
+	}
+	m := &manager{runDir: o.runDir, metrics: freeAddress(), health: freeAddress()}
 	args := append([]string{
 		"run", "--kubeconfig=" + cluster.Kubeconfig, "--run-dir=" + m.runDir, "--max-backoff=10s", "--max-concurrent-reconciles=2",
 		"--metrics-bind-address=" + m.metrics, "--health-probe-bind-address=" + m.health,

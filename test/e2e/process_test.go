@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const slowWatch = `
@@ -120,6 +121,21 @@ var _ = Describe("the manager's process", func() {
 			ContainSubstring(`ansible_operator_watch_ready{GVK="test.ensign.io/v1, Kind=Note"} 1`),
 			ContainSubstring(`ansible_operator_build_info{`),
 		))
+	})
+
+	It("removes what is left of CRs that went while no manager ran", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		first := startManager(managerOptions{namespace: namespace}).ready("Note")
+		gone, stays := custom("Note", namespace, "gone", map[string]any{}), custom("Note", namespace, "stays", map[string]any{})
+		for _, note := range []*unstructured.Unstructured{gone, stays} {
+			Expect(k8s.Create(ctx, note)).To(Succeed())
+			expectSuccess(ctx, note)
+		}
+		first.stop()
+		Expect(visible(first.runDir)).To(ConsistOf(string(gone.GetUID()), string(stays.GetUID())))
+		Expect(k8s.Delete(ctx, gone)).To(Succeed())
+		startManager(managerOptions{namespace: namespace, runDir: first.runDir})
+		Eventually(func() []string { return visible(first.runDir) }).Should(ConsistOf(string(stays.GetUID())))
 	})
 
 	It("works in the layout of projects that were made for the base image", func(ctx context.Context) {
