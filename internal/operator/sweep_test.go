@@ -87,7 +87,7 @@ func TestSweeping(t *testing.T) {
 			want: []string{"a1"},
 		},
 		"nothing goes when a kind cannot be listed": {
-			list: func(kind, _ string, _ *metav1.PartialObjectMetadataList) error {
+			list: func(_, _ string, _ *metav1.PartialObjectMetadataList) error {
 				return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 			},
 			want: []string{"a1", "a2", "b", "gone"},
