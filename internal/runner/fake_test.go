@@ -185,7 +185,7 @@ func family() {
 }
 
 // reaper runs the fake "orphan" as a manager that is the first process of its
-// container, and prints its zombies before and after.
+// container, and prints of each zombie that is left whether it is its own child.
 func reaper() {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		panic(err)
@@ -197,13 +197,12 @@ func reaper() {
 	if err := os.Setenv("FAKE", "orphan"); err != nil {
 		panic(err)
 	}
-	var l leaders
-	for len(zombies()) < 2 {
-		if spawn("parent", nil, false) == 0 {
-			panic("no process")
-		}
-		time.Sleep(100 * time.Millisecond)
+	spawn("parent", nil, false)
+	// Three end: its own child, the parent, and the parent's child, which it adopts.
+	for len(zombies()) < 3 {
+		time.Sleep(time.Millisecond)
 	}
+	var l leaders
 	l.reap()
 	for _, z := range zombies() {
 		fmt.Println(z.pid == own.Process.Pid)
