@@ -156,8 +156,21 @@ func (l *leaders) reap() {
 	}
 	for _, p := range readTable() {
 		if p.zombie && p.parent == self && p.session != own.session && !l.pids[p.pid] {
-			_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
+			collect(p.pid)
 		}
+	}
+}
+
+// collect takes the exit status of a zombie. The first thread of a program may be
+// one shortly before its last thread, and only then can be waited for; a program
+// whose first thread alone has ended is left to the end of another run.
+func collect(pid int) {
+	const tries, pause = 100, time.Millisecond
+	for range tries {
+		if got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); got != 0 || err != nil {
+			return
+		}
+		time.Sleep(pause)
 	}
 }
 
