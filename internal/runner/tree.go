@@ -170,7 +170,7 @@ func collect(pid int) {
 		if got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); got != 0 || err != nil {
 			return
 		}
-		time.Sleep(pause)
+		<-time.After(pause)
 	}
 }
 
