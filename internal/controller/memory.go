@@ -11,7 +11,7 @@ import (
 
 // memory is what is remembered of a CR between attempts. All of it may be lost
 // in a restart without harm. Its fields belong to the one attempt that is at
-// work on the CR; cancel and gone are guarded by memories.
+// work on the CR; uid, cancel, gone and deleting are guarded by memories.
 type memory struct {
 	uid types.UID
 	// failures in a row at the generation.

@@ -31,10 +31,10 @@ const connectTimeout = 10 * time.Second
 
 // Run runs a manager until ctx ends. What is wrong with its settings, watches or
 // Python environment is an error before the API server is contacted. It returns
-// nil after an orderly stop, and an error when the lease is lost.
+// nil after an orderly stop, also one while it starts, and an error when the lease
+// is lost.
 func Run(ctx context.Context, o Options) error {
-	env := newEnvironment(o.Env)
-	ansible, err := prepareAnsible(ctx, o, env)
+	p, err := setUp(ctx, o)
 	if ctx.Err() != nil {
 		o.Logger.Info("stopped before it began")
 		return nil //nolint:nilerr // What was interrupted has failed for that reason alone.
@@ -42,29 +42,36 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	config, err := connect(ctx, o)
+	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(p.ansible.watches),
+		"ansibleCore", p.ansible.info.AnsibleCore, "ansibleRunner", p.ansible.info.AnsibleRunner, "python", p.ansible.environment.Python)
+	return stopper{runs: p.runs, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, p.manager)
+}
+
+// setUp puts the manager together. Nothing in it is at work yet.
+func setUp(ctx context.Context, o Options) (parts, error) {
+	env := newEnvironment(o.Env)
+	ansible, err := prepareAnsible(ctx, o, env)
 	if err != nil {
-		return err
+		return parts{}, err
+	}
+	config, err := connect(o)
+	if err != nil {
+		return parts{}, err
 	}
 	apiProxy, err := proxy.New(config, proxy.Options{Port: o.ProxyPort, InjectOwnerRef: o.InjectOwnerRef, Logger: o.Logger.WithName("proxy")})
 	if err != nil {
-		return err
+		return parts{}, err
 	}
 	m, err := newManager(config, o, env)
 	if err != nil {
-		return fmt.Errorf("set up the manager: %w", explainNamespace(explainBind(err), o))
+		return parts{}, fmt.Errorf("set up the manager: %w", explainNamespace(explainBind(err), o))
 	}
-	parts := parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup()}
-	if err := parts.add(); err != nil {
-		return err
-	}
-	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(ansible.watches),
-		"ansibleCore", ansible.info.AnsibleCore, "ansibleRunner", ansible.info.AnsibleRunner, "python", ansible.environment.Python)
-	return stopper{runs: parts.runs, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, m)
+	p := parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup()}
+	return p, p.add()
 }
 
 // connect reads the client configuration and asks the API server for its version.
-func connect(ctx context.Context, o Options) (*rest.Config, error) {
+func connect(o Options) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
@@ -84,7 +91,7 @@ func connect(ctx context.Context, o Options) (*rest.Config, error) {
 		return nil, fmt.Errorf("reach the API server at %s; check the kubeconfig (--kubeconfig, KUBECONFIG) and that the server runs: %w", config.Host, err)
 	}
 	o.Logger.V(1).Info("connected", "server", config.Host, "version", version.GitVersion)
-	return config, ctx.Err()
+	return config, nil
 }
 
 // parts are what a manager is put together from.
