@@ -446,3 +446,20 @@ func TestWithoutManagedStatusNothingIsWritten(t *testing.T) {
 		})
 	}
 }
+
+func TestACRThatIsDeletedBeforeItsFinalizerCameEndsQuietly(t *testing.T) {
+	reads := 0
+	b := newBench(t, finalizerWatch(), widget(withFinalizers("x.io/y")), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if reads++; reads == 2 {
+				if err := c.Delete(ctx, widget()); err != nil {
+					return err
+				}
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	wantEqual(t, reconcile.Result{}, b.mustReconcile())
+	wantEqual(t, 0, len(b.runner.specs))
+	wantEqual(t, []string{"x.io/y"}, b.stored().GetFinalizers())
+}

@@ -26,8 +26,9 @@ var errGone = errors.New("the custom resource is gone")
 // no repetition mends it.
 var errRefused = errors.New("the API server refuses the change")
 
+// ignoreGone drops the errors that say that nothing is left to do for the CR.
 func ignoreGone(err error) error {
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) || errors.Is(err, errDeleted) {
 		return nil
 	}
 	return err
@@ -58,11 +59,16 @@ func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.
 	return nil
 }
 
+// addFinalizer ends with errDeleted for a CR that is being deleted by now: the
+// API server takes no new finalizer for it, and without one nothing must run.
 func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
-	name := r.Watch.Finalizer.Name
+	name, deleting := r.Watch.Finalizer.Name, false
 	err := r.patch(ctx, a, r.toObject, func(current *unstructured.Unstructured) []status.Operation {
 		finalizers := current.GetFinalizers()
+		deleting = current.GetDeletionTimestamp() != nil
 		switch {
+		case deleting:
+			return nil
 		case slices.Contains(finalizers, name):
 			return nil
 		case len(finalizers) == 0:
@@ -71,6 +77,9 @@ func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
 			return tested(current, status.Operation{Op: "add", Path: "/metadata/finalizers/-", Value: name})
 		}
 	})
+	if err == nil && deleting {
+		err = errDeleted
+	}
 	if err != nil {
 		return fmt.Errorf("add the finalizer %q: %w", name, err)
 	}
