@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/ensign-operator/ensign/internal/rundir"
 )
@@ -228,8 +229,13 @@ func TestReadProc(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if self.pid != os.Getpid() || self.parent != os.Getppid() || self.started == 0 || self.session == 0 || self.zombie {
-		t.Errorf("got %+v", self)
+	// The session is 0 where its leader lives outside of this PID namespace.
+	session, err := unix.Getsid(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if self.pid != os.Getpid() || self.parent != os.Getppid() || self.started == 0 || self.session != session || self.zombie {
+		t.Errorf("got %+v, want session %d", self, session)
 	}
 	if _, err := readProc(1 << 30); err == nil {
 		t.Error("got no error for a process that can't exist")
