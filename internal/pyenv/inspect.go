@@ -31,6 +31,12 @@ type Info struct {
 	// CollectionDirs are the environment's own directories of collections, each
 	// with the name ansible_collections.
 	CollectionDirs []string
+	// Digest stands for the version of Python, of every distribution and of every
+	// collection in the environment: equal digests, equal versions, wherever the
+	// environment lies. It says nothing of files that were edited in place, of
+	// distributions installed as a checkout, and of collections elsewhere, such
+	// as in ANSIBLE_COLLECTIONS_PATH.
+	Digest string
 }
 
 // Inspect tells what is installed. It is an error if ansible-core or
@@ -63,6 +69,7 @@ func parse(out []byte) (Info, error) {
 		AnsibleCore   string   `json:"ansible_core"`
 		AnsibleRunner string   `json:"ansible_runner"`
 		Collections   []string `json:"collections"`
+		versions
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
 		return Info{}, err
@@ -72,6 +79,7 @@ func parse(out []byte) (Info, error) {
 		AnsibleCore:    found.AnsibleCore,
 		AnsibleRunner:  found.AnsibleRunner,
 		CollectionDirs: found.Collections,
+		Digest:         found.digest(found.Python),
 	}, nil
 }
 
