@@ -15,6 +15,14 @@ import (
 // written by others, or is in use by another process. What a killed predecessor
 // left of its runs is removed; artifacts stay.
 func Open(path string) (*Root, error) {
+	return TakeOver(path, func(string) {})
+}
+
+// TakeOver is Open for a directory in which processes of a killed predecessor may
+// still be at work. It calls end with the directory's path, as Root.Path gives
+// it, once no other manager can hold the directory, and before anything in it is
+// removed.
+func TakeOver(path string, end func(path string)) (*Root, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("run directory %q: %w", path, err)
@@ -22,18 +30,32 @@ func Open(path string) (*Root, error) {
 	if err := create(abs); err != nil {
 		return nil, fmt.Errorf("run directory %q: %w", abs, err)
 	}
-	r := &Root{path: abs, live: map[string]bool{}}
+	r := &Root{live: map[string]bool{}}
 	if r.root, err = openPrivate(abs); err != nil {
 		return nil, fmt.Errorf("run directory %q: %w", abs, err)
 	}
-	if err := r.takeOver(); err != nil {
+	if err := r.takeOver(abs, end); err != nil {
 		return nil, errors.Join(fmt.Errorf("run directory %q: %w", abs, err), r.Close())
 	}
 	return r, nil
 }
 
-// takeOver locks the directory and clears what a predecessor left.
-func (r *Root) takeOver() error {
+// takeOver locks the directory, has a predecessor's processes ended and clears
+// what they left.
+func (r *Root) takeOver(path string, end func(path string)) error {
+	var err error
+	if r.path, err = filepath.EvalSymlinks(path); err != nil {
+		return err
+	}
+	if err := r.acquire(); err != nil {
+		return err
+	}
+	end(r.path)
+	return r.clearAll()
+}
+
+// acquire locks the directory for as long as the lock's file is open.
+func (r *Root) acquire() error {
 	var err error
 	if r.lock, err = r.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
@@ -44,6 +66,11 @@ func (r *Root) takeOver() error {
 	if err := syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("in use by another process; give each manager a run directory of its own: %w", err)
 	}
+	return nil
+}
+
+// clearAll removes what all runs left outside their artifacts.
+func (r *Root) clearAll() error {
 	if err := removeEntries(r.root, trash); err != nil {
 		return err
 	}

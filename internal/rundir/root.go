@@ -48,6 +48,10 @@ func (r *Root) Close() error {
 	return err
 }
 
+// Path is the directory's own path, absolute and without symbolic links: the same
+// for every manager that ever has this directory.
+func (r *Root) Path() string { return r.path }
+
 // UIDs lists the CRs that have a directory.
 func (r *Root) UIDs() ([]string, error) {
 	entries, err := fs.ReadDir(r.root.FS(), ".")

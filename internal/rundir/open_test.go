@@ -1,0 +1,40 @@
+package rundir
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// What ends a predecessor's processes must find their directories as they are,
+// and must never meet those of a manager that is alive.
+func TestTakeOverEndsProcessesBetweenLockAndClearing(t *testing.T) {
+	base := t.TempDir()
+	path, link := filepath.Join(base, "real", "runs"), filepath.Join(base, "link")
+	writeAll(t, map[string]string{filepath.Join(path, uid, "run", "kubeconfig"): "token"})
+	if err := os.Symlink("real", link); err != nil {
+		t.Fatal(err)
+	}
+	var calls []string
+	r, err := TakeOver(filepath.Join(link, "runs"), func(got string) {
+		calls = append(calls, got)
+		if _, err := os.Stat(filepath.Join(got, uid, "run", "kubeconfig")); err != nil {
+			t.Errorf("the files of a run went before its processes: %v", err)
+		}
+		if _, err := TakeOver(path, func(string) { calls = append(calls, "of a second manager") }); err == nil {
+			t.Error("a second manager got the directory")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if !slices.Equal(calls, []string{path}) || r.Path() != path {
+		t.Errorf("got calls %q and path %q, want one call with the path without links, %q", calls, r.Path(), path)
+	}
+	if _, err := os.Stat(filepath.Join(path, uid, "run")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the files of a run are left (%v)", err)
+	}
+}
