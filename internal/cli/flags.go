@@ -14,6 +14,7 @@ import (
 	"github.com/google/shlex"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/ensign-operator/ensign/internal/eventlog"
@@ -29,6 +30,7 @@ type group struct {
 // runFlags are the flags of "manager run".
 type runFlags struct {
 	options   operator.Options
+	artifacts resource.QuantityValue
 	logEvents string
 	logFormat string
 	zap       zap.Options
@@ -37,7 +39,7 @@ type runFlags struct {
 }
 
 func newRunFlags() *runFlags {
-	f := &runFlags{}
+	f := &runFlags{artifacts: resource.QuantityValue{Quantity: resource.MustParse("1Gi")}}
 	f.group("Content", f.content)
 	f.group("Runs", f.runs)
 	f.group("API access", f.access)
@@ -68,6 +70,7 @@ func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
 	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "live runs of one watch; default as many as there are processors for the manager")
 	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after failures in a row")
 	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs")
+	set.Var(&f.artifacts, "artifacts-max-bytes", "the most `bytes` that artifacts of runs may take in the run directory, such as 512Mi; of one resource a sixteenth of it. The oldest go first; 0 is no limit")
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
 }
 
@@ -155,8 +158,10 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		notNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),
 		atLeastASecond("--max-backoff", o.MaxBackoff),
 		quoted("--ansible-args", o.AnsibleArgs),
+		noneOrAtLeast("--artifacts-max-bytes", f.artifacts, 1<<20),
 		f.setLogger(&o, out),
 	)
+	o.ArtifactsMaxBytes = f.artifacts.Value()
 	o.LogEvents = level
 	return o, err
 }
@@ -186,6 +191,13 @@ func quoted(name, value string) error {
 func atLeastASecond(name string, value time.Duration) error {
 	if value < time.Second {
 		return fmt.Errorf("%s=%s: allowed is 1s and more", name, value)
+	}
+	return nil
+}
+
+func noneOrAtLeast(name string, value resource.QuantityValue, least int64) error {
+	if value.Sign() != 0 && value.Value() < least {
+		return fmt.Errorf("%s=%s: allowed is 0 for no limit, or %s and more", name, &value, resource.NewQuantity(least, resource.BinarySI))
 	}
 	return nil
 }

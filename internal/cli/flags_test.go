@@ -35,7 +35,7 @@ func TestValuesThatAreNotAllowedAreAllNamed(t *testing.T) {
 	for _, arg := range []string{
 		"--ansible-verbosity=8", "--ansible-verbosity=-1", "--max-verbosity=8", "--max-concurrent-reconciles=0", "--proxy-port=70000",
 		"--reconcile-period=-1s", "--graceful-shutdown-timeout=-1s", "--max-backoff=10ms", "--ansible-log-events=Some", "--log-format=xml",
-		"--ansible-args=--tags 'open",
+		"--ansible-args=--tags 'open", "--artifacts-max-bytes=-1", "--artifacts-max-bytes=1", "--artifacts-max-bytes=1023Ki",
 	} {
 		t.Run(arg, func(t *testing.T) {
 			_, err := parse(t, arg, "--log-format=yaml").complete(&bytes.Buffer{})
@@ -44,6 +44,23 @@ func TestValuesThatAreNotAllowedAreAllNamed(t *testing.T) {
 				t.Errorf("want an error that names both flags, got %v", err)
 			}
 		})
+	}
+}
+
+func TestBytesAreWrittenAsQuantities(t *testing.T) {
+	for arg, want := range map[string]int64{
+		"--run-dir=/x": 1 << 30, "--artifacts-max-bytes=512Mi": 512 << 20, "--artifacts-max-bytes=0": 0, "--artifacts-max-bytes=0Gi": 0,
+		"--artifacts-max-bytes=1Mi": 1 << 20, "--artifacts-max-bytes=5000000": 5_000_000, "--artifacts-max-bytes=1.5G": 1_500_000_000,
+	} {
+		options, err := parse(t, arg).complete(&bytes.Buffer{})
+		if err != nil || options.ArtifactsMaxBytes != want {
+			t.Errorf("%s: got %d (error %v), want %d", arg, options.ArtifactsMaxBytes, err, want)
+		}
+	}
+	cmd := &cobra.Command{}
+	newRunFlags().register(cmd)
+	if err := cmd.ParseFlags([]string{"--artifacts-max-bytes=many"}); err == nil {
+		t.Error("got no error for what is no quantity")
 	}
 }
 

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -70,5 +71,23 @@ func TestRegisteringTwiceIsAnError(t *testing.T) {
 	}
 	if _, err := metrics.New(registry, metrics.Build{}); err == nil {
 		t.Error("want an error for names that are taken")
+	}
+}
+
+func TestTheRunDirectoryIsReadAtEachScrape(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	bytes := int64(0)
+	if err := metrics.RegisterRunDirectory(registry, func() int64 { return bytes }); err != nil {
+		t.Fatal(err)
+	}
+	for bytes = range int64(3) {
+		want := fmt.Sprintf("# HELP ansible_operator_run_directory_bytes What the artifacts of runs take in the run directory, in bytes.\n"+
+			"# TYPE ansible_operator_run_directory_bytes gauge\nansible_operator_run_directory_bytes %d\n", bytes)
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := metrics.RegisterRunDirectory(registry, func() int64 { return 0 }); err == nil {
+		t.Error("want an error for a name that is taken")
 	}
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -94,6 +95,9 @@ func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env)
 	root, err := rundir.Open(o.RunDir)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
+	}
+	if err := root.Limit(o.ArtifactsMaxBytes); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w (--run-dir chooses another)", err), root.Close())
 	}
 	return &runner.Runner{
 		Root:            root,

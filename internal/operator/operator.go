@@ -109,6 +109,9 @@ func (p parts) add() error {
 	if err != nil {
 		return err
 	}
+	if err := metrics.RegisterRunDirectory(ctrlmetrics.Registry, p.ansible.runner.Root.Bytes); err != nil {
+		return err
+	}
 	lines := eventlog.New(eventlog.Options{
 		Logger: p.options.Logger.WithName("run"), Blocks: p.options.Blocks, JSON: p.options.JSONLogs, Level: p.options.LogEvents,
 	})

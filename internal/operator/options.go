@@ -30,6 +30,7 @@ type Options struct {
 	AnsibleCollectionsPath  string // joined by ":"
 	AnsibleArgs             string
 	RunDir                  string
+	ArtifactsMaxBytes       int64 // 0: no limit
 	DropEnv                 []string
 	ReconcilePeriod         time.Duration
 	MaxConcurrentReconciles int

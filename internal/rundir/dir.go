@@ -105,7 +105,11 @@ func (d *Dir) prepare(id string, in Inputs) error {
 		return err
 	}
 	d.artifact = artifactName(time.Now(), id)
-	return mkdir(d.artifacts, d.artifact)
+	if err := mkdir(d.artifacts, d.artifact); err != nil {
+		return err
+	}
+	d.root.begin(d.uid, d.artifact)
+	return nil
 }
 
 // fill lays out a fresh run directory.
@@ -150,30 +154,6 @@ func readable(run *os.Root, name string, size int) error {
 	return nil
 }
 
-// Create makes a file in the run's artifact. What is written there is kept, so
-// it must hold no secret.
-func (d *Dir) Create(name string) (*os.File, error) {
-	if !element.MatchString(name) {
-		return nil, fmt.Errorf("create artifact: %q is no plain name", name)
-	}
-	f, err := createPrivate(d.artifacts, filepath.Join(d.artifact, name), 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("create artifact %q: %w", name, err)
-	}
-	return f, nil
-}
-
-// Close ends the use of the directory: everything but the artifacts is removed,
-// and of those all but the newest keep; all stay when keep is 0. It must be
-// called once, after the run's last process is gone.
-func (d *Dir) Close(keep int) error {
-	err := errors.Join(rotate(d.artifacts, keep), d.discard())
-	if err != nil {
-		return fmt.Errorf("close run directory of %q: %w", d.uid, err)
-	}
-	return nil
-}
-
 // discard removes the run directory and lets the next run in.
 func (d *Dir) discard() error {
 	var errs []error
@@ -209,7 +189,10 @@ func mkdir(parent *os.Root, name string) error {
 	if err := parent.Mkdir(name, 0o700); err != nil {
 		return err
 	}
-	return parent.Chmod(name, 0o700)
+	if err := parent.Chmod(name, 0o700); err != nil {
+		return errors.Join(err, parent.Remove(name))
+	}
+	return nil
 }
 
 func writeFile(parent *os.Root, name string, content []byte, mode fs.FileMode) error {
@@ -228,7 +211,7 @@ func createPrivate(parent *os.Root, name string, mode fs.FileMode) (*os.File, er
 		return nil, err
 	}
 	if err := f.Chmod(mode); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, errors.Join(err, f.Close(), parent.Remove(name))
 	}
 	return f, nil
 }

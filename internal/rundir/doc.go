@@ -24,6 +24,9 @@
 // package gave are ever removed. A role runs with the manager's user, so this
 // guards against accidents and against what a CR says, not against hostile roles.
 //
+// Artifacts are limited in bytes, all together and those of one CR (limit.go),
+// while they are written. What a run writes in run/ is not.
+//
 // The package does not know Kubernetes, start processes, or read what is in the
-// files. It does not limit their size.
+// files.
 package rundir

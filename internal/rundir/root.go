@@ -37,6 +37,8 @@ type Root struct {
 
 	mu   sync.Mutex
 	live map[string]bool // by UID
+
+	shelf shelf
 }
 
 // Close gives the directory up. Nothing is removed.
@@ -81,6 +83,7 @@ func (r *Root) Remove(uid string) error {
 	if err := r.discard(r.root, uid); err != nil {
 		return fmt.Errorf("remove run directory of %q: %w", uid, err)
 	}
+	r.shelf.drop(uid)
 	return nil
 }
 

@@ -123,7 +123,7 @@ func TestPrepareLaysOutTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteString("x"); err != nil {
+	if _, err := f.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {

@@ -3,7 +3,6 @@ package runner
 import (
 	"encoding/json"
 	"errors"
-	"os"
 	"strings"
 	"time"
 
@@ -13,8 +12,15 @@ import (
 	"github.com/ensign-operator/ensign/internal/rundir"
 )
 
-// maxRecord bounds the events that are kept of one run.
-const maxRecord = 8 << 20
+const (
+	// maxRecord bounds the events that are kept of one run; a limit of the run
+	// directory may bound them further.
+	maxRecord = 8 << 20
+	// outcomeRoom is left for outcome.json, whose message of 4 KiB may be escaped.
+	outcomeRoom = 28 << 10
+	// cut ends a record that is longer than it may be.
+	cut = `{"event":"the rest is left out: too much"}` + "\n"
+)
 
 // record writes what is kept of a run: command.json, events.jsonl and
 // outcome.json. What ansible-runner itself writes is never kept, because it holds
@@ -26,8 +32,8 @@ const maxRecord = 8 << 20
 type record struct {
 	dir    *rundir.Dir
 	log    logr.Logger
-	events *os.File
-	size   int
+	events *rundir.File
+	room   int64 // for further events
 	err    error
 }
 
@@ -81,13 +87,14 @@ func (k *record) command(c command) {
 
 // event keeps what happened, and the result of a task that failed.
 func (k *record) event(e jobevent.Event) {
-	if k.err != nil || k.size > maxRecord {
+	if k.err != nil || k.events != nil && k.room == 0 {
 		return
 	}
 	if k.events == nil {
 		if k.events, k.err = k.dir.Create("events.jsonl"); k.err != nil {
 			return
 		}
+		k.room = max(1, min(maxRecord, k.dir.Room()-outcomeRoom))
 	}
 	kept := entry{
 		Time: e.Created, Event: e.Kind, Play: e.Play, Task: e.Task, Role: e.Role,
@@ -104,11 +111,22 @@ func (k *record) event(e jobevent.Event) {
 		k.err = err
 		return
 	}
-	line = append(line, '\n')
-	if k.size += len(line); k.size > maxRecord {
-		line = []byte("{\"event\":\"the rest is left out: too much\"}\n")
+	k.append(append(line, '\n'))
+}
+
+// append writes a line, or that lines are left out from here on: when there is no
+// room for more, and when the disk takes no more.
+func (k *record) append(line []byte) {
+	k.room -= int64(len(line))
+	if k.room >= int64(len(cut)) {
+		if _, k.err = k.events.Write(line); k.err == nil {
+			return
+		}
 	}
-	_, k.err = k.events.Write(line)
+	k.room = 0
+	if _, err := k.events.Write([]byte(cut)); k.err == nil {
+		k.err = err
+	}
 }
 
 // result keeps what came out of the run.
@@ -126,11 +144,7 @@ func (k *record) result(r Result, e jobevent.Ending) {
 func (k *record) write(name string, content any) {
 	b, err := json.MarshalIndent(content, "", "  ")
 	if err == nil {
-		var f *os.File
-		if f, err = k.dir.Create(name); err == nil {
-			_, err = f.Write(append(b, '\n'))
-			err = errors.Join(err, f.Close())
-		}
+		err = k.dir.WriteFile(name, append(b, '\n'))
 	}
 	k.err = errors.Join(k.err, err)
 }

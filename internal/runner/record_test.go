@@ -113,6 +113,33 @@ func TestRecordIsBounded(t *testing.T) {
 	}
 }
 
+// What the run directory leaves to a CR is divided so that the outcome fits in.
+func TestRecordEndsWithinTheLimitOfTheRunDirectory(t *testing.T) {
+	b := newBench(t, "")
+	if err := b.Root.Limit(1 << 20); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := b.Root.Prepare("uid-1", "run-1", inputs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := record{dir: dir, log: funcr.New(func(_, args string) { t.Error(args) }, funcr.Options{})}
+	keep.command(command{path: "/p", args: []string{strings.Repeat("a", 4<<10)}})
+	for range 1000 {
+		keep.event(jobevent.Event{Kind: jobevent.TaskStart, Task: "one of many"})
+	}
+	keep.result(Result{Outcome: jobevent.Outcome{Message: strings.Repeat("\"<", 2<<10)}}, jobevent.Ending{})
+	keep.close(0)
+	got := b.artifacts("uid-1")
+	lines := strings.SplitAfter(got["events.jsonl"], "\n")
+	if len(lines) < 100 || lines[len(lines)-2] != cut || strings.Count(got["events.jsonl"], cut) != 1 || strings.Contains(got["events.jsonl"], "\x00") {
+		t.Errorf("got %d lines, the last %q, want some and then once that the rest is left out", len(lines), lines[len(lines)-2:])
+	}
+	if !json.Valid([]byte(got["outcome.json"])) || got["command.json"] == "" || b.Root.Bytes() > 1<<20/16 {
+		t.Errorf("got outcome %.100q and %d bytes, want all files within a sixteenth of 1 MiB", got["outcome.json"], b.Root.Bytes())
+	}
+}
+
 // A full disk must not turn a good run into a failed one.
 func TestARecordThatCannotBeWrittenIsLogged(t *testing.T) {
 	b := newBench(t, "")

@@ -1,0 +1,19 @@
+package metrics
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// RegisterRunDirectory registers the gauge of what artifacts take on disk. bytes
+// is called at each scrape.
+func RegisterRunDirectory(registry prometheus.Registerer, bytes func() int64) error {
+	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "ansible_operator_run_directory_bytes", Help: "What the artifacts of runs take in the run directory, in bytes.",
+	}, func() float64 { return float64(bytes()) })
+	if err := registry.Register(gauge); err != nil {
+		return fmt.Errorf("register a metric: %w", err)
+	}
+	return nil
+}

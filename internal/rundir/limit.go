@@ -1,0 +1,257 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"sync"
+)
+
+const (
+	// share is the part of the limit that the artifacts of one CR may take, so that
+	// one that runs often or says much does not displace those of all others.
+	share = 16
+	// block is what file systems give out: a file takes whole blocks, and at least
+	// one together with its name.
+	block = 4 << 10
+)
+
+// ErrNoRoom says that an artifact would exceed what the limit leaves for it.
+var ErrNoRoom = errors.New("no room is left within the limit of artifacts; a higher --artifacts-max-bytes gives more")
+
+// shelf knows what artifacts there are and what they take.
+type shelf struct {
+	mu    sync.Mutex
+	limit int64 // 0: none
+	total int64
+	byUID map[string][]artifact // oldest first
+}
+
+// artifact is one of a CR. That of a run that has not ended is its last.
+type artifact struct {
+	name string
+	size int64
+	live bool
+}
+
+// charge is what a file of so many bytes counts.
+func charge(size int64) int64 {
+	return max(1, (size+block-1)/block) * block
+}
+
+// Limit counts the artifacts that are there, and keeps all together within so
+// many bytes from now on, those of one CR within a sixteenth of it; 0 is no limit.
+// The oldest go first. The newest of a CR goes when it alone exceeds the
+// sixteenth, or when only the newest are left of all. Under 1 MiB little of use
+// fits in. It is to be called before the first Prepare.
+func (r *Root) Limit(bytes int64) error {
+	r.shelf.mu.Lock()
+	r.shelf.limit = bytes
+	r.shelf.mu.Unlock()
+	uids, err := r.UIDs()
+	if err != nil {
+		return err
+	}
+	for _, uid := range uids {
+		if err := r.count(uid); err != nil {
+			return fmt.Errorf("count the artifacts of %q: %w", uid, err)
+		}
+	}
+	return nil
+}
+
+// count takes up what there is of a CR.
+func (r *Root) count(uid string) error {
+	home, err := openDir(r.root, uid)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	seen, err := home.Lstat(artifactsName)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !seen.IsDir() {
+		return nil // The next run makes the directory, whatever is in its place.
+	}
+	if err != nil {
+		return err
+	}
+	artifacts, err := openDir(home, artifactsName)
+	if err != nil {
+		return err
+	}
+	defer artifacts.Close()
+	return r.settle(uid, artifacts, 0)
+}
+
+// Bytes is what all artifacts take, in whole blocks of 4 KiB. What live runs
+// write outside of their artifacts is not counted.
+func (r *Root) Bytes() int64 {
+	r.shelf.mu.Lock()
+	defer r.shelf.mu.Unlock()
+	return r.shelf.total
+}
+
+// begin notes the artifact of a run that begins. No run fails for want of room.
+func (r *Root) begin(uid, name string) {
+	s := &r.shelf
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(uid, append(s.byUID[uid], artifact{name: name, size: charge(0), live: true}))
+	// What fails here fails again, and is reported, when more is to be written.
+	_ = r.makeRoom(uid)
+}
+
+// settle removes the oldest artifacts of a CR without a live run until keep are
+// left, or none when keep is 0, and takes up what there is then.
+func (r *Root) settle(uid string, artifacts *os.Root, keep int) error {
+	s := &r.shelf
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := rotate(artifacts, keep)
+	found, measureErr := measure(artifacts)
+	if measureErr != nil {
+		found = s.byUID[uid] // What was known is nearest to the truth.
+		for i := range found {
+			found[i].live = false
+		}
+	}
+	s.set(uid, found)
+	return errors.Join(err, measureErr, r.makeRoom(uid))
+}
+
+// set replaces what is known of a CR. It is called with the lock held.
+func (s *shelf) set(uid string, kept []artifact) {
+	if s.byUID == nil {
+		s.byUID = map[string][]artifact{}
+	}
+	s.total += sum(kept) - sum(s.byUID[uid])
+	s.byUID[uid] = kept
+	if len(kept) == 0 {
+		delete(s.byUID, uid)
+	}
+}
+
+// reserve takes so many bytes more for the CR's live artifact, or none: then the
+// error is ErrNoRoom, or why older artifacts could not be removed.
+func (r *Root) reserve(uid string, bytes int64) error {
+	s := &r.shelf
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.add(uid, bytes)
+	err := r.makeRoom(uid)
+	if err != nil {
+		s.add(uid, -bytes)
+	}
+	return err
+}
+
+// release gives back what was reserved and not used.
+func (r *Root) release(uid string, bytes int64) {
+	r.shelf.mu.Lock()
+	defer r.shelf.mu.Unlock()
+	r.shelf.add(uid, -bytes)
+}
+
+// add is called with the lock held.
+func (s *shelf) add(uid string, bytes int64) {
+	kept := s.byUID[uid]
+	kept[len(kept)-1].size += bytes
+	s.total += bytes
+}
+
+// room is what reserve may still give to the CR's live artifact.
+func (r *Root) room(uid string) int64 {
+	s := &r.shelf
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit == 0 {
+		return math.MaxInt64
+	}
+	kept := s.byUID[uid]
+	return max(0, s.limit/share-kept[len(kept)-1].size)
+}
+
+// makeRoom removes artifacts until the limit holds for the CR and for all. It is
+// called with the lock held.
+func (r *Root) makeRoom(uid string) error {
+	s := &r.shelf
+	if s.limit == 0 {
+		return nil
+	}
+	for sum(s.byUID[uid]) > s.limit/share {
+		if s.byUID[uid][0].live {
+			return ErrNoRoom
+		}
+		if err := r.evict(uid); err != nil {
+			return err
+		}
+	}
+	for s.total > s.limit {
+		oldest, ok := s.oldest()
+		if !ok {
+			return ErrNoRoom
+		}
+		if err := r.evict(oldest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// oldest is the CR with the oldest artifact that is not its newest, or else with
+// the oldest of all whose runs have ended.
+func (s *shelf) oldest() (uid string, ok bool) {
+	var best artifact
+	spare := false
+	for candidate, kept := range s.byUID {
+		first, more := kept[0], len(kept) > 1
+		if first.live || spare && !more {
+			continue
+		}
+		if !ok || more && !spare || first.name < best.name {
+			uid, best, spare, ok = candidate, first, more, true
+		}
+	}
+	return uid, ok
+}
+
+// evict removes the CR's oldest artifact. It is called with the lock held.
+func (r *Root) evict(uid string) error {
+	s := &r.shelf
+	first := s.byUID[uid][0]
+	if err := r.removeArtifact(uid, first.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove an old artifact of %q: %w", uid, err)
+	}
+	s.set(uid, s.byUID[uid][1:])
+	return nil
+}
+
+func (r *Root) removeArtifact(uid, name string) error {
+	home, err := openDir(r.root, uid)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	artifacts, err := openDir(home, artifactsName)
+	if err != nil {
+		return err
+	}
+	defer artifacts.Close()
+	return artifacts.RemoveAll(name)
+}
+
+// drop forgets a CR whose directory is gone.
+func (s *shelf) drop(uid string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.set(uid, nil)
+}
+
+func sum(kept []artifact) int64 {
+	var total int64
+	for _, a := range kept {
+		total += a.size
+	}
+	return total
+}
