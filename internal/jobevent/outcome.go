@@ -42,6 +42,9 @@ type Ending struct {
 	// Output is the tail of what was printed and was no event, ≤ 4 KiB. It
 	// explains a run that ended without stats.
 	Output string
+	// Hint says what else may have made the run fail and what to do about it, in
+	// less than 1 KiB; it ends the message of a failure.
+	Hint string
 }
 
 // Verdict is what a run came to.
@@ -84,6 +87,14 @@ type Outcome struct {
 // unreachable host, and no task asked for an unusable requeue period. The first
 // rule that fits decides.
 func Judge(e Ending, s Summary) Outcome {
+	o := judge(e, s)
+	if o.Verdict == Failed && e.Hint != "" {
+		o.Message = clip(o.Message, maxMessage-1-len(e.Hint)) + "\n" + e.Hint
+	}
+	return o
+}
+
+func judge(e Ending, s Summary) Outcome {
 	switch {
 	case e.Cause == Crashed:
 		return explained(e, failed(ReasonRunnerCrashed, "ansible-runner could not be run", cause(e)))

@@ -108,6 +108,11 @@ func TestMessageOfAnOutcome(t *testing.T) {
 			"ansible-runner exited with 1 before the run was through\nstringData[k]: Invalid value: \"********\": bad"},
 		"what was at work when it ended": {jobevent.Ending{ExitCode: 1, Output: "Killed"}, jobevent.Summary{Play: "p", Task: "t"},
 			"ansible-runner exited with 1 before the run was through\nended in play [p], task [t]\nKilled"},
+		"a hint ends the message of a failure": {jobevent.Ending{ExitCode: 2, Hint: "the disk is full"}, jobevent.Summary{StatsSeen: true, Hosts: 1, Failures: 1, Failed: []jobevent.TaskFailure{one}},
+			"play [p], task [t], host [h]: boom\nthe disk is full"},
+		"a hint explains no run that succeeded": {jobevent.Ending{Hint: "the disk is full"}, counted(1, 0, 0), ""},
+		"a hint explains no run that was ended": {jobevent.Ending{Cause: jobevent.Interrupted, ExitCode: 254, Hint: "the disk is full"}, jobevent.Summary{},
+			"the run was ended before its time"},
 		"an exit code that no task explains": {jobevent.Ending{ExitCode: 250, Output: "unexpected"}, counted(1, 0, 0),
 			"ansible-runner exited with 250 although no task failed\nunexpected"},
 	}
@@ -155,6 +160,7 @@ func TestMessagesAreBoundedAndFitToBeShown(t *testing.T) {
 			jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: text}, jobevent.Summary{}).Message,
 			jobevent.Judge(jobevent.Ending{Cause: jobevent.Crashed, Err: errors.New(text)}, jobevent.Summary{}).Message,
 			jobevent.Judge(jobevent.Ending{ExitCode: 2}, s).Message,
+			jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: text, Hint: strings.Repeat("h", 1000)}, jobevent.Summary{}).Message,
 		} {
 			if len(got) > 4<<10 || !utf8.ValidString(got) || strings.Contains(got, "\x1b") {
 				t.Fatalf("%d bytes: %q", len(got), got)
