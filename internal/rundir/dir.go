@@ -115,23 +115,19 @@ func (d *Dir) prepare(id string, in Inputs) error {
 // fill lays out a fresh run directory.
 func (d *Dir) fill(run *os.Root, in Inputs) error {
 	d.Private = filepath.Join(d.root.path, d.uid, runName)
-	for name, path := range map[string]*string{"project": &d.Project, "output": &d.Output, "tmp": &d.Temp, "env": nil, "inventory": nil} {
+	for _, name := range []string{"project", "output", "tmp", "env", "inventory"} {
 		if err := mkdir(run, name); err != nil {
 			return err
 		}
-		if path != nil {
-			*path = filepath.Join(d.Private, name)
-		}
 	}
+	d.Project, d.Output, d.Temp = filepath.Join(d.Private, "project"), filepath.Join(d.Private, "output"), filepath.Join(d.Private, "tmp")
 	d.Kubeconfig = filepath.Join(d.Private, "kubeconfig")
-	for name, content := range map[string][]byte{
-		"env/extravars": in.ExtraVars,
-		"env/settings":  []byte(settings),
-		"kubeconfig":    in.Kubeconfig,
-	} {
-		if err := writeFile(run, name, content, 0o600); err != nil {
-			return err
-		}
+	if err := errors.Join(
+		writeFile(run, "env/extravars", in.ExtraVars, 0o600),
+		writeFile(run, "env/settings", []byte(settings), 0o600),
+		writeFile(run, "kubeconfig", in.Kubeconfig, 0o600),
+	); err != nil {
+		return err
 	}
 	inventory, err := writeInventory(run, d.Temp, in)
 	if err != nil {

@@ -160,13 +160,17 @@ func removeEntries(dir *os.Root, gone func(fs.DirEntry) bool) error {
 func (r *Root) discard(parent *os.Root, name string) error {
 	trash := trashPrefix + rand.Text()
 	err := parent.Rename(name, trash)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err == nil:
+		return parent.RemoveAll(trash)
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
-	if err != nil {
-		return err
+	// A full disk may have no room for the other name. Removing makes some.
+	if removeErr := parent.RemoveAll(name); removeErr != nil {
+		return errors.Join(err, removeErr)
 	}
-	return parent.RemoveAll(trash)
+	return nil
 }
 
 // openDir opens a directory of parent, but never through a symbolic link.

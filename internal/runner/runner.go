@@ -95,7 +95,8 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		Python:     r.Python,
 	})
 	if err != nil {
-		return r.conclude(result, crashed(err))
+		logr.FromContextOrDiscard(ctx).V(1).Info("a run directory could not be prepared", "error", err.Error())
+		return r.conclude(result, explain(crashed(err), result.Summary, nil))
 	}
 	keep := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
 	ending := r.execute(ctx, spec, &keep, func(e jobevent.Event) {
@@ -103,7 +104,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		keep.event(e)
 		observe(e)
 	})
-	result = r.conclude(result, ending)
+	result = r.conclude(result, explain(ending, result.Summary, keep.err))
 	keep.result(result, ending)
 	keep.close(spec.MaxArtifacts)
 	return result
