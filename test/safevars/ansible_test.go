@@ -1,8 +1,6 @@
 package safevars
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,31 +14,6 @@ func thing(markUnsafe bool) extravars.Options {
 		GVK:        schema.GroupVersionKind{Group: "safe.test", Version: "v1", Kind: "Thing"},
 		MarkUnsafe: markUnsafe,
 	}
-}
-
-// program is the path of a program of the tree's Python environment.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for !exists(filepath.Join(dir, "go.mod")) {
-		if dir == filepath.Dir(dir) {
-			t.Fatal("the tests do not run inside the tree")
-		}
-		dir = filepath.Dir(dir)
-	}
-	path := filepath.Join(dir, ".venv", "bin", name)
-	if !exists(path) {
-		t.Fatalf("%s is missing; run hack/python.sh", path)
-	}
-	return path
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 func encode(t *testing.T, object map[string]any, o extravars.Options) []byte {

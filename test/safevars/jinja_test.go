@@ -25,7 +25,7 @@ type run struct {
 
 // start runs content with the variables of the object. The arguments choose
 // the role or the playbook in testdata.
-func start(t *testing.T, object func(markers string) map[string]any, markUnsafe bool, args ...string) run {
+func start(t *testing.T, c core, object func(markers string) map[string]any, markUnsafe bool, args ...string) run {
 	t.Helper()
 	dir := t.TempDir()
 	r := run{markers: filepath.Join(dir, "markers"), scratch: filepath.Join(dir, "scratch")}
@@ -38,19 +38,19 @@ func start(t *testing.T, object func(markers string) map[string]any, markUnsafe 
 		t.Fatal(err)
 	}
 	o := thing(markUnsafe)
-	o.Vars = map[string]any{"scratch": r.scratch, "ansible_python_interpreter": program(t, "python")}
+	o.Vars = map[string]any{"scratch": r.scratch, "ansible_python_interpreter": c.env.Python}
 	write(t, filepath.Join(dir, "env", "extravars"), encode(t, object(r.markers), o))
 	write(t, filepath.Join(dir, "inventory", "hosts"), []byte("localhost ansible_connection=local\n"))
 
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	roles := filepath.Join(dir, "project", "roles")
-	cmd := exec.CommandContext(ctx, program(t, "ansible-runner"), append([]string{"run", dir, "--json"}, args...)...)
+	cmd := exec.CommandContext(ctx, c.env.Runner, append([]string{"run", dir, "--json"}, args...)...)
 	if slices.Contains(args, "--role") {
 		cmd.Args = append(cmd.Args, "--roles-path", roles, "--hosts", "localhost", "--role-skip-facts")
 	}
 	cmd.Env = []string{
-		"PATH=" + filepath.Dir(program(t, "python")) + ":/usr/bin:/bin", "HOME=" + r.scratch, "LC_ALL=C.UTF-8",
+		"PATH=" + c.env.Bin + ":/usr/bin:/bin", "HOME=" + r.scratch, "LC_ALL=C.UTF-8",
 		"ANSIBLE_ROLES_PATH=" + roles,
 	}
 	output, err := cmd.CombinedOutput()
@@ -91,26 +91,34 @@ func (r run) finished(t *testing.T, last string) {
 }
 
 func TestNoTextOfAnObjectRuns(t *testing.T) {
-	payloads := append(slices.Clone(templates), other...)
-	if len(payloads) < 40 {
-		t.Fatalf("only %d payloads", len(payloads))
-	}
+	payloads := sample(append(slices.Clone(templates), other...), everyPayload)
 	object := func(markers string) map[string]any { return hostileObject(payloads, markers) }
-	for why, test := range map[string]struct {
-		args []string
-		last string
-	}{
-		"a role that is run by itself":                 {[]string{"--role", "hostile"}, "done"},
-		"a playbook, with what only a play can do too": {[]string{"-p", "play.yml"}, "played"},
-	} {
-		t.Run(why, func(t *testing.T) {
-			r := start(t, object, true, test.args...)
-			r.finished(t, test.last)
-			if executed := r.executed(t); len(executed) > 0 {
-				t.Errorf("payloads were executed: %q", executed)
-			}
-		})
+	onEachCore(t, func(t *testing.T, c core) {
+		for why, test := range map[string]struct {
+			args []string
+			last string
+		}{
+			"a role that is run by itself":                 {[]string{"--role", "hostile"}, "done"},
+			"a playbook, with what only a play can do too": {[]string{"-p", "play.yml"}, "played"},
+		} {
+			t.Run(why, func(t *testing.T) {
+				r := start(t, c, object, true, test.args...)
+				r.finished(t, test.last)
+				if executed := r.executed(t); len(executed) > 0 {
+					t.Errorf("payloads were executed: %q", executed)
+				}
+			})
+		}
+	})
+}
+
+// sample takes one text of so many.
+func sample(texts []string, one int) []string {
+	var taken []string
+	for i := 0; i < len(texts); i += one {
+		taken = append(taken, texts[i])
 	}
+	return taken
 }
 
 // The same texts without their marks are templates. This shows that every
@@ -119,30 +127,34 @@ func TestTextsRunWithoutTheirMarks(t *testing.T) {
 	object := func(markers string) map[string]any {
 		return map[string]any{"spec": named("p", texts(templates, markers, "control"))}
 	}
-	r := start(t, object, false, "-p", "control.yml")
-	r.finished(t, "done")
-	executed := r.executed(t)
-	for i, payload := range templates {
-		if name := fmt.Sprintf("control-%d", i); !slices.Contains(executed, name) {
-			t.Errorf("%s was not executed: %q", name, payload)
+	onEachCore(t, func(t *testing.T, c core) {
+		r := start(t, c, object, false, "-p", "control.yml")
+		r.finished(t, "done")
+		executed := r.executed(t)
+		for i, payload := range templates {
+			if name := fmt.Sprintf("control-%d", i); !slices.Contains(executed, name) {
+				t.Errorf("%s was not executed: %q", name, payload)
+			}
 		}
-	}
-	if len(executed) < 40 {
-		t.Errorf("%d payloads were executed, want at least 40", len(executed))
-	}
+		if len(executed) < 40 {
+			t.Errorf("%d payloads were executed, want at least 40", len(executed))
+		}
+	})
 }
 
 // The role itself lets a text run that is not marked, so that its tasks above
 // are known to reach the texts.
 func TestTheRoleRunsTextsWithoutTheirMarks(t *testing.T) {
 	object := func(markers string) map[string]any { return hostileObject(templates[:1], markers) }
-	r := start(t, object, false, "--role", "hostile")
-	executed := r.executed(t)
-	for _, place := range []string{"list", "map", "nested", "label", "annotation", "status"} {
-		if !slices.Contains(executed, place+"-0") {
-			t.Errorf("the text in %s was not executed, only %q:\n%s", place, executed, r.output[max(0, len(r.output)-3000):])
+	onEachCore(t, func(t *testing.T, c core) {
+		r := start(t, c, object, false, "--role", "hostile")
+		executed := r.executed(t)
+		for _, place := range []string{"list", "map", "nested", "label", "annotation", "status"} {
+			if !slices.Contains(executed, place+"-0") {
+				t.Errorf("the text in %s was not executed, only %q:\n%s", place, executed, r.output[max(0, len(r.output)-3000):])
+			}
 		}
-	}
+	})
 }
 
 // hostileObject holds the payloads in every place of an object that a role may

@@ -1,14 +1,11 @@
 package safevars
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
-	"math"
 	"math/rand/v2"
-	"os/exec"
+	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,97 +14,115 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const documents = 3000
+// batch is how many documents are held in memory at a time.
+const batch = 500
 
-// request asks testdata/loader.py to read a file.
-type request struct {
-	Text []byte `json:"text"`
-	Mode string `json:"mode"`
-}
-
-// answer is what Ansible made of it.
-type answer struct {
-	Value any    `json:"value"`
-	Error string `json:"error"`
-}
-
-// read has Ansible read all files in one Python process.
-func read(t *testing.T, requests []request) []answer {
+// documents is how many documents a version of Ansible reads with each parser:
+// $SAFEVARS_DOCUMENTS, or what there is time for.
+func documents(t *testing.T) int {
 	t.Helper()
-	var in bytes.Buffer
-	for _, r := range requests {
-		if err := json.NewEncoder(&in).Encode(r); err != nil {
-			t.Fatal(err)
-		}
+	text, ok := os.LookupEnv("SAFEVARS_DOCUMENTS")
+	if !ok {
+		return defaultDocuments
 	}
-	cmd := exec.CommandContext(t.Context(), program(t, "python"), "testdata/loader.py")
-	var stderr strings.Builder
-	cmd.Stdin, cmd.Stderr = &in, &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("loader.py: %v\n%s", err, stderr.String())
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("SAFEVARS_DOCUMENTS is %q, want a number", text)
 	}
-	var answers []answer
-	decoder := json.NewDecoder(bufio.NewReader(bytes.NewReader(out)))
-	for {
-		var a answer
-		err := decoder.Decode(&a)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatalf("loader.py's answer: %v", err)
-		}
-		answers = append(answers, a)
-	}
-	if len(answers) != len(requests) {
-		t.Fatalf("%d answers to %d requests", len(answers), len(requests))
-	}
-	return answers
+	return n
 }
 
 func TestAnsibleReadsWhatTheObjectSays(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	var requests []request
-	var wants []any
-	for range documents {
-		object, vars := randomObject(random), map[string]any{"trusted_one": randomValue(random, 3)}
-		o := thing(true)
-		o.Vars = vars
-		requests = append(requests, request{Text: encode(t, object, o)})
-		wants = append(wants, wantVariables(object, vars))
-	}
-	for i, got := range read(t, requests) {
-		if diff := cmp.Diff(wants[i], got.Value); diff != "" || got.Error != "" {
-			t.Fatalf("document %d: %s%s\n%s", i, got.Error, diff, requests[i].Text)
+	n := (documents(t) + 1) / len(parsers())
+	onEachParser(t, func(t *testing.T, c core, parser string) {
+		r, texts := newReader(t, c, parser), 0
+		source := documentSource{rand: rand.New(rand.NewPCG(1, uint64(len(parser))))}
+		for done := 0; done < n; done += batch {
+			requests, wants := source.requests(t, min(batch, n-done))
+			for i, got := range r.read(t, requests...) {
+				if got.Error != "" || !reflect.DeepEqual(wants[i], got.Value) {
+					t.Fatalf("document %d: %s %s\n%s\n%s", done+i, got.Error, got.Said, cmp.Diff(wants[i], got.Value), requests[i].Text)
+				}
+				texts += bytes.Count(requests[i].Text, []byte(`{"__ansible_unsafe":`))
+			}
 		}
+		t.Logf("%d documents with %d texts: all equal in value, type and trust", n, texts)
+	})
+}
+
+// A difference in a value, a type or a trust is seen.
+func TestTheComparisonSeesEveryDifference(t *testing.T) {
+	c := cores(t)[0]
+	r := newReader(t, c, "libyaml")
+	want := tree(map[string]any{"a": []any{"text", int64(1)}}, false)
+	for why, test := range map[string]struct {
+		text string
+		want bool
+	}{
+		"the same":             {`{"a": [{"__ansible_unsafe": "text"}, 1]}`, true},
+		"another text":         {`{"a": [{"__ansible_unsafe": "Text"}, 1]}`, false},
+		"a trusted text":       {`{"a": ["text", 1]}`, false},
+		"a number as a text":   {`{"a": [{"__ansible_unsafe": "text"}, "1"]}`, false},
+		"a float":              {`{"a": [{"__ansible_unsafe": "text"}, 1.0]}`, false},
+		"a key that was added": {`{"a": [{"__ansible_unsafe": "text"}, 1], "b": null}`, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			got := r.read(t, request{Text: []byte("\t\n" + test.text)})[0]
+			if got.Error != "" || reflect.DeepEqual(want, got.Value) != test.want {
+				t.Errorf("got %s %v, want equal to %v: %v", got.Error, got.Value, want, test.want)
+			}
+		})
 	}
 }
+
+// secret starts every text and every key of the documents below, so that one of
+// them is recognised in an error.
+const secret = "sEcReT"
 
 func TestAnsibleRefusesWhatItsDecoderGivesUp(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	var requests []request
-	for range documents {
-		text := encode(t, randomObject(random), thing(true))
-		requests = append(requests, request{Text: text, Mode: "yaml"}, request{Text: broken(random, text)})
-	}
-	for i, got := range read(t, requests) {
-		if got.Error == "" {
-			t.Fatalf("document %d was read:\n%s", i, requests[i].Text)
+	onEachParser(t, func(t *testing.T, c core, parser string) {
+		r := newReader(t, c, parser)
+		source := documentSource{rand: rand.New(rand.NewPCG(3, uint64(len(parser)))), prefix: secret}
+		for done := 0; done < brokenDocuments; done += batch {
+			var requests []request
+			for range min(batch, brokenDocuments-done) {
+				text := encode(t, source.object(t), thing(true))
+				requests = append(requests, request{Text: text, Mode: "yaml"}, request{Text: broken(source.rand, text)})
+			}
+			for i, got := range r.read(t, requests...) {
+				if got.Error == "" {
+					t.Fatalf("document %d was read:\n%s", i, requests[i].Text)
+				}
+				if !strings.Contains(got.Said, "[ERROR]") || strings.Contains(got.Said, secret) {
+					t.Fatalf("document %d: got %q, want an error without a text of the document", i, got.Said)
+				}
+			}
 		}
-	}
+		t.Logf("%d documents with a decoder that gives up, and %d damaged ones: all refused without a word of theirs", brokenDocuments, brokenDocuments)
+	})
 }
 
-// Without the two bytes in front, the second reading takes marked strings for
-// maps of templates. This shows that the test above can see it.
+// What each of the two bytes in front is for; this shows that the test above can
+// see it where they are missing.
 func TestAnsibleReadsUnprotectedTextAsYAML(t *testing.T) {
-	text := encode(t, map[string]any{"spec": map[string]any{"a": "{{ 6*7 }}"}}, thing(true))
-	got := read(t, []request{{Text: bytes.TrimPrefix(text, []byte("\t\n")), Mode: "yaml"}})[0]
-	read, _ := json.Marshal(got.Value)
-	want := `"a":{"map":{"__ansible_unsafe":{"str":"{{ 6*7 }}","trusted":true}},"trusted keys":true}`
-	if !strings.Contains(string(read), want) {
-		t.Errorf("Ansible read %s %s, want it to hold %s", got.Error, read, want)
-	}
+	onEachParser(t, func(t *testing.T, c core, parser string) {
+		r := newReader(t, c, parser)
+		text := bytes.TrimPrefix(encode(t, map[string]any{"spec": map[string]any{"a": "{{ 6*7 }}" + secret}}, thing(true)), []byte("\t\n"))
+		got := r.read(t,
+			request{Text: text, Mode: "yaml"},
+			request{Text: slices.Concat([]byte("\n"), text), Mode: "yaml"},
+			request{Text: slices.Concat([]byte("\t"), text), Mode: "yaml"},
+		)
+		want := `"a":{"map":{"__ansible_unsafe":{"str":"{{ 6*7 }}` + secret + `","trusted":true}},"trusted keys":true}`
+		for _, unprotected := range got[:2] {
+			if read, _ := json.Marshal(unprotected.Value); !strings.Contains(string(read), want) {
+				t.Errorf("without the TAB, got %s %s, want %s in it", unprotected.Error, read, want)
+			}
+		}
+		if got[2].Error == "" || !strings.Contains(got[2].Said, secret) {
+			t.Errorf("without the LF, got %s %q, want an error that shows the values", got[2].Error, got[2].Said)
+		}
+	})
 }
 
 // broken changes a text so that no JSON reader takes it.
@@ -119,139 +134,15 @@ func broken(random *rand.Rand, text []byte) []byte {
 		case 0:
 			changed = slices.Clone(text[:at])
 		case 1:
-			changed = slices.Insert(slices.Clone(text), at, []byte(hostile[random.IntN(len(hostile))])...)
+			changed = slices.Insert(slices.Clone(text), at, []byte(hostile()[random.IntN(len(hostile()))])...)
 		case 2:
 			changed = slices.Delete(slices.Clone(text), at, at+1)
 		case 3:
-			changed = bytes.Replace(text, []byte(`{"__ansible_unsafe":`), []byte(`{"__ansible_unsafe":1,"x":`), 1)
-			return changed
+			// JSON, but not what marks a text.
+			return bytes.Replace(text, []byte(`{"__ansible_unsafe":`), []byte(`{"__ansible_unsafe":1,"x":`), 1)
 		}
 		if !json.Valid(changed) {
 			return changed
 		}
-	}
-}
-
-// hostile are the texts that readers of JSON and YAML are known to disagree
-// about.
-var hostile = []string{
-	"", " ", "\t", "\n", "\r\n", "\x00", "\x01", "\x1b[0m", "\x7f", "\u0085", "\u00a0", "\u2028", "\u2029", "\ufeff", "\ufffd",
-	"\ufffe", "\uffff", "😀", "𐀀", "\U0010ffff", "é", "e\u0301", "\u202e", "{{ 6*7 }}", "{% if 1 %}", "{# c #}", "}}", "{{", "%}",
-	"#jinja2: variable_start_string:'[['", "!unsafe x", "!vault |", "!!python/object/apply:os.system [id]", "&a", "*a", "<<: *a", "? x",
-	"- x", "a: b", "|\n  x", ">\n  x", "---", "...", "%YAML 1.1", "@x", "`x`", "#", "# c", "'", "\"", "\\", "\\u0041", "\\x41",
-	"~", "null", "yes", "no", "on", "True", "1", "0x1f", "0o7", "017", "1_000", "1e3", ".inf", ".nan", "-", "=", "2024-01-02", "12:30:45",
-	"$ANSIBLE_VAULT;1.1;AES256\n3061\n", "__ansible_unsafe", `{"__ansible_unsafe": "x"}`, `{"__ansible_vault": "x"}`, "</script>", "${HOME}",
-}
-
-func randomText(random *rand.Rand) string {
-	var text strings.Builder
-	for range random.IntN(4) {
-		text.WriteString(hostile[random.IntN(len(hostile))])
-	}
-	for range random.IntN(3) {
-		if r := rune(random.IntN(0x110000)); r < 0xd800 || r > 0xdfff {
-			text.WriteRune(r)
-		}
-	}
-	return text.String()
-}
-
-// randomKey gives a key that is no reserved one.
-func randomKey(random *rand.Rand) string { return "k" + randomText(random) }
-
-func randomMap(random *rand.Rand, depth int) map[string]any {
-	m := map[string]any{}
-	for range random.IntN(5) {
-		m[randomKey(random)] = randomValue(random, depth-1)
-	}
-	return m
-}
-
-func randomValue(random *rand.Rand, depth int) any {
-	kind := random.IntN(10)
-	if depth <= 0 {
-		kind %= 7
-	}
-	switch kind {
-	case 0:
-		return nil
-	case 1:
-		return random.IntN(2) == 0
-	case 2:
-		return int64(random.Uint64()) >> random.IntN(64)
-	case 3:
-		f := math.Float64frombits(random.Uint64())
-		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return 0.5
-		}
-		return f
-	case 4, 5, 6:
-		return randomText(random)
-	case 7:
-		l := make([]any, random.IntN(4))
-		for i := range l {
-			l[i] = randomValue(random, depth-1)
-		}
-		return l
-	default:
-		return randomMap(random, depth)
-	}
-}
-
-func randomObject(random *rand.Rand) map[string]any {
-	return map[string]any{
-		"metadata": map[string]any{
-			"name":        randomText(random),
-			"namespace":   randomText(random),
-			"annotations": randomMap(random, 1),
-		},
-		"spec":   randomMap(random, 5),
-		"status": randomMap(random, 3),
-	}
-}
-
-// wantVariables are the variables of the object as loader.py describes them.
-func wantVariables(object, vars map[string]any) any {
-	spec := object["spec"].(map[string]any)
-	metadata := object["metadata"].(map[string]any)
-	all := map[string]any{}
-	for key, value := range spec {
-		all[key] = tree(value, false)
-	}
-	all["ansible_operator_meta"] = tree(map[string]any{"name": metadata["name"], "namespace": metadata["namespace"]}, false)
-	all["_safe_test_thing"] = tree(object, false)
-	all["_safe_test_thing_spec"] = tree(spec, false)
-	for key, value := range vars {
-		all[key] = tree(value, true)
-	}
-	return map[string]any{"map": all}
-}
-
-func tree(value any, trusted bool) any {
-	switch value := value.(type) {
-	case nil:
-		return map[string]any{"null": true}
-	case bool:
-		return map[string]any{"bool": value}
-	case int64:
-		return map[string]any{"int": strconv.FormatInt(value, 10)}
-	case float64:
-		return map[string]any{"float": strconv.FormatUint(math.Float64bits(value), 10)}
-	case string:
-		return map[string]any{"str": value, "trusted": trusted}
-	case []any:
-		list := make([]any, len(value))
-		for i := range value {
-			list[i] = tree(value[i], trusted)
-		}
-		return map[string]any{"list": list}
-	case map[string]any:
-		m := map[string]any{}
-		for key := range value {
-			m[key] = tree(value[key], trusted)
-		}
-		return map[string]any{"map": m}
-	default:
-		return fmt.Sprintf("a %T", value)
 	}
 }

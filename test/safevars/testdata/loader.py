@@ -1,21 +1,34 @@
-"""Reads extra-vars files with Ansible's own loader, as ansible-playbook does.
+"""Reads extra-vars files with Ansible's own functions, as ansible-playbook does.
 
-Each line of standard input is {"text": base64, "mode": ...}; each line of
-standard output tells what Ansible made of it: {"value": tree} or
-{"error": name of the exception}. In mode "yaml" the JSON decoder gives up on
+Usage: loader.py [libyaml | pure]
+
+The argument says which YAML parser PyYAML uses. Each line of standard input is
+{"text": base64, "mode": ...}; each line of standard output tells what Ansible
+made of it: {"value": tree} or {"error": name of the exception, "said": what
+ansible-playbook prints about it}. In mode "yaml" the JSON decoder gives up on
 everything, as it would on a file that it cannot read.
 """
 
 import base64
+import contextlib
+import io
 import json
 import struct
 import sys
 import tempfile
 from typing import Any, NoReturn
 
+if sys.argv[1] == "pure":
+    sys.modules["yaml.cyaml"] = None  # type: ignore[assignment]
+
+import yaml
+from ansible import context
 from ansible._internal._datatag._tags import TrustedAsTemplate
+from ansible.module_utils.common.collections import ImmutableDict
 from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.utils import yaml as ansible_yaml
+from ansible.utils.display import Display
+from ansible.utils.vars import load_extra_vars
 
 real_json = ansible_yaml.json
 
@@ -50,7 +63,23 @@ def tree(value: object) -> dict[str, Any]:
     return {"unexpected type": repr(type(value))}
 
 
+def read(name: str) -> dict[str, Any]:
+    """What the command line's own function makes of `-e @name`."""
+    context.CLIARGS = ImmutableDict(extra_vars=(f"@{name}",), verbosity=4)
+    load_extra_vars.extra_vars = None
+    try:
+        return {"value": tree(load_extra_vars(DataLoader()))}
+    except Exception as error:
+        said = io.StringIO()
+        Display()._errors.clear()  # It says everything once.
+        with contextlib.redirect_stderr(said):
+            Display().error(error)
+        return {"error": type(error).__name__, "said": said.getvalue()}
+
+
 def main() -> None:
+    if yaml.__with_libyaml__ != (sys.argv[1] == "libyaml"):
+        sys.exit(f"PyYAML does not use the parser {sys.argv[1]}")
     with tempfile.NamedTemporaryFile(suffix="extravars") as file:
         for line in sys.stdin:
             request = json.loads(line)
@@ -59,13 +88,7 @@ def main() -> None:
             file.write(base64.b64decode(request["text"]))
             file.flush()
             ansible_yaml.json = GivesUp if request["mode"] == "yaml" else real_json
-            answer: dict[str, Any]
-            try:
-                value = DataLoader().load_from_file(file.name, trusted_as_template=True)
-                answer = {"value": tree(value)}
-            except Exception as error:
-                answer = {"error": type(error).__name__}
-            print(json.dumps(answer))
+            print(json.dumps(read(file.name)), flush=True)
 
 
 main()

@@ -1,0 +1,19 @@
+//go:build !long
+
+package safevars
+
+import "testing"
+
+// What `make test` has time for.
+const (
+	defaultDocuments = 1500 // read by Ansible
+	brokenDocuments  = 500  // refused by Ansible
+	brokenRuns       = 3    // refused by ansible-runner
+	everyPayload     = 8    // of the role that reads every place: one in so many
+	everyUse         = 4    // one in so many
+)
+
+func cores(t *testing.T) []core {
+	t.Helper()
+	return []core{coreAt(t, ".venv", "2.21")}
+}
