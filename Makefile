@@ -12,6 +12,9 @@ CONTAINER_TOOL ?= docker
 # The kubectl for install, deploy and their counterparts.
 KUBECTL ?= $(if $(wildcard bin/controlplane/kubectl),bin/controlplane/kubectl,kubectl)
 
+# How long each fuzz target runs.
+FUZZTIME ?= 20s
+
 # Everything but the race detector builds without cgo, so that packages are
 # compiled once for all programs and no C compiler is needed.
 export CGO_ENABLED ?= 0
@@ -68,6 +71,10 @@ test-unit: ## Unit tests alone.
 .PHONY: test-all
 test-all: build controlplane python python-matrix ## What `make test` runs, and the tests that take long (build tag "long").
 	@TAGS=long hack/test.sh unit suites
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target (FUZZTIME=20s each; ARGS='Decode proxy' chooses).
+	@FUZZTIME=$(FUZZTIME) hack/fuzz.sh $(ARGS)
 
 .PHONY: lint
 lint: python ## Lint Go, YAML, Python and Ansible content.
