@@ -121,7 +121,7 @@ func (h Handler) text(text string) {
 
 func raw(line []byte) string {
 	line = bytes.TrimSuffix(line, []byte("\r"))
-	return strings.ToValidUTF8(string(line), string(utf8.RuneError))
+	return clip(strings.ToValidUTF8(string(line), string(utf8.RuneError)), jsonline.MaxText)
 }
 
 // line is what a line says, whoever wrote it.

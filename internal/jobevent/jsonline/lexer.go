@@ -210,10 +210,16 @@ func (s *builder) addRune(c rune) {
 func (s *builder) closed() []byte {
 	out := s.out
 	if s.cut {
-		out = append(trimPartialRune(out), CutMark...)
+		out = trimPartialRune(out)
 	}
 	if !utf8.Valid(out) {
 		out = bytes.ToValidUTF8(out, []byte(string(utf8.RuneError)))
+		if len(out) > s.limit { // What stands for a broken byte is longer than it.
+			out, s.cut = trimPartialRune(out[:s.limit]), true
+		}
+	}
+	if s.cut {
+		out = append(out, CutMark...)
 	}
 	return out
 }
