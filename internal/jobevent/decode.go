@@ -15,6 +15,8 @@ import (
 const (
 	// maxHosts bounds the hosts that a Stats event names one by one.
 	maxHosts = 1 << 10
+	// maxCount bounds the count of a host, so that no sum of them overflows.
+	maxCount = 1 << 30
 	// maxSeconds bounds a task's duration: ten years.
 	maxSeconds = 10 * 366 * 24 * 3600
 )
@@ -227,7 +229,7 @@ func readStats(r *jsonline.Reader, e *Event, key []byte) {
 }
 
 // readCounts gives counts by host. Hosts beyond maxHosts are counted together
-// under jsonline.CutKey, so that no count is ever lost.
+// under jsonline.CutKey, so that no count is ever lost. What is no count is one.
 func readCounts(r *jsonline.Reader) map[string]int {
 	counts := map[string]int{}
 	r.Object(func(key []byte) {
@@ -235,8 +237,11 @@ func readCounts(r *jsonline.Reader) map[string]int {
 		if len(counts) >= maxHosts {
 			host = jsonline.CutKey
 		}
-		n, _ := strconv.Atoi(r.Literal())
-		counts[host] += max(n, 0)
+		n, err := strconv.Atoi(r.Literal())
+		if err != nil || n < 0 { // Better a failure too many than one too few.
+			n = max(n, 1)
+		}
+		counts[host] = min(counts[host]+min(n, maxCount), maxCount)
 	})
 	return counts
 }
