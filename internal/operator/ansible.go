@@ -9,7 +9,6 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/extravars"
 	"github.com/ensign-operator/ensign/internal/pyenv"
-	"github.com/ensign-operator/ensign/internal/rundir"
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -92,7 +91,7 @@ func (a ansible) prove(ctx context.Context) error {
 }
 
 func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env) (*runner.Runner, error) {
-	root, err := rundir.Open(o.RunDir)
+	root, owner, err := runner.TakeOver(o.RunDir, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
 	}
@@ -101,6 +100,7 @@ func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env)
 	}
 	return &runner.Runner{
 		Root:            root,
+		Owner:           owner,
 		Binary:          found.Runner,
 		Python:          found.Python,
 		Env:             env.list(),

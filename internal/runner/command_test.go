@@ -2,15 +2,11 @@ package runner
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/ensign-operator/ensign/internal/rundir"
 )
@@ -221,30 +217,6 @@ func TestWithoutRandomNames(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestReadProc(t *testing.T) {
-	self, err := readProc(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The session is 0 where its leader lives outside of this PID namespace.
-	session, err := unix.Getsid(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if self.pid != os.Getpid() || self.parent != os.Getppid() || self.started == 0 || self.session != session || self.zombie {
-		t.Errorf("got %+v, want session %d", self, session)
-	}
-	if _, err := readProc(1 << 30); err == nil {
-		t.Error("got no error for a process that can't exist")
-	}
-	if table := readTable(); !slices.Contains(table, self) {
-		t.Error("this process is not in the process table")
-	}
-	if p := filepath.Base(filepath.Dir(procPath(self.pid, "stat"))); p != strconv.Itoa(self.pid) {
-		t.Errorf("got %q", p)
 	}
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/go-logr/logr"
 )
 
 // The test binary plays ansible-runner, and what it starts, when FAKE says so.
@@ -42,13 +43,11 @@ func fakes() map[string]func() {
 		"slow":     func() { onTerm(func() { time.Sleep(300 * time.Millisecond) }, 254) },
 		"respawn":  func() { onTerm(func() { spawn("stubborn", nil, false) }, 254) },
 		"family":   family,
+		"manager":  manager,
 		// What a role leaves behind after a run that ended well.
 		"daemon": func() { left(spawn("stubborn", nil, false)); stats() },
 		"holder": func() { left(spawn("sleep", os.Stdout, false)); stats() },
 		"hidden": func() { left(spawn("sleep", os.Stdout, true)); stats() },
-		"orphan": func() { spawn("parent", nil, false); stats(); time.Sleep(200 * time.Millisecond) },
-		"parent": func() { spawn("nothing", nil, false) },
-		"reaper": reaper,
 	}
 }
 
@@ -184,41 +183,17 @@ func family() {
 	sleep()
 }
 
-// reaper runs the fake "orphan" as a manager that is the first process of its
-// container, and prints of each zombie that is left whether it is its own child.
-func reaper() {
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+// manager takes the run directory RUNS over and runs the fake RUN until it is
+// killed.
+func manager() {
+	root, owner, err := TakeOver(os.Getenv("RUNS"), logr.Discard())
+	if err != nil {
 		panic(err)
 	}
-	own := exec.Command("/bin/true")
-	if err := own.Start(); err != nil {
+	self, err := os.Executable()
+	if err != nil {
 		panic(err)
 	}
-	if err := os.Setenv("FAKE", "orphan"); err != nil {
-		panic(err)
-	}
-	spawn("parent", nil, false)
-	// Three end: its own child, the parent, and the parent's child, which it adopts.
-	for len(zombies()) < 3 {
-		time.Sleep(time.Millisecond)
-	}
-	var l leaders
-	l.reap()
-	for _, z := range zombies() {
-		fmt.Println(z.pid == own.Process.Pid)
-	}
-	if err := own.Wait(); err != nil {
-		panic(err)
-	}
-}
-
-// zombies lists the children of this process that nobody has waited for.
-func zombies() []proc {
-	var found []proc
-	for _, p := range readTable() {
-		if p.zombie && p.parent == os.Getpid() {
-			found = append(found, p)
-		}
-	}
-	return found
+	r := &Runner{Root: root, Owner: owner, Binary: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
+	r.Run(context.Background(), someSpec(), ignore)
 }

@@ -3,17 +3,18 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/runner/proctree"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 
 // process is a started ansible-runner with the pipes to it.
 type process struct {
-	tree   *tree
+	tree   *proctree.Tree
 	nonce  int64
 	stdout *stream
 	stderr *stream
@@ -40,12 +41,10 @@ type process struct {
 	noise  chan struct{}
 }
 
-// start starts the command in a session of its own, so that neither a terminal
-// nor a signal to the manager's group reaches it.
-func start(c command, nonce int64) (_ *process, err error) {
+// start starts the command as the first process of a run that the owner owns.
+func start(owner *proctree.Owner, c command, nonce int64) (*process, error) {
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Env, cmd.Dir = c.env, c.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	stdout, toStdout, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -55,11 +54,14 @@ func start(c command, nonce int64) (_ *process, err error) {
 		return nil, errors.Join(err, stdout.Close(), toStdout.Close())
 	}
 	cmd.Stdout, cmd.Stderr = toStdout, toStderr
-	err = errors.Join(cmd.Start(), toStdout.Close(), toStderr.Close())
+	tree, err := owner.Start(cmd, nonce)
+	_ = errors.Join(toStdout.Close(), toStderr.Close()) // The run has its own.
 	if err != nil {
-		return nil, errors.Join(err, stdout.Close(), stderr.Close())
+		_ = errors.Join(stdout.Close(), stderr.Close())
+		return nil, fmt.Errorf("start ansible-runner: %w; is it installed there? `make python` makes the environment, or `pip install ansible-core ansible-runner`", err)
 	}
 	p := &process{
+		tree:   tree,
 		nonce:  nonce,
 		stdout: &stream{file: stdout},
 		stderr: &stream{file: stderr},
@@ -67,11 +69,7 @@ func start(c command, nonce int64) (_ *process, err error) {
 		events: make(chan error, 1),
 		noise:  make(chan struct{}),
 	}
-	p.tree = newTree(cmd.Process.Pid, nonce)
-	go func() {
-		_ = cmd.Wait() // How it ended is in the exit code.
-		p.exited <- cmd.ProcessState.ExitCode()
-	}()
+	go func() { p.exited <- tree.Wait() }()
 	return p, nil
 }
 
@@ -91,21 +89,38 @@ func (p *process) read(on func(jobevent.Event)) {
 }
 
 // wait returns when no process of the run is left and all it said has been read.
-func (p *process) wait(ctx context.Context, grace time.Duration, known *leaders) jobevent.Ending {
+func (p *process) wait(ctx context.Context, grace time.Duration) jobevent.Ending {
 	var cause error
 	var code int
 	select {
 	case code = <-p.exited:
 	case <-ctx.Done():
 		cause = context.Cause(ctx)
-		p.tree.end(grace)
-		code = <-p.exited
+		code = p.end(grace)
 	}
-	p.tree.end(strayGrace)
-	known.ended(p.tree.leader.pid)
-	known.reap()
+	log := logr.FromContextOrDiscard(ctx)
+	if ended := p.tree.End(strayGrace); ended.Left > 0 {
+		log.Info("processes of a run may not be ended, or are held by the kernel although they were killed", "count", ended.Left)
+	}
+	if err := p.tree.Close(); err != nil {
+		log.V(1).Info("the control group of a run is left", "reason", err.Error())
+	}
 	err := p.drain()
 	return ending(code, cause, err, p.tail.String())
+}
+
+// end ends the run's processes and gives the exit code of the first one, which is
+// not waited for if it can't be ended.
+func (p *process) end(grace time.Duration) int {
+	if ended := p.tree.End(grace); ended.Left == 0 {
+		return <-p.exited
+	}
+	select {
+	case code := <-p.exited:
+		return code
+	case <-time.After(strayGrace):
+		return -1
+	}
 }
 
 // drain reads what is left in the pipes and closes them.
@@ -147,66 +162,4 @@ func withoutRandomNames(output, project string) string {
 		}
 	}
 	return strings.Join(parts, project)
-}
-
-// stream reads a pipe until its end or, after hurry, until it has been silent.
-type stream struct {
-	file    *os.File
-	hurried atomic.Bool
-}
-
-func (s *stream) Read(b []byte) (int, error) {
-	if s.hurried.Load() {
-		s.limit()
-	}
-	n, err := s.file.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = io.EOF
-	}
-	return n, err
-}
-
-func (s *stream) hurry() {
-	s.hurried.Store(true)
-	s.limit()
-}
-
-func (s *stream) limit() {
-	// Pipes made by this process always support deadlines.
-	_ = s.file.SetReadDeadline(time.Now().Add(silence))
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-// Write never fails.
-func (t *tail) Write(b []byte) (int, error) {
-	t.write(b)
-	return len(b), nil
-}
-
-func (t *tail) write(b []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(b) > maxTail {
-		b = b[len(b)-maxTail:]
-	}
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - maxTail; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
-	}
-}
-
-// String is the tail without a partial character at its beginning.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b := t.buf
-	for len(b) > 0 && b[0]&0xc0 == 0x80 {
-		b = b[1:]
-	}
-	return string(b)
 }

@@ -2,15 +2,16 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/rundir"
+	"github.com/ensign-operator/ensign/internal/runner/proctree"
 )
 
 // defaultGrace is the time between TERM and KILL. A pod of operators written for
@@ -49,8 +50,29 @@ type Runner struct {
 	SkipFacts bool
 	// Grace is the time between TERM and KILL; 4 s when it is 0.
 	Grace time.Duration
+	// Owner marks the processes of runs for a successor and holds them together;
+	// nil if nobody is to find them after this process.
+	Owner *proctree.Owner
 
-	leaders leaders
+	own proctree.Owner
+}
+
+// TakeOver opens the directory of runs, ends what a killed predecessor left at
+// work there, and then removes what those processes used. The owner is for
+// Runner.Owner.
+func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Owner, error) {
+	var owner *proctree.Owner
+	root, err := rundir.TakeOver(path, func(path string) {
+		owner = proctree.NewOwner(path, rand.Text())
+		ended := owner.EndAll(defaultGrace)
+		if ended.Count > 0 {
+			log.Info("ended processes of runs that a killed predecessor left", "count", ended.Count)
+		}
+		if ended.Left > 0 {
+			log.Info("processes of runs that a killed predecessor left may not be ended, or are held by the kernel", "count", ended.Left)
+		}
+	})
+	return root, owner, err
 }
 
 // Spec is one run.
@@ -137,12 +159,12 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 		ctx, cancel = context.WithTimeoutCause(ctx, spec.Timeout, fmt.Errorf("%w is %s", errTimeout, spec.Timeout))
 		defer cancel()
 	}
-	p, err := r.leaders.start(command, nonce)
+	p, err := start(r.owner(), command, nonce)
 	if err != nil {
 		return crashed(err)
 	}
 	p.read(on)
-	ending := p.wait(ctx, r.grace(), &r.leaders)
+	ending := p.wait(ctx, r.grace())
 	ending.Output = withoutRandomNames(ending.Output, keep.dir.Project)
 	return ending
 }
@@ -154,29 +176,9 @@ func (r *Runner) grace() time.Duration {
 	return defaultGrace
 }
 
-// leaders are the ansible-runner processes that are live, by process id.
-type leaders struct {
-	mu   sync.Mutex
-	pids map[int]bool
-}
-
-func (l *leaders) start(c command, nonce int64) (*process, error) {
-	// Under the lock, so that reap never sees a leader that it doesn't know.
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p, err := start(c, nonce)
-	if err != nil {
-		return nil, fmt.Errorf("start ansible-runner: %w; is it installed there? `make python` makes the environment, or `pip install ansible-core ansible-runner`", err)
+func (r *Runner) owner() *proctree.Owner {
+	if r.Owner != nil {
+		return r.Owner
 	}
-	if l.pids == nil {
-		l.pids = map[int]bool{}
-	}
-	l.pids[p.tree.leader.pid] = true
-	return p, nil
-}
-
-func (l *leaders) ended(pid int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.pids, pid)
+	return &r.own
 }

@@ -1,0 +1,24 @@
+// Package proctree knows which processes belong to runs, and ends them.
+//
+// A run's processes do not hold together by themselves: ansible-playbook leaves
+// ansible-runner's process group and session, and what a task puts into the
+// background loses its parent. So they are found in three ways, and a process that
+// one of them finds belongs to the run (family.go):
+//
+//   - by descent from one that belongs to it;
+//   - by a mark in the environment that it was started with: a number of the run,
+//     a name of this manager process, and the run directory, which a successor
+//     has too (owner.go);
+//   - by the control group that the run was started in, where a cgroup2 hierarchy
+//     is writable (group.go). Nothing leaves that by accident.
+//
+// Without a control group, a process is missed that has both lost its parent and
+// got another environment, as a daemon started under env -i or sudo has.
+//
+// TERM comes first, KILL for what is there later, and each signal goes to a
+// process by its number and the time of its start, so that another one that got
+// the number since is never hit. A process that the kernel holds in a system call
+// can't be ended by anybody; it is given up after a while, with its KILL pending.
+//
+// The package knows nothing of Ansible.
+package proctree

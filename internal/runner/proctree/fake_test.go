@@ -1,0 +1,107 @@
+package proctree
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The test binary plays the processes of runs when FAKE says so.
+func TestMain(m *testing.M) {
+	if name := os.Getenv("FAKE"); name != "" {
+		fakes()[name]()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func fakes() map[string]func() {
+	return map[string]func(){
+		"nothing":  func() {},
+		"sleep":    func() { ready(); time.Sleep(time.Minute) },
+		"stubborn": func() { signal.Ignore(syscall.SIGTERM); ready(); time.Sleep(time.Minute) },
+		// A child without a mark.
+		"parent": func() { spawn("stubborn"); ready(); time.Sleep(time.Minute) },
+		// A daemon that has shed its environment, its session and its parent.
+		"daemonize": func() { spawn("daemon") },
+		"daemon":    func() { spawn("stubborn") },
+		"reaper":    reaper,
+		"orphan":    func() { spawn("nothing") },
+	}
+}
+
+// ready tells the test that the process is where it should be.
+func ready() {
+	f, err := os.OpenFile(os.Getenv("READY"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(f, os.Getpid())
+	if err := f.Close(); err != nil {
+		panic(err)
+	}
+}
+
+// spawn starts another fake in a session of its own, with an environment that
+// names no run, and does not wait for it.
+func spawn(name string) {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{"FAKE=" + name, "READY=" + os.Getenv("READY")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+}
+
+// reaper runs the fake "orphan" as a manager that is the first process of its
+// container, and prints of each zombie that is left whether it is its own child.
+func reaper() {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
+	var o Owner
+	// One of them is in the manager's session, the other one, a guard, is not.
+	own, guard := exec.Command("/bin/true"), exec.Command("/bin/true")
+	guard.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := own.Start(); err != nil {
+		panic(err)
+	}
+	if err := o.Keep(guard); err != nil {
+		panic(err)
+	}
+	spawn("orphan")
+	// Four end: its own two children, the orphan, and the orphan's child, which it adopts.
+	for len(zombies()) < 4 {
+		time.Sleep(time.Millisecond)
+	}
+	o.reap()
+	for _, z := range zombies() {
+		fmt.Println(z.pid == own.Process.Pid || z.pid == guard.Process.Pid)
+	}
+	for _, cmd := range []*exec.Cmd{own, guard} {
+		if err := cmd.Wait(); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// zombies lists the children of this process that nobody has waited for.
+func zombies() []proc {
+	var found []proc
+	for _, p := range readTable() {
+		if p.zombie && p.parent == os.Getpid() {
+			found = append(found, p)
+		}
+	}
+	return found
+}

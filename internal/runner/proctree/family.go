@@ -1,0 +1,134 @@
+package proctree
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// Between two looks at the process table.
+	firstPause = 10 * time.Millisecond
+	lastPause  = 100 * time.Millisecond
+	// patience is how long a process is waited for after its KILL. What is left
+	// then is held by the kernel, and runs no instruction of its own any more.
+	patience = 10 * time.Second
+)
+
+// Now is the time since the machine's start, its sleep included. It differs from
+// wall clocks in never being set, and all processes of a machine share it.
+func Now() time.Duration {
+	var ts unix.Timespec
+	// The kernel has had this clock since 2.6.39.
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	return time.Duration(ts.Nano())
+}
+
+// family is all processes that belong together. One that was seen once stays in
+// it when its parent ends.
+type family struct {
+	marks  []string // entries of the environment; one of them makes a member
+	since  uint64   // the start of the first member; marks of earlier processes do not count
+	group  group
+	depth  int          // of the groups of single runs below group
+	spared map[int]bool // no member, whatever it looks like
+	// alien tells of a process with a mark that it is no member after all.
+	alien func(pid int) bool
+	known map[identity]bool
+}
+
+// Ended is what came of ending processes.
+type Ended struct {
+	// Count is how many there were, Left how many of them are still there: those
+	// that may not be signalled and those that the kernel holds.
+	Count, Left int
+}
+
+// end ends all members and returns when none is left: TERM at once, KILL for what
+// is there at the time kill. It ends no more of them when halt returns true.
+func (f *family) end(kill time.Duration, halt func() bool) Ended {
+	told := signals{}
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		signal, now := syscall.SIGTERM, Now()
+		if now >= kill {
+			signal = syscall.SIGKILL
+		}
+		members, groups := f.live(), f.group.below(f.depth)
+		// Only after the look: what began after a reason to halt is not in it.
+		if halt() {
+			return Ended{Count: len(told), Left: len(members)}
+		}
+		if signal == syscall.SIGKILL {
+			killAll(groups)
+		}
+		if left := told.send(members, signal); left == 0 || now >= kill+patience {
+			return Ended{Count: len(told), Left: len(members)}
+		}
+		<-time.After(pause)
+	}
+}
+
+// signals are what processes have been told, 0 if they may not be told anything.
+type signals map[identity]syscall.Signal
+
+// send signals the processes, TERM only once, and returns how many there are that
+// may be signalled.
+func (told signals) send(members []identity, signal syscall.Signal) int {
+	possible := 0
+	for _, p := range members {
+		before, met := told[p]
+		if met && before == 0 {
+			continue
+		}
+		possible++
+		if met && signal == syscall.SIGTERM {
+			continue
+		}
+		told[p] = signal
+		if err := p.send(signal); errors.Is(err, os.ErrPermission) {
+			told[p] = 0
+		}
+	}
+	return possible
+}
+
+// live lists the members that are not zombies.
+func (f *family) live() []identity {
+	table := readTable()
+	children := map[int][]proc{}
+	for _, p := range table {
+		children[p.parent] = append(children[p.parent], p)
+	}
+	inGroup := f.group.pids()
+	var members []identity
+	seen := map[int]bool{}
+	var visit func(p proc)
+	visit = func(p proc) {
+		if seen[p.pid] || f.spared[p.pid] {
+			return
+		}
+		seen[p.pid] = true
+		if !p.zombie {
+			members = append(members, p.identity)
+		}
+		for _, child := range children[p.pid] {
+			visit(child)
+		}
+	}
+	for _, p := range table {
+		if f.known[p.identity] || inGroup[p.pid] || f.marked(p) {
+			visit(p)
+		}
+	}
+	for _, m := range members {
+		f.known[m] = true
+	}
+	return members
+}
+
+func (f *family) marked(p proc) bool {
+	return p.started >= f.since && !p.zombie && hasAny(p.pid, f.marks) && (f.alien == nil || !f.alien(p.pid))
+}

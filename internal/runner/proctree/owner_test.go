@@ -1,0 +1,256 @@
+package proctree
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// scene starts processes that belong to runs, or do not.
+type scene struct {
+	t   *testing.T
+	dir string
+}
+
+func newScene(t *testing.T) scene { return scene{t, t.TempDir()} }
+
+func (s scene) command(fake string, env ...string) *exec.Cmd {
+	s.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append([]string{"FAKE=" + fake, "READY=" + filepath.Join(s.dir, "ready")}, env...)
+	return cmd
+}
+
+// start starts a fake that nothing but its environment ties to an owner.
+func (s scene) start(fake string, env ...string) *exec.Cmd {
+	s.t.Helper()
+	cmd := s.command(fake, env...)
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // It may have ended.
+		<-done
+	})
+	return cmd
+}
+
+// ready gives the processes that are where they should be, once there are count.
+func (s scene) ready(count int) []int {
+	s.t.Helper()
+	for {
+		content, _ := os.ReadFile(filepath.Join(s.dir, "ready")) // There is none yet.
+		if lines := strings.Fields(string(content)); len(lines) >= count {
+			return s.numbers(lines)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (s scene) numbers(lines []string) []int {
+	s.t.Helper()
+	var numbers []int
+	for _, line := range lines {
+		n, err := strconv.Atoi(line)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+func alive(pid int) bool {
+	p, err := readProc(pid)
+	return err == nil && !p.zombie
+}
+
+// owner makes one whose control groups go with the test.
+func (s scene) owner(dir, instance string) *Owner {
+	o := NewOwner(dir, instance)
+	s.t.Cleanup(func() {
+		if err := o.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return o
+}
+
+func TestEndAllEndsWhatAnyOwnerLeft(t *testing.T) {
+	s := newScene(t)
+	dir, other := t.TempDir(), t.TempDir()
+	before, now, elsewhere := s.owner(dir, "before"), s.owner(dir, "now"), s.owner(other, "before")
+	gone := []*exec.Cmd{
+		s.start("sleep", before.Environ()...),
+		s.start("stubborn", before.Environ()...),
+		s.start("parent", before.Environ()...), // with a child
+		s.start("sleep", now.Environ()...),
+	}
+	stays := []*exec.Cmd{
+		s.start("sleep", elsewhere.Environ()...),
+		s.start("sleep", "X"+rootVariable+"="+dir, rootVariable+"="+dir+"/sub", "TEXT= "+rootVariable+"="+dir),
+	}
+	pids := s.ready(7)
+	if got := now.EndAll(200 * time.Millisecond); got != (Ended{Count: 5}) {
+		t.Errorf("got %+v, want 5 processes ended", got)
+	}
+	for _, cmd := range stays {
+		if !alive(cmd.Process.Pid) {
+			t.Error("a process of somebody else was ended")
+		}
+		pids = slices.DeleteFunc(pids, func(pid int) bool { return pid == cmd.Process.Pid })
+	}
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+	if len(pids) != len(gone)+1 {
+		t.Errorf("got %d processes to end, want %d: the test shows less than it should", len(pids), len(gone)+1)
+	}
+	if got := now.EndAll(0); got != (Ended{}) {
+		t.Errorf("got %+v when nothing was left", got)
+	}
+}
+
+// A guard may still be at work when a successor starts runs in the directory.
+func TestEndOwnSparesASuccessor(t *testing.T) {
+	s := newScene(t)
+	dir := t.TempDir()
+	mine, successor := s.owner(dir, "mine"), s.owner(dir, "successor")
+	old, young := s.start("stubborn", mine.Environ()...), s.start("sleep", successor.Environ()...)
+	s.ready(2)
+	if got := mine.EndOwn(Now(), never); got != (Ended{Count: 1}) {
+		t.Errorf("got %+v, want one process ended", got)
+	}
+	if alive(old.Process.Pid) || !alive(young.Process.Pid) {
+		t.Error("the wrong one was ended")
+	}
+}
+
+// Once there is a reason to halt, no process is signalled any more.
+func TestEndOwnHalts(t *testing.T) {
+	s := newScene(t)
+	o := s.owner(t.TempDir(), "mine")
+	cmd := s.start("sleep", o.Environ()...)
+	s.ready(1)
+	if got := o.EndOwn(Now(), func() bool { return true }); got != (Ended{Left: 1}) {
+		t.Errorf("got %+v, want one process left", got)
+	}
+	if !alive(cmd.Process.Pid) {
+		t.Error("it was ended")
+	}
+}
+
+// Whoever started the manager may have its marks, as a shell that tries something.
+func TestTheHuntSparesItself(t *testing.T) {
+	o := NewOwner(t.TempDir(), "mine")
+	f := o.family("FAKE=", "", 1)
+	if !f.spared[os.Getpid()] || !f.spared[os.Getppid()] {
+		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
+	}
+	f.marks = []string{"PATH=" + os.Getenv("PATH")}
+	if slices.ContainsFunc(f.live(), func(p identity) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
+		t.Error("the hunter or its parent is a member")
+	}
+}
+
+// The manager's own children are others' to wait for, also as zombies.
+func TestReapTakesOnlyWhatRunsLeft(t *testing.T) {
+	s := newScene(t)
+	cmd := s.command("reaper")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Fields(string(out)); !slices.Equal(got, []string{"true", "true"}) {
+		t.Errorf("got %q, want two zombies left, which are the manager's own children", got)
+	}
+}
+
+// A process that has shed everything that tells of its run is found exactly where
+// control groups are: that is the limit of the other ways.
+func TestADaemonThatShedEverythingIsFoundByItsControlGroup(t *testing.T) {
+	for _, grouped := range []bool{true, false} {
+		t.Run("control groups: "+strconv.FormatBool(grouped), func(t *testing.T) {
+			s := newScene(t)
+			o := s.owner(t.TempDir(), "mine")
+			if grouped {
+				if err := o.Group(); err != nil {
+					t.Logf("no control groups here: %v", err)
+					grouped = false
+				}
+			}
+			const nonce = 42
+			tree, err := o.Start(s.command("daemonize", append(o.Environ(), runMark(nonce))...), nonce)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if code := tree.Wait(); code != 0 {
+				t.Fatalf("the first process ended with %d", code)
+			}
+			pid := s.ready(1)[0]
+			tree.End(100 * time.Millisecond)
+			if alive(pid) == grouped {
+				t.Errorf("got a daemon that is alive: %t, although control groups are used: %t", alive(pid), grouped)
+			}
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill() // It may have ended.
+			}
+			for alive(pid) {
+				time.Sleep(time.Millisecond)
+			}
+			if err := tree.Close(); err != nil {
+				t.Error(err)
+			}
+			if left := o.own().dirs(); len(left) > 1 {
+				t.Errorf("control groups are left: %q", left)
+			}
+		})
+	}
+}
+
+// What a killed owner left in its control groups is found by the next one of the
+// directory, and by nobody else.
+func TestASuccessorFindsTheControlGroups(t *testing.T) {
+	s := newScene(t)
+	dir := t.TempDir()
+	before := s.owner(dir, "before")
+	if err := before.Group(); err != nil {
+		t.Logf("no control groups here: %v", err)
+	}
+	const nonce = 42
+	tree, err := before.Start(s.command("daemonize", append(before.Environ(), runMark(nonce))...), nonce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree.Wait()
+	pid := s.ready(1)[0]
+	s.owner(t.TempDir(), "elsewhere").EndAll(0)
+	s.owner(dir, "sibling").EndOwn(Now(), never)
+	if !alive(pid) {
+		t.Error("an owner ended what belongs to another one")
+	}
+	ended := s.owner(dir, "now").EndAll(0)
+	if before.grouped && (alive(pid) || ended.Count != 1) {
+		t.Errorf("got %+v, and the daemon is alive: %t", ended, alive(pid))
+	}
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Kill() // It may have ended.
+	}
+	if left := before.groups.dirs(); before.grouped && len(left) > 0 {
+		t.Errorf("control groups are left: %q", left)
+	}
+}

@@ -1,0 +1,142 @@
+package proctree
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Tree is the processes of one run.
+type Tree struct {
+	owner  *Owner
+	leader *exec.Cmd
+	family family
+}
+
+// Start starts cmd as the first process of a run, in a session of its own, so that
+// neither a terminal nor a signal to the manager's process group reaches it. Its
+// environment must hold JOB_ID with the run's nonce.
+func (o *Owner) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	own, err := o.start(cmd, nonce)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tree{
+		owner:  o,
+		leader: cmd,
+		family: family{marks: []string{runMark(nonce)}, group: own, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
+	}
+	// The leader has not been waited for yet, so its pid is still its own.
+	if p, err := readProc(cmd.Process.Pid); err == nil {
+		t.family.since = p.started
+		t.family.known[p.identity] = true
+	}
+	return t, nil
+}
+
+// Wait waits for the run's first process and returns its exit code, -1 after a
+// signal. It must be called once.
+func (t *Tree) Wait() int {
+	_ = t.leader.Wait() // How it ended is in the exit code.
+	t.owner.Release(t.leader.Process.Pid)
+	return t.leader.ProcessState.ExitCode()
+}
+
+// start starts cmd in a control group of its own, if there can be one.
+func (o *Owner) start(cmd *exec.Cmd, nonce int64) (group, error) {
+	if o.grouped {
+		own := o.own() + "/" + group(strconv.FormatInt(nonce, 10))
+		if err := o.startIn(own, cmd); err == nil {
+			return own, nil
+		}
+		// Whatever hindered it, in a group or otherwise: if it has to do with the
+		// group, the start without one shows it.
+		_ = own.remove()
+		*cmd = exec.Cmd{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr, Err: cmd.Err,
+			SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+	}
+	return "", o.Keep(cmd)
+}
+
+func (o *Owner) startIn(g group, cmd *exec.Cmd) error {
+	if err := os.MkdirAll(string(g), 0o755); err != nil {
+		return err
+	}
+	dir, err := os.Open(string(g))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	return o.Keep(cmd)
+}
+
+// Keep starts a process that the caller waits for, and is to call Release then.
+func (o *Owner) Keep(cmd *exec.Cmd) error {
+	// Under the lock, so that reap never sees a child that it doesn't know.
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if o.children == nil {
+		o.children = map[int]bool{}
+	}
+	o.children[cmd.Process.Pid] = true
+	return nil
+}
+
+// Release says that the process has been waited for.
+func (o *Owner) Release(pid int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.children, pid)
+}
+
+// End ends all processes of the run and returns when none is left: TERM at once,
+// KILL after grace.
+func (t *Tree) End(grace time.Duration) Ended {
+	return t.family.end(Now()+grace, never)
+}
+
+// Close is for a run whose processes have ended: it takes the exit status of
+// those that nobody else waits for and removes the control group.
+func (t *Tree) Close() error {
+	t.owner.reap()
+	return t.family.group.remove()
+}
+
+// reap takes the exit status of processes that a run left behind and that became
+// children of the manager because it is the first process of its container:
+// nobody else will. The manager's own children are left alone: a run's
+// processes are never in its session.
+func (o *Owner) reap() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	self := os.Getpid()
+	own, err := readProc(self)
+	if err != nil {
+		return
+	}
+	for _, p := range readTable() {
+		if p.zombie && p.parent == self && p.session != own.session && !o.children[p.pid] {
+			collect(p.pid)
+		}
+	}
+}
+
+// collect takes the exit status of a zombie. The first thread of a program may be
+// one shortly before its last thread, and only then can be waited for; a program
+// whose first thread alone has ended is left to the end of another run.
+func collect(pid int) {
+	const tries, pause = 100, time.Millisecond
+	for range tries {
+		if got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); got != 0 || err != nil {
+			return
+		}
+		<-time.After(pause)
+	}
+}
