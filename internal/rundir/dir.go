@@ -62,6 +62,8 @@ type Dir struct {
 	home      *os.Root // ROOT/<uid>
 	artifacts *os.Root // ROOT/<uid>/artifacts
 	artifact  string   // the run's directory in artifacts
+	events    *os.Root // ROOT/<uid>/run/output/<id>/job_events, once it is there
+	id        string
 }
 
 // Prepare makes a fresh directory for a run of the CR. Nothing of an earlier run
@@ -75,7 +77,7 @@ func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
 	if !r.enter(uid) {
 		return nil, fmt.Errorf("prepare run directory of %q: %w", uid, ErrBusy)
 	}
-	d := &Dir{root: r, uid: uid}
+	d := &Dir{root: r, uid: uid, id: id}
 	if temp := filepath.Join(r.path, tempName); len(temp) <= maxTempPath {
 		d.SharedTemp = temp
 	}
@@ -158,6 +160,9 @@ func (d *Dir) discard() error {
 	}
 	if d.artifacts != nil {
 		errs = append(errs, d.artifacts.Close())
+	}
+	if d.events != nil {
+		errs = append(errs, d.events.Close())
 	}
 	return errors.Join(append(errs, d.root.leave(d.uid))...)
 }

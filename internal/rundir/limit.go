@@ -64,19 +64,10 @@ func (r *Root) Limit(bytes int64) error {
 
 // count takes up what there is of a CR.
 func (r *Root) count(uid string) error {
-	home, err := openDir(r.root, uid)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	seen, err := home.Lstat(artifactsName)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !seen.IsDir() {
+	artifacts, err := openPath(r.root, uid, artifactsName)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoDirectory) {
 		return nil // The next run makes the directory, whatever is in its place.
 	}
-	if err != nil {
-		return err
-	}
-	artifacts, err := openDir(home, artifactsName)
 	if err != nil {
 		return err
 	}
@@ -228,12 +219,7 @@ func (r *Root) evict(uid string) error {
 }
 
 func (r *Root) removeArtifact(uid, name string) error {
-	home, err := openDir(r.root, uid)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	artifacts, err := openDir(home, artifactsName)
+	artifacts, err := openPath(r.root, uid, artifactsName)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ import (
 // neither prepared for another run nor removed.
 var ErrBusy = errors.New("a run of this resource has not ended")
 
+var errNoDirectory = errors.New("is no directory")
+
 const (
 	lockName    = ".lock"
 	tempName    = ".tmp"
@@ -180,7 +182,7 @@ func openDir(parent *os.Root, name string) (*os.Root, error) {
 		return nil, err
 	}
 	if !seen.IsDir() {
-		return nil, fmt.Errorf("%q is no directory", name)
+		return nil, fmt.Errorf("%q: %w", name, errNoDirectory)
 	}
 	dir, err := parent.OpenRoot(name)
 	if err != nil {
@@ -190,6 +192,16 @@ func openDir(parent *os.Root, name string) (*os.Root, error) {
 		return nil, errors.Join(err, dir.Close())
 	}
 	return dir, nil
+}
+
+// openPath is openDir for a directory some levels below.
+func openPath(parent *os.Root, names ...string) (*os.Root, error) {
+	dir, err := openDir(parent, names[0])
+	if err != nil || len(names) == 1 {
+		return dir, err
+	}
+	defer dir.Close()
+	return openPath(dir, names[1:]...)
 }
 
 // sameDir makes sure that what has been opened is what was looked at before.

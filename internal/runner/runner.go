@@ -124,6 +124,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 	ending := r.execute(ctx, spec, &keep, func(e jobevent.Event) {
 		result.Summary.Fold(e)
 		keep.event(e)
+		dir.DropEvents()
 		observe(e)
 	})
 	result = r.conclude(result, explain(ending, result.Summary, keep.err))
