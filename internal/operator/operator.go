@@ -35,6 +35,9 @@ const connectTimeout = 10 * time.Second
 // is lost.
 func Run(ctx context.Context, o Options) error {
 	p, err := setUp(ctx, o)
+	if err == nil {
+		defer p.close()
+	}
 	if ctx.Err() != nil {
 		o.Logger.Info("stopped before it began")
 		return nil //nolint:nilerr // What was interrupted has failed for that reason alone.
@@ -49,12 +52,17 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // setUp puts the manager together. Nothing in it is at work yet.
-func setUp(ctx context.Context, o Options) (parts, error) {
+func setUp(ctx context.Context, o Options) (p parts, err error) {
 	env := newEnvironment(o.Env)
 	ansible, err := prepareAnsible(ctx, o, env)
 	if err != nil {
 		return parts{}, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ansible.runner.Root.Close())
+		}
+	}()
 	config, err := connect(o)
 	if err != nil {
 		return parts{}, err
@@ -67,8 +75,15 @@ func setUp(ctx context.Context, o Options) (parts, error) {
 	if err != nil {
 		return parts{}, fmt.Errorf("set up the manager: %w", explainNamespace(explainBind(err), o))
 	}
-	p := parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup()}
+	p = parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup()}
 	return p, p.add()
+}
+
+// close gives up what setUp took.
+func (p parts) close() {
+	if err := p.ansible.runner.Root.Close(); err != nil {
+		p.options.Logger.Error(err, "could not close the run directory")
+	}
 }
 
 // connect reads the client configuration and asks the API server for its version.
@@ -122,12 +137,12 @@ func (p parts) add() error {
 	if err := p.addChecks("proxy", p.proxy.Check); err != nil {
 		return err
 	}
-	if err := p.manager.Add(p.sweeper()); err != nil {
-		return fmt.Errorf("add the sweeper of run directories: %w", err)
-	}
 	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())
 	if err != nil {
 		return fmt.Errorf("prepare discovery: %w", err)
+	}
+	if err := p.manager.Add(p.sweeper(served)); err != nil {
+		return fmt.Errorf("add the sweeper of run directories: %w", err)
 	}
 	observers := []controller.Observer{lines, counters}
 	for _, watch := range p.ansible.watches {
@@ -143,10 +158,12 @@ func (p parts) add() error {
 	return nil
 }
 
-func (p parts) sweeper() sweeper {
+func (p parts) sweeper(served kinds) sweeper {
 	return sweeper{
 		directories: p.ansible.runner.Root,
 		reader:      p.manager.GetAPIReader(),
+		kinds:       served,
+		interval:    sweepInterval,
 		watches:     p.ansible.watches,
 		namespaces:  newEnvironment(p.options.Env).namespaces(),
 		log:         p.options.Logger.WithName("sweeper"),

@@ -4,19 +4,26 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// sweepPage bounds one answer of the API server.
-const sweepPage = 500
+const (
+	// sweepInterval is the time between two looks for directories of CRs that are
+	// gone; a tenth is added at random, so that managers do not ask at once.
+	sweepInterval = time.Hour
+	sweepJitter   = 0.1
+	// sweepPage bounds one answer of the API server.
+	sweepPage = 500
+)
 
 // directories are the run directories of CRs, as rundir.Root keeps them.
 type directories interface {
@@ -24,66 +31,114 @@ type directories interface {
 	Sweep(keep func(uid string) bool) (removed []string, err error)
 }
 
-// sweeper removes, once, the directories of CRs that went while no manager ran.
-// Those that go later are removed by their controllers. It is a manager.Runnable.
+// kinds tells what the API server serves; a discovery client does.
+type kinds interface {
+	ServerGroups() (*metav1.APIGroupList, error)
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// sweeper removes the directories of CRs that went unseen: while no manager ran,
+// together with their kind, or while their directory could not be removed. Others
+// are removed by their controllers. It is a manager.Runnable.
 type sweeper struct {
 	directories directories
 	reader      client.Reader
+	kinds       kinds
 	watches     []watches.Watch
 	namespaces  []string // nil: all
+	interval    time.Duration
 	log         logr.Logger
 }
 
-// Start sweeps and returns. What cannot be listed may have directories, so
-// nothing is removed then; the next manager tries again.
+// Start sweeps at once and then again and again until ctx ends.
 func (s sweeper) Start(ctx context.Context) error {
-	// Only what was there before the lists can be known to have no CR.
-	before, err := s.directories.UIDs()
-	if err != nil || len(before) == 0 {
-		return ignoreSweep(s.log, err)
-	}
-	live, err := s.live(ctx)
-	if err != nil {
-		return ignoreSweep(s.log, err)
-	}
-	removed, err := s.directories.Sweep(func(uid string) bool { return live.Has(uid) || !slices.Contains(before, uid) })
-	if len(removed) > 0 {
-		s.log.Info("removed the run directories of custom resources that are gone", "count", len(removed))
-	}
-	return ignoreSweep(s.log, err)
-}
-
-// ignoreSweep logs the error: directories that stay are no reason to stop.
-func ignoreSweep(log logr.Logger, err error) error {
-	if err != nil {
-		log.Error(err, "run directories of custom resources that are gone may be left")
-	}
+	wait.JitterUntilWithContext(ctx, s.sweep, s.interval, sweepJitter, true)
 	return nil
 }
 
-// live gives the UIDs of all CRs of the watched kinds. A kind that is not served
-// has none.
+// sweep looks once. What can't be listed may have directories, so nothing is
+// removed then; directories that stay are no reason to stop.
+func (s sweeper) sweep(ctx context.Context) {
+	removed, err := s.remove(ctx)
+	if len(removed) > 0 {
+		s.log.Info("removed the run directories of custom resources that are gone", "count", len(removed))
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Error(err, "run directories of custom resources that are gone may be left until the next look")
+	}
+}
+
+func (s sweeper) remove(ctx context.Context) ([]string, error) {
+	// Only what was there before the lists can be known to have no CR.
+	before, err := s.directories.UIDs()
+	if err != nil || len(before) == 0 {
+		return nil, err
+	}
+	live, err := s.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := sets.New(before...)
+	return s.directories.Sweep(func(uid string) bool { return live.Has(uid) || !known.Has(uid) })
+}
+
+// live gives the UIDs of all CRs of the watched kinds.
 func (s sweeper) live(ctx context.Context) (sets.Set[string], error) {
 	namespaces := s.namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
+	groups, err := s.kinds.ServerGroups()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for its groups: %w", err)
+	}
 	found := sets.New[string]()
 	for _, watch := range s.watches {
+		gvk, served, err := s.served(watch.GVK, groups)
+		if err != nil {
+			return nil, fmt.Errorf("ask the API server for %s: %w", watch.GVK.GroupKind(), err)
+		}
 		for _, namespace := range namespaces {
-			err := s.list(ctx, watch, namespace, found)
-			if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-				return nil, fmt.Errorf("list %s: %w", watch.GVK, err)
+			if !served {
+				break
+			}
+			if err := s.list(ctx, gvk, namespace, found); err != nil {
+				return nil, fmt.Errorf("list %s: %w", gvk, err)
 			}
 		}
 	}
 	return found, nil
 }
 
-func (s sweeper) list(ctx context.Context, watch watches.Watch, namespace string, found sets.Set[string]) error {
+// served gives the kind in a version that the API server serves, the watched one
+// if it can be. A kind that is served in another version still has its objects;
+// one that is served in none has none.
+func (s sweeper) served(watched schema.GroupVersionKind, groups *metav1.APIGroupList) (schema.GroupVersionKind, bool, error) {
+	var found []string
+	for _, group := range groups.Groups {
+		if group.Name != watched.Group {
+			continue
+		}
+		for _, version := range group.Versions {
+			list, err := s.kinds.ServerResourcesForGroupVersion(version.GroupVersion)
+			if err != nil {
+				return watched, false, err
+			}
+			if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == watched.Kind }) {
+				found = append(found, version.Version)
+			}
+		}
+	}
+	if len(found) == 0 || slices.Contains(found, watched.Version) {
+		return watched, len(found) > 0, nil
+	}
+	return watched.GroupKind().WithVersion(found[0]), true, nil
+}
+
+func (s sweeper) list(ctx context.Context, gvk schema.GroupVersionKind, namespace string, found sets.Set[string]) error {
 	page := &metav1.PartialObjectMetadataList{}
 	for {
-		page.SetGroupVersionKind(watch.GVK.GroupVersion().WithKind(watch.GVK.Kind + "List"))
+		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		err := s.reader.List(ctx, page, client.InNamespace(namespace), client.Limit(sweepPage), client.Continue(page.Continue))
 		if err != nil {
 			return err

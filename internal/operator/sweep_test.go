@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
@@ -49,6 +51,35 @@ func (f listFunc) List(_ context.Context, list client.ObjectList, options ...cli
 	return f(page.Kind, applied.Namespace, page)
 }
 
+// memoryKinds are served kinds by group and version, such as "g/v1".
+type memoryKinds map[string][]string
+
+func (k memoryKinds) ServerGroups() (*metav1.APIGroupList, error) {
+	if k == nil {
+		return nil, errors.New("no answer")
+	}
+	list := &metav1.APIGroupList{}
+	for gv := range k {
+		group, version, found := strings.Cut(gv, "/")
+		if !found {
+			group, version = "", gv
+		}
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{{GroupVersion: gv, Version: version}}})
+	}
+	return list, nil
+}
+
+func (k memoryKinds) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+	list := &metav1.APIResourceList{GroupVersion: gv}
+	for _, kind := range k[gv] {
+		if kind == "" {
+			return nil, apierrors.NewServiceUnavailable("no answer")
+		}
+		list.APIResources = append(list.APIResources, metav1.APIResource{Kind: kind})
+	}
+	return list, nil
+}
+
 func TestSweeping(t *testing.T) {
 	items := func(uids ...types.UID) []metav1.PartialObjectMetadata {
 		var found []metav1.PartialObjectMetadata
@@ -57,12 +88,16 @@ func TestSweeping(t *testing.T) {
 		}
 		return found
 	}
+	everything := []string{"a1", "a2", "b", "gone"}
+	both := memoryKinds{"v1": {"A", "A", "B"}, "other/v1": {"C"}}
 	for why, test := range map[string]struct {
 		namespaces []string
+		kinds      memoryKinds
 		list       listFunc
 		want       []string
 	}{
 		"what has no CR goes, over all pages and kinds": {
+			kinds: both,
 			list: func(kind, _ string, page *metav1.PartialObjectMetadataList) error {
 				switch {
 				case kind == "BList":
@@ -77,22 +112,70 @@ func TestSweeping(t *testing.T) {
 			want: []string{"a1", "a2", "b"},
 		},
 		"a kind that is not served has no CRs": {
+			kinds: memoryKinds{"v1": {"A"}, "other/v1": {"B"}},
 			list: func(kind, _ string, page *metav1.PartialObjectMetadataList) error {
 				if kind == "BList" {
-					return apierrors.NewNotFound(schema.GroupResource{}, "")
+					return errors.New("it must not be asked for")
 				}
 				page.Items = items("a1")
 				return nil
 			},
 			want: []string{"a1"},
 		},
+		"a kind that is served in another version only still has its CRs": {
+			kinds: memoryKinds{"v1": {"A"}, "v2": {"B"}},
+			list: func(kind, _ string, page *metav1.PartialObjectMetadataList) error {
+				switch page.APIVersion + kind {
+				case "v1AList":
+					page.Items = items("a1")
+				case "v2BList":
+					page.Items = items("b")
+				default:
+					return errors.New("it is not served")
+				}
+				return nil
+			},
+			want: []string{"a1", "b"},
+		},
+		"nothing goes when the groups cannot be read": {
+			list: func(_, _ string, _ *metav1.PartialObjectMetadataList) error { return nil },
+			want: everything,
+		},
+		"nothing goes when a version of the group cannot be read, which may have the kind": {
+			kinds: memoryKinds{"v1": {"A"}, "v2": {""}},
+			list:  func(_, _ string, _ *metav1.PartialObjectMetadataList) error { return nil },
+			want:  everything,
+		},
+		"nothing goes when a kind is gone between the two questions": {
+			kinds: both,
+			list: func(kind, _ string, _ *metav1.PartialObjectMetadataList) error {
+				if kind == "BList" {
+					return apierrors.NewNotFound(schema.GroupResource{}, "")
+				}
+				return nil
+			},
+			want: everything,
+		},
+		"nothing goes when the second page cannot be read": {
+			kinds: both,
+			list: func(_, _ string, page *metav1.PartialObjectMetadataList) error {
+				if page.Continue != "" {
+					return apierrors.NewResourceExpired("too old")
+				}
+				page.Items, page.Continue = items("a1"), "next"
+				return nil
+			},
+			want: everything,
+		},
 		"nothing goes when a kind cannot be listed": {
+			kinds: both,
 			list: func(_, _ string, _ *metav1.PartialObjectMetadataList) error {
 				return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 			},
-			want: []string{"a1", "a2", "b", "gone"},
+			want: everything,
 		},
 		"every watched namespace is asked": {
+			kinds:      both,
 			namespaces: []string{"n1", "n2"},
 			list: func(_, namespace string, page *metav1.PartialObjectMetadataList) error {
 				page.Items = items(map[string]types.UID{"n1": "a1", "n2": "b"}[namespace])
@@ -102,14 +185,11 @@ func TestSweeping(t *testing.T) {
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
-			directories := &memoryDirectories{uids: []string{"a1", "a2", "b", "gone"}}
-			err := sweeper{
-				directories: directories, reader: test.list, namespaces: test.namespaces, log: logr.Discard(),
+			directories := &memoryDirectories{uids: slices.Clone(everything)}
+			sweeper{
+				directories: directories, reader: test.list, kinds: test.kinds, namespaces: test.namespaces, log: logr.Discard(),
 				watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "B"}}},
-			}.Start(t.Context())
-			if err != nil {
-				t.Errorf("a sweep stops no manager, got %v", err)
-			}
+			}.sweep(t.Context())
 			if diff := cmp.Diff(test.want, directories.uids); diff != "" {
 				t.Errorf("directories that stay (-want +got):\n%s", diff)
 			}
@@ -123,11 +203,37 @@ func TestADirectoryThatCameDuringTheListsStays(t *testing.T) {
 		directories.uids = append(directories.uids, "new")
 		return nil
 	})
-	s := sweeper{directories: directories, reader: list, watches: []watches.Watch{{}}, log: logr.Discard()}
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	kinds := memoryKinds{"v1": {"A"}}
+	s := sweeper{directories: directories, reader: list, kinds: kinds, watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}}, log: logr.Discard()}
+	s.sweep(t.Context())
 	if diff := cmp.Diff([]string{"new"}, directories.uids); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A CR may go while nobody sees it; what fails once is tried again.
+func TestSweepingGoesOnUntilTheEnd(t *testing.T) {
+	directories := &memoryDirectories{uids: []string{"live", "gone"}}
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := 0
+	list := listFunc(func(_, _ string, page *metav1.PartialObjectMetadataList) error {
+		page.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{UID: "live"}}}
+		switch looks++; looks {
+		case 1:
+			return errors.New("no answer")
+		case 3:
+			cancel()
+		}
+		return nil
+	})
+	s := sweeper{
+		directories: directories, reader: list, kinds: memoryKinds{"v1": {"A"}}, interval: time.Millisecond, log: logr.Discard(),
+		watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}},
+	}
+	if err := s.Start(ctx); err != nil {
+		t.Errorf("a sweep stops no manager, got %v", err)
+	}
+	if diff := cmp.Diff([]string{"live"}, directories.uids); diff != "" || looks < 3 {
+		t.Errorf("after %d looks (-want +got):\n%s", looks, diff)
 	}
 }
