@@ -1,0 +1,171 @@
+package fence
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// writerOf names the listener that the test binary writes to when it plays the
+// leader that is stopped.
+const writerOf = "FENCE_TEST_WRITE_TO"
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(writerOf); address != "" {
+		os.Exit(playLeader(address))
+	}
+	os.Exit(m.Run())
+}
+
+const playedLease = 2 * time.Second
+
+// playLeader holds a lease and writes as fast as it can until it may not.
+func playLeader(address string) int {
+	f := New(Options{Lease: playedLease, Retry: 100 * time.Millisecond})
+	c, err := f.Dial(context.Background(), "tcp", address)
+	if err != nil {
+		return 2
+	}
+	for f.Renewed(Now()); ; f.Renewed(Now()) {
+		if _, err := c.Write([]byte{'.'}); err != nil {
+			if errors.Is(err, ErrLost) {
+				return 0
+			}
+			return 3
+		}
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener
+}
+
+func accept(t *testing.T, listener net.Listener) net.Conn {
+	t.Helper()
+	peer, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = peer.Close() })
+	if err := peer.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return peer
+}
+
+func dial(t *testing.T, f *Fence) (near, far net.Conn) {
+	t.Helper()
+	listener := listen(t)
+	near, err := f.Dial(t.Context(), "tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = near.Close() })
+	return near, accept(t, listener)
+}
+
+func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
+	listener := listen(t)
+	leader := exec.Command(os.Args[0])
+	leader.Env = append(os.Environ(), writerOf+"="+listener.Addr().String())
+	if err := leader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = leader.Process.Kill() }()
+	peer := accept(t, listener)
+	received := bufio.NewReader(peer)
+	for range 1000 {
+		if _, err := received.ReadByte(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := leader.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(playedLease) // Another candidate may lead now.
+	// What had been written before is here, so that silence tells the end of it.
+	if err := peer.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, received); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("want silence from a stopped process, got %v", err)
+	}
+	if err := errors.Join(peer.SetReadDeadline(time.Now().Add(time.Minute)), leader.Process.Signal(syscall.SIGCONT)); err != nil {
+		t.Fatal(err)
+	}
+	late, _ := io.Copy(io.Discard, io.LimitReader(received, 1000)) // The connection is reset.
+	_ = peer.Close()
+	// It may have been stopped between the question and the write.
+	if late > 1 {
+		t.Errorf("%d bytes were written after waking", late)
+	}
+	if err := leader.Wait(); err != nil {
+		t.Errorf("want the write to fail for the lost lease, got %v", err)
+	}
+}
+
+func TestACandidateThatWaitsMayRead(t *testing.T) {
+	f, _ := standard(Options{})
+	near, far := dial(t, f)
+	if _, err := near.Write([]byte("GET")); err != nil {
+		t.Errorf("want its requests to pass, got %v", err)
+	}
+	got := make([]byte, 3)
+	if _, err := io.ReadFull(far, got); err != nil || string(got) != "GET" {
+		t.Errorf("want what was written, got %q, %v", got, err)
+	}
+}
+
+func TestConnectionsEndWithTheLease(t *testing.T) {
+	f, c := standard(Options{})
+	near, far := dial(t, f)
+	f.Renewed(c.read())
+	reading := make(chan error, 1)
+	go func() {
+		_, err := near.Read(make([]byte, 1))
+		reading <- err
+	}()
+	c.pass(12 * time.Second)
+	if _, err := near.Write([]byte("PATCH")); !errors.Is(err, ErrLost) {
+		t.Errorf("want %v, got %v", ErrLost, err)
+	}
+	select {
+	case err := <-reading:
+		if err == nil {
+			t.Error("want a stream that is being read to end")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("a stream that was being read did not end")
+	}
+	if n, err := far.Read(make([]byte, 1)); n != 0 || !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("want a reset, which drops what is on its way, got %d bytes, %v", n, err)
+	}
+	if _, err := f.Dial(t.Context(), "tcp", listen(t).Addr().String()); !errors.Is(err, ErrLost) {
+		t.Errorf("want no new connection, got %v", err)
+	}
+}
+
+func TestConnectionsThatWereClosedAreForgotten(t *testing.T) {
+	f, _ := standard(Options{})
+	near, _ := dial(t, f)
+	if len(f.conns) != 1 {
+		t.Fatalf("want the connection to be known, got %d", len(f.conns))
+	}
+	_ = near.Close()
+	if len(f.conns) != 0 {
+		t.Errorf("want none, got %d", len(f.conns))
+	}
+}

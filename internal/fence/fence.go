@@ -1,0 +1,197 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// ErrLost says that the lease is not surely held any more.
+var ErrLost = errors.New("the lease is not surely held any more")
+
+const (
+	// safety is what clocks and schedulers may be off by.
+	safety = time.Second
+	// look is the pause between two looks of Watch at the clock.
+	look = 100 * time.Millisecond
+)
+
+// Instant is a time in nanoseconds since the machine started, suspended time
+// included: CLOCK_BOOTTIME. All processes of a machine share it.
+type Instant int64
+
+// Add gives the instant d later.
+func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
+
+// Sub gives the time from other to i.
+func (i Instant) Sub(other Instant) time.Duration { return time.Duration(i - other) }
+
+// Span says how long a renewal is good for.
+type Span struct {
+	// Closes is when the fence closes: nothing new may begin then.
+	Closes Instant
+	// Expires is when another candidate may lead: nothing may be at work then.
+	Expires Instant
+}
+
+// Options are the settings of a Fence. Lease and Retry are required.
+type Options struct {
+	// Lease is the lease's duration as the other candidates read it from the
+	// lease: in whole seconds.
+	Lease time.Duration
+	// Retry is the pause between two renewals.
+	Retry time.Duration
+	// OnRenew is called after each renewal, one call at a time. It must not block,
+	// and not ask the fence.
+	OnRenew func(Span)
+	// OnLost is called once, when the fence has closed and before Lost tells. It
+	// must not block.
+	OnLost func()
+	// Now is the clock; the machine's when it is nil.
+	Now func() Instant
+}
+
+// Margin is the time between the closing of the fence and the moment when
+// another candidate may lead.
+func (o Options) Margin() time.Duration { return o.Retry + safety }
+
+// Fence is open while the lease is surely held. A nil Fence is always open: that
+// is what a manager without leader election has.
+type Fence struct {
+	options Options
+	lost    chan struct{}
+	conns   conns
+
+	mu    sync.Mutex
+	state state
+	span  Span
+}
+
+type state int
+
+const (
+	waiting state = iota // another candidate leads, or none
+	leading
+	closed // for good
+)
+
+// New makes a fence that opens with the first renewal.
+func New(o Options) *Fence {
+	if o.Now == nil {
+		o.Now = Now
+	}
+	if o.OnRenew == nil {
+		o.OnRenew = func(Span) {}
+	}
+	if o.OnLost == nil {
+		o.OnLost = func() {}
+	}
+	return &Fence{options: o, lost: make(chan struct{}), conns: conns{}}
+}
+
+// Held tells whether the lease is surely held now.
+func (f *Fence) Held() bool { return f == nil || f.look() == leading }
+
+// Lost is closed when the lease, once held, is not surely held any more. For a
+// nil Fence that never happens.
+func (f *Fence) Lost() <-chan struct{} {
+	if f == nil {
+		return nil
+	}
+	return f.lost
+}
+
+// Left is the time until another candidate may lead; negative when it may.
+func (f *Fence) Left() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.span.Expires.Sub(f.options.Now())
+}
+
+// Renewed records that the API server accepted a renewal which was sent after
+// asked. A renewal that follows upon a gap does not open the fence again.
+func (f *Fence) Renewed(asked Instant) {
+	if f.look() == closed {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state == closed || f.overdue() {
+		return
+	}
+	f.state = leading
+	f.span = Span{
+		Closes:  asked.Add(f.options.Lease - f.options.Margin()),
+		Expires: asked.Add(f.options.Lease),
+	}
+	f.options.OnRenew(f.span)
+}
+
+// Lose closes the fence of a leader, because another candidate was seen to lead
+// or nobody renews any more. It does nothing to one that waits.
+func (f *Fence) Lose() {
+	if f != nil {
+		f.closeIf(func() bool { return f.state == leading })
+	}
+}
+
+// Watch sees to it that Lost is closed in time, also when nobody asks. It
+// returns when ctx ends.
+func (f *Fence) Watch(ctx context.Context) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			f.look()
+		}
+	}
+}
+
+// look gives the state as of now.
+func (f *Fence) look() state {
+	f.closeIf(f.overdue)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state
+}
+
+// overdue tells whether the fence has to close. It wants the lock.
+func (f *Fence) overdue() bool { return f.state == leading && f.options.Now() >= f.span.Closes }
+
+// closeIf closes the fence when the condition, which is asked under the lock, holds.
+func (f *Fence) closeIf(condition func() bool) {
+	f.mu.Lock()
+	if !condition() {
+		f.mu.Unlock()
+		return
+	}
+	f.state = closed
+	dropped := f.conns
+	f.conns = nil
+	f.mu.Unlock()
+	f.options.OnLost()
+	close(f.lost)
+	dropped.drop()
+}
+
+// admit takes up a connection unless the fence has closed.
+func (f *Fence) admit(c *conn) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state == closed {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: ErrLost}
+	}
+	f.conns[c] = true
+	return nil
+}
+
+func (f *Fence) forget(c *conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.conns, c)
+}

@@ -1,0 +1,152 @@
+package fence
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// clock is a fence's time, in tests.
+type clock struct{ now atomic.Int64 }
+
+func (c *clock) pass(d time.Duration) { c.now.Add(int64(d)) }
+func (c *clock) read() Instant        { return Instant(c.now.Load()) }
+
+// standard gives a fence with the default times: it closes 12 s after a renewal
+// was asked for.
+func standard(o Options) (*Fence, *clock) {
+	c := &clock{}
+	c.pass(time.Hour)
+	o.Lease, o.Retry, o.Now = 15*time.Second, 2*time.Second, c.read
+	return New(o), c
+}
+
+func TestHeld(t *testing.T) {
+	for why, test := range map[string]struct {
+		story func(f *Fence, c *clock)
+		want  bool
+	}{
+		"a candidate that waits holds nothing": {func(*Fence, *clock) {}, false},
+		"a renewal opens it":                   {func(f *Fence, c *clock) { f.Renewed(c.read()) }, true},
+		"up to lease - retry - 1 s": {func(f *Fence, c *clock) {
+			f.Renewed(c.read())
+			c.pass(12*time.Second - 1)
+		}, true},
+		"and not a moment longer": {func(f *Fence, c *clock) {
+			f.Renewed(c.read())
+			c.pass(12 * time.Second)
+		}, false},
+		"the time that the renewal took does not count": {func(f *Fence, c *clock) {
+			asked := c.read()
+			c.pass(5 * time.Second)
+			f.Renewed(asked)
+			c.pass(7 * time.Second)
+		}, false},
+		"each renewal counts from its own beginning": {func(f *Fence, c *clock) {
+			for range 10 {
+				f.Renewed(c.read())
+				c.pass(11 * time.Second)
+			}
+		}, true},
+		"a renewal that slept through the whole lease opens nothing": {func(f *Fence, c *clock) {
+			asked := c.read()
+			c.pass(time.Minute)
+			f.Renewed(asked)
+		}, false},
+		"a renewal after a gap does not open it again, even if nobody asked meanwhile": {func(f *Fence, c *clock) {
+			f.Renewed(c.read())
+			c.pass(12 * time.Second)
+			f.Renewed(c.read())
+		}, false},
+		"another leader was seen": {func(f *Fence, c *clock) {
+			f.Renewed(c.read())
+			f.Lose()
+		}, false},
+		"a renewal after that is of no use": {func(f *Fence, c *clock) {
+			f.Renewed(c.read())
+			f.Lose()
+			f.Renewed(c.read())
+		}, false},
+		"a candidate that waits sees other leaders and may lead later": {func(f *Fence, c *clock) {
+			f.Lose()
+			f.Renewed(c.read())
+		}, true},
+	} {
+		t.Run(why, func(t *testing.T) {
+			f, c := standard(Options{})
+			test.story(f, c)
+			if got := f.Held(); got != test.want {
+				t.Errorf("want %t, got %t", test.want, got)
+			}
+		})
+	}
+}
+
+func TestWithoutLeaderElectionItIsAlwaysHeld(t *testing.T) {
+	var none *Fence
+	none.Lose()
+	if !none.Held() {
+		t.Error("want a nil fence to be open")
+	}
+	select {
+	case <-none.Lost():
+		t.Error("want a nil fence to be never lost")
+	default:
+	}
+}
+
+func TestEachRenewalTellsHowLongItIsGoodFor(t *testing.T) {
+	var spans []Span
+	f, c := standard(Options{OnRenew: func(s Span) { spans = append(spans, s) }})
+	first := c.read()
+	f.Renewed(first)
+	c.pass(2 * time.Second)
+	f.Renewed(first.Add(2 * time.Second))
+	want := []Span{
+		{Closes: first.Add(12 * time.Second), Expires: first.Add(15 * time.Second)},
+		{Closes: first.Add(14 * time.Second), Expires: first.Add(17 * time.Second)},
+	}
+	if diff := cmp.Diff(want, spans); diff != "" {
+		t.Error(diff)
+	}
+	if left := f.Left(); left != 15*time.Second {
+		t.Errorf("want 15s left, got %s", left)
+	}
+}
+
+func TestTheLossIsToldOnceAndInTime(t *testing.T) {
+	lost := 0
+	f, c := standard(Options{OnLost: func() { lost++ }})
+	f.Renewed(c.read())
+	go f.Watch(t.Context())
+	select {
+	case <-f.Lost():
+		t.Fatal("told of a loss while the lease is held")
+	case <-time.After(3 * look):
+	}
+	c.pass(12 * time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	select {
+	case <-f.Lost():
+	case <-ctx.Done():
+		t.Fatal("the loss was not told")
+	}
+	f.Lose()
+	f.Held()
+	if lost != 1 {
+		t.Errorf("want one call, got %d", lost)
+	}
+}
+
+func TestTheClockGoesOn(t *testing.T) {
+	before, began := Now(), time.Now()
+	<-time.After(20 * time.Millisecond)
+	passed, really := Now().Sub(before), time.Since(began)
+	if passed < 20*time.Millisecond || passed > really+time.Second {
+		t.Errorf("%s passed by the fence's clock in %s", passed, really)
+	}
+}
