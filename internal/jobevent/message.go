@@ -15,6 +15,13 @@ import (
 // and what surrounds that value, and colours of a terminal.
 var (
 	temporaryDir   = regexp.MustCompile(`ansible-tmp-[0-9.]+-[0-9]+-[0-9]+`)
+	localTemp      = regexp.MustCompile(`ansible-local-[0-9]+[a-z0-9_]{8}`)
+	payload        = regexp.MustCompile(`(ansible_[\w.]+_payload_)[a-z0-9_]{8}\b`)
+	asyncJob       = regexp.MustCompile(`\bj[0-9]{6,}\.[0-9]+\b`)
+	processID      = regexp.MustCompile(`(?i)\b(pid)( is |[ =:]+)[0-9]+\b`)
+	localPort      = regexp.MustCompile(`:[0-9]{2,5}->`)
+	elapsed        = regexp.MustCompile(`\b[0-9]+\.[0-9]{3,}( ?)(s|ms|sec|seconds)\b|\b[0-9]:[0-9]{2}:[0-9]{2}\.[0-9]{6}\b`)
+	httpTime       = regexp.MustCompile(`\b[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT\b`)
 	temporaryFile  = regexp.MustCompile(`/tmp[a-z0-9_]{8}\b`)
 	address        = regexp.MustCompile(`\b0x[0-9a-f]{8,16}\b`)
 	preciseTime    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d+`)
@@ -32,14 +39,15 @@ const (
 	maxItemMessage = 320
 )
 
-// message is Ansible's msg of a result, or what stands for it under no_log; ""
-// where there is neither.
+// message is Ansible's msg of a result, or what stands for it under no_log, and
+// the signal that ended what the task ran; "" where there is nothing.
 func message(result map[string]any) string {
-	fit := Sanitize(map[string]any{"msg": result["msg"], "censored": result["censored"], "_ansible_no_log": result["_ansible_no_log"]})
-	if text := render(fit["msg"]); text != "" {
-		return text
+	fit := Sanitize(map[string]any{"msg": result["msg"], "censored": result["censored"], "_ansible_no_log": result["_ansible_no_log"], "rc": result["rc"]})
+	text := render(fit["msg"])
+	if text == "" {
+		text = render(fit["censored"])
 	}
-	return render(fit["censored"])
+	return strings.TrimSpace(text + ended(fit["rc"]))
 }
 
 // itemMessage is the message of one item of a loop, with the item as the loop
@@ -99,14 +107,22 @@ func hidden(r rune) bool {
 }
 
 // steady replaces what differs between two runs that fail alike: names of
-// temporary files, addresses of objects, the time, and the headers of an API
-// server's answer that are new with each.
+// temporary files, ids of processes and jobs, addresses of objects, the port of
+// this end of a connection, the time and how long something took, and the headers
+// of an API server's answer that are new with each.
 func steady(text string) string {
 	text = temporaryDir.ReplaceAllLiteralString(text, "ansible-tmp-…")
+	text = localTemp.ReplaceAllLiteralString(text, "ansible-local-…")
+	text = payload.ReplaceAllString(text, "${1}…")
 	text = temporaryFile.ReplaceAllLiteralString(text, "/tmp…")
+	text = asyncJob.ReplaceAllLiteralString(text, "j…")
+	text = processID.ReplaceAllString(text, "${1}${2}…")
+	text = localPort.ReplaceAllLiteralString(text, ":…->")
 	text = address.ReplaceAllLiteralString(text, "0x…")
+	text = answerHeader.ReplaceAllString(text, "'$1': '…'")
 	text = preciseTime.ReplaceAllLiteralString(text, "(time)")
-	return answerHeader.ReplaceAllString(text, "'$1': '…'")
+	text = httpTime.ReplaceAllLiteralString(text, "(time)")
+	return elapsed.ReplaceAllString(text, "…$1$2")
 }
 
 // maskInvalid masks the values that an API server has found invalid. Where one is

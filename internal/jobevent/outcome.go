@@ -1,6 +1,7 @@
 package jobevent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,7 +34,8 @@ const (
 
 // Ending is how a run's processes ended.
 type Ending struct {
-	// ExitCode is ansible-runner's; -1 when a signal ended it or it never started.
+	// ExitCode is ansible-runner's. It is negative when a signal ended it: -9 for
+	// SIGKILL, as Python has it. It means nothing when Cause is Crashed.
 	ExitCode int
 	Cause    Cause
 	// Err says more where Cause is not Exited. Its text becomes part of the
@@ -87,65 +89,80 @@ type Outcome struct {
 // unreachable host, and no task asked for an unusable requeue period. The first
 // rule that fits decides.
 func Judge(e Ending, s Summary) Outcome {
-	o := judge(e, s)
-	if o.Verdict == Failed && e.Hint != "" {
-		o.Message = clip(o.Message, maxMessage-1-len(e.Hint)) + "\n" + e.Hint
-	}
-	return o
-}
-
-func judge(e Ending, s Summary) Outcome {
 	switch {
 	case e.Cause == Crashed:
-		return explained(e, failed(ReasonRunnerCrashed, "ansible-runner could not be run", cause(e)))
+		return explained(e, ReasonRunnerCrashed, "ansible-runner could not be run", cause(e))
 	case e.ExitCode == 0 && succeeded(s):
 		return Outcome{Succeeded, ReasonSuccessful, ""}
 	case e.Cause == Interrupted:
 		return Outcome{Canceled, ReasonCanceled, "the run was ended before its time"}
 	case e.Cause == TimedOut:
-		return failed(ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
-	case e.ExitCode < 0:
-		return explained(e, failed(ReasonRunnerCrashed, "ansible-runner was killed", at(s), failures(s)))
+		return failed(e, ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
+	case signal(e.ExitCode) != "":
+		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signal(e.ExitCode), at(s), failures(s))
 	case !s.StatsSeen:
-		return explained(e, failed(ReasonNoStats, fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode), at(s), failures(s)))
+		return explained(e, ReasonNoStats, early(e, s), at(s), failures(s))
 	}
 	return judgeStats(e, s)
+}
+
+// early says of a run without stats how it ended. ansible-runner exits with 0
+// when a signal ended ansible-playbook, and with 254 when it was told to end.
+func early(e Ending, s Summary) string {
+	switch {
+	case e.ExitCode == 0 && s.Task != "":
+		return "ansible-playbook was killed before the run was through"
+	case e.ExitCode == 254:
+		return "ansible-runner was told to end (exit code 254) by somebody other than this operator"
+	}
+	return fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode)
 }
 
 // judgeStats is for a run that ended by itself and reported its counts.
 func judgeStats(e Ending, s Summary) Outcome {
 	switch {
 	case s.Failures > 0:
-		return failed(ReasonFailed, failures(s))
+		return failed(e, ReasonFailed, failures(s))
 	case s.Unreachable > 0:
-		return failed(ReasonUnreachable, failures(s))
+		return failed(e, ReasonUnreachable, failures(s))
 	case s.Hosts == 0:
-		return failed(ReasonNoHosts, noHosts)
+		return failed(e, ReasonNoHosts, noHosts)
 	case s.BadRequeue == nil:
-		return explained(e, failed(ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode)))
+		return explained(e, ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode))
 	}
-	return failed(ReasonFailed, failures(s))
+	return failed(e, ReasonFailed, failures(s))
 }
 
 func succeeded(s Summary) bool {
 	return s.StatsSeen && s.Hosts > 0 && s.Failures == 0 && s.Unreachable == 0 && s.BadRequeue == nil
 }
 
-func failed(r Reason, parts ...string) Outcome {
-	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-	return Outcome{Failed, r, clip(strings.Join(parts, "\n"), maxMessage)}
+func failed(e Ending, r Reason, parts ...string) Outcome {
+	e.Output = ""
+	return explained(e, r, parts...)
 }
 
-// explained adds what was printed. It gets at least half of the message, and
-// where it does not fit its end counts.
-func explained(e Ending, o Outcome) Outcome {
-	text := output(e)
-	if text == "" {
-		return o
+// explained puts a message together: its parts, what was printed, which gets at
+// least half of the room and whose end counts, and what helps. A full disk ends a
+// run anywhere, with a long trace that is never the same: its hint says it all.
+func explained(e Ending, r Reason, parts ...string) Outcome {
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+	message, printed := strings.Join(parts, "\n"), output(e)
+	if e.Hint != "" && diskWords.MatchString(printed) {
+		printed = ""
 	}
-	o.Message = clip(o.Message, maxMessage-min(len(text)+1, maxMessage/2)) + "\n"
-	o.Message += clipFront(text, maxMessage-len(o.Message))
-	return o
+	help := cmp.Or(e.Hint, remedy(message), remedy(printed))
+	room := maxMessage - len(help) - 1
+	if printed == "" {
+		message = clip(message, room)
+	} else {
+		message = clip(message, room-min(len(printed)+1, room/2)) + "\n"
+		message += clipFront(printed, room-len(message))
+	}
+	if help != "" {
+		message += "\n" + help
+	}
+	return Outcome{Failed, r, message}
 }
 
 func cause(e Ending) string {
@@ -163,21 +180,24 @@ func at(s Summary) string {
 	return fmt.Sprintf("ended in play [%s], task [%s]", s.Play, s.Task)
 }
 
-// failures tells of each failed task, and of as many as there is room for.
+// failures tells of each failed task, and of as many as there is room for. Hosts
+// report in any order: they are told by name.
 func failures(s Summary) string {
-	var told []string
-	for _, f := range slices.Concat(s.Failed, s.UnreachableHosts) {
-		told = append(told, f.tell())
+	var lines []string
+	all := slices.Concat(s.Failed, s.UnreachableHosts)
+	slices.SortStableFunc(all, func(a, b TaskFailure) int { return cmp.Compare(a.Host, b.Host) })
+	for _, f := range all {
+		lines = append(lines, f.tell())
 	}
-	if more := s.Failures + s.Unreachable - len(told); more > 0 && len(told) > 0 {
-		told = append(told, fmt.Sprintf("(and %d more)", more))
+	if more := s.Failures + s.Unreachable - len(lines); more > 0 && len(lines) > 0 {
+		lines = append(lines, fmt.Sprintf("(and %d more)", more))
 	} else if more > 0 {
-		told = append(told, unknownFailure)
+		lines = append(lines, unknownFailure)
 	}
 	if s.BadRequeue != nil {
-		told = append(told, s.BadRequeue.tell())
+		lines = append(lines, s.BadRequeue.tell())
 	}
-	return strings.Join(told, "\n")
+	return strings.Join(lines, "\n")
 }
 
 func (f TaskFailure) tell() string {

@@ -3,6 +3,7 @@ package jobevent_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -16,12 +17,16 @@ func counted(hosts, failures, unreachable int) jobevent.Summary {
 }
 
 // TestEveryCombinationHasARow goes through all of cause × exit code × stats. A
-// row lists the reasons for the summaries none, fine, noHosts, failed,
-// unreachable, both, badRequeue, in this order.
+// row lists the reasons for the summaries nothing reported, no stats though a
+// task had failed, fine, rescued and ignored failures, no hosts, failed,
+// unreachable, both, a bad requeue period, in this order.
 func TestEveryCombinationHasARow(t *testing.T) {
 	bad := counted(1, 0, 0)
 	bad.BadRequeue = &jobevent.TaskFailure{Message: "bad"}
-	summaries := []jobevent.Summary{{}, counted(1, 0, 0), counted(0, 0, 0), counted(1, 1, 0), counted(1, 0, 1), counted(2, 1, 1), bad}
+	lost := jobevent.Summary{Play: "p", Task: "t", Failed: []jobevent.TaskFailure{{Task: "t", Message: "boom"}}}
+	forgiven := counted(2, 0, 0)
+	forgiven.Rescued, forgiven.Ignored = 3, 2
+	summaries := []jobevent.Summary{{}, lost, counted(1, 0, 0), forgiven, counted(0, 0, 0), counted(1, 1, 0), counted(1, 0, 1), counted(2, 1, 1), bad}
 	const (
 		S = jobevent.ReasonSuccessful
 		F = jobevent.ReasonFailed
@@ -32,31 +37,55 @@ func TestEveryCombinationHasARow(t *testing.T) {
 		R = jobevent.ReasonRunnerCrashed
 		C = jobevent.ReasonCanceled
 	)
+	all := func(r jobevent.Reason) []jobevent.Reason { return slices.Repeat([]jobevent.Reason{r}, len(summaries)) }
+	failed := []jobevent.Reason{N, N, F, F, H, F, U, F, F}
 	rows := map[jobevent.Cause]map[int][]jobevent.Reason{
 		jobevent.Exited: {
-			0:   {N, S, H, F, U, F, F},
-			1:   {N, F, H, F, U, F, F},
-			2:   {N, F, H, F, U, F, F},
-			4:   {N, F, H, F, U, F, F},
-			254: {N, F, H, F, U, F, F},
-			-1:  {R, R, R, R, R, R, R},
+			0:   {N, N, S, S, H, F, U, F, F},
+			1:   failed, // no hosts at all, a parse error, a worker that died
+			2:   failed, // failed hosts
+			3:   failed,
+			4:   failed, // unreachable hosts, variables refused
+			5:   failed,
+			8:   failed, // the play was broken off
+			99:  failed, // interrupted
+			126: failed, // ansible-playbook can't be executed
+			127: failed, // ansible-playbook is missing
+			250: failed, // an unexpected exception
+			254: failed, // told to end by somebody else
+			255: failed,
+			134: all(R), // ended by a signal, as a shell has it
+			137: all(R),
+			139: all(R),
+			143: all(R),
+			-1:  all(R), // ended by a signal
+			-6:  all(R),
+			-9:  all(R),
+			-11: all(R),
+			-15: all(R),
 		},
 		jobevent.TimedOut: {
-			0:   {T, S, T, T, T, T, T},
-			2:   {T, T, T, T, T, T, T},
-			254: {T, T, T, T, T, T, T},
-			-1:  {T, T, T, T, T, T, T},
+			0:   {T, T, S, S, T, T, T, T, T},
+			2:   all(T),
+			137: all(T),
+			254: all(T),
+			-9:  all(T),
+			-15: all(T),
 		},
 		jobevent.Interrupted: {
-			0:   {C, S, C, C, C, C, C},
-			2:   {C, C, C, C, C, C, C},
-			254: {C, C, C, C, C, C, C},
-			-1:  {C, C, C, C, C, C, C},
+			0:   {C, C, S, S, C, C, C, C, C},
+			2:   all(C),
+			137: all(C),
+			254: all(C),
+			-1:  all(C),
+			-9:  all(C),
+			-15: all(C),
 		},
 		jobevent.Crashed: {
-			0:  {R, R, R, R, R, R, R},
-			1:  {R, R, R, R, R, R, R},
-			-1: {R, R, R, R, R, R, R},
+			0:  all(R),
+			1:  all(R),
+			-1: all(R),
+			-9: all(R),
 		},
 	}
 	for cause, codes := range rows {
@@ -125,6 +154,57 @@ func TestMessageOfAnOutcome(t *testing.T) {
 	}
 }
 
+// What is no failure of a task says what to do about it.
+func TestFailuresOfTheMachineNameTheirRemedy(t *testing.T) {
+	at := jobevent.Summary{Play: "p", Task: "t"}
+	failure := func(message string) jobevent.Summary {
+		return jobevent.Summary{StatsSeen: true, Hosts: 1, Failures: 1, Failed: []jobevent.TaskFailure{{Task: "t", Message: message}}}
+	}
+	cases := map[string]struct {
+		ending     jobevent.Ending
+		summary    jobevent.Summary
+		want, help string // help is a part of the last line, "" for none
+	}{
+		"ansible-runner killed for want of memory":     {jobevent.Ending{ExitCode: -9}, at, "ended by SIGKILL", "memory limit"},
+		"the same, told by what started it":            {jobevent.Ending{ExitCode: 137}, at, "ended by SIGKILL", "memory limit"},
+		"another signal is only named":                 {jobevent.Ending{ExitCode: -11}, at, "ended by SIGSEGV", ""},
+		"a signal without a name":                      {jobevent.Ending{ExitCode: -40}, at, "signal 40", ""},
+		"ansible-playbook killed":                      {jobevent.Ending{ExitCode: 0}, at, "ansible-playbook was killed", "memory limit"},
+		"ansible-playbook that had nothing to do":      {jobevent.Ending{ExitCode: 0, Output: "playbook: /p.yml"}, jobevent.Summary{}, "exited with 0", ""},
+		"a worker killed":                              {jobevent.Ending{ExitCode: 1, Output: "[ERROR]: A worker was found in a dead state"}, at, "dead state", "memory limit"},
+		"Python out of memory":                         {jobevent.Ending{ExitCode: 250, Output: "MemoryError"}, at, "MemoryError", "memory limit"},
+		"a module killed":                              {jobevent.Ending{ExitCode: 2}, failure("no start of json char found (rc 137: ended by SIGKILL)"), "rc 137", "memory limit"},
+		"told to end by a stranger":                    {jobevent.Ending{ExitCode: 254}, at, "by somebody other than this operator", ""},
+		"no ansible-playbook":                          {jobevent.Ending{ExitCode: 127, Output: "The command was not found or was not executable: ansible-playbook."}, jobevent.Summary{}, "exited with 127", "pip install"},
+		"no password for what is encrypted":            {jobevent.Ending{ExitCode: 4, Output: "[ERROR]: Attempting to decrypt but no vault secrets found."}, jobevent.Summary{}, "no vault secrets", "ANSIBLE_VAULT_PASSWORD_FILE"},
+		"no password, met by a task":                   {jobevent.Ending{ExitCode: 2}, failure("Attempting to decrypt but no vault secrets found."), "no vault secrets", "ANSIBLE_VAULT_PASSWORD_FILE"},
+		"a hint knows better":                          {jobevent.Ending{ExitCode: -9, Hint: "enlarge it"}, at, "SIGKILL", "enlarge it"},
+		"a parse error says what to do by its own":     {jobevent.Ending{ExitCode: 4, Output: "[ERROR]: conflicting action statements: debug, fail"}, jobevent.Summary{}, "conflicting action", ""},
+		"a task that failed says what to do by itself": {jobevent.Ending{ExitCode: 2}, failure("there is no Secret"), "there is no Secret", ""},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			got := jobevent.Judge(c.ending, c.summary).Message
+			last := got[strings.LastIndex(got, "\n")+1:]
+			if !strings.Contains(got, c.want) || c.help != "" && !strings.Contains(last, c.help) || c.help == "" && strings.Contains(got, "raise the") {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// A full disk is met by another line of code each time.
+func TestAFullDiskSaysTheSameEachTime(t *testing.T) {
+	judged := func(line int) jobevent.Outcome {
+		trace := fmt.Sprintf("  File \"x.py\", line %d\nOSError: [Errno 28] No space left on device\n", line)
+		return jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: trace, Hint: "the disk is full"}, jobevent.Summary{Play: "p", Task: "t"})
+	}
+	const want = "ansible-runner exited with 1 before the run was through\nended in play [p], task [t]\nthe disk is full"
+	if a, b := judged(1), judged(2); a != b || a.Message != want {
+		t.Errorf("%q and %q", a.Message, b.Message)
+	}
+}
+
 // The end of what was printed says the most.
 func TestLongOutputLosesItsBeginning(t *testing.T) {
 	long := jobevent.TaskFailure{Task: "t", Message: strings.Repeat("x", 2<<10)}
@@ -139,7 +219,7 @@ func TestLongOutputLosesItsBeginning(t *testing.T) {
 			{Cause: jobevent.Crashed, Err: errors.New(strings.Repeat("e", 8<<10)), Output: output},
 		} {
 			got := jobevent.Judge(ending, s).Message
-			if len(got) > 4<<10 || len(got) < 4000 || !utf8.ValidString(got) {
+			if len(got) > 4<<10 || len(got) < 3800 || !utf8.ValidString(got) {
 				t.Errorf("%s, %s: %d bytes", why, ending.Cause, len(got))
 			}
 			if !strings.HasPrefix(got, "ansible-runner") || !strings.HasSuffix(got, "\nthe end") {
@@ -161,6 +241,8 @@ func TestMessagesAreBoundedAndFitToBeShown(t *testing.T) {
 			jobevent.Judge(jobevent.Ending{Cause: jobevent.Crashed, Err: errors.New(text)}, jobevent.Summary{}).Message,
 			jobevent.Judge(jobevent.Ending{ExitCode: 2}, s).Message,
 			jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: text, Hint: strings.Repeat("h", 1000)}, jobevent.Summary{}).Message,
+			jobevent.Judge(jobevent.Ending{ExitCode: -9, Output: text}, s).Message,
+			jobevent.Judge(jobevent.Ending{Cause: jobevent.Crashed, Err: errors.New("cannot allocate memory" + text)}, s).Message,
 		} {
 			if len(got) > 4<<10 || !utf8.ValidString(got) || strings.Contains(got, "\x1b") {
 				t.Fatalf("%d bytes: %q", len(got), got)

@@ -1,15 +1,18 @@
 package jobevent
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
 const (
-	// maxKept bounds the failures of a sort that a Summary holds.
-	maxKept = 16
+	// maxKept bounds the failures of a sort that a Summary holds, and maxLoops the
+	// hosts of whose loops it holds failed items.
+	maxKept, maxLoops = 16, 8
 	// maxFailureName and maxFailureMessage bound the texts of one failure.
 	maxFailureName    = 256
 	maxFailureMessage = 2 << 10
@@ -30,9 +33,11 @@ type Summary struct {
 	Hosts int
 	// Completion is when the run reported its counts, in UTC.
 	Completion time.Time
-	// Failed and UnreachableHosts are the last of their sort, oldest first: at
-	// most 16 of each. They never hold ignored failures; rescued ones are taken
-	// out when the counts are known, see Fold.
+	// Failed and UnreachableHosts are at most 16 of their sort, oldest first. Where
+	// there were more, they are the last one of each host, then the last but one,
+	// and so on: the same ones, in whatever order hosts report. They never hold
+	// ignored failures; rescued ones are taken out when the counts are known, see
+	// Fold.
 	Failed, UnreachableHosts []TaskFailure
 	// Requeue is the shortest period that a requeue_after task asked for; 0 when
 	// none did. Each such task wants the CR to be looked at again by then, and
@@ -44,8 +49,9 @@ type Summary struct {
 	BadRequeue *TaskFailure
 	// Play and Task name the task that was started last.
 	Play, Task string
-	// FailedItems are the first failed items of loops that are still at work.
-	// When a task with a loop fails, they become part of its message.
+	// FailedItems are the first failed items of loops that are still at work, five
+	// for each of eight hosts. When a task with a loop fails, they become part of
+	// its message.
 	FailedItems []TaskFailure
 }
 
@@ -69,9 +75,7 @@ func (s *Summary) Fold(e Event) {
 	case TaskStart:
 		s.Play, s.Task = name(e.Play), name(e.TaskName())
 	case ItemFailed:
-		if len(s.FailedItems) < maxItems {
-			s.FailedItems = append(s.FailedItems, newFailure(e, itemMessage(e.Result)))
-		}
+		s.foldItem(name(e.Host), e)
 	case ItemOK:
 		s.foldRequeue(e)
 	case HostOK:
@@ -80,7 +84,7 @@ func (s *Summary) Fold(e Event) {
 	case HostFailed:
 		s.foldFailed(e)
 	case HostUnreachable:
-		s.UnreachableHosts = keepLast(s.UnreachableHosts, newFailure(e, message(e.Result)))
+		s.UnreachableHosts = keep(s.UnreachableHosts, newFailure(e, message(e.Result)))
 	case Stats:
 		s.foldStats(e)
 	}
@@ -89,7 +93,20 @@ func (s *Summary) Fold(e Event) {
 func (s *Summary) foldFailed(e Event) {
 	lines := append([]string{message(e.Result)}, s.takeItems(name(e.Host))...)
 	if !e.IgnoreErrors {
-		s.Failed = keepLast(s.Failed, newFailure(e, strings.Join(lines, "\n")))
+		s.Failed = keep(s.Failed, newFailure(e, strings.Join(lines, "\n")))
+	}
+}
+
+func (s *Summary) foldItem(host string, e Event) {
+	mine, hosts := 0, map[string]bool{host: true}
+	for _, f := range s.FailedItems {
+		hosts[f.Host] = true
+		if f.Host == host {
+			mine++
+		}
+	}
+	if mine < maxItems && len(hosts) <= maxLoops {
+		s.FailedItems = append(s.FailedItems, TaskFailure{Host: host, Message: steady(shown(itemMessage(e.Result), maxItemMessage))})
 	}
 }
 
@@ -146,11 +163,23 @@ func lastByHost(failures []TaskFailure, counts map[string]int) []TaskFailure {
 	return kept
 }
 
-func keepLast(list []TaskFailure, f TaskFailure) []TaskFailure {
-	if len(list) == maxKept {
-		list = slices.Delete(list, 0, 1)
+// keep adds a failure and, where they become too many, takes out the oldest of
+// the host that has the most; of several such hosts the one whose name comes last.
+// So it does not matter in what order different hosts fail.
+func keep(list []TaskFailure, f TaskFailure) []TaskFailure {
+	list = append(list, f)
+	if len(list) <= maxKept {
+		return list
 	}
-	return append(list, f)
+	count := map[string]int{}
+	for _, f := range list {
+		count[f.Host]++
+	}
+	out := slices.MaxFunc(slices.Collect(maps.Keys(count)), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b))
+	})
+	oldest := slices.IndexFunc(list, func(f TaskFailure) bool { return f.Host == out })
+	return slices.Delete(list, oldest, oldest+1)
 }
 
 // foldRequeue looks at the module's name and at what the module returned, never

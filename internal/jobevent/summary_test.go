@@ -3,6 +3,7 @@ package jobevent_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,59 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
+// Hosts work at the same time, and report as it happens to come.
+func TestTheOrderOfHostsDoesNotMatter(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		hosts := 1 + random.IntN(25)
+		queues, counts := make([][]jobevent.Event, hosts), jobevent.HostStats{Failures: map[string]int{}}
+		for h := range hosts {
+			host := fmt.Sprintf("host-%02d", h)
+			for i := range random.IntN(5) {
+				queues[h] = append(queues[h], failedOn(host, fmt.Sprint(i)))
+			}
+			counts.Failures[host] = random.IntN(len(queues[h]) + 1)
+		}
+		want := judged(random, queues, counts)
+		for range 5 {
+			if got := judged(random, queues, counts); got != want {
+				t.Fatalf("got\n%s\nafter\n%s", got, want)
+			}
+		}
+	}
+}
+
+// judged gives the message of the failures in an order that keeps that of each host.
+func judged(random *rand.Rand, queues [][]jobevent.Event, counts jobevent.HostStats) string {
+	var events []jobevent.Event
+	at := make([]int, len(queues))
+	for left := true; left; {
+		left = false
+		for _, h := range random.Perm(len(queues)) {
+			if at[h] < len(queues[h]) && random.IntN(2) == 0 {
+				events = append(events, queues[h][at[h]])
+				at[h]++
+			}
+			left = left || at[h] < len(queues[h])
+		}
+	}
+	return jobevent.Judge(jobevent.Ending{ExitCode: 2}, fold(append(events, stats(counts))...)).Message
+}
+
+func TestItemsOfSeveralHostsAreToldApart(t *testing.T) {
+	var events []jobevent.Event
+	for i := range 30 {
+		for _, host := range []string{"b", "a"} {
+			events = append(events, jobevent.Event{Kind: jobevent.ItemFailed, Host: host, Result: map[string]any{"_ansible_item_label": fmt.Sprint(i), "msg": "no"}})
+		}
+	}
+	s := fold(append(events, failedOn("a", "t"), failedOn("b", "t"))...)
+	const want = "t failed\n(item=0) no\n(item=1) no\n(item=2) no\n(item=3) no\n(item=4) no"
+	if len(s.Failed) != 2 || s.Failed[0].Message != want || s.Failed[1].Message != want || len(s.FailedItems) > 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestASummaryIsBounded(t *testing.T) {
 	long := strings.Repeat("€\x1b\n", 1<<12)
 	var s jobevent.Summary
@@ -164,6 +218,14 @@ func TestMessages(t *testing.T) {
 		"so are headers new with each answer":      {map[string]any{"msg": "HTTPHeaderDict({'Audit-Id': '5c0f', 'Date': 'Sat, 21 Nov 2026 12:41:01 GMT', 'Content-Type': 'x'})"}, "HTTPHeaderDict({'Audit-Id': '…', 'Date': '…', 'Content-Type': 'x'})"},
 		"what the API server quotes of a Secret":   {map[string]any{"msg": `Secret "s" is invalid: data[password]: Invalid value: "hunter2": too short`}, `Secret "s" is invalid: data[password]: Invalid value: "********": too short`},
 		"the environment among facts":              {map[string]any{"msg": map[string]any{"ansible_env": map[string]any{"TOKEN": "t"}}}, `{"ansible_env":{"TOKEN":"********"}}`},
+		"names that modules and jobs have once":    {map[string]any{"msg": "/x/ansible_ansible.legacy.command_payload_ah_bcs0o/a.zip, ansible-local-4728abc_1234, job j358468742558.4728, PID 4711, pid=4712"}, "/x/ansible_ansible.legacy.command_payload_…/a.zip, ansible-local-…, job j…, PID …, pid=…"},
+		"how long it took, to the millisecond":     {map[string]any{"msg": "0.123456 s, 12.345seconds, 0:00:00.003257, but 1.5 s and version 1.26.3"}, "… s, …seconds, …, but 1.5 s and version 1.26.3"},
+		"this end of a connection":                 {map[string]any{"msg": "read tcp 10.1.2.3:43512->10.96.0.1:443: reset"}, "read tcp 10.1.2.3:…->10.96.0.1:443: reset"},
+		"the signal that ended a command":          {map[string]any{"msg": "non-zero return code", "rc": json.Number("-9")}, "non-zero return code (rc -9: ended by SIGKILL)"},
+		"the same, as a shell has it":              {map[string]any{"msg": "non-zero return code", "rc": json.Number("139")}, "non-zero return code (rc 139: ended by SIGSEGV)"},
+		"a return code that means no signal":       {map[string]any{"msg": "non-zero return code", "rc": json.Number("129")}, "non-zero return code"},
+		"a return code that is no number":          {map[string]any{"msg": "no", "rc": "-9"}, "no"},
+		"a return code under no_log":               {map[string]any{"censored": "hidden", "rc": json.Number("-9"), "_ansible_no_log": true}, hiddenByNoLog},
 		"a Secret's name alone is nothing to hide": {map[string]any{"msg": "the Secret mysql-admin does not exist (kind: Secret)"}, "the Secret mysql-admin does not exist (kind: Secret)"},
 	}
 	for why, c := range cases {

@@ -36,7 +36,7 @@ type process struct {
 	stdout *stream
 	stderr *stream
 	tail   tail
-	exited chan int   // the leader's exit code, -1 after a signal
+	exited chan int   // the leader's exit code, as proctree.Tree.Wait has it
 	events chan error // the end of the job events
 	noise  chan struct{}
 }

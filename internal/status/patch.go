@@ -4,11 +4,21 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// Bounds of what is written, in bytes: with them the three conditions take up less
+// than 16 KiB as JSON, whatever failed.
+const (
+	maxMessage = 4 << 10
+	maxReason  = 256
+	cutMark    = "… [cut]"
 )
 
 // Operation is one operation of a JSON Patch (RFC 6902).
@@ -101,8 +111,8 @@ func (c condition) render(old map[string]any, generation int64, now time.Time) m
 	value := map[string]any{
 		"type":               string(c.kind),
 		"status":             c.status,
-		"reason":             string(c.reason),
-		"message":            c.message,
+		"reason":             bounded(string(c.reason), maxReason),
+		"message":            bounded(c.message, maxMessage),
 		"lastTransitionTime": transition,
 		"observedGeneration": generation,
 	}
@@ -110,6 +120,37 @@ func (c condition) render(old map[string]any, generation int64, now time.Time) m
 		value["ansibleResult"] = c.result
 	}
 	return value
+}
+
+// bounded cuts a text at limit bytes, marked and between characters, and earlier
+// where it would take up more than three times as much as JSON. Bytes that are no
+// UTF-8 are replaced, as the API server would.
+func bounded(text string, limit int) string {
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	size, encoded, end := 0, 0, 0
+	for i, r := range text {
+		size = i + utf8.RuneLen(r)
+		encoded += encodedSize(r)
+		if size > limit || encoded > 3*limit {
+			return text[:end] + cutMark
+		}
+		if size <= limit-len(cutMark) && encoded <= 3*limit-len(cutMark) {
+			end = size
+		}
+	}
+	return text
+}
+
+// encodedSize is how many bytes a character takes up in the JSON of a request and
+// of etcd, where those with a meaning in HTML are escaped.
+func encodedSize(r rune) int {
+	switch {
+	case r == '"' || r == '\\' || r == '\n' || r == '\t' || r == '\r':
+		return 2
+	case r < ' ' || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029':
+		return len(`\u0000`)
+	}
+	return utf8.RuneLen(r)
 }
 
 // Last gives the outcome that the conditions of obj tell of: nothing, when its

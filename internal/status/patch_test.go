@@ -2,8 +2,12 @@ package status_test
 
 import (
 	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
@@ -245,6 +249,94 @@ func TestLast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, status.Last(apply(t, object(t, ""), test.report, first))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What we own of a status stays below 16 KiB, and its message below 4, whatever
+// hosts, tasks and modules say, and however often it is reported.
+func TestTheStatusIsBounded(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	alphabets := map[string]string{
+		"letters":                 "abc ",
+		"characters of any width": "a€😀\u0301",
+		"what JSON escapes":       "\"\\\n\t",
+		"what HTML escapes":       "<>&",
+		"controls":                "\x00\x1b\u2028\u2029",
+		"bytes that are no UTF-8": "\xff\xc0\xe2\x82",
+	}
+	for name, alphabet := range alphabets {
+		t.Run(name, func(t *testing.T) {
+			pool := make([]string, 20)
+			for i := range pool {
+				pool[i] = drawn(random, alphabet)
+			}
+			text := func() string { return pool[random.IntN(len(pool))] }
+			obj := object(t, "")
+			for generation := range int64(3) {
+				obj.SetGeneration(generation)
+				var s jobevent.Summary
+				for range 8 {
+					for _, kind := range []jobevent.Kind{jobevent.ItemFailed, jobevent.HostFailed, jobevent.HostUnreachable} {
+						s.Fold(jobevent.Event{Kind: kind, Play: text(), Task: text(), Host: text(), Result: map[string]any{"msg": text(), "_ansible_item_label": text()}})
+					}
+				}
+				if generation%2 == 0 {
+					huge := map[string]int{text(): math.MaxInt}
+					s.Fold(jobevent.Event{Kind: jobevent.Stats, HostStats: &jobevent.HostStats{OK: huge, Changed: huge, Failures: huge, Unreachable: huge, Processed: huge}})
+				}
+				for _, report := range []status.Report{
+					status.Started(generation, false),
+					status.Refused(generation, jobevent.Reason(text()), text()),
+					status.Finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: text()}, s), s),
+				} {
+					obj = apply(t, obj, report, later)
+					expectSmall(t, obj)
+				}
+			}
+		})
+	}
+}
+
+// drawn is a text of up to 16 KiB.
+func drawn(random *rand.Rand, alphabet string) string {
+	text := make([]byte, 0, 16<<10)
+	for range random.IntN(cap(text)) {
+		text = append(text, alphabet[random.IntN(len(alphabet))])
+	}
+	return string(text) + strings.Repeat(alphabet, random.IntN(1<<10))
+}
+
+func expectSmall(t *testing.T, obj *unstructured.Unstructured) {
+	t.Helper()
+	written, err := json.Marshal(obj.Object["status"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(written) > 16<<10 {
+		t.Errorf("the status has %d bytes", len(written))
+	}
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, item := range list {
+		message := item.(map[string]any)["message"].(string)
+		if len(message) > 4<<10 || !utf8.ValidString(message) {
+			t.Errorf("a message of %d bytes", len(message))
+		}
+	}
+}
+
+func TestAMessageIsCutOnlyWhereItMustBe(t *testing.T) {
+	for name, test := range map[string]struct{ message, want string }{
+		"4 KiB stay":                    {strings.Repeat("x", 4096), strings.Repeat("x", 4096)},
+		"one more does not":             {strings.Repeat("x", 4097), strings.Repeat("x", 4087) + "… [cut]"},
+		"a character is kept or is not": {strings.Repeat("x", 4086) + strings.Repeat("€", 4), strings.Repeat("x", 4086) + "… [cut]"},
+		"no UTF-8 stays no UTF-8":       {"a\xffb", "a\ufffdb"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := apply(t, object(t, ""), status.Refused(2, status.ReasonInvalidSpec, test.message), first)
+			if got := status.Last(after).Message; got != test.want {
+				t.Errorf("got %d bytes, ending in %q", len(got), got[max(0, len(got)-20):])
 			}
 		})
 	}

@@ -37,12 +37,16 @@ func (o *Owner) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 	return t, nil
 }
 
-// Wait waits for the run's first process and returns its exit code, -1 after a
-// signal. It must be called once.
+// Wait waits for the run's first process and returns its exit code, which is
+// negative after a signal: -9 after SIGKILL. It must be called once.
 func (t *Tree) Wait() int {
 	_ = t.leader.Wait() // How it ended is in the exit code.
 	t.owner.Release(t.leader.Process.Pid)
-	return t.leader.ProcessState.ExitCode()
+	state := t.leader.ProcessState
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return -int(status.Signal())
+	}
+	return state.ExitCode()
 }
 
 // start starts cmd in a control group of its own, if there can be one.

@@ -1,0 +1,74 @@
+package jobevent
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// What to do about failures whose own words do not say it, where the ending has
+// no hint.
+const (
+	outOfMemory = "that is most likely the kernel, for want of memory: raise the memory limit, or run fewer at once by --max-concurrent-reconciles"
+	noMemory    = "raise the memory limit, or run fewer at once by --max-concurrent-reconciles"
+	noAnsible   = "install ansible-core beside ansible-runner: `make python` makes the environment, or `pip install ansible-core ansible-runner`"
+	noVault     = "give the manager the password, in a file that ANSIBLE_VAULT_PASSWORD_FILE names"
+)
+
+// The words of those failures, and of one that has a hint.
+var (
+	killedWords  = regexp.MustCompile(`ended by SIGKILL|ansible-playbook was killed|A worker was found in a dead state`)
+	memoryWords  = regexp.MustCompile(`(?i)cannot allocate memory|\bMemoryError\b`)
+	ansibleWords = regexp.MustCompile(`not found or was not executable: ansible-playbook`)
+	vaultWords   = regexp.MustCompile(`(?i)no vault secrets`)
+	diskWords    = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`)
+)
+
+// remedy is what helps against a failure; "" where its words say it. A text that
+// somebody else wrote may have the words too: then a remedy is shown in vain, and
+// nothing else happens.
+func remedy(message string) string {
+	switch {
+	case killedWords.MatchString(message):
+		return outOfMemory
+	case memoryWords.MatchString(message):
+		return noMemory
+	case ansibleWords.MatchString(message):
+		return noAnsible
+	case vaultWords.MatchString(message):
+		return noVault
+	}
+	return ""
+}
+
+// signal is the name of the signal that an exit code tells of; "" when it tells
+// of none. Python writes it as a negative number, a shell adds it to 128.
+func signal(code int) string {
+	number := syscall.Signal(max(-code, 0))
+	if code > 128 {
+		switch s := syscall.Signal(code - 128); s {
+		case unix.SIGILL, unix.SIGABRT, unix.SIGBUS, unix.SIGFPE, unix.SIGKILL, unix.SIGSEGV, unix.SIGTERM:
+			number = s
+		}
+	}
+	if number == 0 {
+		return ""
+	}
+	if name := unix.SignalName(number); name != "" {
+		return name
+	}
+	return "signal " + strconv.Itoa(int(number))
+}
+
+// ended says of a task's return code that a signal ended what the task ran.
+func ended(rc any) string {
+	number, _ := rc.(json.Number)
+	code, err := strconv.Atoi(number.String())
+	if err != nil || signal(code) == "" {
+		return ""
+	}
+	return " (rc " + number.String() + ": ended by " + signal(code) + ")"
+}
