@@ -24,6 +24,8 @@ const (
 	Exited Cause = "Exited"
 	// TimedOut: the run was ended because it took longer than its timeout.
 	TimedOut Cause = "TimedOut"
+	// Idle: the run was ended because nothing was heard of it for too long.
+	Idle Cause = "Idle"
 	// Interrupted: the run was ended because its context was: shutdown, lost
 	// lease, deleted CR.
 	Interrupted Cause = "Interrupted"
@@ -98,6 +100,8 @@ func Judge(e Ending, s Summary) Outcome {
 		return Outcome{Canceled, ReasonCanceled, "the run was ended before its time"}
 	case e.Cause == TimedOut:
 		return failed(e, ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
+	case e.Cause == Idle:
+		return failed(e, ReasonTimeout, "the run was idle", cause(e), at(s))
 	case signal(e.ExitCode) != "":
 		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signal(e.ExitCode), at(s), failures(s))
 	case !s.StatsSeen:

@@ -72,6 +72,11 @@ func TestEveryCombinationHasARow(t *testing.T) {
 			-9:  all(T),
 			-15: all(T),
 		},
+		jobevent.Idle: {
+			0:   {T, T, S, S, T, T, T, T, T},
+			254: all(T),
+			-9:  all(T),
+		},
 		jobevent.Interrupted: {
 			0:   {C, C, S, S, C, C, C, C, C},
 			2:   all(C),
@@ -127,6 +132,8 @@ func TestMessageOfAnOutcome(t *testing.T) {
 			"play [p], task [t], host [h]: boom\nplay [p], task [t], host [h]: unknown playbook failure"},
 		"a timeout says what was at work": {jobevent.Ending{ExitCode: 254, Cause: jobevent.TimedOut, Err: errors.New("the timeout of the watch is 1m0s")}, jobevent.Summary{Play: "p", Task: "wait"},
 			"the run took longer than its timeout\nthe timeout of the watch is 1m0s\nended in play [p], task [wait]"},
+		"a run that is idle says how long it was": {jobevent.Ending{ExitCode: 254, Cause: jobevent.Idle, Err: errors.New("no job event and no output for 1m0s")}, jobevent.Summary{Play: "p", Task: "wait"},
+			"the run was idle\nno job event and no output for 1m0s\nended in play [p], task [wait]"},
 		"a runner that cannot start says why": {jobevent.Ending{ExitCode: -1, Cause: jobevent.Crashed, Err: errors.New("exec: no such file")}, jobevent.Summary{},
 			"ansible-runner could not be run\nexec: no such file"},
 		"a traceback explains a run without stats": {jobevent.Ending{ExitCode: 1, Output: "Traceback (most recent call last):\n  x\nValueError: embedded null byte\n"}, jobevent.Summary{},
