@@ -43,6 +43,9 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 	if current["observedGeneration"] != r.generation {
 		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
 	}
+	if r.digest != "" && current[digestKey] != r.digest {
+		changes = append(changes, Operation{Op: "add", Path: "/status/" + digestKey, Value: r.digest})
+	}
 	if len(changes) == 0 {
 		return nil
 	}

@@ -46,6 +46,8 @@ type Report struct {
 	// onlyNew holds conditions that are set only when their type was last
 	// reported for another generation.
 	onlyNew []condition
+	// digest is "" where the report says nothing about it.
+	digest string
 }
 
 type condition struct {

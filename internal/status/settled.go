@@ -1,0 +1,39 @@
+package status
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// digestKey of the status tells with which content, settings of the watch and
+// Python environment the last success came about.
+const digestKey = "contentDigest"
+
+// WithDigest adds to a report of success what it came about with.
+func (r Report) WithDigest(digest string) Report {
+	r.digest = digest
+	return r
+}
+
+// Settled tells whether the status of obj says that its generation was brought to
+// success with the digest, and when that run ended. It is false where anything is
+// missing, as with schemas that do not keep what Ensign writes: then nobody knows.
+func Settled(obj *unstructured.Unstructured, digest string) (ended time.Time, ok bool) {
+	status, _ := obj.Object["status"].(map[string]any)
+	list, _ := status["conditions"].([]any)
+	_, running := find(list, Running)
+	_, successful := find(list, Successful)
+	if digest == "" || status[digestKey] != digest || status["observedGeneration"] != obj.GetGeneration() {
+		return time.Time{}, false
+	}
+	if running["reason"] != string(jobevent.ReasonSuccessful) || successful["status"] != "True" {
+		return time.Time{}, false
+	}
+	result, _ := running["ansibleResult"].(map[string]any)
+	text, _ := result["completion"].(string)
+	ended, err := time.Parse(completionFormat, text)
+	return ended, err == nil
+}
