@@ -20,6 +20,9 @@ type attempt struct {
 	step      step
 	settings  settings
 	variables extravars.Variables
+	// rest is how long a CR that needs no run may be left alone; 0 is until it
+	// changes.
+	rest time.Duration
 	// verdict is what the attempt came to; nil while there is nothing to say.
 	verdict *verdict
 }

@@ -17,27 +17,42 @@ type step int
 const (
 	skip step = iota
 	reportPending
+	comeBack
+	rest
 	addFinalizer
 	run
 	finalize
 )
 
+// known is what decide cannot see in the CR alone.
+type known struct {
+	// pending is true while a result of the CR is not written yet.
+	pending bool
+	// admitted is true where a slot is held, without which nothing runs.
+	admitted bool
+	// mayRest is true for a CR that an earlier manager left as it should be.
+	mayRest bool
+}
+
 // decide says what is to be done with a CR as it stands. A result that is not
 // written yet goes first: nothing runs again before its last run is reported.
-func decide(cr *unstructured.Unstructured, watch *watches.Watch, pending bool) step {
-	finalizer := watch.Finalizer
-	held := holdsFinalizer(watch, cr)
+func decide(cr *unstructured.Unstructured, watch *watches.Watch, k known) step {
+	deleting, held := cr.GetDeletionTimestamp() != nil, holdsFinalizer(watch, cr)
 	switch {
-	case pending:
+	case k.pending:
 		return reportPending
-	case cr.GetDeletionTimestamp() != nil && held:
+	case deleting && !held:
+		return skip
+	case !deleting && !watch.Selector.Matches(labels.Set(cr.GetLabels())):
+		return skip
+	case !k.admitted:
+		return comeBack // It seemed to be gone: another object has its name by now.
+	case deleting:
 		return finalize
-	case cr.GetDeletionTimestamp() != nil:
-		return skip
-	case !watch.Selector.Matches(labels.Set(cr.GetLabels())):
-		return skip
-	case finalizer != nil && !held:
+	case watch.Finalizer != nil && !held:
 		return addFinalizer
+	case k.mayRest:
+		return rest
 	default:
 		return run
 	}

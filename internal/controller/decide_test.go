@@ -78,27 +78,33 @@ func selectorWatch() watches.Watch {
 func TestDecide(t *testing.T) {
 	on := withLabels(map[string]string{"on": "yes"})
 	for name, test := range map[string]struct {
-		cr      *unstructured.Unstructured
-		watch   watches.Watch
-		pending bool
-		want    step
+		cr    *unstructured.Unstructured
+		watch watches.Watch
+		known known
+		want  step
 	}{
-		"without a finalizer a CR runs at once":                      {widget(), plainWatch(), false, run},
-		"the finalizer comes before the first run":                   {widget(), finalizerWatch(), false, addFinalizer},
-		"somebody else's finalizer is not ours":                      {widget(withFinalizers("x.io/y")), finalizerWatch(), false, addFinalizer},
-		"a CR that holds the finalizer runs":                         {widget(withFinalizers(ourFinalizer)), finalizerWatch(), false, run},
-		"deletion with our finalizer finalizes":                      {widget(withFinalizers("x.io/y", ourFinalizer), deleting), finalizerWatch(), false, finalize},
-		"deletion without our finalizer is others' business":         {widget(withFinalizers("x.io/y"), deleting), finalizerWatch(), false, skip},
-		"deletion where the watch has no finalizer":                  {widget(withFinalizers("x.io/y"), deleting), plainWatch(), false, skip},
-		"a CR that the selector does not match":                      {widget(), selectorWatch(), false, skip},
-		"a CR that the selector matches":                             {widget(on, withFinalizers(ourFinalizer)), selectorWatch(), false, run},
-		"a CR that lost its label is finalized all the same":         {widget(withFinalizers(ourFinalizer), deleting), selectorWatch(), false, finalize},
-		"an unwritten result goes before everything":                 {widget(), finalizerWatch(), true, reportPending},
-		"an unwritten result goes even before the finalizer's run":   {widget(withFinalizers(ourFinalizer), deleting), finalizerWatch(), true, reportPending},
-		"a deleted CR never gets a finalizer that it does not have.": {widget(deleting), finalizerWatch(), false, skip},
+		"without a finalizer a CR runs at once":                      {widget(), plainWatch(), known{admitted: true}, run},
+		"the finalizer comes before the first run":                   {widget(), finalizerWatch(), known{admitted: true}, addFinalizer},
+		"somebody else's finalizer is not ours":                      {widget(withFinalizers("x.io/y")), finalizerWatch(), known{admitted: true}, addFinalizer},
+		"a CR that holds the finalizer runs":                         {widget(withFinalizers(ourFinalizer)), finalizerWatch(), known{admitted: true}, run},
+		"deletion with our finalizer finalizes":                      {widget(withFinalizers("x.io/y", ourFinalizer), deleting), finalizerWatch(), known{admitted: true}, finalize},
+		"deletion without our finalizer is others' business":         {widget(withFinalizers("x.io/y"), deleting), finalizerWatch(), known{admitted: true}, skip},
+		"deletion where the watch has no finalizer":                  {widget(withFinalizers("x.io/y"), deleting), plainWatch(), known{admitted: true}, skip},
+		"a CR that the selector does not match":                      {widget(), selectorWatch(), known{admitted: true}, skip},
+		"a CR that the selector matches":                             {widget(on, withFinalizers(ourFinalizer)), selectorWatch(), known{admitted: true}, run},
+		"a CR that lost its label is finalized all the same":         {widget(withFinalizers(ourFinalizer), deleting), selectorWatch(), known{admitted: true}, finalize},
+		"an unwritten result goes before everything":                 {widget(), finalizerWatch(), known{pending: true}, reportPending},
+		"an unwritten result goes even before the finalizer's run":   {widget(withFinalizers(ourFinalizer), deleting), finalizerWatch(), known{pending: true}, reportPending},
+		"a deleted CR never gets a finalizer that it does not have.": {widget(deleting), finalizerWatch(), known{admitted: true}, skip},
+		"nothing runs without a slot":                                {widget(), plainWatch(), known{}, comeBack},
+		"not even a finalizer":                                       {widget(withFinalizers(ourFinalizer), deleting), finalizerWatch(), known{}, comeBack},
+		"what needs no slot does not come back for one":              {widget(deleting), plainWatch(), known{}, skip},
+		"what an earlier manager settled may rest":                   {widget(), plainWatch(), known{admitted: true, mayRest: true}, rest},
+		"but not while it lacks the finalizer":                       {widget(), finalizerWatch(), known{admitted: true, mayRest: true}, addFinalizer},
+		"nor when it is to be finalized":                             {widget(withFinalizers(ourFinalizer), deleting), finalizerWatch(), known{admitted: true, mayRest: true}, finalize},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(test.cr, &test.watch, test.pending); got != test.want {
+			if got := decide(test.cr, &test.watch, test.known); got != test.want {
 				t.Errorf("want step %d, got %d", test.want, got)
 			}
 		})

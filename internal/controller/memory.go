@@ -7,13 +7,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/slots"
 )
 
 // memory is what is remembered of a CR between attempts. All of it may be lost
 // in a restart without harm. Its fields belong to the one attempt that is at
-// work on the CR; uid, cancel, gone and deleting are guarded by memories.
+// work on the CR; uid and all from cancel on are guarded by memories.
 type memory struct {
 	uid types.UID
+	// met is true once this manager has come to a verdict on the CR, or has let it
+	// rest as its predecessor left it.
+	met bool
 	// failures in a row at the generation.
 	failures   int
 	generation int64
@@ -25,6 +29,20 @@ type memory struct {
 	cancel context.CancelCauseFunc
 	// gone is the UID that was lost, deleting the one whose deletion was seen.
 	gone, deleting types.UID
+	// seen is the name as events showed it last, and wake ends a wait for a slot
+	// that an event has made wrong.
+	seen sight
+	wake context.CancelFunc
+	// asked is true from an event until an attempt begins that may run.
+	asked bool
+}
+
+// sight is what an event shows of a CR before it is read.
+type sight struct {
+	// idle is true where nothing can run: the object is gone, or is being deleted
+	// without our finalizer.
+	idle  bool
+	class slots.Class
 }
 
 // memories holds the memory of each CR of a watch, by name: the queue never
@@ -43,7 +61,7 @@ func (m *memories) of(name types.NamespacedName, uid types.UID) (found *memory, 
 	if found.uid == uid {
 		return found, ""
 	}
-	predecessor, found = found.uid, &memory{uid: uid, gone: found.gone, deleting: found.deleting}
+	predecessor, found = found.uid, &memory{uid: uid, gone: found.gone, deleting: found.deleting, seen: found.seen, asked: found.asked}
 	m.byName[name] = found
 	return found, predecessor
 }
@@ -104,6 +122,58 @@ func (m *memories) lost(name types.NamespacedName, uid types.UID) {
 	if found.uid == uid && found.cancel != nil {
 		found.cancel(errGone)
 	}
+}
+
+// saw notes what an event shows, and lets an attempt that waits for a slot look
+// again when that changes what it waits for.
+func (m *memories) saw(name types.NamespacedName, seen sight) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(name)
+	changed := found.seen != seen
+	found.seen, found.asked = seen, true
+	if changed && found.wake != nil {
+		found.wake()
+	}
+}
+
+// await registers how to wake an attempt that is going to wait for a slot of the
+// class. It is false for an attempt that needs none.
+func (m *memories) await(name types.NamespacedName, wake context.CancelFunc) (slots.Class, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(name)
+	if found.seen.idle || found.pending != nil {
+		return slots.Usual, false
+	}
+	found.wake = wake
+	return found.seen.class, true
+}
+
+// admitted ends what await began.
+func (m *memories) admitted(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entry(name).wake = nil
+}
+
+// begun notes that an attempt begins that may run. What repeats after it is no
+// news.
+func (m *memories) begun(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(name)
+	found.asked = false
+	if found.seen.class == slots.Changed {
+		found.seen.class = slots.Usual
+	}
+}
+
+// asked tells whether an event still waits for an attempt that may run.
+func (m *memories) asked(name types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entry(name).asked
 }
 
 // entry is called with the lock held.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/slots"
 	"github.com/ensign-operator/ensign/internal/status"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -38,6 +39,12 @@ type Observer interface {
 	RunStarted(run jobevent.Run)
 	JobEvent(run jobevent.Run, event jobevent.Event)
 	RunEnded(run jobevent.Run, outcome jobevent.Outcome, summary jobevent.Summary, elapsed time.Duration)
+}
+
+// Slots limits how many runs are live in all watches together.
+type Slots interface {
+	// Acquire waits for a slot; release gives it back.
+	Acquire(ctx context.Context, watch string, class slots.Class) (release func(), err error)
 }
 
 // Defaults are the manager's settings where neither the watch nor the CR has one.
@@ -66,7 +73,11 @@ type Reconciler struct {
 	Observers []Observer
 	Recorder  events.EventRecorder
 	Runs      *RunGroup
+	Slots     Slots
 	Clock     clock.PassiveClock
+	// Digest stands for all that a run depends on beside its CR: the watch, its
+	// content, the Python environment. "" makes every CR run once after a restart.
+	Digest string
 	// NoStatus is true where the kind has no status subresource.
 	NoStatus bool
 
@@ -80,6 +91,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 		return reconcile.Result{}, nil // The manager stops; its successor starts from the CR as it is then.
 	}
 	defer leave()
+	release, admitted := r.takeSlot(runCtx, req) // Before the read: what waits must not grow stale.
+	defer release()
 	cr, err := r.get(ctx, req)
 	if apierrors.IsNotFound(err) {
 		r.forget(ctx, req)
@@ -91,12 +104,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	attempt := r.begin(ctx, req, cr)
 	defer func() { result, err = r.finish(ctx, attempt, err) }()
 
-	switch attempt.step = decide(cr, &r.Watch, attempt.memory.pending != nil); attempt.step {
-	case skip:
+	switch attempt.step = decide(cr, &r.Watch, r.known(attempt, admitted)); attempt.step {
+	case skip, comeBack, rest:
 	case reportPending:
 		attempt.resume()
 	case addFinalizer, run, finalize:
+		r.memories.begun(req.NamespacedName)
 		err = r.perform(ctx, runCtx, attempt)
+		release() // Before the result is written: that may take as long as the API server is away.
 	}
 	return result, err
 }
@@ -116,9 +131,33 @@ func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
 	return r.run(ctx, runCtx, a)
 }
 
+// takeSlot waits for one of the manager's slots. An attempt that cannot lead to a
+// run is not admitted and does not wait: for a CR that is gone, or being deleted
+// without our finalizer, and for a result that only waits to be written. What an
+// event tells meanwhile counts at once.
+func (r *Reconciler) takeSlot(ctx context.Context, req reconcile.Request) (release func(), admitted bool) {
+	for ctx.Err() == nil {
+		waiting, wake := context.WithCancel(ctx)
+		class, needed := r.memories.await(req.NamespacedName, wake)
+		if !needed {
+			wake()
+			break
+		}
+		release, err := r.Slots.Acquire(waiting, r.Watch.GVK.String(), class)
+		r.memories.admitted(req.NamespacedName)
+		wake()
+		if err == nil {
+			return release, true
+		}
+	}
+	return func() {}, false
+}
+
 func (r *Reconciler) get(ctx context.Context, req reconcile.Request) (*unstructured.Unstructured, error) {
 	cr := &unstructured.Unstructured{}
 	cr.SetGroupVersionKind(r.Watch.GVK)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	err := r.Reader.Get(ctx, req.NamespacedName, cr)
 	return cr, err
 }
@@ -133,6 +172,28 @@ func (r *Reconciler) begin(ctx context.Context, req reconcile.Request, cr *unstr
 	return &attempt{request: req, cr: cr, memory: memory}
 }
 
+// known gathers what decide must know beside the CR.
+func (r *Reconciler) known(a *attempt, admitted bool) known {
+	return known{pending: a.memory.pending != nil, admitted: admitted, mayRest: r.mayRest(a)}
+}
+
+// mayRest tells whether the CR is as its content wants it since an earlier
+// manager's run, and how long its period lets it rest. That is asked once: from
+// then on there is a run whenever something asks for one.
+func (r *Reconciler) mayRest(a *attempt) bool {
+	ended, settled := status.Settled(a.cr, r.Digest)
+	s, err := r.settingsOf(a.cr)
+	if a.memory.met || !settled || err != nil {
+		return false
+	}
+	if s.period == 0 {
+		return true
+	}
+	// A clock that was wrong then must not make the rest longer than a period.
+	a.rest = min(s.period, s.period-r.Clock.Since(ended))
+	return a.rest > 0
+}
+
 // forget drops what is remembered of a CR that is gone.
 func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 	for _, uid := range r.memories.drop(req.NamespacedName) {
@@ -145,19 +206,41 @@ func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 // says when the CR comes again. What cannot be written is remembered and written
 // by the next attempt; the content does not run again for it.
 func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (reconcile.Result, error) {
-	if cause != nil || a.verdict == nil {
+	if cause != nil {
 		return reconcile.Result{}, ignoreGone(cause)
 	}
+	switch {
+	case a.step == comeBack:
+		return reconcile.Result{RequeueAfter: firstBackoff}, nil
+	case a.step == rest:
+		a.memory.met = true
+		return reconcile.Result{RequeueAfter: a.rest, Priority: priority(slots.Usual)}, nil
+	case a.verdict == nil:
+		return reconcile.Result{}, nil
+	}
+	a.memory.met = true
 	if err := r.record(ctx, a); err != nil {
-		a.memory.pending = a.verdict
+		if ignoreGone(err) != nil {
+			a.memory.pending = a.verdict
+		}
 		return reconcile.Result{}, ignoreGone(err)
 	}
 	a.memory.pending = nil
 	r.announce(a)
 	after := requeueAfter(a.verdict, a.cr.GetGeneration(), r.backoff(a))
+	if a.step == reportPending && r.memories.asked(a.request.NamespacedName) {
+		after = soon // An event came that has only led to this report.
+	}
 	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.verdict.outcome.Reason, "requeueAfter", after)
-	return reconcile.Result{RequeueAfter: after}, nil
+	class := slots.Usual
+	if a.verdict.finalizing {
+		class = slots.Urgent
+	}
+	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}, nil
 }
+
+// priority is the place that the queue gives a class.
+func priority(class slots.Class) *int { return new(int(class)) }
 
 // record writes the verdict to the API server.
 func (r *Reconciler) record(ctx context.Context, a *attempt) error {
@@ -165,7 +248,7 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	if finalized && len(a.cr.GetFinalizers()) == 1 {
 		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
 	}
-	if err := r.writeStatus(ctx, a, a.verdict.report()); err != nil {
+	if err := r.writeStatus(ctx, a, a.verdict.report(r.Digest), lasting); err != nil {
 		return err
 	}
 	if finalized {
@@ -174,9 +257,13 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-func (v *verdict) report() status.Report {
+func (v *verdict) report(digest string) status.Report {
 	if v.refused {
 		return status.Refused(v.generation, v.outcome.Reason, v.outcome.Message)
 	}
-	return status.Finished(v.generation, v.outcome, v.summary)
+	report := status.Finished(v.generation, v.outcome, v.summary)
+	if v.outcome.Verdict == jobevent.Succeeded && !v.finalizing {
+		report = report.WithDigest(digest)
+	}
+	return report
 }

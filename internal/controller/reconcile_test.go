@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/slots"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -115,7 +117,7 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 	}
 	c := interceptor.NewClient(b.client, faults)
 	b.Reconciler = &Reconciler{
-		Watch: watch, Client: c, Reader: c, Runner: b.runner, Recorder: b.recorder, Runs: NewRunGroup(),
+		Watch: watch, Client: c, Reader: c, Runner: b.runner, Recorder: b.recorder, Runs: NewRunGroup(), Slots: slots.New(1), Digest: "d1",
 		Defaults: Defaults{ReconcilePeriod: time.Hour, Verbosity: 2, MaxVerbosity: 2, MaxBackoff: time.Minute},
 		Access: accessFunc(func(*unstructured.Unstructured) ([]byte, func(), error) {
 			return []byte("config"), func() { b.revoked++ }, nil
@@ -462,4 +464,248 @@ func TestACRThatIsDeletedBeforeItsFinalizerCameEndsQuietly(t *testing.T) {
 	wantEqual(t, reconcile.Result{}, b.mustReconcile())
 	wantEqual(t, 0, len(b.runner.specs))
 	wantEqual(t, []string{"x.io/y"}, b.stored().GetFinalizers())
+}
+
+func TestARunWaitsForItsSlotBeforeItsCRIsRead(t *testing.T) {
+	reads := 0
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			reads++
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	hall := slots.New(1)
+	b.Slots = hall
+	release, err := hall.Acquire(t.Context(), "other", slots.Usual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan reconcile.Result)
+	go func() { done <- b.mustReconcile() }()
+	eventually(t, func() bool { return hall.Waiting(b.Watch.GVK.String()) == 1 })
+	wantEqual(t, 0, reads)
+	release()
+	wantEqual(t, time.Hour, (<-done).RequeueAfter)
+	wantEqual(t, 1, len(b.runner.specs))
+	wantEqual(t, 0, hall.Live(b.Watch.GVK.String()))
+}
+
+func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
+	for name, test := range map[string]struct {
+		cr   *unstructured.Unstructured
+		seen sight
+		want []string // removed directories
+	}{
+		"a CR that is gone": {nil, sight{idle: true}, []string{"uid-1"}},
+		"a CR that is being deleted without our finalizer": {widget(withFinalizers("x.io/y")), sight{idle: true, class: slots.Urgent}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, plainWatch(), test.cr, interceptor.Funcs{})
+			if test.cr != nil {
+				if err := b.client.Delete(t.Context(), b.stored()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.Slots = full(t)
+			b.memories.of(request.NamespacedName, "uid-1")
+			done := make(chan reconcile.Result)
+			go func() { done <- b.mustReconcile() }()
+			b.memories.saw(request.NamespacedName, test.seen) // Before or while it waits.
+			wantEqual(t, reconcile.Result{}, <-done)
+			wantEqual(t, test.want, b.runner.removed)
+			wantEqual(t, 0, len(b.runner.specs))
+		})
+	}
+}
+
+func TestAResultIsWrittenThoughNoSlotIsFree(t *testing.T) {
+	broken := true
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.Client = interceptor.NewClient(b.client, failing(&broken, apierrors.NewForbidden(schema.GroupResource{}, "w", errors.New("not now"))))
+	broken = false
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		broken = true
+		return succeed(ctx, spec)
+	}
+	if _, err := b.reconcile(); err == nil {
+		t.Fatal("want the API server's error")
+	}
+	broken = false
+	b.Slots = full(t)
+	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
+	wantEqual(t, "True/Successful", b.conditions()["Successful"])
+}
+
+func TestAnEventThatMetAnUnwrittenResultStillLeadsToARun(t *testing.T) {
+	broken := false
+	b := newBench(t, plainWatch(), widget(), failing(&broken, apierrors.NewForbidden(schema.GroupResource{}, "w", errors.New("not now"))))
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		broken = true
+		return succeed(ctx, spec)
+	}
+	if _, err := b.reconcile(); err == nil {
+		t.Fatal("want the API server's error")
+	}
+	broken = false
+	b.memories.saw(request.NamespacedName, sight{})
+	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
+	b.runner.run = succeed
+	b.mustReconcile()
+	wantEqual(t, 2, len(b.runner.specs))
+}
+
+func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
+	b := newBench(t, finalizerWatch(), widget(withFinalizers(ourFinalizer)), interceptor.Funcs{})
+	var classes []slots.Class
+	ask := make(chan slots.Class)
+	b.Slots = slotsFunc(func(ctx context.Context, _ string, class slots.Class) (func(), error) {
+		classes = append(classes, class)
+		ask <- class
+		if class == slots.Urgent {
+			return func() {}, nil
+		}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	done := make(chan reconcile.Result)
+	go func() { done <- b.mustReconcile() }()
+	<-ask
+	if err := b.client.Delete(t.Context(), b.stored()); err != nil {
+		t.Fatal(err)
+	}
+	b.memories.saw(request.NamespacedName, sight{class: slots.Urgent})
+	<-ask
+	<-done
+	wantEqual(t, []slots.Class{slots.Usual, slots.Urgent}, classes)
+	wantEqual(t, "bye", b.runner.specs[0].Role)
+}
+
+// slotsFunc are Slots that admit as it says.
+type slotsFunc func(ctx context.Context, watch string, class slots.Class) (func(), error)
+
+func (f slotsFunc) Acquire(ctx context.Context, watch string, class slots.Class) (func(), error) {
+	return f(ctx, watch, class)
+}
+
+// full gives slots that are all taken.
+func full(t *testing.T) *slots.Slots {
+	t.Helper()
+	s := slots.New(1)
+	if _, err := s.Acquire(t.Context(), "other", slots.Usual); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came about")
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	completion := time.Date(2026, 1, 2, 2, 34, 5, 0, time.UTC) // Half an hour ago.
+	for name, test := range map[string]struct {
+		digest string
+		change func(cr *unstructured.Unstructured)
+		runs   int
+		after  time.Duration
+	}{
+		"what was settled rests for what is left of its period": {digest: "d1", after: 30 * time.Minute},
+		"other content runs once":                               {digest: "d2", runs: 1, after: time.Hour},
+		"where the content is not known a CR runs":              {digest: "", runs: 1, after: time.Hour},
+		"a new generation runs":                                 {digest: "d1", change: withGeneration(2), runs: 1, after: time.Hour},
+		"a period that has elapsed runs": {
+			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "10m"}), runs: 1, after: 10 * time.Minute,
+		},
+		"without a period it rests until something happens": {
+			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "0s"}),
+		},
+		"a bad annotation is told of": {
+			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "soon"}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+			before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+				result := succeed(ctx, spec)
+				result.Summary.Completion = completion
+				return result
+			}
+			before.mustReconcile()
+			cr := before.stored()
+			if test.change != nil {
+				test.change(cr)
+			}
+			cr.SetResourceVersion("")
+			b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
+			b.Digest = test.digest
+			version := b.stored().GetResourceVersion()
+			result := b.mustReconcile()
+			wantEqual(t, test.after, result.RequeueAfter)
+			wantEqual(t, test.runs, len(b.runner.specs))
+			if test.after > 0 && test.runs == 0 && b.stored().GetResourceVersion() != version {
+				t.Error("something was written for a CR that rests")
+			}
+			if test.after > 0 {
+				b.mustReconcile()
+				wantEqual(t, test.runs+1, len(b.runner.specs)) // What asks again gets its run.
+			}
+		})
+	}
+}
+
+func TestAResultOutlivesAnOutage(t *testing.T) {
+	const outage = 5 * time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		var back time.Time
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				if time.Now().Before(back) {
+					return errors.New("connection refused")
+				}
+				return c.SubResource(name).Patch(ctx, obj, patch, opts...)
+			},
+		})
+		b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+			back = time.Now().Add(outage)
+			return succeed(ctx, spec)
+		}
+		b.mustReconcile()
+		if late := time.Since(back); late > 10*time.Second {
+			t.Errorf("the result was written %s after the API server came back", late)
+		}
+		wantEqual(t, 1, len(b.runner.specs))
+		wantEqual(t, "True/Successful", b.conditions()["Successful"])
+	})
+}
+
+func TestAStopEndsTheWritingOfAResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := false
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				if ran {
+					return errors.New("connection refused")
+				}
+				return c.SubResource(name).Patch(ctx, obj, patch, opts...)
+			},
+		})
+		b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+			ran = true
+			time.AfterFunc(time.Minute, b.Runs.Stop)
+			return succeed(ctx, spec)
+		}
+		began := time.Now()
+		if _, err := b.reconcile(); err == nil {
+			t.Error("want the API server's error")
+		}
+		if took := time.Since(began); took < time.Minute || took > time.Minute+10*time.Second {
+			t.Errorf("it was tried for %s, want until the stop after a minute", took)
+		}
+	})
 }

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -9,15 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	libhandler "github.com/operator-framework/operator-lib/handler"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -28,7 +23,8 @@ const digestField = "ensignDigest"
 
 // Reduce is the transform of the watched kinds' caches. A run reads its CR
 // live; the cache only decides whether there is a run, and keeps what that needs:
-// identity, labels, annotations, generation, deletion, finalizers.
+// identity, labels, annotations, generation, deletion, finalizers, and which
+// generation the status speaks of.
 func Reduce(object any) (any, error) {
 	full, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -47,6 +43,9 @@ func Reduce(object any) (any, error) {
 	annotations := full.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	reduced.SetAnnotations(annotations)
+	if observed, ok, _ := unstructured.NestedInt64(full.Object, "status", "observedGeneration"); ok {
+		reduced.Object["status"] = map[string]any{"observedGeneration": observed}
+	}
 	if generation := full.GetGeneration(); generation != 0 {
 		reduced.SetGeneration(generation)
 		return reduced, nil
@@ -117,27 +116,4 @@ func annotationsUnder(prefix string, cr *unstructured.Unstructured) map[string]s
 	annotations := cr.GetAnnotations()
 	maps.DeleteFunc(annotations, func(name, _ string) bool { return !strings.HasPrefix(name, prefix) })
 	return annotations
-}
-
-// enqueue puts CRs into the queue, keeps operator-lib's metric of them, and ends
-// the runs of CRs that are deleted.
-type enqueue struct {
-	libhandler.InstrumentedEnqueueRequestForObject[*unstructured.Unstructured]
-	watch    *watches.Watch
-	memories *memories
-}
-
-// Update cancels the run of a CR that is being deleted, unless our finalizer
-// waits for that run's end.
-func (h *enqueue) Update(ctx context.Context, e event.TypedUpdateEvent[*unstructured.Unstructured], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	if e.ObjectNew.GetDeletionTimestamp() != nil && !holdsFinalizer(h.watch, e.ObjectNew) {
-		h.memories.deleted(client.ObjectKeyFromObject(e.ObjectNew), e.ObjectNew.GetUID())
-	}
-	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, q)
-}
-
-// Delete ends the run of a CR that is gone.
-func (h *enqueue) Delete(ctx context.Context, e event.TypedDeleteEvent[*unstructured.Unstructured], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	h.memories.lost(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
-	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, q)
 }

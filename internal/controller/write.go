@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -34,19 +36,31 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// writeBackoff spreads nine tries of one write over about 5 s. What still fails
-// then is taken up by a later attempt.
-func writeBackoff() wait.Backoff {
-	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 9}
-}
+// requestTimeout ends a request that nobody answers, as with a connection that
+// has died without a word.
+const requestTimeout = 15 * time.Second
+
+// patience says how long a write is tried while the API server cannot take it.
+type patience int
+
+const (
+	// brief gives up after about 5 s: the attempt is made again from its beginning.
+	brief patience = iota
+	// lasting goes on until the context ends: what a run came to is not left to
+	// the queue, where hours of other runs might go before it.
+	lasting
+)
+
+// briefTries spread over about 5 s.
+const briefTries = 9
 
 // writeStatus merges the report into what stands in the CR's status now. It
 // writes nothing where that says the report already.
-func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.Report) error {
+func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.Report, p patience) error {
 	if !r.Watch.ManageStatus || r.NoStatus {
 		return nil
 	}
-	err := r.patch(ctx, a, r.toStatus, func(current *unstructured.Unstructured) []status.Operation {
+	err := r.patch(ctx, a, write{r.toStatus, p}, func(current *unstructured.Unstructured) []status.Operation {
 		return status.Patch(current, report, r.Clock.Now())
 	})
 	if errors.Is(err, errRefused) {
@@ -63,7 +77,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.
 // API server takes no new finalizer for it, and without one nothing must run.
 func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
 	name, deleting := r.Watch.Finalizer.Name, false
-	err := r.patch(ctx, a, r.toObject, func(current *unstructured.Unstructured) []status.Operation {
+	err := r.patch(ctx, a, write{r.toObject, brief}, func(current *unstructured.Unstructured) []status.Operation {
 		finalizers := current.GetFinalizers()
 		deleting = current.GetDeletionTimestamp() != nil
 		switch {
@@ -88,7 +102,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, a *attempt) error {
 	name := r.Watch.Finalizer.Name
-	err := r.patch(ctx, a, r.toObject, func(current *unstructured.Unstructured) []status.Operation {
+	err := r.patch(ctx, a, write{r.toObject, lasting}, func(current *unstructured.Unstructured) []status.Operation {
 		index := slices.Index(current.GetFinalizers(), name)
 		if index < 0 {
 			return nil
@@ -119,39 +133,64 @@ func (r *Reconciler) toObject(ctx context.Context, cr *unstructured.Unstructured
 // change computes the operations that a CR needs as it stands; none is a fine answer.
 type change func(current *unstructured.Unstructured) []status.Operation
 
+// write is how a change gets to the API server.
+type write struct {
+	send     send
+	patience patience
+}
+
 // patch sends what change computes, and computes it anew where another writer
 // was faster: each try starts from a fresh read. It ends with errGone when the
-// CR is gone or another object has its name, and with errRefused when the API
-// server refuses the change itself.
-func (r *Reconciler) patch(ctx context.Context, a *attempt, to send, what change) error {
+// CR is gone or another object has its name, with errRefused when the API server
+// refuses the change itself, and with what the API server says where waiting does
+// not mend it.
+func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what change) error {
 	var last error
-	refused := ""
-	err := wait.ExponentialBackoffWithContext(ctx, writeBackoff(), func(ctx context.Context) (bool, error) {
+	refused, tries := "", 0
+	pause := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: math.MaxInt, Cap: 5 * time.Second}
+	err := pause.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		current, err := r.current(ctx, a)
 		if err == nil && current.GetResourceVersion() == refused {
 			return false, fmt.Errorf("%w: %w", errRefused, last)
 		}
 		if err == nil {
-			last = sendOperations(ctx, current, to, what(current))
-			err = last
+			err = sendOperations(ctx, current, to.send, what(current))
 		}
-		switch {
-		case err == nil:
-			return true, nil
-		case apierrors.IsNotFound(err):
-			return false, errGone
-		case errors.Is(err, errGone) || apierrors.IsForbidden(err):
-			return false, err
-		case apierrors.IsInvalid(err):
+		if apierrors.IsInvalid(err) {
 			refused = current.GetResourceVersion() // A failed test of a JSON Patch says Invalid, too.
 		}
-		last = err
+		last, tries = err, tries+1
+		enough := tries >= briefTries && (to.patience == brief || r.Runs.Stopped())
+		if err == nil || enough || !passes(err) {
+			return true, err
+		}
 		return false, nil
 	})
 	if wait.Interrupted(err) && last != nil {
 		return last
 	}
+	if apierrors.IsNotFound(err) {
+		return errGone
+	}
 	return err
+}
+
+// passes tells whether an error of a write may pass with time: another writer
+// was faster, or the API server is busy, ill, or out of reach.
+func passes(err error) bool {
+	var answer apierrors.APIStatus
+	if errors.Is(err, errGone) {
+		return false
+	}
+	if !errors.As(err, &answer) {
+		return true // No answer at all.
+	}
+	switch code := answer.Status().Code; code {
+	case http.StatusConflict, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusRequestTimeout:
+		return true
+	default:
+		return code >= http.StatusInternalServerError
+	}
 }
 
 func (r *Reconciler) current(ctx context.Context, a *attempt) (*unstructured.Unstructured, error) {
@@ -170,5 +209,7 @@ func sendOperations(ctx context.Context, cr *unstructured.Unstructured, to send,
 	if err != nil {
 		return fmt.Errorf("encode the patch: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	return to(ctx, cr.DeepCopy(), client.RawPatch(types.JSONPatchType, data))
 }

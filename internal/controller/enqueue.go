@@ -1,0 +1,97 @@
+package controller
+
+import (
+	"context"
+
+	libhandler "github.com/operator-framework/operator-lib/handler"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ensign-operator/ensign/internal/slots"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+type (
+	crCreated = event.TypedCreateEvent[*unstructured.Unstructured]
+	crUpdated = event.TypedUpdateEvent[*unstructured.Unstructured]
+	crDeleted = event.TypedDeleteEvent[*unstructured.Unstructured]
+	queue     = workqueue.TypedRateLimitingInterface[reconcile.Request]
+)
+
+// enqueue puts CRs into the queue, the pressing ones first, keeps operator-lib's
+// metric of them, and ends the runs of CRs that are deleted.
+type enqueue struct {
+	libhandler.InstrumentedEnqueueRequestForObject[*unstructured.Unstructured]
+	watch    *watches.Watch
+	memories *memories
+}
+
+// Create puts a new CR, or one that was there at the start, into the queue.
+func (h *enqueue) Create(ctx context.Context, e crCreated, q queue) {
+	seen := h.sight(e.Object)
+	h.memories.saw(client.ObjectKeyFromObject(e.Object), seen)
+	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, inOrder(q, seen.class))
+}
+
+// Update cancels the run of a CR that is being deleted, unless our finalizer
+// waits for that run's end.
+func (h *enqueue) Update(ctx context.Context, e crUpdated, q queue) {
+	seen := h.sight(e.ObjectNew)
+	h.memories.saw(client.ObjectKeyFromObject(e.ObjectNew), seen)
+	if seen.idle {
+		h.memories.deleted(client.ObjectKeyFromObject(e.ObjectNew), e.ObjectNew.GetUID())
+	}
+	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, inOrder(q, seen.class))
+}
+
+// Delete ends the run of a CR that is gone.
+func (h *enqueue) Delete(ctx context.Context, e crDeleted, q queue) {
+	h.memories.saw(client.ObjectKeyFromObject(e.Object), sight{idle: true})
+	h.memories.lost(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
+	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, q)
+}
+
+// sight says what can be seen of the CR in the cache.
+func (h *enqueue) sight(cr *unstructured.Unstructured) sight {
+	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
+	switch {
+	case cr.GetDeletionTimestamp() != nil:
+		return sight{idle: !holdsFinalizer(h.watch, cr), class: slots.Urgent}
+	case observed != cr.GetGeneration():
+		return sight{class: slots.Changed}
+	default:
+		return sight{class: slots.Usual}
+	}
+}
+
+// inOrder gives what is added to the queue the priority of the class. A queue
+// without priorities stays as it is.
+func inOrder(q queue, class slots.Class) queue {
+	prioritized, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
+	if !ok {
+		return q
+	}
+	return ordered{prioritized, priority(class)}
+}
+
+// ordered overrules the priorities of controller-runtime, which puts all that was
+// there at the start last.
+type ordered struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+	priority *int
+}
+
+// Add implements workqueue.TypedInterface.
+func (o ordered) Add(req reconcile.Request) {
+	o.AddWithOpts(priorityqueue.AddOpts{}, req)
+}
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (o ordered) AddWithOpts(opts priorityqueue.AddOpts, requests ...reconcile.Request) {
+	opts.Priority = o.priority
+	o.PriorityQueue.AddWithOpts(opts, requests...)
+}
