@@ -68,6 +68,7 @@ func (f *runFlags) content(set *pflag.FlagSet, o *operator.Options) {
 func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
 	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` between two runs of a resource that nothing else triggers; 0s is none")
 	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "live runs of one watch; default as many as there are processors for the manager")
+	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "live runs of all watches together; 0 takes two for each processor or watch, as far as the memory holds 160 MiB for each")
 	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after failures in a row")
 	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs")
 	set.Var(&f.artifacts, "artifacts-max-bytes", "the most `bytes` that artifacts of runs may take in the run directory, such as 512Mi; of one resource a sixteenth of it. The oldest go first; 0 is no limit")
@@ -153,6 +154,7 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		within("--ansible-verbosity", o.AnsibleVerbosity, 0, 7),
 		within("--max-verbosity", o.MaxVerbosity, 0, 7),
 		within("--max-concurrent-reconciles", o.MaxConcurrentReconciles, 1, 1<<16),
+		within("--max-concurrent-runs", o.MaxConcurrentRuns, 0, 1<<16),
 		within("--proxy-port", o.ProxyPort, 0, 1<<16-1),
 		notNegative("--reconcile-period", o.ReconcilePeriod),
 		notNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),

@@ -175,9 +175,9 @@ func (b *bench) events() []string {
 	}
 }
 
-func wantEqual(t *testing.T, want, got any) {
+func wantEqual(t *testing.T, want, got any, options ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -9,8 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ensign-operator/ensign/internal/slots"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -179,4 +182,53 @@ func TestMemories(t *testing.T) {
 			t.Errorf("a dropped name still stands for %v", again)
 		}
 	})
+}
+
+func TestWhatAnEventShows(t *testing.T) {
+	for name, test := range map[string]struct {
+		cr    *unstructured.Unstructured
+		watch watches.Watch
+		want  sight
+	}{
+		"a new CR is a change":                        {widget(), plainWatch(), sight{class: slots.Changed}},
+		"a generation that no status speaks of":       {widget(withGeneration(2), withStatus(map[string]any{"observedGeneration": int64(1)})), plainWatch(), sight{class: slots.Changed}},
+		"a reported generation is usual":              {widget(withStatus(map[string]any{"observedGeneration": int64(1)})), plainWatch(), sight{class: slots.Usual}},
+		"what is to be finalized is urgent":           {widget(deleting, withFinalizers(ourFinalizer)), finalizerWatch(), sight{class: slots.Urgent}},
+		"what only others finalize is idle":           {widget(deleting, withFinalizers("x.io/y")), finalizerWatch(), sight{idle: true, class: slots.Urgent}},
+		"without a finalizer of the watch it is idle": {widget(deleting, withFinalizers(ourFinalizer)), plainWatch(), sight{idle: true, class: slots.Urgent}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reduced, err := Reduce(test.cr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := enqueue{watch: &test.watch}
+			wantEqual(t, test.want, h.sight(reduced.(*unstructured.Unstructured)), cmp.AllowUnexported(sight{}))
+		})
+	}
+}
+
+func TestTheQueueGivesPressingCRsFirst(t *testing.T) {
+	watch := finalizerWatch()
+	h := enqueue{watch: &watch, memories: &memories{}}
+	q := priorityqueue.New[reconcile.Request]("test")
+	defer q.ShutDown()
+	named := func(name string, cr *unstructured.Unstructured) *unstructured.Unstructured {
+		cr.SetName(name)
+		return cr
+	}
+	reported := withStatus(map[string]any{"observedGeneration": int64(1)})
+	for _, cr := range []*unstructured.Unstructured{
+		named("usual", widget(reported)), named("changed", widget()),
+		named("finalized", widget(reported, deleting, withFinalizers(ourFinalizer))),
+	} {
+		h.Create(t.Context(), crCreated{Object: cr, IsInInitialList: true}, q)
+	}
+	eventually(t, func() bool { return q.Len() == 3 })
+	var order []string
+	for range 3 {
+		req, _ := q.Get()
+		order = append(order, req.Name)
+	}
+	wantEqual(t, []string{"finalized", "changed", "usual"}, order)
 }

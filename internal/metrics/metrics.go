@@ -18,6 +18,9 @@ const (
 // runBuckets reach from a warm run to the longest default timeout, in seconds.
 var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
 
+// waitBuckets reach from no wait to a run with the longest default timeout, in seconds.
+var waitBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
+
 // Metrics holds the manager's own collectors.
 type Metrics struct {
 	results     *prometheus.CounterVec
@@ -25,6 +28,8 @@ type Metrics struct {
 	live        *prometheus.GaugeVec
 	failedTasks *prometheus.CounterVec
 	watchReady  *prometheus.GaugeVec
+	waits       *prometheus.HistogramVec
+	registry    prometheus.Registerer
 }
 
 // Build says which build of the manager runs.
@@ -37,6 +42,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 	}, []string{"commit", "version"})
 	info.WithLabelValues(build.Commit, build.Version).Set(1)
 	m := &Metrics{
+		registry: registry,
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ansible_operator_reconcile_result", Help: "Runs by what they came to.",
 		}, []string{labelGVK, labelResult}),
@@ -52,8 +58,11 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		watchReady: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ansible_operator_watch_ready", Help: "1 while the watched kind is served and its cache is filled.",
 		}, []string{labelGVK}),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ansible_operator_slot_wait_seconds", Help: "How long runs waited for a slot, in seconds.", Buckets: waitBuckets,
+		}, []string{labelGVK}),
 	}
-	for _, c := range []prometheus.Collector{info, m.results, m.durations, m.live, m.failedTasks, m.watchReady} {
+	for _, c := range []prometheus.Collector{info, m.results, m.durations, m.live, m.failedTasks, m.watchReady, m.waits} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register a metric: %w", err)
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/ensign-operator/ensign/internal/extravars"
 	"github.com/ensign-operator/ensign/internal/pyenv"
 	"github.com/ensign-operator/ensign/internal/runner"
@@ -25,6 +27,8 @@ type ansible struct {
 	environment pyenv.Env
 	info        pyenv.Info
 	runner      *runner.Runner
+	// digests has for each watch what controller.Reconciler.Digest is.
+	digests map[schema.GroupVersionKind]string
 	// sops is true where community.sops is installed.
 	sops bool
 }
@@ -52,11 +56,23 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 		return ansible{}, err
 	}
 	a.sops = info.HasCollection("community.sops", searched...)
+	if a.digests, err = a.digestWatches(search.roles, searched); err != nil {
+		return ansible{}, err
+	}
 	if err := a.prove(ctx); err != nil {
 		return ansible{}, err
 	}
 	a.runner, err = newRunner(o, env, search, found)
 	return a, err
+}
+
+// names are those of the watches in slots and metrics.
+func (a ansible) names() []string {
+	var names []string
+	for _, watch := range a.watches {
+		names = append(names, watch.GVK.String())
+	}
+	return names
 }
 
 func loadWatches(o Options, env environment, search watches.Search) ([]watches.Watch, error) {

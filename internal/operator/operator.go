@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/metrics"
 	"github.com/ensign-operator/ensign/internal/proxy"
 	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/slots"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -45,7 +47,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(p.ansible.watches),
+	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(p.ansible.watches), "maxConcurrentRuns", p.slots.Limit(),
 		"ansibleCore", p.ansible.info.AnsibleCore, "ansibleRunner", p.ansible.info.AnsibleRunner, "python", p.ansible.environment.Python)
 	defer p.guard()()
 	return stopper{runs: p.runs, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, p.manager)
@@ -75,7 +77,7 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if err != nil {
 		return parts{}, fmt.Errorf("set up the manager: %w", explainNamespace(explainBind(err), o))
 	}
-	p = parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup()}
+	p = parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible)}
 	return p, p.add()
 }
 
@@ -84,6 +86,14 @@ func (p parts) close() {
 	if err := p.ansible.runner.Root.Close(); err != nil {
 		p.options.Logger.Error(err, "could not close the run directory")
 	}
+}
+
+func newSlots(o Options, a ansible) *slots.Slots {
+	limit := o.MaxConcurrentRuns
+	if limit == 0 {
+		limit = defaultRuns(len(a.watches), availableMemory(os.DirFS("/")))
+	}
+	return slots.New(limit, a.names()...)
 }
 
 // connect reads the client configuration and asks the API server for its version.
@@ -117,6 +127,7 @@ type parts struct {
 	proxy   *proxy.Proxy
 	ansible ansible
 	runs    *controller.RunGroup
+	slots   *slots.Slots
 }
 
 // add adds everything long-lived to the manager.
@@ -126,6 +137,10 @@ func (p parts) add() error {
 		return err
 	}
 	if err := metrics.RegisterRunDirectory(ctrlmetrics.Registry, p.ansible.runner.Root.Bytes); err != nil {
+		return err
+	}
+	p.slots.Waited = counters.Waited
+	if err := counters.ShowSlots(p.slots, p.slots.Limit(), p.ansible.names()); err != nil {
 		return err
 	}
 	lines := eventlog.New(eventlog.Options{
@@ -199,6 +214,8 @@ func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, 
 				Observers: observers,
 				Recorder:  p.manager.GetEventRecorder("ensign"),
 				Runs:      p.runs,
+				Slots:     p.slots,
+				Digest:    p.ansible.digests[watch.GVK],
 				Clock:     clock.RealClock{},
 				NoStatus:  noStatus,
 			}

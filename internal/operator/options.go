@@ -34,6 +34,7 @@ type Options struct {
 	DropEnv                 []string
 	ReconcilePeriod         time.Duration
 	MaxConcurrentReconciles int
+	MaxConcurrentRuns       int // 0: from the processors, the memory and the watches
 	MaxBackoff              time.Duration
 
 	InjectOwnerRef bool

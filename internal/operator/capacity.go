@@ -1,0 +1,85 @@
+package operator
+
+import (
+	"io/fs"
+	"math"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// runMemory is what a run holds at its peak, in bytes: ansible-runner,
+	// ansible-playbook and a worker took 140 MB when it was measured.
+	runMemory = 160 << 20
+	// ownMemory is what the manager itself needs, in bytes.
+	ownMemory = 128 << 20
+)
+
+// defaultRuns is how many runs may be live at once where nobody says: two for
+// each processor, because runs wait for others much of the time, or two for each
+// watch, so that a watch with long ones leaves a slot to every other; but no more
+// than the memory holds. GOMAXPROCS knows the CPU limit of the cgroup.
+func defaultRuns(watches int, memory uint64) int {
+	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)
+	room := uint64(0)
+	if memory > ownMemory {
+		room = min((memory-ownMemory)/runMemory, math.MaxInt32)
+	}
+	return max(1, min(wanted, int(room)))
+}
+
+// availableMemory is what the machine has or, if less, what the cgroups of this
+// process allow, in bytes. files is the root of the file system.
+func availableMemory(files fs.FS) uint64 {
+	limit := uint64(math.MaxUint64)
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		limit = uint64(info.Totalram) * uint64(info.Unit)
+	}
+	for _, name := range limitFiles(files) {
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			continue // Not every level has one, and most hierarchies are not mounted.
+		}
+		if bytes, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64); err == nil { // "max" is no limit.
+			limit = min(limit, bytes)
+		}
+	}
+	return limit
+}
+
+// limitFiles are the files that may limit the memory of this process: of its own
+// cgroup and those above, as each hierarchy (cgroups(7), version 2 and 1) names them.
+func limitFiles(files fs.FS) []string {
+	data, err := fs.ReadFile(files, "proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for line := range strings.Lines(string(data)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		switch {
+		case len(fields) != 3:
+		case fields[0] == "0":
+			names = append(names, upwards("sys/fs/cgroup", fields[2], "memory.max")...)
+		case fields[1] == "memory":
+			names = append(names, upwards("sys/fs/cgroup/memory", fields[2], "memory.limit_in_bytes")...)
+		}
+	}
+	return names
+}
+
+// upwards names the file at each level from the group to the root.
+func upwards(root, group, file string) []string {
+	var names []string
+	for level := path.Join("/", group); ; level = path.Dir(level) {
+		names = append(names, path.Join(root, level, file))
+		if level == "/" {
+			return names
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package operator
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+func TestWhatMakesADigestOfAWatch(t *testing.T) {
+	gvk := schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}
+	dir := t.TempDir()
+	for _, name := range []string{"roles/mine/tasks/main.yml", "roles/other/tasks/main.yml", "more/r/tasks/main.yml", "plays/bye.yml", "coll/ansible_collections/a/b/roles/c/tasks/main.yml", "elsewhere"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("[]"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func() (*watches.Watch, *ansible) {
+		watch := watches.Watch{
+			GVK: gvk, Line: 1, Selector: labels.Everything(), Vars: map[string]any{"a": "b"},
+			Content:   watches.Content{Role: "mine", RolesPath: filepath.Join(dir, "roles")},
+			Finalizer: &watches.Finalizer{Name: "f", Content: watches.Content{Playbook: filepath.Join(dir, "plays/bye.yml")}},
+		}
+		a := &ansible{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}}
+		return &a.watches[0], a
+	}
+	digest := func(a *ansible) string {
+		t.Helper()
+		digests, err := a.digestWatches([]string{filepath.Join(dir, "more"), filepath.Join(dir, "none")}, []string{filepath.Join(dir, "coll")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(digests[gvk]) != digestLength {
+			t.Fatalf("got %q", digests[gvk])
+		}
+		return digests[gvk]
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edited := ""
+	edit := func(name string) func(*watches.Watch, *ansible) {
+		return func(*watches.Watch, *ansible) {
+			edited = name
+			write(name, "[x]")
+		}
+	}
+	_, before := state()
+	want := digest(before)
+	for name, test := range map[string]struct {
+		change func(*watches.Watch, *ansible)
+		same   bool
+	}{
+		"nothing":                            {func(*watches.Watch, *ansible) {}, true},
+		"the line of the entry":              {func(w *watches.Watch, _ *ansible) { w.Line = 9 }, true},
+		"a file that no run reads":           {edit("elsewhere"), true},
+		"a collection that no content names": {edit("coll/ansible_collections/a/b/roles/c/tasks/main.yml"), true},
+		"a variable":                         {func(w *watches.Watch, _ *ansible) { w.Vars = map[string]any{"a": "c"} }, false},
+		"the selector":                       {func(w *watches.Watch, _ *ansible) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
+		"a role of another name":             {func(w *watches.Watch, _ *ansible) { w.Content.Role = "other" }, false},
+		"the role":                           {edit("roles/mine/tasks/main.yml"), false},
+		"a role beside it, which it may use": {edit("roles/other/tasks/main.yml"), false},
+		"a role in the search path":          {edit("more/r/tasks/main.yml"), false},
+		"the finalizer's playbook":           {edit("plays/bye.yml"), false},
+		"the Python environment":             {func(_ *watches.Watch, a *ansible) { a.info.Digest = "newer" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch, a := state()
+			edited = "elsewhere"
+			test.change(watch, a)
+			defer func() { write(edited, "[]") }()
+			if got := digest(a); (got == want) != test.same {
+				t.Errorf("want same %t, got %s and %s", test.same, want, got)
+			}
+		})
+	}
+	t.Run("the collection that the role is of", func(t *testing.T) {
+		of := func() string {
+			watch, a := state()
+			watch.Content = watches.Content{Role: "a.b.c"}
+			return digest(a)
+		}
+		before := of()
+		write("coll/ansible_collections/a/b/roles/c/tasks/main.yml", "[x]")
+		if of() == before {
+			t.Error("a change of the collection leaves the digest as it was")
+		}
+	})
+}
