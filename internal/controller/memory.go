@@ -138,12 +138,13 @@ func (m *memories) saw(name types.NamespacedName, seen sight) {
 }
 
 // await registers how to wake an attempt that is going to wait for a slot of the
-// class. It is false for an attempt that needs none.
+// class. It is false for an attempt that needs none. A name that is not known is
+// gone: every CR is shown by an event before its first attempt.
 func (m *memories) await(name types.NamespacedName, wake context.CancelFunc) (slots.Class, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := m.entry(name)
-	if found.seen.idle || found.pending != nil {
+	found := m.byName[name]
+	if found == nil || found.seen.idle || found.pending != nil {
 		return slots.Usual, false
 	}
 	found.wake = wake
@@ -154,7 +155,7 @@ func (m *memories) await(name types.NamespacedName, wake context.CancelFunc) (sl
 func (m *memories) admitted(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entry(name).wake = nil
+	m.byName[name].wake = nil // Only an attempt drops the name, and there is one at a time.
 }
 
 // begun notes that an attempt begins that may run. What repeats after it is no

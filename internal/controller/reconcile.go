@@ -214,6 +214,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
 	case a.step == rest:
 		a.memory.met = true
+		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", a.rest)
 		return reconcile.Result{RequeueAfter: a.rest, Priority: priority(slots.Usual)}, nil
 	case a.verdict == nil:
 		return reconcile.Result{}, nil

@@ -125,6 +125,7 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 		Observers: []Observer{b.journal},
 		Clock:     testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 	}
+	b.memories.saw(request.NamespacedName, sight{})
 	return b
 }
 
@@ -515,6 +516,15 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 			wantEqual(t, test.want, b.runner.removed)
 			wantEqual(t, 0, len(b.runner.specs))
 		})
+	}
+}
+
+func TestACRThatIsForgottenAlreadyTakesNoSlotEither(t *testing.T) {
+	b := newBench(t, plainWatch(), nil, interceptor.Funcs{})
+	b.Slots = full(t)
+	b.memories.saw(request.NamespacedName, sight{idle: true})
+	for range 2 { // An event wakes the attempt that waits, and asks for another.
+		wantEqual(t, reconcile.Result{}, b.mustReconcile())
 	}
 }
 
