@@ -24,18 +24,26 @@ var (
 	// environment is the name of the fact that holds the whole environment, and
 	// what the debug module calls it or one of its variables.
 	environment = regexp.MustCompile(`^(ansible_env|ansible_facts(\.env|\[["']env["']\]))(\W|$)`)
+	secretType  = regexp.MustCompile(`^(Opaque$|kubernetes\.io/|bootstrap\.kubernetes\.io/|helm\.sh/release)`)
+	// The line at which a text was no YAML, as Python's parser shows it, and the
+	// same within a text that is quoted.
+	yamlLine       = regexp.MustCompile(`(in "<(?:unicode|byte) string>", line \d+, column \d+:\n[ \t]*)[^\n]*`)
+	quotedYAMLLine = regexp.MustCompile(`(in \\+"<(?:unicode|byte) string>\\+", line \d+, column \d+:\\+n *).*?(\\+n *\^|$)`)
 )
 
 // Sanitize gives a copy of a task's result that is fit to be shown: without
 // "invocation" and Ansible's own "_ansible_…" members at any depth, with the
 // values of the environment among facts and those under data and stringData of
-// Secrets masked, and no deeper than 64 levels. A Secret is found as an object, in a list of Secrets, and as YAML or
-// JSON in a text, which is then masked whole. Where a result holds a Secret, the
-// values under data and stringData of its diff are masked too: a diff shows only
-// what changed and need not say of what kind. The same goes for an object that
-// was cut and may have lost its kind. In a text with a path such as data[key],
-// which only errors about Secrets and ConfigMaps have, every value that is called
-// invalid is masked.
+// Secrets masked, and no deeper than 64 levels. A Secret is found as an object, in
+// a list of Secrets, and as YAML or JSON in a text, which is then masked whole. An
+// object that was cut and may have lost its kind counts as one.
+//
+// Where a result or the arguments of its module hold a Secret, its diff and the
+// item of its loop are taken for a Secret's too, JSON patches among them: they show
+// only what changes, and need not say of what kind. In a text with a path such as
+// data[key], which only errors about Secrets and ConfigMaps have, every value that
+// is called invalid is masked, and so is the line at which a text that came from no
+// file was no YAML.
 func Sanitize(result map[string]any) map[string]any {
 	copied, _ := sanitizer{}.object(result, 0).(map[string]any)
 	return copied
@@ -47,6 +55,8 @@ type sanitizer struct {
 	secret bool
 	// invalid is true beside the path of an invalid value of a Secret.
 	invalid bool
+	// diff is true inside of a diff.
+	diff bool
 }
 
 func (s sanitizer) value(value any, depth int) any {
@@ -56,14 +66,24 @@ func (s sanitizer) value(value any, depth int) any {
 	case []any:
 		return s.list(v, depth)
 	case string:
-		if s.tells(v) {
-			return maskedText
-		}
-		if s.invalid || secretPath.MatchString(v) {
-			return maskInvalid(v)
-		}
+		return s.text(v)
 	}
 	return value
+}
+
+func (s sanitizer) text(text string) string {
+	if s.tells(text) {
+		return maskedText
+	}
+	if s.invalid || secretPath.MatchString(text) {
+		text = maskInvalid(text)
+	}
+	return maskYAML(text)
+}
+
+func maskYAML(text string) string {
+	text = yamlLine.ReplaceAllString(text, "${1}"+masked)
+	return quotedYAMLLine.ReplaceAllString(text, "${1}"+masked+"${2}")
 }
 
 func (s sanitizer) object(object map[string]any, depth int) any {
@@ -90,24 +110,41 @@ func (s sanitizer) object(object map[string]any, depth int) any {
 }
 
 func (s sanitizer) member(object map[string]any, key string, depth int) any {
-	switch key {
-	case "data", "stringData":
-		if s.secret {
-			return mask(object[key])
-		}
-	case "ansible_facts":
-		if facts, ok := object[key].(map[string]any); ok && facts["env"] != nil {
-			facts = maps.Clone(facts)
-			facts["env"] = mask(facts["env"])
-			return s.value(facts, depth)
-		}
-	case "diff":
-		s.secret = s.secret || holdsSecret(object, 0)
-	}
-	if environment.MatchString(key) {
+	if s.hides(object, key) {
 		return mask(object[key])
 	}
+	switch key {
+	case "ansible_facts":
+		return s.value(withoutEnvironment(object[key]), depth)
+	case "diff", "item", object["ansible_loop_var"]:
+		s.diff = s.diff || key == "diff"
+		s.secret = s.secret || holdsSecret(object, 0)
+	}
 	return s.value(object[key], depth)
+}
+
+// hides is true of a member of which only names may be shown.
+func (s sanitizer) hides(object map[string]any, key string) bool {
+	switch key {
+	case "stringData": // Nothing but a Secret has it.
+		return true
+	case "data":
+		return s.secret
+	case "value":
+		path, _ := object["path"].(string)
+		return s.patches(path)
+	}
+	return environment.MatchString(key)
+}
+
+func withoutEnvironment(value any) any {
+	facts, ok := value.(map[string]any)
+	if !ok || facts["env"] == nil {
+		return value
+	}
+	facts = maps.Clone(facts)
+	facts["env"] = mask(facts["env"])
+	return facts
 }
 
 // list masks lines of text together: a Secret's kind and data stand on lines of
@@ -119,6 +156,9 @@ func (s sanitizer) list(list []any, depth int) any {
 	if text, ok := joined(list); ok {
 		if s.tells(text) {
 			return []any{maskedText}
+		}
+		if fit := maskYAML(text); fit != text {
+			return []any{s.text(fit)}
 		}
 		s.invalid = s.invalid || secretPath.MatchString(text)
 	}
@@ -141,8 +181,18 @@ func joined(list []any) (string, bool) {
 	return strings.Join(lines, "\n"), true
 }
 
-// tells is true of a text that has the data of a Secret in it.
+// patches is true of a path in a JSON patch that leads to data of a Secret.
+func (s sanitizer) patches(path string) bool {
+	root, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return path != root && (root == "stringData" || root == "data" && s.secret)
+}
+
+// tells is true of a text that has the data of a Secret in it. A diff may leave out
+// what says that it is data.
 func (s sanitizer) tells(text string) bool {
+	if s.secret && s.diff && strings.Contains(text, "\n") {
+		return true
+	}
 	return dataText.MatchString(text) && (s.secret || strings.HasSuffix(text, jsonline.CutMark) || secretText.MatchString(text))
 }
 
@@ -151,7 +201,8 @@ func (s sanitizer) tells(text string) bool {
 func isSecret(object map[string]any) bool {
 	_, cut := object[jsonline.CutKey]
 	kind, _ := object["kind"].(string)
-	return cut || kind == "Secret" || kind == "SecretList"
+	sort, _ := object["type"].(string)
+	return cut || strings.HasSuffix(kind, jsonline.CutMark) || kind == "Secret" || kind == "SecretList" || secretType.MatchString(sort)
 }
 
 func holdsSecret(value any, depth int) bool {
@@ -163,8 +214,8 @@ func holdsSecret(value any, depth int) bool {
 		if isSecret(v) {
 			return true
 		}
-		for key, member := range v {
-			if key != "invocation" && holdsSecret(member, depth+1) {
+		for _, member := range v {
+			if holdsSecret(member, depth+1) {
 				return true
 			}
 		}
