@@ -1,0 +1,196 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+const (
+	interval  = 100 * time.Millisecond
+	stopLimit = time.Minute
+)
+
+// Options say what manager is started. Binary, Project, Kubeconfig and Home are
+// required.
+type Options struct {
+	// Binary is bin/manager.
+	Binary string
+	// Project is the directory with watches.yaml; the manager works in it.
+	Project string
+	// Kubeconfig is how the manager reaches the API server.
+	Kubeconfig string
+	// Home holds all that the manager may write: its run directory, temporary
+	// files, home directory and log. Give it to the next manager too, for one
+	// that takes over. Short, because Ansible puts sockets below it.
+	Home string
+	// Namespace is the only one that is watched; "" for all.
+	Namespace string
+	// Args are further flags, Env further "NAME=value".
+	Args, Env []string
+	// Copy receives the log too; may be nil.
+	Copy io.Writer
+}
+
+// Manager is a manager's process.
+type Manager struct {
+	options Options
+	command *exec.Cmd
+	metrics string
+	log     string
+	ended   chan struct{}
+}
+
+// Start starts a manager, which then has to be stopped or killed.
+func Start(o Options) (*Manager, error) {
+	m := &Manager{options: o, ended: make(chan struct{})}
+	for _, dir := range []string{"tmp", "home"} {
+		if err := os.MkdirAll(filepath.Join(o.Home, dir), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if m.metrics, err = freeAddress(); err != nil {
+		return nil, err
+	}
+	log, err := os.CreateTemp(o.Home, "log-*")
+	if err != nil {
+		return nil, err
+	}
+	m.log = log.Name()
+	m.command = exec.Command(o.Binary, append([]string{
+		"run", "--kubeconfig=" + o.Kubeconfig, "--run-dir=" + m.RunDir(), "--max-backoff=10s", "--health-probe-bind-address=0",
+		"--metrics-bind-address=" + m.metrics, "--metrics-secure=false", "--metrics-require-rbac=false",
+	}, o.Args...)...)
+	m.command.Dir = o.Project
+	m.command.Env = append(os.Environ(), append([]string{
+		"KUBECONFIG=", "KUBERNETES_SERVICE_HOST=", "WATCH_NAMESPACE=" + o.Namespace,
+		"HOME=" + filepath.Join(o.Home, "home"), "TMPDIR=" + filepath.Join(o.Home, "tmp"),
+	}, o.Env...)...)
+	var out io.Writer = log
+	if o.Copy != nil {
+		out = io.MultiWriter(log, o.Copy)
+	}
+	m.command.Stdout, m.command.Stderr = out, out
+	if err := m.command.Start(); err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	go func() {
+		defer close(m.ended)
+		_ = m.command.Wait() // How it ended is in the process state.
+		_ = log.Close()
+	}()
+	return m, nil
+}
+
+// RunDir is the manager's run directory.
+func (m *Manager) RunDir() string { return filepath.Join(m.options.Home, "runs") }
+
+// LogFile is where all that the manager prints is written to.
+func (m *Manager) LogFile() string { return m.log }
+
+// PID is the manager's process.
+func (m *Manager) PID() int { return m.command.Process.Pid }
+
+// Ended is closed once the manager has.
+func (m *Manager) Ended() <-chan struct{} { return m.ended }
+
+// Log is all that the manager has printed.
+func (m *Manager) Log() (string, error) {
+	text, err := os.ReadFile(m.log)
+	return string(text), err
+}
+
+// Logged waits until the log matches the expression, the manager ends, or the
+// context does.
+func (m *Manager) Logged(ctx context.Context, expression *regexp.Regexp) error {
+	for {
+		text, err := m.Log()
+		if err != nil || expression.MatchString(text) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %q in the log: %w", expression, ctx.Err())
+		case <-m.ended:
+			return fmt.Errorf("wait for %q in the log: the manager ended: %s", expression, m.command.ProcessState)
+		case <-time.After(interval):
+		}
+	}
+}
+
+// Ready waits until the manager watches the kinds.
+func (m *Manager) Ready(ctx context.Context, kinds ...string) error {
+	for _, kind := range kinds {
+		expression, err := regexp.Compile(`watching.*Kind=` + regexp.QuoteMeta(kind) + `"`)
+		if err != nil {
+			return err
+		}
+		if err := m.Logged(ctx, expression); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop ends the manager orderly, unless it has ended before. Anything but an
+// exit with 0 is an error.
+func (m *Manager) Stop() error {
+	if err := m.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-m.ended:
+	case <-time.After(stopLimit):
+		return errors.Join(fmt.Errorf("the manager does not end within %s", stopLimit), m.Kill())
+	}
+	if !m.command.ProcessState.Success() {
+		return fmt.Errorf("the manager ended with %s", m.command.ProcessState)
+	}
+	return nil
+}
+
+// Kill ends the manager by SIGKILL and waits for its end.
+func (m *Manager) Kill() error {
+	err := m.command.Process.Kill()
+	<-m.ended
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// Metrics is what the manager's metrics endpoint serves.
+func (m *Manager) Metrics(ctx context.Context) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("metrics: %s", response.Status)
+	}
+	return string(text), err
+}
+
+// freeAddress gives an address of the loopback interface that nobody listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}

@@ -1,0 +1,77 @@
+//go:build long
+
+package secrets
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+var _ = DescribeTable("whatever is shown and however a run ends, nothing leaks", func(ctx context.Context, verbosity int, level, format string) {
+	b := newBench(ctx, fmt.Sprintf("--ansible-verbosity=%d", verbosity), "--ansible-log-events="+level, "--log-format="+format, "--zap-log-level=5", "--max-backoff=1h")
+	reasons := map[string]string{
+		"control": "Failed", "nolog": "Failed", "items": "Failed", "api": "Failed", "yaml": "Failed", "template": "Failed", "vault": "Failed",
+		"nohandler": "NoStats", "parse": "NoStats", "vaulttasks": "NoStats", "killed": "NoStats",
+	}
+	crs := map[string]*unstructured.Unstructured{"well": b.create(ctx, "well", "nolog", "slow", "secretdata", "secretmore")}
+	for ending := range reasons {
+		crs[ending] = b.create(ctx, ending)
+	}
+	Expect(b.ends(ctx, crs["well"])).To(Equal("Successful"))
+	for ending, reason := range reasons {
+		Expect(b.ends(ctx, crs[ending])).To(Equal(reason), "%s: %s", ending, harness.ConditionOf(crs[ending], "Failure").Message)
+	}
+	found := b.places(ctx)
+	Expect(b.Stop()).To(Succeed())
+	b.files(found)
+	expectNoLeaks(found, b.canaries)
+	Expect(b.canaries.in(found["the log"])).To(ContainElement("shown_failure"))
+},
+	Entry("verbosity 0, no task logged", 0, "Nothing", "console"),
+	Entry("verbosity 1, tasks logged as JSON", 1, "Tasks", "json"),
+	Entry("verbosity 3, everything logged as JSON", 3, "Everything", "json"),
+	Entry("verbosity 4, tasks logged", 4, "Tasks", "console"),
+)
+
+var _ = It("leaves nothing of a run whose manager was killed, once the next one is there", func(ctx context.Context) {
+	b := newBench(ctx, "--ansible-verbosity=4")
+	b.create(ctx, "sleep", "secretdata")
+	Eventually(b.Processes).Should(ContainElement(HaveField("CommandLine", ContainSubstring("sleep 600"))))
+	b.plantToken("sleep")
+	live := places{}
+	b.files(live)
+	there := map[string]bool{}
+	for _, content := range live {
+		for _, name := range b.canaries.in(content) {
+			there[name] = true
+		}
+	}
+	By("finding in the directory of a live run what must not stay there")
+	for _, name := range []string{"environment_plain", "environment_ansible", "watchvar", "run_token_sleep", "secret_data", "secret_string"} {
+		Expect(there).To(HaveKey(name))
+	}
+	Expect(b.Kill()).To(Succeed())
+	for _, p := range must(b.Processes()) {
+		_ = syscall.Kill(p.PID, syscall.SIGKILL) // It may have ended by itself.
+	}
+	Eventually(b.Processes).Should(BeEmpty())
+	b.start(ctx)
+	Eventually(func() []string {
+		left := places{}
+		b.files(left)
+		return left.leaks(b.canaries.secret())
+	}).Should(BeEmpty())
+})
+
+func must[T any](value T, err error) T {
+	GinkgoHelper()
+	Expect(err).NotTo(HaveOccurred())
+	return value
+}
