@@ -1,0 +1,109 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ensign-operator/ensign/test/controlplane"
+)
+
+// patience is the deadline for what should take seconds, on machines that are
+// busy with something else.
+const (
+	patience = 2 * time.Minute
+	interval = 100 * time.Millisecond
+)
+
+// inside says that the process may mount without anybody else seeing it.
+const inside = "ENSIGN_TEST_MAY_MOUNT"
+
+var (
+	cluster *controlplane.Cluster
+	k8s     client.Client
+	root    string // of the repository
+)
+
+// TestMain runs the tests in a mount namespace, so that no mount outlives them;
+// who may not have one is root of a user namespace, too.
+func TestMain(m *testing.M) {
+	if os.Getenv(inside) != "" {
+		if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+			panic(err)
+		}
+		os.Exit(m.Run())
+	}
+	code, err := runInside(&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS})
+	if err != nil {
+		code, err = runInside(&syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "these tests need a mount namespace, by CAP_SYS_ADMIN or by a user namespace:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// runInside runs the tests as a process in new namespaces. The error says that
+// there are none to be had.
+func runInside(attributes *syscall.SysProcAttr) (int, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	attributes.Pdeathsig = syscall.SIGKILL
+	tests := exec.Command(self, os.Args[1:]...)
+	tests.Env = append(os.Environ(), inside+"=1")
+	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
+	tests.SysProcAttr = attributes
+	if err := tests.Start(); err != nil {
+		return 0, err
+	}
+	err = tests.Wait()
+	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1), nil
+	}
+	return 0, err
+}
+
+func TestDisk(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(patience)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	SetDefaultEventuallyPollingInterval(interval)
+	RunSpecs(t, "disk")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	log.SetLogger(GinkgoLogr)
+	var err error
+	root, err = filepath.Abs("../..")
+	Expect(err).NotTo(HaveOccurred())
+	for _, needed := range []string{"bin/manager", ".venv/bin/ansible-runner"} {
+		Expect(filepath.Join(root, needed)).To(BeARegularFile(), "run these tests by `make test`, which builds what they need")
+	}
+	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
+	k8s, err = client.New(cluster.Config, client.Options{Scheme: scheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(k8s.Create(ctx, definition())).To(Succeed())
+})

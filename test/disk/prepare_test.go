@@ -1,0 +1,128 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/ensign-operator/ensign/internal/rundir"
+)
+
+const uid = "6f1c2d34-0000-4000-8000-000000000001"
+
+// inputs take several pages each, so that disks become full in the midst of them.
+func inputs(dir string) rundir.Inputs {
+	GinkgoHelper()
+	inventory := filepath.Join(dir, "inventory")
+	for _, group := range []string{"a", "b"} {
+		Expect(os.MkdirAll(filepath.Join(inventory, group), 0o700)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(inventory, group, "hosts"), make([]byte, 3*page), 0o600)).To(Succeed())
+	}
+	return rundir.Inputs{ExtraVars: make([]byte, 3*page+1), Kubeconfig: make([]byte, page+1), Inventory: inventory}
+}
+
+// outOf prepares runs on ever larger disks until one fits in, and checks after
+// each that did not that nothing of it is left and that the next one does.
+func outOf(mount func(step int) disk, enlarge func(disk)) (failures int) {
+	GinkgoHelper()
+	in := inputs(GinkgoT().TempDir())
+	for step := 1; ; step++ {
+		d := mount(step)
+		runs := filepath.Join(d.path, "runs")
+		r, err := rundir.Open(runs)
+		if err != nil {
+			Expect(errors.Is(err, syscall.ENOSPC)).To(BeTrue(), "step %d: %v", step, err)
+			enlarge(d)
+			r, err = rundir.Open(runs)
+		}
+		Expect(err).NotTo(HaveOccurred())
+		failed := !fits(r, in, step)
+		if failed {
+			failures++
+			Expect(files(runs)).To(ConsistOf(".lock"), "step %d", step)
+			Expect(filepath.Join(runs, uid, "run")).NotTo(BeADirectory(), "step %d", step)
+			Expect(r.Bytes()).To(BeZero())
+			enlarge(d)
+			Expect(fits(r, in, step)).To(BeTrue(), "step %d: there is room now", step)
+		}
+		Expect(r.Close()).To(Succeed())
+		if !failed && failures > 0 {
+			return failures
+		}
+	}
+}
+
+// fits prepares a run and ends it again. It is false when the disk is full.
+func fits(r *rundir.Root, in rundir.Inputs, step int) bool {
+	GinkgoHelper()
+	run, err := r.Prepare(uid, fmt.Sprintf("run-%d", step), in)
+	if err != nil {
+		Expect(errors.Is(err, syscall.ENOSPC)).To(BeTrue(), "step %d: %v", step, err)
+		return false
+	}
+	for name, want := range map[string][]byte{"env/extravars": in.ExtraVars, "kubeconfig": in.Kubeconfig, "inventory/b/hosts": make([]byte, 3*page)} {
+		Expect(os.ReadFile(filepath.Join(run.Private, name))).To(Equal(want), "step %d, %s", step, name)
+	}
+	Expect(run.Close(0)).To(Succeed())
+	return true
+}
+
+var _ = Describe("a directory that is prepared for a run", func() {
+	It("is whole or is not there, whichever file or directory lacks an inode", func() {
+		failures := outOf(
+			func(step int) disk { return newDisk(1000, step) },
+			func(d disk) { d.resize(1000, 1000) },
+		)
+		Expect(failures).To(BeNumerically(">=", 16), "one for each file and directory of a run")
+	})
+
+	It("is whole or is not there, whichever page of a file does not fit in", func() {
+		failures := outOf(
+			func(step int) disk { return newDisk(step, 1000) },
+			func(d disk) { d.resize(1000, 1000) },
+		)
+		Expect(failures).To(BeNumerically(">=", 11), "one for each page of the inputs")
+	})
+
+	It("is not there where the disk can only be read, and is when it can be written again", func() {
+		d := newDisk(1000, 1000)
+		runs := filepath.Join(d.path, "runs")
+		r, err := rundir.Open(runs)
+		Expect(err).NotTo(HaveOccurred())
+		in := inputs(GinkgoT().TempDir())
+		Expect(fits(r, in, 1)).To(BeTrue())
+		own := filepath.Join(runs, uid)
+		Expect(syscall.Mount(own, own, "", syscall.MS_BIND, "")).To(Succeed())
+		Expect(syscall.Mount(own, own, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, "")).To(Succeed())
+		_, err = r.Prepare(uid, "run-2", in)
+		Expect(errors.Is(err, syscall.EROFS)).To(BeTrue(), "got %v", err)
+		Expect(errors.Is(r.Remove(uid), syscall.EROFS)).To(BeTrue())
+		Expect(syscall.Unmount(own, syscall.MNT_DETACH)).To(Succeed())
+		Expect(fits(r, in, 3)).To(BeTrue())
+		Expect(r.Remove(uid)).To(Succeed())
+		Expect(r.Close()).To(Succeed())
+	})
+
+	It("is not there when a file becomes larger than the process may write", func() {
+		d := newDisk(1000, 1000)
+		r, err := rundir.Open(filepath.Join(d.path, "runs"))
+		Expect(err).NotTo(HaveOccurred())
+		in := inputs(GinkgoT().TempDir())
+		var before syscall.Rlimit
+		Expect(syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before)).To(Succeed())
+		for _, limit := range []uint64{0, 1, page, 3 * page} {
+			Expect(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: before.Max})).To(Succeed())
+			_, err := r.Prepare(uid, "run-1", in)
+			Expect(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)).To(Succeed())
+			Expect(errors.Is(err, syscall.EFBIG)).To(BeTrue(), "limit %d: got %v", limit, err)
+			Expect(files(d.path)).To(ConsistOf("runs/.lock"))
+		}
+		Expect(fits(r, in, 2)).To(BeTrue())
+		Expect(r.Close()).To(Succeed())
+	})
+})

@@ -1,0 +1,162 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/rundir"
+	"github.com/ensign-operator/ensign/internal/runner"
+)
+
+// bench runs content with a run directory on a disk of its own.
+type bench struct {
+	*runner.Runner
+	disk
+	runs    string
+	content string
+
+	mu     sync.Mutex
+	logged []string
+	number int
+}
+
+// newBench has the real ansible-runner, and 1,000 pages, of which a run takes
+// about 100.
+func newBench() *bench {
+	GinkgoHelper()
+	b := &bench{disk: newDisk(1000, 1000), content: GinkgoT().TempDir()}
+	b.runs = filepath.Join(b.path, "runs")
+	directory, err := rundir.Open(b.runs)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(directory.Close)
+	environment, err := pyenv.Find(pyenv.Search{Dir: root, Environ: os.Environ()})
+	Expect(err).NotTo(HaveOccurred())
+	b.Runner = &runner.Runner{
+		Root: directory, Binary: environment.Runner, Python: environment.Python,
+		Env: []string{"PATH=/usr/bin:/bin", "HOME=" + b.content, "LANG=C.UTF-8", "DISK=" + b.path},
+	}
+	return b
+}
+
+// play writes a playbook with these tasks.
+func (b *bench) play(tasks string) string {
+	GinkgoHelper()
+	path := filepath.Join(b.content, fmt.Sprintf("play-%d.yml", len(tasks)))
+	text := "- hosts: localhost\n  gather_facts: false\n  tasks:\n" + tasks
+	Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+	return path
+}
+
+// run runs a playbook, and expects that nothing of the run is left but its artifact.
+func (b *bench) run(ctx context.Context, playbook string, observe func(jobevent.Event)) runner.Result {
+	GinkgoHelper()
+	b.number++
+	log := funcr.New(func(_, args string) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.logged = append(b.logged, args)
+	}, funcr.Options{})
+	result := b.Run(logr.NewContext(ctx, log), runner.Spec{
+		UID: uid, ID: fmt.Sprintf("run-%d", b.number), Playbook: playbook, ExtraVars: []byte("\t\n{}"),
+	}, observe)
+	left := slices.DeleteFunc(files(b.runs), func(name string) bool { return strings.HasPrefix(name, uid+"/artifacts/") })
+	Expect(left).To(ConsistOf(".lock"))
+	return result
+}
+
+func ignore(jobevent.Event) {}
+
+func expectShortage(result runner.Result) {
+	GinkgoHelper()
+	Expect(result.Outcome).To(And(
+		HaveField("Verdict", jobevent.Failed),
+		HaveField("Message", And(ContainSubstring("the disk of the run directory has no space"), ContainSubstring("--run-dir"))),
+	))
+}
+
+func expectSuccess(result runner.Result) {
+	GinkgoHelper()
+	Expect(result.Outcome).To(HaveField("Verdict", jobevent.Succeeded), "%+v", result.Outcome)
+}
+
+const quick = "    - ansible.builtin.command: 'true'\n"
+
+var _ = Describe("a run on a disk that is full", func() {
+	It("fails before it starts, saying why, and succeeds when there is room", func(ctx context.Context) {
+		b := newBench()
+		b.fill()
+		first, second := b.run(ctx, b.play(quick), ignore), b.run(ctx, b.play(quick), ignore)
+		for _, result := range []runner.Result{first, second} {
+			expectShortage(result)
+			Expect(result.Outcome.Reason).To(Equal(jobevent.ReasonRunnerCrashed))
+		}
+		Expect(second.Outcome).To(Equal(first.Outcome), "the same failure is told in the same words")
+		b.free()
+		expectSuccess(b.run(ctx, b.play(quick), ignore))
+	})
+
+	It("fails when it becomes full in the midst of the run, and succeeds when there is room", func(ctx context.Context) {
+		b := newBench()
+		play := b.play("    - ansible.builtin.debug: {msg: begin}\n" + quick + quick)
+		var once sync.Once
+		expectShortage(b.run(ctx, play, func(e jobevent.Event) {
+			if e.Kind == jobevent.HostOK {
+				once.Do(b.fill)
+			}
+		}))
+		b.free()
+		expectSuccess(b.run(ctx, play, ignore))
+	})
+
+	It("keeps a good result when only its artifact does not fit in", func(ctx context.Context) {
+		b := newBench()
+		ansible := b.Binary
+		b.Binary = b.script(`printf '{"event": "playbook_on_stats", "job_id": %s, "event_data": {"ok": {"localhost": 1}, "processed": {"localhost": 1}}}\n' "$JOB_ID"
+cat /dev/zero > "$DISK/filler" 2>/dev/null; exit 0`)
+		expectSuccess(b.run(ctx, b.play(quick), ignore))
+		Expect(b.logged).To(ContainElement(ContainSubstring("the artifact of a run is incomplete")))
+		for _, name := range files(b.runs) {
+			Expect(os.ReadFile(filepath.Join(b.runs, name))).To(Or(BeEmpty(), HaveSuffix("\n")), "nothing is half-made")
+		}
+		b.free()
+		b.Binary = ansible
+		expectSuccess(b.run(ctx, b.play(quick), ignore))
+	})
+})
+
+// script writes a program that stands in for ansible-runner.
+func (b *bench) script(text string) string {
+	GinkgoHelper()
+	path := filepath.Join(b.content, "ansible-runner")
+	Expect(os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700)).To(Succeed())
+	return path
+}
+
+var _ = Describe("what ansible-runner writes during a run", func() {
+	It("does not grow with the number of events and lines", func(ctx context.Context) {
+		b := newBench()
+		var most, events int
+		play := b.play("    - ansible.builtin.debug: {msg: '{{ item }}'}\n      loop: '{{ range(300) | list }}'\n")
+		result := b.run(ctx, play, func(jobevent.Event) {
+			events++
+			found, err := filepath.Glob(filepath.Join(b.runs, uid, "run", "output", "*", "job_events", "*"))
+			Expect(err).NotTo(HaveOccurred())
+			most = max(most, len(found))
+		})
+		expectSuccess(result)
+		Expect(events).To(BeNumerically(">", 300))
+		Expect(most).To(BeNumerically("<", 100), "most files at a time, of %d", events)
+	})
+})
