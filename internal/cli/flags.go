@@ -72,6 +72,7 @@ func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
 	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after failures in a row")
 	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs")
 	set.Var(&f.artifacts, "artifacts-max-bytes", "the most `bytes` that artifacts of runs may take in the run directory, such as 512Mi; of one resource a sixteenth of it. The oldest go first; 0 is no limit")
+	set.DurationVar(&o.RunIdleTimeout, "run-idle-timeout", 0, "the longest `time` without a job event or output before a run is ended as hung; 0s is no limit")
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
 }
 
@@ -157,6 +158,7 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		within("--max-concurrent-runs", o.MaxConcurrentRuns, 0, 1<<16),
 		within("--proxy-port", o.ProxyPort, 0, 1<<16-1),
 		notNegative("--reconcile-period", o.ReconcilePeriod),
+		notNegative("--run-idle-timeout", o.RunIdleTimeout),
 		notNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),
 		atLeastASecond("--max-backoff", o.MaxBackoff),
 		quoted("--ansible-args", o.AnsibleArgs),

@@ -27,6 +27,7 @@ type ansible struct {
 	environment pyenv.Env
 	info        pyenv.Info
 	runner      *runner.Runner
+	owned       ownership
 	// digests has for each watch what controller.Reconciler.Digest is.
 	digests map[schema.GroupVersionKind]string
 	// sops is true where community.sops is installed.
@@ -62,7 +63,10 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	if err := a.prove(ctx); err != nil {
 		return ansible{}, err
 	}
-	a.runner, err = newRunner(o, env, search, found)
+	if a.runner, err = newRunner(o, env, search, found); err != nil {
+		return ansible{}, err
+	}
+	a.owned, err = own(a.runner, o)
 	return a, err
 }
 
@@ -126,6 +130,7 @@ func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env)
 		Args:            o.AnsibleArgs,
 		Inventory:       absolute(o.Dir, env["ANSIBLE_INVENTORY"]),
 		SkipFacts:       env["ANSIBLE_GATHERING"] == "explicit",
+		IdleTimeout:     o.RunIdleTimeout,
 	}, nil
 }
 

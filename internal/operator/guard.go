@@ -1,15 +1,53 @@
 package operator
 
-// guard makes sure that no run outlives this process. The function that it returns
-// is for when all runs have ended.
-func (p parts) guard() (end func()) {
-	owner, log := p.ansible.runner.Owner, p.options.Logger.WithName("guard")
-	if err := owner.Group(); err != nil {
-		log.V(1).Info("runs get no control groups of their own; their processes are found by descent and environment", "reason", err.Error())
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/runner/guard"
+)
+
+// ownership makes sure that no run outlives this process, or its lease.
+type ownership struct {
+	runner *runner.Runner
+	guard  *guard.Guard // nil: none is needed
+}
+
+// own begins the ownership of all that the runner will run.
+func own(r *runner.Runner, o Options) (ownership, error) {
+	if err := r.Owner.Group(); err != nil {
+		o.Logger.V(1).Info("runs get no control groups of their own; their processes are found by descent and environment", "reason", err.Error())
 	}
-	return func() {
-		if err := owner.Close(); err != nil {
-			log.V(1).Info("control groups of runs are left", "reason", err.Error())
-		}
+	owned := ownership{runner: r}
+	if os.Getpid() == 1 && !o.LeaderElect {
+		// The kernel ends a container with its first process.
+		return owned, nil
 	}
+	var err error
+	if owned.guard, err = guard.Start(r.Owner, o.Logger.WithName("guard")); err != nil {
+		return ownership{}, errors.Join(err, owned.end())
+	}
+	r.Permit = owned.guard.Permit
+	return owned, nil
+}
+
+// extend is told of each renewal of the lease before anything relies on it. From
+// the instant term on, as proctree.Now counts, all runs get TERM, from kill on
+// KILL, even if this process is frozen by then.
+func (o ownership) extend(term, kill time.Duration) {
+	if o.guard != nil {
+		o.guard.Extend(term, kill)
+	}
+}
+
+// end gives up the guard, the control groups and the run directory. All runs have
+// ended.
+func (o ownership) end() error {
+	var err error
+	if o.guard != nil {
+		err = o.guard.Close()
+	}
+	return errors.Join(err, o.runner.Owner.Close(), o.runner.Root.Close())
 }

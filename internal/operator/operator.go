@@ -49,7 +49,6 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(p.ansible.watches), "maxConcurrentRuns", p.slots.Limit(),
 		"ansibleCore", p.ansible.info.AnsibleCore, "ansibleRunner", p.ansible.info.AnsibleRunner, "python", p.ansible.environment.Python)
-	defer p.guard()()
 	return stopper{runs: p.runs, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, p.manager)
 }
 
@@ -62,7 +61,7 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, ansible.runner.Root.Close())
+			err = errors.Join(err, ansible.owned.end())
 		}
 	}()
 	config, err := connect(o)
@@ -83,8 +82,8 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 
 // close gives up what setUp took.
 func (p parts) close() {
-	if err := p.ansible.runner.Root.Close(); err != nil {
-		p.options.Logger.Error(err, "could not close the run directory")
+	if err := p.ansible.owned.end(); err != nil {
+		p.options.Logger.Error(err, "could not give up the run directory")
 	}
 }
 

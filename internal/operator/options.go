@@ -31,6 +31,7 @@ type Options struct {
 	AnsibleArgs             string
 	RunDir                  string
 	ArtifactsMaxBytes       int64 // 0: no limit
+	RunIdleTimeout          time.Duration // 0: none
 	DropEnv                 []string
 	ReconcilePeriod         time.Duration
 	MaxConcurrentReconciles int

@@ -4,16 +4,15 @@
 // Runner.Run lays out a private directory (package rundir), builds
 // ansible-runner's command line and environment (command.go, pure functions),
 // starts it, hands every job event to the caller in order (package jobevent) and
-// comes back when no process of the run is left. What ends a run early is its
-// context and nothing else.
+// comes back when no process of the run is left. A run ends early with its
+// context, its timeout, when nothing is heard of it for too long, and when the
+// permit ends by which this manager may have runs.
 //
-// A run's processes are a tree that does not hold together by itself:
-// ansible-playbook leaves ansible-runner's process group and session, and a
-// process that a task put into the background loses its parent. They are found
-// by descent and by the nonce in their environment (tree.go). A process that
-// has both lost its parent and got another environment, as under sudo, is not
-// found. After a run that ended by itself, what is left of it is ended too:
-// asynchronous tasks do not outlive their run.
+// A run's processes are a tree that does not hold together by itself, and package
+// proctree finds and ends it. After a run that ended by itself, what is left of it
+// is ended too: asynchronous tasks do not outlive their run. What a killed manager
+// left is ended by its guard (package guard), or by the next manager of the run
+// directory (TakeOver).
 //
 // The package does not know custom resources, write status, retry, or decide
 // whether a run may start. It writes to a logger only what it can report in no

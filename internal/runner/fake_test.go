@@ -3,6 +3,7 @@ package runner
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,22 +29,26 @@ func TestMain(m *testing.M) {
 
 func fakes() map[string]func() {
 	return map[string]func(){
-		"success":  func() { event("playbook_on_task_start", `{"task": "one"}`); stats() },
-		"forgery":  forgery,
-		"nothing":  func() {},
-		"crash":    crash,
-		"killed":   func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
-		"many":     many,
-		"secrets":  secrets,
-		"longline": longLine,
-		"noise":    noise,
-		"sleep":    func() { ready(); sleep() },
-		"stubborn": func() { signal.Ignore(syscall.SIGTERM); ready(); sleep() },
-		"finisher": func() { onTerm(stats, 0) },
-		"slow":     func() { onTerm(func() { time.Sleep(300 * time.Millisecond) }, 254) },
-		"respawn":  func() { onTerm(func() { spawn("stubborn", nil, false) }, 254) },
-		"family":   family,
-		"manager":  manager,
+		"success":   func() { event("playbook_on_task_start", `{"task": "one"}`); stats() },
+		"forgery":   forgery,
+		"nothing":   func() {},
+		"crash":     crash,
+		"killed":    func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
+		"many":      many,
+		"secrets":   secrets,
+		"longline":  longLine,
+		"noise":     noise,
+		"deaf":      deaf,
+		"chatty":    func() { talk(func() { event("playbook_on_task_start", `{"task": "one"}`) }) },
+		"noisy":     func() { talk(func() { fmt.Print(".") }) },
+		"grumbling": func() { talk(func() { fmt.Fprint(os.Stderr, ".") }) },
+		"sleep":     func() { ready(); sleep() },
+		"stubborn":  func() { signal.Ignore(syscall.SIGTERM); ready(); sleep() },
+		"finisher":  func() { onTerm(stats, 0) },
+		"slow":      func() { onTerm(func() { time.Sleep(300 * time.Millisecond) }, 254) },
+		"respawn":   func() { onTerm(func() { spawn("stubborn", nil, false) }, 254) },
+		"family":    family,
+		"manager":   manager,
 		// What a role leaves behind after a run that ended well.
 		"daemon": func() { left(spawn("stubborn", nil, false)); stats() },
 		"holder": func() { left(spawn("sleep", os.Stdout, false)); stats() },
@@ -196,4 +201,23 @@ func manager() {
 	}
 	r := &Runner{Root: root, Owner: owner, Binary: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
 	r.Run(context.Background(), someSpec(), ignore)
+}
+
+// deaf has closed what the manager reads, and sleeps.
+func deaf() {
+	if err := errors.Join(os.Stdout.Close(), os.Stderr.Close()); err != nil {
+		panic(err)
+	}
+	ready()
+	sleep()
+}
+
+// talk says something twenty times in 2 s, and succeeds.
+func talk(say func()) {
+	for range 20 {
+		say()
+		time.Sleep(100 * time.Millisecond)
+	}
+	fmt.Println()
+	stats()
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -13,13 +14,19 @@ import (
 type stream struct {
 	file    *os.File
 	hurried atomic.Bool
+	// waits is true while the reader waits for the run, and not the run for it.
+	waits atomic.Bool
+	reads atomic.Int64
 }
 
 func (s *stream) Read(b []byte) (int, error) {
 	if s.hurried.Load() {
 		s.limit()
 	}
+	s.waits.Store(true)
 	n, err := s.file.Read(b)
+	s.reads.Add(1)
+	s.waits.Store(err != nil) // After the end there is nothing to wait for.
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = io.EOF
 	}
@@ -34,6 +41,37 @@ func (s *stream) hurry() {
 func (s *stream) limit() {
 	// Pipes made by this process always support deadlines.
 	_ = s.file.SetReadDeadline(time.Now().Add(silence))
+}
+
+// idleTicks is in how many parts an idle time is counted.
+const idleTicks = 20
+
+// awaitIdle returns true once nothing has come of the streams for limit, and false
+// when ctx ends. Time in which somebody else keeps the run waiting does not count,
+// nor does time in which this process does not run: it is counted in ticks, and
+// those that are missed are not made up for.
+func awaitIdle(ctx context.Context, limit time.Duration, streams ...*stream) bool {
+	ticker := time.NewTicker(max(limit/idleTicks, time.Millisecond))
+	defer ticker.Stop()
+	var before int64
+	for quiet := 0; quiet <= idleTicks; quiet++ {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+		var reads int64
+		for _, s := range streams {
+			reads += s.reads.Load()
+			if !s.waits.Load() {
+				quiet = 0
+			}
+		}
+		if reads != before {
+			before, quiet = reads, 0
+		}
+	}
+	return true
 }
 
 // tail keeps the end of what is written to it.

@@ -89,18 +89,20 @@ func (p *process) read(on func(jobevent.Event)) {
 }
 
 // wait returns when no process of the run is left and all it said has been read.
-func (p *process) wait(ctx context.Context, grace time.Duration) jobevent.Ending {
+// ended tells of a run that ended why somebody else may have ended it.
+func (p *process) wait(ctx context.Context, grace time.Duration, ended func() error) jobevent.Ending {
 	var cause error
 	var code int
 	select {
 	case code = <-p.exited:
+		cause = ended()
 	case <-ctx.Done():
 		cause = context.Cause(ctx)
 		code = p.end(grace)
 	}
 	log := logr.FromContextOrDiscard(ctx)
-	if ended := p.tree.End(strayGrace); ended.Left > 0 {
-		log.Info("processes of a run may not be ended, or are held by the kernel although they were killed", "count", ended.Left)
+	if strays := p.tree.End(strayGrace); strays.Left > 0 {
+		log.Info("processes of a run may not be ended, or are held by the kernel although they were killed", "count", strays.Left)
 	}
 	if err := p.tree.Close(); err != nil {
 		log.V(1).Info("the control group of a run is left", "reason", err.Error())
@@ -112,7 +114,7 @@ func (p *process) wait(ctx context.Context, grace time.Duration) jobevent.Ending
 // end ends the run's processes and gives the exit code of the first one, which is
 // not waited for if it can't be ended.
 func (p *process) end(grace time.Duration) int {
-	if ended := p.tree.End(grace); ended.Left == 0 {
+	if p.tree.End(grace).Left == 0 {
 		return <-p.exited
 	}
 	select {
@@ -142,6 +144,8 @@ func ending(code int, cause, readErr error, output string) jobevent.Ending {
 	case cause == nil || code == 0:
 	case errors.Is(cause, errTimeout):
 		e.Cause, e.Err = jobevent.TimedOut, cause
+	case errors.Is(cause, errIdle):
+		e.Cause, e.Err = jobevent.Idle, cause
 	default:
 		e.Cause, e.Err = jobevent.Interrupted, cause
 	}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -18,8 +19,11 @@ import (
 // the base image has 10 s to end, of which the statuses need some.
 const defaultGrace = 4 * time.Second
 
-// errTimeout is the cause of a context that a run's own timeout ended.
-var errTimeout = errors.New("the timeout of the watch")
+// The causes of contexts that a run's own limits ended.
+var (
+	errTimeout = errors.New("the timeout of the watch")
+	errIdle    = errors.New("no job event and no output")
+)
 
 // Runner starts runs. Root and Binary are required. It must not be changed or
 // copied once it is in use; Run may be called at the same time.
@@ -50,9 +54,16 @@ type Runner struct {
 	SkipFacts bool
 	// Grace is the time between TERM and KILL; 4 s when it is 0.
 	Grace time.Duration
+	// IdleTimeout ends a run of which nothing is heard for so long, neither a job
+	// event nor output; 0 does not.
+	IdleTimeout time.Duration
 	// Owner marks the processes of runs for a successor and holds them together;
 	// nil if nobody is to find them after this process.
 	Owner *proctree.Owner
+	// Permit gives what runs may go on for, as guard.Guard does; nil if nothing but
+	// their contexts limits them. A run whose permit ends is ended, and canceled
+	// also when it was ended by somebody else then.
+	Permit func() context.Context
 
 	own proctree.Owner
 }
@@ -146,8 +157,9 @@ func crashed(err error) jobevent.Ending {
 // execute starts the command of a run in the record's directory and sees it
 // through.
 func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(jobevent.Event)) jobevent.Ending {
-	if ctx.Err() != nil {
-		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: context.Cause(ctx)}
+	permit := r.permit()
+	if err := cmp.Or(context.Cause(ctx), context.Cause(permit)); err != nil {
+		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}
 	}
 	nonce, err := newNonce()
 	if err != nil {
@@ -155,19 +167,49 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 	}
 	command := r.command(spec, keep.dir, nonce)
 	keep.command(command)
-	if spec.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, spec.Timeout, fmt.Errorf("%w is %s", errTimeout, spec.Timeout))
-		defer cancel()
-	}
+	ctx, end := r.limit(ctx, permit, spec.Timeout)
+	defer end(nil)
 	p, err := start(r.owner(), command, nonce)
 	if err != nil {
 		return crashed(err)
 	}
 	p.read(on)
-	ending := p.wait(ctx, r.grace())
+	if r.IdleTimeout > 0 {
+		go func() {
+			if awaitIdle(ctx, r.IdleTimeout, p.stdout, p.stderr) {
+				end(fmt.Errorf("%w for %s", errIdle, r.IdleTimeout))
+			}
+		}()
+	}
+	ending := p.wait(ctx, r.grace(), func() error {
+		_ = r.permit() // It ends by being looked at.
+		return context.Cause(permit)
+	})
 	ending.Output = withoutRandomNames(ending.Output, keep.dir.Project)
 	return ending
+}
+
+// limit gives a context that ends with ctx, the permit and the timeout of a run,
+// if that is not 0, and with end.
+func (r *Runner) limit(ctx, permit context.Context, timeout time.Duration) (limited context.Context, end context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	forget := context.AfterFunc(permit, func() { cancel(context.Cause(permit)) })
+	release := func() {}
+	if timeout > 0 {
+		ctx, release = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w is %s", errTimeout, timeout))
+	}
+	return ctx, func(cause error) {
+		cancel(cause)
+		forget()
+		release()
+	}
+}
+
+func (r *Runner) permit() context.Context {
+	if r.Permit == nil {
+		return context.Background()
+	}
+	return r.Permit()
 }
 
 func (r *Runner) grace() time.Duration {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
 )
 
 // killedManager starts a manager that runs the fake, and kills it once count
@@ -97,5 +100,65 @@ func TestTakeOverOfADirectoryInUseEndsNothing(t *testing.T) {
 	want(t, result, "Canceled", "Canceled")
 	if err := errors.Join(b.Owner.Close(), b.Root.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A run that somebody else ended once its permit was over came to nothing, also
+// when that is found out only afterwards.
+func TestARunWhosePermitEndedIsCanceled(t *testing.T) {
+	errOver := errors.New("over")
+	type permits struct {
+		first, second context.Context
+		end           context.CancelCauseFunc
+	}
+	tests := map[string]struct {
+		fake    string
+		during  func(p permits) // while the run is ready, before it is killed
+		after   func(p permits) // when the permit is looked at after its end
+		verdict jobevent.Verdict
+	}{
+		"the permit ends while it runs":                       {fake: "stubborn", during: func(p permits) { p.end(errOver) }, verdict: jobevent.Canceled},
+		"it is killed, and only then the permit is looked at": {fake: "killed", after: func(p permits) { p.end(errOver) }, verdict: jobevent.Canceled},
+		"it is killed, and the permit holds":                  {fake: "killed", verdict: jobevent.Failed},
+		"it succeeded nevertheless":                           {fake: "success", after: func(p permits) { p.end(errOver) }, verdict: jobevent.Succeeded},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, test.fake)
+			var p permits
+			p.first, p.end = context.WithCancelCause(t.Context())
+			p.second = t.Context()
+			looks := 0
+			b.Permit = func() context.Context {
+				if looks++; looks == 1 {
+					return p.first
+				}
+				if test.after != nil {
+					test.after(p)
+				}
+				return p.second
+			}
+			if test.during != nil {
+				go func() {
+					b.awaitReady(t.Context())
+					test.during(p)
+				}()
+			}
+			if got := b.Run(t.Context(), someSpec(), ignore); got.Outcome.Verdict != test.verdict {
+				t.Errorf("got outcome %+v, want %s", got.Outcome, test.verdict)
+			}
+			p.end(nil)
+		})
+	}
+}
+
+func TestNothingRunsWithoutAPermit(t *testing.T) {
+	b := newBench(t, "sleep")
+	over, end := context.WithCancelCause(t.Context())
+	end(errors.New("over"))
+	b.Permit = func() context.Context { return over }
+	want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
+	if readyPids(b.ready) != "" {
+		t.Error("something was started")
 	}
 }
