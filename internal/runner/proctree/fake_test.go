@@ -1,6 +1,8 @@
 package proctree
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -33,6 +35,7 @@ func fakes() map[string]func() {
 		"daemon":    func() { spawn("stubborn") },
 		"reaper":    reaper,
 		"orphan":    func() { spawn("nothing") },
+		"crowded":   crowded,
 	}
 }
 
@@ -93,6 +96,40 @@ func reaper() {
 			panic(err)
 		}
 	}
+}
+
+// crowded ends a run while it may open no file for some time, and prints how many
+// processes it found and how many are left.
+func crowded() {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{"FAKE=parent", "READY=" + os.Getenv("READY"), "JOB_ID=1"}
+	var o Owner
+	run, err := o.Start(cmd, 1)
+	if err != nil {
+		panic(err)
+	}
+	exited := make(chan int)
+	go func() { exited <- run.Wait() }()
+	for content := []byte{}; bytes.Count(content, []byte("\n")) < 2; content, _ = os.ReadFile(os.Getenv("READY")) {
+		time.Sleep(time.Millisecond)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}); err != nil {
+		panic(err)
+	}
+	var taken []*os.File
+	for err == nil {
+		var f *os.File
+		if f, err = os.Open("/dev/null"); err == nil {
+			taken = append(taken, f)
+		}
+	}
+	time.AfterFunc(200*time.Millisecond, func() { _ = errors.Join(taken[0].Close(), taken[1].Close()) })
+	ended := run.End(300 * time.Millisecond)
+	fmt.Println(ended.Count, ended.Left, <-exited)
 }
 
 // zombies lists the children of this process that nobody has waited for.

@@ -22,7 +22,7 @@ type group string
 func (g group) pids() map[int]bool {
 	found := map[int]bool{}
 	for _, dir := range g.dirs() {
-		content, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		content, err := insist(func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, "cgroup.procs")) })
 		if err != nil {
 			continue // It was removed meanwhile.
 		}
@@ -54,7 +54,7 @@ func (g group) below(depth int) []group {
 	if g == "" || depth == 0 {
 		return []group{g}
 	}
-	entries, err := os.ReadDir(string(g))
+	entries, err := insist(func() ([]os.DirEntry, error) { return os.ReadDir(string(g)) })
 	if err != nil {
 		return nil // It does not exist.
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // identity names a process for good: the kernel uses a pid again.
@@ -28,12 +29,21 @@ type proc struct {
 // send signals exactly this process. The handle is opened first and the process
 // looked at again then, so that another one with its pid is never hit.
 func (i identity) send(s syscall.Signal) error {
+	_, err := insist(func() (struct{}, error) { return struct{}{}, i.trySend(s) })
+	return err
+}
+
+func (i identity) trySend(s syscall.Signal) error {
 	handle, err := os.FindProcess(i.pid)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = handle.Release() }()
-	if now, err := readProc(i.pid); err != nil || now.identity != i {
+	stat, err := os.ReadFile(procPath(i.pid, "stat"))
+	if short(err) {
+		return err // The handle must not be held while another file is waited for.
+	}
+	if now, err := parseStat(i.pid, stat); err != nil || now.identity != i {
 		return os.ErrProcessDone
 	}
 	return handle.Signal(s)
@@ -42,7 +52,7 @@ func (i identity) send(s syscall.Signal) error {
 // hasAny is true for a process that was started with one of the entries in its
 // environment.
 func hasAny(pid int, entries []string) bool {
-	environ, err := os.ReadFile(procPath(pid, "environ"))
+	environ, err := insist(func() ([]byte, error) { return os.ReadFile(procPath(pid, "environ")) })
 	if err != nil {
 		return false
 	}
@@ -54,15 +64,34 @@ func hasAny(pid int, entries []string) bool {
 	return false
 }
 
+// insist reads something of /proc, also when this process may open no further file
+// at the moment. What can't be read only for that is not gone: a run whose
+// processes were taken for gone would go on beside the next one. Files are closed
+// again and again, at least by whatever fails for the same reason.
+func insist[T any](read func() (T, error)) (T, error) {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		got, err := read()
+		if !short(err) {
+			return got, err
+		}
+		<-time.After(pause)
+	}
+}
+
+// short is true for an error that says nothing of what was to be opened.
+func short(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
 // readTable reads the process table; processes that end meanwhile are left out.
 func readTable() []proc {
-	names, err := filepath.Glob("/proc/[0-9]*")
+	entries, err := insist(func() ([]os.DirEntry, error) { return os.ReadDir("/proc") })
 	if err != nil {
 		return nil
 	}
 	var table []proc
-	for _, name := range names {
-		pid, err := strconv.Atoi(filepath.Base(name))
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
 			continue
 		}
@@ -77,7 +106,7 @@ func readTable() []proc {
 // is the program's name in parentheses, which may itself hold blanks and
 // parentheses.
 func readProc(pid int) (proc, error) {
-	stat, err := os.ReadFile(procPath(pid, "stat"))
+	stat, err := insist(func() ([]byte, error) { return os.ReadFile(procPath(pid, "stat")) })
 	if err != nil {
 		return proc{}, err
 	}

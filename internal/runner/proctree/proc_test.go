@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -67,6 +68,21 @@ func TestParseStat(t *testing.T) {
 		if got, err := parseStat(7, []byte(broken)); err == nil {
 			t.Errorf("%q: got %+v and no error", broken, got)
 		}
+	}
+}
+
+// A process table that can't be read for want of a descriptor is not empty.
+func TestProcessesAreEndedWhileNoFileCanBeOpened(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "FAKE=crowded", "READY="+filepath.Join(t.TempDir(), "ready"))
+	out, err := cmd.CombinedOutput()
+	// A parent that TERM ends, and its child that KILL ends.
+	if got, want := string(out), "2 0 -15\n"; err != nil || got != want {
+		t.Errorf("got %q (error %v), want %q", got, err, want)
 	}
 }
 
