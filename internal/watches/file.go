@@ -107,6 +107,7 @@ func (r *reader) syntax(err error, text []byte) {
 		before, _, _ := bytes.Cut(text, []byte("*"+unknown[1]))
 		line = 1 + bytes.Count(before, []byte("\n"))
 	}
+	line = min(line, countLines(text)) // At the end of the file the parser may be a line ahead.
 	if strings.Contains(message, "tab character") || strings.Contains(message, "cannot start any token") {
 		message += "; indent with spaces, not tabs, and put values that begin with a special character into quotes"
 	}
@@ -118,6 +119,7 @@ var (
 	// countsFromZero knows the errors of yaml.v3's parser, which counts lines
 	// from zero; those of its scanner count from one.
 	countsFromZero = regexp.MustCompile(`^did not find expected (node content|'-' indicator|key|',' or |<)|^found (undefined tag handle|duplicate %)`)
+	lineEnd        = regexp.MustCompile(`\r\n|[\n\r\x{85}\x{2028}\x{2029}]`)
 	unknownAnchor  = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
 )
 
@@ -128,6 +130,11 @@ func readBounded(path string) ([]byte, error) {
 	}
 	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+}
+
+// countLines counts lines as YAML does, which knows more line ends than one.
+func countLines(text []byte) int {
+	return 1 + len(lineEnd.FindAllIndex(text, -1))
 }
 
 // invalidUTF8 is the line of the first byte that is no UTF-8, or 0.

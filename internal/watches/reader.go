@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 )
@@ -28,7 +29,21 @@ type reader struct {
 }
 
 func (r *reader) fault(line int, format string, args ...any) {
-	r.faults = append(r.faults, Fault{r.file, line, fmt.Sprintf(format, args...)})
+	r.faults = append(r.faults, Fault{r.file, line, oneLine(fmt.Sprintf(format, args...))})
+}
+
+// oneLine writes characters that a terminal acts on as Go does: a message stays
+// one line, whatever of the file it repeats.
+func oneLine(text string) string {
+	var line strings.Builder
+	for _, c := range text {
+		if unicode.IsPrint(c) {
+			line.WriteRune(c)
+			continue
+		}
+		line.WriteString(strings.Trim(strconv.QuoteRune(c), "'"))
+	}
+	return line.String()
 }
 
 // pair is one field of a mapping.

@@ -1,0 +1,186 @@
+package watches
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// FuzzLoad reads any file. What it says of a bad one names a line of that file,
+// and what it makes of a good one keeps to the documented ranges.
+func FuzzLoad(f *testing.F) {
+	search := fuzzOperator(f)
+	f.Add("- version: v1\n  group: example.com\n  kind: Site\n  role: mysql\n", "60s")
+	f.Fuzz(func(t *testing.T, text, variable string) {
+		search := search
+		search.LookupEnv = func(name string) (string, bool) { return variable, name == "VARIABLE" }
+		if err := os.WriteFile(filepath.Join(search.Dir, "watches.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		watches, err := Load("watches.yaml", search)
+		again, errAgain := Load("watches.yaml", search)
+		if !reflect.DeepEqual(watches, again) || !reflect.DeepEqual(err, errAgain) {
+			t.Fatalf("read twice: %v, %v and %v, %v", watches, err, again, errAgain)
+		}
+		if err != nil {
+			checkFaults(t, text, err)
+			return
+		}
+		if len(watches) == 0 {
+			t.Error("a file without watches passes")
+		}
+		kinds := map[schema.GroupKind]bool{}
+		for _, watch := range watches {
+			if kinds[watch.GVK.GroupKind()] {
+				t.Errorf("%v is watched twice", watch.GVK)
+			}
+			kinds[watch.GVK.GroupKind()] = true
+			checkWatch(t, text, watch)
+		}
+	})
+}
+
+// fuzzOperator is an operator's directory, a collection and a directory of roles.
+func fuzzOperator(f *testing.F) Search {
+	f.Helper()
+	dir := f.TempDir()
+	for _, path := range []string{
+		"roles/mysql/tasks/main.yml", "shared/roles/other/meta/main.yml", "playbooks/site.yml",
+		"collections/ansible_collections/ns/col/roles/app/tasks/main.yml",
+	} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			f.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("[]\n"), 0o644); err != nil {
+			f.Fatal(err)
+		}
+	}
+	return Search{Dir: dir, RolesPath: []string{"shared"}, CollectionsPath: []string{"collections"}}
+}
+
+// lines counts as editors and YAML do: there are more line ends than "\n".
+func lines(text string) int {
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return 1 + strings.Count(strings.NewReplacer("\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(text), "\n")
+}
+
+func checkFaults(t *testing.T, text string, err error) {
+	t.Helper()
+	var faults Faults
+	if !errors.As(err, &faults) || len(faults) == 0 {
+		t.Fatalf("%#v", err)
+	}
+	for _, fault := range faults {
+		if fault.Line < 1 || fault.Line > lines(text) {
+			t.Errorf("%v names a line that a file of %d lines does not have", fault, lines(text))
+		}
+		if fault.Message == "" || strings.ContainsFunc(fault.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Errorf("%q is no line for a terminal", fault.Message)
+		}
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !strings.HasPrefix(line, "watches.yaml:") {
+			t.Errorf("%q does not say where", line)
+		}
+	}
+}
+
+func checkWatch(t *testing.T, text string, w Watch) {
+	t.Helper()
+	if w.GVK.Version == "" || w.GVK.Kind == "" || w.Line < 1 || w.Line > lines(text) || w.Selector == nil {
+		t.Errorf("%+v is no watch of a file of %d lines", w, lines(text))
+	}
+	if w.ReconcilePeriod < 0 || w.Timeout < 0 || w.MaxRunnerArtifacts < 0 || w.MaxConcurrentReconciles < 0 {
+		t.Errorf("out of range: %+v", w)
+	}
+	if w.Verbosity != nil && (*w.Verbosity < 0 || *w.Verbosity > 7) {
+		t.Errorf("verbosity %d", *w.Verbosity)
+	}
+	checkContent(t, w.Content)
+	checkVars(t, w.Vars, 1)
+	if w.Finalizer != nil {
+		checkContent(t, w.Finalizer.Content)
+		checkVars(t, w.Finalizer.Vars, 1)
+		if faults := validation.IsQualifiedName(w.Finalizer.Name); len(faults) > 0 {
+			t.Errorf("finalizer %q: %v", w.Finalizer.Name, faults)
+		}
+	}
+}
+
+// checkContent makes sure that ansible-runner finds what was found here.
+func checkContent(t *testing.T, c Content) {
+	t.Helper()
+	if (c.Role == "") == (c.Playbook == "") {
+		t.Fatalf("%+v is not one of role and playbook", c)
+	}
+	if c.Playbook != "" && (!filepath.IsAbs(c.Playbook) || filepath.Clean(c.Playbook) != c.Playbook) {
+		t.Errorf("playbook %q", c.Playbook)
+	}
+	if c.RolesPath != "" && (!filepath.IsAbs(c.RolesPath) || strings.ContainsRune(c.Role, filepath.Separator)) {
+		t.Errorf("role %q in %q", c.Role, c.RolesPath)
+	}
+}
+
+// checkVars makes sure that variables are JSON's, and not too deep for Ansible.
+func checkVars(t *testing.T, value any, depth int) {
+	t.Helper()
+	switch v := value.(type) {
+	case map[string]any:
+		for _, member := range v {
+			checkVars(t, member, depth+1)
+		}
+	case []any:
+		for _, element := range v {
+			checkVars(t, element, depth+1)
+		}
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			t.Errorf("%v is no number of JSON", v)
+		}
+	case nil, bool, string, int64:
+	default:
+		t.Errorf("%T is no value of JSON", v)
+	}
+	if depth > maxDepth+1 {
+		t.Errorf("vars of %d levels", depth)
+	}
+}
+
+// FuzzRolePath looks at where a role is looked for: a collection's role nowhere
+// but in its collection, and each where ansible-runner will find it again.
+func FuzzRolePath(f *testing.F) {
+	f.Add("ns.col.app", "/usr/share/ansible/collections", "/operator")
+	f.Fuzz(func(t *testing.T, role, path, dir string) {
+		if role == "" || !filepath.IsAbs(dir) {
+			return // Load says that first.
+		}
+		search := Search{Dir: filepath.Clean(dir), RolesPath: []string{path}, CollectionsPath: []string{path}}
+		for _, c := range search.roles(role) {
+			if !filepath.IsAbs(c.dir) || filepath.Clean(c.dir) != c.dir {
+				t.Errorf("role %q is looked for in %q", role, c.dir)
+			}
+			if c.content.RolesPath != "" {
+				if filepath.Join(c.content.RolesPath, c.content.Role) != c.dir {
+					t.Errorf("role %q, found in %q, will be looked for in %+v", role, c.dir, c.content)
+				}
+				continue
+			}
+			parent := filepath.Join(search.absolute(path), "ansible_collections")
+			if filepath.Base(search.absolute(path)) == "ansible_collections" {
+				parent = search.absolute(path)
+			}
+			if c.content.Role != role || !strings.HasPrefix(c.dir, strings.TrimSuffix(parent, "/")+"/") {
+				t.Errorf("the collection's role %q is looked for in %q, beside %q", role, c.dir, parent)
+			}
+		}
+	})
+}
