@@ -54,7 +54,7 @@ func (s *settings) readPeriod(annotations map[string]string) error {
 	}
 	period, err := time.ParseDuration(text)
 	if err != nil || period < 0 {
-		return fmt.Errorf("annotation %s: %q is no duration: write for example 30s, 10m or 1h30m, or 0s for none", periodAnnotation, text)
+		return fmt.Errorf("annotation %s: %s is no duration: write for example 30s, 10m or 1h30m, or 0s for none", periodAnnotation, quoted(text))
 	}
 	if period > 0 {
 		period = max(period, minPeriod)
@@ -83,8 +83,17 @@ func readInt(annotations map[string]string, name string, allowed bounds, value *
 	}
 	number, err := strconv.Atoi(text)
 	if err != nil || number < allowed.low || number > allowed.high {
-		return fmt.Errorf("annotation %s: %q is no whole number from %d to %d", name, text, allowed.low, allowed.high)
+		return fmt.Errorf("annotation %s: %s is no whole number from %d to %d", name, quoted(text), allowed.low, allowed.high)
 	}
 	*value = number
 	return nil
+}
+
+// quoted keeps an annotation, which may have 256 KiB, from filling the status.
+func quoted(text string) string {
+	const limit = 64
+	if len(text) > limit {
+		return strconv.Quote(text[:limit]) + "…"
+	}
+	return strconv.Quote(text)
 }
