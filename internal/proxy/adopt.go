@@ -106,6 +106,13 @@ func readObject(w http.ResponseWriter, r *http.Request) (map[string]any, error) 
 	if err := decoder.Decode(&object); err != nil {
 		return nil, fmt.Errorf("read the object as JSON: %w", err)
 	}
+	switch object["metadata"].(type) {
+	case map[string]any:
+	case nil:
+		delete(object, "metadata")
+	default:
+		return nil, errors.New("the object's metadata is no mapping, so that it can have no owner")
+	}
 	return object, nil
 }
 

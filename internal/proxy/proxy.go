@@ -124,6 +124,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	stripIdentity(r.Header)
+	r.Trailer = nil // Nobody reads trailers, and nothing must hide there.
 	if p.inject && createsObject(info) {
 		if err := adopt(w, r, owner, info.Namespace); err != nil {
 			refused, ok := errors.AsType[*refusedError](err)
