@@ -14,27 +14,31 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller"
 )
 
-func newManager(config *rest.Config, o Options, env environment) (manager.Manager, error) {
-	id, err := leaderElectionID(o, env)
-	if err != nil {
-		return nil, err
-	}
-	return ctrl.NewManager(config, ctrl.Options{
-		Logger:                  o.Logger,
-		Cache:                   cacheOptions(env),
-		Metrics:                 metricsOptions(o),
-		HealthProbeBindAddress:  o.HealthProbeBindAddress,
-		LeaderElection:          o.LeaderElect,
-		LeaderElectionID:        id,
-		LeaderElectionNamespace: o.LeaderElectionNamespace,
-		LeaseDuration:           &o.LeaderElectLeaseDuration,
-		RenewDeadline:           &o.LeaderElectRenewDeadline,
+func newManager(config *rest.Config, l lease, o Options, env environment) (manager.Manager, error) {
+	options := ctrl.Options{
+		Logger:                 o.Logger,
+		Cache:                  cacheOptions(env),
+		Metrics:                metricsOptions(o),
+		HealthProbeBindAddress: o.HealthProbeBindAddress,
+		LeaderElection:         o.LeaderElect,
+		LeaderElectionID:       l.id,
+		LeaseDuration:          &o.LeaderElectLeaseDuration,
+		RenewDeadline:          &o.LeaderElectRenewDeadline,
+		RetryPeriod:            &l.retry,
 		// client-go would give the lease back after a failed renewal too, and only
 		// then tell that it is lost: a successor could start beside live runs. So it
 		// runs out instead.
 		LeaderElectionReleaseOnCancel: false,
 		GracefulShutdownTimeout:       &o.GracefulShutdownTimeout,
-	})
+	}
+	if l.lock != nil {
+		options.LeaderElectionResourceLockInterface = l.lock
+	}
+	m, err := ctrl.NewManager(l.behind(config), options)
+	if err == nil && l.lock != nil {
+		l.lock.recorder = m
+	}
+	return m, err
 }
 
 func leaderElectionID(o Options, env environment) (string, error) {

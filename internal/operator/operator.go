@@ -49,7 +49,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(p.ansible.watches), "maxConcurrentRuns", p.slots.Limit(),
 		"ansibleCore", p.ansible.info.AnsibleCore, "ansibleRunner", p.ansible.info.AnsibleRunner, "python", p.ansible.environment.Python)
-	return stopper{runs: p.runs, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, p.manager)
+	return stopper{runs: p.runs, fence: p.lease.fence, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, p.manager)
 }
 
 // setUp puts the manager together. Nothing in it is at work yet.
@@ -68,15 +68,19 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if err != nil {
 		return parts{}, err
 	}
-	apiProxy, err := proxy.New(config, proxy.Options{Port: o.ProxyPort, InjectOwnerRef: o.InjectOwnerRef, Logger: o.Logger.WithName("proxy")})
+	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible)}
+	if p.lease, err = newLease(config, o, env, p.runs.Stop); err != nil {
+		return parts{}, err
+	}
+	p.proxy, err = proxy.New(p.lease.behind(config), proxy.Options{
+		Port: o.ProxyPort, InjectOwnerRef: o.InjectOwnerRef, Fence: p.lease.fence, Logger: o.Logger.WithName("proxy"),
+	})
 	if err != nil {
 		return parts{}, err
 	}
-	m, err := newManager(config, o, env)
-	if err != nil {
-		return parts{}, fmt.Errorf("set up the manager: %w", explainNamespace(explainBind(err), o))
+	if p.manager, err = newManager(config, p.lease, o, env); err != nil {
+		return parts{}, fmt.Errorf("set up the manager: %w", explainBind(err))
 	}
-	p = parts{options: o, manager: m, proxy: apiProxy, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible)}
 	return p, p.add()
 }
 
@@ -127,6 +131,7 @@ type parts struct {
 	ansible ansible
 	runs    *controller.RunGroup
 	slots   *slots.Slots
+	lease   lease
 }
 
 // add adds everything long-lived to the manager.

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/fence"
 )
 
 // runsEnd is what the end of all runs may take at least, however short the grace
@@ -26,7 +27,9 @@ type starter interface {
 
 // stopper brings a manager to its end.
 type stopper struct {
-	runs  *controller.RunGroup
+	runs *controller.RunGroup
+	// fence has runs.Stop called when it closes; nil without leader election.
+	fence *fence.Fence
 	grace time.Duration
 	log   logr.Logger
 }
@@ -34,17 +37,26 @@ type stopper struct {
 // runUntilStopped runs the manager until ctx ends, and then stops it in two
 // phases. controller-runtime would stop proxy and caches under live runs; so the
 // manager's own context ends only when the runs have ended and their statuses
-// are written. A manager that ends by itself has lost its lease, or could not
-// start: then its runs are gone before this returns, and their statuses belong to
-// the next leader.
+// are written.
+//
+// It ends by itself when its lease is not surely held any more, also if it could
+// be renewed after all: its runs have been ended by then, and a new process is the
+// way back that is always taken. Its runs are gone before this returns, and their
+// statuses belong to the next leader.
 func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 	managerCtx, stopManager := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopManager()
 	ended := make(chan struct{})
+	if s.fence != nil {
+		go s.fence.Watch(managerCtx)
+	}
 	go func() {
 		defer stopManager()
 		select {
 		case <-ended:
+			return
+		case <-s.fence.Lost():
+			s.log.Info("the lease is not surely held any more: live runs are ended, nothing is written")
 			return
 		case <-ctx.Done():
 		}
@@ -56,8 +68,23 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 	}()
 	err := m.Start(managerCtx)
 	close(ended)
+	if err == nil {
+		err = s.lostLease()
+	} else {
+		s.fence.Lose() // client-go has given up renewing, or there was nothing to lose.
+	}
 	s.runs.Stop()
 	return errors.Join(explainBind(err), s.waitForRuns(lostLeaseWait))
+}
+
+// lostLease is an error when the lease was lost.
+func (s stopper) lostLease() error {
+	select {
+	case <-s.fence.Lost():
+		return fence.ErrLost
+	default:
+		return nil
+	}
 }
 
 func (s stopper) waitForRuns(limit time.Duration) error {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/fence"
 )
 
 // startFunc is a manager whose whole life is a function.
@@ -57,5 +59,68 @@ func TestALostLeaseIsAnErrorAfterTheRunsHaveEnded(t *testing.T) {
 	case <-left:
 	default:
 		t.Error("it returned while a run was live")
+	}
+}
+
+// held gives a fence that is open, and that ends runs when it closes.
+func held(runs *controller.RunGroup) *fence.Fence {
+	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second, OnLost: runs.Stop})
+	f.Renewed(fence.Now())
+	return f
+}
+
+func TestAFenceThatClosesEndsRunsAndManager(t *testing.T) {
+	runs := controller.NewRunGroup()
+	lease := held(runs)
+	left := make(chan struct{})
+	manager := startFunc(func(managerCtx context.Context) error {
+		runCtx, leave, _ := runs.Enter(context.Background())
+		lease.Lose()
+		<-runCtx.Done()
+		if _, _, ok := runs.Enter(managerCtx); ok {
+			t.Error("a run began after the loss")
+		}
+		<-managerCtx.Done() // client-go has not noticed anything.
+		go func() {
+			close(left)
+			leave()
+		}()
+		return nil
+	})
+	err := stopper{runs: runs, fence: lease, log: logr.Discard()}.runUntilStopped(t.Context(), manager)
+	if !errors.Is(err, fence.ErrLost) {
+		t.Errorf("want %v, got %v", fence.ErrLost, err)
+	}
+	select {
+	case <-left:
+	default:
+		t.Error("it returned while a run was live")
+	}
+}
+
+func TestAManagerThatGaveUpItsLeaseIsFenced(t *testing.T) {
+	runs := controller.NewRunGroup()
+	lease := held(runs)
+	lost := errors.New("leader election lost")
+	manager := startFunc(func(context.Context) error { return lost })
+	if err := (stopper{runs: runs, fence: lease, log: logr.Discard()}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
+		t.Errorf("want %v, got %v", lost, err)
+	}
+	if lease.Held() {
+		t.Error("want the fence to close before its time")
+	}
+}
+
+func TestAnOrderlyStopLosesNoLease(t *testing.T) {
+	runs := controller.NewRunGroup()
+	lease := held(runs)
+	signal, stop := context.WithCancel(t.Context())
+	manager := startFunc(func(managerCtx context.Context) error {
+		stop()
+		<-managerCtx.Done()
+		return nil
+	})
+	if err := (stopper{runs: runs, fence: lease, log: logr.Discard()}).runUntilStopped(signal, manager); err != nil || !lease.Held() {
+		t.Errorf("want the lease to run out by itself, got held=%t, %v", lease.Held(), err)
 	}
 }

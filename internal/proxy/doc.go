@@ -11,6 +11,10 @@
 // roles can use plain modules and their children still go with their CR.
 // Everything else passes through as it is, with the manager's credentials.
 //
+// With leader election, a request is forwarded only while the manager's lease is
+// surely held. Streams that are open when it is lost end with the connection that
+// they use: the configuration that the proxy gets dials behind the fence.
+//
 // The package knows owners and tokens. It does not know runs, and it guards
 // against mistakes: code in a role has the pod's rights anyway.
 package proxy

@@ -33,8 +33,14 @@ type Options struct {
 	Port int
 	// InjectOwnerRef makes what a run creates belong to the run's CR.
 	InjectOwnerRef bool
-	Logger         logr.Logger
+	// Fence stops the forwarding when this manager may not lead any more; nil if
+	// it always may.
+	Fence  Fence
+	Logger logr.Logger
 }
+
+// Fence knows whether this manager's lease is surely held.
+type Fence interface{ Held() bool }
 
 // Proxy forwards the requests of runs to the API server.
 type Proxy struct {
@@ -46,6 +52,7 @@ type Proxy struct {
 	resolver apirequest.RequestInfoResolver
 	forward  http.Handler
 	inject   bool
+	fence    Fence
 	log      logr.Logger
 }
 
@@ -76,6 +83,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		},
 		forward: forward,
 		inject:  options.InjectOwnerRef,
+		fence:   options.Fence,
 		log:     options.Logger,
 	}, nil
 }
@@ -135,6 +143,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	if p.fence != nil && !p.fence.Held() {
+		// Asked last, because a body may take long to come.
+		refuse(w, http.StatusServiceUnavailable, "this manager's lease is not surely held any more; another replica may be at work, and this run is being ended")
+		return
+	}
 	p.log.V(2).Info("forwarding request", "verb", info.Verb, "path", r.URL.Path, "owner", owner.String())
 	p.forward.ServeHTTP(w, r)
 }
@@ -179,6 +192,6 @@ func upgradeTransport(cfg *rest.Config) (utilproxy.UpgradeRequestRoundTripper, e
 	if err != nil {
 		return nil, err
 	}
-	connection := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, TLSNextProto: noHTTP2()}
+	connection := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, TLSNextProto: noHTTP2(), DialContext: cfg.Dial}
 	return utilproxy.NewUpgradeRequestRoundTripper(connection, credentials), nil
 }

@@ -50,8 +50,13 @@ func (b *backend) config() *rest.Config {
 // start runs a proxy in front of the backend until the test ends.
 func start(t *testing.T, b *backend, options proxy.Options) *proxy.Proxy {
 	t.Helper()
+	return startWith(t, b.config(), options)
+}
+
+func startWith(t *testing.T, config *rest.Config, options proxy.Options) *proxy.Proxy {
+	t.Helper()
 	options.Logger = logr.Discard()
-	p, err := proxy.New(b.config(), options)
+	p, err := proxy.New(config, options)
 	if err != nil {
 		t.Fatal(err)
 	}

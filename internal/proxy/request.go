@@ -47,6 +47,7 @@ func refuse(w http.ResponseWriter, code int, message string) {
 		http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
 		http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
 		http.StatusBadGateway:            metav1.StatusReasonServiceUnavailable,
+		http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 	}[code]
 	// A client that hung up does not read the answer; there is nobody to tell.
 	_ = json.NewEncoder(w).Encode(metav1.Status{

@@ -1,0 +1,157 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
+	ctrlelection "sigs.k8s.io/controller-runtime/pkg/leaderelection"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"github.com/ensign-operator/ensign/internal/fence"
+)
+
+const (
+	// usualRetry is the pause between two renewals that controller-runtime takes.
+	usualRetry = 2 * time.Second
+	// shortestLease leaves time for renewals and for the end of runs.
+	shortestLease = 3 * time.Second
+)
+
+// lease is this manager's part in leader election. Without leader election its
+// fence is nil, and always open.
+type lease struct {
+	id    string
+	fence *fence.Fence
+	lock  *fencedLock
+	retry time.Duration
+}
+
+// newLease prepares leader election, if it is wanted. lost is called when the
+// lease is not surely held any more.
+func newLease(config *rest.Config, o Options, env environment, lost func()) (lease, error) {
+	id, err := leaderElectionID(o, env)
+	if err != nil || !o.LeaderElect {
+		return lease{id: id, retry: usualRetry}, err
+	}
+	l := lease{id: id, retry: retryPeriod(o.LeaderElectLeaseDuration)}
+	if err := checkTimes(o, l.retry); err != nil {
+		return lease{}, err
+	}
+	l.lock = &fencedLock{}
+	l.lock.Interface, err = ctrlelection.NewResourceLock(config, lateProvider{lock: l.lock}, ctrlelection.Options{
+		LeaderElection:          true,
+		LeaderElectionID:        id,
+		LeaderElectionNamespace: o.LeaderElectionNamespace,
+		RenewDeadline:           o.LeaderElectRenewDeadline,
+	})
+	if err != nil {
+		return lease{}, fmt.Errorf("prepare leader election: %w", explainNamespace(err, o))
+	}
+	l.fence = fence.New(fence.Options{
+		// The lease object counts in whole seconds, and so do other candidates.
+		Lease:  o.LeaderElectLeaseDuration.Truncate(time.Second),
+		Retry:  l.retry,
+		OnLost: lost,
+	})
+	l.lock.fence = l.fence
+	return l, nil
+}
+
+// behind gives a configuration whose connections carry nothing once the lease is
+// lost. The lock has its own, or nobody could renew.
+func (l lease) behind(config *rest.Config) *rest.Config {
+	if l.fence == nil {
+		return config
+	}
+	config = rest.CopyConfig(config)
+	config.Dial = l.fence.Dial
+	return config
+}
+
+// retryPeriod gives a short lease shorter pauses between its renewals, in the
+// proportion of the usual times.
+func retryPeriod(lease time.Duration) time.Duration {
+	return min(usualRetry, lease*2/15)
+}
+
+// checkTimes says before the start what client-go would say after it, and by the
+// names of the flags.
+func checkTimes(o Options, retry time.Duration) error {
+	shortest := time.Duration(leaderelection.JitterFactor * float64(retry))
+	switch duration, deadline := o.LeaderElectLeaseDuration, o.LeaderElectRenewDeadline; {
+	case duration < shortestLease:
+		return fmt.Errorf("--leader-elect-lease-duration=%s is too short to renew in: take %s or more", duration, shortestLease)
+	case deadline >= duration:
+		return fmt.Errorf("--leader-elect-renew-deadline=%s must be less than --leader-elect-lease-duration=%s", deadline, duration)
+	case deadline <= shortest:
+		return fmt.Errorf("--leader-elect-renew-deadline=%s is too short: take more than %s", deadline, shortest)
+	}
+	return nil
+}
+
+// fencedLock tells the fence what happens to the lease. A renewal counts from
+// before its request, and not when its answer is lost: the next one will tell.
+type fencedLock struct {
+	resourcelock.Interface
+	fence    *fence.Fence
+	recorder recorder.Provider // of the manager, which is made with the lock
+}
+
+func (l *fencedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.renew(r, func() error { return l.Interface.Create(ctx, r) })
+}
+
+func (l *fencedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return l.renew(r, func() error { return l.Interface.Update(ctx, r) })
+}
+
+func (l *fencedLock) renew(r resourcelock.LeaderElectionRecord, send func() error) error {
+	asked := fence.Now()
+	err := send()
+	if err == nil && r.HolderIdentity == l.Identity() {
+		l.fence.Renewed(asked)
+	}
+	return err
+}
+
+// Get reads the lease, as a leader does whose renewal failed. client-go goes on
+// trying when it sees another leader there, up to the deadline for renewals.
+func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	r, raw, err := l.Interface.Get(ctx)
+	if err == nil && r.HolderIdentity != l.Identity() {
+		l.fence.Lose()
+	}
+	return r, raw, err
+}
+
+// lateProvider gives recorders that write through the manager's, which does not
+// exist yet when the lock is made.
+type lateProvider struct {
+	recorder.Provider
+
+	lock *fencedLock
+}
+
+// GetEventRecorderFor implements recorder.Provider.
+func (p lateProvider) GetEventRecorderFor(name string) record.EventRecorder {
+	return lateRecorder{name: name, lock: p.lock}
+}
+
+type lateRecorder struct {
+	record.EventRecorder // A lock calls Eventf alone.
+
+	name string
+	lock *fencedLock
+}
+
+// Eventf implements resourcelock.EventRecorder.
+func (r lateRecorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	//nolint:staticcheck // It is what controller-runtime takes for the lock.
+	r.lock.recorder.GetEventRecorderFor(r.name).Eventf(object, kind, reason, format, args...)
+}

@@ -1,0 +1,234 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/ensign-operator/ensign/internal/fence"
+)
+
+func electing(duration, deadline time.Duration) Options {
+	return Options{
+		LeaderElect: true, LeaderElectionID: "lease", LeaderElectionNamespace: "ns",
+		LeaderElectLeaseDuration: duration, LeaderElectRenewDeadline: deadline,
+	}
+}
+
+func TestLeaseTimes(t *testing.T) {
+	for why, test := range map[string]struct {
+		duration, deadline time.Duration
+		wantRetry          time.Duration
+		wantLeft           time.Duration // the lease as others count it; 0 for an error
+	}{
+		"the usual times":                                  {15 * time.Second, 10 * time.Second, 2 * time.Second, 15 * time.Second},
+		"a long lease is renewed as often":                 {time.Minute, 10 * time.Second, 2 * time.Second, time.Minute},
+		"a short lease is renewed more often":              {3 * time.Second, 2 * time.Second, 400 * time.Millisecond, 3 * time.Second},
+		"candidates do not read fractions":                 {7500 * time.Millisecond, 5 * time.Second, time.Second, 7 * time.Second},
+		"no time is left to renew in":                      {2 * time.Second, time.Second, 0, 0},
+		"a leader would try longer than it leads":          {15 * time.Second, 15 * time.Second, 0, 0},
+		"a leader would give up before it could try again": {15 * time.Second, 2 * time.Second, 0, 0},
+	} {
+		t.Run(why, func(t *testing.T) {
+			l, err := newLease(&rest.Config{}, electing(test.duration, test.deadline), environment{}, nil)
+			if (err != nil) != (test.wantLeft == 0) {
+				t.Fatalf("unexpected result: %v", err)
+			}
+			if err != nil {
+				return
+			}
+			l.fence.Renewed(fence.Now())
+			left := l.fence.Left()
+			if l.retry != test.wantRetry || left > test.wantLeft || left < test.wantLeft-time.Second {
+				t.Errorf("want a retry of %s and %s left, got %s and %s", test.wantRetry, test.wantLeft, l.retry, left)
+			}
+		})
+	}
+}
+
+func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
+	config := &rest.Config{}
+	l, err := newLease(config, Options{}, environment{}, nil)
+	if err != nil || l.fence != nil || l.behind(config) != config {
+		t.Errorf("want nothing changed, got %+v, %v", l, err)
+	}
+}
+
+func TestAllButTheLockIsBehindTheFence(t *testing.T) {
+	config := &rest.Config{Host: "h"}
+	l, err := newLease(config, electing(15*time.Second, 10*time.Second), environment{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if behind := l.behind(config); behind.Dial == nil || behind.Host != "h" || config.Dial != nil {
+		t.Error("want a copy that dials behind the fence")
+	}
+}
+
+// elected is a candidate of a real election on an API server that is a fake.
+type elected struct {
+	fence *fence.Fence
+	lock  *fencedLock
+	ended chan struct{}
+}
+
+// failing is a lock whose requests fail while the test says so.
+type failing struct {
+	resourcelock.Interface
+	err func() error
+}
+
+func (f failing) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return f.Interface.Update(ctx, r)
+}
+
+const shortRetry = 20 * time.Millisecond
+
+// candidate says how one takes part. fail fails its renewals; lease is what its
+// fence counts with, that of the election if 0.
+type candidate struct {
+	id    string
+	fail  func() error
+	lease time.Duration
+}
+
+func elect(t *testing.T, server *fake.Clientset, c candidate) elected {
+	t.Helper()
+	const duration = 3 * time.Second
+	plain := &resourcelock.LeaseLock{Client: server.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: c.id}}
+	plain.LeaseMeta.Namespace, plain.LeaseMeta.Name = "ns", "lease"
+	e := elected{
+		fence: fence.New(fence.Options{Lease: cmp.Or(c.lease, duration), Retry: shortRetry}),
+		ended: make(chan struct{}),
+	}
+	e.lock = &fencedLock{Interface: failing{plain, c.fail}, fence: e.fence}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: e.lock, LeaseDuration: duration, RenewDeadline: 2 * time.Second, RetryPeriod: shortRetry,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(e.ended)
+		elector.Run(t.Context())
+	}()
+	return e
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited in vain until %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func succeed() error { return nil }
+
+func TestTheFenceFollowsClientGosElection(t *testing.T) {
+	server := fake.NewClientset()
+	first := elect(t, server, candidate{id: "first", fail: succeed})
+	eventually(t, "the first candidate leads", first.fence.Held)
+	second := elect(t, server, candidate{id: "second", fail: succeed})
+	left := first.fence.Left()
+	eventually(t, "the lease was renewed", func() bool { return first.fence.Left() > left })
+	if second.fence.Held() {
+		t.Error("both lead")
+	}
+	select {
+	case <-second.fence.Lost():
+		t.Error("a candidate that sees another leader has nothing to lose")
+	default:
+	}
+}
+
+func TestALeaderWhoseRenewalsFailIsFencedBeforeItsSuccessor(t *testing.T) {
+	server := fake.NewClientset()
+	failed := make(chan struct{})
+	first := elect(t, server, candidate{id: "first", fail: func() error {
+		select {
+		case <-failed:
+			return errors.New("no route to the API server")
+		default:
+			return nil
+		}
+	}})
+	eventually(t, "the first candidate leads", first.fence.Held)
+	second := elect(t, server, candidate{id: "second", fail: succeed})
+	close(failed)
+	eventually(t, "the second candidate leads", func() bool {
+		held := second.fence.Held()
+		if first.fence.Held() && second.fence.Held() {
+			t.Fatal("both lead")
+		}
+		return held
+	})
+}
+
+func TestALeaderThatSeesAnotherOneIsFencedAtOnce(t *testing.T) {
+	server := fake.NewClientset()
+	robbed := &atomic.Bool{}
+	e := elect(t, server, candidate{id: "robbed", lease: time.Hour, fail: func() error {
+		if robbed.Load() {
+			return apierrors.NewConflict(schema.GroupResource{}, "lease", nil) // The fake does not find out by itself.
+		}
+		return nil
+	}})
+	eventually(t, "it leads", e.fence.Held)
+	robbed.Store(true)
+	leases := server.CoordinationV1().Leases("ns")
+	lease, err := leases.Get(t.Context(), "lease", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease.Spec.HolderIdentity = new("thief")
+	if _, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it knows", func() bool { return !e.fence.Held() })
+	select {
+	case <-e.ended:
+		t.Error("client-go knew as soon: then the fence has nothing to do here")
+	default:
+	}
+}
+
+func TestGivingALeaseBackIsNoRenewal(t *testing.T) {
+	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second})
+	lock := &fencedLock{Interface: accepting{}, fence: f}
+	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil || f.Held() {
+		t.Errorf("want no renewal, got held=%t, %v", f.Held(), err)
+	}
+	if err := lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "self"}); err != nil || !f.Held() {
+		t.Errorf("want a renewal, got held=%t, %v", f.Held(), err)
+	}
+}
+
+// accepting is a lock on an API server that accepts everything.
+type accepting struct{ resourcelock.Interface }
+
+func (accepting) Identity() string { return "self" }
+
+func (accepting) Create(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
+
+func (accepting) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
