@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type process struct {
 	exited chan int   // the leader's exit code, as proctree.Tree.Wait has it
 	events chan error // the end of the job events
 	noise  chan struct{}
+	stack  []byte // of a panic while events were taken; set before events is
 }
 
 // start starts the command as the first process of a run that the owner owns.
@@ -75,17 +77,29 @@ func start(owner *proctree.Owner, c command, nonce int64) (*process, error) {
 
 // read takes up what the process prints; on gets its job events.
 func (p *process) read(on func(jobevent.Event)) {
-	go func() {
-		p.events <- jobevent.Decode(p.stdout, p.nonce, jobevent.Handler{
-			Event:  on,
-			Output: func(line string) { p.tail.write([]byte(line + "\n")) },
-		})
-	}()
+	go func() { p.events <- p.decode(on) }()
 	go func() {
 		defer close(p.noise)
 		// An error ends the reading like the end of the stream.
 		_, _ = io.Copy(&p.tail, p.stderr)
 	}()
+}
+
+// decode hands over the job events until the end of the stream. A panic on the
+// way, which would end the manager and all other runs, ends the taking of events:
+// the run goes on to its end and its outcome says what happened.
+func (p *process) decode(on func(jobevent.Event)) (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			p.stack = debug.Stack()
+			err = fmt.Errorf("a defect of the manager, met at a job event: %v; its log has more, please report it", what)
+			_, _ = io.Copy(io.Discard, p.stdout) // The run must not wait for a reader.
+		}
+	}()
+	return jobevent.Decode(p.stdout, p.nonce, jobevent.Handler{
+		Event:  on,
+		Output: func(line string) { p.tail.write([]byte(line + "\n")) },
+	})
 }
 
 // wait returns when no process of the run is left and all it said has been read.
@@ -108,6 +122,9 @@ func (p *process) wait(ctx context.Context, grace time.Duration, ended func() er
 		log.V(1).Info("the control group of a run is left", "reason", err.Error())
 	}
 	err := p.drain()
+	if p.stack != nil {
+		log.Error(err, "a run's events could not be taken to their end", "stack", string(p.stack))
+	}
 	return ending(code, cause, err, p.tail.String())
 }
 

@@ -372,3 +372,15 @@ func zombies(t *testing.T) []string {
 	}
 	return found
 }
+
+// An observer with a defect must cost its own run alone.
+func TestAPanicAtAnEventEndsNothingButItsRunsEvents(t *testing.T) {
+	b := newBench(t, "many")
+	result := b.Run(t.Context(), someSpec(), func(jobevent.Event) { panic("no such host") })
+	if result.Outcome.Reason != jobevent.ReasonRunnerCrashed {
+		t.Errorf("want reason %s, got %+v", jobevent.ReasonRunnerCrashed, result.Outcome)
+	}
+	if message := result.Outcome.Message; !strings.Contains(message, "no such host") || strings.Contains(message, "goroutine") {
+		t.Errorf("want what happened and no stack, got %q", message)
+	}
+}
