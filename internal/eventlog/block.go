@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
 )
 
 const (
@@ -14,6 +15,9 @@ const (
 
 	// maxLine is how long a result may be to stand on one line.
 	maxLine = 160
+	// maxText and maxBlock bound the text of a block and all of it: characters that
+	// are not shown, and the CR before each line, make a result several times as long.
+	maxText, maxBlock = 256 << 10, 512 << 10
 )
 
 // taskText is what a block says of a task on a host, in Ansible's own words.
@@ -28,7 +32,15 @@ func taskText(e jobevent.Event) string {
 	if e.Kind == jobevent.HostFailed && e.IgnoreErrors {
 		b.WriteString("\n...ignoring")
 	}
-	return b.String()
+	return cut(b.String())
+}
+
+// cut gives at most maxText bytes and the mark of what is missing.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + jsonline.CutMark
 }
 
 // shown is the result without what says nothing.
@@ -97,6 +109,10 @@ func block(object, text string) []byte {
 	var b bytes.Buffer
 	b.WriteString(blockTop)
 	for line := range strings.Lines(text) {
+		if b.Len()+len(object)+len(line) > maxBlock {
+			b.WriteString(object + " | " + jsonline.CutMark + "\n")
+			break
+		}
 		b.WriteString(object + " | " + strings.TrimRight(line, "\n") + "\n")
 	}
 	b.WriteString(blockBottom)

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/zapr"
 	"github.com/google/go-cmp/cmp"
@@ -266,5 +268,34 @@ func TestALogWithoutLoggerWritesBlocksOnly(t *testing.T) {
 	want := top + "default/sample | TASK [t] ****\ndefault/sample | fatal: [h]: FAILED!\n" + bottom
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Whatever a task returned, its block leaves the rest of the log in place: log
+// collectors turn over at a few megabytes.
+func TestABlockIsBounded(t *testing.T) {
+	run := aRun
+	run.Object = strings.Repeat("n", 63) + "/" + strings.Repeat("o", 253)
+	results := map[string]map[string]any{
+		"many lines":                    {"lines": slices.Repeat([]any{strings.Repeat("x", 40)}, 8000)},
+		"characters that are not shown": {"a": strings.Repeat("\x00", 64<<10), "b": strings.Repeat("\u202e", 60<<10)},
+		"a long line":                   {"msg": strings.Repeat("é", 300<<10)},
+	}
+	for what, result := range results {
+		for _, asJSON := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, JSON %t", what, asJSON), func(t *testing.T) {
+				var out bytes.Buffer
+				log(&out, eventlog.Tasks, asJSON).JobEvent(run, jobevent.Event{Kind: jobevent.HostFailed, Task: "t", Host: "h", Result: result})
+				if out.Len() > 520<<10 || !utf8.Valid(out.Bytes()) {
+					t.Errorf("%d bytes, valid UTF-8: %t", out.Len(), utf8.Valid(out.Bytes()))
+				}
+				if !strings.Contains(out.String(), "… [cut]") {
+					t.Error("what is missing is not marked")
+				}
+				if !asJSON && !strings.HasSuffix(out.String(), bottom) {
+					t.Error("the block has no end")
+				}
+			})
+		}
 	}
 }
