@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -99,6 +100,12 @@ func (d *Dir) Close(keep int) error {
 // has completed. It reports the event after that and never reads the file again.
 var reported = regexp.MustCompile(`^\d+-[0-9A-Za-z-]+\.json$`)
 
+// isReported is not true of an event's data that ansible-runner has yet to read,
+// whose UUID may begin like a number too.
+func isReported(e fs.DirEntry) bool {
+	return reported.MatchString(e.Name()) && !strings.HasSuffix(e.Name(), "-partial.json")
+}
+
 // DropEvents removes ansible-runner's own copies of the events that it has
 // reported, one file for each event and each line of output, which would fill
 // the disk in a long run. It may be called at any time while the run is live.
@@ -109,7 +116,7 @@ func (d *Dir) DropEvents() {
 	}
 	if d.events != nil {
 		// What stays now goes with the run.
-		_ = removeEntries(d.events, func(e fs.DirEntry) bool { return reported.MatchString(e.Name()) })
+		_ = removeEntries(d.events, isReported)
 	}
 }
 

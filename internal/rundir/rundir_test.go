@@ -418,7 +418,7 @@ func TestReportedEventsAreDropped(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "1-a.json")
 	events := filepath.Join(d.Output, "run-1", "job_events")
 	dropped := []string{"1-0a-b.json", "23-5f3c2d34-0000-4000-8000-000000000001.json"}
-	kept := []string{"5f3c-partial.json", "5f3c-partial.json.tmp", "3-5f3c.json.tmp", "1-.json", "notes"}
+	kept := []string{"5f3c-partial.json", "35165269-4ecf-48f3-a082-83528e17bbd2-partial.json", "5f3c-partial.json.tmp", "3-5f3c.json.tmp", "1-.json", "notes"}
 	files := map[string]string{outside: "theirs", filepath.Join(d.Output, "run-1", "4-aa.json"): "not an event"}
 	for _, name := range append(slices.Clone(dropped), kept...) {
 		files[filepath.Join(events, name)] = name
