@@ -207,10 +207,9 @@ func (b *bench) plantToken(name string) {
 	Expect(planted).To(BeTrue(), "the run had no token")
 }
 
-// places are all that may be seen by now, but for files.
-func (b *bench) places(ctx context.Context) places {
+// observe adds all that can be seen by now, but for files.
+func (b *bench) observe(ctx context.Context, found places) {
 	GinkgoHelper()
-	found := places{}
 	text, err := b.Log()
 	Expect(err).NotTo(HaveOccurred())
 	found["the log"] = []byte(text)
@@ -229,7 +228,6 @@ func (b *bench) places(ctx context.Context) places {
 	Expect(err).NotTo(HaveOccurred())
 	found["the metrics"] = []byte(metrics)
 	found["command lines"] = []byte(strings.Join(b.watching.seen(), "\n"))
-	return found
 }
 
 func marshal(value any) []byte {
@@ -239,12 +237,13 @@ func marshal(value any) []byte {
 	return text
 }
 
-// files adds every file that the manager and its runs have left, with its name.
-func (b *bench) files(found places) {
+// files adds every file below a directory of the manager's, and what Ansible may
+// have left elsewhere.
+func (b *bench) files(found places, dir string) {
 	GinkgoHelper()
 	elsewhere, err := filepath.Glob("/tmp/*ansible*")
 	Expect(err).NotTo(HaveOccurred())
-	for _, dir := range append(elsewhere, b.options.Home) {
+	for _, dir := range append(elsewhere, dir) {
 		Expect(filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !entry.Type().IsRegular() || path == b.LogFile() {
 				return ignoreGone(err)

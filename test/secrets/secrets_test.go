@@ -18,9 +18,10 @@ var _ = Describe("a manager with much to hide", Ordered, func() {
 		control := b.create(ctx, "control", "nolog")
 		Expect(b.ends(ctx, well)).To(Equal("Successful"))
 		Expect(b.ends(ctx, control)).To(Equal("Failed"))
-		found = b.places(ctx)
+		found = places{}
+		b.observe(ctx, found)
 		Expect(b.Stop()).To(Succeed())
-		b.files(found)
+		b.files(found, b.options.Home)
 	})
 
 	It("shows and leaves nothing of it", func() {
