@@ -30,7 +30,7 @@ type Options struct {
 	AnsibleCollectionsPath  string // joined by ":"
 	AnsibleArgs             string
 	RunDir                  string
-	ArtifactsMaxBytes       int64 // 0: no limit
+	ArtifactsMaxBytes       int64         // 0: no limit
 	RunIdleTimeout          time.Duration // 0: none
 	DropEnv                 []string
 	ReconcilePeriod         time.Duration

@@ -155,16 +155,19 @@ func readable(run *os.Root, name string, size int) error {
 // discard removes the run directory and lets the next run in.
 func (d *Dir) discard() error {
 	var errs []error
+	// First what is open, because removing opens directories.
+	for _, dir := range []*os.Root{d.events, d.artifacts} {
+		if dir != nil {
+			errs = append(errs, dir.Close())
+		}
+	}
+	clean := true
 	if d.home != nil {
-		errs = append(errs, d.root.discard(d.home, runName), d.home.Close())
+		err := d.root.discard(d.home, runName)
+		clean = err == nil
+		errs = append(errs, err, d.home.Close())
 	}
-	if d.artifacts != nil {
-		errs = append(errs, d.artifacts.Close())
-	}
-	if d.events != nil {
-		errs = append(errs, d.events.Close())
-	}
-	return errors.Join(append(errs, d.root.leave(d.uid))...)
+	return errors.Join(append(errs, d.root.leave(d.uid, clean))...)
 }
 
 // ensureDir opens a directory of parent that is made if there is none. Anything

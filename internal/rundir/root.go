@@ -39,6 +39,9 @@ type Root struct {
 
 	mu   sync.Mutex
 	live map[string]bool // by UID
+	// untidy CRs have what could not be removed, "" what is not a CR's any more. It
+	// may hold secrets, so it is tried again whenever a run ends, and by Sweep.
+	untidy map[string]bool
 
 	shelf shelf
 }
@@ -83,6 +86,7 @@ func (r *Root) Remove(uid string) error {
 		return fmt.Errorf("remove run directory of %q: %w", uid, ErrBusy)
 	}
 	if err := r.discard(r.root, uid); err != nil {
+		r.setUntidy("")
 		return fmt.Errorf("remove run directory of %q: %w", uid, err)
 	}
 	r.shelf.drop(uid)
@@ -90,14 +94,17 @@ func (r *Root) Remove(uid string) error {
 }
 
 // Sweep removes the directories of all CRs that keep does not want, except for
-// those with a run that has not ended, and returns their UIDs.
+// those with a run that has not ended, and returns their UIDs. It tries again what
+// could not be removed before.
 func (r *Root) Sweep(keep func(uid string) bool) ([]string, error) {
+	r.mu.Lock()
+	errs := []error{r.tidy()}
+	r.mu.Unlock()
 	uids, err := r.UIDs()
 	if err != nil {
 		return nil, err
 	}
 	var removed []string
-	var errs []error
 	for _, uid := range uids {
 		if keep(uid) {
 			continue
@@ -123,14 +130,50 @@ func (r *Root) enter(uid string) bool {
 }
 
 // leave lets the next run of the CR in. When no run is live, what runs left in
-// the temporary directory that they share belongs to nobody and goes.
-func (r *Root) leave(uid string) error {
+// the temporary directory that they share belongs to nobody and goes. clean says
+// that the run's own directory is gone.
+func (r *Root) leave(uid string, clean bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.live, uid)
-	if len(r.live) > 0 {
-		return nil
+	if !clean {
+		r.setUntidy(uid)
 	}
+	delete(r.live, uid)
+	err := r.tidy()
+	if len(r.live) > 0 {
+		return err
+	}
+	return errors.Join(err, r.clearTemp())
+}
+
+func (r *Root) setUntidy(uid string) {
+	if r.untidy == nil {
+		r.untidy = map[string]bool{}
+	}
+	r.untidy[uid] = true
+}
+
+// tidy removes what could not be removed before. It is called with the lock held.
+func (r *Root) tidy() error {
+	var errs []error
+	for uid := range r.untidy {
+		if r.live[uid] {
+			continue
+		}
+		err := removeEntries(r.root, trash)
+		if uid != "" {
+			err = r.clear(uid)
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			delete(r.untidy, uid)
+		} else {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Root) clearTemp() error {
 	temp, err := openDir(r.root, tempName)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -9,8 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -204,24 +205,73 @@ var _ = Describe("a manager", func() {
 
 	It("survives that it may open no further files, and loses no resource", func(ctx context.Context) {
 		d := newDisk(20_000, 20_000)
-		m := startManager(ctx, filepath.Join(d.path, "runs"), stub(), "--max-concurrent-reconciles=16")
+		m := startManager(ctx, filepath.Join(d.path, "runs"), stub(), "--max-concurrent-reconciles=16", "--max-concurrent-runs=16")
 		m.create(ctx, "first")
 		Eventually(ctx, m.told("Successful", "")).Should(Equal(1))
 		before := m.files()
-		limit := m.limitFiles(uint64(before) + 12)
-		const count = 50
-		for i := range count {
-			m.create(ctx, fmt.Sprintf("item-%02d", i))
-		}
-		Eventually(ctx, m.told("Failure", "no further files may be opened")).Should(BeNumerically(">", 0))
+		By("letting it open too few files for 16 runs at a time, but enough for some")
+		limit := m.limitFiles(uint64(before) + 30)
+		m.create(ctx, numbered("some", 50)...)
+		Eventually(ctx, m.log).Should(ContainSubstring("no further files may be opened"))
+		Eventually(ctx, m.told("Successful", "")).Should(Equal(51), "others go on as runs end")
+		By("letting it open no file at all")
+		m.limitFiles(3)
+		m.create(ctx, numbered("none", 5)...)
+		answers := []<-chan error{ask("http://" + m.health + "/readyz"), ask("https://" + m.proxy() + "/api")}
+		Eventually(ctx, m.told("Failure", "no further files may be opened")).Should(Equal(5))
 		m.limitFiles(limit)
-		Eventually(ctx, m.told("Successful", "")).Should(Equal(count + 1))
+		for _, answer := range answers {
+			Eventually(ctx, answer).Should(Receive(BeNil()), "who asked meanwhile is answered now")
+		}
+		Eventually(ctx, m.told("Successful", "")).Should(Equal(56))
 		Eventually(m.runProcesses).Should(BeEmpty())
 		Eventually(m.files).Should(BeNumerically("<=", before+10), "no file stays open")
+		Expect(visible(m.runs)).To(HaveLen(56))
 		Expect(m.ExitCode()).To(Equal(-1), "it is the same process")
-		response, err := (&http.Client{Timeout: 10 * time.Second}).Get("http://" + m.health + "/readyz")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(response.Body.Close()).To(Succeed())
-		Expect(response.StatusCode).To(Equal(http.StatusOK))
 	})
 })
+
+// proxy is the address of the API proxy.
+func (m *manager) proxy() string {
+	GinkgoHelper()
+	found := regexp.MustCompile(`"api proxy", "addr": "([^"]+)"`).FindStringSubmatch(m.log())
+	Expect(found).To(HaveLen(2))
+	return found[1]
+}
+
+// ask sends a GET request and tells when an answer has come, whatever it is.
+func ask(url string) <-chan error {
+	answer := make(chan error, 1)
+	go func() {
+		// The proxy's certificate is made at its start, and signed by nobody.
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		response, err := c.Get(url)
+		if err == nil {
+			err = response.Body.Close()
+		}
+		answer <- err
+	}()
+	return answer
+}
+
+func numbered(name string, count int) []string {
+	var names []string
+	for i := range count {
+		names = append(names, fmt.Sprintf("%s-%02d", name, i))
+	}
+	return names
+}
+
+// visible lists the directories of resources in a run directory, in which there
+// must be artifacts alone.
+func visible(runs string) []string {
+	GinkgoHelper()
+	entries, err := filepath.Glob(filepath.Join(runs, "[^.]*"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, entry := range entries {
+		inside, err := os.ReadDir(entry)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(inside).To(ConsistOf(HaveField("Name()", "artifacts")))
+	}
+	return entries
+}

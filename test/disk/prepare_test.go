@@ -126,3 +126,53 @@ var _ = Describe("a directory that is prepared for a run", func() {
 		Expect(r.Close()).To(Succeed())
 	})
 })
+
+var _ = Describe("a directory that cannot be removed for want of a descriptor", func() {
+	It("is removed when the next run of any resource ends, or by a sweep", func() {
+		d := newDisk(1000, 1000)
+		r, err := rundir.Open(filepath.Join(d.path, "runs"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(r.Close)
+		for _, remedy := range []func(){
+			func() {
+				run, err := r.Prepare("another", "run", rundir.Inputs{})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(run.Close(0)).To(Succeed())
+			},
+			func() {
+				_, err := r.Sweep(func(string) bool { return true })
+				Expect(err).NotTo(HaveOccurred())
+			},
+		} {
+			run, err := r.Prepare(uid, "run", rundir.Inputs{Kubeconfig: []byte("token")})
+			Expect(err).NotTo(HaveOccurred())
+			give := takeDescriptors()
+			err = run.Close(0)
+			give()
+			Expect(errors.Is(err, syscall.EMFILE)).To(BeTrue(), "got %v", err)
+			Expect(files(d.path)).To(ContainElement(HaveSuffix("kubeconfig")))
+			remedy()
+			Expect(files(d.path)).NotTo(ContainElement(HaveSuffix("kubeconfig")))
+		}
+		give := takeDescriptors()
+		err = r.Remove(uid)
+		give()
+		Expect(errors.Is(err, syscall.EMFILE)).To(BeTrue(), "got %v", err)
+		_, err = r.Sweep(func(uid string) bool { return uid == "another" })
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.UIDs()).To(ConsistOf("another"))
+		Expect(filepath.Glob(filepath.Join(d.path, "runs", ".trash*"))).To(BeEmpty())
+	})
+})
+
+// takeDescriptors lets this process open no file until give is called.
+func takeDescriptors() (give func()) {
+	GinkgoHelper()
+	var before syscall.Rlimit
+	Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before)).To(Succeed())
+	Expect(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max})).To(Succeed())
+	return func() {
+		GinkgoHelper()
+		Expect(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)).To(Succeed())
+	}
+}
