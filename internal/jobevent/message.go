@@ -42,10 +42,18 @@ const (
 // message is Ansible's msg of a result, or what stands for it under no_log, and
 // the signal that ended what the task ran; "" where there is nothing.
 func message(result map[string]any) string {
-	fit := Sanitize(map[string]any{"msg": result["msg"], "censored": result["censored"], "_ansible_no_log": result["_ansible_no_log"], "rc": result["rc"]})
+	told := map[string]any{}
+	for _, key := range []string{"msg", "message", "censored", "rc", "_ansible_no_log"} {
+		told[key] = result[key]
+	}
+	fit := Sanitize(told)
 	text := render(fit["msg"])
-	if text == "" {
+	switch {
+	case text == "":
 		text = render(fit["censored"])
+	case strings.HasSuffix(text, "Unknown error."):
+		// include_vars says what it met beside msg, and Ansible fills that in.
+		text = strings.TrimSpace(text + " " + render(fit["message"]))
 	}
 	return strings.TrimSpace(text + ended(fit["rc"]))
 }

@@ -218,6 +218,8 @@ func TestMessages(t *testing.T) {
 		"so are headers new with each answer":      {map[string]any{"msg": "HTTPHeaderDict({'Audit-Id': '5c0f', 'Date': 'Sat, 21 Nov 2026 12:41:01 GMT', 'Content-Type': 'x'})"}, "HTTPHeaderDict({'Audit-Id': '…', 'Date': '…', 'Content-Type': 'x'})"},
 		"what the API server quotes of a Secret":   {map[string]any{"msg": `Secret "s" is invalid: data[password]: Invalid value: "hunter2": too short`}, `Secret "s" is invalid: data[password]: Invalid value: "********": too short`},
 		"the environment among facts":              {map[string]any{"msg": map[string]any{"ansible_env": map[string]any{"TOKEN": "t"}}}, `{"ansible_env":{"TOKEN":"********"}}`},
+		"what Ansible has no msg for":              {map[string]any{"msg": "Task failed: Unknown error.", "message": "no vault secrets found"}, "Task failed: Unknown error. no vault secrets found"},
+		"a message beside a msg":                   {map[string]any{"msg": "boom", "message": "else"}, "boom"},
 		"names that modules and jobs have once":    {map[string]any{"msg": "/x/ansible_ansible.legacy.command_payload_ah_bcs0o/a.zip, ansible-local-4728abc_1234, job j358468742558.4728, PID 4711, pid=4712"}, "/x/ansible_ansible.legacy.command_payload_…/a.zip, ansible-local-…, job j…, PID …, pid=…"},
 		"how long it took, to the millisecond":     {map[string]any{"msg": "0.123456 s, 12.345seconds, 0:00:00.003257, but 1.5 s and version 1.26.3"}, "… s, …seconds, …, but 1.5 s and version 1.26.3"},
 		"this end of a connection":                 {map[string]any{"msg": "read tcp 10.1.2.3:43512->10.96.0.1:443: reset"}, "read tcp 10.1.2.3:…->10.96.0.1:443: reset"},
