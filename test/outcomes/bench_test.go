@@ -1,0 +1,179 @@
+package outcomes
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/runner"
+)
+
+// bench is the directory of one play in one form, and the programs that run it.
+type bench struct {
+	env     pyenv.Env
+	dir     string
+	content string // roles and playbooks
+	environ []string
+}
+
+// environment is the one that `make python` made. Without it the tests fail:
+// they would prove nothing.
+func environment(t *testing.T) pyenv.Env {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	env, err := pyenv.Find(pyenv.Search{Dir: root, Environ: []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "out") //nolint:usetesting // The path of t.TempDir is as long as the test's name.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	b := &bench{env: environment(t), dir: dir, content: filepath.Join(dir, "content")}
+	home := filepath.Join(dir, "home")
+	b.environ = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "LANG=C.UTF-8"}
+	for _, made := range []string{home, filepath.Join(dir, "tmp"), b.content} {
+		if err := os.Mkdir(made, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func (b *bench) write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(b.content, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	content = strings.NewReplacer("@PYTHON@", b.env.Python, "@CONTENT@", b.content).Replace(content)
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// run runs a play by our runner, as the controller would.
+func (b *bench) run(t *testing.T, p play, spec runner.Spec, number int) runner.Result {
+	t.Helper()
+	spec.UID, spec.ID, spec.Timeout = "0b2e8f6a-uid", fmt.Sprintf("run-%d", number), p.timeout
+	o := order{
+		Root: filepath.Join(b.dir, "runs"), Binary: b.env.Runner, Python: b.env.Python, Env: b.environ,
+		Args: p.args, SkipFacts: true, Spec: spec,
+	}
+	if p.inventory != "" {
+		o.Inventory = b.write(t, "hosts", p.inventory)
+	}
+	input, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), orderVariable+"=1")
+	cmd.Stdin = bytes.NewReader(input)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result runner.Result
+	if err := json.Unmarshal(out, &result); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// truth is what Ansible itself says of a play.
+type truth struct {
+	exit   int // -1 when a signal ended it
+	hosts  int // hosts in the recap
+	recap  bool
+	counts map[string]int // over all hosts
+	output string
+}
+
+var (
+	recapLine  = regexp.MustCompile(`(?m)^\S+ +: (ok=.*)$`)
+	recapCount = regexp.MustCompile(`(\w+)=(\d+)`)
+)
+
+// ansible runs the play with plain ansible-playbook, and reads what it prints.
+func (b *bench) ansible(t *testing.T, p play, playbook string, vars []byte) truth {
+	t.Helper()
+	inventory := p.inventory
+	if inventory == "" {
+		inventory = "localhost ansible_connection=local ansible_python_interpreter=@PYTHON@ ansible_async_dir=@CONTENT@/async\n"
+	}
+	args := []string{"-i", b.write(t, "hosts", inventory), "-e", "@" + b.write(t, "../vars.json", string(vars))}
+	args = append(append(args, strings.Fields(p.args)...), playbook)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(b.env.Bin, "ansible-playbook"), args...)
+	cmd.Dir = b.dir
+	cmd.Env = append([]string{"ANSIBLE_NOCOLOR=1", "ANSIBLE_ROLES_PATH=" + filepath.Join(b.content, "roles"), "ANSIBLE_LOCAL_TEMP=" + filepath.Join(b.dir, "tmp")}, b.environ...)
+	cmd.Env = append(cmd.Env, "PATH="+b.env.Bin+":/usr/bin:/bin")
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return parse(cmd.ProcessState.ExitCode(), string(out))
+}
+
+func parse(exit int, output string) truth {
+	said := truth{exit: exit, output: output, counts: map[string]int{}}
+	_, recap, found := strings.Cut(output, "PLAY RECAP ")
+	said.recap = found
+	for _, line := range recapLine.FindAllStringSubmatch(recap, -1) {
+		said.hosts++
+		for _, count := range recapCount.FindAllStringSubmatch(line[1], -1) {
+			n, err := strconv.Atoi(count[2])
+			if err == nil {
+				said.counts[count[1]] += n
+			}
+		}
+	}
+	return said
+}
+
+// success is Ansible's own verdict, as far as it goes, and what is stricter in
+// Ensign: a host took part, and none failed or was unreachable.
+func (s truth) success() bool {
+	return s.exit == 0 && s.recap && s.hosts > 0 && s.counts["failed"] == 0 && s.counts["unreachable"] == 0
+}
+
+// agrees compares the counts of a run with Ansible's.
+func (s truth) agrees(sum jobevent.Summary) bool {
+	ours := map[string]int{
+		"ok": sum.OK, "changed": sum.Changed, "unreachable": sum.Unreachable, "failed": sum.Failures,
+		"skipped": sum.Skipped, "rescued": sum.Rescued, "ignored": sum.Ignored,
+	}
+	for name, n := range ours {
+		if s.counts[name] != n {
+			return false
+		}
+	}
+	return s.recap == sum.StatsSeen && s.hosts == sum.Hosts
+}

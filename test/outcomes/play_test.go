@@ -1,0 +1,42 @@
+package outcomes
+
+import (
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// play is one play of the corpus, with what is expected of it by hand.
+type play struct {
+	// tasks and handlers are a role's. A playbook has the same in its play.
+	tasks, handlers string
+	// playbook is the form of a playbook where that differs. Without tasks it is
+	// one of which a role cannot say what it is about.
+	playbook string
+	// files are further ones, by their path beside the tasks or the playbook.
+	files map[string]string
+	// inventory replaces localhost. In all of these texts @PYTHON@ stands for the
+	// interpreter and @CONTENT@ for the directory of the content.
+	inventory string
+	args      string // of ansible-playbook
+	timeout   time.Duration
+	// alone is true where plain ansible-playbook, which has no terminal, does
+	// something else.
+	alone bool
+
+	// reason is "" for a success.
+	reason jobevent.Reason
+	// message is a part of the outcome's, and silent is none. "@" stands for what
+	// precedes the names of a role's tasks.
+	message, silent string
+	exit            int // of ansible-playbook
+}
+
+// Reasons, shorter.
+const (
+	failed      = jobevent.ReasonFailed
+	noStats     = jobevent.ReasonNoStats
+	noHosts     = jobevent.ReasonNoHosts
+	unreachable = jobevent.ReasonUnreachable
+	timeout     = jobevent.ReasonTimeout
+)

@@ -1,0 +1,52 @@
+package outcomes
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/rundir"
+	"github.com/ensign-operator/ensign/internal/runner"
+)
+
+// order is what a process of its own is asked to run, as JSON on its standard
+// input. A Runner collects the processes that its runs leave behind, among them
+// those of another Runner in the same process; so each run gets a process.
+type order struct {
+	Root            string
+	Binary, Python  string
+	Env             []string
+	Inventory, Args string
+	SkipFacts       bool
+	Spec            runner.Spec
+}
+
+// orderVariable makes the test binary run an order instead of the tests.
+const orderVariable = "ENSIGN_OUTCOMES_ORDER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(orderVariable) == "" {
+		os.Exit(m.Run())
+	}
+	if err := fulfil(); err != nil {
+		_, _ = os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+}
+
+// fulfil runs the order and writes its result to the standard output.
+func fulfil() error {
+	var o order
+	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
+		return err
+	}
+	root, err := rundir.Open(o.Root)
+	if err != nil {
+		return err
+	}
+	r := &runner.Runner{Root: root, Binary: o.Binary, Python: o.Python, Env: o.Env, Inventory: o.Inventory, Args: o.Args, SkipFacts: o.SkipFacts}
+	result := r.Run(context.Background(), o.Spec, func(jobevent.Event) {})
+	return json.NewEncoder(os.Stdout).Encode(result)
+}
