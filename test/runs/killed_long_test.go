@@ -1,0 +1,125 @@
+//go:build long
+
+package runs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/runner/proctree"
+)
+
+func TestEachKindOfTaskEndsWithItsManager(t *testing.T) {
+	tests := map[string]string{
+		"a module": polite,
+		"a task that ignores TERM": `
+- name: Sleep
+  ansible.builtin.shell: |
+    trap '' TERM
+    touch '{{ begun }}'
+    sleep 120 & wait
+    sleep 120
+`,
+		"an asynchronous task that is waited for": `
+- name: Sleep
+  ansible.builtin.shell: touch '{{ begun }}'; exec sleep 120
+  async: 240
+  poll: 1
+`,
+		"a lookup in ansible-playbook itself": `
+- name: Sleep
+  ansible.builtin.debug: {msg: "{{ lookup('pipe', 'touch {{ begun }}; exec sleep 120') }}"}
+`,
+		"a task in a session of its own, with nobody's parent": `
+- name: Sleep
+  ansible.builtin.shell: setsid bash -c 'trap "" TERM HUP INT; touch {{ begun }}; exec sleep 120' >/dev/null 2>&1 </dev/null & sleep 120
+`,
+	}
+	for name, tasks := range tests {
+		t.Run(name, func(t *testing.T) {
+			k := startManager(t, tasks)
+			k.signal(k.cmd.Process.Pid, syscall.SIGKILL)
+			k.awaitNothing()
+		})
+	}
+}
+
+// A process that shed its environment, its session and its parent is found by its
+// control group, where there are any.
+func TestAHiddenDaemonEndsWithItsManager(t *testing.T) {
+	if err := proctree.NewOwner(t.TempDir(), "probe").Group(); err != nil {
+		t.Logf("no control groups here, so that it can't be found: %v", err)
+		return
+	}
+	const seconds = 86399 // by which it is found: nothing else tells of it
+	k := startManager(t, fmt.Sprintf(`
+- name: Hide
+  ansible.builtin.shell: (env -i setsid sh -c 'trap "" TERM; exec sleep %d' >/dev/null 2>&1 </dev/null &)
+- name: Sleep
+  ansible.builtin.shell: touch '{{ begun }}'; exec sleep 120
+`, seconds))
+	hidden := func() bool { return len(processes(t, fmt.Sprintf("sleep\x00%d\x00", seconds))) > 0 }
+	if !hidden() {
+		t.Fatal("there is no such process: the test shows nothing")
+	}
+	k.signal(k.cmd.Process.Pid, syscall.SIGKILL)
+	k.awaitNothing()
+	k.eventually("the hidden daemon ends", func() bool { return !hidden() })
+}
+
+// A manager that is frozen past its lease wakes without a run, and says that it was
+// canceled.
+func TestAFrozenManagerLosesItsRuns(t *testing.T) {
+	k := startManager(t, all, "LEASE=yes")
+	waitFor(t.Context(), filepath.Join(k.content, "leased"))
+	k.signal(k.cmd.Process.Pid, syscall.SIGSTOP)
+	k.awaitNothing()
+	k.signal(k.cmd.Process.Pid, syscall.SIGCONT)
+	<-k.done
+	if got := strings.TrimSpace(k.out.String()); got != string(jobevent.Canceled) {
+		t.Errorf("got verdict %q", got)
+	}
+}
+
+func TestAGuardThatIsKilledIsReplacedInTime(t *testing.T) {
+	k := startManager(t, polite)
+	first := k.guards()[0]
+	k.signal(first, syscall.SIGKILL)
+	k.eventually("there is another guard", func() bool {
+		now := k.guards()
+		return len(now) == 1 && now[0] != first
+	})
+	k.signal(k.cmd.Process.Pid, syscall.SIGKILL)
+	k.awaitNothing()
+}
+
+func TestIdle(t *testing.T) {
+	b, begun := newSleeper(t, "")
+	b.IdleTimeout = 15 * time.Second // Ansible says nothing while it starts.
+	got := b.run(t.Context(), b.role("content"))
+	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonTimeout)
+	if want := "the run was idle\nno job event and no output for 15s\nended in play [localhost], task [content : Sleep]"; got.Outcome.Message != want {
+		t.Errorf("got message %q, want %q", got.Outcome.Message, want)
+	}
+	if _, err := os.Stat(begun); err != nil {
+		t.Errorf("the task had not begun: %v", err)
+	}
+}
+
+func TestARunThatTalksIsNotIdle(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/content/tasks/main.yml": `
+- name: Talk
+  ansible.builtin.command: sleep 2
+  loop: "{{ range(10) | list }}"
+`})
+	b.SkipFacts = true
+	b.IdleTimeout = 15 * time.Second
+	wantOutcome(t, b.run(context.Background(), b.role("content")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+}
