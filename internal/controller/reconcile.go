@@ -80,6 +80,9 @@ type Reconciler struct {
 	Digest string
 	// NoStatus is true where the kind has no status subresource.
 	NoStatus bool
+	// Fence tells whether this manager surely leads, without which nothing is run
+	// and nothing written. Nil: it always does.
+	Fence func() bool
 
 	memories memories
 }
@@ -99,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, r.unlessFenced(err)
 	}
 	attempt := r.begin(ctx, req, cr)
 	defer func() { result, err = r.finish(ctx, attempt, err) }()

@@ -71,7 +71,13 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if err := r.writeStatus(ctx, a, status.Started(a.cr.GetGeneration(), a.again()), brief); err != nil {
 		return err
 	}
+	if !r.leads() {
+		return errFenced
+	}
 	result := r.launch(runCtx, a, r.spec(a, vars, kubeconfig))
+	if !r.leads() {
+		return errFenced // It was ended, and is for the next leader to judge.
+	}
 	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: it is set by memories.lost only.
 		return errGone
 	}

@@ -28,9 +28,23 @@ var errGone = errors.New("the custom resource is gone")
 // no repetition mends it.
 var errRefused = errors.New("the API server refuses the change")
 
+// errFenced says that this manager does not surely lead any more: whatever is to
+// be done for the CR is the next leader's.
+var errFenced = errors.New("this manager does not surely lead any more")
+
+func (r *Reconciler) leads() bool { return r.Fence == nil || r.Fence() }
+
+// unlessFenced drops the errors that a manager meets behind its fence.
+func (r *Reconciler) unlessFenced(err error) error {
+	if !r.leads() {
+		return nil
+	}
+	return err
+}
+
 // ignoreGone drops the errors that say that nothing is left to do for the CR.
 func ignoreGone(err error) error {
-	if errors.Is(err, errGone) || errors.Is(err, errDeleted) {
+	if errors.Is(err, errGone) || errors.Is(err, errDeleted) || errors.Is(err, errFenced) {
 		return nil
 	}
 	return err
@@ -141,8 +155,8 @@ type write struct {
 
 // patch sends what change computes, and computes it anew where another writer
 // was faster: each try starts from a fresh read. It ends with errGone when the
-// CR is gone or another object has its name, with errRefused when the API server
-// refuses the change itself, and with what the API server says where waiting does
+// CR is gone or another object has its name, with errFenced when another manager
+// may lead, with errRefused when the API server refuses the change itself, and with what the API server says where waiting does
 // not mend it.
 func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what change) error {
 	var last error
@@ -150,6 +164,9 @@ func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what chang
 	pause := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: math.MaxInt, Cap: 5 * time.Second}
 	err := pause.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		current, err := r.current(ctx, a)
+		if !r.leads() { // Asked after the read, which may take long.
+			return true, errFenced
+		}
 		if err == nil && current.GetResourceVersion() == refused {
 			return false, fmt.Errorf("%w: %w", errRefused, last)
 		}

@@ -46,9 +46,9 @@ type Options struct {
 	// OnRenew is called after each renewal, one call at a time. It must not block,
 	// and not ask the fence.
 	OnRenew func(Span)
-	// OnLost is called once, when the fence has closed and before Lost tells. It
-	// must not block.
-	OnLost func()
+	// OnLost is called once, when the fence has closed and before Lost tells, with
+	// what the last renewal was good for. It must not block.
+	OnLost func(Span)
 	// Now is the clock; the machine's when it is nil.
 	Now func() Instant
 }
@@ -86,7 +86,7 @@ func New(o Options) *Fence {
 		o.OnRenew = func(Span) {}
 	}
 	if o.OnLost == nil {
-		o.OnLost = func() {}
+		o.OnLost = func(Span) {}
 	}
 	return &Fence{options: o, lost: make(chan struct{}), conns: conns{}}
 }
@@ -171,10 +171,10 @@ func (f *Fence) closeIf(condition func() bool) {
 		return
 	}
 	f.state = closed
-	dropped := f.conns
+	dropped, span := f.conns, f.span
 	f.conns = nil
 	f.mu.Unlock()
-	f.options.OnLost()
+	f.options.OnLost(span)
 	close(f.lost)
 	dropped.drop()
 }

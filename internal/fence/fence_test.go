@@ -119,7 +119,7 @@ func TestEachRenewalTellsHowLongItIsGoodFor(t *testing.T) {
 
 func TestTheLossIsToldOnceAndInTime(t *testing.T) {
 	lost := 0
-	f, c := standard(Options{OnLost: func() { lost++ }})
+	f, c := standard(Options{OnLost: func(Span) { lost++ }})
 	f.Renewed(c.read())
 	go f.Watch(t.Context())
 	select {

@@ -32,9 +32,17 @@ type lease struct {
 	retry time.Duration
 }
 
-// newLease prepares leader election, if it is wanted. lost is called when the
-// lease is not surely held any more.
-func newLease(config *rest.Config, o Options, env environment, lost func()) (lease, error) {
+// holders are told what their runs may count on.
+type holders struct {
+	// stop ends all runs; no more begin.
+	stop func()
+	// extend sets the time until which runs may go on, even if this process should
+	// be stopped: as ownership.extend.
+	extend func(term, kill time.Duration)
+}
+
+// newLease prepares leader election, if it is wanted.
+func newLease(config *rest.Config, o Options, env environment, h holders) (lease, error) {
 	id, err := leaderElectionID(o, env)
 	if err != nil || !o.LeaderElect {
 		return lease{id: id, retry: usualRetry}, err
@@ -53,14 +61,31 @@ func newLease(config *rest.Config, o Options, env environment, lost func()) (lea
 	if err != nil {
 		return lease{}, fmt.Errorf("prepare leader election: %w", explainNamespace(err, o))
 	}
-	l.fence = fence.New(fence.Options{
-		// The lease object counts in whole seconds, and so do other candidates.
-		Lease:  o.LeaderElectLeaseDuration.Truncate(time.Second),
-		Retry:  l.retry,
-		OnLost: lost,
-	})
+	l.fence = fence.New(h.fenceOptions(o, l.retry))
 	l.lock.fence = l.fence
 	return l, nil
+}
+
+// fenceOptions makes the time between the closing of the fence and the moment when
+// another replica may lead the time in which runs end: one half of it lies between
+// TERM and KILL, the other one is for what is slow.
+func (h holders) fenceOptions(o Options, retry time.Duration) fence.Options {
+	options := fence.Options{
+		// The lease object counts in whole seconds, and so do other candidates.
+		Lease: o.LeaderElectLeaseDuration.Truncate(time.Second),
+		Retry: retry,
+	}
+	grace := options.Margin() / 2
+	options.OnRenew = func(s fence.Span) {
+		h.extend(time.Duration(s.Closes), time.Duration(s.Closes.Add(grace)))
+	}
+	options.OnLost = func(s fence.Span) {
+		h.stop()
+		// Earlier than was said, where another leader was seen or nobody renews.
+		now := fence.Now()
+		h.extend(time.Duration(min(now, s.Closes)), time.Duration(min(now, s.Closes).Add(grace)))
+	}
+	return options
 }
 
 // behind gives a configuration whose connections carry nothing once the lease is

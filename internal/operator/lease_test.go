@@ -41,7 +41,7 @@ func TestLeaseTimes(t *testing.T) {
 		"a leader would give up before it could try again": {15 * time.Second, 2 * time.Second, 0, 0},
 	} {
 		t.Run(why, func(t *testing.T) {
-			l, err := newLease(&rest.Config{}, electing(test.duration, test.deadline), environment{}, nil)
+			l, err := newLease(&rest.Config{}, electing(test.duration, test.deadline), environment{}, holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
 			if (err != nil) != (test.wantLeft == 0) {
 				t.Fatalf("unexpected result: %v", err)
 			}
@@ -59,7 +59,7 @@ func TestLeaseTimes(t *testing.T) {
 
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	config := &rest.Config{}
-	l, err := newLease(config, Options{}, environment{}, nil)
+	l, err := newLease(config, Options{}, environment{}, holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
 	if err != nil || l.fence != nil || l.behind(config) != config {
 		t.Errorf("want nothing changed, got %+v, %v", l, err)
 	}
@@ -67,12 +67,46 @@ func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 
 func TestAllButTheLockIsBehindTheFence(t *testing.T) {
 	config := &rest.Config{Host: "h"}
-	l, err := newLease(config, electing(15*time.Second, 10*time.Second), environment{}, nil)
+	l, err := newLease(config, electing(15*time.Second, 10*time.Second), environment{}, holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if behind := l.behind(config); behind.Dial == nil || behind.Host != "h" || config.Dial != nil {
 		t.Error("want a copy that dials behind the fence")
+	}
+}
+
+func TestRunsMayGoOnWhileTheLeaseIsHeld(t *testing.T) {
+	for why, test := range map[string]struct {
+		lose       func(f *fence.Fence)
+		term, kill time.Duration // after the renewal
+	}{
+		"TERM when the fence closes, KILL well before another replica may lead": {
+			func(*fence.Fence) {}, 12 * time.Second, 13500 * time.Millisecond,
+		},
+		"at once when another leader was seen": {(*fence.Fence).Lose, 0, 1500 * time.Millisecond},
+	} {
+		t.Run(why, func(t *testing.T) {
+			var stopped bool
+			var term, kill time.Duration
+			h := holders{stop: func() { stopped = true }, extend: func(t, k time.Duration) { term, kill = t, k }}
+			l, err := newLease(&rest.Config{}, electing(15*time.Second, 10*time.Second), environment{}, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			renewed := fence.Now()
+			l.fence.Renewed(renewed)
+			test.lose(l.fence)
+			if stopped == l.fence.Held() {
+				t.Errorf("want runs to be told by this process too, got %t", stopped)
+			}
+			// Little time passes between here and there.
+			for name, got := range map[string]time.Duration{"TERM": term - time.Duration(renewed) - test.term, "KILL": kill - time.Duration(renewed) - test.kill} {
+				if got < 0 || got > time.Second {
+					t.Errorf("%s comes %s later than wanted", name, got)
+				}
+			}
+		})
 	}
 }
 

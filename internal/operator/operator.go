@@ -69,7 +69,7 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 		return parts{}, err
 	}
 	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible)}
-	if p.lease, err = newLease(config, o, env, p.runs.Stop); err != nil {
+	if p.lease, err = newLease(config, o, env, holders{stop: p.runs.Stop, extend: ansible.owned.extend}); err != nil {
 		return parts{}, err
 	}
 	p.proxy, err = proxy.New(p.lease.behind(config), proxy.Options{
@@ -222,6 +222,7 @@ func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, 
 				Digest:    p.ansible.digests[watch.GVK],
 				Clock:     clock.RealClock{},
 				NoStatus:  noStatus,
+				Fence:     p.lease.fence.Held,
 			}
 		},
 	}

@@ -64,7 +64,7 @@ func TestALostLeaseIsAnErrorAfterTheRunsHaveEnded(t *testing.T) {
 
 // held gives a fence that is open, and that ends runs when it closes.
 func held(runs *controller.RunGroup) *fence.Fence {
-	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second, OnLost: runs.Stop})
+	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second, OnLost: func(fence.Span) { runs.Stop() }})
 	f.Renewed(fence.Now())
 	return f
 }
