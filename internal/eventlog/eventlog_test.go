@@ -207,6 +207,19 @@ func TestNothingPassesForARecord(t *testing.T) {
 	}
 }
 
+func TestAnItemShowsNoDataOfASecret(t *testing.T) {
+	for kind, want := range map[string]string{"Secret": "********", "ConfigMap": "value"} {
+		var out bytes.Buffer
+		log(&out, eventlog.Everything, false).JobEvent(aRun, jobevent.Event{Kind: jobevent.ItemOK, Result: map[string]any{
+			"_ansible_item_label": map[string]any{"data": map[string]any{"key": "value"}},
+			"result":              map[string]any{"kind": kind},
+		}})
+		if shown := fmt.Sprintf(`"item": "{\"data\": {\"key\": \"%s\"}}"`, want); !strings.Contains(out.String(), shown) {
+			t.Errorf("%s: got %s, want %s in it", kind, out.String(), shown)
+		}
+	}
+}
+
 func TestConcurrentRunsNeverMix(t *testing.T) {
 	var out bytes.Buffer
 	l := log(&out, eventlog.Tasks, false)

@@ -60,13 +60,14 @@ func (o outcome) level() Level {
 	return Tasks
 }
 
-// item is the loop's item as the loop labels it.
+// item is the loop's item as the loop labels it. Where the result tells of a
+// Secret, so may the item, and the result stands where Sanitize looks for that.
 func item(e jobevent.Event) string {
-	shown := jobevent.Sanitize(map[string]any{"label": e.Result["_ansible_item_label"]})
-	if label, ok := shown["label"].(string); ok {
+	shown := jobevent.Sanitize(map[string]any{"item": e.Result["_ansible_item_label"], "invocation": e.Result})
+	if label, ok := shown["item"].(string); ok {
 		return oneLine(label)
 	}
-	if label, ok := shown["label"].(map[string]any); ok {
+	if label, ok := shown["item"].(map[string]any); ok {
 		return oneLine(unfold(render(label)))
 	}
 	return ""

@@ -59,10 +59,11 @@ func message(result map[string]any) string {
 }
 
 // itemMessage is the message of one item of a loop, with the item as the loop
-// labels it.
+// labels it. Where the result tells of a Secret, so may the item, and the result
+// stands where Sanitize looks for that and shows nothing of it.
 func itemMessage(result map[string]any) string {
-	fit := Sanitize(map[string]any{"label": result["_ansible_item_label"]})
-	label := render(fit["label"])
+	fit := Sanitize(map[string]any{"item": result["_ansible_item_label"], "invocation": result})
+	label := render(fit["item"])
 	if label == "" {
 		return clip(message(result), maxItemMessage)
 	}

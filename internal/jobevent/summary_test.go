@@ -264,6 +264,11 @@ func TestItemsOfALoopAreTold(t *testing.T) {
 	for i := range 100 {
 		many = append(many, item("a", fmt.Sprint(i)))
 	}
+	of := func(kind string) jobevent.Event {
+		e := item("a", []any{map[string]any{"op": "add", "path": "/data/k", "value": "v"}})
+		e.Result["invocation"] = map[string]any{"module_args": map[string]any{"kind": kind}}
+		return e
+	}
 	ignored := failedOn("a", "ignored")
 	ignored.IgnoreErrors = true
 	cases := map[string]struct {
@@ -271,6 +276,8 @@ func TestItemsOfALoopAreTold(t *testing.T) {
 		want   string
 	}{
 		"with their labels":             {[]jobevent.Event{item("a", "x"), item("a", map[string]any{"n": "y"}), failedOn("a", "t")}, "t failed\n(item=x) no\n(item={\"n\":\"y\"}) no"},
+		"without data of a Secret":      {[]jobevent.Event{of("Secret"), failedOn("a", "t")}, `t failed` + "\n" + `(item=[{"op":"add","path":"/data/k","value":"********"}]) no`},
+		"with data of something else":   {[]jobevent.Event{of("ConfigMap"), failedOn("a", "t")}, `t failed` + "\n" + `(item=[{"op":"add","path":"/data/k","value":"v"}]) no`},
 		"not those of another host":     {[]jobevent.Event{item("b", "x"), failedOn("a", "t")}, "t failed"},
 		"not those of an ignored loop":  {[]jobevent.Event{item("a", "x"), ignored, failedOn("a", "t")}, "t failed"},
 		"not those of a task gone well": {[]jobevent.Event{item("a", "x"), {Kind: jobevent.HostOK, Host: "a"}, failedOn("a", "t")}, "t failed"},

@@ -22,7 +22,7 @@ import (
 // patience is the deadline for a run, on machines that are busy with something
 // else.
 const (
-	patience = 3 * time.Minute
+	patience = 10 * time.Minute
 	interval = 100 * time.Millisecond
 )
 

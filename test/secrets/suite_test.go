@@ -21,7 +21,7 @@ import (
 // patience is the deadline for a few runs, on machines that are busy with
 // something else.
 const (
-	patience = 3 * time.Minute
+	patience = 10 * time.Minute
 	interval = 200 * time.Millisecond
 )
 
