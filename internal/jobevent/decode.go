@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// maxHosts bounds the hosts that a Stats event names one by one.
-	maxHosts = 1 << 10
 	// maxCount bounds the count of a host, so that no sum of them overflows.
 	maxCount = 1 << 30
 	// maxSeconds bounds a task's duration: ten years.
 	maxSeconds = 10 * 366 * 24 * 3600
+	// lostEvent stands for what lost is true of.
+	lostEvent = "ansible-runner lost a job event: it could not read the event's file in the run directory"
 )
 
 // Handler receives what Decode finds, on Decode's goroutine and in order. Both
@@ -51,6 +51,8 @@ func Decode(r io.Reader, nonce int64, h Handler) error {
 	for lines.Next() {
 		l := readLine(lines)
 		switch {
+		case lines.Done() && l.lost():
+			d.output(lostEvent)
 		case !lines.Done() || l.repeats() || l.event.Kind == "":
 			d.output(raw(lines.Beginning()))
 		case l.jobID == d.jobID:
@@ -133,7 +135,12 @@ type line struct {
 	jobID string
 	// ids, kinds and datas count how often the line has such a member.
 	ids, kinds, datas int
+	numbered          bool
 }
+
+// lost is true of a job event whose data ansible-runner could not read. What
+// Ansible displayed for it is all that it has then, and does not respect no_log.
+func (l *line) lost() bool { return l.kinds == 0 && l.ids == 0 && l.numbered && l.event.UUID != "" }
 
 // repeats is true when a line says something twice. Python's dictionaries cannot
 // write such a line, and nobody can say which of the values to believe.
@@ -153,6 +160,8 @@ func readLine(r *jsonline.Reader) line {
 		case "event_data":
 			l.datas++
 			readData(r, e)
+		case "counter":
+			l.numbered = r.Literal() != ""
 		case "uuid":
 			e.UUID = r.Text(jsonline.MaxName)
 		case "created":
@@ -197,53 +206,6 @@ func readData(r *jsonline.Reader, e *Event) {
 			readStats(r, e, key)
 		}
 	})
-}
-
-func readStats(r *jsonline.Reader, e *Event, key []byte) {
-	stats := e.HostStats
-	if stats == nil {
-		stats = &HostStats{}
-	}
-	switch string(key) {
-	case "ok":
-		stats.OK = readCounts(r)
-	case "changed":
-		stats.Changed = readCounts(r)
-	case "failures":
-		stats.Failures = readCounts(r)
-	case "dark":
-		stats.Unreachable = readCounts(r)
-	case "skipped":
-		stats.Skipped = readCounts(r)
-	case "rescued":
-		stats.Rescued = readCounts(r)
-	case "ignored":
-		stats.Ignored = readCounts(r)
-	case "processed":
-		stats.Processed = readCounts(r)
-	default:
-		r.Skip()
-		return
-	}
-	e.HostStats = stats
-}
-
-// readCounts gives counts by host. Hosts beyond maxHosts are counted together
-// under jsonline.CutKey, so that no count is ever lost. What is no count is one.
-func readCounts(r *jsonline.Reader) map[string]int {
-	counts := map[string]int{}
-	r.Object(func(key []byte) {
-		host := string(key)
-		if len(counts) >= maxHosts {
-			host = jsonline.CutKey
-		}
-		n, err := strconv.Atoi(r.Literal())
-		if err != nil || n < 0 { // Better a failure too many than one too few.
-			n = max(n, 1)
-		}
-		counts[host] = min(counts[host]+min(n, maxCount), maxCount)
-	})
-	return counts
 }
 
 func seconds(literal string) time.Duration {

@@ -206,7 +206,10 @@ func TestOutput(t *testing.T) {
 		"ansible-runner's event of raw text": {`{"event":"verbose","stdout":"one\r\ntwo"}`, []string{"one", "two"}},
 		"a warning before any task":          {genuine("warning", "", "[WARNING]: old"), []string{"[WARNING]: old"}},
 		"a forged event stays raw":           {`{"event":"playbook_on_stats","stdout":"x"}`, []string{`{"event":"playbook_on_stats","stdout":"x"}`}},
-		"a line of 1 MB is cut":              {strings.Repeat("x", 1<<20), []string{strings.Repeat("x", 64<<10)}},
+		"an event without its data": {`{"uuid": "u", "counter": 13, "stdout": "fatal: password=hunter2", "start_line": 1, "end_line": 2, "runner_ident": "r", "created": "2026-11-21T12:00:00"}` + "\n",
+			[]string{"ansible-runner lost a job event: it could not read the event's file in the run directory"}},
+		"what a task prints of the kind": {`{"counter": 13}`, []string{`{"counter": 13}`}},
+		"a line of 1 MB is cut":          {strings.Repeat("x", 1<<20), []string{strings.Repeat("x", 64<<10)}},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {

@@ -1,8 +1,11 @@
 package jobevent
 
 import (
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
 )
 
 // Run names the run that job events belong to, for those who observe them.
@@ -83,4 +86,54 @@ func (e Event) TaskName() string {
 // HostStats is what Ansible counted, by host.
 type HostStats struct {
 	OK, Changed, Failures, Unreachable, Skipped, Rescued, Ignored, Processed map[string]int
+}
+
+// maxHosts bounds the hosts that a Stats event names one by one.
+const maxHosts = 1 << 10
+
+func readStats(r *jsonline.Reader, e *Event, key []byte) {
+	stats := e.HostStats
+	if stats == nil {
+		stats = &HostStats{}
+	}
+	switch string(key) {
+	case "ok":
+		stats.OK = readCounts(r)
+	case "changed":
+		stats.Changed = readCounts(r)
+	case "failures":
+		stats.Failures = readCounts(r)
+	case "dark":
+		stats.Unreachable = readCounts(r)
+	case "skipped":
+		stats.Skipped = readCounts(r)
+	case "rescued":
+		stats.Rescued = readCounts(r)
+	case "ignored":
+		stats.Ignored = readCounts(r)
+	case "processed":
+		stats.Processed = readCounts(r)
+	default:
+		r.Skip()
+		return
+	}
+	e.HostStats = stats
+}
+
+// readCounts gives counts by host. Hosts beyond maxHosts are counted together
+// under jsonline.CutKey, so that no count is ever lost. What is no count is one.
+func readCounts(r *jsonline.Reader) map[string]int {
+	counts := map[string]int{}
+	r.Object(func(key []byte) {
+		host := string(key)
+		if len(counts) >= maxHosts {
+			host = jsonline.CutKey
+		}
+		n, err := strconv.Atoi(r.Literal())
+		if err != nil || n < 0 { // Better a failure too many than one too few.
+			n = max(n, 1)
+		}
+		counts[host] = min(counts[host]+min(n, maxCount), maxCount)
+	})
+	return counts
 }

@@ -18,7 +18,7 @@ func hosts() map[string]play {
   hosts: localhost
   gather_facts: false
 `, reason: noHosts, message: "no host took part"},
-		"an empty playbook":                  {playbook: "[]\n", reason: noStats, message: "ansible-runner exited with"},
+		"an empty playbook":                  {playbook: "[]\n", reason: noStats, exit: 4, message: "must contain at least one play"},
 		"a file without anything":            {playbook: "---\n", reason: noStats, exit: 4, message: "play.yml"},
 		"a limit that leaves no host":        {playbook: two, inventory: fleet, args: "--limit nobody", reason: noStats, exit: 1, message: "limit"},
 		"a limit that leaves the good hosts": {playbook: two, inventory: fleet, args: "--limit web1"},
@@ -104,7 +104,7 @@ func hosts() map[string]play {
       ansible.builtin.meta: clear_host_errors
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, inventory: far, reason: unreachable, exit: -2, message: "host [far]"},
+`, inventory: far, reason: unreachable, message: "host [far]"},
 		"a failed host is cleared": {playbook: `
 - name: Play
   hosts: all
@@ -117,7 +117,7 @@ func hosts() map[string]play {
       ansible.builtin.meta: clear_host_errors
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, inventory: fleet, reason: failed, exit: -2, message: "host [web2]: boom"},
+`, inventory: fleet, reason: failed, message: "host [web2]: boom"},
 		"hosts come one after the other, and the first fails": {playbook: `
 - name: Play
   hosts: all
@@ -360,8 +360,8 @@ func hosts() map[string]play {
 		"a playbook to import is missing": {playbook: `
 - name: Import
   ansible.builtin.import_playbook: nowhere.yml
-`, reason: noStats, exit: 4, message: "nowhere.yml"},
-		"a file of variables is missing": {playbook: `
+`, reason: noStats, exit: 1, message: "nowhere.yml"},
+		"a file of variables is missing, which Ansible does not mind": {playbook: `
 - name: Play
   hosts: localhost
   gather_facts: false
@@ -369,7 +369,7 @@ func hosts() map[string]play {
   tasks:
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, reason: noStats, exit: 4, message: "nowhere.yml"},
+`},
 		"a keyword of a play that does not exist": {playbook: `
 - name: Play
   hosts: localhost
@@ -381,8 +381,8 @@ func hosts() map[string]play {
   tasks:
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, reason: noStats, exit: 1, message: "nobody_defines_this"},
-		"an encrypted playbook": {playbook: vault, reason: noStats, exit: 4, message: "ANSIBLE_VAULT_PASSWORD_FILE"},
+`, reason: noStats, exit: 4, message: "nobody_defines_this"},
+		"an encrypted playbook": {playbook: vault, reason: noStats, exit: 1, message: "ANSIBLE_VAULT_PASSWORD_FILE"},
 		"the operator is asked for a value": {playbook: `
 - name: Play
   hosts: localhost
