@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/rundir"
+	"github.com/ensign-operator/ensign/internal/runner/proctree"
 )
 
 var someDir = &rundir.Dir{
@@ -144,6 +145,11 @@ func TestEnviron(t *testing.T) {
 		"exceptions in lower case hold for both spellings": {
 			env:  []string{"https_proxy=http://p", "no_proxy=.svc"},
 			want: map[string]string{"https_proxy": "http://p", "NO_PROXY": ".svc,127.0.0.1,localhost", "no_proxy": ".svc,127.0.0.1,localhost"},
+		},
+		"a successor finds the processes of all runs, also below a run that started this manager": {
+			runner: &Runner{Owner: proctree.NewOwner("/runs", "mine")},
+			env:    []string{"ENSIGN_RUN_ROOT=/outer", "ENSIGN_MANAGER=outer"},
+			want:   map[string]string{"ENSIGN_RUN_ROOT": "/runs", "ENSIGN_MANAGER": "mine"},
 		},
 		"the last of two values wins, and what is no variable is left out": {
 			env:  []string{"A=1", "A=2", "broken", "=x"},

@@ -34,6 +34,7 @@ func fakes() map[string]func() {
 		"daemonize": func() { spawn("daemon") },
 		"daemon":    func() { spawn("stubborn") },
 		"reaper":    reaper,
+		"neighbour": neighbour,
 		"orphan":    func() { spawn("nothing") },
 		"crowded":   crowded,
 	}
@@ -64,6 +65,19 @@ func spawn(name string) {
 	if err := cmd.Start(); err != nil {
 		panic(err)
 	}
+}
+
+// neighbour sees another directory at the path DIR than everybody else, as in a
+// container.
+func neighbour() {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		panic(err)
+	}
+	if err := unix.Mount(os.Getenv("OTHER"), os.Getenv("DIR"), "", unix.MS_BIND, ""); err != nil {
+		panic(err)
+	}
+	ready()
+	time.Sleep(time.Minute)
 }
 
 // reaper runs the fake "orphan" as a manager that is the first process of its

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -136,6 +137,41 @@ func TestEndOwnSparesASuccessor(t *testing.T) {
 	}
 	if alive(old.Process.Pid) || !alive(young.Process.Pid) {
 		t.Error("the wrong one was ended")
+	}
+}
+
+// Containers that share their processes but not their files may have the same path
+// for different run directories.
+func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
+	s := newScene(t)
+	dir, other := t.TempDir(), t.TempDir()
+	o := s.owner(dir, "mine")
+	cmd := s.command("neighbour", append(o.Environ(), "DIR="+dir, "OTHER="+other)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if id := os.Geteuid(); id != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Logf("no name spaces here: %v", err)
+		return
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // It may have ended.
+		<-done
+	})
+	s.ready(1)
+	if got := o.EndAll(0); got != (Ended{}) || !alive(cmd.Process.Pid) {
+		t.Errorf("got %+v: the neighbour's process was ended", got)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	// Where ours is gone there is nothing to compare with; the mark has to do.
+	if got := o.EndAll(0); got != (Ended{Count: 1}) {
+		t.Errorf("got %+v without a directory", got)
 	}
 }
 
