@@ -41,6 +41,10 @@ type Options struct {
 	// then need an existing account, as in a real cluster. Tests that create bare
 	// pods are simpler without it.
 	AdmitServiceAccounts bool
+	// AuditLog is the path of a file that gets a line of JSON, an Event of
+	// audit.k8s.io/v1 with metadata only, for each request that the API server has
+	// answered or begun to stream. Empty: none is written.
+	AuditLog string
 }
 
 // Cluster is a running control plane.

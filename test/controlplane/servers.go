@@ -83,7 +83,7 @@ func (c commands) apiServer() process.Command {
 	if c.options.AdmitServiceAccounts {
 		admission = "--enable-admission-plugins=ServiceAccount"
 	}
-	return c.command("kube-apiserver",
+	return c.command("kube-apiserver", append(c.audit(),
 		admission,
 		"--etcd-servers=unix://"+etcdSocket,
 		"--bind-address=127.0.0.1",
@@ -100,7 +100,16 @@ func (c commands) apiServer() process.Command {
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file="+accountKeyFile,
 		"--service-account-signing-key-file="+accountKeyFile,
-	)
+	)...)
+}
+
+// audit gives the arguments of the audit log: one file, written before a request
+// is answered.
+func (c commands) audit() []string {
+	if c.state.audit == "" {
+		return nil
+	}
+	return []string{"--audit-policy-file=" + auditFile, "--audit-log-path=" + c.state.audit, "--audit-log-mode=blocking", "--audit-log-maxsize=100000"}
 }
 
 func (c commands) controllerManager() process.Command {

@@ -25,8 +25,12 @@ const (
 	keyFile        = "apiserver.key"
 	accountKeyFile = "service-accounts.key"
 	tokenFile      = "tokens.csv"
+	auditFile      = "audit.json"
 	kubeconfigFile = "kubeconfig"
 )
+
+// auditPolicy names every request once it has been answered.
+const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}`
 
 // state is what a cluster owns beside its processes.
 type state struct {
@@ -37,6 +41,7 @@ type state struct {
 	kubeconfig *kubeconfig
 	token      string
 	ca         []byte
+	audit      string // The audit log's absolute path, if there is to be one.
 }
 
 // openState makes or reopens the data directory, reserves a port and writes the
@@ -52,6 +57,11 @@ func openState(o Options) (_ *state, err error) {
 	}()
 	if err := s.openDir(o.DataDir); err != nil {
 		return nil, err
+	}
+	if o.AuditLog != "" {
+		if s.audit, err = filepath.Abs(o.AuditLog); err != nil {
+			return nil, fmt.Errorf("find the audit log: %w", err)
+		}
 	}
 	if err := s.writeKeys(); err != nil {
 		return nil, err
@@ -112,7 +122,7 @@ func (s *state) writeKeys() error {
 	if s.ca, err = os.ReadFile(s.file(certFile)); err != nil {
 		return fmt.Errorf("read the API server's certificate: %w", err)
 	}
-	return s.write(tokenFile, []byte(s.token+",admin,admin,system:masters\n"))
+	return errors.Join(s.write(tokenFile, []byte(s.token+",admin,admin,system:masters\n")), s.write(auditFile, []byte(auditPolicy)))
 }
 
 // makeKeys writes the service accounts' key last: its presence says that the

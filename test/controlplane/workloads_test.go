@@ -1,6 +1,9 @@
 package controlplane_test
 
 import (
+	"os"
+	"path/filepath"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,9 +18,16 @@ import (
 
 var _ = Describe("What runs on it", Ordered, func() {
 	var c client.Client
+	var auditLog string
 
 	BeforeAll(func(ctx SpecContext) {
-		c = clientOf(boot(ctx, controlplane.Options{AdmitServiceAccounts: true}))
+		auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
+		c = clientOf(boot(ctx, controlplane.Options{AdmitServiceAccounts: true, AuditLog: auditLog}))
+	})
+
+	It("writes down who asked for what", func(ctx SpecContext) {
+		Expect(c.Create(ctx, configMap("audited"))).To(Succeed())
+		Expect(os.ReadFile(auditLog)).To(MatchRegexp(`(?m)^\{"kind":"Event",.*"stage":"ResponseComplete",.*"verb":"create","user":\{"username":"admin",.*"name":"audited"`))
 	})
 
 	It("makes a StatefulSet Ready and binds its claim", func(ctx SpecContext) {

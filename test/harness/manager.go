@@ -104,6 +104,16 @@ func (m *Manager) PID() int { return m.command.Process.Pid }
 // Ended is closed once the manager has.
 func (m *Manager) Ended() <-chan struct{} { return m.ended }
 
+// ExitCode is the manager's, and -1 while it lives or if a signal ended it.
+func (m *Manager) ExitCode() int {
+	select {
+	case <-m.ended:
+		return m.command.ProcessState.ExitCode()
+	default:
+		return -1
+	}
+}
+
 // Log is all that the manager has printed.
 func (m *Manager) Log() (string, error) {
 	text, err := os.ReadFile(m.log)
