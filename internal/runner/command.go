@@ -139,6 +139,7 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 		env[name] = value
 	}
 	plain(env)
+	whole(env)
 	direct(env)
 	return sorted(env)
 }
@@ -149,6 +150,13 @@ func plain(env map[string]string) {
 	if env["ANSIBLE_FORCE_COLOR"] == "" && env["ANSIBLE_NOCOLOR"] == "" {
 		env["ANSIBLE_NOCOLOR"] = "true"
 	}
+}
+
+// whole lets results come that are longer than 700,000 characters, which a command
+// that fails after 200,000 lines makes: ansible-runner would drop them and say
+// nothing of why the task failed. The decoder cuts what is too long.
+func whole(env map[string]string) {
+	env["MAX_EVENT_RES"] = cmp.Or(env["MAX_EVENT_RES"], "8000000")
 }
 
 // direct makes sure that requests to the API proxy on 127.0.0.1 do not go
