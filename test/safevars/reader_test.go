@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"strings"
 	"testing"
 )
 
@@ -51,25 +50,7 @@ func onEachParser(t *testing.T, test func(*testing.T, core, string)) {
 func newReader(t *testing.T, c core, parser string) reader {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), c.env.Python, "testdata/loader.py", parser)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close() // Its end is what makes the process end.
-		if err := cmd.Wait(); err != nil && t.Context().Err() == nil {
-			t.Errorf("loader.py: %v\n%s", err, stderr.String())
-		}
-	})
+	in, out := pipes(t, cmd)
 	return reader{in: in, out: json.NewDecoder(bufio.NewReader(out))}
 }
 

@@ -1,0 +1,68 @@
+package safevars
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ensign-operator/ensign/internal/pyenv"
+)
+
+// startManager has bin/manager start with an environment. Without an API server
+// it always ends; what matters is why.
+func startManager(t *testing.T, env pyenv.Env, environ ...string) (code int, said string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	dir := filepath.Join(root(t), "test", "safevars", "testdata", "operator")
+	cmd := exec.CommandContext(ctx, filepath.Join(root(t), "bin", "manager"), "run", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
+		"--run-dir", filepath.Join(t.TempDir(), "runs"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+	cmd.Dir = dir
+	cmd.Env = append([]string{
+		"VIRTUAL_ENV=" + filepath.Dir(env.Bin), "PATH=/usr/bin:/bin", "HOME=" + t.TempDir(), "LC_ALL=C.UTF-8",
+	}, environ...)
+	output, err := cmd.CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) {
+		t.Fatalf("the manager did not end by itself: %v (run `make build`)\n%s", err, output)
+	}
+	return ended.ExitCode(), string(output)
+}
+
+func TestTheManagerProvesItsEnvironment(t *testing.T) {
+	faulty := "PYTHONPATH=" + filepath.Join(root(t), "test", "safevars", "testdata", "faulty")
+	const refused, accepted = "Ansible evaluated text that is marked as untrusted", "reach the API server"
+	onEachCore(t, func(t *testing.T, c core) {
+		for why, test := range map[string]struct {
+			environ  []string
+			want     string
+			mustLack string
+		}{
+			"an Ansible that templates marked text is refused": {[]string{faulty}, refused, accepted},
+			"the same without the fault is not":                {nil, accepted, refused},
+		} {
+			t.Run(why, func(t *testing.T) {
+				code, said := startManager(t, c.env, test.environ...)
+				if code != 1 || !strings.Contains(said, test.want) || strings.Contains(said, test.mustLack) {
+					t.Errorf("got exit code %d, want 1 and %q without %q:\n%s", code, test.want, test.mustLack, said)
+				}
+			})
+		}
+	})
+}
+
+// What the canary stands for: with that fault, a text of an object is executed.
+func TestTheFaultIsOne(t *testing.T) {
+	object := func(markers string) map[string]any {
+		return map[string]any{"spec": named("p", texts(templates[:1], markers, "faulty"))}
+	}
+	onEachCore(t, func(t *testing.T, c core) {
+		r := setup{object: object, environ: []string{"PYTHONPATH=" + filepath.Join(root(t), "test", "safevars", "testdata", "faulty")}}.start(t, c, "-p", "control.yml")
+		if executed := r.executed(t); len(executed) != 1 {
+			t.Errorf("got %q, want the text executed:\n%s", executed, r.tail())
+		}
+	})
+}
