@@ -1,0 +1,192 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/ensign-operator/ensign/test/faults/stub"
+)
+
+// finalizerPlaybook is the name of the playbook that finalizers run.
+const finalizerPlaybook = "finalize.yml"
+
+const (
+	counts       = `"ok": {"localhost": 1}, "changed": {}, "dark": {}, "ignored": {}, "rescued": {}, "skipped": {}, "processed": {"localhost": 1}`
+	goodStats    = `{` + counts + `, "failures": {}}`
+	failedStats  = `{` + counts + `, "failures": {"localhost": 1}}`
+	task         = `"play": "stub", "task": "work", "task_action": "work", "host": "localhost"`
+	failedResult = `{` + task + `, "res": {"msg": "the script says so"}}`
+)
+
+// play is the playbook of one run.
+type play struct {
+	dir    string
+	record stub.Record
+}
+
+// newPlay reads what the run is for. args are the private directory, the ident
+// and the playbook.
+func newPlay(args []string) (*play, error) {
+	if len(args) != 3 {
+		return nil, fmt.Errorf("%q is no command line of the stub's ansible-playbook", args)
+	}
+	dir := os.Getenv(stub.DirVariable)
+	variables, err := os.ReadFile(filepath.Join(args[0], "env", "extravars")) //nolint:gosec // Its own arguments.
+	if err != nil {
+		return nil, fmt.Errorf("read the variables: %w", err)
+	}
+	kubeconfig, err := os.ReadFile(os.Getenv("KUBECONFIG")) //nolint:gosec // Its own environment.
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	subject, err := stub.ReadSubject(variables)
+	if err != nil {
+		return nil, err
+	}
+	return &play{dir: dir, record: stub.Record{
+		Subject: subject, Run: args[1], PID: os.Getpid(), Finalizer: filepath.Base(args[2]) == finalizerPlaybook, Kubeconfig: string(kubeconfig),
+	}}, nil
+}
+
+func (p *play) announce(phase stub.Phase) error {
+	return stub.Announce(p.dir, stub.Announcement{Phase: phase, Record: p.record})
+}
+
+// write adds a record of what happens now.
+func (p *play) write(what string) error {
+	r := p.record
+	r.What = what
+	return r.Write(p.dir)
+}
+
+// run plays the script and gives the exit code.
+func (p *play) run() (int, error) {
+	// Where nobody reads any more, it goes on as the real one does at its terminal.
+	signal.Ignore(syscall.SIGPIPE)
+	live, alone, err := stub.Enter(p.dir, p.record.UID)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = live.Leave() }() // The end of the process gives it back too.
+	if !alone {
+		if err := p.write(stub.Overlaps); err != nil {
+			return 0, err
+		}
+	}
+	p.record.Succeeded, err = p.succeeds()
+	if err == nil {
+		err = p.write(stub.Started)
+	}
+	if err != nil {
+		return 0, err
+	}
+	event("playbook_on_start", "{}")
+	if err := p.announce(stub.FirstEvent); err != nil {
+		return 0, err
+	}
+	event("playbook_on_task_start", "{"+task+"}")
+	if err := p.work(); err != nil {
+		return 0, err
+	}
+	if err := p.write(stub.Ended); err != nil {
+		return 0, err
+	}
+	code := p.report()
+	return code, p.announce(stub.Stats)
+}
+
+// succeeds is false for as many runs as the script lets fail.
+func (p *play) succeeds() (bool, error) {
+	script := p.record.Script
+	if script.NoStats || script.FailedStats || script.Forgery {
+		return false, nil
+	}
+	if script.Failures == 0 {
+		return true, nil
+	}
+	records, err := stub.ReadJournal(p.dir)
+	before := 0
+	for _, r := range records {
+		if r.What == stub.Started && r.UID == p.record.UID && r.Generation == p.record.Generation && r.Finalizer == p.record.Finalizer {
+			before++
+		}
+	}
+	return before >= script.Failures, err
+}
+
+// work is the task.
+func (p *play) work() error {
+	script := p.record.Script
+	if script.Stray {
+		if err := start(os.Environ()).Start(); err != nil {
+			return fmt.Errorf("leave a process behind: %w", err)
+		}
+	}
+	done := func() error { return nil }
+	if script.Module {
+		module := start([]string{})
+		if err := module.Start(); err != nil {
+			return fmt.Errorf("start the module: %w", err)
+		}
+		done = func() error {
+			err := module.Process.Kill()
+			_ = module.Wait() // It ends by this signal.
+			return err
+		}
+	}
+	err := p.announce(stub.MidTask)
+	if script.Milliseconds > 0 {
+		<-time.After(time.Duration(script.Milliseconds) * time.Millisecond)
+	}
+	return errors.Join(err, done())
+}
+
+// start is the command of a process in a session of its own. The stub's directory
+// stands in its command line, for those who look for it.
+func start(env []string) *exec.Cmd {
+	cmd := exec.Command("ansible-playbook", moduleArgument, os.Getenv(stub.DirVariable)) //nolint:gosec // Its own environment.
+	cmd.Env = env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd
+}
+
+// report prints the end of the play and gives its exit code.
+func (p *play) report() int {
+	script := p.record.Script
+	switch {
+	case p.record.Succeeded:
+		event("runner_on_ok", `{`+task+`, "res": {"changed": false}}`)
+		event("playbook_on_stats", goodStats)
+		return 0
+	case script.NoStats:
+		return 0
+	case script.Forgery:
+		event("runner_on_failed", failedResult)
+		foreign("playbook_on_stats", goodStats)
+		return 0
+	case script.FailedStats:
+		event("runner_on_failed", failedResult)
+		event("playbook_on_stats", failedStats)
+		return 0
+	default:
+		event("runner_on_failed", failedResult)
+		event("playbook_on_stats", failedStats)
+		return 2
+	}
+}
+
+// event prints a job event of this run, foreign one with another's job_id.
+func event(kind, data string) { printEvent(kind, data, os.Getenv("JOB_ID")) }
+
+func foreign(kind, data string) { printEvent(kind, data, "1") }
+
+func printEvent(kind, data, id string) {
+	fmt.Fprintf(os.Stdout, `{"uuid": "u", "counter": 1, "event": %q, "job_id": %s, "created": %q, "event_data": %s}`+"\n",
+		kind, id, time.Now().UTC().Format("2006-01-02T15:04:05.000000+00:00"), data)
+}
