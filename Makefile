@@ -76,6 +76,11 @@ test-all: build controlplane python python-matrix ## What `make test` runs, and 
 fuzz: ## Run every fuzz target (FUZZTIME=20s each; ARGS='Decode proxy' chooses).
 	@FUZZTIME=$(FUZZTIME) hack/fuzz.sh $(ARGS)
 
+.PHONY: faults
+faults: build controlplane ## Perform fault plans, 20 minutes for all (PLANS=regexp PARALLEL=8 SEED=n ARGS='--fast' or '--list').
+	@go build -o bin/faults ./test/faults/run
+	@exec bin/faults -plans '$(PLANS)' -parallel $(or $(PARALLEL),8) -seed $(or $(SEED),0) $(ARGS)
+
 .PHONY: lint
 lint: python ## Lint Go, YAML, Python and Ansible content.
 	@hack/lint.sh check

@@ -15,9 +15,10 @@ const DirVariable = "ENSIGN_STUB_DIR"
 
 // Script is what the play of a custom resource does, as its spec.play.
 type Script struct {
-	// Failures is how many runs of one kind (of the CR, or of its finalizer) fail
-	// before one succeeds.
-	Failures int `json:"failures,omitempty"`
+	// Failures is how many runs of a generation fail before one succeeds, and
+	// FinalizerFailures the same of the finalizer.
+	Failures          int `json:"failures,omitempty"`
+	FinalizerFailures int `json:"finalizerFailures,omitempty"`
 	// Milliseconds is how long the task takes.
 	Milliseconds int `json:"milliseconds,omitempty"`
 	// NoStats ends the play with exit code 0, but before its stats.

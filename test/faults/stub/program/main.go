@@ -106,7 +106,9 @@ func ansibleRunner(args []string) (int, error) {
 	case <-told:
 		// The group, as the real one does; what has left it is the manager's to find.
 		err = syscall.Kill(-playbook.Process.Pid, syscall.SIGKILL)
-		_ = <-ended // By this signal, or just before it.
+		if <-ended == nil {
+			return 0, nil // It was through before the signal came.
+		}
 		return canceled, err
 	case err := <-ended:
 		if exit, failed := errors.AsType[*exec.ExitError](err); failed {

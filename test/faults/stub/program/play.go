@@ -107,7 +107,11 @@ func (p *play) succeeds() (bool, error) {
 	if script.NoStats || script.FailedStats || script.Forgery {
 		return false, nil
 	}
-	if script.Failures == 0 {
+	failures := script.Failures
+	if p.record.Finalizer {
+		failures = script.FinalizerFailures
+	}
+	if failures == 0 {
 		return true, nil
 	}
 	records, err := stub.ReadJournal(p.dir)
@@ -117,7 +121,7 @@ func (p *play) succeeds() (bool, error) {
 			before++
 		}
 	}
-	return before >= script.Failures, err
+	return before >= failures, err
 }
 
 // work is the task.

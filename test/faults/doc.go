@@ -1,0 +1,23 @@
+// Package faults performs fault plans, in the manner of Sieve and Acto, against a
+// real manager on a real API server: every write of the manager and every phase of
+// a run, times a crash there, every class of API error, lost answers, missed and
+// late watch events, and restarts that see the past. What comes out has to equal
+// what comes out without the fault, and the invariants I1 to I10 of the design
+// have to hold on the way, as far as journals, file system and process table show.
+//
+//	apiproxy   makes faults between the manager and the API server
+//	stub       stands in for Ansible: scripted runs that keep a journal
+//	plan       the plans: names and products
+//	trial      performs one plan and collects evidence; with it kinds (what is
+//	           watched), user (who changes it), manager (its process), and
+//	           leftovers (what is found in /proc and on disk)
+//	oracle     judges the evidence
+//	campaign   performs many plans and prints the table
+//	run        is the program of `make faults`
+//	mutants    patches of the product that the plans have to notice
+//
+// `make test` performs a fixed subset of the plans, in about a minute. With the
+// build tag "long" (`make test-all`) it is all of them, as with `make faults`,
+// which takes PLANS=regexp, PARALLEL=n and SEED=n, prints each plan as it ends and
+// says how to perform a single one again.
+package faults

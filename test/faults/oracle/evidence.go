@@ -1,0 +1,124 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/plan"
+	"github.com/ensign-operator/ensign/test/faults/stub"
+)
+
+// Evidence is what a trial found.
+type Evidence struct {
+	Plan plan.Plan
+	// Directory holds the log of the manager and everything else.
+	Directory string
+	// Present is whether the operation leaves a resource.
+	Present bool
+	// UIDs are those of the resources of the name, in their order.
+	UIDs []string
+	// Final is the resource at the end, nil if there is none.
+	Final *unstructured.Unstructured
+	// Unsettled says what was missing when the time to settle had passed.
+	Unsettled []string
+	// Took is the time from the end of the fault until nothing changed any more.
+	Took time.Duration
+	// Requests are all that the managers sent, Runs all that the runs did.
+	Requests []apiproxy.Request
+	Runs     []stub.Record
+	Events   []Event
+	// Kills is how many managers were killed, Touched how often the user changed
+	// the resource beside the operation.
+	Kills, Touched int
+	// Foreign is what another writer left.
+	Foreign Foreign
+	// Left is what should not be there.
+	Left []string
+	// Misdeeds are what the manager's process or a run was seen to do and must not.
+	Misdeeds []Violation
+}
+
+// Event is a Kubernetes Event.
+type Event struct {
+	UID, Type, Reason string
+	Count             int
+}
+
+// Foreign is what is in a resource and belongs to another writer.
+type Foreign struct {
+	Condition map[string]any
+	Finalizer string
+}
+
+// Violation is a broken promise.
+type Violation struct {
+	// Invariant is I1 to I10, or "end" when the end is not that without the fault.
+	Invariant string
+	Text      string
+}
+
+func (v Violation) String() string { return v.Invariant + ": " + v.Text }
+
+// patched is a write of the manager to a resource, as the API server left it.
+type patched struct {
+	request apiproxy.Request
+	object  *unstructured.Unstructured
+}
+
+// patches are the manager's writes to resources that were applied.
+func (e Evidence) patches() []patched {
+	var found []patched
+	for _, r := range e.Requests {
+		if r.Verb != "patch" || !r.Applied() {
+			continue
+		}
+		object := &unstructured.Unstructured{}
+		if object.UnmarshalJSON(r.Answer) == nil && object.GetUID() != "" {
+			found = append(found, patched{r, object})
+		}
+	}
+	return found
+}
+
+// condition gives the condition of a type, nil if there is none.
+func condition(object *unstructured.Unstructured, kind string) map[string]any {
+	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	for _, item := range list {
+		if c, ok := item.(map[string]any); ok && c["type"] == kind {
+			return c
+		}
+	}
+	return nil
+}
+
+// number reads an integer, which is a float when it comes from plain JSON.
+func number(value any) int64 {
+	switch value := value.(type) {
+	case int64:
+		return value
+	case float64:
+		return int64(value)
+	default:
+		return -1
+	}
+}
+
+// Unreported says what keeps a resource's present generation from being reported
+// as successful.
+func Unreported(cr *unstructured.Unstructured) []error {
+	var missing []error
+	status, _, _ := unstructured.NestedMap(cr.Object, "status")
+	if observed := number(status["observedGeneration"]); observed != cr.GetGeneration() {
+		missing = append(missing, fmt.Errorf("generation %d is there, %d is reported", cr.GetGeneration(), observed))
+	}
+	for _, want := range []struct{ kind, status, reason string }{{"Running", "True", "Successful"}, {"Successful", "True", "Successful"}, {"Failure", "False", "Successful"}} {
+		c := condition(cr, want.kind)
+		if c["status"] != want.status || c["reason"] != want.reason || number(c["observedGeneration"]) != cr.GetGeneration() {
+			missing = append(missing, fmt.Errorf("condition %s is %v, want %s for %s", want.kind, c, want.status, want.reason))
+		}
+	}
+	return missing
+}

@@ -1,0 +1,187 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/test/faults/plan"
+	"github.com/ensign-operator/ensign/test/faults/stub"
+)
+
+// runs checks I1, and that nothing ran more often than faults explain.
+func (j *judge) runs() {
+	for _, r := range j.Runs {
+		if r.What == stub.Overlaps {
+			j.add("I1", "run %s of %s began while another was live", r.Run, r.UID)
+		}
+	}
+	for i := range j.UIDs {
+		for _, finalizer := range []bool{false, true} {
+			got, most := j.started(i, finalizer), j.baseline.started(i, finalizer)+j.extraRuns(i)
+			if got > most {
+				j.add("end", "%d runs (of the finalizer: %v) of resource %d, want at most %d", got, finalizer, i+1, most)
+			}
+		}
+	}
+}
+
+// started counts the runs of the resource with the number.
+func (e Evidence) started(number int, finalizer bool) int {
+	n := 0
+	for _, r := range e.Runs {
+		if r.What == stub.Started && r.Finalizer == finalizer && number < len(e.UIDs) && r.UID == e.UIDs[number] {
+			n++
+		}
+	}
+	return n
+}
+
+// extraRuns is how many runs more than without the fault there may be of the
+// resource with the number.
+func (j *judge) extraRuns(number int) int {
+	extra := j.Kills
+	if j.Plan.Fault.Blind() {
+		extra += j.Touched + 1
+	}
+	if j.Plan.Fault == plan.Stale {
+		extra++ // What has run already is seen to change.
+	}
+	if j.Plan.Fault == plan.Stale && number > 0 {
+		extra += 2 // And so are the predecessor's deletion and end.
+	}
+	return extra
+}
+
+// ran tells whether the journal has such an end before the time.
+func (j *judge) ran(before time.Time, matches func(stub.Record) bool) bool {
+	return slices.ContainsFunc(j.Runs, func(r stub.Record) bool { return r.What == stub.Ended && r.Time.Before(before) && matches(r) })
+}
+
+// success checks I2: what is called successful has been.
+func (j *judge) success() {
+	for _, p := range j.patches() {
+		c := condition(p.object, "Successful")
+		uid, generation := string(p.object.GetUID()), number(c["observedGeneration"])
+		if c["status"] == "True" && !j.ran(p.request.Answered, func(r stub.Record) bool {
+			return r.Succeeded && !r.Finalizer && r.UID == uid && r.Generation == generation
+		}) {
+			j.add("I2", "success was reported of generation %d of %s, which no run came to", generation, uid)
+			return
+		}
+	}
+	j.present()
+}
+
+// present checks that the last run was about the spec as it is.
+func (j *judge) present() {
+	if j.Final == nil {
+		return
+	}
+	digest, err := stub.Digest(j.Final.Object["spec"])
+	if err != nil {
+		j.add("I2", "%v", err)
+	}
+	if !j.ran(time.Now(), func(r stub.Record) bool {
+		return r.Succeeded && r.UID == string(j.Final.GetUID()) && r.Generation == j.Final.GetGeneration() && r.Digest == digest
+	}) {
+		j.add("I2", "no run succeeded with the spec as it is at the end")
+	}
+}
+
+// finalizer checks I3, and that nothing ran without the finalizer.
+func (j *judge) finalizer() {
+	if slices.Contains([]plan.Operation{plan.PlainDeleteRunning, plan.PlainRecreateRunning}, j.Plan.Operation) {
+		return
+	}
+	added := j.finalizersAdded()
+	for _, r := range j.Runs {
+		if at, ok := added[r.UID]; r.What == stub.Started && (!ok || at.After(r.Time)) {
+			j.add("I3", "run %s of %s began before the finalizer was there", r.Run, r.UID)
+		}
+	}
+	for _, uid := range j.UIDs {
+		gone := j.Final == nil || string(j.Final.GetUID()) != uid
+		if _, held := added[uid]; gone && held && !j.finalized(uid, time.Now()) {
+			j.add("I3", "%s is gone, but its finalizer's run did not succeed", uid)
+		}
+	}
+}
+
+// finalizersAdded gives the time of each resource's finalizer, and checks that
+// none was removed before its run had succeeded.
+func (j *judge) finalizersAdded() map[string]time.Time {
+	added := map[string]time.Time{}
+	for _, p := range j.patches() {
+		uid, held := string(p.object.GetUID()), slices.ContainsFunc(p.object.GetFinalizers(), ours)
+		if _, known := added[uid]; !known && held {
+			added[uid] = p.request.Arrived
+		}
+		if p.request.Subresource == "" && !held && !j.finalized(uid, p.request.Answered) {
+			j.add("I3", "the finalizer of %s was removed, but its run did not succeed", uid)
+		}
+	}
+	return added
+}
+
+func ours(finalizer string) bool { return strings.HasSuffix(finalizer, "/finalizer") }
+
+func (j *judge) finalized(uid string, before time.Time) bool {
+	return j.ran(before, func(r stub.Record) bool { return r.Succeeded && r.Finalizer && r.UID == uid })
+}
+
+// status checks I4: no generation goes back, and nothing is said of a resource
+// that did not run.
+func (j *judge) status() {
+	latest := map[string]int64{}
+	for _, p := range j.patches() {
+		if p.request.Subresource != "status" {
+			continue
+		}
+		uid := string(p.object.GetUID())
+		status, _, _ := unstructured.NestedMap(p.object.Object, "status")
+		observed := number(status["observedGeneration"])
+		if observed < latest[uid] || observed > p.object.GetGeneration() {
+			j.add("I4", "generation %d of %s was reported after %d (it has %d)", observed, uid, latest[uid], p.object.GetGeneration())
+		}
+		latest[uid] = observed
+		if c := condition(p.object, "Failure"); c["status"] == "True" && !j.failed(uid, p.request.Answered) {
+			j.add("I4", "a failure of %s was reported, which no run came to: %v", uid, c)
+		}
+	}
+}
+
+// failed is true when a run began that came to no success.
+func (j *judge) failed(uid string, before time.Time) bool {
+	return slices.ContainsFunc(j.Runs, func(r stub.Record) bool { return r.UID == uid && !r.Succeeded && r.Time.Before(before) })
+}
+
+// writes checks I9: every write changes something, and there are no more than
+// the faults explain.
+func (j *judge) writes() {
+	version := map[string]string{}
+	for _, p := range j.patches() {
+		uid := string(p.object.GetUID())
+		// The object goes with its last finalizer, and is shown as it was.
+		last := p.object.GetDeletionTimestamp() != nil && len(p.object.GetFinalizers()) == 0
+		if version[uid] == p.object.GetResourceVersion() && !last {
+			j.add("I9", "request %d changed nothing: %s", p.request.Seq, p.request.Body)
+		}
+		version[uid] = p.object.GetResourceVersion()
+	}
+	if got, most := len(j.patches()), len(j.baseline.patches())+4*j.extraRuns(len(j.UIDs)-1); got > most {
+		j.add("I9", "%d writes, want at most %d", got, most)
+	}
+	events := func(e Evidence) int {
+		n := 0
+		for _, event := range e.Events {
+			n += event.Count
+		}
+		return n
+	}
+	if got, most := events(j.Evidence), events(j.baseline)+j.extraRuns(len(j.UIDs)-1); got > most {
+		j.add("I9", "%d Events, want at most %d: %v", got, most, j.Events)
+	}
+}

@@ -1,0 +1,92 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Judge compares the evidence with that of the same operation without a fault,
+// and checks every invariant.
+func Judge(e, baseline Evidence) []Violation {
+	j := &judge{Evidence: e, baseline: baseline}
+	j.end()
+	j.runs()
+	j.success()
+	j.finalizer()
+	j.status()
+	j.writes()
+	for _, text := range e.Unsettled {
+		j.add("I5", "not settled in time: %s", text)
+	}
+	for _, text := range e.Left {
+		j.add(invariantOf(text), "left: %s", text)
+	}
+	return append(j.found, e.Misdeeds...)
+}
+
+// invariantOf tells secrets from the rest.
+func invariantOf(left string) string {
+	if strings.Contains(left, "token") {
+		return "I7"
+	}
+	return "I6"
+}
+
+type judge struct {
+	Evidence
+
+	baseline Evidence
+	found    []Violation
+}
+
+func (j *judge) add(invariant, format string, args ...any) {
+	j.found = append(j.found, Violation{invariant, fmt.Sprintf(format, args...)})
+}
+
+// end compares the resource at the end with that without the fault.
+func (j *judge) end() {
+	if (j.Final != nil) != j.Present {
+		j.add("end", "the resource is there: %v, want %v", j.Final != nil, j.Present)
+		return
+	}
+	if j.Final == nil || j.baseline.Final == nil {
+		return
+	}
+	if c := condition(j.Final, "Foreign"); !cmp.Equal(c, j.Foreign.Condition) {
+		j.add("end", "another writer's condition became %v", c)
+	}
+	if name := j.Foreign.Finalizer; name != "" && !slices.Contains(j.Final.GetFinalizers(), name) {
+		j.add("end", "another writer's finalizer is gone: %v", j.Final.GetFinalizers())
+	}
+	if diff := cmp.Diff(normal(j.baseline.Final), normal(j.Final)); diff != "" {
+		j.add("end", "the resource is not as without the fault (-want +got):\n%s", diff)
+	}
+}
+
+// normal is what of a resource does not differ from one time to the next.
+func normal(cr *unstructured.Unstructured) map[string]any {
+	cr = cr.DeepCopy()
+	generation := cr.GetGeneration()
+	finalizers := slices.DeleteFunc(cr.GetFinalizers(), func(name string) bool { return strings.HasSuffix(name, "/other") })
+	status, _, _ := unstructured.NestedMap(cr.Object, "status")
+	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
+	kept := map[string]any{}
+	for _, item := range conditions {
+		c, _ := item.(map[string]any)
+		if c["type"] == "Foreign" {
+			continue
+		}
+		delete(c, "lastTransitionTime")
+		c["observedGeneration"] = number(c["observedGeneration"]) - generation
+		if result, ok := c["ansibleResult"].(map[string]any); ok {
+			delete(result, "completion")
+		}
+		kept[fmt.Sprint(c["type"])] = c
+	}
+	status["conditions"], status["observedGeneration"] = kept, number(status["observedGeneration"])-generation
+	return map[string]any{"finalizers": finalizers, "status": status, "deleting": cr.GetDeletionTimestamp() != nil}
+}

@@ -1,0 +1,34 @@
+package plan
+
+// Fast lists the fixed plans that are performed with every `make test`: each
+// operation, each point and each fault at least once.
+func Fast() []Plan {
+	return []Plan{
+		{Create, FinalizerAdd, Lost},
+		{Create, StatusRunning, CrashAfter},
+		{Create, DirectoryMade, CrashBefore},
+		{Create, InputsWritten, Reset},
+		{Create, Event, Unavailable},
+		{Create, MidTask, Orphan},
+		{Create, Spawned, Stale},
+		{Update, StatusResult, Lost},
+		{Update, StatusResult, Race},
+		{Update, StatusResult, Internal},
+		{Update, MidTask, Hidden},
+		{Update, Stats, CrashBefore},
+		{Update, BeforeStatus, CrashBefore},
+		{Update, Exited, Throttled},
+		{Delete, FinalizerRemove, CrashAfter},
+		{Delete, FirstEvent, Delayed},
+		{DeleteRunning, MidTask, Away},
+		{DeleteRunning, StatusResult, Conflict},
+		{DeleteRunning, FinalizerRemove, Timeout},
+		{Recreate, FinalizerRemove, Lost},
+		{Recreate, StatusRunning, Stale},
+		{Retry, StatusResult, CrashBefore},
+		{DeleteRetry, StatusResult, Reset},
+		{PlainDeleteRunning, MidTask, CrashBefore},
+		{PlainDeleteRunning, Spawned, Hidden},
+		{PlainRecreateRunning, MidTask, Delayed},
+	}
+}

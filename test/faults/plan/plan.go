@@ -1,0 +1,228 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Plan is one fault plan. The zero value of Point and Fault is a plan without a
+// fault, whose end is what the others are compared with.
+type Plan struct {
+	Operation Operation
+	Point     Point
+	Fault     Fault
+}
+
+// String is the name of the plan.
+func (p Plan) String() string {
+	if p.Fault == "" {
+		return string(p.Operation) + "/without/fault"
+	}
+	return strings.Join([]string{string(p.Operation), string(p.Point), string(p.Fault)}, "/")
+}
+
+// Baseline is the plan of the same operation without a fault.
+func (p Plan) Baseline() Plan { return Plan{Operation: p.Operation} }
+
+// Operation is what a user does to a custom resource.
+type Operation string
+
+// The operations.
+const (
+	Create Operation = "create"
+	Update Operation = "update"
+	Delete Operation = "delete"
+	// DeleteRunning deletes a CR while its first run is at work.
+	DeleteRunning Operation = "delete-running"
+	// Recreate deletes a CR and creates another of its name when it is gone.
+	Recreate Operation = "recreate"
+	// Retry creates a CR whose first two runs fail.
+	Retry Operation = "retry"
+	// DeleteRetry deletes a CR whose finalizer fails twice.
+	DeleteRetry Operation = "delete-retry"
+	// PlainDeleteRunning and PlainRecreateRunning delete a CR, and create another of
+	// its name at once, while its first run is at work. Their watch has no finalizer.
+	PlainDeleteRunning   Operation = "plain-delete-running"
+	PlainRecreateRunning Operation = "plain-recreate-running"
+)
+
+// Point is when a fault strikes.
+type Point string
+
+// The points that are writes of the manager, the first of their kind in an
+// operation.
+const (
+	FinalizerAdd    Point = "finalizer-add"
+	StatusRunning   Point = "status-running"
+	StatusResult    Point = "status-result"
+	FinalizerRemove Point = "finalizer-remove"
+	Event           Point = "event"
+)
+
+// The points that are phases of the run that an operation is about.
+const (
+	DirectoryMade Point = "directory-made"
+	InputsWritten Point = "inputs-written"
+	Spawned       Point = "spawned"
+	FirstEvent    Point = "first-event"
+	MidTask       Point = "mid-task"
+	Stats         Point = "stats"
+	Exited        Point = "exited"
+	// BeforeStatus is the live read that precedes the write of the result.
+	BeforeStatus Point = "before-status"
+)
+
+// Phases are the points that are phases of a run, in their order.
+func Phases() []Point {
+	return []Point{DirectoryMade, InputsWritten, Spawned, FirstEvent, MidTask, Stats, Exited, BeforeStatus}
+}
+
+// Phase is true for a point that is a phase of a run.
+func (p Point) Phase() bool { return slices.Contains(Phases(), p) }
+
+// Fault is what strikes.
+type Fault string
+
+// The faults. At a write they meet this write (and its repetitions, for as long
+// as they last), at a phase every request from then on for a while.
+const (
+	// CrashBefore kills the manager before the write reaches the API server, or
+	// while the run stands still in its phase; another manager starts at once.
+	CrashBefore Fault = "crash-before"
+	// CrashAfter kills it when the write is applied, or when the run has gone on.
+	CrashAfter Fault = "crash-after"
+	// Conflict is 409, Throttled 429 with Retry-After, Internal 500, Unavailable 503.
+	Conflict    Fault = "409"
+	Throttled   Fault = "429"
+	Internal    Fault = "500"
+	Unavailable Fault = "503"
+	// Timeout is 504 after a while.
+	Timeout Fault = "timeout"
+	// Reset breaks the connection, Lost does so after the request was applied.
+	Reset Fault = "reset"
+	Lost  Fault = "lost"
+	// Away takes the API server away altogether.
+	Away Fault = "away"
+	// Race lets another writer change the object between the manager's read and its
+	// write.
+	Race Fault = "race"
+	// Hidden hides what watches tell, and has them start anew later; Delayed holds
+	// it back. Meanwhile the user changes the CR, where it is not being deleted.
+	Hidden  Fault = "hidden"
+	Delayed Fault = "delayed"
+	// Stale kills the manager after the write, or in the phase; the next one sees
+	// the kind as it was before the operation, for a while.
+	Stale Fault = "stale"
+	// Orphan kills the manager and starts no other before the run's processes
+	// have ended by themselves.
+	Orphan Fault = "orphan"
+)
+
+// Faults are all faults.
+func Faults() []Fault {
+	return []Fault{CrashBefore, CrashAfter, Conflict, Throttled, Internal, Unavailable, Timeout, Reset, Lost, Away, Race, Hidden, Delayed, Stale, Orphan}
+}
+
+// Crash is true for a fault that kills the manager.
+func (f Fault) Crash() bool {
+	return slices.Contains([]Fault{CrashBefore, CrashAfter, Stale, Orphan}, f)
+}
+
+// Blind is true for a fault during which the manager does not see what happens.
+func (f Fault) Blind() bool { return f == Hidden || f == Delayed }
+
+// writes are the kinds of writes that an operation comes to, in their order.
+func writes(o Operation) []Point {
+	switch o {
+	case Create, Retry:
+		return []Point{FinalizerAdd, StatusRunning, StatusResult, Event}
+	case Update:
+		return []Point{StatusRunning, StatusResult}
+	case Delete:
+		return []Point{StatusRunning, FinalizerRemove, Event}
+	case DeleteRetry:
+		return []Point{StatusRunning, StatusResult, FinalizerRemove, Event}
+	case DeleteRunning:
+		return []Point{FinalizerAdd, StatusRunning, StatusResult, FinalizerRemove, Event}
+	case Recreate:
+		return []Point{FinalizerRemove, FinalizerAdd, StatusRunning, StatusResult, Event}
+	case PlainDeleteRunning:
+		return []Point{StatusRunning}
+	case PlainRecreateRunning:
+		return []Point{StatusRunning, StatusResult}
+	default:
+		return nil
+	}
+}
+
+// phases are those of its run that an operation comes to.
+func phases(o Operation) []Point {
+	switch o {
+	case Delete:
+		// The CR goes with its finalizer, and no status is read before that.
+		return slices.DeleteFunc(Phases(), func(p Point) bool { return p == BeforeStatus })
+	case PlainDeleteRunning, PlainRecreateRunning:
+		// The run does not come to its end.
+		return []Point{DirectoryMade, InputsWritten, Spawned, FirstEvent, MidTask}
+	default:
+		return Phases()
+	}
+}
+
+// possible leaves out what does not exist.
+func possible(p Plan) bool {
+	switch {
+	case p.Fault == Orphan:
+		// Before this phase there is no process, and after it soon none.
+		return slices.Contains([]Point{Spawned, FirstEvent, MidTask, Stats}, p.Point)
+	case p.Fault == Race:
+		return !p.Point.Phase() && p.Point != Event
+	case p.Fault == Conflict:
+		return p.Point != Event
+	case !slices.Contains(principal(), p.Operation) && p.Point.Phase():
+		// What the phases of these differ in is who ends the run, and when.
+		return p.Fault.Crash() || p.Fault.Blind() || p.Fault == Away
+	default:
+		return true
+	}
+}
+
+// All lists every plan but the baselines.
+func All() []Plan {
+	var all []Plan
+	for _, o := range operations() {
+		for _, point := range slices.Concat(writes(o), phases(o)) {
+			for _, fault := range Faults() {
+				if p := (Plan{o, point, fault}); possible(p) {
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// principal are the operations whose product with all points and faults is whole.
+func principal() []Operation {
+	return []Operation{Create, Update, Delete, DeleteRunning, Recreate}
+}
+
+func operations() []Operation {
+	return append(principal(), Retry, DeleteRetry, PlainDeleteRunning, PlainRecreateRunning)
+}
+
+// Select gives the plans whose name matches the expression. It is an error if none
+// does.
+func Select(from []Plan, expression string) ([]Plan, error) {
+	matches, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, fmt.Errorf("select plans: %w", err)
+	}
+	chosen := slices.DeleteFunc(slices.Clone(from), func(p Plan) bool { return !matches.MatchString(p.String()) })
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no plan has a name that matches %q; a name is for example %q", expression, from[0])
+	}
+	return chosen, nil
+}

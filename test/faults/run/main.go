@@ -1,0 +1,140 @@
+// Command faults performs fault plans against a manager and prints what came out.
+// `make faults` builds what it needs and runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/faults/campaign"
+	"github.com/ensign-operator/ensign/test/faults/plan"
+	"github.com/ensign-operator/ensign/test/faults/trial"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	plans    string
+	parallel int
+	seed     uint64
+	fast     bool
+	list     bool
+	manager  string
+}
+
+func parse(args []string, out io.Writer) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.StringVar(&s.plans, "plans", "", "regular `expression` that the names of the plans match")
+	flags.IntVar(&s.parallel, "parallel", 8, "plans at a time")
+	flags.Uint64Var(&s.seed, "seed", 0, "order of the plans; 0 takes the time")
+	flags.BoolVar(&s.fast, "fast", false, "only the subset that make test performs")
+	flags.BoolVar(&s.list, "list", false, "print the names of the plans and perform none")
+	flags.StringVar(&s.manager, "manager", filepath.Join("bin", "manager"), "the `program` under test")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	if s.seed == 0 {
+		s.seed = uint64(time.Now().UnixNano())
+	}
+	return s, nil
+}
+
+// chosen are the plans that the flags ask for, in the order that the seed gives.
+func (s settings) chosen() ([]plan.Plan, error) {
+	from := plan.All()
+	if s.fast {
+		from = plan.Fast()
+	}
+	plans, err := plan.Select(from, s.plans)
+	if err != nil {
+		return nil, err
+	}
+	order := rand.New(rand.NewPCG(s.seed, 0)) //nolint:gosec // It has to be the same again.
+	order.Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
+	return plans, nil
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	s, err := parse(args, out)
+	if err != nil {
+		return err
+	}
+	plans, err := s.chosen()
+	if err != nil {
+		return err
+	}
+	if s.list {
+		for _, p := range plans {
+			fmt.Fprintln(out, p)
+		}
+		return nil
+	}
+	fmt.Fprintf(out, "%d plans, %d at a time, SEED=%d\n", len(plans), s.parallel, s.seed)
+	began := time.Now()
+	results, err := perform(ctx, s, plans, out)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	if err := campaign.Table(out, results); err != nil {
+		return err
+	}
+	bad := campaign.Bad(results)
+	fmt.Fprintf(out, "%d of %d plans converged without a violation; half settled within %.1f s of the end of the fault, 99 of 100 within %.1f s; %.0f s in all\n",
+		len(results)-len(bad), len(results), campaign.Quantile(results, 0.5).Seconds(), campaign.Quantile(results, 0.99).Seconds(), time.Since(began).Seconds())
+	for _, r := range bad {
+		fmt.Fprintf(out, "%s\n", r)
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("%d of %d plans show violations", len(bad), len(results))
+	}
+	return nil
+}
+
+// perform boots a control plane and performs the plans on it.
+func perform(ctx context.Context, s settings, plans []plan.Plan, out io.Writer) (_ []campaign.Result, err error) {
+	cluster, err := controlplane.Start(ctx, controlplane.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	manager, err := filepath.Abs(s.manager)
+	if err != nil {
+		return nil, err
+	}
+	lab, err := trial.NewLab(ctx, trial.Options{Root: root, Manager: manager, Config: cluster.Config})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lab.Close()) }()
+	number := 0
+	return campaign.Campaign{Trials: lab, Parallel: s.parallel, Tell: func(r campaign.Result) {
+		number++
+		fmt.Fprintf(out, "%4d  %s\n", number, r)
+	}}.Run(ctx, plans)
+}

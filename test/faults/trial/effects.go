@@ -1,0 +1,110 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/kinds"
+	"github.com/ensign-operator/ensign/test/faults/leftovers"
+	"github.com/ensign-operator/ensign/test/faults/plan"
+)
+
+// crash kills the manager and starts another at once.
+func (t *trial) crash() {
+	t.note(t.manager.Kill())
+	t.note(t.manager.Start())
+	t.finish()
+}
+
+// orphanLimit is how long processes of a run may outlive a killed manager.
+const orphanLimit = 5 * time.Second
+
+// abandon kills the manager, and starts another when the processes of its run
+// have ended, which they have to do by themselves.
+func (t *trial) abandon(ctx context.Context, pid int) {
+	t.note(t.manager.Kill())
+	killed := time.Now()
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, 3*orphanLimit)
+		defer cancel()
+		for len(leftovers.Processes(t.dir)) > 0 && ctx.Err() == nil {
+			<-time.After(look)
+		}
+		if took := time.Since(killed); took > orphanLimit {
+			t.manager.Blame("I6", "the run of a killed manager lived on for %.1f s: %v", took.Seconds(), leftovers.Processes(t.dir))
+		}
+		t.note(t.manager.Start())
+		t.finish()
+	}()
+	t.holdIfAny(ctx, pid)
+}
+
+// goAway takes the API server away.
+func (t *trial) goAway() { t.later(t.proxy.Away()) }
+
+// blind keeps from the manager what happens to the kind.
+func (t *trial) blind(ctx context.Context) {
+	release := t.proxy.Watch(apiproxy.WatchRule{
+		Match: func(r apiproxy.Request, _ apiproxy.Event) bool { return r.Resource == kinds.Plural(t.kind()) },
+		Hide:  t.plan.Fault == plan.Hidden,
+	})
+	t.touch(ctx)
+	t.later(release)
+}
+
+// refuseAll lets all requests about the kind and its Events fail, but no watches.
+// What is lost or conflicts are writes.
+func (t *trial) refuseAll() {
+	writesOnly := t.plan.Fault == plan.Lost || t.plan.Fault == plan.Conflict
+	t.later(t.proxy.Add(apiproxy.Rule{
+		Name: t.plan.String(),
+		Match: func(r apiproxy.Request) bool {
+			return r.Verb != "watch" && (r.Write() || !writesOnly) && (r.Resource == kinds.Plural(t.kind()) || r.Resource == "events")
+		},
+		Times: apiproxy.Always,
+		Fault: t.refusal(),
+	}))
+}
+
+// crashIntoThePast kills the manager and starts one that sees the kind as it was
+// before the operation, until the fault is over.
+func (t *trial) crashIntoThePast() {
+	t.note(t.manager.Kill())
+	about := func(verb string) func(apiproxy.Request) bool {
+		return func(r apiproxy.Request) bool {
+			return r.Verb == verb && r.Resource == kinds.Plural(t.kind()) && r.Name == ""
+		}
+	}
+	streamed := t.proxy.Add(apiproxy.Rule{
+		Name:  "no streamed lists",
+		Match: func(r apiproxy.Request) bool { return about("watch")(r) && r.Query["sendInitialEvents"] != nil },
+		Times: apiproxy.Always,
+		Fault: apiproxy.Refuse(http.StatusUnprocessableEntity),
+	})
+	listed := t.proxy.Add(apiproxy.Rule{
+		Name: "the list as it was",
+		// A list without a version is read from etcd, and so never stale.
+		Match: func(r apiproxy.Request) bool { return about("list")(r) && len(r.Query["resourceVersion"]) > 0 },
+		Times: apiproxy.Always,
+		Fault: apiproxy.Reply(t.snapshot),
+	})
+	release := t.proxy.Watch(apiproxy.WatchRule{Match: func(r apiproxy.Request, _ apiproxy.Event) bool { return about("watch")(r) }})
+	t.note(t.manager.Start())
+	t.later(func() {
+		streamed()
+		listed()
+		release()
+	})
+}
+
+// list is what the API server says of the kind, as it is.
+func (t *trial) list(ctx context.Context) ([]byte, error) {
+	body, err := t.lab.rest.Get().AbsPath("apis", kinds.Group, kinds.Version, "namespaces", t.space, kinds.Plural(t.kind())).Do(ctx).Raw()
+	if err != nil {
+		return nil, fmt.Errorf("list the kind: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,149 @@
+package trial
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/faults/plan"
+	"github.com/ensign-operator/ensign/test/faults/stub"
+)
+
+// present tells whether the operation leaves a CR.
+func present(o plan.Operation) bool {
+	return !slices.Contains([]plan.Operation{plan.Delete, plan.DeleteRunning, plan.DeleteRetry, plan.PlainDeleteRunning}, o)
+}
+
+// duringRun is true for operations that go on while a run is at work.
+func duringRun(o plan.Operation) bool {
+	return slices.Contains([]plan.Operation{plan.DeleteRunning, plan.PlainDeleteRunning, plan.PlainRecreateRunning}, o)
+}
+
+// before brings the CR to where the operation begins.
+func (t *trial) before(ctx context.Context) error {
+	if !slices.Contains([]plan.Operation{plan.Update, plan.Delete, plan.Recreate, plan.DeleteRetry}, t.plan.Operation) {
+		return nil
+	}
+	if err := t.create(ctx); err != nil {
+		return err
+	}
+	return t.settled(ctx, true)
+}
+
+// act does what the user does. Of an operation during a run the rest follows when
+// the run is there.
+func (t *trial) act(ctx context.Context) error {
+	switch t.plan.Operation {
+	case plan.Update:
+		return t.through(t.user.Update(ctx))
+	case plan.Delete, plan.DeleteRetry:
+		return t.through(t.user.Delete(ctx))
+	case plan.Recreate:
+		if err := t.user.Delete(ctx); err != nil {
+			return err
+		}
+		return t.through(t.recreate(ctx))
+	case plan.DeleteRunning, plan.PlainDeleteRunning, plan.PlainRecreateRunning:
+		return t.create(ctx)
+	default:
+		return t.through(t.create(ctx))
+	}
+}
+
+// actDuringRun does what remains of the operation, once.
+func (t *trial) actDuringRun(ctx context.Context) {
+	if !duringRun(t.plan.Operation) {
+		return
+	}
+	t.actedBy.Do(func() {
+		err := t.user.Delete(ctx)
+		if err == nil && t.plan.Operation == plan.PlainRecreateRunning {
+			err = t.recreate(ctx)
+		}
+		t.note(err)
+		close(t.acted)
+	})
+}
+
+func (t *trial) through(err error) error {
+	t.actedBy.Do(func() { close(t.acted) })
+	return err
+}
+
+// script is what the plays of the operation's CR do.
+func (t *trial) script() stub.Script {
+	switch t.plan.Operation {
+	case plan.Retry:
+		return stub.Script{Failures: 2}
+	case plan.DeleteRetry:
+		return stub.Script{FinalizerFailures: 2}
+	case plan.PlainDeleteRunning, plan.PlainRecreateRunning:
+		return stub.Script{Module: true}
+	case plan.Update:
+		return stub.Script{Stray: true}
+	default:
+		return stub.Script{}
+	}
+}
+
+func (t *trial) create(ctx context.Context) error {
+	t.mu.Lock()
+	number := len(t.uids) + 1
+	t.mu.Unlock()
+	uid, err := t.user.Create(ctx, int64(number), t.script())
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.uids = append(t.uids, uid)
+	return nil
+}
+
+// recreate waits until the CR is gone and creates another.
+func (t *trial) recreate(ctx context.Context) error {
+	if err := t.user.AwaitGone(ctx, strikeLimit); err != nil {
+		return err
+	}
+	return t.create(ctx)
+}
+
+// uid is that of the CR with the number, counted from 0; "" while there is none.
+func (t *trial) uid(number int) types.UID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if number >= len(t.uids) {
+		return ""
+	}
+	return t.uids[number]
+}
+
+// touch changes the CR while the manager is blind, where it is not being deleted.
+func (t *trial) touch(ctx context.Context) {
+	cr, err := t.user.Fetch(ctx)
+	if err != nil || cr == nil || cr.GetDeletionTimestamp() != nil || !present(t.plan.Operation) {
+		t.note(err)
+		return
+	}
+	if err := client.IgnoreNotFound(t.user.Update(ctx)); err != nil {
+		t.note(err)
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.touched++
+}
+
+// race is another writer's change between the manager's read and its write.
+func (t *trial) race(ctx context.Context) error {
+	switch t.plan.Point {
+	case plan.FinalizerAdd:
+		return t.user.RivalAddsFinalizer(ctx)
+	case plan.FinalizerRemove: // What is being deleted takes no new finalizer.
+		return t.user.RivalSetsLabel(ctx)
+	default:
+		return t.user.RivalSetsCondition(ctx)
+	}
+}

@@ -1,0 +1,217 @@
+package trial
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/leftovers"
+	"github.com/ensign-operator/ensign/test/faults/plan"
+)
+
+// window is how long a fault lasts, counted from when it strikes. Writes are tried
+// again for 5 s: some faults last longer than that.
+func window(f plan.Fault) time.Duration {
+	switch f {
+	case plan.Internal, plan.Away:
+		return 7 * time.Second
+	case plan.Timeout:
+		return 4 * time.Second
+	default:
+		return 2500 * time.Millisecond
+	}
+}
+
+// arm prepares the fault, before the user acts.
+func (t *trial) arm(ctx context.Context) error {
+	if t.plan.Fault == "" {
+		t.strike(func() { t.finish() })
+		t.setArmed()
+		return nil
+	}
+	var err error
+	if t.plan.Fault == plan.Stale {
+		if t.snapshot, err = t.list(ctx); err != nil {
+			return err
+		}
+	}
+	defer t.setArmed()
+	switch {
+	case t.plan.Point == plan.DirectoryMade || t.plan.Point == plan.InputsWritten:
+		return t.awaitDirectory(ctx)
+	case t.plan.Point == plan.BeforeStatus:
+		t.proxy.Add(apiproxy.Rule{Name: t.plan.String(), Match: t.readBeforeStatus, Fault: t.faultAtRead(ctx)})
+	case t.plan.Point == plan.Exited:
+		// The manager waits with what it has to say until the fault has struck.
+		t.proxy.Add(apiproxy.Rule{Name: "wait for the exit", Match: t.readBeforeStatus, Fault: apiproxy.Fault{Before: func(apiproxy.Request) {
+			select {
+			case <-t.struck:
+			case <-time.After(5 * time.Second):
+			}
+		}}})
+	case !t.plan.Point.Phase():
+		t.armWrite(ctx)
+	}
+	return nil
+}
+
+func (t *trial) setArmed() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.armed = true
+}
+
+// strike lets the fault strike, once.
+func (t *trial) strike(act func()) {
+	first := false
+	t.struckBy.Do(func() { first = true }) // act may take long, and the next run must not wait for it.
+	if first {
+		close(t.struck)
+		act()
+	}
+}
+
+// finish notes that the fault is over.
+func (t *trial) finish() {
+	t.mu.Lock()
+	t.ended = time.Now()
+	t.mu.Unlock()
+	close(t.over)
+}
+
+// later ends a fault when its window has passed.
+func (t *trial) later(end func()) {
+	time.AfterFunc(window(t.plan.Fault), func() {
+		end()
+		t.finish()
+	})
+}
+
+func (t *trial) isOver() bool {
+	select {
+	case <-t.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// armWrite adds the rule of a fault that meets a write.
+func (t *trial) armWrite(ctx context.Context) {
+	fault := t.faultAtWrite(ctx)
+	times := apiproxy.Always
+	if before := fault.Before; before == nil && fault.After == nil {
+		fault.Before = func(apiproxy.Request) { t.strike(func() { t.later(func() {}) }) }
+	} else {
+		times = 1
+	}
+	if t.plan.Fault == plan.Lost {
+		times = 1
+	}
+	t.proxy.Add(apiproxy.Rule{
+		Name:  t.plan.String(),
+		Match: func(r apiproxy.Request) bool { return t.timely() && !t.isOver() && t.isWrite(r, t.plan.Point) },
+		Times: times,
+		Fault: fault,
+	})
+}
+
+// faultAtWrite is what meets a write. A fault without hooks lasts for its window.
+func (t *trial) faultAtWrite(ctx context.Context) apiproxy.Fault {
+	broken := &apiproxy.Answer{}
+	once := func(act func()) func(apiproxy.Request) { return func(apiproxy.Request) { t.strike(act) } }
+	switch t.plan.Fault {
+	case plan.CrashBefore:
+		return apiproxy.Fault{Before: once(t.crash), Withhold: true, Answer: broken}
+	case plan.CrashAfter:
+		return apiproxy.Fault{After: once(t.crash), Answer: broken}
+	case plan.Stale:
+		return apiproxy.Fault{After: once(t.crashIntoThePast), Answer: broken}
+	case plan.Away:
+		return apiproxy.Fault{Before: once(t.goAway), Withhold: true, Answer: broken}
+	case plan.Race:
+		return apiproxy.Fault{Before: once(func() {
+			t.note(t.race(ctx))
+			t.finish()
+			if t.plan.Point == plan.FinalizerAdd && t.plan.Operation == plan.DeleteRunning {
+				go func() { t.note(t.user.RivalLetsGo(context.WithoutCancel(ctx))) }()
+			}
+		})}
+	case plan.Hidden, plan.Delayed:
+		return apiproxy.Fault{Before: once(func() { t.blind(ctx) })}
+	default:
+		return t.refusal()
+	}
+}
+
+// refusal is how requests fail.
+func (t *trial) refusal() apiproxy.Fault {
+	switch t.plan.Fault {
+	case plan.Conflict:
+		return apiproxy.Refuse(http.StatusConflict)
+	case plan.Throttled:
+		return apiproxy.Throttle(time.Second)
+	case plan.Internal:
+		return apiproxy.Refuse(http.StatusInternalServerError)
+	case plan.Unavailable:
+		return apiproxy.Refuse(http.StatusServiceUnavailable)
+	case plan.Timeout:
+		return apiproxy.Expire(time.Second)
+	case plan.Reset:
+		return apiproxy.Reset()
+	default:
+		return apiproxy.LoseAnswer()
+	}
+}
+
+// faultAtRead strikes at the read that precedes the write of the result.
+func (t *trial) faultAtRead(ctx context.Context) apiproxy.Fault {
+	fault := apiproxy.Fault{Before: func(apiproxy.Request) { t.strikePhase(ctx, 0) }}
+	if t.plan.Fault.Crash() {
+		fault.Withhold, fault.Answer = true, &apiproxy.Answer{}
+	}
+	return fault
+}
+
+// strikePhase strikes while a run is in a phase. The run, if there is a process of
+// it, waits for the return.
+func (t *trial) strikePhase(ctx context.Context, pid int) {
+	t.strike(func() {
+		switch t.plan.Fault {
+		case plan.CrashBefore:
+			t.crash()
+			t.holdIfAny(ctx, pid)
+		case plan.CrashAfter:
+			go t.crash()
+		case plan.Stale:
+			t.crashIntoThePast()
+			t.holdIfAny(ctx, pid)
+		case plan.Orphan:
+			t.abandon(ctx, pid)
+		case plan.Away:
+			t.goAway()
+		case plan.Hidden, plan.Delayed:
+			t.blind(ctx)
+		default:
+			t.refuseAll()
+		}
+	})
+}
+
+// huntLimit is how long the run of a killed manager may live when another one
+// starts at once: it has to find and end it. It is generous for busy machines.
+const huntLimit = 15 * time.Second
+
+// holdIfAny keeps the run of a killed manager from ending by itself.
+func (t *trial) holdIfAny(ctx context.Context, pid int) {
+	if pid == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, huntLimit)
+	defer cancel()
+	t.hold(ctx, pid)
+	if leftovers.Alive(pid) {
+		t.manager.Blame("I6", "the run of a killed manager lived on for %s, although another manager has started", huntLimit)
+	}
+}

@@ -1,0 +1,194 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/kinds"
+	"github.com/ensign-operator/ensign/test/faults/leftovers"
+	"github.com/ensign-operator/ensign/test/faults/manager"
+	"github.com/ensign-operator/ensign/test/faults/oracle"
+	"github.com/ensign-operator/ensign/test/faults/plan"
+	"github.com/ensign-operator/ensign/test/faults/stub"
+	"github.com/ensign-operator/ensign/test/faults/user"
+)
+
+const (
+	look = 50 * time.Millisecond
+	// strikeLimit is how long the point of a plan may take to come, on a busy
+	// machine.
+	strikeLimit = time.Minute
+	// settleLimit is what I5 allows: 60 s, and one run.
+	settleLimit = 65 * time.Second
+	// quiet is how long nothing may be written before a trial counts as settled.
+	quiet = 800 * time.Millisecond
+)
+
+// trial is one plan at work.
+type trial struct {
+	lab     *Lab
+	plan    plan.Plan
+	dir     string
+	space   string
+	proxy   *apiproxy.Proxy
+	stage   *stub.Stage
+	manager *manager.Manager
+	user    user.User
+
+	// snapshot is the list of the kind before the operation.
+	snapshot []byte
+	struck   chan struct{} // closed when the fault strikes
+	over     chan struct{} // closed when it has ended
+	acted    chan struct{} // closed when the user has done all of the operation
+	struckBy sync.Once
+	actedBy  sync.Once
+
+	mu      sync.Mutex
+	armed   bool
+	uids    []types.UID // of the CRs of the name, in their order
+	exiting bool        // the run of the point has said that it exits
+	ended   time.Time   // when the fault was over
+	touched int
+	problem []error // of the trial itself
+}
+
+// Run performs the plan. The error is the trial's own: what the product did wrong
+// is in the evidence. A directory that stays for a look is named there.
+func (l *Lab) Run(ctx context.Context, p plan.Plan) (_ oracle.Evidence, err error) {
+	t := &trial{lab: l, plan: p, struck: make(chan struct{}), over: make(chan struct{}), acted: make(chan struct{})}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if err := t.prepare(ctx); err != nil {
+		return oracle.Evidence{Directory: t.dir}, fmt.Errorf("prepare: %w", err)
+	}
+	if err := t.perform(ctx); err != nil {
+		return oracle.Evidence{Directory: t.dir}, err
+	}
+	return t.collect(ctx)
+}
+
+func (t *trial) kind() string {
+	switch t.plan.Operation {
+	case plan.PlainDeleteRunning, plan.PlainRecreateRunning:
+		return kinds.Plain
+	default:
+		return kinds.Play
+	}
+}
+
+// prepare makes what belongs to the trial alone, and starts its first manager.
+func (t *trial) prepare(ctx context.Context) (err error) {
+	if t.dir, err = t.lab.room(); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"}}
+	if err := t.lab.client.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("make a namespace: %w", err)
+	}
+	t.space = namespace.Name
+	t.user = user.User{Client: t.lab.client, Kind: t.kind(), Namespace: t.space, Name: "subject"}
+	if t.proxy, err = apiproxy.Start(t.lab.options.Config); err != nil {
+		return err
+	}
+	if err := t.proxy.WriteKubeconfig(filepath.Join(t.dir, "kubeconfig")); err != nil {
+		return err
+	}
+	if t.stage, err = stub.OpenStage(t.dir, t.met); err != nil {
+		return err
+	}
+	t.manager = manager.New(manager.Options{
+		Program: t.lab.options.Manager, Dir: t.dir, Project: t.lab.project(t.kind()), Environment: t.lab.environment,
+		Namespace: t.space, Processes: t.lab.processes,
+	})
+	if err := t.manager.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, strikeLimit, errors.New("the manager does not watch"))
+	defer cancel()
+	if _, err := t.proxy.Wait(ctx, t.watches); err != nil {
+		return errors.Join(err, t.tail())
+	}
+	return nil
+}
+
+// tail is the end of the manager's log, as an error.
+func (t *trial) tail() error {
+	text, err := os.ReadFile(t.manager.Log())
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("its log: %s", text[max(0, len(text)-2000):])
+}
+
+// perform takes the operation and the fault to their ends.
+func (t *trial) perform(ctx context.Context) error {
+	if err := t.before(ctx); err != nil {
+		return fmt.Errorf("bring the resource to where the operation begins: %w", err)
+	}
+	if err := t.arm(ctx); err != nil {
+		return fmt.Errorf("arm the fault: %w", err)
+	}
+	if err := t.act(ctx); err != nil {
+		return fmt.Errorf("perform the operation: %w", err)
+	}
+	for what, done := range map[string]chan struct{}{"the operation to be through": t.acted, "the fault to strike": t.struck, "the fault to end": t.over} {
+		if err := t.await(ctx, what, done); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *trial) await(ctx context.Context, what string, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-time.After(strikeLimit):
+		return errors.Join(fmt.Errorf("%s was waited for in vain", what), t.problems(), t.tail())
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// note keeps an error of the trial itself, which happened beside it.
+func (t *trial) note(err error) {
+	if err == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.problem = append(t.problem, err)
+}
+
+func (t *trial) problems() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return errors.Join(t.problem...)
+}
+
+// close ends everything of the trial.
+func (t *trial) close() error {
+	var errs []error
+	if t.manager != nil {
+		errs = append(errs, t.manager.Stop(context.Background()))
+	}
+	if t.stage != nil {
+		errs = append(errs, t.stage.Close())
+	}
+	if t.proxy != nil {
+		errs = append(errs, t.proxy.Close())
+	}
+	if t.dir != "" {
+		leftovers.Kill(t.dir)
+	}
+	return errors.Join(errs...)
+}
