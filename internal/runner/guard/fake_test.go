@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,7 +59,7 @@ func ready(name string) {
 // manager starts a guard for RUNS, and a run with RUN as its only process. With
 // TERM and KILL it sets a deadline so many milliseconds from then.
 func manager() {
-	owner := proctree.NewOwner(os.Getenv("RUNS"), "mine")
+	owner := proctree.NewOwner(os.Getenv("RUNS"), rand.Text())
 	// Groups are a bonus: marks have to do where there are none.
 	if os.Getenv("GROUP") != "" {
 		_ = owner.Group()
@@ -72,8 +73,8 @@ func manager() {
 		panic(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append([]string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY"), "JOB_ID=1"}, owner.Environ()...)
-	if _, err := owner.Start(cmd, 1); err != nil {
+	cmd.Env = append([]string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY"), fmt.Sprintf("JOB_ID=%d", os.Getpid())}, owner.Environ()...)
+	if _, err := owner.Start(cmd, int64(os.Getpid())); err != nil {
 		panic(err)
 	}
 	if os.Getenv("TERM_IN") != "" {

@@ -73,8 +73,7 @@ func (g *Guard) start() error {
 		return err
 	}
 	defer in.Close()
-	// The same program, also when another one has taken its place on the disk.
-	cmd := exec.Command("/proc/self/exe", Command, g.owner.Dir(), g.owner.Instance())
+	cmd := exec.Command(self(), Command, g.owner.Dir(), g.owner.Instance())
 	cmd.Args[0] = os.Args[0]
 	cmd.Dir, cmd.Env, cmd.Stdin = "/", []string{"GOMAXPROCS=1"}, in
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -84,6 +83,20 @@ func (g *Guard) start() error {
 	g.process = &process{cmd: cmd, orders: out}
 	g.process.tell(g.orders)
 	return nil
+}
+
+// self is the program that runs, also when another one has taken its place on the
+// disk.
+func self() string {
+	const link = "/proc/self/exe"
+	if _, err := os.Readlink(link); err == nil {
+		return link
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return os.Args[0]
+	}
+	return path
 }
 
 // keep replaces guards that die.

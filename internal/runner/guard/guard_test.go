@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -221,7 +222,7 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{t: t, owner: proctree.NewOwner(t.TempDir(), "mine"), ready: filepath.Join(t.TempDir(), "ready")}
+	b := &bench{t: t, owner: proctree.NewOwner(t.TempDir(), rand.Text()), ready: filepath.Join(t.TempDir(), "ready")}
 	var err error
 	if b.Guard, err = Start(b.owner, funcr.New(b.line, funcr.Options{})); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -25,6 +26,10 @@ const (
 	grace = 2 * time.Second
 	// again is the pause between two looks once a deadline has passed.
 	again = time.Second
+	// look is the longest pause between two looks at the clock before that.
+	look = 100 * time.Millisecond
+	// forever is longer than any pause.
+	forever = time.Duration(math.MaxInt64)
 	// stdin is the pipe's descriptor, the standard error's the last one that belongs
 	// here.
 	stdin, stderr = 0, 2
@@ -38,11 +43,7 @@ func Serve(args []string) error {
 	}
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP)
 	closeInherited()
-	timer, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	if err != nil {
-		return fmt.Errorf("create a timer: %w", err)
-	}
-	w := watcher{owner: proctree.NewOwner(args[0], args[1]), pipe: stdin, timer: timer}
+	w := watcher{owner: proctree.NewOwner(args[0], args[1]), pipe: stdin}
 	// What the start of so large a program has left is not needed any more.
 	debug.FreeOSMemory()
 	return w.watch()
@@ -50,10 +51,10 @@ func Serve(args []string) error {
 
 // watcher is a guard at work.
 type watcher struct {
-	owner       *proctree.Owner
-	pipe, timer int    // descriptors
-	buffer      []byte // of an order that has not come whole
-	gone        bool   // the manager
+	owner  *proctree.Owner
+	pipe   int    // a descriptor
+	buffer []byte // of an order that has not come whole
+	gone   bool   // the manager
 	orders
 }
 
@@ -64,7 +65,7 @@ type orders struct{ term, kill time.Duration }
 // watch follows orders until the manager is gone.
 func (w *watcher) watch() error {
 	for {
-		if err := w.wait(-1); err != nil {
+		if err := w.wait(w.pause()); err != nil {
 			return err
 		}
 		switch {
@@ -74,10 +75,20 @@ func (w *watcher) watch() error {
 		case w.passed():
 			w.owner.EndOwn(w.kill, w.relieved)
 		}
-		if err := w.arm(); err != nil {
-			return err
-		}
 	}
+}
+
+// pause is the time until the deadline has to be looked at. It is short, because
+// the clock that deadlines are told by goes on while the machine sleeps, and
+// nothing else does.
+func (w *watcher) pause() time.Duration {
+	switch {
+	case w.term == 0:
+		return forever
+	case w.passed():
+		return again
+	}
+	return min(w.term-proctree.Now(), look)
 }
 
 func (w *watcher) passed() bool { return w.term > 0 && proctree.Now() >= w.term }
@@ -88,29 +99,20 @@ func (w *watcher) relieved() bool {
 	return w.wait(0) != nil || w.gone || !w.passed()
 }
 
-// arm sets the timer. It counts on while the machine sleeps, as leases do.
-func (w *watcher) arm() error {
-	at := w.term // 0 switches it off
-	if w.passed() {
-		at = proctree.Now() + again
+// wait waits for orders or the manager's end, and takes them up.
+func (w *watcher) wait(limit time.Duration) error {
+	// Rounded up: a wait of 0 would make it busy.
+	milliseconds := int((limit + time.Millisecond - 1) / time.Millisecond)
+	if limit == forever {
+		milliseconds = -1
 	}
-	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(at.Nanoseconds())}
-	if err := unix.TimerfdSettime(w.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
-		return fmt.Errorf("set the timer: %w", err)
-	}
-	return nil
-}
-
-// wait waits for orders, the manager's end or the timer, in milliseconds, -1 for
-// ever, and takes up orders and end.
-func (w *watcher) wait(milliseconds int) error {
-	fds := []unix.PollFd{{Fd: int32(w.pipe), Events: unix.POLLIN}, {Fd: int32(w.timer), Events: unix.POLLIN}}
-	switch _, err := unix.Poll(fds, milliseconds); {
+	fds := []unix.PollFd{{Fd: int32(w.pipe), Events: unix.POLLIN}}
+	switch n, err := unix.Poll(fds, milliseconds); {
 	case errors.Is(err, unix.EINTR):
 		return nil
 	case err != nil:
 		return fmt.Errorf("wait for orders: %w", err)
-	case fds[0].Revents != 0:
+	case n > 0:
 		w.receive()
 	}
 	return nil

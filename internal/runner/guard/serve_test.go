@@ -1,11 +1,10 @@
 package guard
 
 import (
+	"crypto/rand"
 	"os"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
 )
@@ -16,16 +15,11 @@ func newWatcher(t *testing.T) (*watcher, *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timer, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		_ = out.Close() // The test may have.
 		_ = in.Close()
-		_ = unix.Close(timer)
 	})
-	return &watcher{owner: proctree.NewOwner("/nowhere", "mine"), pipe: int(in.Fd()), timer: timer}, out
+	return &watcher{owner: proctree.NewOwner("/nowhere", rand.Text()), pipe: int(in.Fd())}, out
 }
 
 func write(t *testing.T, f *os.File, text string) {
@@ -54,7 +48,7 @@ func TestReceive(t *testing.T) {
 			w, out := newWatcher(t)
 			for _, text := range test.writes {
 				write(t, out, text)
-				if err := w.wait(-1); err != nil {
+				if err := w.wait(forever); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -64,7 +58,7 @@ func TestReceive(t *testing.T) {
 			if err := out.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.wait(-1); err != nil || !w.gone {
+			if err := w.wait(forever); err != nil || !w.gone {
 				t.Errorf("got gone %t, error %v after the end of the pipe", w.gone, err)
 			}
 		})
@@ -101,34 +95,39 @@ func TestRelieved(t *testing.T) {
 	}
 }
 
-// The timer wakes the guard at the deadline, and again and again after it, for
-// what was just being started then.
-func TestTheTimerWakes(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{
-		"at the deadline":     20 * time.Millisecond,
-		"after it has passed": -time.Millisecond,
-	} {
+// Pauses are short enough for the deadline, and never so short that the guard is
+// busy.
+func TestPause(t *testing.T) {
+	tests := map[string]struct {
+		ahead     time.Duration
+		low, high time.Duration
+	}{
+		"a deadline far ahead, while the machine may sleep":                {time.Hour, look, look},
+		"a deadline that is near":                                          {look / 2, 0, look / 2},
+		"a deadline that has passed, for what was just being started then": {-time.Second, again, again},
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w, _ := newWatcher(t)
-			begun := proctree.Now()
-			w.orders = orders{begun + ahead, begun + ahead}
-			if err := w.arm(); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.wait(int(limit.Milliseconds())); err != nil || !w.passed() || w.gone {
-				t.Errorf("got error %v, passed %t, gone %t", err, w.passed(), w.gone)
-			}
-			// A deadline that has passed must not make it busy.
-			if slept := proctree.Now() - begun; slept < 20*time.Millisecond || slept > limit {
-				t.Errorf("it woke after %v", slept)
+			w := watcher{orders: orders{term: proctree.Now() + test.ahead}}
+			if got := w.pause(); got < test.low || got > test.high {
+				t.Errorf("got %v", got)
 			}
 		})
 	}
-	w, _ := newWatcher(t)
-	if err := w.arm(); err != nil {
-		t.Fatal(err)
+	if got := (&watcher{}).pause(); got != forever {
+		t.Errorf("got %v without a deadline", got)
 	}
-	if err := w.wait(20); err != nil || w.passed() {
-		t.Errorf("got error %v, passed %t without a deadline", err, w.passed())
+}
+
+func TestAWaitIsNeverShorterThanItShouldBe(t *testing.T) {
+	w, _ := newWatcher(t)
+	for _, limit := range []time.Duration{time.Nanosecond, time.Millisecond, 15 * time.Millisecond} {
+		since := time.Now()
+		if err := w.wait(limit); err != nil || w.gone {
+			t.Errorf("got error %v, gone %t", err, w.gone)
+		}
+		if took := time.Since(since); took < limit {
+			t.Errorf("a wait of %v took %v", limit, took)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -120,9 +121,11 @@ func crowded() {
 		panic(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = []string{"FAKE=parent", "READY=" + os.Getenv("READY"), "JOB_ID=1"}
+	cmd.Env = []string{"FAKE=parent", "READY=" + os.Getenv("READY")}
+	nonce := someNonce()
+	cmd.Env = append(cmd.Env, runMark(nonce))
 	var o Owner
-	run, err := o.Start(cmd, 1)
+	run, err := o.Start(cmd, nonce)
 	if err != nil {
 		panic(err)
 	}
@@ -156,3 +159,6 @@ func zombies() []proc {
 	}
 	return found
 }
+
+// someNonce is one that no other test has at the same time.
+func someNonce() int64 { return int64(os.Getpid())<<32 | time.Now().UnixNano()&math.MaxUint32 }

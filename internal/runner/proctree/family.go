@@ -5,8 +5,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -17,15 +15,6 @@ const (
 	// then is held by the kernel, and runs no instruction of its own any more.
 	patience = 10 * time.Second
 )
-
-// Now is the time since the machine's start, its sleep included. It differs from
-// wall clocks in never being set, and all processes of a machine share it.
-func Now() time.Duration {
-	var ts unix.Timespec
-	// The kernel has had this clock since 2.6.39.
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
-	return time.Duration(ts.Nano())
-}
 
 // family is all processes that belong together. One that was seen once stays in
 // it when its parent ends.

@@ -92,16 +92,10 @@ func (g group) dirs() []string {
 	if g == "" {
 		return nil
 	}
-	var found []string
-	_ = filepath.WalkDir(string(g), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // What was removed meanwhile is not there.
-		}
-		if entry.IsDir() {
-			found = append(found, path)
-		}
-		return nil
-	})
+	found := []string{string(g)}
+	for _, inner := range g.below(1) {
+		found = append(found, inner.dirs()...)
+	}
 	return found
 }
 

@@ -74,7 +74,7 @@ func (o *Owner) startIn(g group, cmd *exec.Cmd) error {
 		return err
 	}
 	defer dir.Close()
-	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	inGroup(cmd.SysProcAttr, dir)
 	return o.Keep(cmd)
 }
 
