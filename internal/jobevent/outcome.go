@@ -3,6 +3,7 @@ package jobevent
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -212,10 +213,13 @@ func (f TaskFailure) tell() string {
 	return fmt.Sprintf("play [%s], task [%s], host [%s]: %s", f.Play, f.Task, f.Host, message)
 }
 
+// banner is what ansible-playbook says of itself when it is verbose.
+var banner = regexp.MustCompile(`(?s)\Aansible-playbook \[core .*?\n(No config file found; using defaults|Using \S+ as config file)\n?`)
+
 // output is what explains a run that has no stats: from Ansible's last error
 // message on, or the end of it all.
 func output(e Ending) string {
-	text := strings.TrimSpace(steady(Visible(e.Output)))
+	text := banner.ReplaceAllLiteralString(strings.TrimSpace(steady(Visible(e.Output))), "")
 	if secretPath.MatchString(text) {
 		text = maskInvalid(text)
 	}

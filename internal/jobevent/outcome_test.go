@@ -142,6 +142,8 @@ func TestMessageOfAnOutcome(t *testing.T) {
 			"ansible-runner exited with 4 before the run was through\n[ERROR]: no role 'x'\nOrigin: /x"},
 		"a value that the API server quotes of a Secret": {jobevent.Ending{ExitCode: 1, Output: "stringData[k]: Invalid value: \"hunter2\": bad"}, jobevent.Summary{},
 			"ansible-runner exited with 1 before the run was through\nstringData[k]: Invalid value: \"********\": bad"},
+		"what ansible-playbook says of itself is no reason": {jobevent.Ending{ExitCode: 1, Output: "ansible-playbook [core 2.21.5]\n  config file = None\n  libyaml = True\nNo config file found; using defaults\nKilled\n"}, jobevent.Summary{},
+			"ansible-runner exited with 1 before the run was through\nKilled"},
 		"what was at work when it ended": {jobevent.Ending{ExitCode: 1, Output: "Killed"}, jobevent.Summary{Play: "p", Task: "t"},
 			"ansible-runner exited with 1 before the run was through\nended in play [p], task [t]\nKilled"},
 		"a hint ends the message of a failure": {jobevent.Ending{ExitCode: 2, Hint: "the disk is full"}, jobevent.Summary{StatsSeen: true, Hosts: 1, Failures: 1, Failed: []jobevent.TaskFailure{one}},

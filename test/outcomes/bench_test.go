@@ -80,7 +80,7 @@ func (b *bench) write(t *testing.T, name, content string) string {
 // run runs a play by our runner, as the controller would.
 func (b *bench) run(t *testing.T, p play, spec runner.Spec, number int) runner.Result {
 	t.Helper()
-	spec.UID, spec.ID, spec.Timeout = "0b2e8f6a-uid", fmt.Sprintf("run-%d", number), p.timeout
+	spec.UID, spec.ID, spec.Timeout, spec.Verbosity = "0b2e8f6a-uid", fmt.Sprintf("run-%d", number), p.timeout, 2
 	o := order{
 		Root: filepath.Join(b.dir, "runs"), Binary: b.env.Runner, Python: b.env.Python, Env: b.environ,
 		Args: p.args, SkipFacts: true, Spec: spec,
