@@ -214,7 +214,8 @@ func TestADirectoryThatCameDuringTheListsStays(t *testing.T) {
 // A CR may go while nobody sees it; what fails once is tried again.
 func TestSweepingGoesOnUntilTheEnd(t *testing.T) {
 	directories := &memoryDirectories{uids: []string{"live", "gone"}}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	looks := 0
 	list := listFunc(func(_, _ string, page *metav1.PartialObjectMetadataList) error {
 		page.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{UID: "live"}}}

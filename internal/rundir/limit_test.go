@@ -130,14 +130,15 @@ func TestWhatTheLimitRemoves(t *testing.T) {
 
 func TestTheOldestOfAllGoFirst(t *testing.T) {
 	r, path := limited(t, 16*16*block)
-	for _, id := range []string{"1", "2"} { // 40 artifacts of 8 blocks, of which 32 fit in
+	keep(t, r, "quiet", "0", 8)
+	for _, id := range []string{"1", "2"} { // 41 artifacts of 8 blocks, of which 32 fit in
 		for i := range 20 {
 			keep(t, r, fmt.Sprintf("cr-%02d", i), id, 8)
 		}
 	}
-	var want []string
+	want := []string{"quiet/0"} // The oldest of all, but its CR has no other.
 	for i := range 20 {
-		if want = append(want, fmt.Sprintf("cr-%02d/2", i)); i >= 8 {
+		if want = append(want, fmt.Sprintf("cr-%02d/2", i)); i >= 9 {
 			want = append(want, fmt.Sprintf("cr-%02d/1", i))
 		}
 	}
