@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +41,9 @@ var (
 // TestMain runs the tests in a mount namespace, so that no mount outlives them;
 // who may not have one is root of a user namespace, too.
 func TestMain(m *testing.M) {
+	if runs := os.Getenv(endless); runs != "" {
+		panic(prepareEndlessly(runs))
+	}
 	if os.Getenv(inside) != "" {
 		if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 			panic(err)
@@ -68,7 +72,8 @@ func runInside(attributes *syscall.SysProcAttr) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	attributes.Pdeathsig = syscall.SIGKILL
+	attributes.Pdeathsig = syscall.SIGKILL // It comes when this thread ends.
+	runtime.LockOSThread()
 	tests := exec.Command(self, os.Args[1:]...)
 	tests.Env = append(os.Environ(), inside+"=1")
 	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -70,6 +70,9 @@ func files(dir string) []string {
 	GinkgoHelper()
 	found := []string{}
 	Expect(filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // It was removed meanwhile.
+		}
 		if err == nil && !e.IsDir() {
 			found = append(found, strings.TrimPrefix(path, dir+"/"))
 		}

@@ -4,8 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -126,6 +130,88 @@ var _ = Describe("a directory that is prepared for a run", func() {
 		Expect(r.Close()).To(Succeed())
 	})
 })
+
+var _ = Describe("an artifact on a disk that becomes full", func() {
+	It("has whole lines only, and goes on when there is room", func() {
+		d := newDisk(100, 1000)
+		r, err := rundir.Open(filepath.Join(d.path, "runs"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(r.Close)
+		run, err := r.Prepare(uid, "run", rundir.Inputs{})
+		Expect(err).NotTo(HaveOccurred())
+		events, err := run.Create("events.jsonl")
+		Expect(err).NotTo(HaveOccurred())
+		line := []byte(strings.Repeat("x", 999) + "\n")
+		for err == nil {
+			_, err = events.Write(line)
+		}
+		Expect(errors.Is(err, syscall.ENOSPC)).To(BeTrue(), "got %v", err)
+		Expect(errors.Is(run.WriteFile("outcome.json", line), syscall.ENOSPC)).To(BeTrue())
+		d.resize(1000, 1000)
+		Expect(events.Write([]byte("last\n"))).To(Equal(5))
+		Expect(events.Close()).To(Succeed())
+		Expect(run.Close(0)).To(Succeed())
+		names := files(filepath.Join(d.path, "runs", uid))
+		Expect(names).To(ConsistOf(HaveSuffix("/events.jsonl")), "no half of outcome.json")
+		content, err := os.ReadFile(filepath.Join(d.path, "runs", uid, names[0]))
+		Expect(err).NotTo(HaveOccurred())
+		whole, _ := strings.CutSuffix(string(content), "last\n")
+		Expect(whole).To(Equal(strings.Repeat(string(line), len(whole)/len(line))))
+		Expect(len(whole)).To(BeNumerically(">", 50*page))
+	})
+})
+
+var _ = Describe("a process that is killed while it prepares runs", func() {
+	It("leaves nothing that the next one uses", func() {
+		d := newDisk(10_000, 10_000)
+		runs := filepath.Join(d.path, "runs")
+		in := inputs(GinkgoT().TempDir())
+		self, err := os.Executable()
+		Expect(err).NotTo(HaveOccurred())
+		half := 0
+		for try := 0; try < 40 && (try < 10 || half == 0); try++ {
+			victim := exec.Command(self)
+			victim.Env = append(os.Environ(), endless+"="+runs, endlessInventory+"="+in.Inventory)
+			Expect(victim.Start()).To(Succeed())
+			Eventually(func() []string { return files(d.path) }).WithPolling(time.Millisecond).Should(ContainElement(ContainSubstring("/run/")))
+			Expect(victim.Process.Kill()).To(Succeed())
+			Expect(victim.Wait()).NotTo(Succeed())
+			if slices.ContainsFunc(files(runs), func(name string) bool { return !strings.Contains(name, "/artifacts/") && name != ".lock" }) {
+				half++
+			}
+			r, err := rundir.Open(runs)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(files(runs)).To(HaveEach(Or(Equal(".lock"), ContainSubstring("/artifacts/"))))
+			Expect(fits(r, in, try)).To(BeTrue())
+			Expect(r.Close()).To(Succeed())
+		}
+		Expect(half).To(BeNumerically(">", 0), "some were killed in the midst")
+	})
+})
+
+// A process with these in its environment prepares runs until it is killed, or
+// for a minute.
+const (
+	endless          = "ENSIGN_TEST_PREPARE_IN"
+	endlessInventory = "ENSIGN_TEST_PREPARE_FROM"
+)
+
+func prepareEndlessly(runs string) error {
+	r, err := rundir.Open(runs)
+	if err != nil {
+		return err
+	}
+	for start := time.Now(); time.Since(start) < time.Minute; {
+		run, err := r.Prepare(uid, "endless", rundir.Inputs{ExtraVars: make([]byte, 10*page), Inventory: os.Getenv(endlessInventory)})
+		if err != nil {
+			return err
+		}
+		if err := run.Close(1); err != nil {
+			return err
+		}
+	}
+	return errors.New("nobody killed this process")
+}
 
 var _ = Describe("a directory that cannot be removed for want of a descriptor", func() {
 	It("is removed when the next run of any resource ends, or by a sweep", func() {
