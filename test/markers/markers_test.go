@@ -3,10 +3,7 @@ package markers_test
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"math/big"
 	"os"
@@ -19,50 +16,6 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 )
-
-// forgedID is the job_id that the author of the text chose. The run's own is
-// not known to anybody before the run.
-const forgedID = 666
-
-// marker is the terminal sequence in which ansible-runner looks for events.
-func marker(t *testing.T, event any) string {
-	t.Helper()
-	text := base64.StdEncoding.EncodeToString([]byte(encode(t, event)))
-	return fmt.Sprintf("\x1b[K%s\x1b[%dD\x1b[K", text, len(text))
-}
-
-func encode(t *testing.T, value any) string {
-	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// payload claims that all went well, that a task failed, and that the CR is to
-// come again at once: with another run's id, with an id as a text and with none,
-// as markers, and as lines of their own behind a marker that ends the event in
-// which they are printed.
-func payload(t *testing.T) string {
-	t.Helper()
-	one := map[string]any{"localhost": 1}
-	forged := []map[string]any{
-		{"event": "playbook_on_stats", "event_data": map[string]any{"ok": one, "processed": one, "failures": map[string]any{}, "dark": map[string]any{}}},
-		{"event": "runner_on_failed", "event_data": map[string]any{"task": "forged", "host": "localhost", "res": map[string]any{"msg": "forged"}}},
-		{"event": "runner_on_ok", "event_data": map[string]any{"task": "forged", "task_action": "requeue_after", "res": map[string]any{"period": "1s"}}},
-	}
-	var markers, lines strings.Builder
-	for _, event := range forged {
-		for _, id := range []any{forgedID, strconv.Itoa(forgedID), nil} {
-			event["uuid"] = fmt.Sprintf("forged-%v", id)
-			event["job_id"] = id
-			markers.WriteString(marker(t, event))
-			lines.WriteString(encode(t, event) + "\n")
-		}
-	}
-	return "text " + markers.String() + marker(t, map[string]any{}) + "\n" + lines.String()
-}
 
 // what a place makes of the text when the run is judged honestly.
 type place struct {
@@ -97,13 +50,20 @@ func places() map[string]place {
 		"a diff":                     {tasks("  - ansible.builtin.copy: {content: '{{ cr }}', dest: '{{ playbook_dir }}/copy'}\n    diff: true\n"), ok, 1, 0, true},
 		"a prompt":                   {tasks("  - ansible.builtin.pause: {prompt: '{{ cr }}', seconds: 1}\n"), ok, 1, 0, true},
 		"a file that is missing":     {tasks("  - ansible.builtin.include_vars: '{{ cr }}'\n"), failed, 0, 1, false},
+		"a handler's name":           {tasks("  - ansible.builtin.debug: {msg: hi}\n    changed_when: true\n    notify: topic\n  handlers:\n  - name: '{{ cr }}'\n    listen: topic\n    ansible.builtin.debug: {msg: hi}\n"), ok, 2, 0, true},
+		"a loop's label":             {tasks("  - ansible.builtin.debug: {msg: hi}\n    loop: [a]\n    loop_control: {label: '{{ cr }}'}\n"), ok, 1, 0, true},
+		"a template's diff":          {tasks("  - ansible.builtin.blockinfile: {path: '{{ playbook_dir }}/block', block: '{{ cr }}', create: true}\n    diff: true\n"), ok, 1, 0, true},
+		"a deprecation":              {tasks("  - warns: {text: '{{ cr }}', deprecated: true}\n"), ok, 1, 0, true},
 		"a requeue that is genuine":  {tasks("  - name: '{{ cr }}'\n    requeue_after: {time: 1h}\n"), ok, 1, 0, true},
 	}
 }
 
 const warns = `from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule(argument_spec={"text": {"type": "str"}})
-module.warn(module.params["text"])
+module = AnsibleModule(argument_spec={"text": {"type": "str"}, "deprecated": {"type": "bool"}})
+if module.params["deprecated"]:
+    module.deprecate(module.params["text"], version="9.9", collection_name="a.b")
+else:
+    module.warn(module.params["text"])
 module.exit_json()
 `
 
@@ -113,59 +73,86 @@ module.exit_json(period=module.params["time"])
 `
 
 func TestNoTextBecomesAnEvent(t *testing.T) {
-	runner := findRunner(t)
-	text := payload(t)
-	for why, p := range places() {
-		t.Run(why, func(t *testing.T) {
-			t.Parallel()
-			nonce := newNonce(t)
-			printed, exit := run(t, runner, p.playbook, text, nonce)
+	onEachCore(t, func(t *testing.T, runner string) {
+		vars := variables(t, func(field string) string { return payload(t, field) })
+		for why, p := range places() {
+			t.Run(why, func(t *testing.T) {
+				t.Parallel()
+				nonce := newNonce(t)
+				printed, exit := run(t, runner, p.playbook, vars, nonce)
 
-			got, s := judge(t, printed, nonce, exit)
-			if got.Reason != p.want || s.OK != p.ok || s.Failures != p.failures {
-				t.Errorf("%s %q, %+v", got.Reason, got.Message, s)
-			}
-			if strings.Contains(why, "genuine") != (s.Requeue == time.Hour) || s.BadRequeue != nil {
-				t.Errorf("comes again after %v", s.Requeue)
-			}
-			for _, f := range s.Failed {
-				if f.Task == "forged" {
-					t.Errorf("a forged failure counts: %+v", f)
+				got, s := judge(t, printed, nonce, exit)
+				if got.Reason != p.want || s.OK != p.ok || s.Failures != p.failures {
+					t.Errorf("%s %q, %+v", got.Reason, got.Message, s)
 				}
-			}
+				if strings.Contains(why, "genuine") != (s.Requeue == time.Hour) || s.BadRequeue != nil {
+					t.Errorf("comes again after %v", s.Requeue)
+				}
+				if claims := forgeries(t, printed, nonce); len(claims) > 0 {
+					t.Errorf("forged events count: %v", claims)
+				}
+				p.control(t, printed, exit)
+			})
+		}
+	})
+}
 
-			// Read without the check, as if the author's id were the run's.
-			forged, s := judge(t, printed, forgedID, exit)
-			if s.StatsSeen != p.forges || p.forges && (s.Requeue != time.Second || len(s.Failed) != 0 && s.Failed[0].Task != "forged") {
-				t.Errorf("the control shows %+v", s)
-			}
-			if p.forges && exit == 0 && forged.Verdict != jobevent.Succeeded {
-				t.Errorf("the control does not forge a success: %+v", forged)
-			}
-		})
+// control reads what was printed without the check, as if the author's id were
+// the run's: every field forges events.
+func (p place) control(t *testing.T, printed []byte, exit int) {
+	t.Helper()
+	got, s := judge(t, printed, forgedID, exit)
+	if s.StatsSeen != p.forges || p.forges && s.Requeue != time.Second {
+		t.Errorf("the control shows %+v", s)
 	}
+	if p.forges && exit == 0 && got.Verdict != jobevent.Succeeded {
+		t.Errorf("the control does not forge a success: %+v", got)
+	}
+	claims := forgeries(t, printed, forgedID)
+	for field := range fields() {
+		if p.forges && ((!claims[string(jobevent.HostFailed)+" "+field] || !claims[string(jobevent.HostOK)+" "+field])) {
+			t.Errorf("the control shows no forged events of the field %s, only %v", field, claims)
+		}
+	}
+}
+
+// forgeries are the kinds of the events that tell of forged tasks, each with the
+// field in which they were written.
+func forgeries(t *testing.T, printed []byte, nonce int64) map[string]bool {
+	t.Helper()
+	claims := map[string]bool{}
+	read := func(e jobevent.Event) {
+		if field, ok := strings.CutPrefix(e.TaskName(), forged); ok {
+			claims[string(e.Kind)+" "+field] = true
+		}
+	}
+	if err := jobevent.Decode(bytes.NewReader(printed), nonce, jobevent.Handler{Event: read}); err != nil {
+		t.Fatal(err)
+	}
+	return claims
 }
 
 // TestAMarkerCanOnlyBreakItsOwnRun: some markers make ansible-runner itself fall
 // over; that is never a success.
 func TestAMarkerCanOnlyBreakItsOwnRun(t *testing.T) {
-	runner := findRunner(t)
-	for why, event := range map[string]any{
-		"a list":                     []any{1},
-		"a text":                     "text",
-		"an id with a NUL byte":      map[string]any{"uuid": "a\x00b"},
-		"an id that leads elsewhere": map[string]any{"uuid": "../../../../project/x", "job_id": forgedID},
-	} {
-		t.Run(why, func(t *testing.T) {
-			t.Parallel()
-			nonce := newNonce(t)
-			playbook := tasks("  - name: '{{ cr }}'\n    ansible.builtin.debug: {msg: hi}\n  - ansible.builtin.fail: {msg: genuine}\n")
-			printed, exit := run(t, runner, playbook, marker(t, event), nonce)
-			if got, s := judge(t, printed, nonce, exit); got.Verdict != jobevent.Failed {
-				t.Errorf("exit %d: %+v, %+v", exit, got, s)
-			}
-		})
-	}
+	onEachCore(t, func(t *testing.T, runner string) {
+		for why, event := range map[string]any{
+			"a list":                     []any{1},
+			"a text":                     "text",
+			"an id with a NUL byte":      map[string]any{"uuid": "a\x00b"},
+			"an id that leads elsewhere": map[string]any{"uuid": "../../../../project/x", "job_id": forgedID},
+		} {
+			t.Run(why, func(t *testing.T) {
+				t.Parallel()
+				nonce := newNonce(t)
+				playbook := tasks("  - name: '{{ cr }}'\n    ansible.builtin.debug: {msg: hi}\n  - ansible.builtin.fail: {msg: genuine}\n")
+				printed, exit := run(t, runner, playbook, variables(t, func(string) string { return marker(t, event) }), nonce)
+				if got, s := judge(t, printed, nonce, exit); got.Verdict != jobevent.Failed {
+					t.Errorf("exit %d: %+v, %+v", exit, got, s)
+				}
+			})
+		}
+	})
 }
 
 func judge(t *testing.T, printed []byte, nonce int64, exit int) (jobevent.Outcome, jobevent.Summary) {
@@ -177,8 +164,8 @@ func judge(t *testing.T, printed []byte, nonce int64, exit int) (jobevent.Outcom
 	return jobevent.Judge(jobevent.Ending{ExitCode: exit, Cause: jobevent.Exited}, s), s
 }
 
-// run runs a playbook with cr as the manager gives it to Ansible: as data.
-func run(t *testing.T, runner, playbook, cr string, nonce int64) (printed []byte, exit int) {
+// run runs a playbook with the variables as the manager gives them to Ansible.
+func run(t *testing.T, runner, playbook string, vars []byte, nonce int64) (printed []byte, exit int) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -186,7 +173,7 @@ func run(t *testing.T, runner, playbook, cr string, nonce int64) (printed []byte
 		"project/library/warns.py":         warns,
 		"project/library/requeue_after.py": requeueAfter,
 		"inventory/hosts":                  "localhost ansible_connection=local ansible_python_interpreter=" + filepath.Join(filepath.Dir(runner), "python") + "\n",
-		"env/extravars":                    "\t\n" + encode(t, map[string]any{"cr": map[string]any{"__ansible_unsafe": cr}}),
+		"env/extravars":                    string(vars),
 	} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
@@ -216,8 +203,22 @@ func newNonce(t *testing.T) int64 {
 	return n.Int64()
 }
 
-// findRunner gives ansible-runner of the repository's Python environment.
-func findRunner(t *testing.T) string {
+// onEachCore runs a test with ansible-runner of every environment at hand.
+func onEachCore(t *testing.T, test func(t *testing.T, runner string)) {
+	t.Helper()
+	for version, dir := range environments() {
+		t.Run("ansible-core "+version, func(t *testing.T) {
+			runner := filepath.Join(root(t), dir, "bin", "ansible-runner")
+			about, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(runner), "ansible-playbook"), "--version").Output()
+			if err != nil || !strings.HasPrefix(string(about), "ansible-playbook [core "+version+".") {
+				t.Fatalf("%s holds %.40q, want ansible-core %s (error %v); run `make python-matrix`", dir, about, version, err)
+			}
+			test(t, runner)
+		})
+	}
+}
+
+func root(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
@@ -225,16 +226,11 @@ func findRunner(t *testing.T) string {
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
+			return dir
 		}
 		if dir == filepath.Dir(dir) {
 			t.Fatal("no go.mod above the working directory")
 		}
 		dir = filepath.Dir(dir)
 	}
-	runner := filepath.Join(dir, ".venv", "bin", "ansible-runner")
-	if _, err := os.Stat(runner); err != nil {
-		t.Fatalf("%v: run \"make python\" first", err)
-	}
-	return runner
 }
