@@ -84,6 +84,6 @@ func TestOwnershipLastsFromOneEndToTheOther(t *testing.T) {
 	}
 }
 
-func TestWithoutAGuardALeaseIsNobodysBusiness(t *testing.T) {
+func TestWithoutAGuardALeaseIsNobodysBusiness(*testing.T) {
 	ownership{}.extend(1, 2) // and does not panic
 }

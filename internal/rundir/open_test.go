@@ -30,7 +30,7 @@ func TestTakeOverEndsProcessesBetweenLockAndClearing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	if !slices.Equal(calls, []string{path}) || r.Path() != path {
 		t.Errorf("got calls %q and path %q, want one call with the path without links, %q", calls, r.Path(), path)
 	}

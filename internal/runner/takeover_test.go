@@ -106,48 +106,41 @@ func TestTakeOverOfADirectoryInUseEndsNothing(t *testing.T) {
 // A run that somebody else ended once its permit was over came to nothing, also
 // when that is found out only afterwards.
 func TestARunWhosePermitEndedIsCanceled(t *testing.T) {
-	errOver := errors.New("over")
-	type permits struct {
-		first, second context.Context
-		end           context.CancelCauseFunc
-	}
 	tests := map[string]struct {
-		fake    string
-		during  func(p permits) // while the run is ready, before it is killed
-		after   func(p permits) // when the permit is looked at after its end
-		verdict jobevent.Verdict
+		fake          string
+		during, after bool // when the permit ends: while it is ready, or when it is looked at after its end
+		verdict       jobevent.Verdict
 	}{
-		"the permit ends while it runs":                       {fake: "stubborn", during: func(p permits) { p.end(errOver) }, verdict: jobevent.Canceled},
-		"it is killed, and only then the permit is looked at": {fake: "killed", after: func(p permits) { p.end(errOver) }, verdict: jobevent.Canceled},
+		"the permit ends while it runs":                       {fake: "stubborn", during: true, verdict: jobevent.Canceled},
+		"it is killed, and only then the permit is looked at": {fake: "killed", after: true, verdict: jobevent.Canceled},
 		"it is killed, and the permit holds":                  {fake: "killed", verdict: jobevent.Failed},
-		"it succeeded nevertheless":                           {fake: "success", after: func(p permits) { p.end(errOver) }, verdict: jobevent.Succeeded},
+		"it succeeded nevertheless":                           {fake: "success", after: true, verdict: jobevent.Succeeded},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, test.fake)
-			var p permits
-			p.first, p.end = context.WithCancelCause(t.Context())
-			p.second = t.Context()
+			permit, end := context.WithCancelCause(t.Context())
+			defer end(nil)
+			over := errors.New("over")
 			looks := 0
 			b.Permit = func() context.Context {
 				if looks++; looks == 1 {
-					return p.first
+					return permit
 				}
-				if test.after != nil {
-					test.after(p)
+				if test.after {
+					end(over)
 				}
-				return p.second
+				return t.Context() // another one, as after a renewal
 			}
-			if test.during != nil {
+			if test.during {
 				go func() {
 					b.awaitReady(t.Context())
-					test.during(p)
+					end(over)
 				}()
 			}
 			if got := b.Run(t.Context(), someSpec(), ignore); got.Outcome.Verdict != test.verdict {
 				t.Errorf("got outcome %+v, want %s", got.Outcome, test.verdict)
 			}
-			p.end(nil)
 		})
 	}
 }

@@ -41,8 +41,10 @@ func NewOwner(dir, instance string) *Owner {
 	return o
 }
 
-// Dir is the run directory, Instance the name of this owner's processes.
-func (o *Owner) Dir() string      { return o.dir }
+// Dir is the run directory.
+func (o *Owner) Dir() string { return o.dir }
+
+// Instance is what tells this owner's processes from those of others.
 func (o *Owner) Instance() string { return o.instance }
 
 // Group makes the control group of this owner, after which runs are started in

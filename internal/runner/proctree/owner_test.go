@@ -41,8 +41,11 @@ func (s scene) start(fake string, env ...string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // It is killed.
+	}()
 	s.t.Cleanup(func() {
 		_ = cmd.Process.Kill() // It may have ended.
 		<-done
@@ -160,8 +163,11 @@ func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 		t.Logf("no name spaces here: %v", err)
 		return
 	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // It is killed.
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // It may have ended.
 		<-done
