@@ -62,7 +62,7 @@ fuzz() {
   if [[ $file != 0 ]]; then
     printf '    The input: %s/%s\n    Replay it: go test %s -run=%s/%s\n' "${package#./}" "$file" "$package" "$name" "${file##*/}"
   else
-    printf '    The input is one of the corpus. Replay it: go test %s -run=%s\n' "$package" "$name"
+    printf '    The input is one of the corpus. Replay it: go test %s -run=%s\n' "$package" "$(last 'seed corpus entry: ([^ ]+)' "$log")"
   fi
   return 1
 }
