@@ -42,7 +42,7 @@ func stubRun(args []string) int {
 		panic(err)
 	}
 	p := &player{out: bufio.NewWriterSize(os.Stdout, 1<<20), job: os.Getenv("JOB_ID")}
-	defer p.out.Flush()
+	defer func() { _ = p.out.Flush() }()
 	if vars.Canary != nil {
 		p.event("runner_on_ok", `{"task":"canary","res":{"msg":["`+vars.Canary.Unsafe+`"]}}`)
 		return 0

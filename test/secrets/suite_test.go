@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -34,6 +35,7 @@ var (
 
 func TestSecrets(t *testing.T) {
 	RegisterFailHandler(Fail)
+	format.MaxLength = 0 // Every leak is to be seen.
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(interval)
 	EnforceDefaultTimeoutsWhenUsingContexts()
