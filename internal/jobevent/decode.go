@@ -49,19 +49,7 @@ func Decode(r io.Reader, nonce int64, h Handler) error {
 	d := decoder{Handler: h, jobID: strconv.FormatInt(nonce, 10)}
 	lines := jsonline.NewReader(r)
 	for lines.Next() {
-		l := readLine(lines)
-		switch {
-		case lines.Done() && l.lost():
-			d.output(lostEvent)
-		case !lines.Done() || l.repeats() || l.event.Kind == "":
-			d.output(raw(lines.Beginning()))
-		case l.jobID == d.jobID:
-			d.genuine(l.event)
-		case l.ids == 0 && displayed(l.event.Kind):
-			d.text(l.event.Stdout)
-		default:
-			d.output(raw(lines.Beginning()))
-		}
+		d.line(lines)
 	}
 	d.text(d.last)
 	if err := lines.Err(); err != nil {
@@ -78,6 +66,23 @@ type decoder struct {
 	tasks bool
 	// last is the error that may have ended the run, "" if another event followed.
 	last string
+}
+
+// line takes a line.
+func (d *decoder) line(lines *jsonline.Reader) {
+	l := readLine(lines)
+	switch {
+	case lines.Done() && l.lost():
+		d.output(lostEvent)
+	case !lines.Done() || l.repeats() || l.event.Kind == "":
+		d.output(raw(lines.Beginning()))
+	case l.jobID == d.jobID:
+		d.genuine(l.event)
+	case l.ids == 0 && displayed(l.event.Kind):
+		d.text(l.event.Stdout)
+	default:
+		d.output(raw(lines.Beginning()))
+	}
 }
 
 // genuine takes an event or a displayed text of this run.
