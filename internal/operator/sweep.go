@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -69,17 +70,20 @@ func (s sweeper) sweep(ctx context.Context) {
 }
 
 func (s sweeper) remove(ctx context.Context) ([]string, error) {
+	// What could not be removed before is tried again, whatever the API server says.
+	_, retried := s.directories.Sweep(func(string) bool { return true })
 	// Only what was there before the lists can be known to have no CR.
 	before, err := s.directories.UIDs()
 	if err != nil || len(before) == 0 {
-		return nil, err
+		return nil, errors.Join(retried, err)
 	}
 	live, err := s.live(ctx)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(retried, err)
 	}
 	known := sets.New(before...)
-	return s.directories.Sweep(func(uid string) bool { return live.Has(uid) || !known.Has(uid) })
+	removed, err := s.directories.Sweep(func(uid string) bool { return live.Has(uid) || !known.Has(uid) })
+	return removed, errors.Join(retried, err)
 }
 
 // live gives the UIDs of all CRs of the watched kinds.

@@ -20,11 +20,15 @@ import (
 )
 
 // memoryDirectories are directories by UID.
-type memoryDirectories struct{ uids []string }
+type memoryDirectories struct {
+	uids   []string
+	sweeps int
+}
 
 func (d *memoryDirectories) UIDs() ([]string, error) { return slices.Clone(d.uids), nil }
 
 func (d *memoryDirectories) Sweep(keep func(string) bool) ([]string, error) {
+	d.sweeps++
 	var removed, kept []string
 	for _, uid := range d.uids {
 		if keep(uid) {
@@ -236,5 +240,14 @@ func TestSweepingGoesOnUntilTheEnd(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"live"}, directories.uids); diff != "" || looks < 3 {
 		t.Errorf("after %d looks (-want +got):\n%s", looks, diff)
+	}
+}
+
+// Removing something that is left needs no answer of the API server.
+func TestWhatCouldNotBeRemovedIsTriedAgain(t *testing.T) {
+	directories := &memoryDirectories{uids: []string{"a"}}
+	sweeper{directories: directories, log: logr.Discard(), kinds: memoryKinds(nil)}.sweep(t.Context())
+	if directories.sweeps != 1 || len(directories.uids) != 1 {
+		t.Errorf("got %d sweeps and %q left, want one that removes nothing", directories.sweeps, directories.uids)
 	}
 }
