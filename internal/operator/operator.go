@@ -42,7 +42,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if ctx.Err() != nil {
 		o.Logger.Info("stopped before it began")
-		return nil //nolint:nilerr // What was interrupted has failed for that reason alone.
+		return nil
 	}
 	if err != nil {
 		return err

@@ -149,3 +149,50 @@ func private(dir fs.FileInfo) error {
 	}
 	return nil
 }
+
+// openDir opens a directory of parent, but never through a symbolic link.
+func openDir(parent *os.Root, name string) (*os.Root, error) {
+	seen, err := parent.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !seen.IsDir() {
+		return nil, fmt.Errorf("%q: %w", name, errNoDirectory)
+	}
+	dir, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameDir(dir, seen); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return dir, nil
+}
+
+// openPath is openDir for a directory some levels below.
+func openPath(parent *os.Root, name string, below ...string) (*os.Root, error) {
+	dir, err := openDir(parent, name)
+	for _, next := range below {
+		if err != nil {
+			return nil, err
+		}
+		above := dir
+		dir, err = openDir(above, next)
+		if closeErr := above.Close(); err == nil && closeErr != nil {
+			return nil, errors.Join(closeErr, dir.Close())
+		}
+	}
+	return dir, err
+}
+
+// sameDir makes sure that what has been opened is what was looked at before.
+func sameDir(dir *os.Root, seen fs.FileInfo) error {
+	opened, err := dir.Stat(".")
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(seen, opened) {
+		return fmt.Errorf("%q was replaced while it was opened", dir.Name())
+	}
+	return nil
+}

@@ -14,9 +14,9 @@ import (
 )
 
 // artifacts reads the files of the only artifact.
-func (b *bench) artifacts(uid string) map[string]string {
+func (b *bench) artifacts() map[string]string {
 	b.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(b.runs, uid, "artifacts", "*", "*"))
+	paths, err := filepath.Glob(filepath.Join(b.runs, "uid-1", "artifacts", "*", "*"))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 	spec := someSpec()
 	spec.ExtraVars, spec.Kubeconfig = []byte("hidden-variable"), []byte("hidden-token")
 	want(t, b.Run(t.Context(), spec, ignore), jobevent.Failed, jobevent.ReasonFailed)
-	got := b.artifacts("uid-1")
+	got := b.artifacts()
 	for name, content := range got {
 		if strings.Contains(content, "hidden-") {
 			t.Errorf("%s holds a secret: %s", name, content)
@@ -73,7 +73,7 @@ func TestArtifactOfACommandThatCannotBeStarted(t *testing.T) {
 	b := newBench(t, "")
 	b.Binary = "/missing/ansible-runner"
 	want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Failed, jobevent.ReasonRunnerCrashed)
-	got := b.artifacts("uid-1")
+	got := b.artifacts()
 	if len(got) != 2 || got["command.json"] == "" || !strings.Contains(got["outcome.json"], "/missing/ansible-runner") {
 		t.Errorf("got %q", got)
 	}
@@ -103,7 +103,7 @@ func TestRecordIsBounded(t *testing.T) {
 		keep.event(jobevent.Event{Kind: jobevent.HostFailed, Result: map[string]any{"msg": strings.Repeat("x", 64<<10)}})
 	}
 	keep.close(0)
-	got := b.artifacts("uid-1")["events.jsonl"]
+	got := b.artifacts()["events.jsonl"]
 	if len(got) > maxRecord+1<<10 || len(got) < maxRecord/2 {
 		t.Errorf("got %d bytes, want about %d", len(got), maxRecord)
 	}
@@ -130,7 +130,7 @@ func TestRecordEndsWithinTheLimitOfTheRunDirectory(t *testing.T) {
 	}
 	keep.result(Result{Outcome: jobevent.Outcome{Message: strings.Repeat("\"<", 2<<10)}}, jobevent.Ending{})
 	keep.close(0)
-	got := b.artifacts("uid-1")
+	got := b.artifacts()
 	lines := strings.SplitAfter(got["events.jsonl"], "\n")
 	if len(lines) < 100 || lines[len(lines)-2] != cut || strings.Count(got["events.jsonl"], cut) != 1 || strings.Contains(got["events.jsonl"], "\x00") {
 		t.Errorf("got %d lines, the last %q, want some and then once that the rest is left out", len(lines), lines[len(lines)-2:])
