@@ -110,7 +110,7 @@ func (p place) control(t *testing.T, printed []byte, exit int) {
 	}
 	claims := forgeries(t, printed, forgedID)
 	for field := range fields() {
-		if p.forges && ((!claims[string(jobevent.HostFailed)+" "+field] || !claims[string(jobevent.HostOK)+" "+field])) {
+		if p.forges && (!claims[string(jobevent.HostFailed)+" "+field] || !claims[string(jobevent.HostOK)+" "+field]) {
 			t.Errorf("the control shows no forged events of the field %s, only %v", field, claims)
 		}
 	}

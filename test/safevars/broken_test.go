@@ -32,9 +32,9 @@ func TestARunWithABrokenFileRefusesIt(t *testing.T) {
 
 		r := setup{object: oneText}.lay(t, c)
 		write(t, filepath.Join(r.dir, "env", "extravars"), withTrailingComma(encode(t, oneText(r.markers), thing(true))))
-		err := r.byRunner(t, c, "-p", "control.yml")
-		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 4 {
-			t.Errorf("ansible-runner ended with %v, want exit code 4:\n%s", err, r.tail())
+		r = r.byRunner(t, c, "-p", "control.yml")
+		if exit := (*exec.ExitError)(nil); !errors.As(r.err, &exit) || exit.ExitCode() != 4 {
+			t.Errorf("ansible-runner ended with %v, want exit code 4:\n%s", r.err, r.tail())
 		}
 		r.saysNothing(t)
 		if executed := r.executed(t); len(executed) > 0 {

@@ -10,7 +10,7 @@ const (
 	brokenDocuments  = 500  // refused by Ansible
 	brokenRuns       = 3    // refused by ansible-runner
 	everyPayload     = 8    // of the role that reads every place: one in so many
-	everyUse         = 4    // one in so many
+	everyUse         = 8    // one in so many
 )
 
 func cores(t *testing.T) []core {

@@ -40,13 +40,11 @@ type run struct {
 // arguments choose the role or the playbook.
 func (s setup) start(t *testing.T, c core, args ...string) run {
 	t.Helper()
-	r := s.lay(t, c)
-	r.err = r.byRunner(t, c, args...)
-	return r
+	return s.lay(t, c).byRunner(t, c, args...)
 }
 
 // byRunner runs what was laid.
-func (r *run) byRunner(t *testing.T, c core, args ...string) error {
+func (r run) byRunner(t *testing.T, c core, args ...string) run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -57,8 +55,8 @@ func (r *run) byRunner(t *testing.T, c core, args ...string) error {
 	}
 	cmd.Env = slices.Concat(environ(c, r.scratch), []string{"ANSIBLE_ROLES_PATH=" + roles}, r.environ)
 	output, err := cmd.CombinedOutput()
-	r.output = string(output)
-	return err
+	r.output, r.err = string(output), err
+	return r
 }
 
 func environ(c core, home string) []string {
