@@ -130,9 +130,9 @@ func (c condition) render(old map[string]any, generation int64, now time.Time) m
 // UTF-8 are replaced, as the API server would.
 func bounded(text string, limit int) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	size, encoded, end := 0, 0, 0
+	encoded, end := 0, 0
 	for i, r := range text {
-		size = i + utf8.RuneLen(r)
+		size := i + utf8.RuneLen(r)
 		encoded += encodedSize(r)
 		if size > limit || encoded > 3*limit {
 			return text[:end] + cutMark
@@ -148,9 +148,9 @@ func bounded(text string, limit int) string {
 // of etcd, where those with a meaning in HTML are escaped.
 func encodedSize(r rune) int {
 	switch {
-	case r == '"' || r == '\\' || r == '\n' || r == '\t' || r == '\r':
+	case strings.ContainsRune("\"\\\n\t\r", r):
 		return 2
-	case r < ' ' || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029':
+	case r < ' ' || strings.ContainsRune("<>&\u2028\u2029", r):
 		return len(`\u0000`)
 	}
 	return utf8.RuneLen(r)

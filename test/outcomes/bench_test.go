@@ -2,7 +2,7 @@ package outcomes
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
@@ -88,20 +88,20 @@ func (b *bench) run(t *testing.T, p play, spec runner.Spec, number int) runner.R
 	if p.inventory != "" {
 		o.Inventory = b.write(t, "hosts", p.inventory)
 	}
-	input, err := json.Marshal(o)
-	if err != nil {
+	var input bytes.Buffer
+	if err := gob.NewEncoder(&input).Encode(o); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), orderVariable+"=1")
-	cmd.Stdin = bytes.NewReader(input)
+	cmd.Stdin = &input
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var result runner.Result
-	if err := json.Unmarshal(out, &result); err != nil {
+	if err := gob.NewDecoder(bytes.NewReader(out)).Decode(&result); err != nil {
 		t.Fatal(err)
 	}
 	return result

@@ -8,7 +8,7 @@ import "testing"
 // alone: -run 'TestCorpus/hosts/no_host_matches/playbook'.
 func TestCorpus(t *testing.T) {
 	c := newCorpus(t)
-	for theme, plays := range map[string]map[string]play{"blocks": blocks(), "flow": flow(), "faults": faults(), "hosts": hosts()} {
+	for theme, plays := range themes() {
 		t.Run(theme, func(t *testing.T) {
 			t.Parallel()
 			for name, p := range plays {

@@ -40,3 +40,10 @@ const (
 	unreachable = jobevent.ReasonUnreachable
 	timeout     = jobevent.ReasonTimeout
 )
+
+// themes are the tables of the corpus.
+func themes() map[string]map[string]play {
+	return map[string]map[string]play{
+		"blocks": blocks(), "loops": loops(), "flow": flow(), "parallel": parallel(), "faults": faults(), "hosts": hosts(), "playbooks": playbooks(),
+	}
+}

@@ -2,7 +2,7 @@ package outcomes
 
 import (
 	"context"
-	"encoding/json"
+	"encoding/gob"
 	"os"
 	"testing"
 
@@ -11,8 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/runner"
 )
 
-// order is what a process of its own is asked to run, as JSON on its standard
-// input. A Runner collects the processes that its runs leave behind, among them
+// order is what a process of its own is asked to run, by its standard input. A Runner collects the processes that its runs leave behind, among them
 // those of another Runner in the same process; so each run gets a process.
 type order struct {
 	Root            string
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 // fulfil runs the order and writes its result to the standard output.
 func fulfil() error {
 	var o order
-	if err := json.NewDecoder(os.Stdin).Decode(&o); err != nil {
+	if err := gob.NewDecoder(os.Stdin).Decode(&o); err != nil {
 		return err
 	}
 	root, err := rundir.Open(o.Root)
@@ -48,5 +47,5 @@ func fulfil() error {
 	}
 	r := &runner.Runner{Root: root, Binary: o.Binary, Python: o.Python, Env: o.Env, Inventory: o.Inventory, Args: o.Args, SkipFacts: o.SkipFacts}
 	result := r.Run(context.Background(), o.Spec, func(jobevent.Event) {})
-	return json.NewEncoder(os.Stdout).Encode(result)
+	return gob.NewEncoder(os.Stdout).Encode(result)
 }
