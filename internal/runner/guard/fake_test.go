@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	ready(os.Getenv("FAKE"))
-	time.Sleep(time.Minute)
+	time.Sleep(10 * time.Minute) // longer than any test waits
 }
 
 // ready writes a line with a name and the process' number.

@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 func fakes() map[string]func() {
 	return map[string]func(){
 		"nothing":  func() {},
-		"sleep":    func() { ready(); time.Sleep(time.Minute) },
-		"stubborn": func() { signal.Ignore(syscall.SIGTERM); ready(); time.Sleep(time.Minute) },
+		"sleep":    func() { ready(); time.Sleep(10 * time.Minute) },
+		"stubborn": func() { signal.Ignore(syscall.SIGTERM); ready(); time.Sleep(10 * time.Minute) },
 		// A child without a mark.
-		"parent": func() { spawn("stubborn"); ready(); time.Sleep(time.Minute) },
+		"parent": func() { spawn("stubborn"); ready(); time.Sleep(10 * time.Minute) },
 		// A daemon that has shed its environment, its session and its parent.
 		"daemonize": func() { spawn("daemon") },
 		"daemon":    func() { spawn("stubborn") },
@@ -78,7 +78,7 @@ func neighbour() {
 		panic(err)
 	}
 	ready()
-	time.Sleep(time.Minute)
+	time.Sleep(10 * time.Minute)
 }
 
 // reaper runs the fake "orphan" as a manager that is the first process of its
