@@ -93,7 +93,7 @@ func scriptedEnvironment() string {
 // shortDir is a temporary directory with a path that Ansible can put sockets below.
 func shortDir() string {
 	GinkgoHelper()
-	dir, err := os.MkdirTemp("/tmp", "ef-")
+	dir, err := os.MkdirTemp("/tmp", "efl-")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(os.RemoveAll(dir)).To(Succeed()) })
 	return dir
