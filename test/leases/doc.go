@@ -1,0 +1,13 @@
+// Package leases takes the lease from leaders, again and again, in every way that
+// there is: the API server out of reach, another holder in the lease, the manager
+// stopped, all of its processes stopped. Two real managers at a time, an API
+// server that writes an audit log, and a stub in place of ansible-runner, whose
+// runs journal that they live and write to the API as fast as roles do.
+//
+// What must hold: no two runs of one custom resource live at once, whoever started
+// them, and no request of a former leader that would write reaches the API server
+// once its successor has acquired the lease.
+//
+// `make test` loses the lease in each way once. The build tag long makes it 100
+// losses and 20 freezes (LEASES_LOSSES and LEASES_FREEZES say otherwise).
+package leases

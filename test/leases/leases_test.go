@@ -1,0 +1,173 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+// leaseDuration is short, so that many leases can be lost, and leaves 1.5 s for
+// the end of runs, which is half of the usual.
+const leaseDuration = 4 * time.Second
+
+// way is how a leader loses its lease. What it returns is called when the successor
+// is at work.
+type way func(o *operator, leader *replica) (afterwards func())
+
+var (
+	// partition cuts the leader off.
+	partition way = func(_ *operator, leader *replica) func() {
+		leader.cut()
+		return leader.mend
+	}
+	// theft makes another holder the lease's, as an administrator can.
+	theft way = func(o *operator, _ *replica) func() {
+		o.stealLease()
+		return func() {}
+	}
+	// freeze stops the manager and nothing else.
+	freeze way = func(_ *operator, leader *replica) func() {
+		leader.signal(syscall.SIGSTOP, false)
+		return func() { leader.signal(syscall.SIGCONT, false) }
+	}
+	// deepFreeze stops all processes of the manager, as the suspend of a machine
+	// does. Its runs go on with it, until the manager has seen the time.
+	deepFreeze way = func(o *operator, leader *replica) func() {
+		leader.signal(syscall.SIGSTOP, true)
+		return func() {
+			o.woke[leader.name] = time.Now()
+			leader.signal(syscall.SIGCONT, true)
+		}
+	}
+)
+
+// operator is an operator project with two replicas.
+type operator struct {
+	journal
+
+	namespace string
+	dir       string
+	started   int
+	woke      map[string]time.Time
+}
+
+func newOperator(ctx context.Context) *operator {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "leases-"}}
+	Expect(k8s.Create(ctx, namespace)).To(Succeed())
+	dir, err := os.MkdirTemp("", "leases-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, dir)
+	o := &operator{
+		journal:   journal{path: filepath.Join(dir, "journal.jsonl"), lives: map[string]*life{}},
+		namespace: namespace.Name, dir: dir, woke: map[string]time.Time{},
+	}
+	writeEnvironment(filepath.Join(dir, "venv", "bin"))
+	for name, content := range map[string]string{
+		"watches.yaml": fmt.Sprintf("- {group: %s, version: v1, kind: %s, playbook: play.yml}\n", kind.Group, kind.Kind),
+		"play.yml":     "- hosts: localhost\n",
+	} {
+		Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
+	}
+	for _, name := range []string{stubborn, gentle, short} {
+		Eventually(ctx, func(ctx context.Context) error { // The kind may not be served yet.
+			return k8s.Create(ctx, harness.Custom(kind, o.namespace, name, map[string]any{}))
+		}).Should(Succeed())
+	}
+	return o
+}
+
+// touch changes the custom resource whose runs are short, again and again, so that
+// statuses are being written whenever a lease is lost.
+func (o *operator) touch(ctx context.Context) {
+	cr := harness.Custom(kind, o.namespace, short, nil)
+	for i := 0; ctx.Err() == nil; i++ {
+		patch := fmt.Appendf(nil, `{"spec": {"touched": %d}}`, i)
+		_ = k8s.Patch(ctx, cr, client.RawPatch(types.MergePatchType, patch)) // The next one will do.
+		select {
+		case <-ctx.Done():
+		case <-time.After(150 * time.Millisecond):
+		}
+	}
+}
+
+func (o *operator) stealLease() {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: leaseName}}
+		if err := k8s.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+			return err
+		}
+		lease.Spec.HolderIdentity = new("thief")
+		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
+		return k8s.Update(ctx, lease)
+	}).WithContext(context.Background()).Should(Succeed())
+}
+
+// succession lets one leader after another lose its lease, and judges.
+func (o *operator) succession(ctx context.Context, ways ...way) {
+	GinkgoHelper()
+	touching, stop := context.WithCancel(ctx)
+	defer stop()
+	leader := o.start()
+	o.leads(ctx, leader)
+	go o.touch(touching)
+	for i, lose := range ways {
+		standby := o.start()
+		By(fmt.Sprintf("taking the lease from %s, loss %d of %d", leader.name, i+1, len(ways)))
+		o.leads(ctx, leader)
+		afterwards := lose(o, leader)
+		o.leads(ctx, standby)
+		afterwards()
+		leader.exited(ctx)
+		leader = standby
+	}
+	stop()
+	o.judge(len(ways) + 1)
+}
+
+// leads waits until the replica is at work.
+func (o *operator) leads(ctx context.Context, r *replica) {
+	GinkgoHelper()
+	Eventually(ctx, func() (bool, error) {
+		if code := r.ExitCode(); code >= 0 {
+			return false, StopTrying(fmt.Sprintf("%s ended with %d", r.name, code))
+		}
+		return o.atWork(r.name, stubborn, gentle), nil
+	}).Should(BeTrue(), "%s has live runs", r.name)
+}
+
+func (o *operator) judge(leaders int) {
+	GinkgoHelper()
+	overlaps, afterWaking := o.overlaps(o.woke)
+	Expect(overlaps).To(BeEmpty(), "runs of one custom resource at the same time")
+	reigns, late := readAudit(o.namespace)
+	Expect(late).To(BeEmpty(), "requests of former leaders")
+	Expect(reigns).To(HaveLen(leaders))
+	for _, r := range reigns[:leaders-1] {
+		Expect(r.writes).To(HaveKey("configmaps"), "%s had nothing to lose: its runs wrote nothing", r.replica)
+		Expect(r.writes).To(HaveKey(strings.ToLower(kind.Kind)+"s/status"), "%s had nothing to lose: it reported nothing", r.replica)
+	}
+	GinkgoWriter.Printf("%d leaders, %d runs; stopped runs went on for %s at most before they were killed\n", leaders, len(o.lives), afterWaking)
+	Expect(afterWaking).To(BeNumerically("<", 5*time.Second), "runs that were stopped go on")
+}
+
+var _ = Describe("a lost lease", func() {
+	It("leaves nothing to a former leader, be it cut off, robbed or stopped", func(ctx context.Context) {
+		newOperator(ctx).succession(ctx, partition, theft, freeze)
+	})
+})
