@@ -164,9 +164,6 @@ func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what chang
 	pause := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: math.MaxInt, Cap: 5 * time.Second}
 	err := pause.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		current, err := r.current(ctx, a)
-		if !r.leads() { // Asked after the read, which may take long.
-			return true, errFenced
-		}
 		if err == nil && current.GetResourceVersion() == refused {
 			return false, fmt.Errorf("%w: %w", errRefused, last)
 		}
@@ -196,7 +193,7 @@ func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what chang
 // was faster, or the API server is busy, ill, or out of reach.
 func passes(err error) bool {
 	var answer apierrors.APIStatus
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) || errors.Is(err, errFenced) {
 		return false
 	}
 	if !errors.As(err, &answer) {
@@ -212,7 +209,10 @@ func passes(err error) bool {
 
 func (r *Reconciler) current(ctx context.Context, a *attempt) (*unstructured.Unstructured, error) {
 	current, err := r.get(ctx, a.request)
-	if err == nil && current.GetUID() != a.cr.GetUID() {
+	switch {
+	case !r.leads(): // Asked after the read, which may take long.
+		err = errFenced
+	case err == nil && current.GetUID() != a.cr.GetUID():
 		err = errGone
 	}
 	return current, err

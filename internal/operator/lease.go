@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -118,6 +119,14 @@ func checkTimes(o Options, retry time.Duration) error {
 		return fmt.Errorf("--leader-elect-renew-deadline=%s is too short: take more than %s", deadline, shortest)
 	}
 	return nil
+}
+
+// explainNamespace adds the remedy to the error of a lease that has no place.
+func explainNamespace(err error, o Options) error {
+	if o.LeaderElect && o.LeaderElectionNamespace == "" && strings.Contains(err.Error(), "LeaderElectionNamespace") {
+		return fmt.Errorf("%w (outside of a pod, name it by --leader-election-namespace)", err)
+	}
+	return err
 }
 
 // fencedLock tells the fence what happens to the lease. A renewal counts from

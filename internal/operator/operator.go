@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -250,14 +249,6 @@ type access struct{ proxy *proxy.Proxy }
 // Grant implements controller.Access.
 func (a access) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
 	return a.proxy.Grant(proxy.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()})
-}
-
-// explainNamespace adds the remedy to the error of a lease that has no place.
-func explainNamespace(err error, o Options) error {
-	if o.LeaderElect && o.LeaderElectionNamespace == "" && strings.Contains(err.Error(), "LeaderElectionNamespace") {
-		return fmt.Errorf("%w (outside of a pod, name it by --leader-election-namespace)", err)
-	}
-	return err
 }
 
 // explainBind adds the remedy to the error of an occupied port.

@@ -8,6 +8,6 @@
 // them, and no request of a former leader that would write reaches the API server
 // once its successor has acquired the lease.
 //
-// `make test` loses the lease in each way once. The build tag long makes it 100
+// `make test` loses the lease in each way but the last once. The build tag long makes it 100
 // losses and 20 freezes (LEASES_LOSSES and LEASES_FREEZES say otherwise).
 package leases
