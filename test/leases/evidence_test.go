@@ -102,15 +102,24 @@ func (l *life) first() time.Time { return l.At }
 
 // request is one line of the audit log.
 type request struct {
-	Verb      string
-	As        struct{ Username string } `json:"impersonatedUser"`
-	Object    object                    `json:"objectRef"`
-	Response  struct{ Code int }        `json:"responseStatus"`
-	Received  time.Time                 `json:"requestReceivedTimestamp"`
-	UserAgent string
+	Verb string `json:"verb"`
+	As   struct {
+		Username string `json:"username"`
+	} `json:"impersonatedUser"`
+	Object   object `json:"objectRef"`
+	Response struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	Received  time.Time `json:"requestReceivedTimestamp"`
+	UserAgent string    `json:"userAgent"`
 }
 
-type object struct{ Resource, Subresource, Namespace, Name string }
+type object struct {
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+}
 
 func (r request) String() string {
 	return fmt.Sprintf("%s by %s of %s (%s): %d at %s", r.Verb, r.As.Username, r.Object, r.UserAgent, r.Response.Code, r.Received.Format(time.StampMicro))

@@ -36,12 +36,12 @@ const (
 
 // sign is a sign of life of a run: one line of the journal.
 type sign struct {
-	At      time.Time
-	CR      string
-	Run     string
-	Replica string
+	At      time.Time `json:"at"`
+	CR      string    `json:"cr"`
+	Run     string    `json:"run"`
+	Replica string    `json:"replica"`
 	// Writes is how many writes to the API have been accepted.
-	Writes int64
+	Writes int64 `json:"writes"`
 }
 
 // play is a run of ansible-runner, as far as a manager can tell: `run DIR …`.
@@ -89,7 +89,10 @@ func subject(path string) (name, namespace string, err error) {
 		Text string `json:"__ansible_unsafe"`
 	}
 	var variables struct {
-		Meta struct{ Name, Namespace text } `json:"ansible_operator_meta"`
+		Meta struct {
+			Name      text `json:"name"`
+			Namespace text `json:"namespace"`
+		} `json:"ansible_operator_meta"`
 	}
 	err = json.Unmarshal(data, &variables)
 	return variables.Meta.Name.Text, variables.Meta.Namespace.Text, err

@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ensign-operator/ensign/internal/pyenv"
 	"github.com/ensign-operator/ensign/test/harness"
@@ -73,7 +72,7 @@ func (o *operator) kubeconfig(r *replica, home string) string {
 	config.AuthInfos["ensign"].Impersonate = r.name
 	config.AuthInfos["ensign"].ImpersonateGroups = []string{"system:masters"}
 	path := filepath.Join(home, "kubeconfig")
-	Expect(clientcmd.WriteToFile(clientcmdapi.Config(*config), path)).To(Succeed())
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
 	return path
 }
 
