@@ -18,7 +18,7 @@ func blocks() map[string]play {
   ansible.builtin.fail: {msg: there is no Secret}
 - name: Never
   ansible.builtin.debug: {msg: never}
-`, reason: failed, exit: 2, message: "task [@Look for the Secret], host [localhost]: there is no Secret"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Look for the Secret], host [localhost]: there is no Secret"}},
 		"a failure is rescued": {tasks: `
 - name: Try
   block:
@@ -36,7 +36,7 @@ func blocks() map[string]play {
   rescue:
     - name: Mend
       ansible.builtin.fail: {msg: cannot be mended}
-`, reason: failed, exit: 2, message: "task [@Mend], host [localhost]: cannot be mended"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Mend], host [localhost]: cannot be mended"}},
 		"the rescue raises the failure again": {tasks: `
 - name: Try
   block:
@@ -45,7 +45,7 @@ func blocks() map[string]play {
   rescue:
     - name: Tell
       ansible.builtin.fail: {msg: "{{ ansible_failed_task.name }} said {{ ansible_failed_result.msg }}"}
-`, reason: failed, exit: 2, message: "Fail said boom"},
+`, expected: expected{reason: failed, exit: 2, message: "Fail said boom"}},
 		"always follows a failure that nobody rescues": {tasks: `
 - name: Try
   block:
@@ -54,7 +54,7 @@ func blocks() map[string]play {
   always:
     - name: Clean
       ansible.builtin.debug: {msg: clean}
-`, reason: failed, exit: 2, message: "task [@Fail], host [localhost]: boom"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Fail], host [localhost]: boom"}},
 		"always follows a rescued failure": {tasks: `
 - name: Try
   block:
@@ -78,7 +78,7 @@ func blocks() map[string]play {
   always:
     - name: Clean
       ansible.builtin.fail: {msg: cannot be cleaned}
-`, reason: failed, exit: 2, message: "task [@Clean], host [localhost]: cannot be cleaned", silent: "boom"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Clean], host [localhost]: cannot be cleaned", silent: "boom"}},
 		"always fails after a failure that nobody rescues": {tasks: `
 - name: Try
   block:
@@ -87,7 +87,7 @@ func blocks() map[string]play {
   always:
     - name: Clean
       ansible.builtin.fail: {msg: cannot be cleaned}
-`, reason: failed, exit: 2, message: "boom"},
+`, expected: expected{reason: failed, exit: 2, message: "boom"}},
 		"an outer rescue takes what an inner block leaves": {tasks: `
 - name: Outer
   block:
@@ -140,7 +140,7 @@ func blocks() map[string]play {
       ansible.builtin.debug: {msg: mended}
 - name: Fail for good
   ansible.builtin.fail: {msg: for good}
-`, reason: failed, exit: 2, message: "task [@Fail for good], host [localhost]: for good", silent: "boom"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Fail for good], host [localhost]: for good", silent: "boom"}},
 		"an always section rescues a failure of its own after one that nobody rescues": {tasks: `
 - name: Try
   block:
@@ -154,7 +154,7 @@ func blocks() map[string]play {
       rescue:
         - name: Mend
           ansible.builtin.debug: {msg: mended}
-`, reason: failed, exit: 2, message: "host [localhost]: "},
+`, expected: expected{reason: failed, exit: 2, message: "host [localhost]: "}},
 		"an error is ignored": {tasks: `
 - name: Fail
   ansible.builtin.fail: {msg: boom}
@@ -175,7 +175,7 @@ func blocks() map[string]play {
   ignore_errors: true
 - name: Fail for good
   ansible.builtin.fail: {msg: for good}
-`, reason: failed, exit: 2, message: "for good", silent: "boom"},
+`, expected: expected{reason: failed, exit: 2, message: "for good", silent: "boom"}},
 		"whether an error is ignored is a template": {tasks: `
 - name: Fail
   ansible.builtin.fail: {msg: boom}
@@ -183,13 +183,13 @@ func blocks() map[string]play {
 - name: Fail for good
   ansible.builtin.fail: {msg: for good}
   ignore_errors: "{{ 1 == 2 }}"
-`, reason: failed, exit: 2, message: "for good", silent: "boom"},
+`, expected: expected{reason: failed, exit: 2, message: "for good", silent: "boom"}},
 		"failed_when finds a failure": {tasks: `
 - name: Check
   ansible.builtin.command: echo broken
   register: said
   failed_when: "'broken' in said.stdout"
-`, reason: failed, exit: 2, message: "task [@Check], host [localhost]: "},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Check], host [localhost]: "}},
 		"failed_when forgives a failure": {tasks: `
 - name: Check
   ansible.builtin.command: "false"
@@ -203,14 +203,14 @@ func blocks() map[string]play {
 - name: Look
   ansible.builtin.fail: {msg: it did fail}
   when: said is failed
-`, reason: failed, exit: 2, message: "it did fail"},
+`, expected: expected{reason: failed, exit: 2, message: "it did fail"}},
 		"any_errors_fatal on a block": {tasks: `
 - name: Try
   any_errors_fatal: true
   block:
     - name: Fail
       ansible.builtin.fail: {msg: boom}
-`, reason: failed, exit: 2, message: "boom"},
+`, expected: expected{reason: failed, exit: 2, message: "boom"}},
 		"any_errors_fatal with a rescue": {tasks: `
 - name: Try
   any_errors_fatal: true

@@ -39,6 +39,7 @@ func newCorpus(t *testing.T) *corpus {
 // runs once more in its first form, to fail with the same message.
 func (c *corpus) check(t *testing.T, name string, p play, f form) {
 	t.Helper()
+	p = p.in(f)
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
 	b := newBench(t)

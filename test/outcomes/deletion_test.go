@@ -104,7 +104,7 @@ func newDeletions(t *testing.T) *deletions {
 // watch lays a play out and gives it a kind whose own run always succeeds.
 func (d *deletions) watch(t *testing.T, name string, p play) {
 	t.Helper()
-	w := watched{play: p, bench: newBench(t), kind: fmt.Sprintf("Kind%d", len(d.kinds))}
+	w := watched{play: p.in(asFinalizer), bench: newBench(t), kind: fmt.Sprintf("Kind%d", len(d.kinds))}
 	w.laid = w.bench.lay(t, p, asFinalizer)
 	finalizer := fmt.Sprintf("{name: %s/finalizer, vars: {state: absent}}", group)
 	if w.laid.spec.Playbook != "" {

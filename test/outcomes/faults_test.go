@@ -16,39 +16,39 @@ func faults() map[string]play {
 		"a syntax error": {tasks: `
 - name: Broken
   ansible.builtin.debug: {msg: [}
-`, reason: noStats, exit: 4, message: "YAML"},
+`, expected: expected{reason: noStats, exit: 4, message: "YAML"}},
 		"two modules in a task": {tasks: `
 - name: Both
   ansible.builtin.debug: {msg: a}
   ansible.builtin.fail: {msg: b}
-`, reason: noStats, exit: 4, message: "conflicting action statements"},
+`, expected: expected{reason: noStats, exit: 4, message: "conflicting action statements"}},
 		"a keyword that does not exist": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: a}
   whenever: true
-`, reason: noStats, exit: 4, message: "whenever"},
+`, expected: expected{reason: noStats, exit: 4, message: "whenever"}},
 		"a module that does not exist": {tasks: `
 - name: Try
   community.nowhere.nothing: {}
-`, reason: noStats, exit: 4, message: "community.nowhere.nothing"},
+`, expected: expected{reason: noStats, exit: 4, message: "community.nowhere.nothing"}},
 		"an argument that does not exist": {tasks: `
 - name: Try
   ansible.builtin.file: {path: /tmp, colour: red}
-`, reason: failed, exit: 2, message: "colour"},
+`, expected: expected{reason: failed, exit: 2, message: "colour"}},
 		"an argument that is missing": {tasks: `
 - name: Try
   ansible.builtin.file: {state: directory}
-`, reason: failed, exit: 2, message: "path"},
-		"no tasks": {tasks: "[]\n", reason: noHosts, message: "no host took part"},
+`, expected: expected{reason: failed, exit: 2, message: "path"}},
+		"no tasks": {tasks: "[]\n", expected: expected{reason: noHosts, message: "no host took part"}, included: &expected{}},
 		"a variable that is not defined": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: "{{ nobody_defines_this }}"}
-`, reason: failed, exit: 2, message: "'nobody_defines_this' is undefined"},
+`, expected: expected{reason: failed, exit: 2, message: "'nobody_defines_this' is undefined"}},
 		"a variable that is not defined in a condition": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: a}
   when: nobody_defines_this
-`, reason: failed, exit: 2, message: "nobody_defines_this"},
+`, expected: expected{reason: failed, exit: 2, message: "nobody_defines_this"}},
 		"an undefined variable is rescued": {tasks: `
 - name: Try
   block:
@@ -61,54 +61,54 @@ func faults() map[string]play {
 		"a template that does not parse": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: "{{ size "}
-`, reason: failed, exit: 2, message: "task [@Say]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Say]"}},
 		"a filter that does not exist": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: "{{ size | no_such_filter }}"}
-`, reason: failed, exit: 2, message: "no_such_filter"},
+`, expected: expected{reason: failed, exit: 2, message: "no_such_filter"}},
 		"an expression that fails": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: "{{ 1 / 0 }}"}
-`, reason: failed, exit: 2, message: "zero"},
+`, expected: expected{reason: failed, exit: 2, message: "zero"}},
 		"a condition that is no condition": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: a}
   when: "'text'"
-`, reason: failed, exit: 2, message: "onditional"},
+`, expected: expected{reason: failed, exit: 2, message: "onditional"}},
 		"a file is encrypted and there is no password": {tasks: `
 - name: Read
   ansible.builtin.include_vars: secret.yml
-`, files: map[string]string{"secret.yml": vault}, reason: failed, exit: 2, message: "ANSIBLE_VAULT_PASSWORD_FILE"},
+`, files: map[string]string{"secret.yml": vault}, expected: expected{reason: failed, exit: 2, message: "ANSIBLE_VAULT_PASSWORD_FILE"}},
 		"tasks to import are encrypted and there is no password": {tasks: `
 - name: Take
   ansible.builtin.import_tasks: secret.yml
-`, files: map[string]string{"secret.yml": vault}, reason: noStats, exit: 1, message: "ANSIBLE_VAULT_PASSWORD_FILE"},
+`, files: map[string]string{"secret.yml": vault}, expected: expected{reason: noStats, exit: 1, message: "ANSIBLE_VAULT_PASSWORD_FILE"}, included: &expected{reason: failed, exit: 2, message: "ANSIBLE_VAULT_PASSWORD_FILE"}},
 		"a variable is encrypted and there is no password": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: "{{ password }}"}
   vars:
     password: !vault |
-` + indent(indent(vault)), reason: failed, exit: 2, message: "ANSIBLE_VAULT_PASSWORD_FILE"},
+` + indent(indent(vault)), expected: expected{reason: failed, exit: 2, message: "ANSIBLE_VAULT_PASSWORD_FILE"}},
 		"a task under no_log fails": {tasks: `
 - name: Log in
   ansible.builtin.fail: {msg: the password is hunter2}
   no_log: true
-`, reason: failed, exit: 2, message: "task [@Log in], host [localhost]: the output has been hidden", silent: "hunter2"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Log in], host [localhost]: the output has been hidden", silent: "hunter2"}},
 		"an item of a loop under no_log fails": {tasks: `
 - name: Log in
   ansible.builtin.fail: {msg: "the password is {{ item }}"}
   loop: [hunter2]
   no_log: true
-`, reason: failed, exit: 2, message: "hidden", silent: "hunter2"},
+`, expected: expected{reason: failed, exit: 2, message: "hidden", silent: "hunter2"}},
 		"an interpreter is missing": {tasks: `
 - name: Ping
   ansible.builtin.ping:
   vars: {ansible_python_interpreter: /nowhere/python}
-`, reason: failed, exit: 2, message: "'/nowhere/python' was not found"},
+`, expected: expected{reason: failed, exit: 2, message: "'/nowhere/python' was not found"}},
 		"facts cannot be gathered": {tasks: `
 - name: Gather
   ansible.builtin.setup: {gather_subset: [nonsense]}
-`, reason: failed, exit: 2, message: "nonsense"},
+`, expected: expected{reason: failed, exit: 2, message: "nonsense"}},
 		"a task cannot become another user": {tasks: `
 - name: Become
   ansible.builtin.command: id
@@ -116,18 +116,18 @@ func faults() map[string]play {
   become_method: ansible.builtin.sudo
   become_user: daemon
   vars: {ansible_become_exe: /nowhere/sudo}
-`, reason: failed, exit: 2, message: "task [@Become]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Become]"}},
 		"a way to become that does not exist": {tasks: `
 - name: Become
   ansible.builtin.command: id
   become: true
   become_method: nowhere
-`, reason: failed, exit: 2, message: "nowhere"},
+`, expected: expected{reason: failed, exit: 2, message: "nowhere"}},
 		"a host cannot be reached": {tasks: `
 - name: Connect
   ansible.builtin.ping:
   vars: {ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 1}
-`, reason: unreachable, exit: 4, message: "Connection refused"},
+`, expected: expected{reason: unreachable, exit: 4, message: "Connection refused"}},
 		"a host that cannot be reached is ignored": {tasks: `
 - name: Connect
   ansible.builtin.ping:
@@ -145,44 +145,44 @@ func faults() map[string]play {
   rescue:
     - name: Mend
       ansible.builtin.debug: {msg: mended}
-`, reason: unreachable, exit: 4, message: "Connection refused"},
+`, expected: expected{reason: unreachable, exit: 4, message: "Connection refused"}},
 		"a way to connect that does not exist": {tasks: `
 - name: Connect
   ansible.builtin.ping:
   vars: {ansible_connection: nowhere}
-`, reason: failed, exit: 2, message: "nowhere"},
+`, expected: expected{reason: failed, exit: 2, message: "nowhere"}},
 		"a task is delegated to a host that cannot be reached": {tasks: `
 - name: Connect
   ansible.builtin.ping:
   delegate_to: far
   vars: {ansible_connection: ssh, ansible_host: 127.0.0.1, ansible_port: 1}
-`, reason: unreachable, exit: 4, message: "Connection refused"},
+`, expected: expected{reason: unreachable, exit: 4, message: "Connection refused"}},
 		"a command is killed": {tasks: `
 - name: Work
   ansible.builtin.shell: kill -9 $$
-`, reason: failed, exit: 2, message: "ended by SIGKILL"},
+`, expected: expected{reason: failed, exit: 2, message: "ended by SIGKILL"}},
 		"a module is killed": {tasks: `
 - name: Work
   ansible.builtin.shell: kill -9 $PPID
-`, reason: failed, exit: 2, message: "rc 137: ended by SIGKILL"},
+`, expected: expected{reason: failed, exit: 2, message: "rc 137: ended by SIGKILL"}},
 		"an asynchronous module is killed": {tasks: `
 - name: Work
   ansible.builtin.shell: kill -9 $PPID
   async: 60
   poll: 1
-`, reason: failed, exit: 2, message: "task [@Work]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Work]"}},
 		"a worker is killed": {tasks: `
 - name: Work
   ansible.builtin.debug: {msg: "{{ lookup('pipe', 'kill -9 $PPID') }}"}
-`, reason: noStats, exit: 1, message: "for want of memory"},
+`, expected: expected{reason: noStats, exit: 1, message: "for want of memory"}},
 		"ansible-playbook is killed": {tasks: `
 - name: Work
   ansible.builtin.debug: {msg: "{{ lookup('pipe', 'kill -9 $(cut -d\" \" -f4 /proc/$PPID/stat)') }}"}
-`, reason: noStats, exit: -1, message: "for want of memory"},
+`, expected: expected{reason: noStats, exit: -1, message: "for want of memory"}},
 		"a task finds the disk full": {tasks: `
 - name: Write
   ansible.builtin.shell: dd if=/dev/zero of=/dev/full count=1 || { echo No space left on device; exit 1; }
-`, reason: failed, exit: 2, message: "task [@Write]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Write]"}},
 		"check mode": {tasks: `
 - name: Change
   ansible.builtin.file: {path: "@CONTENT@/made", state: directory}
@@ -190,19 +190,19 @@ func faults() map[string]play {
 		"a task fails in check mode": {tasks: `
 - name: Fail
   ansible.builtin.fail: {msg: boom}
-`, args: "--check", reason: failed, exit: 2, message: "boom"},
+`, args: "--check", expected: expected{reason: failed, exit: 2, message: "boom"}},
 		"a service does not answer": {tasks: `
 - name: Ask
   ansible.builtin.uri: {url: "http://127.0.0.1:1/"}
-`, reason: failed, exit: 2, message: "Connection refused"},
+`, expected: expected{reason: failed, exit: 2, message: "Connection refused"}},
 		"a wait is in vain": {tasks: `
 - name: Wait
   ansible.builtin.wait_for: {host: 127.0.0.1, port: 1, timeout: 1}
-`, reason: failed, exit: 2, message: "Timeout when waiting for 127.0.0.1:1"},
+`, expected: expected{reason: failed, exit: 2, message: "Timeout when waiting for 127.0.0.1:1"}},
 		"a question that nobody answers": {tasks: `
 - name: Ask
   ansible.builtin.pause: {prompt: Go on}
-`, timeout: 15 * time.Second, reason: timeout, message: "task [@Ask]", alone: true},
+`, timeout: 15 * time.Second, expected: expected{reason: timeout, message: "task [@Ask]"}, alone: true},
 		"environment": {tasks: `
 - name: Look
   ansible.builtin.shell: test "$COLOUR" = red
@@ -211,6 +211,6 @@ func faults() map[string]play {
 		"the role's variables are data": {tasks: `
 - name: Say
   ansible.builtin.fail: {msg: "{{ message }}"}
-`, reason: failed, exit: 2, message: "{{ untrusted }}"},
+`, expected: expected{reason: failed, exit: 2, message: "{{ untrusted }}"}},
 	}
 }

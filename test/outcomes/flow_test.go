@@ -10,7 +10,7 @@ func flow() map[string]play {
 `, handlers: `
 - name: Restart
   ansible.builtin.fail: {msg: cannot restart}
-`, reason: failed, exit: 2, message: "cannot restart"},
+`, expected: expected{reason: failed, exit: 2, message: "cannot restart"}},
 		"a handler runs": {tasks: `
 - name: Change
   ansible.builtin.command: "true"
@@ -30,7 +30,7 @@ func flow() map[string]play {
 `, handlers: `
 - name: Restart
   ansible.builtin.fail: {msg: cannot restart}
-`, reason: failed, exit: 2, message: "cannot restart"},
+`, expected: expected{reason: failed, exit: 2, message: "cannot restart"}},
 		"a flushed handler's failure is rescued": {tasks: `
 - name: Try
   block:
@@ -55,18 +55,18 @@ func flow() map[string]play {
 `, handlers: `
 - name: Restart
   ansible.builtin.debug: {msg: restarted}
-`, args: "--force-handlers", reason: failed, exit: 2, message: "boom"},
+`, args: "--force-handlers", expected: expected{reason: failed, exit: 2, message: "boom"}},
 		"a handler that nobody has": {tasks: `
 - name: Change
   ansible.builtin.command: "true"
   notify: Restart
-`, reason: noStats, exit: 1, message: "The requested handler 'Restart' was not found"},
+`, expected: expected{reason: noStats, exit: 1, message: "The requested handler 'Restart' was not found"}},
 		"end_play": {tasks: `
 - name: End
   ansible.builtin.meta: end_play
 - name: Never
   ansible.builtin.fail: {msg: never}
-`, reason: noHosts},
+`, expected: expected{reason: noHosts}, included: &expected{}},
 		"end_play after a task": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: hello}
@@ -83,7 +83,7 @@ func flow() map[string]play {
   always:
     - name: End
       ansible.builtin.meta: end_play
-`, reason: failed, exit: 2, message: "boom"},
+`, expected: expected{reason: failed, exit: 2, message: "boom"}, included: &expected{reason: failed, message: "boom"}},
 		"end_play in a rescue": {tasks: `
 - name: Try
   block:
@@ -124,7 +124,7 @@ func flow() map[string]play {
       ansible.builtin.meta: clear_host_errors
 - name: After
   ansible.builtin.debug: {msg: after}
-`, reason: failed, message: "boom"},
+`, expected: expected{reason: failed, message: "boom"}},
 		"noop": {tasks: `
 - name: Nothing
   ansible.builtin.meta: noop
@@ -156,23 +156,23 @@ func flow() map[string]play {
 		"an unknown meta task": {tasks: `
 - name: End
   ansible.builtin.meta: end_world
-`, reason: noStats, exit: 1, message: "end_world"},
+`, expected: expected{reason: noStats, exit: 1, message: "end_world"}},
 		"tasks to include are missing": {tasks: `
 - name: Take
   ansible.builtin.include_tasks: nowhere.yml
-`, reason: failed, exit: 2, message: "nowhere.yml"},
+`, expected: expected{reason: failed, exit: 2, message: "nowhere.yml"}},
 		"tasks to import are missing": {tasks: `
 - name: Take
   ansible.builtin.import_tasks: nowhere.yml
-`, reason: noStats, exit: 1, message: "nowhere.yml"},
+`, expected: expected{reason: noStats, exit: 1, message: "nowhere.yml"}, included: &expected{reason: failed, exit: 2, message: "nowhere.yml"}},
 		"tasks to include do not parse": {tasks: `
 - name: Take
   ansible.builtin.include_tasks: broken.yml
-`, files: map[string]string{"broken.yml": "- name: [\n"}, reason: noStats, exit: 4, message: "broken.yml"},
+`, files: map[string]string{"broken.yml": "- name: [\n"}, expected: expected{reason: noStats, exit: 4, message: "broken.yml"}},
 		"included tasks fail": {tasks: `
 - name: Take
   ansible.builtin.include_tasks: failing.yml
-`, files: map[string]string{"failing.yml": "- name: Fail\n  ansible.builtin.fail: {msg: boom}\n"}, reason: failed, exit: 2, message: "boom"},
+`, files: map[string]string{"failing.yml": "- name: Fail\n  ansible.builtin.fail: {msg: boom}\n"}, expected: expected{reason: failed, exit: 2, message: "boom"}},
 		"a missing file to include is rescued": {tasks: `
 - name: Try
   block:
@@ -181,14 +181,14 @@ func flow() map[string]play {
   rescue:
     - name: Mend
       ansible.builtin.debug: {msg: mended}
-`, reason: failed, message: "nowhere.yml"},
+`, expected: expected{reason: failed, message: "nowhere.yml"}},
 		"a role to include is missing": {tasks: `
 - name: Take
   ansible.builtin.include_role: {name: nowhere}
-`, reason: failed, exit: 2, message: "nowhere"},
+`, expected: expected{reason: failed, exit: 2, message: "nowhere"}},
 		"a role to import is missing": {tasks: `
 - name: Take
   ansible.builtin.import_role: {name: nowhere}
-`, reason: noStats, exit: 1, message: "nowhere"},
+`, expected: expected{reason: noStats, exit: 1, message: "nowhere"}, included: &expected{reason: failed, exit: 2, message: "nowhere"}},
 	}
 }

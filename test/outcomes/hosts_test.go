@@ -10,17 +10,17 @@ func hosts() map[string]play {
   tasks:
     - name: Never
       ansible.builtin.debug: {msg: never}
-`, reason: noHosts, message: "no host took part"},
+`, expected: expected{reason: noHosts, message: "no host took part"}},
 		"a play without tasks": {playbook: `
 - name: Play
   hosts: localhost
   gather_facts: false
-`, reason: noHosts, message: "no host took part"},
-		"an empty playbook":                  {playbook: "[]\n", reason: noStats, exit: 4, message: "must contain at least one play"},
-		"a file without anything":            {playbook: "---\n", reason: noStats, exit: 4, message: "play.yml"},
-		"a limit that leaves no host":        {playbook: two, inventory: fleet, args: "--limit nobody", reason: noStats, exit: 1, message: "limit"},
+`, expected: expected{reason: noHosts, message: "no host took part"}},
+		"an empty playbook":                  {playbook: "[]\n", expected: expected{reason: noStats, exit: 4, message: "must contain at least one play"}},
+		"a file without anything":            {playbook: "---\n", expected: expected{reason: noStats, exit: 4, message: "play.yml"}},
+		"a limit that leaves no host":        {playbook: two, inventory: fleet, args: "--limit nobody", expected: expected{reason: noStats, exit: 1, message: "limit"}},
 		"a limit that leaves the good hosts": {playbook: two, inventory: fleet, args: "--limit web1"},
-		"one of several hosts fails":         {playbook: two, inventory: fleet, reason: failed, exit: 2, message: "host [web2]: boom"},
+		"one of several hosts fails":         {playbook: two, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web2]: boom"}},
 		"all of several hosts fail": {playbook: `
 - name: Play
   hosts: all
@@ -28,7 +28,7 @@ func hosts() map[string]play {
   tasks:
     - name: Work
       ansible.builtin.fail: {msg: "boom on {{ inventory_hostname }}"}
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web4]: boom on web4"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web4]: boom on web4"}},
 		"hosts fail, are rescued, ignored and unreachable": {playbook: `
 - name: Play
   hosts: all
@@ -52,7 +52,7 @@ func hosts() map[string]play {
     - name: Fail
       ansible.builtin.fail: {msg: boom}
       when: inventory_hostname == 'web4'
-`, inventory: fleet, reason: failed, exit: 4, message: "host [web4]: boom", silent: "rescued"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 4, message: "host [web4]: boom", silent: "rescued"}},
 		"one of several hosts cannot be reached": {playbook: `
 - name: Play
   hosts: all
@@ -60,14 +60,14 @@ func hosts() map[string]play {
   tasks:
     - name: Connect
       ansible.builtin.ping:
-`, inventory: far, reason: unreachable, exit: 4, message: "host [far]"},
+`, inventory: far, expected: expected{reason: unreachable, exit: 4, message: "host [far]"}},
 		"a host cannot be reached when facts are gathered": {playbook: `
 - name: Play
   hosts: far
   tasks:
     - name: Never
       ansible.builtin.debug: {msg: never}
-`, inventory: far, reason: unreachable, exit: 4, message: "host [far]"},
+`, inventory: far, expected: expected{reason: unreachable, exit: 4, message: "host [far]"}},
 		"a lost host is ignored by the play": {playbook: `
 - name: Play
   hosts: far
@@ -90,7 +90,7 @@ func hosts() map[string]play {
   tasks:
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, inventory: far, reason: unreachable, exit: 4, message: "host [far]"},
+`, inventory: far, expected: expected{reason: unreachable, exit: 4, message: "host [far]"}},
 		"a lost host is cleared": {playbook: `
 - name: Play
   hosts: all
@@ -102,7 +102,7 @@ func hosts() map[string]play {
       ansible.builtin.meta: clear_host_errors
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, inventory: far, reason: unreachable, message: "host [far]"},
+`, inventory: far, expected: expected{reason: unreachable, message: "host [far]"}},
 		"a failed host is cleared": {playbook: `
 - name: Play
   hosts: all
@@ -115,7 +115,7 @@ func hosts() map[string]play {
       ansible.builtin.meta: clear_host_errors
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, inventory: fleet, reason: failed, message: "host [web2]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, message: "host [web2]: boom"}},
 		"hosts come one after the other, and the first fails": {playbook: `
 - name: Play
   hosts: all
@@ -125,7 +125,7 @@ func hosts() map[string]play {
     - name: Work
       ansible.builtin.fail: {msg: boom}
       when: inventory_hostname == 'web1'
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web1]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web1]: boom"}},
 		"hosts come two by two, and one of the second two fails": {playbook: `
 - name: Play
   hosts: all
@@ -135,7 +135,7 @@ func hosts() map[string]play {
     - name: Work
       ansible.builtin.fail: {msg: boom}
       when: inventory_hostname == 'web3'
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web3]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web3]: boom"}},
 		"fewer hosts fail than max_fail_percentage allows": {playbook: `
 - name: Play
   hosts: all
@@ -147,7 +147,7 @@ func hosts() map[string]play {
       when: inventory_hostname == 'web1'
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web1]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web1]: boom"}},
 		"more hosts fail than max_fail_percentage allows": {playbook: `
 - name: Play
   hosts: all
@@ -159,7 +159,7 @@ func hosts() map[string]play {
       when: inventory_hostname == 'web1'
     - name: Never
       ansible.builtin.debug: {msg: never}
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web1]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web1]: boom"}},
 		"any error is fatal for all hosts": {playbook: `
 - name: Play
   hosts: all
@@ -171,7 +171,7 @@ func hosts() map[string]play {
       when: inventory_hostname == 'web1'
     - name: Never
       ansible.builtin.debug: {msg: never}
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web1]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web1]: boom"}},
 		"any error is fatal, but rescued": {playbook: `
 - name: Play
   hosts: all
@@ -199,7 +199,7 @@ func hosts() map[string]play {
     - name: Then
       ansible.builtin.fail: {msg: "then on {{ inventory_hostname }}"}
       when: inventory_hostname == 'web2'
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web2]: then on web2"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web2]: then on web2"}},
 		"a host is pinned by host": {playbook: `
 - name: Play
   hosts: all
@@ -209,7 +209,7 @@ func hosts() map[string]play {
     - name: Work
       ansible.builtin.fail: {msg: boom}
       when: inventory_hostname == 'web4'
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web4]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web4]: boom"}},
 	}
 }
 

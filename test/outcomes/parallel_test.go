@@ -14,13 +14,13 @@ func parallel() map[string]play {
   ansible.builtin.command: "false"
   async: 60
   poll: 1
-`, reason: failed, exit: 2, message: "task [@Work]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Work]"}},
 		"an asynchronous task takes too long": {tasks: `
 - name: Work
   ansible.builtin.command: sleep 60
   async: 1
   poll: 2
-`, reason: failed, exit: 2, message: "task [@Work]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Work]"}},
 		"an asynchronous task is looked at later and has failed": {tasks: `
 - name: Work
   ansible.builtin.command: "false"
@@ -33,7 +33,7 @@ func parallel() map[string]play {
   until: said is finished
   retries: 60
   delay: 1
-`, reason: failed, exit: 2, message: "task [@Look]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [@Look]"}},
 		"an asynchronous task is looked at later and has succeeded": {tasks: `
 - name: Work
   ansible.builtin.command: "true"
@@ -57,7 +57,7 @@ func parallel() map[string]play {
 - name: Once
   ansible.builtin.fail: {msg: boom}
   run_once: true
-`, reason: failed, exit: 2, message: "boom"},
+`, expected: expected{reason: failed, exit: 2, message: "boom"}},
 		"throttle": {tasks: `
 - name: Each
   ansible.builtin.debug: {msg: "{{ item }}"}

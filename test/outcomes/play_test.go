@@ -24,12 +24,28 @@ type play struct {
 	// something else.
 	alone bool
 
+	expected
+	// included is expected instead where another file includes the tasks, as that
+	// of a finalizer does: some faults are found only then, and are a task's.
+	included *expected
+}
+
+// expected is what a play must come to.
+type expected struct {
 	// reason is "" for a success.
 	reason jobevent.Reason
 	// message is a part of the outcome's, and silent is none. "@" stands for what
 	// precedes the names of a role's tasks.
 	message, silent string
 	exit            int // of ansible-playbook
+}
+
+// in gives the play as it is in a form.
+func (p play) in(f form) play {
+	if f == asFinalizer && p.included != nil {
+		p.expected = *p.included
+	}
+	return p
 }
 
 // Reasons, shorter.

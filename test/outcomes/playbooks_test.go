@@ -14,7 +14,7 @@ func playbooks() map[string]play {
   tasks:
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, reason: noStats, exit: 1, message: "nowhere"},
+`, expected: expected{reason: noStats, exit: 1, message: "nowhere"}},
 		"the first play fails and the second has no host": {playbook: `
 - name: First
   hosts: localhost
@@ -27,7 +27,7 @@ func playbooks() map[string]play {
   tasks:
     - name: Never
       ansible.builtin.debug: {msg: never}
-`, reason: failed, exit: 2, message: "play [First], task [Work]"},
+`, expected: expected{reason: failed, exit: 2, message: "play [First], task [Work]"}},
 		"the first play has no host and the second goes well": {playbook: `
 - name: First
   hosts: nobody
@@ -55,7 +55,7 @@ func playbooks() map[string]play {
   tasks:
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web1]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web1]: boom"}},
 		"run_once fails for all hosts": {playbook: `
 - name: Play
   hosts: all
@@ -64,7 +64,7 @@ func playbooks() map[string]play {
     - name: Once
       ansible.builtin.fail: {msg: boom}
       run_once: true
-`, inventory: fleet, reason: failed, exit: 2, message: "boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "boom"}},
 		"a delegated task fails": {playbook: `
 - name: Play
   hosts: web1
@@ -73,7 +73,7 @@ func playbooks() map[string]play {
     - name: Work
       ansible.builtin.command: "false"
       delegate_to: web2
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web1"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web1"}},
 		"end_play for one host of many": {playbook: `
 - name: Play
   hosts: all
@@ -86,7 +86,7 @@ func playbooks() map[string]play {
       ansible.builtin.meta: end_play
     - name: Never
       ansible.builtin.fail: {msg: never}
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web1]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web1]: boom"}},
 		"end_host for one host, another fails": {playbook: `
 - name: Play
   hosts: all
@@ -98,7 +98,7 @@ func playbooks() map[string]play {
     - name: Work
       ansible.builtin.fail: {msg: boom}
       when: inventory_hostname in ['web1', 'web2']
-`, inventory: fleet, reason: failed, exit: 2, message: "host [web2]: boom"},
+`, inventory: fleet, expected: expected{reason: failed, exit: 2, message: "host [web2]: boom"}},
 		"end_batch": {playbook: `
 - name: Play
   hosts: all
@@ -122,7 +122,7 @@ func playbooks() map[string]play {
   tasks:
     - name: Never
       ansible.builtin.debug: {msg: never}
-`, reason: failed, exit: 2, message: "task [Before]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [Before]"}},
 		"post_tasks fail": {playbook: `
 - name: Play
   hosts: localhost
@@ -133,7 +133,7 @@ func playbooks() map[string]play {
   post_tasks:
     - name: After
       ansible.builtin.fail: {msg: boom}
-`, reason: failed, exit: 2, message: "task [After]"},
+`, expected: expected{reason: failed, exit: 2, message: "task [After]"}},
 		"another playbook is imported and fails": {playbook: `
 - name: Import
   ansible.builtin.import_playbook: other.yml
@@ -150,11 +150,11 @@ func playbooks() map[string]play {
   tasks:
     - name: Work
       ansible.builtin.fail: {msg: boom}
-`}, reason: failed, exit: 2, message: "play [Other], task [Work]"},
+`}, expected: expected{reason: failed, exit: 2, message: "play [Other], task [Work]"}},
 		"a playbook to import is missing": {playbook: `
 - name: Import
   ansible.builtin.import_playbook: nowhere.yml
-`, reason: noStats, exit: 1, message: "nowhere.yml"},
+`, expected: expected{reason: noStats, exit: 1, message: "nowhere.yml"}},
 		"a file of variables is missing, which Ansible does not mind": {playbook: `
 - name: Play
   hosts: localhost
@@ -168,15 +168,15 @@ func playbooks() map[string]play {
 - name: Play
   hosts: localhost
   colour: red
-`, reason: noStats, exit: 4, message: "colour"},
+`, expected: expected{reason: noStats, exit: 4, message: "colour"}},
 		"hosts are not defined": {playbook: `
 - name: Play
   hosts: "{{ nobody_defines_this }}"
   tasks:
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, reason: noStats, exit: 4, message: "nobody_defines_this"},
-		"an encrypted playbook": {playbook: vault, reason: noStats, exit: 1, message: "ANSIBLE_VAULT_PASSWORD_FILE"},
+`, expected: expected{reason: noStats, exit: 4, message: "nobody_defines_this"}},
+		"an encrypted playbook": {playbook: vault, expected: expected{reason: noStats, exit: 1, message: "ANSIBLE_VAULT_PASSWORD_FILE"}},
 		"the operator is asked for a value": {playbook: `
 - name: Play
   hosts: localhost
@@ -186,7 +186,7 @@ func playbooks() map[string]play {
   tasks:
     - name: Say
       ansible.builtin.debug: {msg: fine}
-`, timeout: 15 * time.Second, reason: timeout, message: "", alone: true},
+`, timeout: 15 * time.Second, expected: expected{reason: timeout, message: ""}, alone: true},
 		"a host is added and fails": {playbook: `
 - name: First
   hosts: localhost
@@ -200,8 +200,8 @@ func playbooks() map[string]play {
   tasks:
     - name: Work
       ansible.builtin.fail: {msg: boom}
-`, reason: failed, exit: 2, message: "host [late]: boom"},
-		"syntax is only checked": {playbook: two, inventory: fleet, args: "--syntax-check", reason: noStats, message: "ansible-runner exited with 0"},
-		"tasks are only listed":  {playbook: two, inventory: fleet, args: "--list-tasks", reason: noStats, message: "ansible-runner exited with 0"},
+`, expected: expected{reason: failed, exit: 2, message: "host [late]: boom"}},
+		"syntax is only checked": {playbook: two, inventory: fleet, args: "--syntax-check", expected: expected{reason: noStats, message: "ansible-runner exited with 0"}},
+		"tasks are only listed":  {playbook: two, inventory: fleet, args: "--list-tasks", expected: expected{reason: noStats, message: "ansible-runner exited with 0"}},
 	}
 }
