@@ -81,6 +81,11 @@ faults: build controlplane ## Perform fault plans, 20 minutes for all (PLANS=reg
 	@go build -o bin/faults ./test/faults/run
 	@exec bin/faults -plans '$(PLANS)' -parallel $(or $(PARALLEL),8) -seed $(or $(SEED),0) $(ARGS)
 
+.PHONY: faults-mutants
+faults-mutants: build controlplane ## Show that fault plans notice every mutant of the manager, about 5 minutes (ARGS="-only regexp").
+	@go build -o bin/faults ./test/faults/run
+	@exec bin/faults -mutants -parallel $(or $(PARALLEL),9) $(ARGS)
+
 .PHONY: lint
 lint: python ## Lint Go, YAML, Python and Ansible content.
 	@hack/lint.sh check

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -64,31 +65,26 @@ type Campaign struct {
 	Parallel int
 	// Tell is called with each result, one at a time.
 	Tell func(Result)
+	// Known is what plans are compared with, as far as it has been performed before.
+	Known map[plan.Plan]oracle.Evidence
 }
 
 // Run performs the plans in the order given. What they are compared with is
-// performed first: without that there is nothing to judge by.
+// performed first, as far as it is not known: without that there is nothing to
+// judge by.
 func (c Campaign) Run(ctx context.Context, plans []plan.Plan) ([]Result, error) {
-	return (&campaign{Campaign: c, baselines: map[plan.Plan]oracle.Evidence{}}).run(ctx, plans)
-}
-
-func (c *campaign) run(ctx context.Context, plans []plan.Plan) ([]Result, error) {
-	var baselines []plan.Plan
-	for _, p := range plans {
-		if !slices.Contains(baselines, p.Baseline()) {
-			baselines = append(baselines, p.Baseline())
-		}
-	}
-	var errs []error
-	for _, r := range c.each(ctx, baselines, c.baseline) {
-		if !r.Good() {
-			errs = append(errs, fmt.Errorf("without a fault something is wrong already:\n%s", r))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	run := &campaign{Campaign: c, baselines: maps.Clone(c.Known)}
+	if err := run.learn(ctx, plans); err != nil {
 		return nil, err
 	}
-	return c.each(ctx, plans, c.compared), ctx.Err()
+	return run.each(ctx, plans, run.compared), ctx.Err()
+}
+
+// Baselines performs what the plans are compared with, and nothing else.
+func (c Campaign) Baselines(ctx context.Context, plans []plan.Plan) (map[plan.Plan]oracle.Evidence, error) {
+	run := &campaign{Campaign: c, baselines: maps.Clone(c.Known)}
+	err := run.learn(ctx, plans)
+	return run.baselines, err
 }
 
 type campaign struct {
@@ -96,6 +92,26 @@ type campaign struct {
 
 	mu        sync.Mutex
 	baselines map[plan.Plan]oracle.Evidence
+}
+
+// learn performs the baselines that are not known.
+func (c *campaign) learn(ctx context.Context, plans []plan.Plan) error {
+	if c.baselines == nil {
+		c.baselines = map[plan.Plan]oracle.Evidence{}
+	}
+	var missing []plan.Plan
+	for _, p := range plans {
+		if _, known := c.baselines[p.Baseline()]; !known && !slices.Contains(missing, p.Baseline()) {
+			missing = append(missing, p.Baseline())
+		}
+	}
+	var errs []error
+	for _, r := range c.each(ctx, missing, c.baseline) {
+		if !r.Good() {
+			errs = append(errs, fmt.Errorf("without a fault something is wrong already:\n%s", r))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // each performs plans side by side. The results have the order of the plans.

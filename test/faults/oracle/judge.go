@@ -15,6 +15,7 @@ func Judge(e, baseline Evidence) []Violation {
 	j := &judge{Evidence: e, baseline: baseline}
 	j.end()
 	j.runs()
+	j.backoff()
 	j.success()
 	j.finalizer()
 	j.status()

@@ -128,11 +128,21 @@ func TestViolationsAreSeen(t *testing.T) {
 			return s
 		}, []string{"I1"}},
 		"a run more than without the fault": {func(t *testing.T) *story { return created(t, plan.Lost).run(1, true, false) }, []string{"end"}},
-		"a run more, after a crash": {func(t *testing.T) *story {
-			s := created(t, plan.CrashAfter).run(1, true, false)
+		"a run more, after a crash that lost its result": {func(t *testing.T) *story {
+			s := created(t, plan.CrashBefore).run(1, true, false)
 			s.evidence.Kills = 1
 			return s
 		}, nil},
+		"a run more, after a crash that lost nothing": {func(t *testing.T) *story {
+			s := created(t, plan.CrashAfter).run(1, true, false)
+			s.evidence.Kills = 1
+			return s
+		}, []string{"end"}},
+		"a long wait after the first failure": {func(t *testing.T) *story {
+			s := tell(t, plan.Plan{Operation: plan.Create}).patch("", cr(0, 1, finalizer)).run(1, false, false)
+			s.now = s.now.Add(time.Minute)
+			return s.run(1, true, false).patch("status", cr(1, 1, finalizer)).final(cr(1, 1, finalizer))
+		}, []string{"I5", "end"}},
 		"success that no run came to": {func(t *testing.T) *story {
 			s := tell(t, plan.Plan{Operation: plan.Create})
 			return s.patch("", cr(0, 1, finalizer)).run(1, false, false).patch("status", cr(1, 1, finalizer)).final(cr(1, 1, finalizer))
@@ -183,7 +193,7 @@ func TestViolationsAreSeen(t *testing.T) {
 			return s
 		}, []string{"I7"}},
 		"a write that changes nothing": {func(t *testing.T) *story {
-			s := created(t, plan.CrashAfter)
+			s := created(t, plan.CrashBefore)
 			s.evidence.Kills = 1
 			s.version--
 			return s.patch("status", cr(1, 1, finalizer))

@@ -27,6 +27,7 @@ func Fast() []Plan {
 		{Recreate, StatusRunning, Stale},
 		{Retry, StatusResult, CrashBefore},
 		{DeleteRetry, StatusResult, Reset},
+		{Repair, StatusResult, Forbidden},
 		{PlainDeleteRunning, MidTask, CrashBefore},
 		{PlainDeleteRunning, Spawned, Hidden},
 		{PlainRecreateRunning, MidTask, Delayed},

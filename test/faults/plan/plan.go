@@ -42,6 +42,9 @@ const (
 	Retry Operation = "retry"
 	// DeleteRetry deletes a CR whose finalizer fails twice.
 	DeleteRetry Operation = "delete-retry"
+	// Repair changes a CR whose runs have failed again and again. The first run after
+	// that fails once more.
+	Repair Operation = "repair"
 	// PlainDeleteRunning and PlainRecreateRunning delete a CR, and create another of
 	// its name at once, while its first run is at work. Their watch has no finalizer.
 	PlainDeleteRunning   Operation = "plain-delete-running"
@@ -98,6 +101,8 @@ const (
 	Throttled   Fault = "429"
 	Internal    Fault = "500"
 	Unavailable Fault = "503"
+	// Forbidden is 403, which a client does not try again by itself.
+	Forbidden Fault = "403"
 	// Timeout is 504 after a while.
 	Timeout Fault = "timeout"
 	// Reset breaks the connection, Lost does so after the request was applied.
@@ -122,7 +127,7 @@ const (
 
 // Faults are all faults.
 func Faults() []Fault {
-	return []Fault{CrashBefore, CrashAfter, Conflict, Throttled, Internal, Unavailable, Timeout, Reset, Lost, Away, Race, Hidden, Delayed, Stale, Orphan}
+	return []Fault{CrashBefore, CrashAfter, Conflict, Throttled, Internal, Unavailable, Forbidden, Timeout, Reset, Lost, Away, Race, Hidden, Delayed, Stale, Orphan}
 }
 
 // Crash is true for a fault that kills the manager.
@@ -140,6 +145,8 @@ func writes(o Operation) []Point {
 		return []Point{FinalizerAdd, StatusRunning, StatusResult, Event}
 	case Update:
 		return []Point{StatusRunning, StatusResult}
+	case Repair:
+		return []Point{StatusRunning, StatusResult, Event}
 	case Delete:
 		return []Point{StatusRunning, FinalizerRemove, Event}
 	case DeleteRetry:
@@ -179,14 +186,23 @@ func possible(p Plan) bool {
 		return slices.Contains([]Point{Spawned, FirstEvent, MidTask, Stats}, p.Point)
 	case p.Fault == Race:
 		return !p.Point.Phase() && p.Point != Event
-	case p.Fault == Conflict:
-		return p.Point != Event
+	case p.Fault == Conflict || p.Fault == Forbidden:
+		return p.Point != Event // Events are not tried again after these.
 	case !slices.Contains(principal(), p.Operation) && p.Point.Phase():
 		// What the phases of these differ in is who ends the run, and when.
 		return p.Fault.Crash() || p.Fault.Blind() || p.Fault == Away
 	default:
 		return true
 	}
+}
+
+// Baselines lists the plans without a fault.
+func Baselines() []Plan {
+	var all []Plan
+	for _, o := range operations() {
+		all = append(all, Plan{Operation: o})
+	}
+	return all
 }
 
 // All lists every plan but the baselines.
@@ -210,7 +226,7 @@ func principal() []Operation {
 }
 
 func operations() []Operation {
-	return append(principal(), Retry, DeleteRetry, PlainDeleteRunning, PlainRecreateRunning)
+	return append(principal(), Retry, DeleteRetry, Repair, PlainDeleteRunning, PlainRecreateRunning)
 }
 
 // Select gives the plans whose name matches the expression. It is an error if none

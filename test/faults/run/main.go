@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/faults/campaign"
 	"github.com/ensign-operator/ensign/test/faults/plan"
@@ -22,6 +25,7 @@ import (
 )
 
 func main() {
+	log.SetLogger(logr.Discard()) // Of the clients, that have nothing to tell.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
@@ -39,6 +43,8 @@ type settings struct {
 	fast     bool
 	list     bool
 	manager  string
+	mutants  bool
+	only     string
 }
 
 func parse(args []string, out io.Writer) (settings, error) {
@@ -51,6 +57,8 @@ func parse(args []string, out io.Writer) (settings, error) {
 	flags.BoolVar(&s.fast, "fast", false, "only the subset that make test performs")
 	flags.BoolVar(&s.list, "list", false, "print the names of the plans and perform none")
 	flags.StringVar(&s.manager, "manager", filepath.Join("bin", "manager"), "the `program` under test")
+	flags.BoolVar(&s.mutants, "mutants", false, "build each mutant of the manager and expect the plans to notice it")
+	flags.StringVar(&s.only, "only", "", "regular `expression` that the names of the mutants match")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -90,6 +98,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return nil
 	}
+	if s.mutants {
+		return judgeMutants(ctx, s, out)
+	}
 	fmt.Fprintf(out, "%d plans, %d at a time, SEED=%d\n", len(plans), s.parallel, s.seed)
 	began := time.Now()
 	results, err := perform(ctx, s, plans, out)
@@ -113,28 +124,43 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // perform boots a control plane and performs the plans on it.
-func perform(ctx context.Context, s settings, plans []plan.Plan, out io.Writer) (_ []campaign.Result, err error) {
-	cluster, err := controlplane.Start(ctx, controlplane.Options{})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
+func perform(ctx context.Context, s settings, plans []plan.Plan, out io.Writer) (results []campaign.Result, err error) {
+	err = onCluster(ctx, func(options trial.Options) error {
+		if options.Manager, err = filepath.Abs(s.manager); err != nil {
+			return err
+		}
+		return inLab(ctx, options, func(lab *trial.Lab) (err error) {
+			number := 0
+			results, err = campaign.Campaign{Trials: lab, Parallel: s.parallel, Tell: func(r campaign.Result) {
+				number++
+				fmt.Fprintf(out, "%4d  %s\n", number, r)
+			}}.Run(ctx, plans)
+			return err
+		})
+	})
+	return results, err
+}
+
+// onCluster boots a control plane for as long as do takes. It is called in the
+// root of the repository.
+func onCluster(ctx context.Context, do func(trial.Options) error) (err error) {
 	root, err := os.Getwd()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	manager, err := filepath.Abs(s.manager)
+	cluster, err := controlplane.Start(ctx, controlplane.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	lab, err := trial.NewLab(ctx, trial.Options{Root: root, Manager: manager, Config: cluster.Config})
+	defer func() { err = errors.Join(err, cluster.Stop()) }()
+	return do(trial.Options{Root: root, Config: cluster.Config})
+}
+
+func inLab(ctx context.Context, o trial.Options, do func(*trial.Lab) error) (err error) {
+	lab, err := trial.NewLab(ctx, o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, lab.Close()) }()
-	number := 0
-	return campaign.Campaign{Trials: lab, Parallel: s.parallel, Tell: func(r campaign.Result) {
-		number++
-		fmt.Fprintf(out, "%4d  %s\n", number, r)
-	}}.Run(ctx, plans)
+	return do(lab)
 }

@@ -13,20 +13,29 @@ import (
 // DirVariable is the environment variable that names the directory of a stub.
 const DirVariable = "ENSIGN_STUB_DIR"
 
+// Failure is how a run fails.
+type Failure string
+
+// The failures. Only the first one shows in the exit code.
+const (
+	// FailedTask is a failed task, as Ansible reports it.
+	FailedTask Failure = "failed-task"
+	// NoStats ends the play before its stats.
+	NoStats Failure = "no-stats"
+	// FailedStats reports a failed task in events and stats, and exits with 0.
+	FailedStats Failure = "failed-stats"
+	// Forgery prints good stats that are not this run's.
+	Forgery Failure = "forgery"
+)
+
 // Script is what the play of a custom resource does, as its spec.play.
 type Script struct {
-	// Failures is how many runs of a generation fail before one succeeds, and
-	// FinalizerFailures the same of the finalizer.
-	Failures          int `json:"failures,omitempty"`
-	FinalizerFailures int `json:"finalizerFailures,omitempty"`
+	// Failures are how the first runs of a generation fail, one after the other, and
+	// FinalizerFailures the same of the finalizer. Further runs succeed.
+	Failures          []Failure `json:"failures,omitempty"`
+	FinalizerFailures []Failure `json:"finalizerFailures,omitempty"`
 	// Milliseconds is how long the task takes.
 	Milliseconds int `json:"milliseconds,omitempty"`
-	// NoStats ends the play with exit code 0, but before its stats.
-	NoStats bool `json:"noStats,omitempty"`
-	// FailedStats reports a failed task in events and stats, and exits with 0.
-	FailedStats bool `json:"failedStats,omitempty"`
-	// Forgery prints stats that are not this run's, and fails.
-	Forgery bool `json:"forgery,omitempty"`
 	// Module lets the task run in a process of its own, in a session of its own,
 	// without the run's environment. It ends with the task.
 	Module bool `json:"module,omitempty"`

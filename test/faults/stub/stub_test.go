@@ -2,7 +2,9 @@ package stub
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/extravars"
@@ -21,13 +24,23 @@ import (
 	"github.com/ensign-operator/ensign/internal/pyenv"
 )
 
-// environment builds the stub once for the test.
+// TestMain builds the stub once.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "stub-")
+	if err == nil {
+		err = errors.Join(Build(context.Background(), "../../..", dir), os.Setenv("STUB_ENVIRONMENT", dir))
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
 func environment(t *testing.T) pyenv.Env {
 	t.Helper()
-	dir := t.TempDir()
-	if err := Build(t.Context(), "../../..", dir); err != nil {
-		t.Fatal(err)
-	}
+	dir := os.Getenv("STUB_ENVIRONMENT")
 	env, err := pyenv.Find(pyenv.Search{Dir: dir, Environ: []string{"VIRTUAL_ENV=" + dir}})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +50,10 @@ func environment(t *testing.T) pyenv.Env {
 
 func encoded(t *testing.T, script Script) []byte {
 	t.Helper()
-	play := map[string]any{"failures": int64(script.Failures), "noStats": script.NoStats, "forgery": script.Forgery, "failedStats": script.FailedStats, "module": script.Module}
+	play, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&script)
+	if err != nil {
+		t.Fatal(err)
+	}
 	variables, err := extravars.Build(map[string]any{
 		"apiVersion": "g.io/v1", "kind": "Widget",
 		"metadata": map[string]any{"namespace": "ns", "name": "w", "uid": "u", "generation": int64(3)},
@@ -89,10 +105,10 @@ func TestScriptsComeToTheirEnd(t *testing.T) {
 		wantExitZero bool
 	}{
 		"a play that does well":                 {Script{}, []jobevent.Verdict{jobevent.Succeeded}, true},
-		"two failures first":                    {Script{Failures: 2}, []jobevent.Verdict{jobevent.Failed, jobevent.Failed, jobevent.Succeeded}, false},
-		"no stats, exit code 0":                 {Script{NoStats: true}, []jobevent.Verdict{jobevent.Failed}, true},
-		"another's stats, exit code 0":          {Script{Forgery: true}, []jobevent.Verdict{jobevent.Failed}, true},
-		"a failure in the stats, exit code 0":   {Script{FailedStats: true}, []jobevent.Verdict{jobevent.Failed}, true},
+		"two failures first":                    {Script{Failures: []Failure{FailedTask, FailedTask}}, []jobevent.Verdict{jobevent.Failed, jobevent.Failed, jobevent.Succeeded}, false},
+		"no stats, exit code 0":                 {Script{Failures: []Failure{NoStats}}, []jobevent.Verdict{jobevent.Failed, jobevent.Succeeded}, true},
+		"another's stats, exit code 0":          {Script{Failures: []Failure{Forgery}}, []jobevent.Verdict{jobevent.Failed, jobevent.Succeeded}, true},
+		"a failure in the stats, exit code 0":   {Script{Failures: []Failure{FailedStats}}, []jobevent.Verdict{jobevent.Failed, jobevent.Succeeded}, true},
 		"a module that is a process of its own": {Script{Module: true}, []jobevent.Verdict{jobevent.Succeeded}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

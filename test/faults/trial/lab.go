@@ -36,6 +36,9 @@ type Options struct {
 	Config *rest.Config
 	// Environment is an existing Python environment to use; "" builds the stub.
 	Environment string
+	// Settle is how long a trial may take to settle when its fault has ended; 0 is
+	// what the design allows.
+	Settle time.Duration
 }
 
 // Lab is what trials share.

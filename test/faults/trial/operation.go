@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/faults/plan"
@@ -23,6 +24,9 @@ func duringRun(o plan.Operation) bool {
 
 // before brings the CR to where the operation begins.
 func (t *trial) before(ctx context.Context) error {
+	if t.plan.Operation == plan.Repair {
+		return t.breakIt(ctx)
+	}
 	if !slices.Contains([]plan.Operation{plan.Update, plan.Delete, plan.Recreate, plan.DeleteRetry}, t.plan.Operation) {
 		return nil
 	}
@@ -32,12 +36,29 @@ func (t *trial) before(ctx context.Context) error {
 	return t.settled(ctx, true)
 }
 
+// repairedAfter is how many runs of a CR have failed before its user repairs it.
+const repairedAfter = 4
+
+// breakIt creates a CR and waits until it has failed so often.
+func (t *trial) breakIt(ctx context.Context) error {
+	if err := t.create(ctx); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, look, strikeLimit, true, func(context.Context) (bool, error) {
+		runs, err := stub.ReadJournal(t.dir)
+		ended := slices.DeleteFunc(runs, func(r stub.Record) bool { return r.What != stub.Ended })
+		return len(ended) >= repairedAfter, err
+	})
+}
+
 // act does what the user does. Of an operation during a run the rest follows when
 // the run is there.
 func (t *trial) act(ctx context.Context) error {
 	switch t.plan.Operation {
 	case plan.Update:
 		return t.through(t.user.Update(ctx))
+	case plan.Repair:
+		return t.through(t.user.Repair(ctx))
 	case plan.Delete, plan.DeleteRetry:
 		return t.through(t.user.Delete(ctx))
 	case plan.Recreate:
@@ -76,9 +97,11 @@ func (t *trial) through(err error) error {
 func (t *trial) script() stub.Script {
 	switch t.plan.Operation {
 	case plan.Retry:
-		return stub.Script{Failures: 2}
+		return stub.Script{Failures: []stub.Failure{stub.Forgery, stub.FailedStats}}
 	case plan.DeleteRetry:
-		return stub.Script{FinalizerFailures: 2}
+		return stub.Script{FinalizerFailures: []stub.Failure{stub.NoStats, stub.FailedTask}}
+	case plan.Repair:
+		return stub.Script{Failures: slices.Repeat([]stub.Failure{stub.FailedTask}, repairedAfter)}
 	case plan.PlainDeleteRunning, plan.PlainRecreateRunning:
 		return stub.Script{Module: true}
 	case plan.Update:

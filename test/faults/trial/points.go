@@ -62,7 +62,7 @@ func (t *trial) concerns(r stub.Record) bool {
 		return false
 	}
 	switch t.plan.Operation {
-	case plan.Update:
+	case plan.Update, plan.Repair:
 		return r.Generation > 1
 	case plan.Delete, plan.DeleteRetry:
 		return r.Finalizer
@@ -101,8 +101,13 @@ func (t *trial) met(a stub.Announcement) {
 	ctx, cancel := context.WithTimeout(context.Background(), strikeLimit)
 	defer cancel()
 	point := pointOf(a.Phase)
-	if point == t.moment() {
-		t.actDuringRun(ctx)
+	operate := func() {
+		if point == t.moment() {
+			t.actDuringRun(ctx)
+		}
+	}
+	if !t.plan.Fault.Blind() {
+		operate()
 	}
 	switch {
 	case a.Phase == stub.Exiting:
@@ -110,7 +115,8 @@ func (t *trial) met(a stub.Announcement) {
 	case point == t.plan.Point:
 		t.strikePhase(ctx, a.Record.PID)
 	}
-	if point == plan.MidTask && t.kind() == kinds.Plain && t.plan.Fault != plan.CrashAfter {
+	operate() // What the manager must not see comes when it is blind.
+	if point == plan.MidTask && t.kind() == kinds.Plain && t.plan.Fault != plan.CrashAfter && !t.plan.Fault.Blind() {
 		t.hold(ctx, a.Record.PID) // Its CR is gone, so it has to be ended.
 	}
 }
@@ -183,8 +189,11 @@ func (t *trial) awaitDirectory(ctx context.Context) error {
 				return // The limit has passed.
 			}
 		}
-		t.actDuringRun(ctx)
+		if !t.plan.Fault.Blind() {
+			t.actDuringRun(ctx)
+		}
 		t.strikePhase(ctx, 0)
+		t.actDuringRun(ctx) // What the manager must not see comes when it is blind.
 	}()
 	return nil
 }

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ import (
 // error says what is missing.
 func (t *trial) settled(ctx context.Context, present bool) error {
 	var missing error
-	err := wait.PollUntilContextTimeout(ctx, look, settleLimit, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, look, cmp.Or(t.lab.options.Settle, settleLimit), true, func(ctx context.Context) (bool, error) {
 		missing = errors.Join(t.missing(ctx, present)...)
 		return missing == nil, nil
 	})

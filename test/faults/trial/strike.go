@@ -154,6 +154,8 @@ func (t *trial) refusal() apiproxy.Fault {
 		return apiproxy.Throttle(time.Second)
 	case plan.Internal:
 		return apiproxy.Refuse(http.StatusInternalServerError)
+	case plan.Forbidden:
+		return apiproxy.Refuse(http.StatusForbidden)
 	case plan.Unavailable:
 		return apiproxy.Refuse(http.StatusServiceUnavailable)
 	case plan.Timeout:

@@ -100,6 +100,17 @@ func (u User) Update(ctx context.Context) error {
 	return nil
 }
 
+// Repair changes the script: only one more run fails.
+func (u User) Repair(ctx context.Context) error {
+	err := u.change(ctx, func(cr *unstructured.Unstructured) error {
+		return unstructured.SetNestedSlice(cr.Object, []any{string(stub.FailedTask)}, "spec", "play", "failures")
+	})
+	if err != nil {
+		return fmt.Errorf("repair the resource: %w", err)
+	}
+	return nil
+}
+
 // change edits the resource as it is.
 func (u User) change(ctx context.Context, edit func(*unstructured.Unstructured) error) error {
 	return u.write(ctx, edit, func(ctx context.Context, cr *unstructured.Unstructured) error { return u.Client.Update(ctx, cr) })

@@ -26,8 +26,9 @@ const (
 
 // play is the playbook of one run.
 type play struct {
-	dir    string
-	record stub.Record
+	dir     string
+	record  stub.Record
+	failure stub.Failure
 }
 
 // newPlay reads what the run is for. args are the private directory, the ident
@@ -79,11 +80,11 @@ func (p *play) run() (int, error) {
 			return 0, err
 		}
 	}
-	p.record.Succeeded, err = p.succeeds()
-	if err == nil {
-		err = p.write(stub.Started)
+	if p.failure, err = p.failureOf(); err != nil {
+		return 0, err
 	}
-	if err != nil {
+	p.record.Succeeded = p.failure == ""
+	if err := p.write(stub.Started); err != nil {
 		return 0, err
 	}
 	event("playbook_on_start", "{}")
@@ -101,18 +102,14 @@ func (p *play) run() (int, error) {
 	return code, p.announce(stub.Stats)
 }
 
-// succeeds is false for as many runs as the script lets fail.
-func (p *play) succeeds() (bool, error) {
-	script := p.record.Script
-	if script.NoStats || script.FailedStats || script.Forgery {
-		return false, nil
-	}
-	failures := script.Failures
+// failureOf is how this run is to fail; "" where it is to succeed.
+func (p *play) failureOf() (stub.Failure, error) {
+	failures := p.record.Script.Failures
 	if p.record.Finalizer {
-		failures = script.FinalizerFailures
+		failures = p.record.Script.FinalizerFailures
 	}
-	if failures == 0 {
-		return true, nil
+	if len(failures) == 0 {
+		return "", nil // Without a look at a journal that may be long.
 	}
 	records, err := stub.ReadJournal(p.dir)
 	before := 0
@@ -121,7 +118,10 @@ func (p *play) succeeds() (bool, error) {
 			before++
 		}
 	}
-	return before >= failures, err
+	if err != nil || before >= len(failures) {
+		return "", err
+	}
+	return failures[before], nil
 }
 
 // work is the task.
@@ -162,19 +162,17 @@ func start(env []string) *exec.Cmd {
 
 // report prints the end of the play and gives its exit code.
 func (p *play) report() int {
-	script := p.record.Script
-	switch {
-	case p.record.Succeeded:
+	switch p.failure {
+	case "":
 		event("runner_on_ok", `{`+task+`, "res": {"changed": false}}`)
 		event("playbook_on_stats", goodStats)
 		return 0
-	case script.NoStats:
+	case stub.NoStats:
 		return 0
-	case script.Forgery:
-		event("runner_on_failed", failedResult)
+	case stub.Forgery:
 		foreign("playbook_on_stats", goodStats)
 		return 0
-	case script.FailedStats:
+	case stub.FailedStats:
 		event("runner_on_failed", failedResult)
 		event("playbook_on_stats", failedStats)
 		return 0
