@@ -54,9 +54,13 @@ func TestEachKindOfTaskEndsWithItsManager(t *testing.T) {
 // A process that shed its environment, its session and its parent is found by its
 // control group, where there are any.
 func TestAHiddenDaemonEndsWithItsManager(t *testing.T) {
-	if err := proctree.NewOwner(t.TempDir(), "probe").Group(); err != nil {
+	probe := proctree.NewOwner(t.TempDir(), "probe")
+	if err := probe.Group(); err != nil {
 		t.Logf("no control groups here, so that it can't be found: %v", err)
 		return
+	}
+	if err := probe.Close(); err != nil {
+		t.Fatal(err)
 	}
 	const seconds = 86399 // by which it is found: nothing else tells of it
 	k := startManager(t, fmt.Sprintf(`
