@@ -26,7 +26,11 @@ func FuzzNames(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.Close()
+		defer func() {
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
 		plain := element.MatchString(uid) && element.MatchString(id) && filepath.Base(uid) == uid && filepath.IsLocal(uid)
 		if link && plain {
 			if err := os.Symlink(beside, filepath.Join(path, uid)); err != nil {

@@ -18,9 +18,12 @@ import (
 const soonAfter = 20 * time.Second
 
 var _ = Describe("an API server that is away", func() {
-	It("gets the results of what ended meanwhile when it is back", func(ctx context.Context) {
-		absence(ctx, 6*time.Second, func(b *bench) func() { return b.proxy.Away() })
-	})
+	DescribeTable("gets the results of what ended meanwhile when it is back", absence,
+		Entry("out of reach", 4*time.Second, func(b *bench) func() { return b.proxy.Away() }),
+		Entry("unable to answer", 8*time.Second, func(b *bench) func() {
+			return b.proxy.Add(apiproxy.Rule{Name: "unable", Match: func(apiproxy.Request) bool { return true }, Times: apiproxy.Always, Fault: apiproxy.Refuse(503)})
+		}),
+	)
 })
 
 // absence lets a run end while the API server is away for so long. Its result is

@@ -2,6 +2,7 @@ package fire
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -13,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
-	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // history holds every state of an object of one name that there ever was.
@@ -66,7 +66,11 @@ var _ = Describe("an object that is made anew under its name", func() {
 		second := b.custom(kind, "again", map[string]any{"hold": "second"})
 		hung := make(chan error, 1)
 		b.proxy.Add(apiproxy.Rule{Name: "hang", Match: on("again", what), Fault: apiproxy.Fault{Before: func(apiproxy.Request) {
-			hung <- replace(ctx, b.custom(kind, "again", nil), second)
+			err := replace(ctx, b.custom(kind, "again", nil), second)
+			if err == nil {
+				err = restore(ctx, second)
+			}
+			hung <- err
 		}}})
 		first := b.create(ctx, kind, "again", map[string]any{"fail": "of the first"})
 		Eventually(ctx, hung).Should(Receive(Succeed()))
@@ -77,9 +81,8 @@ var _ = Describe("an object that is made anew under its name", func() {
 		b.expectRuns(first, 1, firstRuns)
 		Eventually(func() int { return len(seen.of(second)) }).Should(BeNumerically(">=", 3))
 		for _, state := range seen.of(second) {
-			Expect(harness.ConditionOf(state, "Failure").Status).NotTo(Equal("True"), "%v", state.Object["status"])
+			Expect(fmt.Sprint(state.Object["status"])).NotTo(ContainSubstring("of the first"))
 		}
-		Expect(b.RunDir()).To(BeADirectory())
 	},
 		Entry("while the finalizer is added to the first one", flame, added, 0),
 		Entry("while the first one's run is announced", spark, running, 0),
@@ -99,7 +102,7 @@ var _ = Describe("an object that is made anew under its name", func() {
 		Expect(ended).To(BeZero(), "the first one's run was ended")
 		b.expectRuns(second, 1, 1)
 		for _, state := range seen.of(second) {
-			Expect(harness.ConditionOf(state, "Failure").Status).NotTo(Equal("True"), "%v", state.Object["status"])
+			Expect(fmt.Sprint(state.Object["status"])).NotTo(ContainSubstring("of the first"))
 		}
 	})
 })
@@ -115,4 +118,15 @@ func replace(ctx context.Context, old, fresh *unstructured.Unstructured) error {
 			return err
 		}
 	}
+}
+
+// restore gives an object a status as from a backup, so that a patch that was
+// meant for its predecessor would find its places in it.
+func restore(ctx context.Context, cr *unstructured.Unstructured) error {
+	var conditions []any
+	for _, kind := range []string{"Running", "Successful"} {
+		conditions = append(conditions, map[string]any{"type": kind, "status": "Unknown", "reason": "Restored", "message": ""})
+	}
+	cr.Object["status"] = map[string]any{"conditions": conditions}
+	return k8s.Status().Update(ctx, cr)
 }

@@ -17,11 +17,12 @@ const (
 
 // ran is an entry of the runs' journal.
 type ran struct {
-	UID, Name  string
-	Generation int64
-	Finalizing bool
+	UID        string `json:"uid"`
+	Name       string `json:"name"`
+	Generation int64  `json:"generation"`
+	Finalizing bool   `json:"finalizing"`
 	// Ended is false for the entry of a run's beginning.
-	Ended bool
+	Ended bool `json:"ended"`
 }
 
 // text is a string as extra vars mark it.
@@ -32,18 +33,20 @@ type text struct {
 // variables are what a run reads of its extra vars.
 type variables struct {
 	Canary     *text `json:"c"`
-	Finalizing bool
+	Finalizing bool  `json:"finalizing"`
 	// Hold names the gate that the run waits for, Fail what it fails with.
-	Hold, Fail text
-	Flame      *object `json:"_fire_ensign_io_flame"`
-	Spark      *object `json:"_fire_ensign_io_spark"`
+	Hold  text    `json:"hold"`
+	Fail  text    `json:"fail"`
+	Flame *object `json:"_fire_ensign_io_flame"`
+	Spark *object `json:"_fire_ensign_io_spark"`
 }
 
 type object struct {
 	Metadata struct {
-		UID, Name  text
-		Generation int64
-	}
+		UID        text  `json:"uid"`
+		Name       text  `json:"name"`
+		Generation int64 `json:"generation"`
+	} `json:"metadata"`
 }
 
 // stub plays the programs of a Python environment that is none, and tells
