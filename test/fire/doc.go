@@ -9,7 +9,7 @@
 // what was written by the journal of the proxy.
 //
 // In `make test`: every class of fault on every write of the manager, a rival that
-// writes 50 times a second, an API server that is away for some seconds, and
+// writes 50 times a second, an API server that is away or unable for seconds, and
 // objects that are made anew while a write hangs. With the build tag "long",
 // `make test-all`: an API server that is away for a minute, or frozen.
 package fire
