@@ -6,15 +6,24 @@
 //
 //   - loader_test.go: random documents come out of Ansible's own loader with the
 //     same values, types and trust; where its JSON decoder gives up, the file is
-//     refused and no word of it is shown.
+//     refused and no word of it is shown. broken_test.go: so is the run.
+//   - uses_run_test.go: two hundred ways to use a variable, in testdata/uses,
+//     each with five kinds of text; a table tells what was executed.
 //   - jinja_test.go: one role and one playbook that read every place of an object.
+//   - names_test.go: names that are refused, dropped or passed, and why.
+//   - manager_test.go: the manager does not start with an Ansible that templates
+//     marked text. old_test.go: nor with ansible-core 2.18, which does.
+//   - limits_test.go: where content trusts a text anew, and nothing helps.
 //
-// Plain tests, which `make test` runs, take small samples on .venv, made by
+// Plain tests, which `make test` runs, take samples on .venv, made by
 // hack/python.sh. With the build tag "long", as in `make test-all`, they take
 // everything, on every supported ansible-core: the further environments are
-// made by hack/python/matrix.sh. SAFEVARS_DOCUMENTS says how many random
-// documents each ansible-core reads, half with each of PyYAML's parsers;
-// 100,000 take about two minutes a version.
+// made by hack/python/matrix.sh. Two variables choose:
+//
+//   - SAFEVARS_DOCUMENTS: how many random documents each ansible-core reads, half
+//     with each of PyYAML's parsers; 100,000 take about two minutes a version.
+//   - SAFEVARS_USES: a regular expression for the uses to try, such as "keywords:
+//     when" or "^plays"; all of what it matches are tried.
 //
 // The package has no code of its own, and does not test what a run prints.
 package safevars

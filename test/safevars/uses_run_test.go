@@ -1,0 +1,182 @@
+package safevars
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+)
+
+// TestNoUseRunsATextOfAnObject tries every use with every kind of text, marked
+// and, as a control, not marked.
+func TestNoUseRunsATextOfAnObject(t *testing.T) {
+	trials := readTrials(t, everyUse)
+	onEachCore(t, func(t *testing.T, c core) {
+		results := &table{}
+		together, alone := split(trials)
+		marked, plain := tryTogether(t, c, together, true), tryTogether(t, c, together, false)
+		for _, trial := range together {
+			results.add(trial, marked[trial.id], plain[trial.id])
+		}
+		p := newPlaybooks(t, c)
+		for _, trial := range alone {
+			// One kind of text is control enough where a run costs so much.
+			control := trial.kind == kinds()[0] && p.tryAlone(t, c, trial, false)
+			results.add(trial, p.tryAlone(t, c, trial, true), control)
+		}
+		results.check(t)
+		t.Logf("ansible-core %s\n%s", c.version, results)
+	})
+}
+
+// split tells the trials that share a run, tasks before plays as in the run,
+// from those that have one each.
+func split(trials []trial) (together, alone []trial) {
+	var plays []trial
+	for _, c := range trials {
+		switch {
+		case c.use.OwnRun:
+			alone = append(alone, c)
+		case c.use.Play != nil:
+			plays = append(plays, c)
+		default:
+			together = append(together, c)
+		}
+	}
+	return append(together, plays...), alone
+}
+
+// tryTogether tells the trials whose texts were executed. A trial may end the
+// run, as a number that is none does; then another run takes those that are
+// left, so that every trial is reached.
+func tryTogether(t *testing.T, c core, trials []trial, marked bool) map[string]bool {
+	t.Helper()
+	executed := map[string]bool{}
+	for barren := 0; len(trials) > 0; {
+		r := usesSetup(t, trials, marked).start(t, c, "-p", "uses.yml")
+		for _, id := range r.executed(t) {
+			executed[id] = true
+		}
+		at := slices.IndexFunc(trials, func(c trial) bool { return !strings.Contains(r.output, "end of "+c.id+`"`) })
+		if at < 0 {
+			return executed
+		}
+		if at > 0 {
+			// What came before may be why; it has the next run to show itself.
+			trials, barren = trials[at:], 0
+			continue
+		}
+		if barren++; barren > 2*len(kinds()) {
+			t.Fatalf("runs end before they begin, at %q:\n%s", trials[0].use.Use, r.tail())
+		}
+		t.Logf("a text of the kind %q ends the run (marked: %v): %s", trials[0].kind.name, marked, trials[0].use.Use)
+		trials = trials[1:]
+	}
+	return executed
+}
+
+// tryAlone tells whether the text of a trial was executed in its own run.
+func (p playbooks) tryAlone(t *testing.T, c core, one trial, marked bool) bool {
+	t.Helper()
+	r := usesSetup(t, []trial{one}, marked).lay(t, c)
+	p.run(t, &r, "uses.yml")
+	return slices.Contains(r.executed(t), one.id)
+}
+
+func usesSetup(t *testing.T, trials []trial, marked bool) setup {
+	t.Helper()
+	return setup{
+		object:  func(markers string) map[string]any { return usesObject(trials, markers) },
+		prepare: func(project string) { writeProject(t, project, trials) },
+		plain:   !marked,
+	}
+}
+
+// table counts what was executed.
+type table struct {
+	rows []row
+}
+
+type row struct {
+	use, group, never string
+	kinds             int
+	executed, control []string
+}
+
+func (r *table) add(c trial, executed, control bool) {
+	if len(r.rows) == 0 || r.rows[len(r.rows)-1].use != c.use.Use {
+		r.rows = append(r.rows, row{use: c.use.Use, group: c.use.group, never: c.use.Never})
+	}
+	last := &r.rows[len(r.rows)-1]
+	last.kinds++
+	if executed {
+		last.executed = append(last.executed, c.kind.name)
+	}
+	if control {
+		last.control = append(last.control, c.kind.name)
+	}
+}
+
+// check wants that nothing was executed, and that for every use, and for every
+// kind of text, something was executed without the marks.
+func (r *table) check(t *testing.T) {
+	t.Helper()
+	kindsSeen := map[string]bool{}
+	for _, row := range r.rows {
+		if len(row.executed) > 0 {
+			t.Errorf("%q executed texts of the kinds %q", row.use, row.executed)
+		}
+		if (len(row.control) == 0) != (row.never != "") {
+			t.Errorf("%q executed unmarked texts of the kinds %q, want some: %v", row.use, row.control, row.never == "")
+		}
+		for _, kind := range row.control {
+			kindsSeen[kind] = true
+		}
+	}
+	for _, kind := range kinds() {
+		if !kindsSeen[kind.name] && os.Getenv("SAFEVARS_USES") == "" {
+			t.Errorf("no use executed an unmarked text of the kind %q, so it proves nothing", kind.name)
+		}
+	}
+}
+
+// String prints a line for each file of uses, and what each use executes without
+// marks.
+func (r *table) String() string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "uses of\tuses\tcases\texecuted\twithout marks: uses\tcases")
+	var sum [5]int
+	for _, group := range r.groups() {
+		var n [5]int
+		for _, row := range r.rows {
+			if row.group != group {
+				continue
+			}
+			n[0]++
+			n[1] += row.kinds
+			n[2] += len(row.executed)
+			n[3] += min(1, len(row.control))
+			n[4] += len(row.control)
+		}
+		for i := range n {
+			sum[i] += n[i]
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", group, n[0], n[1], n[2], n[3], n[4])
+	}
+	fmt.Fprintf(w, "all\t%d\t%d\t%d\t%d\t%d\n", sum[0], sum[1], sum[2], sum[3], sum[4])
+	_ = w.Flush() // To memory.
+	return text.String()
+}
+
+func (r *table) groups() []string {
+	var groups []string
+	for _, row := range r.rows {
+		if !slices.Contains(groups, row.group) {
+			groups = append(groups, row.group)
+		}
+	}
+	return groups
+}
