@@ -53,7 +53,8 @@ func newLease(config *rest.Config, o Options, env environment, h holders) (lease
 		return lease{}, err
 	}
 	l.lock = &fencedLock{}
-	l.lock.Interface, err = ctrlelection.NewResourceLock(config, lateProvider{lock: l.lock}, ctrlelection.Options{
+	// It gives the configuration that it gets a timeout and another user agent.
+	l.lock.Interface, err = ctrlelection.NewResourceLock(rest.CopyConfig(config), lateProvider{lock: l.lock}, ctrlelection.Options{
 		LeaderElection:          true,
 		LeaderElectionID:        id,
 		LeaderElectionNamespace: o.LeaderElectionNamespace,

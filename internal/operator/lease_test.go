@@ -66,13 +66,17 @@ func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 }
 
 func TestAllButTheLockIsBehindTheFence(t *testing.T) {
-	config := &rest.Config{Host: "h"}
+	config := &rest.Config{Host: "h", UserAgent: "ensign/test"}
 	l, err := newLease(config, electing(15*time.Second, 10*time.Second), environment{}, holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if behind := l.behind(config); behind.Dial == nil || behind.Host != "h" || config.Dial != nil {
+	behind := l.behind(config)
+	if behind.Dial == nil || behind.Host != "h" || config.Dial != nil {
 		t.Error("want a copy that dials behind the fence")
+	}
+	if behind.Timeout != 0 || behind.UserAgent != "ensign/test" {
+		t.Errorf("want no watch to end by the lock's timeout, and the manager's name, got %s, %q", behind.Timeout, behind.UserAgent)
 	}
 }
 
