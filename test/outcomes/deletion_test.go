@@ -38,25 +38,25 @@ const (
 // says otherwise is what a run by the runner alone says: that holds the other
 // plays, whose finalizers no manager runs, to the same.
 func TestDeletion(t *testing.T) {
-	sampled := map[string]map[string]play{
-		"all goes well":                   blocks(),
-		"a failure is rescued":            blocks(),
-		"an error is ignored":             blocks(),
-		"the rescue fails":                blocks(),
-		"a handler fails":                 flow(),
-		"a host cannot be reached":        faults(),
-		"a syntax error":                  faults(),
-		"ansible-playbook is killed":      faults(),
-		"no host matches":                 hosts(),
-		"a play without tasks":            hosts(),
-		"a playbook to import is missing": hosts(),
+	sampled := []string{
+		"all goes well",
+		"a failure is rescued",
+		"an error is ignored",
+		"the rescue fails",
+		"a handler fails",
+		"a host cannot be reached",
+		"a syntax error",
+		"ansible-playbook is killed",
+		"no host matches",
+		"a play without tasks",
+		"a playbook to import is missing",
 	}
 	d := newDeletions(t)
-	for name, plays := range sampled {
-		d.watch(t, name, plays[name])
+	for _, name := range sampled {
+		d.watch(t, name, named(t, name))
 	}
 	d.start(t)
-	for name := range sampled {
+	for _, name := range sampled {
 		t.Run(name, func(t *testing.T) { d.check(t, name) })
 	}
 }

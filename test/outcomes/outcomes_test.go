@@ -6,21 +6,17 @@ import "testing"
 // or at events of failed tasks gets wrong.
 func TestRevealingPlays(t *testing.T) {
 	c := newCorpus(t)
-	for _, revealing := range []struct {
-		name  string
-		plays map[string]play
-		form  form
-	}{
-		{"a failure after one that was rescued", blocks(), asRole},
-		{"an error is ignored, another is not", blocks(), asFinalizer},
-		{"no host matches", hosts(), asPlaybook},
-		{"hosts fail, are rescued, ignored and unreachable", hosts(), asPlaybook},
-		{"a host that cannot be reached is ignored", faults(), asFinalizer},
-		{"ansible-playbook is killed", faults(), asRole},
+	for name, f := range map[string]form{
+		"a failure after one that was rescued":             asRole,
+		"an error is ignored, another is not":              asFinalizer,
+		"no host matches":                                  asPlaybook,
+		"hosts fail, are rescued, ignored and unreachable": asPlaybook,
+		"a host that cannot be reached is ignored":         asFinalizer,
+		"ansible-playbook is killed":                       asRole,
 	} {
-		t.Run(revealing.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c.check(t, revealing.name, revealing.plays[revealing.name], revealing.form)
+			c.check(t, name, named(t, name), f)
 		})
 	}
 }

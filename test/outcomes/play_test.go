@@ -1,6 +1,7 @@
 package outcomes
 
 import (
+	"testing"
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
@@ -62,4 +63,16 @@ func themes() map[string]map[string]play {
 	return map[string]map[string]play{
 		"blocks": blocks(), "loops": loops(), "flow": flow(), "parallel": parallel(), "faults": faults(), "hosts": hosts(), "playbooks": playbooks(),
 	}
+}
+
+// named finds a play of the corpus.
+func named(t *testing.T, name string) play {
+	t.Helper()
+	for _, plays := range themes() {
+		if p, found := plays[name]; found {
+			return p
+		}
+	}
+	t.Fatalf("there is no play %q", name)
+	return play{}
 }
