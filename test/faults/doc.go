@@ -17,7 +17,8 @@
 //	mutants    patches of the product that the plans have to notice
 //
 // `make test` performs a fixed subset of the plans, in about a minute. With the
-// build tag "long" (`make test-all`) it is all of them, as with `make faults`,
-// which takes PLANS=regexp, PARALLEL=n and SEED=n, prints each plan as it ends and
-// says how to perform a single one again.
+// build tag "long" (`make test-all`) come every third plan, a sample with the real
+// Ansible, and a thousand resources at once. `make faults` performs all plans, or
+// with PLANS=regexp those that are named; it takes PARALLEL=n and SEED=n, prints
+// each plan as it ends and says how to perform a single one again.
 package faults

@@ -51,11 +51,10 @@ func newLab(ctx context.Context, environment string) *trial.Lab {
 }
 
 // expectAllGood performs the plans and expects no violation.
-func expectAllGood(ctx context.Context, plans []plan.Plan) {
+func expectAllGood(ctx context.Context, c campaign.Campaign, plans []plan.Plan) {
 	GinkgoHelper()
-	results, err := campaign.Campaign{
-		Trials: newLab(ctx, ""), Parallel: parallel, Tell: func(r campaign.Result) { GinkgoWriter.Println(r) },
-	}.Run(ctx, plans)
+	c.Tell = func(r campaign.Result) { GinkgoWriter.Println(r) }
+	results, err := c.Run(ctx, plans)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(campaign.Table(GinkgoWriter, results)).To(Succeed())
 	Expect(results).To(HaveLen(len(plans)))
@@ -64,6 +63,6 @@ func expectAllGood(ctx context.Context, plans []plan.Plan) {
 
 var _ = Describe("a manager under faults", func() {
 	It("converges to the same end under the fixed plans", func(ctx context.Context) {
-		expectAllGood(ctx, plan.Fast())
+		expectAllGood(ctx, campaign.Campaign{Trials: newLab(ctx, ""), Parallel: parallel}, plan.Fast())
 	}, NodeTimeout(10*time.Minute))
 })

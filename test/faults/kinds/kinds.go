@@ -34,20 +34,24 @@ func All() []string { return []string{Play, Plain} }
 // Plural is the name of the kind's resource.
 func Plural(kind string) string { return strings.ToLower(kind) + "s" }
 
-// WriteProject makes the operator project of a kind in dir. The playbooks are such
-// that the real Ansible can run them too.
-func WriteProject(dir, kind string) error {
+// WriteProject makes the operator project of a kind in dir. The stub does not read
+// the playbooks; with the real Ansible they run the stub's task.
+func WriteProject(dir, kind, task string) error {
 	finalizer := ""
 	if kind == Play {
 		finalizer = ", finalizer: {name: " + Finalizer + ", playbook: finalize.yml}"
 	}
-	play := "- hosts: localhost\n  gather_facts: false\n  tasks:\n    - name: work\n      ansible.builtin.debug: {msg: done}\n"
-	watch := fmt.Sprintf("- {group: %s, version: %s, kind: %s, playbook: play.yml%s}\n", Group, Version, kind, finalizer)
+	files := map[string]string{
+		"watches.yaml": fmt.Sprintf("- {group: %s, version: %s, kind: %s, playbook: play.yml%s}\n", Group, Version, kind, finalizer),
+	}
+	for _, name := range []string{"play.yml", "finalize.yml"} {
+		files[name] = fmt.Sprintf("- hosts: localhost\n  gather_facts: false\n  tasks:\n    - name: work\n      ansible.builtin.command: {argv: [%q, %q]}\n", task, name)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the operator project: %w", err)
 	}
 	var errs []error
-	for name, content := range map[string]string{"watches.yaml": watch, "play.yml": play, "finalize.yml": play} {
+	for name, content := range files {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	return errors.Join(errs...)

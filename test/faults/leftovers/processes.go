@@ -106,7 +106,12 @@ func children(parent int, state func(string) bool) []int {
 // Alive is true for a process that has not ended.
 func Alive(pid int) bool {
 	stat, err := os.ReadFile(procPath(pid, "stat"))
-	return err == nil && !strings.Contains(string(stat), ") Z ")
+	if err != nil {
+		return false
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	// X is what a zombie is for the moment in which it is collected.
+	return len(fields) > 0 && fields[0] != "Z" && fields[0] != "X"
 }
 
 // Descriptors lists the open files of a process that belong to runs.

@@ -136,8 +136,16 @@ func (m *Manager) Kill() error {
 // Stop ends the manager orderly and for good.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.mu.Lock()
+	m.ending = true
+	m.mu.Unlock()
+	return m.Pause(ctx)
+}
+
+// Pause ends the manager orderly; it may be started again.
+func (m *Manager) Pause(ctx context.Context) error {
+	m.mu.Lock()
 	child := m.child
-	m.child, m.ending = nil, true
+	m.child = nil
 	m.mu.Unlock()
 	if child == nil {
 		return nil

@@ -1,5 +1,23 @@
 package plan
 
+// Real lists the fixed plans that are performed with the real Ansible. Of its
+// phases only those are known that show in the file system, and the task's.
+func Real() []Plan {
+	return []Plan{
+		{Create, StatusRunning, CrashAfter},
+		{Create, MidTask, CrashBefore},
+		{Create, MidTask, Orphan},
+		{Update, StatusResult, Lost},
+		{Update, MidTask, Hidden},
+		{Update, InputsWritten, CrashBefore},
+		{Delete, FinalizerRemove, CrashAfter},
+		{DeleteRunning, MidTask, Away},
+		{DeleteRunning, StatusResult, Timeout},
+		{Recreate, MidTask, Stale},
+		{PlainDeleteRunning, MidTask, CrashBefore},
+	}
+}
+
 // Fast lists the fixed plans that are performed with every `make test`: each
 // operation, each point and each fault at least once.
 func Fast() []Plan {

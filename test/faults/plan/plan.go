@@ -180,20 +180,23 @@ func phases(o Operation) []Point {
 
 // possible leaves out what does not exist.
 func possible(p Plan) bool {
-	switch {
-	case p.Fault == Orphan:
+	switch p.Fault {
+	case Orphan:
 		// Before this phase there is no process, and after it soon none.
 		return slices.Contains([]Point{Spawned, FirstEvent, MidTask, Stats}, p.Point)
-	case p.Fault == Race:
+	case Race, Forbidden:
 		return !p.Point.Phase() && p.Point != Event
-	case p.Fault == Conflict || p.Fault == Forbidden:
-		return p.Point != Event // Events are not tried again after these.
-	case !slices.Contains(principal(), p.Operation) && p.Point.Phase():
-		// What the phases of these differ in is who ends the run, and when.
-		return p.Fault.Crash() || p.Fault.Blind() || p.Fault == Away
+	case Conflict:
+		return p.Point != Event && sensible(p)
 	default:
-		return true
+		return sensible(p)
 	}
+}
+
+// sensible leaves out what other plans show as well: the phases of the further
+// operations differ in who ends the run, and when.
+func sensible(p Plan) bool {
+	return slices.Contains(principal(), p.Operation) || !p.Point.Phase() || p.Fault.Crash() || p.Fault.Blind() || p.Fault == Away
 }
 
 // Baselines lists the plans without a fault.

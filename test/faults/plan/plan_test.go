@@ -49,7 +49,7 @@ func TestTheProductIsWhole(t *testing.T) {
 	slices.Sort(missing)
 	want := map[string]bool{"event/403": true, "event/409": true, "event/race": true}
 	for _, point := range Phases() {
-		want[string(point)+"/race"] = true
+		want[string(point)+"/race"], want[string(point)+"/403"] = true, true
 	}
 	for _, point := range []Point{FinalizerAdd, StatusRunning, StatusResult, FinalizerRemove, Event, DirectoryMade, InputsWritten, Exited, BeforeStatus} {
 		want[string(point)+"/orphan"] = true
@@ -74,6 +74,18 @@ func TestFastCoversEveryDimension(t *testing.T) {
 				t.Errorf("nothing fast covers %q", value)
 				covered[value] = true
 			}
+		}
+	}
+}
+
+func TestRealPlansArePlans(t *testing.T) {
+	all := All()
+	for _, p := range Real() {
+		if !slices.Contains(all, p) {
+			t.Errorf("%s is no plan", p)
+		}
+		if p.Point.Phase() && !slices.Contains([]Point{DirectoryMade, InputsWritten, MidTask}, p.Point) {
+			t.Errorf("%s: the real Ansible does not tell of this phase", p)
 		}
 	}
 }

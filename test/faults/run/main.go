@@ -45,10 +45,11 @@ type settings struct {
 	manager  string
 	mutants  bool
 	only     string
+	out      io.Writer
 }
 
 func parse(args []string, out io.Writer) (settings, error) {
-	var s settings
+	s := settings{out: out}
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.StringVar(&s.plans, "plans", "", "regular `expression` that the names of the plans match")

@@ -53,7 +53,7 @@ func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
 	fmt.Fprintf(out, "%d mutants\n", len(all))
 	var sentences []*sentence
 	err = onCluster(ctx, func(o trial.Options) error {
-		sentences, err = tryAll(ctx, s, o, all, out)
+		sentences, err = tryAll(ctx, s, o, all)
 		return err
 	})
 	if err != nil {
@@ -63,8 +63,9 @@ func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
 }
 
 // tryAll learns from the manager as it is how plans end, and tries the mutants.
-func tryAll(ctx context.Context, s settings, o trial.Options, all []mutants.Mutant, out io.Writer) ([]*sentence, error) {
+func tryAll(ctx context.Context, s settings, o trial.Options, all []mutants.Mutant) ([]*sentence, error) {
 	var err error
+	out := s.out
 	if o.Manager, err = filepath.Abs(s.manager); err != nil {
 		return nil, err
 	}

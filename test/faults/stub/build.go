@@ -25,7 +25,7 @@ func Build(ctx context.Context, root, env string) error {
 		return fmt.Errorf("build the program of the stub: %w: %s", err, out)
 	}
 	var errs []error
-	for _, name := range []string{"ansible-playbook", "python3"} {
+	for _, name := range []string{"ansible-playbook", "python3", taskName} {
 		link := filepath.Join(bin, name)
 		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
@@ -34,6 +34,12 @@ func Build(ctx context.Context, root, env string) error {
 	}
 	return errors.Join(errs...)
 }
+
+const taskName = "stub-task"
+
+// Task is the program of the environment that does what a play does, as a task of
+// the real Ansible. Its argument is the name of the playbook.
+func Task(env string) string { return filepath.Join(env, "bin", taskName) }
 
 // Live is the lock that a run holds while it is live.
 type Live struct{ file *os.File }

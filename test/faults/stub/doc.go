@@ -15,4 +15,7 @@
 // record when it starts and before it reports its stats; a second run for a
 // custom resource that has a live one says so. Where DIR has a Stage, a run tells
 // it of every phase and waits until it may go on.
+//
+// With the real Ansible the same play runs as a task (Task): it keeps the same
+// journal, and tells of MidTask only.
 package stub

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,8 @@ type Options struct {
 	Manager string
 	// Config reaches the control plane as an administrator.
 	Config *rest.Config
-	// Environment is an existing Python environment to use; "" builds the stub.
+	// Environment is a Python environment with the real Ansible; "" is the stub. Runs
+	// in it announce no phase but the task's.
 	Environment string
 	// Settle is how long a trial may take to settle when its fault has ended; 0 is
 	// what the design allows.
@@ -59,20 +61,19 @@ func NewLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the trials: %w", err)
 	}
-	l := &Lab{options: o, dir: dir, environment: o.Environment, processes: process.NewGroup()}
+	l := &Lab{options: o, dir: dir, processes: process.NewGroup()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	if l.environment == "" {
-		l.environment = filepath.Join(dir, "env")
-		if err := stub.Build(ctx, o.Root, l.environment); err != nil {
-			return nil, err
-		}
+	env := filepath.Join(dir, "env")
+	if err := stub.Build(ctx, o.Root, env); err != nil {
+		return nil, err
 	}
+	l.environment = cmp.Or(o.Environment, env)
 	for _, kind := range kinds.All() {
-		if err := kinds.WriteProject(l.project(kind), kind); err != nil {
+		if err := kinds.WriteProject(l.project(kind), kind, stub.Task(env)); err != nil {
 			return nil, err
 		}
 	}

@@ -87,6 +87,18 @@ func (t *trial) kind() string {
 
 // prepare makes what belongs to the trial alone, and starts its first manager.
 func (t *trial) prepare(ctx context.Context) (err error) {
+	if err := t.furnish(ctx); err != nil {
+		return err
+	}
+	if t.stage, err = stub.OpenStage(t.dir, t.met); err != nil {
+		return err
+	}
+	return t.begin(ctx)
+}
+
+// furnish makes the namespace, the proxy and what a manager needs. args are
+// further flags for it.
+func (t *trial) furnish(ctx context.Context, args ...string) (err error) {
 	if t.dir, err = t.lab.room(); err != nil {
 		return err
 	}
@@ -96,25 +108,25 @@ func (t *trial) prepare(ctx context.Context) (err error) {
 	}
 	t.space = namespace.Name
 	t.user = user.User{Client: t.lab.client, Kind: t.kind(), Namespace: t.space, Name: "subject"}
+	t.manager = manager.New(manager.Options{
+		Program: t.lab.options.Manager, Dir: t.dir, Project: t.lab.project(t.kind()), Environment: t.lab.environment,
+		Namespace: t.space, Processes: t.lab.processes, Args: args,
+	})
 	if t.proxy, err = apiproxy.Start(t.lab.options.Config); err != nil {
 		return err
 	}
-	if err := t.proxy.WriteKubeconfig(filepath.Join(t.dir, "kubeconfig")); err != nil {
-		return err
-	}
-	if t.stage, err = stub.OpenStage(t.dir, t.met); err != nil {
-		return err
-	}
-	t.manager = manager.New(manager.Options{
-		Program: t.lab.options.Manager, Dir: t.dir, Project: t.lab.project(t.kind()), Environment: t.lab.environment,
-		Namespace: t.space, Processes: t.lab.processes,
-	})
+	return t.proxy.WriteKubeconfig(filepath.Join(t.dir, "kubeconfig"))
+}
+
+// begin starts a manager and waits until it watches.
+func (t *trial) begin(ctx context.Context) error {
+	seen := len(t.proxy.Journal())
 	if err := t.manager.Start(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, strikeLimit, errors.New("the manager does not watch"))
 	defer cancel()
-	if _, err := t.proxy.Wait(ctx, t.watches); err != nil {
+	if _, err := t.proxy.Wait(ctx, func(r apiproxy.Request) bool { return r.Seq > seen && t.watches(r) }); err != nil {
 		return errors.Join(err, t.tail())
 	}
 	return nil

@@ -36,7 +36,7 @@ func perform(name string, args []string) (int, error) {
 	switch {
 	case name == "python3":
 		return 0, inspection()
-	case name == "ansible-playbook" && len(args) > 0 && args[0] == moduleArgument:
+	case len(args) > 0 && args[0] == moduleArgument:
 		<-time.After(maxModule)
 		return 0, nil
 	case name == "ansible-playbook":
@@ -45,6 +45,8 @@ func perform(name string, args []string) (int, error) {
 			return 0, err
 		}
 		return p.run()
+	case name == "stub-task":
+		return task(args)
 	default:
 		return ansibleRunner(args)
 	}
@@ -116,6 +118,18 @@ func ansibleRunner(args []string) (int, error) {
 		}
 		return 0, errors.Join(err, p.announce(stub.Exiting))
 	}
+}
+
+// task is the play as a task of the real Ansible.
+func task(args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, fmt.Errorf("%q: want the name of the playbook", args)
+	}
+	p, err := newPlay([]string{filepath.Dir(os.Getenv("KUBECONFIG")), os.Getenv("JOB_ID"), args[0]})
+	if err != nil {
+		return 0, err
+	}
+	return p.perform(func() error { return nil })
 }
 
 // canary plays the canary, with the answer of an environment that is safe.

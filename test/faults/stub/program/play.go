@@ -20,8 +20,8 @@ const (
 	counts       = `"ok": {"localhost": 1}, "changed": {}, "dark": {}, "ignored": {}, "rescued": {}, "skipped": {}, "processed": {"localhost": 1}`
 	goodStats    = `{` + counts + `, "failures": {}}`
 	failedStats  = `{` + counts + `, "failures": {"localhost": 1}}`
-	task         = `"play": "stub", "task": "work", "task_action": "work", "host": "localhost"`
-	failedResult = `{` + task + `, "res": {"msg": "the script says so"}}`
+	taskData     = `"play": "stub", "task": "work", "task_action": "work", "host": "localhost"`
+	failedResult = `{` + taskData + `, "res": {"msg": "the script says so"}}`
 )
 
 // play is the playbook of one run.
@@ -66,10 +66,28 @@ func (p *play) write(what string) error {
 	return r.Write(p.dir)
 }
 
-// run plays the script and gives the exit code.
+// run plays the script with its events and gives the exit code.
 func (p *play) run() (int, error) {
 	// Where nobody reads any more, it goes on as the real one does at its terminal.
 	signal.Ignore(syscall.SIGPIPE)
+	failed, err := p.perform(func() error {
+		event("playbook_on_start", "{}")
+		if err := p.announce(stub.FirstEvent); err != nil {
+			return err
+		}
+		event("playbook_on_task_start", "{"+taskData+"}")
+		return nil
+	})
+	if err != nil {
+		return failed, err
+	}
+	code := p.report()
+	return code, p.announce(stub.Stats)
+}
+
+// perform does what the script says and gives 1 where that is a failure. begin is
+// called before the task.
+func (p *play) perform(begin func() error) (failed int, err error) {
 	live, alone, err := stub.Enter(p.dir, p.record.UID)
 	if err != nil {
 		return 0, err
@@ -83,23 +101,15 @@ func (p *play) run() (int, error) {
 	if p.failure, err = p.failureOf(); err != nil {
 		return 0, err
 	}
-	p.record.Succeeded = p.failure == ""
-	if err := p.write(stub.Started); err != nil {
-		return 0, err
+	if p.record.Succeeded = p.failure == ""; !p.record.Succeeded {
+		failed = 1
 	}
-	event("playbook_on_start", "{}")
-	if err := p.announce(stub.FirstEvent); err != nil {
-		return 0, err
+	for _, step := range []func() error{func() error { return p.write(stub.Started) }, begin, p.work, func() error { return p.write(stub.Ended) }} {
+		if err := step(); err != nil {
+			return 0, err
+		}
 	}
-	event("playbook_on_task_start", "{"+task+"}")
-	if err := p.work(); err != nil {
-		return 0, err
-	}
-	if err := p.write(stub.Ended); err != nil {
-		return 0, err
-	}
-	code := p.report()
-	return code, p.announce(stub.Stats)
+	return failed, nil
 }
 
 // failureOf is how this run is to fail; "" where it is to succeed.
@@ -154,7 +164,7 @@ func (p *play) work() error {
 // start is the command of a process in a session of its own. The stub's directory
 // stands in its command line, for those who look for it.
 func start(env []string) *exec.Cmd {
-	cmd := exec.Command("ansible-playbook", moduleArgument, os.Getenv(stub.DirVariable)) //nolint:gosec // Its own environment.
+	cmd := exec.Command("/proc/self/exe", moduleArgument, os.Getenv(stub.DirVariable)) //nolint:gosec // Its own environment.
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
@@ -164,7 +174,7 @@ func start(env []string) *exec.Cmd {
 func (p *play) report() int {
 	switch p.failure {
 	case "":
-		event("runner_on_ok", `{`+task+`, "res": {"changed": false}}`)
+		event("runner_on_ok", `{`+taskData+`, "res": {"changed": false}}`)
 		event("playbook_on_stats", goodStats)
 		return 0
 	case stub.NoStats:
