@@ -11,6 +11,7 @@
 //	trial      performs one plan and collects evidence; with it kinds (what is
 //	           watched), user (who changes it), manager (its process), and
 //	           leftovers (what is found in /proc and on disk)
+//	audit      reads the API server's own record of what it accepted
 //	oracle     judges the evidence
 //	campaign   performs many plans and prints the table
 //	run        is the program of `make faults`

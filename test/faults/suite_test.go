@@ -22,6 +22,8 @@ const parallel = 8
 var (
 	cluster *controlplane.Cluster
 	root    string // of the repository
+	// auditLog is where the API server writes down what it was asked for.
+	auditLog string
 )
 
 func TestFaults(t *testing.T) {
@@ -36,7 +38,8 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	root, err = filepath.Abs("../..")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(filepath.Join(root, "bin", "manager")).To(BeARegularFile(), "run these tests by `make test`, which builds what they need")
-	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: GinkgoWriter})
+	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
+	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: GinkgoWriter, AuditLog: auditLog})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
 })
@@ -44,7 +47,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 // newLab prepares trials for one spec.
 func newLab(ctx context.Context, environment string) *trial.Lab {
 	GinkgoHelper()
-	lab, err := trial.NewLab(ctx, trial.Options{Root: root, Manager: filepath.Join(root, "bin", "manager"), Config: cluster.Config, Environment: environment})
+	lab, err := trial.NewLab(ctx, trial.Options{Root: root, Manager: filepath.Join(root, "bin", "manager"), Config: cluster.Config, AuditLog: auditLog, Environment: environment})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(lab.Close()).To(Succeed()) })
 	return lab

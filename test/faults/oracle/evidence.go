@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/audit"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
@@ -30,6 +31,10 @@ type Evidence struct {
 	Requests []apiproxy.Request
 	Runs     []stub.Record
 	Events   []Event
+	// Audited are the writes of the managers that the API server has accepted, by its
+	// own audit log, if Audit is true.
+	Audited []audit.Write
+	Audit   bool
 	// Kills is how many managers were killed, Touched how often the user changed
 	// the resource beside the operation.
 	Kills, Touched int
@@ -55,7 +60,8 @@ type Foreign struct {
 
 // Violation is a broken promise.
 type Violation struct {
-	// Invariant is I1 to I10, or "end" when the end is not that without the fault.
+	// Invariant is I1 to I10, "end" when the end is not that without the fault, or
+	// "record" when the journal of requests is not what the API server has seen.
 	Invariant string
 	Text      string
 }

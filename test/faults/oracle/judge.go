@@ -7,6 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/test/faults/audit"
+	"github.com/ensign-operator/ensign/test/faults/plan"
 )
 
 // Judge compares the evidence with that of the same operation without a fault,
@@ -20,6 +23,7 @@ func Judge(e, baseline Evidence) []Violation {
 	j.finalizer()
 	j.status()
 	j.writes()
+	j.record()
 	for _, text := range e.Unsettled {
 		j.add("I5", "not settled in time: %s", text)
 	}
@@ -90,4 +94,28 @@ func normal(cr *unstructured.Unstructured) map[string]any {
 	}
 	status["conditions"], status["observedGeneration"] = kept, number(status["observedGeneration"])-generation
 	return map[string]any{"finalizers": finalizers, "status": status, "deleting": cr.GetDeletionTimestamp() != nil}
+}
+
+// record compares the API proxy's journal with the API server's own. What was on
+// its way when a connection broke is in the latter alone.
+func (j *judge) record() {
+	if !j.Audit {
+		return
+	}
+	count := map[audit.Write]int{}
+	for _, w := range j.Audited {
+		w.Name = ""
+		count[w]++
+	}
+	for _, r := range j.Requests {
+		if r.Applied() && r.Namespace != "" {
+			count[audit.Write{Verb: r.Verb, Resource: r.Resource, Subresource: r.Subresource}]--
+		}
+	}
+	broken := j.Kills > 0 || j.Plan.Fault == plan.Away
+	for w, more := range count {
+		if more < 0 || more > 0 && !broken {
+			j.add("record", "of the writes %v the API server accepted %d more than the journal has", w, more)
+		}
+	}
 }

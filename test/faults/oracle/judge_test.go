@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/audit"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
@@ -65,7 +66,7 @@ func (s *story) patch(subresource string, object *unstructured.Unstructured) *st
 	}
 	at := s.tick()
 	s.evidence.Requests = append(s.evidence.Requests, apiproxy.Request{
-		Seq: s.version, Verb: "patch", Resource: "plays", Subresource: subresource, Upstream: 200, Code: 200, Answer: answer, Arrived: at, Answered: at,
+		Seq: s.version, Verb: "patch", Namespace: "ns", Resource: "plays", Subresource: subresource, Upstream: 200, Code: 200, Answer: answer, Arrived: at, Answered: at,
 	})
 	return s
 }
@@ -105,6 +106,15 @@ func deleted(t *testing.T) *story {
 	s := tell(t, plan.Plan{Operation: plan.Delete, Point: plan.FinalizerRemove, Fault: plan.Lost})
 	s.evidence.Present = false
 	return s.patch("", cr(0, 1, finalizer)).run(1, true, false).patch("status", cr(1, 1, finalizer))
+}
+
+// audited is what an audit log says of the story.
+func audited(s *story) []audit.Write {
+	var found []audit.Write
+	for _, r := range s.evidence.Requests {
+		found = append(found, audit.Write{Verb: r.Verb, Resource: r.Resource, Subresource: r.Subresource, Name: "n"})
+	}
+	return found
 }
 
 func invariants(found []Violation) []string {
@@ -209,6 +219,22 @@ func TestViolationsAreSeen(t *testing.T) {
 			s.evidence.Misdeeds = []Violation{{"I10", "it ended"}}
 			return s
 		}, []string{"I10"}},
+		"a write that went past the journal": {func(t *testing.T) *story {
+			s := created(t, plan.Lost)
+			s.evidence.Audit, s.evidence.Audited = true, append(audited(s), audit.Write{Verb: "patch", Resource: "plays"})
+			return s
+		}, []string{"record"}},
+		"a write that the API server does not know": {func(t *testing.T) *story {
+			s := created(t, plan.Lost)
+			s.evidence.Audit, s.evidence.Audited = true, audited(s)[1:]
+			return s
+		}, []string{"record"}},
+		"a write that was on its way when the manager was killed": {func(t *testing.T) *story {
+			s := created(t, plan.CrashBefore)
+			s.evidence.Kills = 1
+			s.evidence.Audit, s.evidence.Audited = true, append(audited(s), audit.Write{Verb: "patch", Resource: "plays"})
+			return s
+		}, nil},
 		"the end is another":   {func(t *testing.T) *story { return created(t, plan.Lost).final(cr(1, 1)) }, []string{"end"}},
 		"there is no resource": {func(t *testing.T) *story { return created(t, plan.Lost).final(nil) }, []string{"I3", "end"}},
 		"another writer's condition is gone": {func(t *testing.T) *story {

@@ -149,12 +149,18 @@ func onCluster(ctx context.Context, do func(trial.Options) error) (err error) {
 	if err != nil {
 		return err
 	}
-	cluster, err := controlplane.Start(ctx, controlplane.Options{})
+	dir, err := os.MkdirTemp("", "faults-audit-")
+	if err != nil {
+		return fmt.Errorf("make a place for the audit log: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	log := filepath.Join(dir, "audit.jsonl")
+	cluster, err := controlplane.Start(ctx, controlplane.Options{AuditLog: log})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	return do(trial.Options{Root: root, Config: cluster.Config})
+	return do(trial.Options{Root: root, Config: cluster.Config, AuditLog: log})
 }
 
 func inLab(ctx context.Context, o trial.Options, do func(*trial.Lab) error) (err error) {

@@ -43,6 +43,10 @@ func (t *trial) collect(ctx context.Context) (oracle.Evidence, error) {
 	if err := t.manager.Stop(ctx); err != nil {
 		return e, err
 	}
+	if e.Audited, err = t.audit.Writes(t.space, "ensign/"); err != nil {
+		return e, err
+	}
+	e.Audit = t.audit.Kept()
 	for _, process := range leftovers.Processes(t.dir) {
 		e.Left = append(e.Left, "after the stop of the manager: "+process)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/audit"
 	"github.com/ensign-operator/ensign/test/faults/kinds"
 	"github.com/ensign-operator/ensign/test/faults/leftovers"
 	"github.com/ensign-operator/ensign/test/faults/manager"
@@ -44,6 +45,7 @@ type trial struct {
 	stage   *stub.Stage
 	manager *manager.Manager
 	user    user.User
+	audit   audit.Log
 
 	// snapshot is the list of the kind before the operation.
 	snapshot []byte
@@ -100,6 +102,9 @@ func (t *trial) prepare(ctx context.Context) (err error) {
 // further flags for it.
 func (t *trial) furnish(ctx context.Context, args ...string) (err error) {
 	if t.dir, err = t.lab.room(); err != nil {
+		return err
+	}
+	if t.audit, err = audit.Open(t.lab.options.AuditLog); err != nil {
 		return err
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "faults-"}}

@@ -1,0 +1,93 @@
+// Package audit reads from the API server's audit log what a manager has written.
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Write is a write that the API server has accepted.
+type Write struct{ Verb, Resource, Subresource, Name string }
+
+// entry is what is read of an Event of audit.k8s.io/v1.
+type entry struct {
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	Object    struct {
+		Namespace   string `json:"namespace"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	Status struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// Log is a log from a certain place on. The zero value is none.
+type Log struct {
+	path string
+	from int64
+}
+
+// Open remembers where the log ends. "" is no log.
+func Open(path string) (Log, error) {
+	if path == "" {
+		return Log{}, nil
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return Log{path: path}, nil
+	}
+	if err != nil {
+		return Log{}, fmt.Errorf("open the audit log: %w", err)
+	}
+	return Log{path, info.Size()}, nil
+}
+
+// Kept is false where there is no log.
+func (l Log) Kept() bool { return l.path != "" }
+
+// Writes gives the accepted writes in the namespace by clients whose user agent
+// begins so, in the order in which they were answered.
+func (l Log) Writes(namespace, agent string) ([]Write, error) {
+	if !l.Kept() {
+		return nil, nil
+	}
+	file, err := os.Open(l.path)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(l.from, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read the audit log: %w", err)
+	}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	var found []Write
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(namespace)) {
+			continue // Decoding costs the most.
+		}
+		var e entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("read the audit log: %w", err)
+		}
+		if e.accepted() && e.Object.Namespace == namespace && strings.HasPrefix(e.UserAgent, agent) {
+			found = append(found, Write{e.Verb, e.Object.Resource, e.Object.Subresource, e.Object.Name})
+		}
+	}
+	return found, lines.Err()
+}
+
+func (e entry) accepted() bool {
+	writes := []string{"create", "update", "patch", "delete", "deletecollection"}
+	return slices.Contains(writes, e.Verb) && e.Status.Code >= 200 && e.Status.Code < 300
+}
