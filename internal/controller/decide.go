@@ -37,17 +37,15 @@ type known struct {
 // decide says what is to be done with a CR as it stands. A result that is not
 // written yet goes first: nothing runs again before its last run is reported.
 func decide(cr *unstructured.Unstructured, watch *watches.Watch, k known) step {
-	deleting, held := cr.GetDeletionTimestamp() != nil, holdsFinalizer(watch, cr)
+	held := holdsFinalizer(watch, cr)
 	switch {
 	case k.pending:
 		return reportPending
-	case deleting && !held:
-		return skip
-	case !deleting && !watch.Selector.Matches(labels.Set(cr.GetLabels())):
+	case !concernsRuns(cr, watch, held):
 		return skip
 	case !k.admitted:
 		return comeBack // It seemed to be gone: another object has its name by now.
-	case deleting:
+	case cr.GetDeletionTimestamp() != nil:
 		return finalize
 	case watch.Finalizer != nil && !held:
 		return addFinalizer
@@ -56,6 +54,14 @@ func decide(cr *unstructured.Unstructured, watch *watches.Watch, k known) step {
 	default:
 		return run
 	}
+}
+
+// concernsRuns tells whether anything is ever run for the CR as it stands.
+func concernsRuns(cr *unstructured.Unstructured, watch *watches.Watch, held bool) bool {
+	if cr.GetDeletionTimestamp() != nil {
+		return held
+	}
+	return watch.Selector.Matches(labels.Set(cr.GetLabels()))
 }
 
 // firstBackoff is the pause after a first failure.

@@ -156,35 +156,58 @@ type write struct {
 // patch sends what change computes, and computes it anew where another writer
 // was faster: each try starts from a fresh read. It ends with errGone when the
 // CR is gone or another object has its name, with errFenced when another manager
-// may lead, with errRefused when the API server refuses the change itself, and with what the API server says where waiting does
-// not mend it.
+// may lead, with errRefused when the API server refuses the change itself, and
+// with what the API server says where waiting does not mend it.
 func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what change) error {
-	var last error
-	refused, tries := "", 0
+	t := tries{r: r, attempt: a, to: to, what: what}
 	pause := wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: math.MaxInt, Cap: 5 * time.Second}
-	err := pause.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		current, err := r.current(ctx, a)
-		if err == nil && current.GetResourceVersion() == refused {
-			return false, fmt.Errorf("%w: %w", errRefused, last)
-		}
-		if err == nil {
-			err = sendOperations(ctx, current, to.send, what(current))
-		}
-		if apierrors.IsInvalid(err) {
-			refused = current.GetResourceVersion() // A failed test of a JSON Patch says Invalid, too.
-		}
-		last, tries = err, tries+1
-		enough := tries >= briefTries && (to.patience == brief || r.Runs.Stopped())
-		if err == nil || enough || !passes(err) {
-			return true, err
-		}
-		return false, nil
-	})
-	if wait.Interrupted(err) && last != nil {
-		return last
+	err := pause.DelayFunc().Until(ctx, true, true, t.once)
+	if wait.Interrupted(err) && t.last != nil {
+		return t.last
 	}
 	if apierrors.IsNotFound(err) {
 		return errGone
+	}
+	return err
+}
+
+// tries are those of one write.
+type tries struct {
+	r       *Reconciler
+	attempt *attempt
+	to      write
+	what    change
+
+	count int
+	last  error
+	// refused is the version of the CR whose change the API server called invalid.
+	refused string
+}
+
+// once tries once. It is done with the last try, whatever came of it.
+func (t *tries) once(ctx context.Context) (done bool, err error) {
+	t.last = t.send(ctx)
+	t.count++
+	enough := t.count >= briefTries && (t.to.patience == brief || t.r.Runs.Stopped())
+	if t.last == nil || enough || !passes(t.last) {
+		return true, t.last
+	}
+	return false, nil
+}
+
+func (t *tries) send(ctx context.Context) error {
+	current, err := t.r.current(ctx, t.attempt)
+	switch {
+	case !t.r.leads(): // Asked after the read, which may take long.
+		return errFenced
+	case err != nil:
+		return err
+	case current.GetResourceVersion() == t.refused:
+		return fmt.Errorf("%w: %w", errRefused, t.last)
+	}
+	err = sendOperations(ctx, current, t.to.send, t.what(current))
+	if apierrors.IsInvalid(err) {
+		t.refused = current.GetResourceVersion() // A failed test of a JSON Patch says Invalid, too.
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func availableMemory(files fs.FS) uint64 {
 	limit := uint64(math.MaxUint64)
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
-		limit = uint64(info.Totalram) * uint64(info.Unit)
+		limit = info.Totalram * uint64(info.Unit)
 	}
 	for _, name := range limitFiles(files) {
 		data, err := fs.ReadFile(files, name)

@@ -28,10 +28,10 @@ func newHall(t *testing.T, limit int, groups ...string) *hall {
 }
 
 // enter waits until the piece has been admitted.
-func (h *hall) enter(name, group string, class slots.Class) {
+func (h *hall) enter(name, group string) {
 	h.t.Helper()
 	live := h.slots.Live(group)
-	h.queue(name, group, class)
+	h.queue(name, group, slots.Usual)
 	if h.slots.Live(group) != live+1 {
 		h.t.Fatalf("%s waits, although there should be room", name)
 	}
@@ -124,7 +124,7 @@ func TestOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHall(t, 1, "a", "b")
-			h.enter("live", "a", slots.Usual)
+			h.enter("live", "a")
 			for _, p := range test.waiting {
 				h.queue(p.name, p.group, p.class)
 			}
@@ -167,8 +167,8 @@ func TestAGroupWithEndlessPiecesStarvesNoOther(t *testing.T) {
 		h.queue("endless", "hours", slots.Urgent)
 	}
 	for range 20 {
-		h.enter("b", "b", slots.Usual)
-		h.enter("c", "c", slots.Usual)
+		h.enter("b", "b")
+		h.enter("c", "c")
 		h.end("b")
 		h.end("c")
 	}
@@ -176,10 +176,10 @@ func TestAGroupWithEndlessPiecesStarvesNoOther(t *testing.T) {
 
 func TestAKeptSlotGoesToTheBusyGroupNoSoonerThanAllOthersHaveOne(t *testing.T) {
 	h := newHall(t, 3, "a", "b")
-	h.enter("a1", "a", slots.Usual)
-	h.enter("a2", "a", slots.Usual)
+	h.enter("a1", "a")
+	h.enter("a2", "a")
 	h.queue("a3", "a", slots.Usual)
-	h.enter("b1", "b", slots.Usual)
+	h.enter("b1", "b")
 	if got := h.slots.Live("a"); got != 2 {
 		t.Fatalf("want 2 live of a, got %d", got)
 	}
@@ -191,7 +191,7 @@ func TestAKeptSlotGoesToTheBusyGroupNoSoonerThanAllOthersHaveOne(t *testing.T) {
 
 func TestWhoGivesUpLeavesNoTrace(t *testing.T) {
 	h := newHall(t, 1)
-	h.enter("live", "a", slots.Usual)
+	h.enter("live", "a")
 	gone := errors.New("the CR is gone")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	result := make(chan error)
@@ -219,10 +219,10 @@ func TestWhoGivesUpLeavesNoTrace(t *testing.T) {
 
 func TestASlotIsGivenBackOnce(t *testing.T) {
 	h := newHall(t, 1)
-	h.enter("a1", "a", slots.Usual)
+	h.enter("a1", "a")
 	h.end("a1")
 	h.end("a1")
-	h.enter("a2", "a", slots.Usual)
+	h.enter("a2", "a")
 	h.queue("a3", "a", slots.Usual)
 	if got := h.slots.Live("a"); got != 1 {
 		t.Errorf("want 1 live, got %d", got)
