@@ -198,8 +198,6 @@ func (t *tries) once(ctx context.Context) (done bool, err error) {
 func (t *tries) send(ctx context.Context) error {
 	current, err := t.r.current(ctx, t.attempt)
 	switch {
-	case !t.r.leads(): // Asked after the read, which may take long.
-		return errFenced
 	case err != nil:
 		return err
 	case current.GetResourceVersion() == t.refused:
@@ -216,7 +214,7 @@ func (t *tries) send(ctx context.Context) error {
 // was faster, or the API server is busy, ill, or out of reach.
 func passes(err error) bool {
 	var answer apierrors.APIStatus
-	if errors.Is(err, errGone) || errors.Is(err, errFenced) {
+	if ignoreGone(err) == nil || errors.Is(err, errRefused) {
 		return false
 	}
 	if !errors.As(err, &answer) {
