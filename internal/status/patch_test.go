@@ -299,13 +299,13 @@ func TestTheStatusIsBounded(t *testing.T) {
 	}
 }
 
-// drawn is a text of up to 16 KiB.
+// drawn is a text of several KiB.
 func drawn(random *rand.Rand, alphabet string) string {
-	text := make([]byte, 0, 16<<10)
+	text := make([]byte, 0, 6<<10)
 	for range random.IntN(cap(text)) {
 		text = append(text, alphabet[random.IntN(len(alphabet))])
 	}
-	return string(text) + strings.Repeat(alphabet, random.IntN(1<<10))
+	return string(text) + strings.Repeat(alphabet, random.IntN(1<<8))
 }
 
 func expectSmall(t *testing.T, obj *unstructured.Unstructured) {
