@@ -86,7 +86,7 @@ func load(path string) (Mutant, error) {
 
 // check says what is missing in the header.
 func (m Mutant) check() error {
-	known := regexp.MustCompile(`^(I([1-9]|10)|end)$`)
+	known := regexp.MustCompile(`^(I([1-9]|10)|end|runs)$`)
 	switch {
 	case len(m.Invariants) == 0 || slices.ContainsFunc(m.Invariants, func(i string) bool { return !known.MatchString(i) }):
 		return fmt.Errorf("mutant %s: the header needs a line such as \"Invariant: I2\", got %q", m.Name, m.Invariants)

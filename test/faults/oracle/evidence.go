@@ -60,8 +60,9 @@ type Foreign struct {
 
 // Violation is a broken promise.
 type Violation struct {
-	// Invariant is I1 to I10, "end" when the end is not that without the fault, or
-	// "record" when the journal of requests is not what the API server has seen.
+	// Invariant is I1 to I10, "end" when the end is not that without the fault,
+	// "runs" when there were more than the fault explains, or "record" when the
+	// journal of requests is not what the API server has seen.
 	Invariant string
 	Text      string
 }

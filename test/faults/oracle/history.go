@@ -23,7 +23,7 @@ func (j *judge) runs() {
 		for _, finalizer := range []bool{false, true} {
 			got, most := j.started(i, finalizer), j.baseline.started(i, finalizer)+j.extraRuns(i)
 			if got > most {
-				j.add("end", "%d runs (of the finalizer: %v) of resource %d, want at most %d", got, finalizer, i+1, most)
+				j.add("runs", "%d runs (of the finalizer: %v) of resource %d, want at most %d", got, finalizer, i+1, most)
 			}
 		}
 	}

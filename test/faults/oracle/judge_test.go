@@ -137,7 +137,7 @@ func TestViolationsAreSeen(t *testing.T) {
 			s.evidence.Runs = append(s.evidence.Runs, stub.Record{What: stub.Overlaps})
 			return s
 		}, []string{"I1"}},
-		"a run more than without the fault": {func(t *testing.T) *story { return created(t, plan.Lost).run(1, true, false) }, []string{"end"}},
+		"a run more than without the fault": {func(t *testing.T) *story { return created(t, plan.Lost).run(1, true, false) }, []string{"runs"}},
 		"a run more, after a crash that lost its result": {func(t *testing.T) *story {
 			s := created(t, plan.CrashBefore).run(1, true, false)
 			s.evidence.Kills = 1
@@ -147,12 +147,12 @@ func TestViolationsAreSeen(t *testing.T) {
 			s := created(t, plan.CrashAfter).run(1, true, false)
 			s.evidence.Kills = 1
 			return s
-		}, []string{"end"}},
+		}, []string{"runs"}},
 		"a long wait after the first failure": {func(t *testing.T) *story {
 			s := tell(t, plan.Plan{Operation: plan.Create}).patch("", cr(0, 1, finalizer)).run(1, false, false)
 			s.now = s.now.Add(time.Minute)
 			return s.run(1, true, false).patch("status", cr(1, 1, finalizer)).final(cr(1, 1, finalizer))
-		}, []string{"I5", "end"}},
+		}, []string{"I5", "runs"}},
 		"success that no run came to": {func(t *testing.T) *story {
 			s := tell(t, plan.Plan{Operation: plan.Create})
 			return s.patch("", cr(0, 1, finalizer)).run(1, false, false).patch("status", cr(1, 1, finalizer)).final(cr(1, 1, finalizer))
@@ -183,10 +183,10 @@ func TestViolationsAreSeen(t *testing.T) {
 		"an older generation is reported": {func(t *testing.T) *story {
 			s := created(t, plan.Lost).run(2, true, false)
 			return s.patch("status", cr(2, 2, finalizer)).patch("status", cr(1, 2, finalizer))
-		}, []string{"I4", "I9", "end"}},
+		}, []string{"I4", "I9", "runs"}},
 		"a generation that is not there": {func(t *testing.T) *story {
 			return created(t, plan.Lost).run(2, true, false).patch("status", cr(2, 1, finalizer))
-		}, []string{"I4", "I9", "end"}},
+		}, []string{"I4", "I9", "runs"}},
 		"it does not settle": {func(t *testing.T) *story {
 			s := created(t, plan.Lost)
 			s.evidence.Unsettled = []string{"why"}

@@ -78,6 +78,11 @@ func tryAll(ctx context.Context, s settings, o trial.Options, all []mutants.Muta
 	if err != nil {
 		return nil, err
 	}
+	// In another lab the manager as it is must be found good, or nothing that is said
+	// of mutants means anything.
+	if err := control(ctx, c, o); err != nil {
+		return nil, err
+	}
 	c.Parallel, c.Tell, o.Settle = max(1, s.parallel/mutantsAtOnce), func(campaign.Result) {}, patience
 	sentences := make([]*sentence, len(all))
 	places := make(chan struct{}, mutantsAtOnce)
@@ -94,6 +99,17 @@ func tryAll(ctx context.Context, s settings, o trial.Options, all []mutants.Muta
 	}
 	tried.Wait()
 	return sentences, ctx.Err()
+}
+
+func control(ctx context.Context, c campaign.Campaign, o trial.Options) error {
+	return inLab(ctx, o, func(lab *trial.Lab) error {
+		c.Trials = lab
+		results, err := c.Run(ctx, plan.Baselines())
+		if bad := campaign.Bad(results); err == nil && len(bad) > 0 {
+			err = fmt.Errorf("the manager as it is would be convicted: %s", bad[0])
+		}
+		return err
+	})
 }
 
 // try builds the mutant and performs the plans that have to notice it, and if
