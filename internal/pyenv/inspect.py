@@ -17,7 +17,7 @@ def version(name):
 
 def distributions(places):
     """Return name → version, from the names of metadata: reading a hundred files takes too long."""
-    found = {}
+    found: dict[str, str] = {}
     for place in places:
         for entry in entries(place):
             if match := METADATA.fullmatch(entry.name):
@@ -28,7 +28,7 @@ def distributions(places):
 
 def collections(places):
     """Return name → version; one without a manifest, as a checkout, has none."""
-    found = {}
+    found: dict[str, str] = {}
     for place in places:
         for namespace, name in subdirectories(place):
             found.setdefault(f"{namespace}.{name}", manifest_version(os.path.join(place, namespace, name)))
