@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/test/faults/mutants"
+	"github.com/ensign-operator/ensign/test/faults/oracle"
+	"github.com/ensign-operator/ensign/test/faults/plan"
+)
+
+func names(t *testing.T, args ...string) []string {
+	t.Helper()
+	var out strings.Builder
+	if err := run(t.Context(), append(args, "-list"), &out); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(out.String())
+}
+
+func TestTheSeedGivesTheOrder(t *testing.T) {
+	first, again, other := names(t, "-fast", "-seed", "7"), names(t, "-fast", "-seed", "7"), names(t, "-fast", "-seed", "8")
+	if diff := cmp.Diff(first, again); diff != "" {
+		t.Errorf("the same seed (-first +again):\n%s", diff)
+	}
+	if cmp.Equal(first, other) {
+		t.Error("another seed gives the same order")
+	}
+	if len(first) != len(plan.Fast()) {
+		t.Errorf("got %d names, want %d", len(first), len(plan.Fast()))
+	}
+}
+
+func TestPlansAreChosenByName(t *testing.T) {
+	if diff := cmp.Diff([]string{"update/status-result/lost"}, names(t, "-plans", "^update/status-result/lost$")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := run(t.Context(), []string{"-plans", "no-such-plan"}, &strings.Builder{}); err == nil {
+		t.Error("got no error of a name that no plan has")
+	}
+}
+
+func TestReportOfMutants(t *testing.T) {
+	mutant := func(name string) mutants.Mutant {
+		return mutants.Mutant{Name: name, Invariants: []string{"I2"}, Breaks: "what"}
+	}
+	caught := &sentence{mutant: mutant("01-caught"), by: "a/b/c", saw: oracle.Violation{Invariant: "I2", Text: strings.Repeat("ä", 200) + "\nmore"}}
+	survived := &sentence{mutant: mutant("02-alive")}
+	stale := &sentence{mutant: mutant("03-stale"), err: errors.New("does not apply")}
+	var out strings.Builder
+	if err := report(&out, []*sentence{caught}); err != nil {
+		t.Errorf("all caught: %v", err)
+	}
+	err := report(&out, []*sentence{caught, survived, stale})
+	if err == nil || !strings.Contains(err.Error(), "02-alive survived") || !strings.Contains(err.Error(), "does not apply") {
+		t.Errorf("got error %v, want one that names both", err)
+	}
+	for _, want := range []string{"1 of 1 mutants caught", "1 of 3 mutants caught", "a/b/c", "SURVIVED", "ERROR", "I2: ää"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got\n%s\nwant %q in it", &out, want)
+		}
+	}
+}
