@@ -21,7 +21,7 @@
 // made by hack/python/matrix.sh. Two variables choose:
 //
 //   - SAFEVARS_DOCUMENTS: how many random documents each ansible-core reads, half
-//     with each of PyYAML's parsers; 100,000 take about two minutes a version.
+//     with each of PyYAML's parsers; 100,000 take two minutes of a processor a version.
 //   - SAFEVARS_USES: a regular expression for the uses to try, such as "keywords:
 //     when" or "^plays"; all of what it matches are tried.
 //

@@ -14,6 +14,7 @@ import (
 func TestNoUseRunsATextOfAnObject(t *testing.T) {
 	trials := readTrials(t, everyUse)
 	onEachCore(t, func(t *testing.T, c core) {
+		t.Parallel() // These are the longest runs by far.
 		results := &table{}
 		together, alone := split(trials)
 		marked, plain := tryTogether(t, c, together, true), tryTogether(t, c, together, false)
