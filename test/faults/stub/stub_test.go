@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -165,6 +166,11 @@ func TestStageHoldsEveryPhase(t *testing.T) {
 	env, dir := environment(t), t.TempDir()
 	var mu sync.Mutex
 	var got []Phase
+	told := func() []Phase {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(got)
+	}
 	stage, err := OpenStage(dir, func(a Announcement) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -176,14 +182,14 @@ func TestStageHoldsEveryPhase(t *testing.T) {
 	if err := private(t, env, dir, Script{}).Run(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]Phase{Spawned, FirstEvent, MidTask, Stats, Exiting}, got); diff != "" {
+	if diff := cmp.Diff([]Phase{Spawned, FirstEvent, MidTask, Stats, Exiting}, told()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if err := stage.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := private(t, env, dir, Script{}).Run(); err != nil || len(got) != 5 {
-		t.Errorf("a run without a stage: %v, %v", err, got)
+	if err := private(t, env, dir, Script{}).Run(); err != nil || len(told()) != 5 {
+		t.Errorf("a run without a stage: %v, %v", err, told())
 	}
 }
 
