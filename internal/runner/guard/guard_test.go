@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -136,12 +137,29 @@ func TestTheRunsOfAKilledManagerEnd(t *testing.T) {
 
 // What stops programs politely, at the terminal or for a whole group, does not
 // stop a guard: it goes after its manager.
+// ignores tells whether a process has come to ignore a signal. A guard does so last
+// of all with SIGTSTP, shortly after its start.
+func ignores(t *testing.T, pid int, s syscall.Signal) bool {
+	t.Helper()
+	for line := range strings.Lines(read(fmt.Sprintf("/proc/%d/status", pid))) {
+		if mask, found := strings.CutPrefix(line, "SigIgn:"); found {
+			set, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return set>>(s-1)&1 == 1
+		}
+	}
+	return false
+}
+
 func TestAGuardOutlivesSignals(t *testing.T) {
 	p := newPlay(t, nil, "RUN=polite")
 	guard := guards(t, p.dir)
 	if len(guard) != 1 {
 		t.Fatalf("got guards %v, want one", guard)
 	}
+	eventually(t, "the guard ignores signals", func() bool { return ignores(t, guard[0], syscall.SIGTSTP) })
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGTSTP} {
 		p.signal(guard[0], s)
 	}
