@@ -77,7 +77,7 @@ fuzz: ## Run every fuzz target (FUZZTIME=20s each; ARGS='Decode proxy' chooses).
 	@FUZZTIME=$(FUZZTIME) hack/fuzz.sh $(ARGS)
 
 .PHONY: faults
-faults: build controlplane ## Perform fault plans, 20 minutes for all (PLANS=regexp PARALLEL=10 SEED=n ARGS='--fast' or '--list').
+faults: build controlplane ## Perform fault plans, 15 minutes for all (PLANS=regexp PARALLEL=10 SEED=n ARGS='--fast' or '--list').
 	@go build -o bin/faults ./test/faults/run
 	@exec bin/faults -plans '$(PLANS)' -parallel $(or $(PARALLEL),10) -seed $(or $(SEED),0) $(ARGS)
 

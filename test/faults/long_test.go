@@ -45,6 +45,7 @@ var _ = Describe("a manager under load", func() {
 		Expect(found.RunsAfter).To(BeZero(), "a restart runs nothing that has not changed")
 		Expect(found.WritesAfter).To(BeZero())
 		Expect(found.Took.Seconds()).To(BeNumerically("<=", load.Limit().Seconds()*busy))
+		Expect(os.RemoveAll(filepath.Dir(found.Log))).To(Succeed(), "nobody needs to look at it")
 	}, NodeTimeout(20*time.Minute))
 })
 
