@@ -14,6 +14,9 @@ cd "$root"
 source hack/steps.sh
 
 tags=(-tags "${TAGS:-}")
+# Minutes for one of the suites' packages.
+limit=30
+[[ ${TAGS:-} != *long* ]] || limit=90
 
 have_compiler() { command -v "$(go env CC)" >/dev/null; }
 
@@ -36,7 +39,7 @@ suite() {
   if grep -qx github.com/onsi/ginkgo/v2 <<<"$dependencies"; then
     flags+=(-ginkgo.v -ginkgo.no-color)
   fi
-  go test "${tags[@]}" -count=1 -timeout 30m "$package" "${flags[@]}" | without_starts
+  go test "${tags[@]}" -count=1 -timeout "${limit}m" "$package" "${flags[@]}" | without_starts
 }
 
 # without_starts leaves out that a test started: its end says the same and more.
