@@ -18,7 +18,8 @@
 // Plain tests, which `make test` runs, take samples on .venv, made by
 // hack/python.sh. With the build tag "long", as in `make test-all`, they take
 // everything, on every supported ansible-core: the further environments are
-// made by hack/python/matrix.sh. Two variables choose:
+// made by hack/python/matrix.sh; two processors need about half an hour. Two
+// variables choose:
 //
 //   - SAFEVARS_DOCUMENTS: how many random documents each ansible-core reads, half
 //     with each of PyYAML's parsers; 100,000 take two minutes of a processor a version.
