@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -28,6 +29,14 @@ func widget(changes ...func(*unstructured.Unstructured)) *unstructured.Unstructu
 		change(cr)
 	}
 	return cr
+}
+
+func withUID(uid types.UID) func(*unstructured.Unstructured) {
+	return func(cr *unstructured.Unstructured) { cr.SetUID(uid) }
+}
+
+func withVersion(version string) func(*unstructured.Unstructured) {
+	return func(cr *unstructured.Unstructured) { cr.SetResourceVersion(version) }
 }
 
 func withFinalizers(names ...string) func(*unstructured.Unstructured) {

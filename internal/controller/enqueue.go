@@ -6,7 +6,6 @@ import (
 	libhandler "github.com/operator-framework/operator-lib/handler"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,8 +21,9 @@ type (
 	queue     = workqueue.TypedRateLimitingInterface[reconcile.Request]
 )
 
-// enqueue puts CRs into the queue, the pressing ones first, keeps operator-lib's
-// metric of them, and ends the runs of CRs that are deleted.
+// enqueue puts CRs into the queue of which an event has news, the pressing ones
+// first, keeps operator-lib's metric of them, and ends the runs of CRs that are
+// deleted.
 type enqueue struct {
 	libhandler.InstrumentedEnqueueRequestForObject[*unstructured.Unstructured]
 	watch    *watches.Watch
@@ -33,26 +33,25 @@ type enqueue struct {
 // Create puts a new CR, or one that was there at the start, into the queue.
 func (h *enqueue) Create(ctx context.Context, e crCreated, q queue) {
 	seen := h.sight(e.Object)
-	h.memories.saw(client.ObjectKeyFromObject(e.Object), seen)
-	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, inOrder(q, seen.class))
+	news := h.memories.saw(e.Object, seen)
+	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, places(q, news, seen.class))
 }
 
 // Update cancels the run of a CR that is being deleted, unless our finalizer
 // waits for that run's end.
 func (h *enqueue) Update(ctx context.Context, e crUpdated, q queue) {
 	seen := h.sight(e.ObjectNew)
-	h.memories.saw(client.ObjectKeyFromObject(e.ObjectNew), seen)
+	news := h.memories.saw(e.ObjectNew, seen)
 	if seen.idle {
-		h.memories.deleted(client.ObjectKeyFromObject(e.ObjectNew), e.ObjectNew.GetUID())
+		h.memories.deleted(e.ObjectNew)
 	}
-	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, inOrder(q, seen.class))
+	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, places(q, news, seen.class))
 }
 
 // Delete ends the run of a CR that is gone.
 func (h *enqueue) Delete(ctx context.Context, e crDeleted, q queue) {
-	h.memories.saw(client.ObjectKeyFromObject(e.Object), sight{idle: true})
-	h.memories.lost(client.ObjectKeyFromObject(e.Object), e.Object.GetUID())
-	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, q)
+	news := h.memories.lost(e.Object)
+	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, places(q, news, slots.Usual))
 }
 
 // sight says what can be seen of the CR in the cache.
@@ -68,15 +67,24 @@ func (h *enqueue) sight(cr *unstructured.Unstructured) sight {
 	}
 }
 
-// inOrder gives what is added to the queue the priority of the class. A queue
-// without priorities stays as it is.
-func inOrder(q queue, class slots.Class) queue {
+// places gives news the place of its class in the queue, and what is no news none.
+// A queue without priorities stays as it is.
+func places(q queue, news bool, class slots.Class) queue {
+	if !news {
+		return closed{q}
+	}
 	prioritized, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !ok {
 		return q
 	}
 	return ordered{prioritized, priority(class)}
 }
+
+// closed takes nothing into the queue.
+type closed struct{ queue }
+
+// Add implements workqueue.TypedInterface.
+func (closed) Add(reconcile.Request) {}
 
 // ordered overrules the priorities of controller-runtime, which puts all that was
 // there at the start last.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/slots"
@@ -27,6 +30,9 @@ type memory struct {
 	pending *verdict
 
 	cancel context.CancelCauseFunc
+	// read is the resource version at which the last attempt that may run read the
+	// CR; "" before the first.
+	read string
 	// gone is the UID that was lost, deleting the one whose deletion was seen.
 	gone, deleting types.UID
 	// seen is the name as events showed it last, and wake ends a wait for a slot
@@ -102,39 +108,71 @@ func (m *memories) ended(name types.NamespacedName) {
 }
 
 // deleted cancels the run of a CR that is being deleted, if there is one.
-func (m *memories) deleted(name types.NamespacedName, uid types.UID) {
+func (m *memories) deleted(cr *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := m.entry(name)
-	found.deleting = uid
-	if found.uid == uid && found.cancel != nil {
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	found.deleting = cr.GetUID()
+	if found.uid == cr.GetUID() && found.cancel != nil {
 		found.cancel(errDeleted)
 	}
 }
 
-// lost notes that the object with the uid is gone, and cancels its run if there
-// is one.
-func (m *memories) lost(name types.NamespacedName, uid types.UID) {
+// lost notes that the object is gone, and cancels its run if there is one. It is
+// false where another object of the name has been read since, whose own events
+// say what is to be done.
+func (m *memories) lost(cr *unstructured.Unstructured) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := m.entry(name)
-	found.gone = uid
-	if found.uid == uid && found.cancel != nil {
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	found.gone = cr.GetUID()
+	if found.uid == cr.GetUID() && found.cancel != nil {
 		found.cancel(errGone)
 	}
+	if found.uid != "" && found.uid != cr.GetUID() {
+		return false
+	}
+	return found.shows(sight{idle: true})
 }
 
-// saw notes what an event shows, and lets an attempt that waits for a slot look
-// again when that changes what it waits for.
-func (m *memories) saw(name types.NamespacedName, seen sight) {
+// saw notes what an event shows of a CR. It is false where that is no news: an
+// attempt has read the CR since, or is going to.
+func (m *memories) saw(cr *unstructured.Unstructured, seen sight) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := m.entry(name)
-	changed := found.seen != seen
-	found.seen, found.asked = seen, true
-	if changed && found.wake != nil {
-		found.wake()
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	if found.hasRead(cr) {
+		found.seen.idle = seen.idle // The events of a predecessor may have come after the read.
+		return false
 	}
+	return found.shows(seen)
+}
+
+// hasRead tells whether an attempt that may run has read the CR as the event
+// shows it, or later. An event may come after the read that it has not caused:
+// from a watch that lags, or where the end of a predecessor of the same name was
+// the cause.
+func (m *memory) hasRead(cr *unstructured.Unstructured) bool {
+	if m.uid != cr.GetUID() || m.read == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cr.GetResourceVersion(), m.read)
+	return err == nil && order <= 0 // Those of some aggregated APIs have no order.
+}
+
+// shows lets an attempt that waits for a slot look again when the sight changes
+// what it waits for. It is false where there is one: it reads the CR after its
+// wait, and needs no other attempt to follow it.
+func (m *memory) shows(seen sight) (news bool) {
+	changed := m.seen != seen
+	m.seen, m.asked = seen, true
+	if m.wake == nil {
+		return true
+	}
+	if changed {
+		m.wake()
+	}
+	return false
 }
 
 // await registers how to wake an attempt that is going to wait for a slot of the
@@ -158,13 +196,13 @@ func (m *memories) admitted(name types.NamespacedName) {
 	m.byName[name].wake = nil // Only an attempt drops the name, and there is one at a time.
 }
 
-// begun notes that an attempt begins that may run. What repeats after it is no
-// news.
-func (m *memories) begun(name types.NamespacedName) {
+// begun notes that an attempt begins that may run, on the CR as it was read. What
+// repeats after it is no news.
+func (m *memories) begun(cr *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := m.entry(name)
-	found.asked = false
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	found.read, found.asked = cr.GetResourceVersion(), false
 	if found.seen.class == slots.Changed {
 		found.seen.class = slots.Usual
 	}

@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	case reportPending:
 		attempt.resume()
 	case addFinalizer, run, finalize:
-		r.memories.begun(req.NamespacedName)
+		r.memories.begun(cr)
 		err = r.perform(ctx, runCtx, attempt)
 		release() // Before the result is written: that may take as long as the API server is away.
 	}

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -116,7 +118,7 @@ func TestMemories(t *testing.T) {
 	t.Run("a CR that is gone ends its run", func(t *testing.T) {
 		m := &memories{}
 		ctx, _ := cancelOf(m, "a")
-		m.lost(name, "a")
+		m.lost(widget(withUID("a")))
 		if !errors.Is(context.Cause(ctx), errGone) {
 			t.Errorf("want errGone, got %v", context.Cause(ctx))
 		}
@@ -124,7 +126,7 @@ func TestMemories(t *testing.T) {
 	t.Run("a CR that went before its run began has none", func(t *testing.T) {
 		m := &memories{}
 		m.of(name, "a")
-		m.lost(name, "a")
+		m.lost(widget(withUID("a")))
 		if _, ok := cancelOf(m, "a"); ok {
 			t.Error("the run was admitted")
 		}
@@ -132,8 +134,8 @@ func TestMemories(t *testing.T) {
 	t.Run("news of a predecessor's end is none of the successor's", func(t *testing.T) {
 		m := &memories{}
 		ctx, ok := cancelOf(m, "b")
-		m.lost(name, "a")
-		m.deleted(name, "a")
+		m.lost(widget(withUID("a")))
+		m.deleted(widget(withUID("a")))
 		if !ok || ctx.Err() != nil {
 			t.Errorf("the successor's run ended: %v", context.Cause(ctx))
 		}
@@ -141,14 +143,14 @@ func TestMemories(t *testing.T) {
 	t.Run("a deletion without our finalizer cancels", func(t *testing.T) {
 		m := &memories{}
 		ctx, _ := cancelOf(m, "a")
-		m.deleted(name, "a")
+		m.deleted(widget(withUID("a")))
 		if !errors.Is(context.Cause(ctx), errDeleted) {
 			t.Errorf("want errDeleted, got %v", context.Cause(ctx))
 		}
 	})
 	t.Run("a deletion that was seen before the run began cancels it", func(t *testing.T) {
 		m := &memories{}
-		m.deleted(name, "a")
+		m.deleted(widget(withUID("a")))
 		if ctx, _ := cancelOf(m, "a"); !errors.Is(context.Cause(ctx), errDeleted) {
 			t.Errorf("want errDeleted, got %v", context.Cause(ctx))
 		}
@@ -157,7 +159,7 @@ func TestMemories(t *testing.T) {
 		m := &memories{}
 		ctx, _ := cancelOf(m, "a")
 		m.ended(name)
-		m.lost(name, "a")
+		m.lost(widget(withUID("a")))
 		if ctx.Err() != nil {
 			t.Error("an ended run was canceled")
 		}
@@ -174,7 +176,7 @@ func TestMemories(t *testing.T) {
 	t.Run("dropping a name gives every UID that it stood for", func(t *testing.T) {
 		m := &memories{}
 		m.of(name, "b")
-		m.lost(name, "a")
+		m.lost(widget(withUID("a")))
 		if diff := cmp.Diff([]types.UID{"b", "a"}, m.drop(name)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
@@ -231,4 +233,71 @@ func TestTheQueueGivesPressingCRsFirst(t *testing.T) {
 		order = append(order, req.Name)
 	}
 	wantEqual(t, []string{"finalized", "changed", "usual"}, order)
+}
+
+func TestNoAttemptFollowsWhatHasBeenRead(t *testing.T) {
+	key := client.ObjectKeyFromObject(widget())
+	read := func(cr *unstructured.Unstructured) func(*memories) {
+		return func(m *memories) {
+			m.of(key, cr.GetUID())
+			m.begun(cr)
+		}
+	}
+	waiting := func(m *memories) {
+		m.saw(widget(), sight{})
+		m.await(key, func() {})
+	}
+	for name, test := range map[string]struct {
+		before func(*memories)
+		cr     *unstructured.Unstructured
+		want   int
+	}{
+		"a CR that was never read":                    {func(*memories) {}, widget(), 1},
+		"the version that was read":                   {read(widget(withVersion("5"))), widget(withVersion("5")), 0},
+		"a version before it, of a watch that lags":   {read(widget(withVersion("10"))), widget(withVersion("9")), 0},
+		"a version after it":                          {read(widget(withVersion("9"))), widget(withVersion("10")), 1},
+		"another object of the name":                  {read(widget(withVersion("10"))), widget(withUID("uid-2"), withVersion("9")), 1},
+		"a version without order":                     {read(widget(withVersion("b"))), widget(withVersion("a")), 1},
+		"a CR whose attempt waits and reads it later": {waiting, widget(withVersion("10")), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, h := testQueue(t)
+			test.before(h.memories)
+			h.Create(t.Context(), crCreated{Object: test.cr}, q)
+			wantEqual(t, test.want, q.Len())
+			q, h = testQueue(t)
+			test.before(h.memories)
+			h.Update(t.Context(), crUpdated{ObjectOld: widget(), ObjectNew: test.cr}, q)
+			wantEqual(t, test.want, q.Len())
+		})
+	}
+}
+
+func TestAPredecessorsEndIsNoNewsOfItsSuccessor(t *testing.T) {
+	key := client.ObjectKeyFromObject(widget())
+	for name, test := range map[string]struct {
+		uid  types.UID
+		want int
+	}{
+		"the object that was read":   {"uid-1", 1},
+		"one that it has superseded": {"uid-0", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, h := testQueue(t)
+			h.memories.of(key, "uid-1")
+			h.Delete(t.Context(), crDeleted{Object: widget(withUID(test.uid))}, q)
+			wantEqual(t, test.want, q.Len())
+			_, needed := h.memories.await(key, func() {})
+			wantEqual(t, test.want == 0, needed)
+		})
+	}
+}
+
+// testQueue gives a queue and what fills it.
+func testQueue(t *testing.T) (queue, *enqueue) {
+	t.Helper()
+	watch := plainWatch()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(q.ShutDown)
+	return q, &enqueue{watch: &watch, memories: &memories{}}
 }

@@ -21,7 +21,7 @@ func (j *judge) runs() {
 	}
 	for i := range j.UIDs {
 		for _, finalizer := range []bool{false, true} {
-			got, most := j.started(i, finalizer), j.baseline.started(i, finalizer)+j.extraRuns(i)
+			got, most := j.started(i, finalizer), j.baseline.started(i, finalizer)+j.extraRuns()
 			if got > most {
 				j.add("runs", "%d runs (of the finalizer: %v) of resource %d, want at most %d", got, finalizer, i+1, most)
 			}
@@ -40,24 +40,15 @@ func (e Evidence) started(number int, finalizer bool) int {
 	return n
 }
 
-// extraRuns is how many runs more than without the fault there may be of the
-// resource with the number.
-func (j *judge) extraRuns(number int) int {
+// extraRuns is how many runs of a resource there may be more than without the
+// fault.
+func (j *judge) extraRuns() int {
 	extra := j.Kills
 	if j.reportedBefore() {
 		extra = 0
 	}
 	if j.Plan.Fault.Blind() {
 		extra += j.Touched + 1
-	}
-	if j.Plan.Fault == plan.Stale {
-		extra++ // What has run already is seen to change.
-	}
-	if number > 0 {
-		extra++ // The end of its predecessor may bring it to its run before its creation is seen.
-	}
-	if j.Plan.Fault == plan.Stale && number > 0 {
-		extra++ // The predecessor's deletion is seen, too.
 	}
 	return extra
 }
@@ -217,7 +208,7 @@ func (j *judge) writes() {
 		}
 		version[uid] = p.object.GetResourceVersion()
 	}
-	most := len(j.baseline.patches()) + 4*j.extraRuns(len(j.UIDs)-1)
+	most := len(j.baseline.patches()) + 4*j.extraRuns()
 	if j.Plan.Fault == plan.Race && j.Plan.Point == plan.FinalizerAdd {
 		most++ // A CR that others hold does not go with our finalizer, so its status is written.
 	}
@@ -231,7 +222,7 @@ func (j *judge) writes() {
 		}
 		return n
 	}
-	if got, most := events(j.Evidence), events(j.baseline)+j.extraRuns(len(j.UIDs)-1); got > most {
+	if got, most := events(j.Evidence), events(j.baseline)+j.extraRuns(); got > most {
 		j.add("I9", "%d Events, want at most %d: %v", got, most, j.Events)
 	}
 }
