@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/eventlog"
 	"github.com/ensign-operator/ensign/internal/metrics"
@@ -213,7 +214,7 @@ func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, 
 				Client:    p.manager.GetClient(),
 				Reader:    p.manager.GetAPIReader(),
 				Runner:    runs{p.ansible.runner},
-				Access:    access{p.proxy},
+				Access:    opener{p.proxy},
 				Observers: observers,
 				Recorder:  p.manager.GetEventRecorder("ensign"),
 				Runs:      p.runs,
@@ -243,12 +244,12 @@ type runs struct{ *runner.Runner }
 // Remove implements controller.Runner.
 func (r runs) Remove(uid string) error { return r.Root.Remove(uid) }
 
-// access opens the proxy for the runs of a CR.
-type access struct{ proxy *proxy.Proxy }
+// opener opens the proxy for the runs of a CR.
+type opener struct{ proxy *proxy.Proxy }
 
 // Grant implements controller.Access.
-func (a access) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
-	return a.proxy.Grant(proxy.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()})
+func (o opener) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
+	return o.proxy.Grant(access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()})
 }
 
 // explainBind adds the remedy to the error of an occupied port.

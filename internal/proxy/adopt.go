@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/access"
 )
 
 // maxObjectBytes is the API server's own limit for the body of a request that
@@ -42,7 +44,7 @@ func isVirtual(group string) bool {
 
 // adopt rewrites the body of a request that creates an object in namespace ("" for
 // a cluster-scoped one), so that the object belongs to owner.
-func adopt(w http.ResponseWriter, r *http.Request, owner Owner, namespace string) error {
+func adopt(w http.ResponseWriter, r *http.Request, owner access.Owner, namespace string) error {
 	object, err := readObject(w, r)
 	if err != nil {
 		return err
@@ -67,7 +69,7 @@ func adopt(w http.ResponseWriter, r *http.Request, owner Owner, namespace string
 // one: from a cluster-scoped owner, or within one namespace. Elsewhere a
 // reference would make it delete the child at once, and operator-lib's
 // annotations stand in.
-func setOwner(child *unstructured.Unstructured, owner Owner, namespace string) error {
+func setOwner(child *unstructured.Unstructured, owner access.Owner, namespace string) error {
 	if owner.Namespace != "" && owner.Namespace != namespace {
 		primary := &unstructured.Unstructured{}
 		primary.SetGroupVersionKind(owner.GVK)

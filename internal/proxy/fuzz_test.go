@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/proxy"
 )
 
@@ -144,7 +145,7 @@ func isLive(r *http.Request, tokens [tokenKinds]string) bool {
 	})
 }
 
-func token(f *testing.F, p *proxy.Proxy, o proxy.Owner) string {
+func token(f *testing.F, p *proxy.Proxy, o access.Owner) string {
 	f.Helper()
 	kubeconfig, _, err := p.Grant(o)
 	if err != nil {

@@ -9,39 +9,27 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/ensign-operator/ensign/internal/access"
 )
 
 // tokenBytes makes tokens of 256 bits.
 const tokenBytes = 32
 
-// Owner is the CR for which a run works. Namespace is "" for a cluster-scoped CR.
-type Owner struct {
-	GVK       schema.GroupVersionKind
-	Namespace string
-	Name      string
-	UID       types.UID
-}
-
-func (o Owner) String() string {
-	return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
-}
-
-// grants holds the tokens of live runs by their digest: a look-up by digest
-// takes the same time for every wrong token, however much of it is right, and a
-// copy of the manager's memory gives no token away.
+// grants holds the sessions of live runs by the digest of their token: a look-up
+// by digest takes the same time for every wrong token, however much of it is
+// right, and a copy of the manager's memory gives no token away.
 type grants struct {
-	mu     sync.RWMutex
-	owners map[[sha256.Size]byte]Owner
+	mu       sync.RWMutex
+	sessions map[[sha256.Size]byte]*access.Session
 }
 
 // Grant opens the proxy for one run of the owner. It returns a kubeconfig whose
 // token acts for that owner, and the function that ends the token. The default
 // namespace of the kubeconfig is the owner's.
-func (p *Proxy) Grant(owner Owner) (kubeconfig []byte, revoke func(), err error) {
+func (p *Proxy) Grant(owner access.Owner) (kubeconfig []byte, revoke func(), err error) {
 	secret := make([]byte, tokenBytes)
 	if _, err := rand.Read(secret); err != nil {
 		return nil, nil, fmt.Errorf("make a token for %s: %w", owner, err)
@@ -51,7 +39,7 @@ func (p *Proxy) Grant(owner Owner) (kubeconfig []byte, revoke func(), err error)
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the kubeconfig for %s: %w", owner, err)
 	}
-	return kubeconfig, p.grants.add(token, owner), nil
+	return kubeconfig, p.grants.add(token, &access.Session{Owner: owner}), nil
 }
 
 func (p *Proxy) kubeconfig(token, namespace string) clientcmdapi.Config {
@@ -64,34 +52,34 @@ func (p *Proxy) kubeconfig(token, namespace string) clientcmdapi.Config {
 	return *config
 }
 
-func (g *grants) add(token string, owner Owner) (revoke func()) {
+func (g *grants) add(token string, session *access.Session) (revoke func()) {
 	digest := sha256.Sum256([]byte(token))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.owners == nil {
-		g.owners = map[[sha256.Size]byte]Owner{}
+	if g.sessions == nil {
+		g.sessions = map[[sha256.Size]byte]*access.Session{}
 	}
-	g.owners[digest] = owner
+	g.sessions[digest] = session
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		delete(g.owners, digest)
+		delete(g.sessions, digest)
 	}
 }
 
-// authenticate finds the owner by the request's bearer token. A request with
+// authenticate finds the session by the request's bearer token. A request with
 // more than one Authorization header is nobody's.
-func (g *grants) authenticate(r *http.Request) (Owner, bool) {
+func (g *grants) authenticate(r *http.Request) (*access.Session, bool) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
-		return Owner{}, false
+		return nil, false
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return Owner{}, false
+		return nil, false
 	}
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	owner, ok := g.owners[sha256.Sum256([]byte(strings.TrimSpace(token)))]
-	return owner, ok
+	session, ok := g.sessions[sha256.Sum256([]byte(strings.TrimSpace(token)))]
+	return session, ok
 }

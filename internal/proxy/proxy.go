@@ -117,7 +117,7 @@ func (p *Proxy) Check(r *http.Request) error {
 
 // ServeHTTP answers one request of a run.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	owner, ok := p.grants.authenticate(r)
+	session, ok := p.grants.authenticate(r)
 	if !ok {
 		refuse(w, http.StatusUnauthorized, "no token of a live run: use the kubeconfig that KUBECONFIG of the run names")
 		return
@@ -134,7 +134,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stripIdentity(r.Header)
 	r.Trailer = nil // Nobody reads trailers, and nothing must hide there.
 	if p.inject && createsObject(info) {
-		if err := adopt(w, r, owner, info.Namespace); err != nil {
+		if err := adopt(w, r, session.Owner, info.Namespace); err != nil {
 			refused, ok := errors.AsType[*refusedError](err)
 			if !ok {
 				refused = &refusedError{http.StatusBadRequest, err.Error()}
@@ -148,7 +148,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusServiceUnavailable, "this manager's lease is not surely held any more; another replica may be at work, and this run is being ended")
 		return
 	}
-	p.log.V(2).Info("forwarding request", "verb", info.Verb, "path", r.URL.Path, "owner", owner.String())
+	p.log.V(2).Info("forwarding request", "verb", info.Verb, "path", r.URL.Path, "owner", session.Owner.String())
 	p.forward.ServeHTTP(w, r)
 }
 

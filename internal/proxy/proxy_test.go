@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/proxy"
 )
 
@@ -72,8 +73,8 @@ func startWith(t *testing.T, config *rest.Config, options proxy.Options) *proxy.
 	return p
 }
 
-func owner() proxy.Owner {
-	return proxy.Owner{GVK: schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "K"}, Namespace: "ns", Name: "cr", UID: "uid-1"}
+func owner() access.Owner {
+	return access.Owner{GVK: schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "K"}, Namespace: "ns", Name: "cr", UID: "uid-1"}
 }
 
 // client is a run's client, made from its kubeconfig alone.
@@ -117,7 +118,7 @@ func (c client) do(method, path, body string, header map[string]string) (int, st
 	return response.StatusCode, string(answer)
 }
 
-func grant(t *testing.T, p *proxy.Proxy, o proxy.Owner) (client, func()) {
+func grant(t *testing.T, p *proxy.Proxy, o access.Owner) (client, func()) {
 	t.Helper()
 	kubeconfig, revoke, err := p.Grant(o)
 	if err != nil {
@@ -184,7 +185,7 @@ func TestCreatedObjectsGetTheirOwner(t *testing.T) {
 	clusterOwner := owner()
 	clusterOwner.Namespace = ""
 	for name, test := range map[string]struct {
-		owner proxy.Owner
+		owner access.Owner
 		path  string
 		body  string
 		want  string
