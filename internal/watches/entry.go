@@ -45,13 +45,14 @@ func (r *reader) watch(n *yaml.Node, search Search) (Watch, bool) {
 		return Watch{}, false
 	}
 	d := &draft{verbosity: -1, Watch: Watch{
-		Line:                n.Line,
-		ManageStatus:        true,
-		SnakeCaseParameters: true,
-		MarkUnsafe:          true,
-		Selector:            labels.Everything(),
-		MaxRunnerArtifacts:  defaultMaxRunnerArtifacts,
-		Timeout:             defaultTimeout,
+		Line:                    n.Line,
+		ManageStatus:            true,
+		WatchDependentResources: true,
+		SnakeCaseParameters:     true,
+		MarkUnsafe:              true,
+		Selector:                labels.Everything(),
+		MaxRunnerArtifacts:      defaultMaxRunnerArtifacts,
+		Timeout:                 defaultTimeout,
 	}}
 	r.fields(resolved(n), "a watch", r.watchFields(d))
 	if d.verbosity >= 0 {
@@ -65,23 +66,27 @@ func (r *reader) watch(n *yaml.Node, search Search) (Watch, bool) {
 
 func (r *reader) watchFields(d *draft) map[string]setter {
 	fields := map[string]setter{
-		"group":                   r.text(&d.group),
-		"version":                 r.text(&d.version),
-		"kind":                    r.text(&d.kind),
-		"role":                    r.text(&d.content.role),
-		"playbook":                r.text(&d.content.playbook),
-		"vars":                    r.vars(&d.Vars),
-		"finalizer":               r.finalizerField(d),
-		"reconcilePeriod":         r.duration(&d.ReconcilePeriod),
-		"manageStatus":            r.flag(&d.ManageStatus),
-		"watchAnnotationsChanges": r.flag(&d.WatchAnnotationsChanges),
-		"snakeCaseParameters":     r.flag(&d.SnakeCaseParameters),
-		"markUnsafe":              r.flag(&d.MarkUnsafe),
-		"selector":                r.selector(&d.Selector),
-		"maxRunnerArtifacts":      r.integer(&d.MaxRunnerArtifacts, 0, -1),
-		"timeout":                 r.duration(&d.Timeout),
-		"maxConcurrentReconciles": r.integer(&d.MaxConcurrentReconciles, 1, -1),
-		"verbosity":               r.integer(&d.verbosity, 0, 7),
+		"group":                       r.text(&d.group),
+		"version":                     r.text(&d.version),
+		"kind":                        r.text(&d.kind),
+		"role":                        r.text(&d.content.role),
+		"playbook":                    r.text(&d.content.playbook),
+		"vars":                        r.vars(&d.Vars),
+		"finalizer":                   r.finalizerField(d),
+		"reconcilePeriod":             r.duration(&d.ReconcilePeriod),
+		"manageStatus":                r.flag(&d.ManageStatus),
+		"watchDependentResources":     r.flag(&d.WatchDependentResources),
+		"watchClusterScopedResources": r.flag(&d.WatchClusterScopedResources),
+		"blacklist":                   r.list(r.blacklisted(d)),
+		"references":                  r.list(r.reference(d)),
+		"watchAnnotationsChanges":     r.flag(&d.WatchAnnotationsChanges),
+		"snakeCaseParameters":         r.flag(&d.SnakeCaseParameters),
+		"markUnsafe":                  r.flag(&d.MarkUnsafe),
+		"selector":                    r.selector(&d.Selector),
+		"maxRunnerArtifacts":          r.integer(&d.MaxRunnerArtifacts, 0, -1),
+		"timeout":                     r.duration(&d.Timeout),
+		"maxConcurrentReconciles":     r.integer(&d.MaxConcurrentReconciles, 1, -1),
+		"verbosity":                   r.integer(&d.verbosity, 0, 7),
 	}
 	r.addUnavailable(fields)
 	return fields
@@ -90,21 +95,8 @@ func (r *reader) watchFields(d *draft) map[string]setter {
 // addUnavailable adds the fields whose behaviour is not built yet. What they
 // say is checked, and refused where it asks for that behaviour.
 func (r *reader) addUnavailable(fields map[string]setter) {
-	var group, version, kind, name, namespace located
-	object := map[string]setter{
-		"group": r.text(&group), "version": r.text(&version), "kind": r.text(&kind),
-	}
-	reference := map[string]setter{
-		"group": r.text(&group), "version": r.text(&version), "kind": r.text(&kind),
-		"name": r.text(&name), "namespace": r.text(&namespace),
-	}
-	const period = "a change of one is seen at the next reconcilePeriod"
-	fields["watchDependentResources"] = r.unavailable("children do not trigger their owner; write false, " + period)
-	fields["watchClusterScopedResources"] = r.unavailable("children do not trigger their owner; write false, " + period)
 	fields["confineToNamespace"] = r.unavailable("write false, and confine the role by the service account's RBAC rules")
 	fields["warm"] = r.unavailable("every run starts new processes; write false")
-	fields["references"] = r.unavailableList("leave it out, "+period, r.mapping("a reference", reference))
-	fields["blacklist"] = r.unavailableList("leave it out, no child kind is watched or cached", r.mapping("a kind", object))
 }
 
 func (r *reader) unavailable(instead string) setter {
@@ -113,15 +105,6 @@ func (r *reader) unavailable(instead string) setter {
 		r.flag(&asked)(field, n)
 		if asked {
 			r.fault(n.Line, "%s: true is not available yet: %s", field, instead)
-		}
-	}
-}
-
-func (r *reader) unavailableList(instead string, element setter) setter {
-	return func(field string, n *yaml.Node) {
-		r.list(element)(field, n)
-		if l := resolved(n); l.Kind == yaml.SequenceNode && len(l.Content) > 0 {
-			r.fault(n.Line, "%s: a list with entries is not available yet: %s", field, instead)
 		}
 	}
 }

@@ -23,8 +23,18 @@ type Watch struct {
 	// Finalizer is nil where deletion needs no run.
 	Finalizer *Finalizer
 	// ReconcilePeriod 0 means the manager's own.
-	ReconcilePeriod         time.Duration
-	ManageStatus            bool
+	ReconcilePeriod time.Duration
+	ManageStatus    bool
+	// WatchDependentResources lets a change of a child bring its CR back, and
+	// WatchClusterScopedResources also that of one without a namespace that only
+	// annotations tie to its CR.
+	WatchDependentResources     bool
+	WatchClusterScopedResources bool
+	// Blacklist are child kinds that are neither watched nor read from the cache,
+	// in whatever version.
+	Blacklist []schema.GroupKind
+	// References are the objects that a CR names and whose changes bring it back.
+	References              []Reference
 	WatchAnnotationsChanges bool
 	SnakeCaseParameters     bool
 	MarkUnsafe              bool
@@ -39,6 +49,15 @@ type Watch struct {
 	MaxConcurrentReconciles int
 	// Verbosity is 0 to 7, or nil for the manager's own.
 	Verbosity *int
+}
+
+// Reference says which object of a kind a CR names.
+type Reference struct {
+	GVK schema.GroupVersionKind
+	// Name is where in the CR the object's name stands.
+	Name Path
+	// Namespace is where its namespace stands; empty for the CR's own.
+	Namespace Path
 }
 
 // Content is what a run executes: exactly one of Role and Playbook.

@@ -77,7 +77,7 @@ func TestLoadEveryField(t *testing.T) {
   reconcilePeriod: 10m
   manageStatus: false
   watchDependentResources: false
-  watchClusterScopedResources: false
+  watchClusterScopedResources: true
   watchAnnotationsChanges: true
   snakeCaseParameters: false
   markUnsafe: false
@@ -85,9 +85,13 @@ func TestLoadEveryField(t *testing.T) {
     matchLabels: {tier: db}
     matchExpressions:
     - {key: env, operator: In, values: [prod, test]}
-  references: []
+  references:
+  - {version: v1, kind: Secret, name: spec.passwordSecret}
+  - {group: a.example.com, version: v1beta1, kind: Account, name: "spec.users[*].account", namespace: spec.home}
   confineToNamespace: false
-  blacklist: []
+  blacklist:
+  - {version: v1, kind: Pod}
+  - {group: apps, kind: ReplicaSet}
   maxRunnerArtifacts: 0
   timeout: 0s
   maxConcurrentReconciles: 4
@@ -108,21 +112,31 @@ func TestLoadEveryField(t *testing.T) {
 		Finalizer: &Finalizer{
 			Name: "myapp.example.com/finalizer", Content: role("mysql_finalizer"), Vars: map[string]any{"gone": true},
 		},
-		ReconcilePeriod:         10 * time.Minute,
+		ReconcilePeriod:             10 * time.Minute,
+		WatchClusterScopedResources: true,
+		Blacklist:                   []schema.GroupKind{{Kind: "Pod"}, {Group: "apps", Kind: "ReplicaSet"}},
+		References: []Reference{
+			{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Name: Path{"spec", "passwordSecret"}},
+			{
+				GVK:  schema.GroupVersionKind{Group: "a.example.com", Version: "v1beta1", Kind: "Account"},
+				Name: Path{"spec", "users", Each, "account"}, Namespace: Path{"spec", "home"},
+			},
+		},
 		WatchAnnotationsChanges: true,
 		Selector:                selector,
 		MaxConcurrentReconciles: 4,
 		Verbosity:               &zero,
 	}, {
-		GVK:                 schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
-		Line:                31,
-		Content:             Content{Playbook: filepath.Join(search.Dir, "playbooks/site.yml")},
-		ManageStatus:        true,
-		SnakeCaseParameters: true,
-		MarkUnsafe:          true,
-		Selector:            labels.Everything(),
-		MaxRunnerArtifacts:  20,
-		Timeout:             time.Hour,
+		GVK:                     schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
+		Line:                    35,
+		Content:                 Content{Playbook: filepath.Join(search.Dir, "playbooks/site.yml")},
+		ManageStatus:            true,
+		WatchDependentResources: true,
+		SnakeCaseParameters:     true,
+		MarkUnsafe:              true,
+		Selector:                labels.Everything(),
+		MaxRunnerArtifacts:      20,
+		Timeout:                 time.Hour,
 	}}
 	if diff := cmp.Diff(want, got, byText); diff != "" {
 		t.Error(diff)

@@ -1,0 +1,42 @@
+package watches
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPathsLeadToTexts(t *testing.T) {
+	object := map[string]any{"spec": map[string]any{
+		"secret": "one", "empty": "", "size": int64(3),
+		"users":  []any{map[string]any{"name": "a"}, map[string]any{}, "no mapping", map[string]any{"name": "b"}},
+		"names":  []any{"x", "", int64(1), "y"},
+		"nested": []any{[]any{"p"}, []any{"q", "r"}},
+	}}
+	for why, test := range map[string]struct {
+		path string
+		want []string
+	}{
+		"a field":                           {"spec.secret", []string{"one"}},
+		"an absent field":                   {"spec.other", nil},
+		"a field below a text":              {"spec.secret.name", nil},
+		"an empty text names nothing":       {"spec.empty", nil},
+		"a number names nothing":            {"spec.size", nil},
+		"a mapping names nothing":           {"spec", nil},
+		"a list without its mark":           {"spec.names", nil},
+		"all elements of a list":            {"spec.names[*]", []string{"x", "y"}},
+		"a field of all elements of a list": {"spec.users[*].name", []string{"a", "b"}},
+		"a list of lists":                   {"spec.nested[*][*]", []string{"p", "q", "r"}},
+		"a mapping is no list":              {"spec[*]", nil},
+	} {
+		t.Run(why, func(t *testing.T) {
+			path := parsePath(test.path)
+			if diff := cmp.Diff(test.want, path.In(object)); diff != "" {
+				t.Error(diff)
+			}
+			if got := path.String(); got != test.path {
+				t.Errorf("got %q as text, want %q", got, test.path)
+			}
+		})
+	}
+}
