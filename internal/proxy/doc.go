@@ -4,12 +4,14 @@
 // is made in memory at start. Each run has a grant: a token and a kubeconfig
 // that carries it. A request without the token of a live run gets 401 and is
 // not forwarded. Whose run it is follows from the token alone, never from
-// anything a client says.
+// anything a client says. What a token has begun ends with it.
 //
-// What a run creates gets an owner reference to the run's CR where Kubernetes
-// allows one, and the annotations of operator-lib where it does not, so that
-// roles can use plain modules and their children still go with their CR.
-// Everything else passes through as it is, with the manager's credentials.
+// ServeHTTP is the way of a request. What a run writes carries its owner, so that
+// roles can use plain modules and their children still go with their CR: package
+// ownership says how. A run that is confined writes in its CR's namespace only. Followers
+// are told of each write and of what the API server said to it; a reader may answer reads
+// from a cache. Everything else passes through as it is, with the manager's credentials,
+// and streams are not held up.
 //
 // With leader election, a request is forwarded only while the manager's lease is
 // surely held. Streams that are open when it is lost end with the connection that

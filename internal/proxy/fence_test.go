@@ -68,6 +68,7 @@ func TestTheLeaseIsAskedForWhenTheBodyHasCome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	request.Header.Set("X-Run", "yes")
 	response, err := run.http.Do(request)
 	if err != nil {
 		t.Fatal(err)

@@ -40,6 +40,13 @@ type recorder struct {
 
 func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, _ := io.ReadAll(request.Body)
+	if request.Header.Get("X-Number") == "" {
+		// The proxy itself asks: what is served, and what stands.
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound"}`)
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.got = append(r.got, arrived{request, string(body)})
@@ -232,7 +239,7 @@ func checkOwner(t *testing.T, sent *http.Request, got arrived, body string, seco
 		t.Fatalf("%q arrived: %v", got.body, err)
 	}
 	references, _, _ := unstructured.NestedSlice(object, "metadata", "ownerReferences")
-	if !slices.ContainsFunc(references, func(r any) bool { return r.(map[string]any)["uid"] == own }) {
+	if !slices.ContainsFunc(references, func(r any) bool { m, ok := r.(map[string]any); return ok && m["uid"] == own }) {
 		t.Errorf("what was created has no owner: %s", got.body)
 	}
 }

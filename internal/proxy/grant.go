@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -18,17 +19,28 @@ import (
 // tokenBytes makes tokens of 256 bits.
 const tokenBytes = 32
 
-// grants holds the sessions of live runs by the digest of their token: a look-up
-// by digest takes the same time for every wrong token, however much of it is
-// right, and a copy of the manager's memory gives no token away.
+// grants holds those of live runs by the digest of their token: a look-up by digest
+// takes the same time for every wrong token, however much of it is right, and a copy of
+// the manager's memory gives no token away.
 type grants struct {
-	mu       sync.RWMutex
-	sessions map[[sha256.Size]byte]*access.Session
+	mu   sync.RWMutex
+	live map[[sha256.Size]byte]*grant
+}
+
+// grant is what one run may do, and what it has begun.
+type grant struct {
+	session *access.Session
+	// ended is done when the token is dead.
+	ended context.Context //nolint:containedctx // It is the life of the token, which outlives every call.
+	end   context.CancelFunc
+	// requests are those that are not answered yet.
+	requests sync.WaitGroup
 }
 
 // Grant opens the proxy for one run of the owner. It returns a kubeconfig whose
-// token acts for that owner, and the function that ends the token. The default
-// namespace of the kubeconfig is the owner's.
+// token acts for that owner, and the function that ends the token, together with
+// all requests and streams that it began. The default namespace of the kubeconfig is
+// the owner's.
 func (p *Proxy) Grant(owner access.Owner) (kubeconfig []byte, revoke func(), err error) {
 	secret := make([]byte, tokenBytes)
 	if _, err := rand.Read(secret); err != nil {
@@ -39,7 +51,22 @@ func (p *Proxy) Grant(owner access.Owner) (kubeconfig []byte, revoke func(), err
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the kubeconfig for %s: %w", owner, err)
 	}
-	return kubeconfig, p.grants.add(token, &access.Session{Owner: owner}), nil
+	g := &grant{session: &access.Session{Owner: owner}}
+	g.ended, g.end = context.WithCancel(context.Background())
+	remove := p.grants.add(token, g)
+	return kubeconfig, sync.OnceFunc(func() {
+		remove()
+		g.end()
+		go p.tellEnd(g)
+	}), nil
+}
+
+// tellEnd tells the followers that the session is over, when all of its writes are.
+func (p *Proxy) tellEnd(g *grant) {
+	g.requests.Wait()
+	for _, follower := range p.followers {
+		follower.Ended(g.session)
+	}
 }
 
 func (p *Proxy) kubeconfig(token, namespace string) clientcmdapi.Config {
@@ -52,34 +79,49 @@ func (p *Proxy) kubeconfig(token, namespace string) clientcmdapi.Config {
 	return *config
 }
 
-func (g *grants) add(token string, session *access.Session) (revoke func()) {
+func (g *grants) add(token string, granted *grant) (remove func()) {
 	digest := sha256.Sum256([]byte(token))
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.sessions == nil {
-		g.sessions = map[[sha256.Size]byte]*access.Session{}
+	if g.live == nil {
+		g.live = map[[sha256.Size]byte]*grant{}
 	}
-	g.sessions[digest] = session
+	g.live[digest] = granted
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		delete(g.sessions, digest)
+		delete(g.live, digest)
 	}
 }
 
-// authenticate finds the session by the request's bearer token. A request with
-// more than one Authorization header is nobody's.
-func (g *grants) authenticate(r *http.Request) (*access.Session, bool) {
+// authenticate finds the grant by the request's bearer token, and counts the request
+// among its own until done is called. A request with more than one Authorization header
+// is nobody's.
+func (g *grants) authenticate(r *http.Request) (granted *grant, done func(), ok bool) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
-		return nil, false
+		return nil, nil, false
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return nil, false
+		return nil, nil, false
 	}
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	session, ok := g.sessions[sha256.Sum256([]byte(strings.TrimSpace(token)))]
-	return session, ok
+	granted, ok = g.live[sha256.Sum256([]byte(strings.TrimSpace(token)))]
+	if !ok {
+		return nil, nil, false
+	}
+	granted.requests.Add(1)
+	return granted, granted.requests.Done, true
+}
+
+// during gives a context that ends with the token too.
+func (g *grant) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(g.ended, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net"
-	"net/http"
 	"time"
 
 	certutil "k8s.io/client-go/util/cert"
@@ -51,9 +50,4 @@ func (i identity) wrap(listener net.Listener) net.Listener {
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"http/1.1"},
 	})
-}
-
-// noHTTP2 keeps an http.Transport from negotiating HTTP/2.
-func noHTTP2() map[string]func(string, *tls.Conn) http.RoundTripper {
-	return map[string]func(string, *tls.Conn) http.RoundTripper{}
 }

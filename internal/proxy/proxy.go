@@ -4,28 +4,39 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog" //nolint:depguard // http.Server takes a standard logger only, and this leads it into logr.
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	utilproxy "k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/proxy/bounds"
+	"github.com/ensign-operator/ensign/internal/proxy/upstream"
 )
 
-// drainTimeout bounds the end of the server. Runs, its only clients, are gone
-// by then; what is left are idle connections.
-const drainTimeout = 2 * time.Second
+const (
+	// drainTimeout bounds the end of the server. Runs, its only clients, are gone
+	// by then; what is left are idle connections.
+	drainTimeout = 2 * time.Second
+	// maxConnections is far more than all runs of a manager use: a task has one or
+	// two.
+	maxConnections = 512
+	// maxHeaderBytes is what the header of a request may have.
+	maxHeaderBytes = 64 << 10
+	// patience is how long a client may keep the header of a request, or the next
+	// byte of its body, to itself.
+	patience = 30 * time.Second
+	// idleTimeout is longer than a task is silent between two requests, mostly.
+	idleTimeout = 2 * time.Minute
+)
 
 // Options are the settings of a Proxy.
 type Options struct {
@@ -33,9 +44,16 @@ type Options struct {
 	Port int
 	// InjectOwnerRef makes what a run creates belong to the run's CR.
 	InjectOwnerRef bool
+	// Confine tells whether runs of the owner may write in its namespace only; nil if
+	// none is confined.
+	Confine func(access.Owner) bool
 	// Fence stops the forwarding when this manager may not lead any more; nil if
 	// it always may.
-	Fence  Fence
+	Fence Fence
+	// Followers are told of all writes that are forwarded.
+	Followers []access.Follower
+	// Reader answers reads in place of the API server, where it can; nil if nobody does.
+	Reader access.Reader
 	Logger logr.Logger
 }
 
@@ -44,25 +62,29 @@ type Fence interface{ Held() bool }
 
 // Proxy forwards the requests of runs to the API server.
 type Proxy struct {
-	listener net.Listener
-	address  string
-	ca       []byte
-	roots    *x509.CertPool
-	grants   grants
-	resolver apirequest.RequestInfoResolver
-	forward  http.Handler
-	inject   bool
-	fence    Fence
-	log      logr.Logger
+	listener  net.Listener
+	address   string
+	ca        []byte
+	roots     *x509.CertPool
+	grants    grants
+	resolver  apirequest.RequestInfoResolver
+	upstream  *upstream.Upstream
+	inject    bool
+	confines  func(access.Owner) bool
+	fence     Fence
+	followers []access.Follower
+	reader    access.Reader
+	patience  time.Duration
+	log       logr.Logger
 }
 
 // New makes a proxy that reaches the API server as cfg says, and takes its
 // port. It serves when the result of Server runs. An occupied port is an error
 // that names the flag.
 func New(cfg *rest.Config, options Options) (*Proxy, error) {
-	forward, err := newForwarder(cfg)
+	up, err := upstream.New(cfg, noAnswer)
 	if err != nil {
-		return nil, fmt.Errorf("prepare the way to the API server %q: %w", cfg.Host, err)
+		return nil, err
 	}
 	identity, err := newIdentity()
 	if err != nil {
@@ -73,7 +95,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		return nil, fmt.Errorf("listen for the API proxy (--proxy-port=%d; 0 takes any free port): %w", options.Port, err)
 	}
 	return &Proxy{
-		listener: identity.wrap(listener),
+		listener: identity.wrap(bounds.Limit(listener, maxConnections)),
 		address:  listener.Addr().String(),
 		ca:       identity.ca,
 		roots:    identity.roots(),
@@ -81,10 +103,14 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 			APIPrefixes:          sets.NewString("api", "apis"),
 			GrouplessAPIPrefixes: sets.NewString("api"),
 		},
-		forward: forward,
-		inject:  options.InjectOwnerRef,
-		fence:   options.Fence,
-		log:     options.Logger,
+		upstream:  up,
+		inject:    options.InjectOwnerRef,
+		confines:  options.Confine,
+		fence:     options.Fence,
+		followers: options.Followers,
+		reader:    options.Reader,
+		patience:  patience,
+		log:       options.Logger,
 	}, nil
 }
 
@@ -93,13 +119,30 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 func (p *Proxy) Server() *manager.Server {
 	timeout := drainTimeout
 	return &manager.Server{
-		Name: "api proxy",
-		Server: &http.Server{
-			Handler: p, ReadHeaderTimeout: 30 * time.Second, MaxHeaderBytes: 64 << 10,
-			ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(p.log), slog.LevelDebug),
-		},
+		Name:            "api proxy",
+		Server:          bounded(p, p.log),
 		Listener:        p.listener,
 		ShutdownTimeout: &timeout,
+	}
+}
+
+// bounded gives a server of the handler that no client can use up.
+func bounded(handler http.Handler, log logr.Logger) *http.Server {
+	return &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if bounds.Over(r.Context()) {
+				w.Header().Set("Connection", "close")
+				w.Header().Set("Retry-After", "1")
+				refuse(w, refusal(http.StatusTooManyRequests, "more than %d connections are open: use one for many requests, and close those that are idle", maxConnections))
+				return
+			}
+			handler.ServeHTTP(w, r)
+		}),
+		ReadHeaderTimeout: patience,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       bounds.Context,
+		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelDebug),
 	}
 }
 
@@ -113,85 +156,4 @@ func (p *Proxy) Check(r *http.Request) error {
 		return fmt.Errorf("reach the API proxy: %w", err)
 	}
 	return conn.Close()
-}
-
-// ServeHTTP answers one request of a run.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	session, ok := p.grants.authenticate(r)
-	if !ok {
-		refuse(w, http.StatusUnauthorized, "no token of a live run: use the kubeconfig that KUBECONFIG of the run names")
-		return
-	}
-	if err := checkPath(r.URL); err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	info, err := p.resolver.NewRequestInfo(r)
-	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
-		return
-	}
-	stripIdentity(r.Header)
-	r.Trailer = nil // Nobody reads trailers, and nothing must hide there.
-	if p.inject && createsObject(info) {
-		if err := adopt(w, r, session.Owner, info.Namespace); err != nil {
-			refused, ok := errors.AsType[*refusedError](err)
-			if !ok {
-				refused = &refusedError{http.StatusBadRequest, err.Error()}
-			}
-			refuse(w, refused.code, refused.message)
-			return
-		}
-	}
-	if p.fence != nil && !p.fence.Held() {
-		// Asked last, because a body may take long to come.
-		refuse(w, http.StatusServiceUnavailable, "this manager's lease is not surely held any more; another replica may be at work, and this run is being ended")
-		return
-	}
-	p.log.V(2).Info("forwarding request", "verb", info.Verb, "path", r.URL.Path, "owner", session.Owner.String())
-	p.forward.ServeHTTP(w, r)
-}
-
-func newForwarder(cfg *rest.Config) (http.Handler, error) {
-	target, _, err := rest.DefaultServerUrlFor(cfg)
-	if err != nil {
-		return nil, err
-	}
-	direct, err := rest.TransportFor(cfg)
-	if err != nil {
-		return nil, err
-	}
-	upgrade, err := upgradeTransport(cfg)
-	if err != nil {
-		return nil, err
-	}
-	// The handler answers a GET with a redirect where the location has no path.
-	// A base path (a cluster behind a gateway) stands before the request's own.
-	basePath := strings.TrimSuffix(target.Path, "/")
-	location := &url.URL{Scheme: target.Scheme, Host: target.Host, Path: basePath + "/"}
-	handler := utilproxy.NewUpgradeAwareHandler(location, direct, false, false, responder{})
-	handler.UpgradeTransport = upgrade
-	handler.UseRequestLocation = true
-	handler.UseLocationHost = true
-	handler.AppendLocationPath = basePath != ""
-	return handler, nil
-}
-
-// upgradeTransport carries exec, attach and port-forward. HTTP/2 cannot be
-// upgraded, so its connections offer HTTP/1.1 only.
-func upgradeTransport(cfg *rest.Config) (utilproxy.UpgradeRequestRoundTripper, error) {
-	settings, err := cfg.TransportConfig()
-	if err != nil {
-		return nil, err
-	}
-	tlsConfig, err := transport.TLSConfigFor(settings)
-	if err != nil {
-		return nil, err
-	}
-	credentials, err := transport.HTTPWrappersForConfig(settings, utilproxy.MirrorRequest)
-	if err != nil {
-		return nil, err
-	}
-	connection := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, TLSNextProto: noHTTP2(), DialContext: cfg.Dial}
-	return utilproxy.NewUpgradeRequestRoundTripper(connection, credentials), nil
 }

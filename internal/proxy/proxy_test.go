@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -21,27 +23,83 @@ import (
 	"github.com/ensign-operator/ensign/internal/proxy"
 )
 
-// backend stands for the API server and keeps what reached it.
+// backend stands for the API server and keeps what reached it. What the proxy itself
+// asks is kept apart: discovery, and looks at objects.
 type backend struct {
 	*httptest.Server
+
+	mu       sync.Mutex
 	requests []*http.Request
 	bodies   []string
+	looks    []string
+	// live are the objects that looks find, by path.
+	live map[string]string
+	// lookCode is what looks are answered with, instead.
+	lookCode int
+	// answer answers what is forwarded; nil says that it was reached.
+	answer http.HandlerFunc
 }
 
 func newBackend(t *testing.T) *backend {
 	t.Helper()
 	b := &backend{}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Errorf("read the forwarded body: %v", err)
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		if resources, ok := discovery[r.URL.Path]; ok && r.Header.Get("X-Run") == "" {
+			_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","resources":[`+resources+`]}`)
+			return
+		}
+		b.mu.Lock()
+		if r.Method == http.MethodGet && r.Header.Get("X-Run") == "" {
+			b.looks = append(b.looks, r.URL.Path)
+			b.mu.Unlock()
+			b.lookAt(w, r)
+			return
 		}
 		b.requests, b.bodies = append(b.requests, r), append(b.bodies, string(body))
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"Reached"}`)
+		answer := b.answer
+		b.mu.Unlock()
+		if answer == nil {
+			_, _ = io.WriteString(w, `{"kind":"Reached"}`)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		answer(w, r)
 	}))
 	t.Cleanup(b.Close)
 	return b
+}
+
+// discovery is what the backend serves, as far as it matters.
+var discovery = map[string]string{
+	"/api/v1": `{"name":"configmaps","namespaced":true,"kind":"ConfigMap","verbs":["get","create"]},` +
+		`{"name":"bindings","namespaced":true,"kind":"Binding","verbs":["create"]}`,
+	"/apis/apps/v1": `{"name":"deployments","namespaced":true,"kind":"Deployment","verbs":["get","create"]}`,
+	"/apis/g.io/v1": `{"name":"ks","namespaced":false,"kind":"K","verbs":["get","create"]}`,
+}
+
+func (b *backend) lookAt(w http.ResponseWriter, r *http.Request) {
+	object, ok := b.live[r.URL.Path]
+	switch {
+	case b.lookCode != 0:
+		w.WriteHeader(b.lookCode)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not today","code":%d,"reason":%q}`, b.lookCode, map[int]string{403: "Forbidden", 405: "MethodNotAllowed"}[b.lookCode])
+	case !ok:
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound"}`)
+	case strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata"):
+		_, _ = io.WriteString(w, strings.Replace(object, `{`, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",`, 1))
+	default:
+		_, _ = io.WriteString(w, strings.Replace(object, `{`, `{"kind":"ConfigMap","apiVersion":"v1",`, 1))
+	}
+}
+
+// arrivals tells how many requests were forwarded.
+func (b *backend) arrivals() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.requests)
 }
 
 func (b *backend) config() *rest.Config {
@@ -103,6 +161,7 @@ func (c client) do(method, path, body string, header map[string]string) (int, st
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	request.Header.Set("X-Run", "yes")
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
@@ -198,6 +257,9 @@ func TestCreatedObjectsGetTheirOwner(t *testing.T) {
 			owner(), "/apis/apps/v1/namespaces/other/deployments", `{"metadata":{"name":"c","annotations":{"a":"b"}}}`,
 			`{"metadata":{"name":"c","annotations":{"a":"b","operator-sdk/primary-resource":"ns/cr","operator-sdk/primary-resource-type":"K.g.io"}}}`,
 		},
+		"a question or a command in an object's shape is not stored": {
+			owner(), "/api/v1/namespaces/ns/bindings", `{"metadata":{"name":"p"}}`, `{"metadata":{"name":"p"}}`,
+		},
 		"a cluster-scoped child of a namespaced CR gets annotations": {
 			owner(), "/api/v1/namespaces", `{"metadata":{"name":"c"}}`,
 			`{"metadata":{"name":"c","annotations":{"operator-sdk/primary-resource":"ns/cr","operator-sdk/primary-resource-type":"K.g.io"}}}`,
@@ -241,7 +303,8 @@ func TestCreatedObjectsGetTheirOwner(t *testing.T) {
 func TestOtherRequestsPassAsTheyAre(t *testing.T) {
 	for name, test := range map[string]struct{ method, path, contentType, body string }{
 		"a merge patch":        {"PATCH", "/api/v1/namespaces/ns/configmaps/c", "application/merge-patch+json", `{"data": {"a":null}}`},
-		"an update":            {"PUT", "/api/v1/namespaces/ns/configmaps/c", "application/json", `{ "metadata":{} }`},
+		"an unknown patch":     {"PATCH", "/api/v1/namespaces/ns/configmaps/c", "application/x", `?`},
+		"a deletion":           {"DELETE", "/api/v1/namespaces/ns/configmaps/c", "application/json", `{"propagationPolicy":"Orphan"}`},
 		"a query and its rest": {"GET", "/api/v1/pods?labelSelector=a%3Db&limit=5", "", ""},
 		"no resource at all":   {"POST", "/version", "text/plain", "hello"},
 	} {

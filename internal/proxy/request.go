@@ -1,67 +1,139 @@
 package proxy
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
 	"net/http"
-	"net/url"
-	"path"
-	"strings"
+	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/access"
 )
 
-// checkPath refuses paths that the proxy and the API server could read
-// differently.
-func checkPath(u *url.URL) error {
-	escaped := strings.ToLower(u.EscapedPath())
-	if strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%5c") {
-		return errors.New("the path holds an encoded slash")
-	}
-	clean := path.Clean("/" + u.Path)
-	if u.Path != clean && u.Path != clean+"/" {
-		return fmt.Errorf("the path is not in its shortest form, %q", clean)
-	}
-	return nil
+// maxOptionsBytes is how much of a deletion's body is read; it holds a handful of
+// options.
+const maxOptionsBytes = 64 << 10
+
+// request is one request of a run, on its way through the steps of ServeHTTP.
+type request struct {
+	*http.Request
+
+	session *access.Session
+	// info is what it is about.
+	info *apirequest.RequestInfo
 }
 
-// stripIdentity removes what a client could use to be somebody else than the
-// manager, whose own credentials the transport adds.
-func stripIdentity(header http.Header) {
-	for name := range header {
-		lower := strings.ToLower(name)
-		if lower == "authorization" || strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") {
-			delete(header, name)
+func (q *request) resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: q.info.APIGroup, Version: q.info.APIVersion, Resource: q.info.Resource}
+}
+
+// namespace is that of the object, "" for what is cluster-scoped. RequestInfo takes a
+// namespace for something within itself.
+func (q *request) namespace() string {
+	if q.info.Resource == "namespaces" && q.info.Namespace == q.info.Name {
+		return ""
+	}
+	return q.info.Namespace
+}
+
+// writes tells whether the request changes what the API server stores.
+func (q *request) writes() bool {
+	return q.info.IsResourceRequest && !isReview(q.info.APIGroup) && !q.connects() &&
+		slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.info.Verb)
+}
+
+// connects tells whether the request goes through the API server to a node, a pod or a
+// service.
+func (q *request) connects() bool {
+	return slices.Contains([]string{"exec", "attach", "portforward", "proxy"}, q.info.Subresource)
+}
+
+// hasEffects tells whether anything may be different after the request.
+func (q *request) hasEffects() bool {
+	if isReview(q.info.APIGroup) {
+		return false
+	}
+	reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, q.Method)
+	return !reads || q.connects() || q.info.Verb == "proxy"
+}
+
+func (q *request) write() access.Write {
+	return access.Write{Verb: q.info.Verb, Resource: q.resource(), Subresource: q.info.Subresource, Namespace: q.namespace(), Name: q.info.Name}
+}
+
+// isReview tells whether the group's kinds are questions: nothing is stored.
+func isReview(group string) bool {
+	return group == "authentication.k8s.io" || group == "authorization.k8s.io"
+}
+
+// isDry tells whether the request asks for nothing to be changed. The second result is
+// false where that can't be told.
+func (q *request) isDry() (dry, known bool) {
+	if q.info.Verb == "delete" || q.info.Verb == "deletecollection" {
+		// The API server does not look at the query of a deletion that has a body.
+		body, complete := q.peekBody()
+		if len(body) > 0 {
+			var options metav1.DeleteOptions
+			err := yaml.Unmarshal(body, &options)
+			return err == nil && len(options.DryRun) > 0, err == nil && complete
 		}
 	}
+	return q.URL.Query().Has("dryRun"), true
 }
 
-// refuse answers with a Status object, as clients of Kubernetes expect.
-func refuse(w http.ResponseWriter, code int, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	reason := map[int]metav1.StatusReason{
-		http.StatusUnauthorized:          metav1.StatusReasonUnauthorized,
-		http.StatusBadRequest:            metav1.StatusReasonBadRequest,
-		http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
-		http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
-		http.StatusBadGateway:            metav1.StatusReasonServiceUnavailable,
-		http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
-	}[code]
-	// A client that hung up does not read the answer; there is nobody to tell.
-	_ = json.NewEncoder(w).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure,
-		Code:     int32(code),
-		Reason:   reason,
-		Message:  "ensign API proxy: " + message,
-	})
+// peekBody gives the beginning of the body, which stays as it was.
+func (q *request) peekBody() (beginning []byte, complete bool) {
+	if q.Body == nil || q.Body == http.NoBody {
+		return nil, true
+	}
+	beginning, err := io.ReadAll(io.LimitReader(q.Body, maxOptionsBytes))
+	complete = err == nil && len(beginning) < maxOptionsBytes
+	q.Body = &peeked{io.MultiReader(bytes.NewReader(beginning), q.Body), q.Body}
+	return beginning, complete
 }
 
-// responder reports failures on the way to the API server.
-type responder struct{}
+type peeked struct {
+	io.Reader
+	io.Closer
+}
 
-func (responder) Error(w http.ResponseWriter, _ *http.Request, err error) {
-	refuse(w, http.StatusBadGateway, err.Error())
+func (q *request) replaceBody(body []byte, contentType string) {
+	q.Body = io.NopCloser(bytes.NewReader(body))
+	q.ContentLength = int64(len(body))
+	q.TransferEncoding = nil
+	q.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	if contentType != "" {
+		q.Header.Set("Content-Type", contentType)
+	}
+}
+
+// severable is the writer of an answer whose connection ends with the context, also when
+// it has been taken over for a stream.
+type severable struct {
+	http.ResponseWriter
+
+	ctx context.Context //nolint:containedctx // It is that of the request which is answered.
+}
+
+// Unwrap is for http.ResponseController.
+func (s *severable) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// Flush implements http.Flusher.
+func (s *severable) Flush() { _ = http.NewResponseController(s.ResponseWriter).Flush() }
+
+// Hijack implements http.Hijacker.
+func (s *severable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(s.ResponseWriter).Hijack()
+	if err == nil {
+		context.AfterFunc(s.ctx, func() { _ = conn.Close() })
+	}
+	return conn, buffered, err
 }

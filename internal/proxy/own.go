@@ -1,0 +1,95 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/ensign-operator/ensign/internal/proxy/ownership"
+)
+
+// maxObjectBytes is the API server's own limit for the body of a request that
+// writes an object.
+const maxObjectBytes = 3 << 20
+
+// own makes what the request writes carry its owner. Where it must be known for that what
+// stands now, that is looked up; where the look fails, so does the request.
+func (p *Proxy) own(w http.ResponseWriter, q *request) error {
+	owned, err := p.ownable(q)
+	if err != nil || !owned {
+		return err
+	}
+	body, err := readBody(w, q.Request)
+	if err != nil {
+		return err
+	}
+	contentType := q.Header.Get("Content-Type")
+	write, err := ownership.Parse(q.info.Verb, contentType, body)
+	if err != nil {
+		return refusalOfBody(err)
+	}
+	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name}
+	var live map[string]any
+	switch write.Look(target) {
+	case ownership.LookMetadata:
+		live, err = p.upstream.Metadata(q.Context(), q.resource(), q.namespace(), q.info.Name)
+	case ownership.LookWhole:
+		live, err = p.upstream.Whole(q.Context(), q.resource(), q.namespace(), q.info.Name)
+	}
+	switch {
+	case apierrors.IsMethodNotSupported(err):
+		// What can't be read is not stored: it has no owner.
+	case err != nil:
+		return refusalOf(fmt.Errorf("look at the object to see whom it belongs to, before it is written: %w", err))
+	default:
+		if body, contentType, err = write.Carry(target, live); err != nil {
+			return refusalOfBody(err)
+		}
+	}
+	q.replaceBody(body, contentType)
+	return nil
+}
+
+// ownable tells whether the request writes an object that can have an owner.
+func (p *Proxy) ownable(q *request) (bool, error) {
+	if !p.inject || !q.info.IsResourceRequest || q.info.Subresource != "" || isReview(q.info.APIGroup) {
+		return false, nil
+	}
+	switch q.info.Verb {
+	case "update", "patch":
+		return q.info.Name != "", nil
+	case "create":
+		kind, err := p.upstream.Kind(q.Context(), q.resource())
+		if err != nil {
+			return false, refusalOf(err)
+		}
+		return !kind.Virtual, nil
+	default:
+		return false, nil
+	}
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxObjectBytes))
+	if err == nil {
+		return body, nil
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, refusal(http.StatusRequestEntityTooLarge, "the object is larger than %d bytes", maxObjectBytes)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, refusal(http.StatusRequestTimeout, "nothing of the body came for %s", patience)
+	}
+	return nil, refusal(http.StatusBadRequest, "read the object: %v", err)
+}
+
+func refusalOfBody(err error) error {
+	if _, unreadable := errors.AsType[*ownership.UnreadableError](err); unreadable {
+		return refusal(http.StatusUnsupportedMediaType, "%v", err)
+	}
+	return refusal(http.StatusBadRequest, "%v", err)
+}

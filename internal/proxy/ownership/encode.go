@@ -1,0 +1,79 @@
+package ownership
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/yaml"
+)
+
+// readDocument reads the object of a POST or a PUT. No content type means JSON, as
+// for the API server.
+func readDocument(mediaType string, body []byte) (map[string]any, error) {
+	switch mediaType {
+	case "", "application/json":
+		return readJSON(body)
+	case "application/yaml", "text/yaml":
+		return readYAML(body)
+	default:
+		return nil, &UnreadableError{mediaType}
+	}
+}
+
+// readYAML reads JSON too, which clients send as YAML, and without the limits of YAML's
+// readers.
+func readYAML(body []byte) (map[string]any, error) {
+	if object, err := readJSON(body); err == nil {
+		return object, nil
+	}
+	body, err := yaml.YAMLToJSON(body)
+	if err != nil {
+		return nil, fmt.Errorf("read the object as YAML: %w", err)
+	}
+	return readJSON(body)
+}
+
+// readJSON leaves every number as it was written.
+func readJSON(body []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var object map[string]any
+	if err := decoder.Decode(&object); err != nil {
+		return nil, fmt.Errorf("read the object as JSON: %w", err)
+	}
+	if object == nil {
+		return nil, errors.New("read the object as JSON: it is null")
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("read the object as JSON: something follows it")
+	}
+	return object, nil
+}
+
+// encode gives the object as JSON. Where the API server reads it as YAML, characters are
+// escaped that YAML does not allow, or takes for the end of a line.
+func encode(object map[string]any, asYAML bool) ([]byte, error) {
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode the object: %w", err)
+	}
+	if !asYAML || !bytes.ContainsFunc(body, isSpecial) {
+		return body, nil
+	}
+	escaped := &bytes.Buffer{}
+	for _, r := range string(body) {
+		if isSpecial(r) {
+			fmt.Fprintf(escaped, `\u%04x`, r)
+			continue
+		}
+		escaped.WriteRune(r)
+	}
+	return escaped.Bytes(), nil
+}
+
+func isSpecial(r rune) bool {
+	return r >= 0x7f && r <= 0x9f || r == 0xfeff || r == 0xfffe || r == 0xffff
+}

@@ -1,0 +1,135 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// refusedError is why a request is not forwarded, and the status to say so with.
+type refusedError struct {
+	code    int
+	message string
+	// retryAfter is in seconds; 0 says nothing about it.
+	retryAfter int
+}
+
+func (e *refusedError) Error() string { return e.message }
+
+func refusal(code int, format string, args ...any) error {
+	return &refusedError{code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// refusalOf passes on why the API server did not answer what had to be known.
+func refusalOf(err error) error {
+	refused := &refusedError{code: http.StatusBadGateway, message: err.Error()}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Code >= http.StatusBadRequest {
+		refused.code = int(status.ErrStatus.Code)
+		refused.retryAfter, _ = apierrors.SuggestsClientDelay(status)
+	}
+	return refused
+}
+
+// refuse answers with a Status object, as clients of Kubernetes expect.
+func refuse(w http.ResponseWriter, err error) {
+	refused, ok := errors.AsType[*refusedError](err)
+	if !ok {
+		refused = &refusedError{code: http.StatusInternalServerError, message: err.Error()}
+	}
+	if refused.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(refused.retryAfter))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(refused.code)
+	reason := map[int]metav1.StatusReason{
+		http.StatusUnauthorized:          metav1.StatusReasonUnauthorized,
+		http.StatusBadRequest:            metav1.StatusReasonBadRequest,
+		http.StatusForbidden:             metav1.StatusReasonForbidden,
+		http.StatusRequestTimeout:        metav1.StatusReasonTimeout,
+		http.StatusRequestEntityTooLarge: metav1.StatusReasonRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType:  metav1.StatusReasonUnsupportedMediaType,
+		http.StatusTooManyRequests:       metav1.StatusReasonTooManyRequests,
+		http.StatusInternalServerError:   metav1.StatusReasonInternalError,
+		http.StatusBadGateway:            metav1.StatusReasonServiceUnavailable,
+		http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
+		http.StatusGatewayTimeout:        metav1.StatusReasonTimeout,
+	}[refused.code]
+	// A client that hung up does not read the answer; there is nobody to tell.
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Code:     int32(refused.code),
+		Reason:   reason,
+		Message:  "ensign API proxy: " + refused.message,
+	})
+}
+
+// noAnswer answers a request to which the API server gave no answer.
+func noAnswer(w http.ResponseWriter, err error) {
+	if heard, ok := w.(*listener); ok {
+		heard.lost = true
+	}
+	refuse(w, refusal(http.StatusBadGateway, "%v", err))
+}
+
+// checkPath refuses paths that the proxy and the API server could read
+// differently.
+func checkPath(u *url.URL) error {
+	escaped := strings.ToLower(u.EscapedPath())
+	if strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%5c") {
+		return refusal(http.StatusBadRequest, "the path holds an encoded slash")
+	}
+	clean := path.Clean("/" + u.Path)
+	if u.Path != clean && u.Path != clean+"/" {
+		return refusal(http.StatusBadRequest, "the path is not in its shortest form, %q", clean)
+	}
+	return nil
+}
+
+// bearerProtocol carries a token in the handshake of a WebSocket.
+const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // The name of a protocol.
+
+// stripIdentity removes what a client could use to be somebody else than the
+// manager, whose own credentials the transport adds, or to come from elsewhere.
+func stripIdentity(header http.Header) {
+	for name := range header {
+		lower := strings.ToLower(name)
+		if slices.Contains([]string{"authorization", "forwarded", "x-real-ip"}, lower) ||
+			slices.ContainsFunc([]string{"impersonate-", "x-remote-", "x-forwarded-"}, func(prefix string) bool { return strings.HasPrefix(lower, prefix) }) {
+			delete(header, name)
+		}
+	}
+	const protocols = "Sec-WebSocket-Protocol"
+	if values := header.Values(protocols); strings.Contains(strings.Join(values, ","), bearerProtocol) {
+		kept := slices.DeleteFunc(strings.Split(strings.Join(values, ","), ","), func(p string) bool { return strings.HasPrefix(strings.TrimSpace(p), bearerProtocol) })
+		header.Set(protocols, strings.TrimSpace(strings.Join(kept, ",")))
+	}
+}
+
+// stripUpgrade keeps a write from asking for an upgraded connection, of which nobody
+// would see the answer. What else is for the next hop only stays so.
+func stripUpgrade(header http.Header) {
+	var kept []string
+	for hop := range strings.SplitSeq(strings.Join(header.Values("Connection"), ","), ",") {
+		hop = strings.TrimSpace(hop)
+		if strings.Contains(strings.ToLower(hop), "upgrade") {
+			header.Del(hop)
+		} else if hop != "" {
+			kept = append(kept, hop)
+		}
+	}
+	header.Del("Connection")
+	header.Del("Upgrade")
+	if len(kept) > 0 {
+		header.Set("Connection", strings.Join(kept, ", "))
+	}
+}

@@ -1,0 +1,47 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Metadata gives the metadata of the object as it stands, as the member of that name; nil
+// where there is no such object. The error is the API server's own where it gave one.
+func (u *Upstream) Metadata(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	live, err := u.metadata.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return nil, fmt.Errorf("read the metadata of %s %q: %w", resource.Resource, name, err)
+	}
+	return object, nil
+}
+
+// Whole gives the object as it stands; nil where there is none. The error is the API
+// server's own where it gave one.
+func (u *Upstream) Whole(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	live, err := u.whole.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, ignoreNotFound(err)
+	}
+	return live.Object, nil
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
