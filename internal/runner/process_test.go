@@ -384,3 +384,32 @@ func TestAPanicAtAnEventEndsNothingButItsRunsEvents(t *testing.T) {
 		t.Errorf("want what happened and no stack, got %q", message)
 	}
 }
+
+func TestARunStartsOnlyWhenItMay(t *testing.T) {
+	unready := errors.New("the environment is another")
+	for name, test := range map[string]struct {
+		ready      func(end func()) error
+		want       jobevent.Reason
+		wantReason string
+	}{
+		"it may":                         {func(func()) error { return nil }, jobevent.ReasonSuccessful, ""},
+		"it may not, which fails it":     {func(func()) error { return unready }, jobevent.ReasonRunnerCrashed, unready.Error()},
+		"its context ends meanwhile":     {func(end func()) error { end(); return nil }, jobevent.ReasonCanceled, ""},
+		"its context ends while it asks": {func(end func()) error { end(); return context.Canceled }, jobevent.ReasonCanceled, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "success")
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			b.Ready = func(context.Context) error { return test.ready(end) }
+			got := b.Run(ctx, Spec{UID: "u", ID: "1", Role: "r"}, func(e jobevent.Event) {
+				if test.want != jobevent.ReasonSuccessful {
+					t.Errorf("got event %+v of a run that must not start", e)
+				}
+			})
+			if got.Outcome.Reason != test.want || !strings.Contains(got.Outcome.Message, test.wantReason) {
+				t.Errorf("got %+v, want %s with %q", got.Outcome, test.want, test.wantReason)
+			}
+		})
+	}
+}
