@@ -524,6 +524,16 @@ func TestOpenRefuses(t *testing.T) {
 			arrange: func(t *testing.T, path string) { writeAll(t, map[string]string{path: ""}) },
 			want:    "not a directory",
 		},
+		"a directory of somebody else's, whose directories would be taken for those of resources that are gone": {
+			arrange: func(t *testing.T, path string) {
+				writeAll(t, map[string]string{filepath.Join(path, "roles", "website", "tasks", "main.yml"): "[]"})
+			}, want: `holds "roles"`,
+		},
+		"a directory of somebody else's with a name that this package uses too": {
+			arrange: func(t *testing.T, path string) {
+				writeAll(t, map[string]string{filepath.Join(path, "bin", "run", "x"): "", filepath.Join(path, "bin", "stop"): ""})
+			}, want: `holds "bin"`,
+		},
 		"a directory that another manager uses": {
 			arrange: func(t *testing.T, path string) {
 				r, err := Open(path)
@@ -538,9 +548,13 @@ func TestOpenRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "runs")
 			test.arrange(t, path)
+			before := tree(t, filepath.Dir(path))
 			r, err := Open(path)
 			if err == nil {
 				_ = r.Close()
+			}
+			if diff := cmp.Diff(before, tree(t, filepath.Dir(path))); diff != "" {
+				t.Errorf("something was changed: %s", diff)
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want one with %q", err, test.want)
