@@ -194,7 +194,7 @@ func removeEntries(dir *os.Root, gone func(fs.DirEntry) bool) error {
 	var errs []error
 	for _, e := range entries {
 		if gone(e) {
-			errs = append(errs, dir.RemoveAll(e.Name()))
+			errs = append(errs, removeTree(dir, e.Name()))
 		}
 	}
 	return errors.Join(errs...)
@@ -207,13 +207,30 @@ func (r *Root) discard(parent *os.Root, name string) error {
 	err := parent.Rename(name, trash)
 	switch {
 	case err == nil:
-		return parent.RemoveAll(trash)
+		return removeTree(parent, trash)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
 	// A full disk may have no room for the other name. Removing makes some.
-	if removeErr := parent.RemoveAll(name); removeErr != nil {
+	if removeErr := removeTree(parent, name); removeErr != nil {
 		return errors.Join(err, removeErr)
 	}
 	return nil
+}
+
+// removeTree removes an entry with all that is below it. What a run has put there
+// may be in directories that may not be written to, as some caches are kept.
+func removeTree(parent *os.Root, name string) error {
+	err := parent.RemoveAll(name)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	// What goes wrong here shows in what can't be removed.
+	_ = fs.WalkDir(parent.FS(), name, func(path string, e fs.DirEntry, _ error) error {
+		if e != nil && e.IsDir() {
+			_ = parent.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return parent.RemoveAll(name)
 }
