@@ -22,9 +22,12 @@ const (
 	// strayGrace is the time between TERM and KILL for what outlived a run that
 	// ended by itself.
 	strayGrace = time.Second
-	// silence is how long a pipe may stay empty, once no process of the run is
-	// left, before it is given up: something unknown holds its other end.
+	// silence is how long a pipe is waited for, once no process of the run is left,
+	// before it is given up: something unknown holds its other end.
 	silence = 2 * time.Second
+	// maxPipe is what a pipe holds at most, unless the machine's owner allows more;
+	// those made here hold less.
+	maxPipe = 1 << 20
 	// maxTail is how much of the output that is no event is kept: less than an
 	// outcome's message may hold, so that its end, which says the most, fits in.
 	maxTail = 3 << 10

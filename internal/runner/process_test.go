@@ -273,6 +273,28 @@ func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
 	}
 }
 
+// One that also goes on talking is not listened to for longer.
+func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
+	for _, fake := range []string{"hidden mumbler", "hidden babbler"} {
+		t.Run(fake, func(t *testing.T) {
+			b := newBench(t, fake)
+			ended := make(chan Result, 1)
+			go func() { ended <- b.Run(t.Context(), someSpec(), ignore) }()
+			select {
+			case got := <-ended:
+				want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+			case <-time.After(silence + 10*time.Second):
+				t.Error("the run has not ended")
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = syscall.Kill(pid, syscall.SIGKILL) // It may have noticed that nobody listens.
+		})
+	}
+}
+
 func TestRunsDoNotEndEachOther(t *testing.T) {
 	b := newBench(t, "sleep")
 	other := &Runner{Root: b.Root, Binary: b.Binary, Env: []string{"FAKE=finisher", "READY=" + b.ready + "-other"}}
