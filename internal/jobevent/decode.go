@@ -19,6 +19,8 @@ const (
 	maxSeconds = 10 * 366 * 24 * 3600
 	// lostEvent stands for what lost is true of.
 	lostEvent = "ansible-runner lost a job event: it could not read the event's file in the run directory"
+	// tooLarge stands for a result that ansible-runner has left out.
+	tooLarge = "the task's result was too large to be shown: it has more characters than MAX_EVENT_RES, which is 8000000 where the operator's environment has no other"
 )
 
 // Handler receives what Decode finds, on Decode's goroutine and in order. Both
@@ -178,6 +180,9 @@ func readLine(r *jsonline.Reader) line {
 		}
 	})
 	e.Created = e.Created.UTC()
+	if e.Result != nil && len(e.Result) == 0 { // No module and no plugin returns nothing at all.
+		e.Result["msg"] = tooLarge
+	}
 	if e.Kind != Stats {
 		e.HostStats = nil
 	} else if e.HostStats == nil {
