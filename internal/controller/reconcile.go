@@ -139,6 +139,7 @@ func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
 // without our finalizer, and for a result that only waits to be written. What an
 // event tells meanwhile counts at once.
 func (r *Reconciler) takeSlot(ctx context.Context, req reconcile.Request) (release func(), admitted bool) {
+	defer r.memories.admitted(req.NamespacedName)
 	for ctx.Err() == nil {
 		waiting, wake := context.WithCancel(ctx)
 		class, needed := r.memories.await(req.NamespacedName, wake)
@@ -147,7 +148,6 @@ func (r *Reconciler) takeSlot(ctx context.Context, req reconcile.Request) (relea
 			break
 		}
 		release, err := r.Slots.Acquire(waiting, r.Watch.GVK.String(), class)
-		r.memories.admitted(req.NamespacedName)
 		wake()
 		if err == nil {
 			return release, true
@@ -181,12 +181,12 @@ func (r *Reconciler) known(a *attempt, admitted bool) known {
 }
 
 // mayRest tells whether the CR is as its content wants it since an earlier
-// manager's run, and how long its period lets it rest. That is asked once: from
-// then on there is a run whenever something asks for one.
+// manager's run, and how long its period lets it rest. That is asked once, unless
+// it has changed already: from then on there is a run whenever something asks for one.
 func (r *Reconciler) mayRest(a *attempt) bool {
 	ended, settled := status.Settled(a.cr, r.Digest)
 	s, err := r.settingsOf(a.cr)
-	if a.memory.met || !settled || err != nil {
+	if a.memory.met || !settled || err != nil || r.memories.changed(a.request.NamespacedName) {
 		return false
 	}
 	if s.period == 0 {
@@ -213,6 +213,8 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		return reconcile.Result{}, ignoreGone(cause)
 	}
 	switch {
+	case a.step == comeBack && r.memories.found(a.cr):
+		return reconcile.Result{RequeueAfter: soon}, nil
 	case a.step == comeBack:
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
 	case a.step == rest:

@@ -125,7 +125,7 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 		Observers: []Observer{b.journal},
 		Clock:     testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 	}
-	b.memories.saw(widget(), sight{})
+	b.memories.saw(widget(), sight{}, aCreation)
 	return b
 }
 
@@ -511,7 +511,7 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 			b.memories.of(request.NamespacedName, "uid-1")
 			done := make(chan reconcile.Result)
 			go func() { done <- b.mustReconcile() }()
-			b.memories.saw(widget(), test.seen) // Before or while it waits.
+			b.memories.saw(widget(), test.seen, aCreation) // Before or while it waits.
 			wantEqual(t, reconcile.Result{}, <-done)
 			wantEqual(t, test.want, b.runner.removed)
 			wantEqual(t, 0, len(b.runner.specs))
@@ -522,7 +522,7 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 func TestACRThatIsForgottenAlreadyTakesNoSlotEither(t *testing.T) {
 	b := newBench(t, plainWatch(), nil, interceptor.Funcs{})
 	b.Slots = full(t)
-	b.memories.saw(widget(), sight{idle: true})
+	b.memories.saw(widget(), sight{idle: true}, aCreation)
 	for range 2 { // An event wakes the attempt that waits, and asks for another.
 		wantEqual(t, reconcile.Result{}, b.mustReconcile())
 	}
@@ -557,7 +557,7 @@ func TestAnEventThatMetAnUnwrittenResultStillLeadsToARun(t *testing.T) {
 		t.Fatal("want the API server's error")
 	}
 	broken = false
-	b.memories.saw(b.stored(), sight{})
+	b.memories.saw(b.stored(), sight{}, aCreation)
 	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
 	b.runner.run = succeed
 	b.mustReconcile()
@@ -583,7 +583,7 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	if err := b.client.Delete(t.Context(), b.stored()); err != nil {
 		t.Fatal(err)
 	}
-	b.memories.saw(widget(), sight{class: slots.Urgent})
+	b.memories.saw(widget(), sight{class: slots.Urgent}, aCreation)
 	<-ask
 	<-done
 	wantEqual(t, []slots.Class{slots.Usual, slots.Urgent}, classes)

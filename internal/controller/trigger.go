@@ -79,7 +79,7 @@ func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstr
 			return concerns(watch, e.Object)
 		},
 		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
-			return concerns(watch, e.ObjectNew) && (!concerns(watch, e.ObjectOld) || changed(watch, e.ObjectOld, e.ObjectNew))
+			return replaced(e) || concerns(watch, e.ObjectNew) && (!concerns(watch, e.ObjectOld) || changed(watch, e.ObjectOld, e.ObjectNew))
 		},
 		GenericFunc: func(e event.TypedGenericEvent[*unstructured.Unstructured]) bool {
 			return concerns(watch, e.Object)
@@ -100,13 +100,16 @@ func holdsFinalizer(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	return watch.Finalizer != nil && slices.Contains(cr.GetFinalizers(), watch.Finalizer.Name)
 }
 
+// replaced tells whether the update is the end of one object and the creation of
+// another of its name, of which a watch has missed the moments between.
+func replaced(e crUpdated) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }
+
 func changed(watch *watches.Watch, before, after *unstructured.Unstructured) bool {
 	ours := annotationPrefix
 	if watch.WatchAnnotationsChanges {
 		ours = ""
 	}
-	return before.GetUID() != after.GetUID() ||
-		before.GetGeneration() != after.GetGeneration() ||
+	return before.GetGeneration() != after.GetGeneration() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		before.Object[digestField] != after.Object[digestField] ||
 		!maps.Equal(annotationsUnder(ours, before), annotationsUnder(ours, after))

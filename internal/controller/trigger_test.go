@@ -244,7 +244,7 @@ func TestNoAttemptFollowsWhatHasBeenRead(t *testing.T) {
 		}
 	}
 	waiting := func(m *memories) {
-		m.saw(widget(), sight{})
+		m.saw(widget(), sight{}, aCreation)
 		m.await(key, func() {})
 	}
 	for name, test := range map[string]struct {
@@ -285,6 +285,7 @@ func TestAPredecessorsEndIsNoNewsOfItsSuccessor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q, h := testQueue(t)
 			h.memories.of(key, "uid-1")
+			h.memories.begun(widget(withVersion("9")))
 			h.Delete(t.Context(), crDeleted{Object: widget(withUID(test.uid))}, q)
 			wantEqual(t, test.want, q.Len())
 			_, needed := h.memories.await(key, func() {})
