@@ -268,7 +268,8 @@ func (v *verdict) report(digest string) status.Report {
 		return status.Refused(v.generation, v.outcome.Reason, v.outcome.Message)
 	}
 	report := status.Finished(v.generation, v.outcome, v.summary)
-	if v.outcome.Verdict == jobevent.Succeeded && !v.finalizing {
+	// A role that asked to come again is not done, whatever manager is there then.
+	if v.outcome.Verdict == jobevent.Succeeded && !v.finalizing && v.summary.Requeue == 0 {
 		report = report.WithDigest(digest)
 	}
 	return report

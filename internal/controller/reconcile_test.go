@@ -622,6 +622,7 @@ func TestRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		digest string
 		change func(cr *unstructured.Unstructured)
+		asked  time.Duration // by the role
 		runs   int
 		after  time.Duration
 	}{
@@ -635,6 +636,9 @@ func TestRestart(t *testing.T) {
 		"without a period it rests until something happens": {
 			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "0s"}),
 		},
+		"a role that asked to come again comes again": {
+			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "0s"}), asked: time.Minute, runs: 1,
+		},
 		"a bad annotation is told of": {
 			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "soon"}),
 		},
@@ -643,7 +647,7 @@ func TestRestart(t *testing.T) {
 			before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 			before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
 				result := succeed(ctx, spec)
-				result.Summary.Completion = completion
+				result.Summary.Completion, result.Summary.Requeue = completion, test.asked
 				return result
 			}
 			before.mustReconcile()

@@ -43,9 +43,7 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 	if current["observedGeneration"] != r.generation {
 		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
 	}
-	if r.digest != "" && current[digestKey] != r.digest {
-		changes = append(changes, Operation{Op: "add", Path: "/status/" + digestKey, Value: r.digest})
-	}
+	changes = append(changes, digestChanges(current, r)...)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -54,6 +52,17 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 		ops = append(ops, Operation{Op: "add", Path: "/status", Value: map[string]any{}})
 	}
 	return append(ops, changes...)
+}
+
+func digestChanges(current map[string]any, r Report) []Operation {
+	old, known := current[digestKey]
+	switch {
+	case r.digest != "" && old != r.digest:
+		return []Operation{{Op: "add", Path: "/status/" + digestKey, Value: r.digest}}
+	case r.digest == "" && r.success && known:
+		return []Operation{{Op: "remove", Path: "/status/" + digestKey}}
+	}
+	return nil
 }
 
 // Tests gives the operations with which a patch of obj starts: they keep it from

@@ -12,7 +12,8 @@ import (
 // Python environment the last success came about.
 const digestKey = "contentDigest"
 
-// WithDigest adds to a report of success what it came about with.
+// WithDigest adds to a report of success what it came about with. Without one,
+// what an earlier success came about with is taken out.
 func (r Report) WithDigest(digest string) Report {
 	r.digest = digest
 	return r
@@ -21,6 +22,8 @@ func (r Report) WithDigest(digest string) Report {
 // Settled tells whether the status of obj says that its generation was brought to
 // success with the digest, and when that run ended. It is false where anything is
 // missing, as with schemas that do not keep what Ensign writes: then nobody knows.
+// So it is for an object that is younger than the run: its status was restored
+// with it, and tells of another.
 func Settled(obj *unstructured.Unstructured, digest string) (ended time.Time, ok bool) {
 	status, _ := obj.Object["status"].(map[string]any)
 	list, _ := status["conditions"].([]any)
@@ -35,5 +38,5 @@ func Settled(obj *unstructured.Unstructured, digest string) (ended time.Time, ok
 	result, _ := running["ansibleResult"].(map[string]any)
 	text, _ := result["completion"].(string)
 	ended, err := time.Parse(completionFormat, text)
-	return ended, err == nil
+	return ended, err == nil && !ended.Before(obj.GetCreationTimestamp().Time)
 }
