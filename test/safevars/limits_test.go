@@ -35,34 +35,41 @@ func TestWhatContentMustNotDo(t *testing.T) {
 	})
 }
 
-// TestHostsThatAreOptions shows that Ansible gives the name of a host to ssh as it
-// is, so that one which begins with a dash is an option there. The ssh of this test
-// knows the one option of OpenSSH that runs a command.
-func TestHostsThatAreOptions(t *testing.T) {
+// TestTextsThatAnsibleHandsOn shows where Ansible itself puts a text into a command
+// line as it is: no template, and still a command. The ssh of this test knows the one
+// option of OpenSSH that runs something.
+func TestTextsThatAnsibleHandsOn(t *testing.T) {
 	const ssh = "#!/bin/sh\nfor arg; do case $arg in --) exit 255 ;; -oProxyCommand=*) exec /bin/sh -c \"${arg#*=}\" ;; esac; done\n"
-	const task = `{"raw": "true", "ignore_unreachable": true, "vars": {"ansible_ssh_executable": "{{ scratch }}/ssh"}`
-	tests := map[string]string{
-		"a task is delegated to it": `[{"hosts": "localhost", "gather_facts": false, "tasks": [` + task + `, "delegate_to": "{{ p0 }}"}]}]`,
-		"it is added to the inventory": `[{"hosts": "localhost", "gather_facts": false, "tasks": [{"add_host": {"name": "{{ p0 }}", "groups": "added"}}]},
-			{"hosts": "added", "gather_facts": false, "tasks": [` + task + `}]}]`,
-	}
-	host := func(markers string) map[string]any {
-		return map[string]any{"spec": named("p", texts([]string{"-oProxyCommand=COMMAND"}, markers, "host"))}
+	const play = `[{"hosts": "localhost", "gather_facts": false, "tasks": [{"ignore_errors": true, "ignore_unreachable": true, `
+	const remote = `"raw": "true", "ignore_unreachable": true, "vars": {"ansible_ssh_executable": "{{ scratch }}/ssh"}`
+	tests := map[string]struct{ text, playbook string }{
+		"the host of a task that is delegated, an option to ssh": {
+			"-oProxyCommand=COMMAND", play + remote + `, "delegate_to": "{{ p0 }}"}]}]`,
+		},
+		"the name of a host that is added, an option to ssh": {
+			"-oProxyCommand=COMMAND", play + `"add_host": {"name": "{{ p0 }}", "groups": "added"}}]},
+				{"hosts": "added", "gather_facts": false, "tasks": [{` + remote + `}]}]`,
+		},
+		"names of environment variables, words of a shell": {"a;COMMAND;b", play + `"command": "true", "environment": "{{ names }}"}]}]`},
+		"the user to become, a word of a shell":            {"x; COMMAND; #", play + `"raw": "true", "become": true, "become_user": "{{ p0 }}"}]}]`},
 	}
 	onEachCore(t, func(t *testing.T, c core) {
 		p := newPlaybooks(t, c)
-		for why, playbook := range tests {
+		for why, test := range tests {
 			t.Run(why, func(t *testing.T) {
-				r := setup{object: host}.lay(t, c)
+				r := setup{object: func(markers string) map[string]any {
+					text := texts([]string{test.text}, markers, "handed")[0].(string)
+					return map[string]any{"spec": map[string]any{"p0": text, "names": map[string]any{text: "1"}}}
+				}}.lay(t, c)
 				script := filepath.Join(r.scratch, "ssh")
 				write(t, script, []byte(ssh))
 				if err := os.Chmod(script, 0o700); err != nil {
 					t.Fatal(err)
 				}
-				r.rewritePlaybook(t, playbook)
+				r.rewritePlaybook(t, test.playbook)
 				code := p.run(t, &r, "names.yml")
 				if executed := r.executed(t); len(executed) != 1 {
-					t.Errorf("got exit code %d and %q, want the option executed:\n%s", code, executed, r.output)
+					t.Errorf("got exit code %d and %q, want the text executed:\n%s", code, executed, r.output)
 				}
 			})
 		}
