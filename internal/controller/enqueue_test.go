@@ -72,7 +72,7 @@ func TestAnEventThatCameWithTheReadIsNotTakenForRead(t *testing.T) {
 		m := &memories{}
 		m.of(request.NamespacedName, "uid-1")
 		m.saw(widget(withVersion(test.shown)), sight{}, aChange)
-		m.begun(widget(withVersion(test.read)))
+		m.takenUp(widget(withVersion(test.read)))
 		if got := m.asked(request.NamespacedName); got != test.want {
 			t.Errorf("an event showed %s, an attempt read %s: asked is %v", test.shown, test.read, got)
 		}
@@ -109,7 +109,7 @@ func TestTheDeletionOfAPredecessorIsNoNewsOfItsSuccessor(t *testing.T) {
 	q, h := testQueue(t)
 	key := client.ObjectKeyFromObject(widget())
 	h.memories.of(key, "uid-2")
-	h.memories.begun(widget(withUID("uid-2"), withVersion("9")))
+	h.memories.takenUp(widget(withUID("uid-2"), withVersion("9")))
 	h.Update(t.Context(), crUpdated{ObjectOld: widget(withVersion("5")), ObjectNew: widget(deleting, withVersion("6"))}, q)
 	wantEqual(t, 0, q.Len())
 	if _, needed := h.memories.await(key, func() {}); !needed {
@@ -121,7 +121,7 @@ func TestACRThatIsSeenAfterItsEndMayRunAgain(t *testing.T) {
 	q, h := testQueue(t)
 	key := client.ObjectKeyFromObject(widget())
 	h.memories.of(key, "uid-1")
-	h.memories.begun(widget(withVersion("9")))
+	h.memories.takenUp(widget(withVersion("9")))
 	h.Delete(t.Context(), crDeleted{Object: widget(withVersion("9"))}, q) // An informer that was told nonsense.
 	h.Create(t.Context(), crCreated{Object: widget(withVersion("9"))}, q)
 	wantEqual(t, 1, q.Len())

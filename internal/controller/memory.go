@@ -30,8 +30,8 @@ type memory struct {
 	pending *verdict
 
 	cancel context.CancelCauseFunc
-	// read is the resource version at which the last attempt that may run read the
-	// CR, "" before the first; shown is the one that an event told of last.
+	// read is the resource version of the CR as an attempt has taken it up last, ""
+	// before the first; shown is the one that an event told of last.
 	read, shown string
 	// changed is true once an event has told of a change: what an earlier manager
 	// knew is no reason to rest then.
@@ -166,10 +166,10 @@ func (m *memories) saw(cr *unstructured.Unstructured, seen sight, how occasion) 
 	return found.shows(cr, seen)
 }
 
-// hasRead tells whether an attempt that may run has read the CR as the event
-// shows it, or later, or a successor of it. An event may come after the read that
-// it has not caused: from a watch that lags, or where the end of a predecessor of
-// the same name was the cause.
+// hasRead tells whether an attempt has taken up the CR as the event shows it, or
+// later, or a successor of it. An event may come after the attempt that it has not
+// caused: from a watch that lags, or where the end of a predecessor of the same
+// name was the cause.
 func (m *memory) hasRead(cr *unstructured.Unstructured) bool {
 	return m.read != "" && notAfter(cr.GetResourceVersion(), m.read)
 }
@@ -219,9 +219,9 @@ func (m *memories) admitted(name types.NamespacedName) {
 	}
 }
 
-// begun notes that an attempt begins that may run, on the CR as it was read. What
-// repeats after it is no news.
-func (m *memories) begun(cr *unstructured.Unstructured) {
+// takenUp notes that an attempt runs content for the CR as it was read, or lets it
+// rest. What repeats after it is no news.
+func (m *memories) takenUp(cr *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.entry(client.ObjectKeyFromObject(cr))

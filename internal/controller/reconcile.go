@@ -108,11 +108,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	defer func() { result, err = r.finish(ctx, attempt, err) }()
 
 	switch attempt.step = decide(cr, &r.Watch, r.known(attempt, admitted)); attempt.step {
-	case skip, comeBack, rest:
+	case skip, comeBack:
 	case reportPending:
 		attempt.resume()
+	case rest:
+		r.memories.takenUp(cr)
 	case addFinalizer, run, finalize:
-		r.memories.begun(cr)
+		r.memories.takenUp(cr)
 		err = r.perform(ctx, runCtx, attempt)
 		release() // Before the result is written: that may take as long as the API server is away.
 	}

@@ -673,6 +673,32 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+func TestLateEventsBringNoRunToWhatRests(t *testing.T) {
+	before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		result := succeed(ctx, spec)
+		result.Summary.Completion = before.Clock.Now()
+		return result
+	}
+	before.mustReconcile()
+	cr := before.stored()
+	cr.SetResourceVersion("")
+	b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
+	b.mustReconcile()
+	wantEqual(t, 0, len(b.runner.specs))
+	for name, late := range map[string]struct {
+		cr  *unstructured.Unstructured
+		how occasion
+	}{
+		"a predecessor's deletion": {widget(withUID("uid-0"), deleting), aChange},
+		"its own creation":         {b.stored(), aCreation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantEqual(t, false, b.memories.saw(late.cr, sight{}, late.how))
+		})
+	}
+}
+
 func TestAResultOutlivesAnOutage(t *testing.T) {
 	const outage = 5 * time.Minute
 	synctest.Test(t, func(t *testing.T) {
