@@ -180,9 +180,6 @@ func readLine(r *jsonline.Reader) line {
 		}
 	})
 	e.Created = e.Created.UTC()
-	if e.Result != nil && len(e.Result) == 0 { // No module and no plugin returns nothing at all.
-		e.Result["msg"] = tooLarge
-	}
 	if e.Kind != Stats {
 		e.HostStats = nil
 	} else if e.HostStats == nil {
@@ -211,11 +208,21 @@ func readData(r *jsonline.Reader, e *Event) {
 		case "ignore_errors":
 			e.IgnoreErrors = r.Literal() == "true"
 		case "res":
-			e.Result, _ = r.Value().(map[string]any)
+			e.Result = readResult(r)
 		default:
 			readStats(r, e, key)
 		}
 	})
+}
+
+// readResult reads a task's result, nil where it is no object. No module and no
+// plugin returns nothing at all: an empty one has been left out.
+func readResult(r *jsonline.Reader) map[string]any {
+	result, _ := r.Value().(map[string]any)
+	if result != nil && len(result) == 0 {
+		result["msg"] = tooLarge
+	}
+	return result
 }
 
 func seconds(literal string) time.Duration {

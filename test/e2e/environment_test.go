@@ -51,8 +51,8 @@ var _ = Describe("a Python environment that changes under a manager", func() {
 func environmentOfItsOwn(ctx context.Context) (venv, site string) {
 	GinkgoHelper()
 	venv = filepath.Join(GinkgoT().TempDir(), "venv")
-	real := filepath.Join(root, ".venv")
-	out, err := exec.CommandContext(ctx, filepath.Join(real, "bin", "python"), "-m", "venv", "--without-pip", venv).CombinedOutput()
+	whole := filepath.Join(root, ".venv")
+	out, err := exec.CommandContext(ctx, filepath.Join(whole, "bin", "python"), "-m", "venv", "--without-pip", venv).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "%s", out)
 	sites := func(environment string) string {
 		found, err := filepath.Glob(filepath.Join(environment, "lib", "python3*", "site-packages"))
@@ -61,9 +61,9 @@ func environmentOfItsOwn(ctx context.Context) (venv, site string) {
 		return found[0]
 	}
 	site = sites(venv)
-	Expect(os.WriteFile(filepath.Join(site, "real.pth"), []byte(sites(real)+"\n"), 0o600)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(site, "whole.pth"), []byte(sites(whole)+"\n"), 0o600)).To(Succeed())
 	for _, name := range []string{"ansible-runner", "ansible-playbook"} {
-		script, err := os.ReadFile(filepath.Join(real, "bin", name))
+		script, err := os.ReadFile(filepath.Join(whole, "bin", name))
 		Expect(err).NotTo(HaveOccurred())
 		_, code, _ := strings.Cut(string(script), "\n")
 		Expect(os.WriteFile(filepath.Join(venv, "bin", name), []byte("#!"+filepath.Join(venv, "bin", "python")+"\n"+code), 0o700)).To(Succeed())
