@@ -91,12 +91,17 @@ func (m *manager) log() string { return string(m.Err.Contents()) }
 func (m *manager) create(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
-		item := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
-		item.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Item"})
-		item.SetNamespace(m.namespace)
-		item.SetName(name)
-		Expect(k8s.Create(ctx, item)).To(Succeed())
+		Expect(k8s.Create(ctx, m.item(name))).To(Succeed())
 	}
+}
+
+// item is an item of that name, as it is before it is created.
+func (m *manager) item(name string) *unstructured.Unstructured {
+	item := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	item.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Item"})
+	item.SetNamespace(m.namespace)
+	item.SetName(name)
+	return item
 }
 
 // told counts the items for which a condition is true with a message that has
