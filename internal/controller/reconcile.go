@@ -185,10 +185,12 @@ func (r *Reconciler) known(a *attempt, admitted bool) known {
 // mayRest tells whether the CR is as its content wants it since an earlier
 // manager's run, and how long its period lets it rest. That is asked once, unless
 // it has changed already: from then on there is a run whenever something asks for one.
+// Without a status subresource whoever writes the CR writes its status too, so that
+// it proves nothing.
 func (r *Reconciler) mayRest(a *attempt) bool {
 	ended, settled := status.Settled(a.cr, r.Digest)
 	s, err := r.settingsOf(a.cr)
-	if a.memory.met || !settled || err != nil || r.memories.changed(a.request.NamespacedName) {
+	if a.memory.met || r.NoStatus || !settled || err != nil || r.memories.changed(a.request.NamespacedName) {
 		return false
 	}
 	if s.period == 0 {

@@ -620,16 +620,18 @@ func eventually(t *testing.T, holds func() bool) {
 func TestRestart(t *testing.T) {
 	completion := time.Date(2026, 1, 2, 2, 34, 5, 0, time.UTC) // Half an hour ago.
 	for name, test := range map[string]struct {
-		digest string
-		change func(cr *unstructured.Unstructured)
-		asked  time.Duration // by the role
-		runs   int
-		after  time.Duration
+		digest   string
+		noStatus bool
+		change   func(cr *unstructured.Unstructured)
+		asked    time.Duration // by the role
+		runs     int
+		after    time.Duration
 	}{
-		"what was settled rests for what is left of its period": {digest: "d1", after: 30 * time.Minute},
-		"other content runs once":                               {digest: "d2", runs: 1, after: time.Hour},
-		"where the content is not known a CR runs":              {digest: "", runs: 1, after: time.Hour},
-		"a new generation runs":                                 {digest: "d1", change: withGeneration(2), runs: 1, after: time.Hour},
+		"what was settled rests for what is left of its period":                     {digest: "d1", after: 30 * time.Minute},
+		"other content runs once":                                                   {digest: "d2", runs: 1, after: time.Hour},
+		"without a status subresource the author of the CR wrote what stands there": {digest: "d1", noStatus: true, runs: 1, after: time.Hour},
+		"where the content is not known a CR runs":                                  {digest: "", runs: 1, after: time.Hour},
+		"a new generation runs":                                                     {digest: "d1", change: withGeneration(2), runs: 1, after: time.Hour},
 		"a period that has elapsed runs": {
 			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "10m"}), runs: 1, after: 10 * time.Minute,
 		},
@@ -657,7 +659,7 @@ func TestRestart(t *testing.T) {
 			}
 			cr.SetResourceVersion("")
 			b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
-			b.Digest = test.digest
+			b.Digest, b.NoStatus = test.digest, test.noStatus
 			version := b.stored().GetResourceVersion()
 			result := b.mustReconcile()
 			wantEqual(t, test.after, result.RequeueAfter)
