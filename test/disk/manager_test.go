@@ -234,6 +234,20 @@ var _ = Describe("a manager", func() {
 		Expect(visible(m.runs)).To(HaveLen(56))
 		Expect(m.ExitCode()).To(Equal(-1), "it is the same process")
 	})
+
+	It("ends when it is told to though it may open no file", func(ctx context.Context) {
+		m := startManager(ctx, filepath.Join(newDisk(20_000, 20_000).path, "runs"), stub())
+		m.create(ctx, "first")
+		Eventually(ctx, m.told("Successful", "")).Should(Equal(1))
+		limit := m.limitFiles(3)
+		DeferCleanup(func() {
+			if m.ExitCode() < 0 {
+				m.limitFiles(limit)
+			}
+		})
+		Eventually(m.Terminate()).Should(gexec.Exit(0))
+		Eventually(m.runProcesses).Should(BeEmpty())
+	})
 })
 
 // proxy is the address of the API proxy.

@@ -301,3 +301,33 @@ func TestASuccessorFindsTheControlGroups(t *testing.T) {
 		t.Errorf("control groups are left: %v", err)
 	}
 }
+
+func TestCloseDoesNotWaitForADescriptor(t *testing.T) {
+	o := &Owner{groups: group(t.TempDir()), instance: "i"}
+	if err := os.MkdirAll(string(o.own()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := o.Close()
+	if restored := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); restored != nil {
+		t.Fatal(restored)
+	}
+	if err == nil {
+		t.Error("got no error for a control group that could not be looked at")
+	}
+	for deadline := time.Now().Add(time.Minute); ; { // What it has begun ends now.
+		if _, err := os.Stat(string(o.own())); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the control group is still there")
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
