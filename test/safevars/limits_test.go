@@ -36,13 +36,10 @@ func TestWhatContentMustNotDo(t *testing.T) {
 }
 
 // TestTextsThatAnsibleHandsOn shows where Ansible itself puts a text into a command
-// line as it is: no template, and still a command. The ssh of this test knows the one
-// option of OpenSSH that runs something.
+// line as it is: no template, and still a command.
 func TestTextsThatAnsibleHandsOn(t *testing.T) {
-	const ssh = "#!/bin/sh\nfor arg; do case $arg in --) exit 255 ;; -oProxyCommand=*) exec /bin/sh -c \"${arg#*=}\" ;; esac; done\n"
-	const play = `[{"hosts": "localhost", "gather_facts": false, "tasks": [{"ignore_errors": true, "ignore_unreachable": true, `
 	const remote = `"raw": "true", "ignore_unreachable": true, "vars": {"ansible_ssh_executable": "{{ scratch }}/ssh"}`
-	tests := map[string]struct{ text, playbook string }{
+	tests := map[string]handed{
 		"the host of a task that is delegated, an option to ssh": {
 			"-oProxyCommand=COMMAND", play + remote + `, "delegate_to": "{{ p0 }}"}]}]`,
 		},
@@ -56,22 +53,55 @@ func TestTextsThatAnsibleHandsOn(t *testing.T) {
 	onEachCore(t, func(t *testing.T, c core) {
 		p := newPlaybooks(t, c)
 		for why, test := range tests {
-			t.Run(why, func(t *testing.T) {
-				r := setup{object: func(markers string) map[string]any {
-					text := texts([]string{test.text}, markers, "handed")[0].(string)
-					return map[string]any{"spec": map[string]any{"p0": text, "names": map[string]any{text: "1"}}}
-				}}.lay(t, c)
-				script := filepath.Join(r.scratch, "ssh")
-				write(t, script, []byte(ssh))
-				if err := os.Chmod(script, 0o700); err != nil {
-					t.Fatal(err)
-				}
-				r.rewritePlaybook(t, test.playbook)
-				code := p.run(t, &r, "names.yml")
-				if executed := r.executed(t); len(executed) != 1 {
-					t.Errorf("got exit code %d and %q, want the text executed:\n%s", code, executed, r.output)
-				}
-			})
+			t.Run(why, func(t *testing.T) { test.isExecuted(t, c, p) })
 		}
 	})
+}
+
+// TestTextsThatHelmIsGiven shows the same of a module that operators use.
+func TestTextsThatHelmIsGiven(t *testing.T) {
+	c := coreAt(t, ".venv", "2.21")
+	release := handed{"x --post-renderer='COMMAND'", play + `"kubernetes.core.helm":
+		{"binary_path": "{{ scratch }}/helm", "name": "{{ p0 }}", "chart_ref": "chart", "release_namespace": "default"}}]}]`}
+	release.isExecuted(t, c, newPlaybooks(t, c))
+}
+
+// handed is a text that a playbook hands on: as p0, and as a key of names.
+type handed struct{ text, playbook string }
+
+const play = `[{"hosts": "localhost", "gather_facts": false, "tasks": [{"ignore_errors": true, "ignore_unreachable": true, `
+
+// programs stand in for those that know one option which runs something: OpenSSH,
+// where nothing says that options have ended, and helm, which takes a program there.
+func programs() map[string]string {
+	return map[string]string{
+		"ssh": `for arg; do case $arg in --) exit 255 ;; -oProxyCommand=*) exec /bin/sh -c "${arg#*=}" ;; esac; done`,
+		"helm": `case $1 in
+			version) echo 'version.BuildInfo{Version:"v3.14.0", GitCommit:""}'; exit ;;
+			list) echo '[]'; exit ;;
+			show) echo '{"apiVersion": "v2", "name": "chart", "version": "1.0.0"}'; exit ;;
+		esac
+		for arg; do case $arg in --) exit 1 ;; --post-renderer=*) ${arg#*=} ;; esac; done`,
+	}
+}
+
+// isExecuted fails the test unless the command in the text is executed.
+func (h handed) isExecuted(t *testing.T, c core, p playbooks) {
+	t.Helper()
+	r := setup{object: func(markers string) map[string]any {
+		text, _ := texts([]string{h.text}, markers, "handed")[0].(string)
+		return map[string]any{"spec": map[string]any{"p0": text, "names": map[string]any{text: "1"}}}
+	}}.lay(t, c)
+	for name, script := range programs() {
+		path := filepath.Join(r.scratch, name)
+		write(t, path, []byte("#!/bin/sh\n"+script+"\n"))
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.rewritePlaybook(t, h.playbook)
+	code := p.run(t, &r, "names.yml")
+	if executed := r.executed(t); len(executed) != 1 {
+		t.Errorf("got exit code %d and %q, want the text executed:\n%s", code, executed, r.output)
+	}
 }
