@@ -38,6 +38,8 @@ type verdict struct {
 	summary jobevent.Summary
 	// period is the pause until the next run after a success; 0 is none.
 	period time.Duration
+	// digest stands for what a success came about with.
+	digest string
 }
 
 func (a *attempt) finalizing() bool { return a.step == finalize }

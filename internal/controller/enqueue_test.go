@@ -25,7 +25,7 @@ func (b *bench) handler() (*enqueue, queue) {
 // settled is a CR that an earlier manager has left as it should be.
 func settled(t *testing.T) *unstructured.Unstructured {
 	t.Helper()
-	before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	before := newBench(t, selectorWatch(), widget(withLabels(map[string]string{"on": "yes"})), interceptor.Funcs{})
 	before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
 		result := succeed(ctx, spec)
 		result.Summary.Completion = before.Clock.Now()
@@ -38,24 +38,21 @@ func settled(t *testing.T) *unstructured.Unstructured {
 }
 
 func TestAChangeThatCameBeforeTheFirstAttemptIsNoReasonToRest(t *testing.T) {
-	asked := withAnnotations(map[string]string{annotationPrefix + "reconcile-requested-at": "now"})
 	for name, test := range map[string]struct {
 		happens func(h *enqueue, q queue, cr *unstructured.Unstructured)
 		want    int
 	}{
 		"nothing happened": {func(*enqueue, queue, *unstructured.Unstructured) {}, 0},
-		"a run was asked for while the CR was in the queue": {func(h *enqueue, q queue, cr *unstructured.Unstructured) {
+		"it gained the selector's label while it was in the queue": {func(h *enqueue, q queue, cr *unstructured.Unstructured) {
 			h.Update(t.Context(), crUpdated{ObjectOld: widget(), ObjectNew: cr}, q)
 		}, 1},
-		"a run was asked for while the CR waited for its slot": {func(h *enqueue, q queue, cr *unstructured.Unstructured) {
+		"it gained the label while it waited for its slot": {func(h *enqueue, q queue, cr *unstructured.Unstructured) {
 			h.memories.await(request.NamespacedName, func() {})
 			h.Update(t.Context(), crUpdated{ObjectOld: widget(), ObjectNew: cr}, q)
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cr := settled(t)
-			asked(cr)
-			b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
+			b := newBench(t, selectorWatch(), settled(t), interceptor.Funcs{})
 			h, q := b.handler()
 			test.happens(h, q, b.stored())
 			b.mustReconcile()

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -188,7 +189,7 @@ func (r *Reconciler) known(a *attempt, admitted bool) known {
 // Without a status subresource whoever writes the CR writes its status too, so that
 // it proves nothing.
 func (r *Reconciler) mayRest(a *attempt) bool {
-	ended, settled := status.Settled(a.cr, r.Digest)
+	ended, settled := status.Settled(a.cr, r.digestOf(a.cr))
 	s, err := r.settingsOf(a.cr)
 	if a.memory.met || r.NoStatus || !settled || err != nil || r.memories.changed(a.request.NamespacedName) {
 		return false
@@ -214,7 +215,7 @@ func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 // by the next attempt; the content does not run again for it.
 func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (reconcile.Result, error) {
 	if cause != nil {
-		return reconcile.Result{}, ignoreGone(cause)
+		return leave(cause)
 	}
 	switch {
 	case a.step == comeBack && r.memories.found(a.cr):
@@ -233,7 +234,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		if ignoreGone(err) != nil {
 			a.memory.pending = a.verdict
 		}
-		return reconcile.Result{}, ignoreGone(err)
+		return leave(err)
 	}
 	a.memory.pending = nil
 	r.announce(a)
@@ -249,6 +250,15 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}, nil
 }
 
+// leave ends an attempt with an error. A CR that turned out to be gone comes once
+// more, to be forgotten, or for a successor: no event may tell of its end.
+func leave(err error) (reconcile.Result, error) {
+	if errors.Is(err, errGone) {
+		return reconcile.Result{RequeueAfter: firstBackoff}, nil
+	}
+	return reconcile.Result{}, ignoreGone(err)
+}
+
 // priority is the place that the queue gives a class.
 func priority(class slots.Class) *int { return new(int(class)) }
 
@@ -258,7 +268,7 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	if finalized && len(a.cr.GetFinalizers()) == 1 {
 		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
 	}
-	if err := r.writeStatus(ctx, a, a.verdict.report(r.Digest), lasting); err != nil {
+	if err := r.writeStatus(ctx, a, a.verdict.report(), lasting); err != nil {
 		return err
 	}
 	if finalized {
@@ -267,14 +277,14 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-func (v *verdict) report(digest string) status.Report {
+func (v *verdict) report() status.Report {
 	if v.refused {
 		return status.Refused(v.generation, v.outcome.Reason, v.outcome.Message)
 	}
 	report := status.Finished(v.generation, v.outcome, v.summary)
 	// A role that asked to come again is not done, whatever manager is there then.
 	if v.outcome.Verdict == jobevent.Succeeded && !v.finalizing && v.summary.Requeue == 0 {
-		report = report.WithDigest(digest)
+		report = report.WithDigest(v.digest)
 	}
 	return report
 }

@@ -34,6 +34,8 @@ import (
 // These tests put faults between the reconciler and the API server that a real
 // one cannot be made to show at will. The real parts are tested in test/e2e.
 
+const requestedAnnotation = annotationPrefix + "reconcile-requested-at"
+
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "w"}}
 
 // runnerFunc is a Runner whose runs come to what it says.
@@ -412,6 +414,27 @@ func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 	wantEqual(t, 1, len(b.runner.specs))
 }
 
+func TestNothingBeginsThatIsToEndAtOnce(t *testing.T) {
+	for name, happens := range map[string]func(b *bench){
+		"the manager stops before the run":        func(b *bench) { b.Runs.Stop() },
+		"the deletion is told of before the read": func(b *bench) { b.memories.deleted(widget()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b *bench
+			b = newBench(t, plainWatch(), widget(), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					happens(b)
+					return c.Get(context.WithoutCancel(ctx), key, obj, opts...)
+				},
+			})
+			before := b.stored().GetResourceVersion()
+			wantEqual(t, reconcile.Result{}, b.mustReconcile())
+			wantEqual(t, 0, len(b.runner.specs))
+			wantEqual(t, before, b.stored().GetResourceVersion())
+		})
+	}
+}
+
 func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	b.runner.run = func(ctx context.Context, _ runner.Spec) runner.Result {
@@ -428,6 +451,20 @@ func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
 	if !slices.Contains(b.runner.removed, "uid-1") {
 		t.Errorf("the directory of the CR stayed: removed are %v", b.runner.removed)
 	}
+}
+
+func TestACRWhoseEndNobodyToldOfIsForgotten(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		if err := b.client.Delete(ctx, b.stored()); err != nil {
+			t.Error(err)
+		}
+		return succeed(ctx, spec)
+	}
+	wantEqual(t, firstBackoff, b.mustReconcile().RequeueAfter)
+	wantEqual(t, reconcile.Result{}, b.mustReconcile())
+	wantEqual(t, []string{"uid-1"}, b.runner.removed)
+	wantEqual(t, 0, len(b.memories.byName))
 }
 
 func TestWithoutManagedStatusNothingIsWritten(t *testing.T) {
@@ -623,7 +660,8 @@ func TestRestart(t *testing.T) {
 		digest   string
 		noStatus bool
 		change   func(cr *unstructured.Unstructured)
-		asked    time.Duration // by the role
+		before   func(cr *unstructured.Unstructured) // its first run
+		asked    time.Duration                       // by the role
 		runs     int
 		after    time.Duration
 	}{
@@ -633,20 +671,30 @@ func TestRestart(t *testing.T) {
 		"where the content is not known a CR runs":                                  {digest: "", runs: 1, after: time.Hour},
 		"a new generation runs":                                                     {digest: "d1", change: withGeneration(2), runs: 1, after: time.Hour},
 		"a period that has elapsed runs": {
-			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "10m"}), runs: 1, after: 10 * time.Minute,
+			digest: "d1", before: withAnnotations(map[string]string{periodAnnotation: "10m"}), runs: 1, after: 10 * time.Minute,
 		},
 		"without a period it rests until something happens": {
-			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "0s"}),
+			digest: "d1", before: withAnnotations(map[string]string{periodAnnotation: "0s"}),
+		},
+		"an annotation that steers runs and came while no manager was there runs": {
+			digest: "d1", change: withAnnotations(map[string]string{requestedAnnotation: "now"}), runs: 1, after: time.Hour,
+		},
+		"an annotation of others does not": {
+			digest: "d1", change: withAnnotations(map[string]string{"x.io/y": "z"}), after: 30 * time.Minute,
 		},
 		"a role that asked to come again comes again": {
-			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "0s"}), asked: time.Minute, runs: 1,
+			digest: "d1", before: withAnnotations(map[string]string{periodAnnotation: "0s"}), asked: time.Minute, runs: 1,
 		},
 		"a bad annotation is told of": {
 			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "soon"}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+			first := widget()
+			if test.before != nil {
+				test.before(first)
+			}
+			before := newBench(t, plainWatch(), first, interceptor.Funcs{})
 			before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
 				result := succeed(ctx, spec)
 				result.Summary.Completion, result.Summary.Requeue = completion, test.asked

@@ -42,9 +42,10 @@ func (r *Reconciler) unlessFenced(err error) error {
 	return err
 }
 
-// ignoreGone drops the errors that say that nothing is left to do for the CR.
+// ignoreGone drops the errors that say that nothing is left for this manager to do
+// for the CR.
 func ignoreGone(err error) error {
-	if errors.Is(err, errGone) || errors.Is(err, errDeleted) || errors.Is(err, errFenced) {
+	if errors.Is(err, errGone) || errors.Is(err, errDeleted) || errors.Is(err, errFenced) || errors.Is(err, errStopped) {
 		return nil
 	}
 	return err

@@ -39,6 +39,10 @@ func TestSettled(t *testing.T) {
 			reports: []status.Report{success()}, digest: "d1",
 			change: func(obj *unstructured.Unstructured) { obj.SetGeneration(3) },
 		},
+		"not for a kind without generations, whose changes it does not tell of": {
+			reports: []status.Report{status.Finished(0, succeeded(), summary()).WithDigest("d1")}, digest: "d1",
+			change: func(obj *unstructured.Unstructured) { obj.SetGeneration(0) },
+		},
 		"not without the time of the run": {
 			reports: []status.Report{success()}, digest: "d1",
 			change: func(obj *unstructured.Unstructured) {
