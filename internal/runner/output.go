@@ -54,7 +54,7 @@ func (s *stream) hurry() {
 }
 
 func (s *stream) limit(deadline time.Time) {
-	// Pipes made by this process always support deadlines.
+	// Pipes made by this process always support deadlines, while they are open.
 	_ = s.file.SetReadDeadline(deadline)
 }
 

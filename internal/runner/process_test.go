@@ -295,6 +295,32 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 	}
 }
 
+// To see that nothing is left of a run takes files, and other runs may have opened
+// all that there may be.
+func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
+	b := newBench(t, "success")
+	p, err := start(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.read(ignore)
+	for _, file := range []*os.File{p.stdout.file, p.stderr.file} {
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			if _, err := file.Stat(); errors.Is(err, os.ErrClosed) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("a pipe is open")
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	got := p.wait(t.Context(), time.Second, func() error { return nil })
+	if got.Cause != jobevent.Exited || got.Err != nil || got.ExitCode != 0 {
+		t.Errorf("got %+v, want that it has exited", got)
+	}
+}
+
 func TestRunsDoNotEndEachOther(t *testing.T) {
 	b := newBench(t, "sleep")
 	other := &Runner{Root: b.Root, Binary: b.Binary, Env: []string{"FAKE=finisher", "READY=" + b.ready + "-other"}}
