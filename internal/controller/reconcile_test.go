@@ -207,6 +207,21 @@ func TestACreatedCRRunsAndReports(t *testing.T) {
 	}
 }
 
+func TestTheFirstRunOfAKindWithoutGenerationsIsNoRepetition(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(withGeneration(0)), interceptor.Funcs{})
+	atRun := map[string]string{}
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		atRun = b.conditions()
+		return succeed(ctx, spec)
+	}
+	b.mustReconcile()
+	wantEqual(t, map[string]string{"Running": "True/Running", "Successful": "False/Running"}, atRun)
+	b.mustReconcile()
+	wantEqual(t, "started ns/w generation 0: created", b.journal.lines[0])
+	wantEqual(t, "started ns/w generation 0: again", b.journal.lines[3])
+	wantEqual(t, "True/Successful", atRun["Successful"])
+}
+
 func TestEventsTellOfChangesOnly(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	steps := []struct {

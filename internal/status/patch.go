@@ -165,8 +165,8 @@ func encodedSize(r rune) int {
 	return utf8.RuneLen(r)
 }
 
-// Last gives the outcome that the conditions of obj tell of: nothing, when its
-// generation was never brought to an end.
+// Last gives the outcome that the conditions of obj tell of, which may be that of an
+// earlier generation: nothing, when none was ever brought to an end.
 func Last(obj *unstructured.Unstructured) jobevent.Outcome {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	if _, c := find(list, Failure); c["status"] == "True" {
