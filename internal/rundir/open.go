@@ -65,8 +65,15 @@ func (r *Root) acquire() error {
 	if err := r.lock.Chmod(0o600); err != nil {
 		return err
 	}
-	if err := syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	return explainLock(syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+}
+
+func explainLock(err error) error {
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
 		return fmt.Errorf("in use by another process; give each manager a run directory of its own: %w", err)
+	case err != nil:
+		return fmt.Errorf("can't be locked; choose one on a disk of this machine: %w", err)
 	}
 	return nil
 }
