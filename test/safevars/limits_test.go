@@ -48,7 +48,9 @@ func TestTextsThatAnsibleHandsOn(t *testing.T) {
 				{"hosts": "added", "gather_facts": false, "tasks": [{` + remote + `}]}]`,
 		},
 		"names of environment variables, words of a shell": {"a;COMMAND;b", play + `"command": "true", "environment": "{{ names }}"}]}]`},
-		"the user to become, a word of a shell":            {"x; COMMAND; #", play + `"raw": "true", "become": true, "become_user": "{{ p0 }}"}]}]`},
+		"the name of a variable, which steers Ansible": {"/tmp/$(COMMAND)", "# In JSON no name is a template.\n" + play + `"set_fact": {"{{ item.key }}": "{{ item.value }}"},
+			"loop": "{{ facts | dict2items }}"}, {"command": "true", "ignore_errors": true}]}]`},
+		"the user to become, a word of a shell": {"x; COMMAND; #", play + `"raw": "true", "become": true, "become_user": "{{ p0 }}"}]}]`},
 	}
 	onEachCore(t, func(t *testing.T, c core) {
 		p := newPlaybooks(t, c)
@@ -66,7 +68,8 @@ func TestTextsThatHelmIsGiven(t *testing.T) {
 	release.isExecuted(t, c, newPlaybooks(t, c))
 }
 
-// handed is a text that a playbook hands on: as p0, and as a key of names.
+// handed is a text that a playbook hands on: as p0, as a key of names, and as a
+// temporary directory of Ansible in facts.
 type handed struct{ text, playbook string }
 
 const play = `[{"hosts": "localhost", "gather_facts": false, "tasks": [{"ignore_errors": true, "ignore_unreachable": true, `
@@ -90,7 +93,9 @@ func (h handed) isExecuted(t *testing.T, c core, p playbooks) {
 	t.Helper()
 	r := setup{object: func(markers string) map[string]any {
 		text, _ := texts([]string{h.text}, markers, "handed")[0].(string)
-		return map[string]any{"spec": map[string]any{"p0": text, "names": map[string]any{text: "1"}}}
+		return map[string]any{"spec": map[string]any{
+			"p0": text, "names": map[string]any{text: "1"}, "facts": map[string]any{"ansible_remote_tmp": text},
+		}}
 	}}.lay(t, c)
 	for name, script := range programs() {
 		path := filepath.Join(r.scratch, name)
