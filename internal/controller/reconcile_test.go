@@ -364,12 +364,19 @@ func TestNothingRunsWhenItsStartCannotBeReported(t *testing.T) {
 	wantEqual(t, 1, b.revoked)
 }
 
-func TestASchemaThatRefusesConditionsDoesNotStopTheRuns(t *testing.T) {
-	broken := true
-	b := newBench(t, plainWatch(), widget(), failing(&broken, apierrors.NewInvalid(schema.GroupKind{}, "w", nil)))
-	result := b.mustReconcile()
-	wantEqual(t, 1, len(b.runner.specs))
-	wantEqual(t, time.Hour, result.RequeueAfter)
+func TestAStatusThatNobodyTakesDoesNotStopTheRuns(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"the schema refuses conditions":      apierrors.NewInvalid(schema.GroupKind{}, "w", nil),
+		"the kind lost its status meanwhile": apierrors.NewNotFound(schema.GroupResource{}, "w"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := true
+			b := newBench(t, plainWatch(), widget(), failing(&broken, refusal))
+			result := b.mustReconcile()
+			wantEqual(t, 1, len(b.runner.specs))
+			wantEqual(t, time.Hour, result.RequeueAfter)
+		})
+	}
 }
 
 func TestConflictsNeverCostASecondRun(t *testing.T) {
