@@ -40,7 +40,7 @@ func (t *tour) enter(ctx context.Context) error {
 		return err
 	}
 	t.script.Holds("namespace %s is there", t.namespace)
-	t.script.Say("  To look on from another terminal:")
+	t.script.Say("  To look on from another terminal, in this directory:")
 	t.script.Say("      export KUBECONFIG=%s PATH=$PWD/%s:$PATH", t.kubeconfig, bin)
 	return nil
 }

@@ -69,8 +69,8 @@ func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
 	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` between two runs of a resource that nothing else triggers; 0s is none")
 	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "live runs of one watch; default as many as there are processors for the manager")
 	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "live runs of all watches together; 0 takes two for each processor or watch, as far as the memory holds 160 MiB for each")
-	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after failures in a row")
-	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs")
+	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after failures in a row; at least 1s")
+	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs; at first empty or not there")
 	set.Var(&f.artifacts, "artifacts-max-bytes", "the most `bytes` that artifacts of runs may take in the run directory, such as 512Mi; of one resource a sixteenth of it. The oldest go first; 0 is no limit")
 	set.DurationVar(&o.RunIdleTimeout, "run-idle-timeout", 0, "the longest `time` without a job event or output before a run is ended as hung; 0s is no limit")
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
@@ -94,9 +94,9 @@ func (f *runFlags) leading(set *pflag.FlagSet, o *operator.Options) {
 	set.BoolVar(&o.LeaderElect, "leader-elect", false, "let only one of several replicas be at work")
 	set.StringVar(&o.LeaderElectionID, "leader-election-id", "", "`name` of the lease; default OPERATOR_NAME")
 	set.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the lease; default the pod's")
-	set.DurationVar(&o.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "`time` after which another replica may take a lease that is not renewed")
+	set.DurationVar(&o.LeaderElectLeaseDuration, "leader-elect-lease-duration", 15*time.Second, "`time` after which another replica may take a lease that is not renewed; at least 3s")
 	set.DurationVar(&o.LeaderElectRenewDeadline, "leader-elect-renew-deadline", 10*time.Second, "`time` that the leader tries to renew before it gives up")
-	set.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 30*time.Second, "`time` for the statuses of ended runs to be written")
+	set.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 30*time.Second, "`time` for the end of runs and for their statuses; at least 10s are taken")
 }
 
 func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
@@ -105,6 +105,14 @@ func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
 	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	f.zap.BindFlags(zapFlags)
 	set.AddGoFlagSet(zapFlags)
+	// The texts of controller-runtime tell of formats and defaults that are not taken here.
+	for name, text := range map[string]string{
+		"zap-devel":         "log debug lines too, and whole objects",
+		"zap-encoder":       "`format`, the same as --log-format",
+		"zap-time-encoding": "`format` of times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano; default iso8601",
+	} {
+		set.Lookup(name).Usage = text
+	}
 	f.logFlags = set
 }
 
@@ -113,11 +121,17 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	for _, g := range f.groups {
 		cmd.Flags().AddFlagSet(g.flags)
 	}
-	usage := func(cmd *cobra.Command) error {
+	usual := cmd.UsageFunc()
+	cmd.SetUsageFunc(func(asked *cobra.Command) error {
+		if asked != cmd { // A command below it inherits this function, but not the flags.
+			return usual(asked)
+		}
 		_, err := io.WriteString(cmd.OutOrStderr(), f.usage(cmd))
 		return err
-	}
-	cmd.SetUsageFunc(usage)
+	})
+	cmd.SetFlagErrorFunc(func(asked *cobra.Command, err error) error {
+		return fmt.Errorf("%w; \"%s --help\" lists the flags", err, asked.CommandPath())
+	})
 }
 
 func (f *runFlags) usage(cmd *cobra.Command) string {

@@ -3,10 +3,13 @@ package cli
 import (
 	"bytes"
 	"context"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // parse gives the flags after reading the arguments.
@@ -106,6 +109,166 @@ func TestHelpShowsEveryFlagInAGroup(t *testing.T) {
 		if !strings.Contains(usage, name) {
 			t.Errorf("no flag %s", name)
 		}
+	}
+}
+
+func TestCommandsShowTheirOwnFlags(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want bool
+	}{
+		"the manager itself":          {[]string{"--help"}, true},
+		"run, which is the same":      {[]string{"run", "--help"}, true},
+		"version takes none of them":  {[]string{"version", "--help"}, false},
+		"and so do generated scripts": {[]string{"completion", "bash", "--help"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			root := newRootCommand(Build{})
+			root.SetArgs(test.args)
+			root.SetOut(&out)
+			if err := root.Execute(); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(out.String(), "--watches-file"); got != test.want || !strings.Contains(out.String(), "Usage:") {
+				t.Errorf("want the flags of run: %t, got:\n%s", test.want, out.String())
+			}
+		})
+	}
+}
+
+func TestAnUnknownFlagLeadsToTheHelp(t *testing.T) {
+	root := newRootCommand(Build{})
+	root.SetArgs([]string{"run", "--nope"})
+	err := root.Execute()
+	if err == nil || !strings.Contains(err.Error(), "--nope") || !strings.Contains(err.Error(), `"manager run --help"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTheReadmeListsTheFlags compares README's table of flags with the flags.
+func TestTheReadmeListsTheFlags(t *testing.T) {
+	cmd := &cobra.Command{}
+	newRunFlags().register(cmd)
+	listed := map[string]string{}
+	for _, row := range readmeTable(t, "### Flags") {
+		names, defaults := codeSpans(row[0]), codeSpans(row[1])
+		for i, name := range names {
+			listed[strings.TrimPrefix(name, "--")] = ""
+			if len(defaults) == 1 || len(defaults) == len(names) {
+				listed[strings.TrimPrefix(name, "--")] = defaults[min(i, len(defaults)-1)]
+			}
+		}
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		said, ok := listed[f.Name]
+		if !ok {
+			t.Errorf("README does not list --%s", f.Name)
+		}
+		plain := strings.TrimSuffix(strings.TrimSuffix(f.DefValue, "0s"), "0m") // 10h0m0s
+		if stated := said != "" && strings.Trim(f.DefValue, "[]") != ""; stated && said != f.DefValue && said != plain && !strings.Contains(said, "$TMPDIR") {
+			t.Errorf("README says that --%s is %s, its default is %s", f.Name, said, f.DefValue)
+		}
+		delete(listed, f.Name)
+	})
+	if len(listed) > 0 {
+		t.Errorf("README lists flags that do not exist: %q", listed)
+	}
+}
+
+// readmeTable gives the rows of the first table below the heading.
+func readmeTable(t *testing.T, heading string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, below, found := strings.Cut(string(text), "\n"+heading+"\n")
+	_, table, underlined := strings.Cut(below, "\n|---")
+	if !found || !underlined {
+		t.Fatalf("README has no table below %q", heading)
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rows [][]string
+	for _, line := range strings.Split(table, "\n")[1:] {
+		rows = append(rows, strings.Split(strings.Trim(line, "|"), "|"))
+	}
+	return rows
+}
+
+// codeSpans gives what stands between backquotes.
+func codeSpans(text string) []string {
+	var spans []string
+	for i, part := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			spans = append(spans, part)
+		}
+	}
+	return spans
+}
+
+func TestNoLineIsDropped(t *testing.T) {
+	const lines = 500
+	var out bytes.Buffer
+	options, err := parse(t).complete(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range lines {
+		options.Logger.Info("task")
+		options.Logger.V(1).Info("for debugging")
+	}
+	if got := strings.Count(out.String(), "\n"); got != lines {
+		t.Errorf("want %d lines, got %d", lines, got)
+	}
+}
+
+func TestLevels(t *testing.T) {
+	for name, test := range map[string]struct{ args, want string }{
+		"the usual one":             {"", "INFO"},
+		"debug":                     {"--zap-log-level=debug", "INFO DEBUG"},
+		"errors alone":              {"--zap-log-level=error", ""},
+		"development logs more":     {"--zap-devel", "INFO DEBUG"},
+		"but not more than is said": {"--zap-devel --zap-log-level=info", "INFO"},
+		"a number":                  {"--zap-log-level=2", "INFO DEBUG LEVEL(-2)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			options, err := parse(t, strings.Fields(test.args)...).complete(&out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for v := range 4 {
+				options.Logger.V(v).Info("hello")
+			}
+			var levels []string
+			for line := range strings.Lines(out.String()) {
+				levels = append(levels, strings.Split(line, "\t")[1])
+			}
+			if got := strings.Join(levels, " "); got != test.want {
+				t.Errorf("want %q, got %q", test.want, got)
+			}
+		})
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for args, want := range map[string]string{
+		"--log-format=json":                                `^{"level":"info","ts":"\d{4}-\d\d-\d\dT`,
+		"--log-format=json --zap-time-encoding=epoch":      `^{"level":"info","ts":\d+\.\d+,`,
+		"--log-format=console --zap-time-encoding=rfc3339": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)\t`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			var out bytes.Buffer
+			options, err := parse(t, strings.Fields(args)...).complete(&out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			options.Logger.Info("hello")
+			if !regexp.MustCompile(want).MatchString(out.String()) {
+				t.Errorf("want %s, got %q", want, out.String())
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 
 	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -17,7 +18,12 @@ import (
 // its locked stream, so that no two lines ever mix.
 func (f *runFlags) setLogger(o *operator.Options, out io.Writer) error {
 	stream := zapcore.Lock(zapcore.AddSync(out))
-	settings := []zap.Opts{zap.UseFlagOptions(&f.zap), zap.WriteTo(stream)}
+	settings := []zap.Opts{
+		zap.UseFlagOptions(&f.zap), zap.WriteTo(stream),
+		// Where all levels are on, nothing is sampled: of more than 100 lines a second
+		// with the same message, such as a task's, most would be dropped.
+		zap.Level(zapcore.Level(math.MinInt8)), zap.RawZapOpts(uberzap.IncreaseLevel(f.level())),
+	}
 	if f.zap.StacktraceLevel == nil {
 		// A stack trace tells users nothing; --zap-stacktrace-level brings it back.
 		settings = append(settings, zap.StacktraceLevel(uberzap.NewAtomicLevelAt(zapcore.DPanicLevel)))
@@ -29,9 +35,9 @@ func (f *runFlags) setLogger(o *operator.Options, out io.Writer) error {
 	switch format {
 	case "json":
 		o.JSONLogs = true
-		settings = append(settings, zap.JSONEncoder(isoTime))
+		settings = append(settings, zap.JSONEncoder(f.times))
 	case "console":
-		settings = append(settings, zap.ConsoleEncoder(isoTime))
+		settings = append(settings, zap.ConsoleEncoder(f.times))
 	default:
 		return fmt.Errorf("--log-format=%s: allowed are console and json", format)
 	}
@@ -56,4 +62,22 @@ func (f *runFlags) format() (string, error) {
 	}
 }
 
-func isoTime(c *zapcore.EncoderConfig) { c.EncodeTime = zapcore.ISO8601TimeEncoder }
+// times sets how times are written.
+func (f *runFlags) times(c *zapcore.EncoderConfig) {
+	c.EncodeTime = zapcore.ISO8601TimeEncoder
+	if f.zap.TimeEncoder != nil {
+		c.EncodeTime = f.zap.TimeEncoder
+	}
+}
+
+// level is --zap-log-level, or the usual one.
+func (f *runFlags) level() zapcore.LevelEnabler {
+	switch {
+	case f.zap.Level != nil:
+		return f.zap.Level
+	case f.zap.Development:
+		return zapcore.DebugLevel
+	default:
+		return zapcore.InfoLevel
+	}
+}

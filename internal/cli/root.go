@@ -20,6 +20,12 @@ func Execute(ctx context.Context, build Build, args []string) error {
 		// Not a command for people, and to be small: nothing else is set up for it.
 		return guard.Serve(args[1:])
 	}
+	root := newRootCommand(build)
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+func newRootCommand(build Build) *cobra.Command {
 	root := newRunCommand(build)
 	root.Use = "manager"
 	root.Long = `manager is the Ensign operator: it watches the kinds named in watches.yaml and
@@ -27,8 +33,7 @@ runs Ansible content for each custom resource.
 
 Called without a command it does what "manager run" does.`
 	root.AddCommand(newRunCommand(build), newVersionCommand(build))
-	root.SetArgs(args)
-	return root.ExecuteContext(ctx)
+	return root
 }
 
 func newVersionCommand(build Build) *cobra.Command {

@@ -38,12 +38,14 @@ type verdict struct {
 	summary jobevent.Summary
 	// period is the pause until the next run after a success; 0 is none.
 	period time.Duration
+	// digest stands for what a success came about with.
+	digest string
 }
 
 func (a *attempt) finalizing() bool { return a.step == finalize }
 
 // again tells whether this manager has reported the CR's generation before.
-func (a *attempt) again() bool { return a.memory.generation == a.cr.GetGeneration() }
+func (a *attempt) again() bool { return a.memory.met && a.memory.generation == a.cr.GetGeneration() }
 
 // resume takes up the verdict of an earlier attempt that could not be written.
 func (a *attempt) resume() { a.verdict = a.memory.pending }

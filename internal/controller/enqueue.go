@@ -33,15 +33,20 @@ type enqueue struct {
 // Create puts a new CR, or one that was there at the start, into the queue.
 func (h *enqueue) Create(ctx context.Context, e crCreated, q queue) {
 	seen := h.sight(e.Object)
-	news := h.memories.saw(e.Object, seen)
+	news := h.memories.saw(e.Object, seen, aCreation)
 	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, places(q, news, seen.class))
 }
 
 // Update cancels the run of a CR that is being deleted, unless our finalizer
-// waits for that run's end.
+// waits for that run's end, and of one that is followed by another object of its
+// name: the end of the one and the creation of the other may be told at once.
 func (h *enqueue) Update(ctx context.Context, e crUpdated, q queue) {
-	seen := h.sight(e.ObjectNew)
-	news := h.memories.saw(e.ObjectNew, seen)
+	seen, how := h.sight(e.ObjectNew), aChange
+	if replaced(e) {
+		h.memories.lost(e.ObjectOld)
+		how = aCreation
+	}
+	news := h.memories.saw(e.ObjectNew, seen, how)
 	if seen.idle {
 		h.memories.deleted(e.ObjectNew)
 	}

@@ -30,17 +30,18 @@ type memory struct {
 	pending *verdict
 
 	cancel context.CancelCauseFunc
-	// read is the resource version at which the last attempt that may run read the
-	// CR; "" before the first.
-	read string
+	// read is the resource version of the CR as an attempt has taken it up last, ""
+	// before the first; shown is the one that an event told of last.
+	read, shown string
+	// changed is true once an event has told of a change: what an earlier manager
+	// knew is no reason to rest then.
+	changed bool
 	// gone is the UID that was lost, deleting the one whose deletion was seen.
 	gone, deleting types.UID
 	// seen is the name as events showed it last, and wake ends a wait for a slot
 	// that an event has made wrong.
 	seen sight
 	wake context.CancelFunc
-	// asked is true from an event until an attempt begins that may run.
-	asked bool
 }
 
 // sight is what an event shows of a CR before it is read.
@@ -50,6 +51,14 @@ type sight struct {
 	idle  bool
 	class slots.Class
 }
+
+// occasion is what an event tells of.
+type occasion bool
+
+const (
+	aCreation occasion = false
+	aChange   occasion = true
+)
 
 // memories holds the memory of each CR of a watch, by name: the queue never
 // works twice at once on one name, whatever its UID.
@@ -67,7 +76,9 @@ func (m *memories) of(name types.NamespacedName, uid types.UID) (found *memory, 
 	if found.uid == uid {
 		return found, ""
 	}
-	predecessor, found = found.uid, &memory{uid: uid, gone: found.gone, deleting: found.deleting, seen: found.seen, asked: found.asked}
+	predecessor, found = found.uid, &memory{
+		uid: uid, gone: found.gone, deleting: found.deleting, seen: found.seen, shown: found.shown, changed: found.changed,
+	}
 	m.byName[name] = found
 	return found, predecessor
 }
@@ -126,46 +137,56 @@ func (m *memories) lost(cr *unstructured.Unstructured) (news bool) {
 	defer m.mu.Unlock()
 	found := m.entry(client.ObjectKeyFromObject(cr))
 	found.gone = cr.GetUID()
-	if found.uid == cr.GetUID() && found.cancel != nil {
-		found.cancel(errGone)
+	if found.uid == cr.GetUID() {
+		found.read = "" // It tells nothing of a successor.
+		if found.cancel != nil {
+			found.cancel(errGone)
+		}
 	}
-	if found.uid != "" && found.uid != cr.GetUID() {
-		return false
-	}
-	return found.shows(sight{idle: true})
+	return !found.hasRead(cr) && found.shows(cr, sight{idle: true})
 }
 
-// saw notes what an event shows of a CR. It is false where that is no news: an
-// attempt has read the CR since, or is going to.
-func (m *memories) saw(cr *unstructured.Unstructured, seen sight) (news bool) {
+// saw notes what an event shows of a CR, as it was created or has changed. It is
+// false where that is no news: an attempt has read the CR since, or is going to.
+func (m *memories) saw(cr *unstructured.Unstructured, seen sight, how occasion) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.entry(client.ObjectKeyFromObject(cr))
-	if found.hasRead(cr) {
-		found.seen.idle = seen.idle // The events of a predecessor may have come after the read.
-		return false
+	if found.gone == cr.GetUID() {
+		found.gone = "" // Whoever told of its end was wrong.
 	}
-	return found.shows(seen)
+	switch known := found.uid == cr.GetUID(); {
+	case known && found.hasRead(cr):
+		found.seen.idle = seen.idle // The end of its predecessor may have come after the read.
+		return false
+	case how == aChange && found.hasRead(cr):
+		return false // A predecessor's. A creation counts, whatever its version says.
+	}
+	found.changed = found.changed || how == aChange
+	return found.shows(cr, seen)
 }
 
-// hasRead tells whether an attempt that may run has read the CR as the event
-// shows it, or later. An event may come after the read that it has not caused:
-// from a watch that lags, or where the end of a predecessor of the same name was
-// the cause.
+// hasRead tells whether an attempt has taken up the CR as the event shows it, or
+// later, or a successor of it. An event may come after the attempt that it has not
+// caused: from a watch that lags, or where the end of a predecessor of the same
+// name was the cause.
 func (m *memory) hasRead(cr *unstructured.Unstructured) bool {
-	if m.uid != cr.GetUID() || m.read == "" {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(cr.GetResourceVersion(), m.read)
-	return err == nil && order <= 0 // Those of some aggregated APIs have no order.
+	return m.read != "" && notAfter(cr.GetResourceVersion(), m.read)
+}
+
+// notAfter compares two resource versions of a kind. Those of some aggregated APIs
+// have no order; of them only the same is known to be no later.
+func notAfter(version, reference string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, reference)
+	return version == reference || err == nil && order < 0
 }
 
 // shows lets an attempt that waits for a slot look again when the sight changes
 // what it waits for. It is false where there is one: it reads the CR after its
 // wait, and needs no other attempt to follow it.
-func (m *memory) shows(seen sight) (news bool) {
+func (m *memory) shows(cr *unstructured.Unstructured, seen sight) (news bool) {
 	changed := m.seen != seen
-	m.seen, m.asked = seen, true
+	m.seen, m.shown = seen, cr.GetResourceVersion()
 	if m.wake == nil {
 		return true
 	}
@@ -189,30 +210,55 @@ func (m *memories) await(name types.NamespacedName, wake context.CancelFunc) (sl
 	return found.seen.class, true
 }
 
-// admitted ends what await began.
+// admitted ends what await began: from now on an event asks for another attempt.
 func (m *memories) admitted(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.byName[name].wake = nil // Only an attempt drops the name, and there is one at a time.
+	if found := m.byName[name]; found != nil {
+		found.wake = nil
+	}
 }
 
-// begun notes that an attempt begins that may run, on the CR as it was read. What
-// repeats after it is no news.
-func (m *memories) begun(cr *unstructured.Unstructured) {
+// takenUp notes that an attempt runs content for the CR as it was read, or lets it
+// rest. What repeats after it is no news.
+func (m *memories) takenUp(cr *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.entry(client.ObjectKeyFromObject(cr))
-	found.read, found.asked = cr.GetResourceVersion(), false
-	if found.seen.class == slots.Changed {
+	found.read = cr.GetResourceVersion()
+	if found.seen.class == slots.Changed && !found.asked() {
 		found.seen.class = slots.Usual
 	}
+}
+
+// found notes that the CR is there, as an attempt has read it, whatever events told
+// before. It is false where they may know better.
+func (m *memories) found(cr *unstructured.Unstructured) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	if notAfter(found.shown, cr.GetResourceVersion()) {
+		found.seen.idle = false
+	}
+	return !found.seen.idle
 }
 
 // asked tells whether an event still waits for an attempt that may run.
 func (m *memories) asked(name types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.entry(name).asked
+	return m.entry(name).asked()
+}
+
+func (m *memory) asked() bool {
+	return m.shown != "" && (m.read == "" || !notAfter(m.shown, m.read))
+}
+
+// changed tells whether an event has told of a change.
+func (m *memories) changed(name types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entry(name).changed
 }
 
 // entry is called with the lock held.

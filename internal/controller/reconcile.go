@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,11 +109,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	defer func() { result, err = r.finish(ctx, attempt, err) }()
 
 	switch attempt.step = decide(cr, &r.Watch, r.known(attempt, admitted)); attempt.step {
-	case skip, comeBack, rest:
+	case skip, comeBack:
 	case reportPending:
 		attempt.resume()
+	case rest:
+		r.memories.takenUp(cr)
 	case addFinalizer, run, finalize:
-		r.memories.begun(cr)
+		r.memories.takenUp(cr)
 		err = r.perform(ctx, runCtx, attempt)
 		release() // Before the result is written: that may take as long as the API server is away.
 	}
@@ -139,6 +142,7 @@ func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
 // without our finalizer, and for a result that only waits to be written. What an
 // event tells meanwhile counts at once.
 func (r *Reconciler) takeSlot(ctx context.Context, req reconcile.Request) (release func(), admitted bool) {
+	defer r.memories.admitted(req.NamespacedName)
 	for ctx.Err() == nil {
 		waiting, wake := context.WithCancel(ctx)
 		class, needed := r.memories.await(req.NamespacedName, wake)
@@ -147,7 +151,6 @@ func (r *Reconciler) takeSlot(ctx context.Context, req reconcile.Request) (relea
 			break
 		}
 		release, err := r.Slots.Acquire(waiting, r.Watch.GVK.String(), class)
-		r.memories.admitted(req.NamespacedName)
 		wake()
 		if err == nil {
 			return release, true
@@ -181,12 +184,14 @@ func (r *Reconciler) known(a *attempt, admitted bool) known {
 }
 
 // mayRest tells whether the CR is as its content wants it since an earlier
-// manager's run, and how long its period lets it rest. That is asked once: from
-// then on there is a run whenever something asks for one.
+// manager's run, and how long its period lets it rest. That is asked once, unless
+// it has changed already: from then on there is a run whenever something asks for one.
+// Without a status subresource whoever writes the CR writes its status too, so that
+// it proves nothing.
 func (r *Reconciler) mayRest(a *attempt) bool {
-	ended, settled := status.Settled(a.cr, r.Digest)
+	ended, settled := status.Settled(a.cr, r.digestOf(a.cr))
 	s, err := r.settingsOf(a.cr)
-	if a.memory.met || !settled || err != nil {
+	if a.memory.met || r.NoStatus || !settled || err != nil || r.memories.changed(a.request.NamespacedName) {
 		return false
 	}
 	if s.period == 0 {
@@ -210,9 +215,11 @@ func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 // by the next attempt; the content does not run again for it.
 func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (reconcile.Result, error) {
 	if cause != nil {
-		return reconcile.Result{}, ignoreGone(cause)
+		return leave(cause)
 	}
 	switch {
+	case a.step == comeBack && r.memories.found(a.cr):
+		return reconcile.Result{RequeueAfter: soon}, nil
 	case a.step == comeBack:
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
 	case a.step == rest:
@@ -227,7 +234,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		if ignoreGone(err) != nil {
 			a.memory.pending = a.verdict
 		}
-		return reconcile.Result{}, ignoreGone(err)
+		return leave(err)
 	}
 	a.memory.pending = nil
 	r.announce(a)
@@ -243,6 +250,15 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}, nil
 }
 
+// leave ends an attempt with an error. A CR that turned out to be gone comes once
+// more, to be forgotten, or for a successor: no event may tell of its end.
+func leave(err error) (reconcile.Result, error) {
+	if errors.Is(err, errGone) {
+		return reconcile.Result{RequeueAfter: firstBackoff}, nil
+	}
+	return reconcile.Result{}, ignoreGone(err)
+}
+
 // priority is the place that the queue gives a class.
 func priority(class slots.Class) *int { return new(int(class)) }
 
@@ -252,7 +268,7 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	if finalized && len(a.cr.GetFinalizers()) == 1 {
 		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
 	}
-	if err := r.writeStatus(ctx, a, a.verdict.report(r.Digest), lasting); err != nil {
+	if err := r.writeStatus(ctx, a, a.verdict.report(), lasting); err != nil {
 		return err
 	}
 	if finalized {
@@ -261,13 +277,14 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-func (v *verdict) report(digest string) status.Report {
+func (v *verdict) report() status.Report {
 	if v.refused {
 		return status.Refused(v.generation, v.outcome.Reason, v.outcome.Message)
 	}
 	report := status.Finished(v.generation, v.outcome, v.summary)
-	if v.outcome.Verdict == jobevent.Succeeded && !v.finalizing {
-		report = report.WithDigest(digest)
+	// A role that asked to come again is not done, whatever manager is there then.
+	if v.outcome.Verdict == jobevent.Succeeded && !v.finalizing && v.summary.Requeue == 0 {
+		report = report.WithDigest(v.digest)
 	}
 	return report
 }

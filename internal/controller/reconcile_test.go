@@ -34,6 +34,8 @@ import (
 // These tests put faults between the reconciler and the API server that a real
 // one cannot be made to show at will. The real parts are tested in test/e2e.
 
+const requestedAnnotation = annotationPrefix + "reconcile-requested-at"
+
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "w"}}
 
 // runnerFunc is a Runner whose runs come to what it says.
@@ -125,7 +127,7 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 		Observers: []Observer{b.journal},
 		Clock:     testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 	}
-	b.memories.saw(widget(), sight{})
+	b.memories.saw(widget(), sight{}, aCreation)
 	return b
 }
 
@@ -203,6 +205,21 @@ func TestACreatedCRRunsAndReports(t *testing.T) {
 	if !strings.HasPrefix(string(spec.ExtraVars), "\t\n{") || !strings.Contains(string(spec.ExtraVars), `"size":1`) {
 		t.Errorf("extra vars: %q", spec.ExtraVars)
 	}
+}
+
+func TestTheFirstRunOfAKindWithoutGenerationsIsNoRepetition(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(withGeneration(0)), interceptor.Funcs{})
+	atRun := map[string]string{}
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		atRun = b.conditions()
+		return succeed(ctx, spec)
+	}
+	b.mustReconcile()
+	wantEqual(t, map[string]string{"Running": "True/Running", "Successful": "False/Running"}, atRun)
+	b.mustReconcile()
+	wantEqual(t, "started ns/w generation 0: created", b.journal.lines[0])
+	wantEqual(t, "started ns/w generation 0: again", b.journal.lines[3])
+	wantEqual(t, "True/Successful", atRun["Successful"])
 }
 
 func TestEventsTellOfChangesOnly(t *testing.T) {
@@ -347,12 +364,19 @@ func TestNothingRunsWhenItsStartCannotBeReported(t *testing.T) {
 	wantEqual(t, 1, b.revoked)
 }
 
-func TestASchemaThatRefusesConditionsDoesNotStopTheRuns(t *testing.T) {
-	broken := true
-	b := newBench(t, plainWatch(), widget(), failing(&broken, apierrors.NewInvalid(schema.GroupKind{}, "w", nil)))
-	result := b.mustReconcile()
-	wantEqual(t, 1, len(b.runner.specs))
-	wantEqual(t, time.Hour, result.RequeueAfter)
+func TestAStatusThatNobodyTakesDoesNotStopTheRuns(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"the schema refuses conditions":      apierrors.NewInvalid(schema.GroupKind{}, "w", nil),
+		"the kind lost its status meanwhile": apierrors.NewNotFound(schema.GroupResource{}, "w"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			broken := true
+			b := newBench(t, plainWatch(), widget(), failing(&broken, refusal))
+			result := b.mustReconcile()
+			wantEqual(t, 1, len(b.runner.specs))
+			wantEqual(t, time.Hour, result.RequeueAfter)
+		})
+	}
 }
 
 func TestConflictsNeverCostASecondRun(t *testing.T) {
@@ -412,6 +436,27 @@ func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 	wantEqual(t, 1, len(b.runner.specs))
 }
 
+func TestNothingBeginsThatIsToEndAtOnce(t *testing.T) {
+	for name, happens := range map[string]func(b *bench){
+		"the manager stops before the run":        func(b *bench) { b.Runs.Stop() },
+		"the deletion is told of before the read": func(b *bench) { b.memories.deleted(widget()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b *bench
+			b = newBench(t, plainWatch(), widget(), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					happens(b)
+					return c.Get(context.WithoutCancel(ctx), key, obj, opts...)
+				},
+			})
+			before := b.stored().GetResourceVersion()
+			wantEqual(t, reconcile.Result{}, b.mustReconcile())
+			wantEqual(t, 0, len(b.runner.specs))
+			wantEqual(t, before, b.stored().GetResourceVersion())
+		})
+	}
+}
+
 func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	b.runner.run = func(ctx context.Context, _ runner.Spec) runner.Result {
@@ -428,6 +473,20 @@ func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
 	if !slices.Contains(b.runner.removed, "uid-1") {
 		t.Errorf("the directory of the CR stayed: removed are %v", b.runner.removed)
 	}
+}
+
+func TestACRWhoseEndNobodyToldOfIsForgotten(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		if err := b.client.Delete(ctx, b.stored()); err != nil {
+			t.Error(err)
+		}
+		return succeed(ctx, spec)
+	}
+	wantEqual(t, firstBackoff, b.mustReconcile().RequeueAfter)
+	wantEqual(t, reconcile.Result{}, b.mustReconcile())
+	wantEqual(t, []string{"uid-1"}, b.runner.removed)
+	wantEqual(t, 0, len(b.memories.byName))
 }
 
 func TestWithoutManagedStatusNothingIsWritten(t *testing.T) {
@@ -511,7 +570,7 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 			b.memories.of(request.NamespacedName, "uid-1")
 			done := make(chan reconcile.Result)
 			go func() { done <- b.mustReconcile() }()
-			b.memories.saw(widget(), test.seen) // Before or while it waits.
+			b.memories.saw(widget(), test.seen, aCreation) // Before or while it waits.
 			wantEqual(t, reconcile.Result{}, <-done)
 			wantEqual(t, test.want, b.runner.removed)
 			wantEqual(t, 0, len(b.runner.specs))
@@ -522,7 +581,7 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 func TestACRThatIsForgottenAlreadyTakesNoSlotEither(t *testing.T) {
 	b := newBench(t, plainWatch(), nil, interceptor.Funcs{})
 	b.Slots = full(t)
-	b.memories.saw(widget(), sight{idle: true})
+	b.memories.saw(widget(), sight{idle: true}, aCreation)
 	for range 2 { // An event wakes the attempt that waits, and asks for another.
 		wantEqual(t, reconcile.Result{}, b.mustReconcile())
 	}
@@ -557,7 +616,7 @@ func TestAnEventThatMetAnUnwrittenResultStillLeadsToARun(t *testing.T) {
 		t.Fatal("want the API server's error")
 	}
 	broken = false
-	b.memories.saw(b.stored(), sight{})
+	b.memories.saw(b.stored(), sight{}, aCreation)
 	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
 	b.runner.run = succeed
 	b.mustReconcile()
@@ -583,7 +642,7 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	if err := b.client.Delete(t.Context(), b.stored()); err != nil {
 		t.Fatal(err)
 	}
-	b.memories.saw(widget(), sight{class: slots.Urgent})
+	b.memories.saw(widget(), sight{class: slots.Urgent}, aCreation)
 	<-ask
 	<-done
 	wantEqual(t, []slots.Class{slots.Usual, slots.Urgent}, classes)
@@ -620,30 +679,47 @@ func eventually(t *testing.T, holds func() bool) {
 func TestRestart(t *testing.T) {
 	completion := time.Date(2026, 1, 2, 2, 34, 5, 0, time.UTC) // Half an hour ago.
 	for name, test := range map[string]struct {
-		digest string
-		change func(cr *unstructured.Unstructured)
-		runs   int
-		after  time.Duration
+		digest   string
+		noStatus bool
+		change   func(cr *unstructured.Unstructured)
+		before   func(cr *unstructured.Unstructured) // its first run
+		asked    time.Duration                       // by the role
+		runs     int
+		after    time.Duration
 	}{
-		"what was settled rests for what is left of its period": {digest: "d1", after: 30 * time.Minute},
-		"other content runs once":                               {digest: "d2", runs: 1, after: time.Hour},
-		"where the content is not known a CR runs":              {digest: "", runs: 1, after: time.Hour},
-		"a new generation runs":                                 {digest: "d1", change: withGeneration(2), runs: 1, after: time.Hour},
+		"what was settled rests for what is left of its period":                     {digest: "d1", after: 30 * time.Minute},
+		"other content runs once":                                                   {digest: "d2", runs: 1, after: time.Hour},
+		"without a status subresource the author of the CR wrote what stands there": {digest: "d1", noStatus: true, runs: 1, after: time.Hour},
+		"where the content is not known a CR runs":                                  {digest: "", runs: 1, after: time.Hour},
+		"a new generation runs":                                                     {digest: "d1", change: withGeneration(2), runs: 1, after: time.Hour},
 		"a period that has elapsed runs": {
-			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "10m"}), runs: 1, after: 10 * time.Minute,
+			digest: "d1", before: withAnnotations(map[string]string{periodAnnotation: "10m"}), runs: 1, after: 10 * time.Minute,
 		},
 		"without a period it rests until something happens": {
-			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "0s"}),
+			digest: "d1", before: withAnnotations(map[string]string{periodAnnotation: "0s"}),
+		},
+		"an annotation that steers runs and came while no manager was there runs": {
+			digest: "d1", change: withAnnotations(map[string]string{requestedAnnotation: "now"}), runs: 1, after: time.Hour,
+		},
+		"an annotation of others does not": {
+			digest: "d1", change: withAnnotations(map[string]string{"x.io/y": "z"}), after: 30 * time.Minute,
+		},
+		"a role that asked to come again comes again": {
+			digest: "d1", before: withAnnotations(map[string]string{periodAnnotation: "0s"}), asked: time.Minute, runs: 1,
 		},
 		"a bad annotation is told of": {
 			digest: "d1", change: withAnnotations(map[string]string{periodAnnotation: "soon"}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+			first := widget()
+			if test.before != nil {
+				test.before(first)
+			}
+			before := newBench(t, plainWatch(), first, interceptor.Funcs{})
 			before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
 				result := succeed(ctx, spec)
-				result.Summary.Completion = completion
+				result.Summary.Completion, result.Summary.Requeue = completion, test.asked
 				return result
 			}
 			before.mustReconcile()
@@ -653,7 +729,7 @@ func TestRestart(t *testing.T) {
 			}
 			cr.SetResourceVersion("")
 			b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
-			b.Digest = test.digest
+			b.Digest, b.NoStatus = test.digest, test.noStatus
 			version := b.stored().GetResourceVersion()
 			result := b.mustReconcile()
 			wantEqual(t, test.after, result.RequeueAfter)
@@ -665,6 +741,32 @@ func TestRestart(t *testing.T) {
 				b.mustReconcile()
 				wantEqual(t, test.runs+1, len(b.runner.specs)) // What asks again gets its run.
 			}
+		})
+	}
+}
+
+func TestLateEventsBringNoRunToWhatRests(t *testing.T) {
+	before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		result := succeed(ctx, spec)
+		result.Summary.Completion = before.Clock.Now()
+		return result
+	}
+	before.mustReconcile()
+	cr := before.stored()
+	cr.SetResourceVersion("")
+	b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
+	b.mustReconcile()
+	wantEqual(t, 0, len(b.runner.specs))
+	for name, late := range map[string]struct {
+		cr  *unstructured.Unstructured
+		how occasion
+	}{
+		"a predecessor's deletion": {widget(withUID("uid-0"), deleting), aChange},
+		"its own creation":         {b.stored(), aCreation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantEqual(t, false, b.memories.saw(late.cr, sight{}, late.how))
 		})
 	}
 }

@@ -58,6 +58,12 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return errGone
 	}
 	defer r.memories.ended(a.request.NamespacedName)
+	switch { // It would be ended at once.
+	case r.Runs.Stopped():
+		return errStopped
+	case runCtx.Err() != nil:
+		return context.Cause(runCtx)
+	}
 
 	vars, err := a.variables.Encode()
 	if err != nil {
@@ -81,7 +87,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: it is set by memories.lost only.
 		return errGone
 	}
-	a.conclude(verdict{outcome: result.Outcome, summary: result.Summary, period: a.settings.period})
+	a.conclude(verdict{outcome: result.Outcome, summary: result.Summary, period: a.settings.period, digest: r.digestOf(a.cr)})
 	return nil
 }
 

@@ -118,12 +118,21 @@ func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, bool) {
 		}
 		if time.Since(reminded) >= remindInterval {
 			reminded = time.Now()
-			s.Logger.Info("the watched kind is not served; its CRD may be missing. Other kinds are not affected", "gvk", s.GVK.String(), "error", errorText(err))
+			s.remind(err)
 		}
 		if sleep(ctx, pause.Step()); ctx.Err() != nil {
 			return servedKind{}, false
 		}
 	}
+}
+
+// remind logs that the kind is not served, or why that is not known.
+func (s *Supervisor) remind(err error) {
+	if err != nil {
+		s.Logger.Info("the watched kind could not be looked for; it is tried again. Other kinds are not affected", "gvk", s.GVK.String(), "error", err.Error())
+		return
+	}
+	s.Logger.Info("the watched kind is not served; its CRD may be missing. Other kinds are not affected", "gvk", s.GVK.String())
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -219,11 +228,4 @@ func (s *Supervisor) awaitLoss(ctx context.Context) {
 // newPause spreads looks and starts: from 1 s up to lookInterval.
 func newPause() *wait.Backoff {
 	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 30, Cap: lookInterval}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

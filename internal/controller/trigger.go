@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstr
 			return concerns(watch, e.Object)
 		},
 		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
-			return concerns(watch, e.ObjectNew) && (!concerns(watch, e.ObjectOld) || changed(watch, e.ObjectOld, e.ObjectNew))
+			return replaced(e) || concerns(watch, e.ObjectNew) && (!concerns(watch, e.ObjectOld) || changed(watch, e.ObjectOld, e.ObjectNew))
 		},
 		GenericFunc: func(e event.TypedGenericEvent[*unstructured.Unstructured]) bool {
 			return concerns(watch, e.Object)
@@ -100,20 +101,40 @@ func holdsFinalizer(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	return watch.Finalizer != nil && slices.Contains(cr.GetFinalizers(), watch.Finalizer.Name)
 }
 
+// replaced tells whether the update is the end of one object and the creation of
+// another of its name, of which a watch has missed the moments between.
+func replaced(e crUpdated) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }
+
 func changed(watch *watches.Watch, before, after *unstructured.Unstructured) bool {
-	ours := annotationPrefix
-	if watch.WatchAnnotationsChanges {
-		ours = ""
-	}
-	return before.GetUID() != after.GetUID() ||
-		before.GetGeneration() != after.GetGeneration() ||
+	return before.GetGeneration() != after.GetGeneration() ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
 		before.Object[digestField] != after.Object[digestField] ||
-		!maps.Equal(annotationsUnder(ours, before), annotationsUnder(ours, after))
+		!maps.Equal(triggering(watch, before), triggering(watch, after))
 }
 
-func annotationsUnder(prefix string, cr *unstructured.Unstructured) map[string]string {
+// triggering gives the annotations whose changes bring a CR to its content: those
+// that steer its runs, or all but kubectl's copy of the object.
+func triggering(watch *watches.Watch, cr *unstructured.Unstructured) map[string]string {
 	annotations := cr.GetAnnotations()
-	maps.DeleteFunc(annotations, func(name, _ string) bool { return !strings.HasPrefix(name, prefix) })
+	maps.DeleteFunc(annotations, func(name, _ string) bool {
+		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, annotationPrefix)
+		return !ours || name == corev1.LastAppliedConfigAnnotation
+	})
 	return annotations
+}
+
+// digestOf stands for all that brings the CR to its content beside its generation,
+// as a status can tell later: "" where that is not known.
+func (r *Reconciler) digestOf(cr *unstructured.Unstructured) string {
+	annotations := triggering(&r.Watch, cr)
+	if r.Digest == "" || len(annotations) == 0 {
+		return r.Digest
+	}
+	var text strings.Builder
+	text.WriteString(r.Digest)
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		fmt.Fprintf(&text, "\n%q: %q", name, annotations[name])
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:])
 }

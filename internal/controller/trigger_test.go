@@ -240,11 +240,11 @@ func TestNoAttemptFollowsWhatHasBeenRead(t *testing.T) {
 	read := func(cr *unstructured.Unstructured) func(*memories) {
 		return func(m *memories) {
 			m.of(key, cr.GetUID())
-			m.begun(cr)
+			m.takenUp(cr)
 		}
 	}
 	waiting := func(m *memories) {
-		m.saw(widget(), sight{})
+		m.saw(widget(), sight{}, aCreation)
 		m.await(key, func() {})
 	}
 	for name, test := range map[string]struct {
@@ -285,6 +285,7 @@ func TestAPredecessorsEndIsNoNewsOfItsSuccessor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q, h := testQueue(t)
 			h.memories.of(key, "uid-1")
+			h.memories.takenUp(widget(withVersion("9")))
 			h.Delete(t.Context(), crDeleted{Object: widget(withUID(test.uid))}, q)
 			wantEqual(t, test.want, q.Len())
 			_, needed := h.memories.await(key, func() {})

@@ -42,9 +42,10 @@ func (r *Reconciler) unlessFenced(err error) error {
 	return err
 }
 
-// ignoreGone drops the errors that say that nothing is left to do for the CR.
+// ignoreGone drops the errors that say that nothing is left for this manager to do
+// for the CR.
 func ignoreGone(err error) error {
-	if errors.Is(err, errGone) || errors.Is(err, errDeleted) || errors.Is(err, errFenced) {
+	if errors.Is(err, errGone) || errors.Is(err, errDeleted) || errors.Is(err, errFenced) || errors.Is(err, errStopped) {
 		return nil
 	}
 	return err
@@ -78,7 +79,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.
 		return status.Patch(current, report, r.Clock.Now())
 	})
 	if errors.Is(err, errRefused) {
-		log.FromContext(ctx).Error(err, "the status could not be written; does the schema of the kind allow conditions with ansibleResult?")
+		log.FromContext(ctx).Error(err, "the status could not be written; does the schema of the kind have one, and allow conditions with ansibleResult?")
 		return nil
 	}
 	if err != nil {
@@ -165,9 +166,6 @@ func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what chang
 	if wait.Interrupted(err) && t.last != nil {
 		return t.last
 	}
-	if apierrors.IsNotFound(err) {
-		return errGone
-	}
 	return err
 }
 
@@ -180,7 +178,8 @@ type tries struct {
 
 	count int
 	last  error
-	// refused is the version of the CR whose change the API server called invalid.
+	// refused is the version of the CR whose change the API server called invalid, or
+	// for which it has no status.
 	refused string
 }
 
@@ -204,8 +203,10 @@ func (t *tries) send(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errRefused, t.last)
 	}
 	err = sendOperations(ctx, current, t.to.send, t.what(current))
-	if apierrors.IsInvalid(err) {
-		t.refused = current.GetResourceVersion() // A failed test of a JSON Patch says Invalid, too.
+	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
+		// A failed test of a JSON Patch says Invalid, too, and a CR that has gone since
+		// is not found either.
+		t.refused = current.GetResourceVersion()
 	}
 	return err
 }
@@ -221,7 +222,7 @@ func passes(err error) bool {
 		return true // No answer at all.
 	}
 	switch code := answer.Status().Code; code {
-	case http.StatusConflict, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusRequestTimeout:
+	case http.StatusConflict, http.StatusUnprocessableEntity, http.StatusNotFound, http.StatusTooManyRequests, http.StatusRequestTimeout:
 		return true
 	default:
 		return code >= http.StatusInternalServerError
@@ -233,6 +234,8 @@ func (r *Reconciler) current(ctx context.Context, a *attempt) (*unstructured.Uns
 	switch {
 	case !r.leads(): // Asked after the read, which may take long.
 		err = errFenced
+	case apierrors.IsNotFound(err):
+		err = errGone
 	case err == nil && current.GetUID() != a.cr.GetUID():
 		err = errGone
 	}

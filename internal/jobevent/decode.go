@@ -19,6 +19,8 @@ const (
 	maxSeconds = 10 * 366 * 24 * 3600
 	// lostEvent stands for what lost is true of.
 	lostEvent = "ansible-runner lost a job event: it could not read the event's file in the run directory"
+	// tooLarge stands for a result that ansible-runner has left out.
+	tooLarge = "the task's result was too large to be shown: it has more characters than MAX_EVENT_RES, which is 8000000 where the operator's environment has no other"
 )
 
 // Handler receives what Decode finds, on Decode's goroutine and in order. Both
@@ -206,11 +208,21 @@ func readData(r *jsonline.Reader, e *Event) {
 		case "ignore_errors":
 			e.IgnoreErrors = r.Literal() == "true"
 		case "res":
-			e.Result, _ = r.Value().(map[string]any)
+			e.Result = readResult(r)
 		default:
 			readStats(r, e, key)
 		}
 	})
+}
+
+// readResult reads a task's result, nil where it is no object. No module and no
+// plugin returns nothing at all: an empty one has been left out.
+func readResult(r *jsonline.Reader) map[string]any {
+	result, _ := r.Value().(map[string]any)
+	if result != nil && len(result) == 0 {
+		result["msg"] = tooLarge
+	}
+	return result
 }
 
 func seconds(literal string) time.Duration {

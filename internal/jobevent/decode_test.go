@@ -194,6 +194,32 @@ func TestOnlyThisRunsIDMakesAnEvent(t *testing.T) {
 	}
 }
 
+func TestAResultThatWasLeftOutSaysSo(t *testing.T) {
+	cases := map[string]struct {
+		data string
+		want bool
+	}{
+		"left out":                           {`"res":{}`, true},
+		"left out after another of its name": {`"res":{"msg":"x"},"res":{}`, true},
+		"a result without a message":         {`"res":{"failed":true}`, false},
+		"a result with an empty message":     {`"res":{"msg":""}`, false},
+		"no object":                          {`"res":[]`, false},
+		"none":                               {`"host":"h"`, false},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			r := decode(t, `{"event_data":{`+c.data+`},"event":"runner_on_failed","job_id":4611686018427387905}`)
+			if len(r.events) != 1 {
+				t.Fatalf("%d events, want one", len(r.events))
+			}
+			s := fold(r.events...)
+			if got := strings.Contains(s.Failed[0].Message, "too large to be shown"); got != c.want {
+				t.Errorf("the failure's message is %q", s.Failed[0].Message)
+			}
+		})
+	}
+}
+
 func TestOutput(t *testing.T) {
 	cases := map[string]struct {
 		text string

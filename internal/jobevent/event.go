@@ -68,8 +68,8 @@ type Event struct {
 	// holds "invocation" and whatever the module printed; a result under no_log
 	// has been censored by Ansible before it came here. Strings longer than
 	// 64 KiB and results larger than 256 KiB are cut, which shows in them
-	// (jsonline.CutMark). A result that ansible-runner itself found too large
-	// arrives empty.
+	// (jsonline.CutMark). A result that ansible-runner itself found too large has
+	// a msg alone, which says so.
 	Result map[string]any
 	// HostStats is set in a Stats event only.
 	HostStats *HostStats

@@ -12,8 +12,8 @@ import (
 // What to do about failures whose own words do not say it, where the ending has
 // no hint.
 const (
-	outOfMemory = "that is most likely the kernel, for want of memory: raise the memory limit, or run fewer at once by --max-concurrent-reconciles"
-	noMemory    = "raise the memory limit, or run fewer at once by --max-concurrent-reconciles"
+	outOfMemory = "that is most likely the kernel, for want of memory: raise the memory limit, or run fewer at once by --max-concurrent-runs"
+	noMemory    = "raise the memory limit, or run fewer at once by --max-concurrent-runs"
 	noAnsible   = "install ansible-core beside ansible-runner: `make python` makes the environment, or `pip install ansible-core ansible-runner`"
 	noVault     = "give the manager the password, in a file that ANSIBLE_VAULT_PASSWORD_FILE names"
 )

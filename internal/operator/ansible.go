@@ -26,6 +26,7 @@ type ansible struct {
 	watches     []watches.Watch
 	environment pyenv.Env
 	info        pyenv.Info
+	proof       *pyenv.Proof
 	runner      *runner.Runner
 	owned       ownership
 	// digests has for each watch what controller.Reconciler.Digest is.
@@ -60,12 +61,18 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	if a.digests, err = a.digestWatches(search.roles, searched); err != nil {
 		return ansible{}, err
 	}
-	if err := a.prove(ctx); err != nil {
+	variables, err := canaryVariables()
+	if err != nil {
+		return ansible{}, err
+	}
+	a.proof = pyenv.NewProof(found, info, variables)
+	if err := a.proof.Holds(ctx); err != nil {
 		return ansible{}, err
 	}
 	if a.runner, err = newRunner(o, env, search, found); err != nil {
 		return ansible{}, err
 	}
+	a.runner.Ready = a.ready
 	a.owned, err = own(a.runner, o)
 	return a, err
 }
@@ -96,18 +103,26 @@ func loadWatches(o Options, env environment, search watches.Search) ([]watches.W
 	return list, nil
 }
 
-// prove runs the canary: text of a CR must come through the real binaries as it
-// is. The canary goes through the encoder that runs use.
-func (a ansible) prove(ctx context.Context) error {
+// canaryVariables are the canary's: text of a CR must come through the real
+// binaries as it is. They go through the encoder that runs use.
+func canaryVariables() ([]byte, error) {
 	variables, err := extravars.Build(map[string]any{"spec": map[string]any{pyenv.CanaryName: pyenv.CanaryText}}, extravars.Options{MarkUnsafe: true})
 	if err != nil {
-		return fmt.Errorf("build the canary's variables: %w", err)
+		return nil, fmt.Errorf("build the canary's variables: %w", err)
 	}
 	encoded, err := variables.Encode()
 	if err != nil {
-		return fmt.Errorf("encode the canary's variables: %w", err)
+		return nil, fmt.Errorf("encode the canary's variables: %w", err)
 	}
-	return a.environment.Canary(ctx, encoded)
+	return encoded, nil
+}
+
+// ready is runner.Runner.Ready: what was proved at the start may have changed.
+func (a ansible) ready(ctx context.Context) error {
+	if err := a.proof.Holds(ctx); err != nil {
+		return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
+	}
+	return nil
 }
 
 func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env) (*runner.Runner, error) {

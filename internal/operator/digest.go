@@ -19,12 +19,15 @@ import (
 // chance, and short enough to be read in a status.
 const digestLength = 32
 
-// digestWatches gives for each watch a digest of its entry, its content and the
-// Python environment. A CR whose status has it needs no run after a restart.
+// digestWatches gives for each watch a digest of its entry, its content, the
+// collections that any content may name, and the Python environment. A CR whose
+// status has it needs no run after a restart.
 func (a ansible) digestWatches(roles, collections []string) (map[schema.GroupVersionKind]string, error) {
+	trees := collectionTrees(collections)
+	installed := content.Collections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
 	for _, watch := range a.watches {
-		files, err := content.Digest(contentPaths(watch, roles, collections)...)
+		files, err := content.Digest(contentPaths(watch, roles, trees)...)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", watch.GVK.GroupKind(), err)
 		}
@@ -32,7 +35,7 @@ func (a ansible) digestWatches(roles, collections []string) (map[schema.GroupVer
 		if err != nil {
 			return nil, fmt.Errorf("digest the watch of %s: %w", watch.GVK.GroupKind(), err)
 		}
-		sum := sha256.Sum256([]byte(strings.Join([]string{string(entry), files, a.info.Digest}, "\n")))
+		sum := sha256.Sum256([]byte(strings.Join([]string{string(entry), files, installed, a.info.Digest}, "\n")))
 		digests[watch.GVK] = hex.EncodeToString(sum[:])[:digestLength]
 	}
 	return digests, nil
@@ -52,7 +55,7 @@ func entryOf(watch watches.Watch) any {
 // contentPaths are the files and directories that a watch's runs may read: with
 // its role those beside it, with its playbook all in the playbook's directory, the
 // collection of a role that has one, and the roles that any content may name.
-func contentPaths(watch watches.Watch, roles, collections []string) []string {
+func contentPaths(watch watches.Watch, roles, trees []string) []string {
 	paths := slices.Clone(roles)
 	contents := []watches.Content{watch.Content}
 	if watch.Finalizer != nil {
@@ -65,21 +68,30 @@ func contentPaths(watch watches.Watch, roles, collections []string) []string {
 		case c.RolesPath != "":
 			paths = append(paths, c.RolesPath)
 		default:
-			paths = append(paths, collectionDirs(c.Role, collections)...)
+			paths = append(paths, collectionDirs(c.Role, trees)...)
 		}
 	}
 	return paths
 }
 
+// collectionTrees are the directories with collections of a search path.
+func collectionTrees(path []string) []string {
+	var trees []string
+	for _, dir := range path {
+		if filepath.Base(dir) != "ansible_collections" {
+			dir = filepath.Join(dir, "ansible_collections")
+		}
+		trees = append(trees, dir)
+	}
+	return trees
+}
+
 // collectionDirs are the places of a role's collection.
-func collectionDirs(role string, collections []string) []string {
+func collectionDirs(role string, trees []string) []string {
 	parts := strings.SplitN(role, ".", 3)
 	var dirs []string
-	for _, path := range collections {
-		if filepath.Base(path) != "ansible_collections" {
-			path = filepath.Join(path, "ansible_collections")
-		}
-		dirs = append(dirs, filepath.Join(path, parts[0], parts[1]))
+	for _, tree := range trees {
+		dirs = append(dirs, filepath.Join(tree, parts[0], parts[1]))
 	}
 	return dirs
 }

@@ -15,7 +15,8 @@ import (
 func TestWhatMakesADigestOfAWatch(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}
 	dir := t.TempDir()
-	for _, name := range []string{"roles/mine/tasks/main.yml", "roles/other/tasks/main.yml", "more/r/tasks/main.yml", "plays/bye.yml", "coll/ansible_collections/a/b/roles/c/tasks/main.yml", "elsewhere"} {
+	for _, name := range []string{"roles/mine/tasks/main.yml", "roles/other/tasks/main.yml", "more/r/tasks/main.yml", "plays/bye.yml", "coll/ansible_collections/a/b/roles/c/tasks/main.yml",
+		"coll/ansible_collections/a/installed/MANIFEST.json", "coll/ansible_collections/a/installed/plugins/x.py", "elsewhere"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -63,18 +64,20 @@ func TestWhatMakesADigestOfAWatch(t *testing.T) {
 		change func(*watches.Watch, *ansible)
 		same   bool
 	}{
-		"nothing":                            {func(*watches.Watch, *ansible) {}, true},
-		"the line of the entry":              {func(w *watches.Watch, _ *ansible) { w.Line = 9 }, true},
-		"a file that no run reads":           {edit("elsewhere"), true},
-		"a collection that no content names": {edit("coll/ansible_collections/a/b/roles/c/tasks/main.yml"), true},
-		"a variable":                         {func(w *watches.Watch, _ *ansible) { w.Vars = map[string]any{"a": "c"} }, false},
-		"the selector":                       {func(w *watches.Watch, _ *ansible) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
-		"a role of another name":             {func(w *watches.Watch, _ *ansible) { w.Content.Role = "other" }, false},
-		"the role":                           {edit("roles/mine/tasks/main.yml"), false},
-		"a role beside it, which it may use": {edit("roles/other/tasks/main.yml"), false},
-		"a role in the search path":          {edit("more/r/tasks/main.yml"), false},
-		"the finalizer's playbook":           {edit("plays/bye.yml"), false},
-		"the Python environment":             {func(_ *watches.Watch, a *ansible) { a.info.Digest = "newer" }, false},
+		"nothing":                  {func(*watches.Watch, *ansible) {}, true},
+		"the line of the entry":    {func(w *watches.Watch, _ *ansible) { w.Line = 9 }, true},
+		"a file that no run reads": {edit("elsewhere"), true},
+		"a file of an installed collection, which its manifest stands for": {edit("coll/ansible_collections/a/installed/plugins/x.py"), true},
+		"an installed collection, which content may name":                  {edit("coll/ansible_collections/a/installed/MANIFEST.json"), false},
+		"a checkout of a collection":                                       {edit("coll/ansible_collections/a/b/roles/c/tasks/main.yml"), false},
+		"a variable":                                                       {func(w *watches.Watch, _ *ansible) { w.Vars = map[string]any{"a": "c"} }, false},
+		"the selector":                                                     {func(w *watches.Watch, _ *ansible) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
+		"a role of another name":                                           {func(w *watches.Watch, _ *ansible) { w.Content.Role = "other" }, false},
+		"the role":                                                         {edit("roles/mine/tasks/main.yml"), false},
+		"a role beside it, which it may use":                               {edit("roles/other/tasks/main.yml"), false},
+		"a role in the search path":                                        {edit("more/r/tasks/main.yml"), false},
+		"the finalizer's playbook":                                         {edit("plays/bye.yml"), false},
+		"the Python environment":                                           {func(_ *watches.Watch, a *ansible) { a.info.Digest = "newer" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch, a := state()
@@ -86,14 +89,14 @@ func TestWhatMakesADigestOfAWatch(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the collection that the role is of", func(t *testing.T) {
+	t.Run("each file of the collection that the role is of", func(t *testing.T) {
 		of := func() string {
 			watch, a := state()
-			watch.Content = watches.Content{Role: "a.b.c"}
+			watch.Content = watches.Content{Role: "a.installed.c"}
 			return digest(a)
 		}
 		before := of()
-		write("coll/ansible_collections/a/b/roles/c/tasks/main.yml", "[x]")
+		write("coll/ansible_collections/a/installed/plugins/x.py", "[x]")
 		if of() == before {
 			t.Error("a change of the collection leaves the digest as it was")
 		}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -48,7 +49,7 @@ func (e Env) Canary(ctx context.Context, variables []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("try the Python environment %q: %w", e.Bin, err)
 	}
-	return e.judge(out)
+	return e.judge(out, dir)
 }
 
 func (e Env) runCanary(ctx context.Context, dir string, variables []byte) ([]byte, error) {
@@ -75,16 +76,16 @@ func (e Env) runCanary(ctx context.Context, dir string, variables []byte) ([]byt
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("the canary play did not run: %w: %s", err, tail(out))
+		return nil, fmt.Errorf("the canary play did not run: %w: %s", err, shown(out, dir))
 	}
 	return out, nil
 }
 
 // judge compares what the play printed with what it was given.
-func (e Env) judge(out []byte) error {
+func (e Env) judge(out []byte, dir string) error {
 	printed, found := canaryResult(out)
 	if !found {
-		return fmt.Errorf("try the Python environment %q: the canary play printed nothing: %s", e.Bin, tail(out))
+		return fmt.Errorf("try the Python environment %q: the canary play printed nothing: %s", e.Bin, shown(out, dir))
 	}
 	for _, value := range printed {
 		if value != CanaryText {
@@ -115,12 +116,24 @@ func canaryResult(out []byte) ([]any, bool) {
 	return nil, false
 }
 
-// tail is the end of a program's output, for an error.
-func tail(out []byte) string {
+// shown is the end of what the canary printed, for an error: what its events
+// show, and what is no event. The name of its directory, which is never the same,
+// is left out.
+func shown(out []byte, dir string) string {
 	const limit = 1 << 10
-	out = bytes.TrimSpace(out)
-	if len(out) > limit {
-		out = out[len(out)-limit:]
+	var text strings.Builder
+	for line := range bytes.Lines(out) {
+		var event struct {
+			Stdout *string `json:"stdout"`
+		}
+		switch err := json.Unmarshal(line, &event); {
+		case err != nil || event.Stdout == nil:
+			text.Write(line)
+		case *event.Stdout != "":
+			text.WriteString(*event.Stdout + "\n")
+		}
 	}
-	return string(bytes.ToValidUTF8(out, nil))
+	end := strings.TrimSpace(strings.ReplaceAll(text.String(), dir, "…"))
+	end = end[max(len(end)-limit, 0):]
+	return strings.ToValidUTF8(end, "")
 }

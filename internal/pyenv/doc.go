@@ -4,8 +4,9 @@
 // Find looks in the places where an environment usually is. Env.Inspect asks the
 // environment's own Python what is installed and refuses what Ensign can't work
 // with. Env.Canary runs one small play through the real programs and refuses an
-// environment in which text of a custom resource would be evaluated.
+// environment in which text of a custom resource would be evaluated. A Proof does
+// both, and again when the environment has changed.
 //
-// The package does not install anything, run playbooks for custom resources,
-// know how variables are encoded, or keep results.
+// The package does not install anything, run playbooks for custom resources, or
+// know how variables are encoded.
 package pyenv

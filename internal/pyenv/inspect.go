@@ -37,6 +37,10 @@ type Info struct {
 	// distributions installed as a checkout, and of collections elsewhere, such
 	// as in ANSIBLE_COLLECTIONS_PATH.
 	Digest string
+
+	// marks are paths of which one changes whenever something is installed or
+	// removed.
+	marks []string
 }
 
 // Inspect tells what is installed. It is an error if ansible-core or
@@ -69,6 +73,7 @@ func parse(out []byte) (Info, error) {
 		AnsibleCore   string   `json:"ansible_core"`
 		AnsibleRunner string   `json:"ansible_runner"`
 		Collections   []string `json:"collections"`
+		Marks         []string `json:"marks"`
 		versions
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
@@ -80,6 +85,7 @@ func parse(out []byte) (Info, error) {
 		AnsibleRunner:  found.AnsibleRunner,
 		CollectionDirs: found.Collections,
 		Digest:         found.digest(found.Python),
+		marks:          found.Marks,
 	}, nil
 }
 

@@ -15,15 +15,30 @@ def version(name):
         return ""
 
 
-def distributions(places):
-    """Return name → version, from the names of metadata: reading a hundred files takes too long."""
-    found: dict[str, str] = {}
+def metadata(places):
+    """Yield place, entry, name and version, all from names: reading a hundred files takes too long."""
     for place in places:
         for entry in entries(place):
             if match := METADATA.fullmatch(entry.name):
-                name = re.sub("[-_.]+", "-", match["name"]).lower()
-                found.setdefault(name, match["version"])
+                yield place, entry, re.sub("[-_.]+", "-", match["name"]).lower(), match["version"]
+
+
+def distributions(places):
+    """Return name → version."""
+    found: dict[str, str] = {}
+    for _, _, name, installed in metadata(places):
+        found.setdefault(name, installed)
     return found
+
+
+def marks(places):
+    """Return paths of which one changes whenever something is installed or removed."""
+    found = dict.fromkeys(p for p in places if p.endswith(("site-packages", "dist-packages")))
+    for place, entry, name, _ in metadata(places):
+        found[place] = None
+        if name in ("ansible-core", "ansible-runner"):
+            found[entry.path] = None
+    return list(found)
 
 
 def collections(places):
@@ -72,6 +87,7 @@ json.dump(
         "collections": trees,
         "distributions": distributions(places),
         "collection_versions": collections(trees),
+        "marks": marks(places),
     },
     sys.stdout,
 )

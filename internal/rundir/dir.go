@@ -52,7 +52,8 @@ type Dir struct {
 	Temp string
 	// SharedTemp is the temporary directory for everything else. All runs share
 	// it, because Python's Kubernetes client keeps the API's discovery there; the
-	// rest is removed when no run is live. A killed module leaves files there.
+	// rest is removed when no run is live, and what modules leave that are killed as
+	// soon as none is that may have started them.
 	// It is "" when its path would be too long for programs that put sockets
 	// there, as ansible-playbook does; then the system's has to do.
 	SharedTemp string

@@ -20,8 +20,9 @@
 // umask, which belongs to the whole process, is left alone.
 //
 // No name that comes from outside becomes a path before it has been checked, no
-// symbolic link below ROOT is followed, and only directories whose names this
-// package gave are ever removed. A role runs with the manager's user, so this
+// symbolic link below ROOT is followed. Every directory in ROOT with a name that a
+// UID may have counts as a CR's, and is removed when no CR has that UID; so a ROOT
+// that was somebody else's is refused. A role runs with the manager's user, so this
 // guards against accidents and against what a CR says, not against hostile roles.
 //
 // Artifacts are limited in bytes, all together and those of one CR (limit.go),

@@ -6,14 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
 // Open makes path ready and keeps it until Close. Missing directories are made.
 // It refuses a path that is a symbolic link, belongs to another user, can be
-// written by others, or is in use by another process. What a killed predecessor
-// left of its runs is removed; artifacts stay.
+// written by others, holds directories that no manager made, or is in use by
+// another process. What a killed predecessor left of its runs is removed;
+// artifacts stay.
 func Open(path string) (*Root, error) {
 	return TakeOver(path, func(string) {})
 }
@@ -63,8 +65,15 @@ func (r *Root) acquire() error {
 	if err := r.lock.Chmod(0o600); err != nil {
 		return err
 	}
-	if err := syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	return explainLock(syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+}
+
+func explainLock(err error) error {
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
 		return fmt.Errorf("in use by another process; give each manager a run directory of its own: %w", err)
+	case err != nil:
+		return fmt.Errorf("can't be locked; choose one on a disk of this machine: %w", err)
 	}
 	return nil
 }
@@ -131,10 +140,44 @@ func openPrivate(path string) (*os.Root, error) {
 	if err := sameDir(root, seen); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
+	if err := nobodyElses(root); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
 	if err := root.Chmod(".", 0o700); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return root, nil
+}
+
+// nobodyElses refuses a directory with directories in it that no manager made:
+// they would be taken for those of resources that are gone, and be removed. One
+// with a lock has had a manager.
+func nobodyElses(root *os.Root) error {
+	if _, err := root.Lstat(lockName); err == nil {
+		return nil
+	}
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !element.MatchString(e.Name()) {
+			continue
+		}
+		within, err := fs.ReadDir(root.FS(), e.Name())
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(within, notOurs) {
+			return fmt.Errorf("holds %q, which no manager made; choose a directory that is empty or does not exist yet", e.Name())
+		}
+	}
+	return nil
+}
+
+// notOurs is true of what no manager makes in the directory of a CR.
+func notOurs(e fs.DirEntry) bool {
+	return e.Name() != runName && e.Name() != artifactsName && !trash(e)
 }
 
 func private(dir fs.FileInfo) error {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -36,5 +38,17 @@ func TestTakeOverEndsProcessesBetweenLockAndClearing(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(path, uid, "run")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files of a run are left (%v)", err)
+	}
+}
+
+// Some network file systems have no locks, and nobody would find that other process.
+func TestOnlyALockThatIsHeldTellsOfAnotherProcess(t *testing.T) {
+	for err, want := range map[error]string{syscall.EWOULDBLOCK: "another process", syscall.ENOLCK: "can't be locked", syscall.ENOSYS: "can't be locked"} {
+		if got := explainLock(err); !errors.Is(got, err) || !strings.Contains(got.Error(), want) {
+			t.Errorf("got error %v for %v, want one with %q", got, err, want)
+		}
+	}
+	if err := explainLock(nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"regexp"
 	"sync"
 )
@@ -19,11 +18,7 @@ var errNoDirectory = errors.New("is no directory")
 
 const (
 	lockName    = ".lock"
-	tempName    = ".tmp"
 	trashPrefix = ".trash-"
-	// sharedCaches are what Python's Kubernetes client keeps of the API's
-	// discovery in the temporary directory, for the next process to read.
-	sharedCaches = "k8srcp-*"
 )
 
 // element is what a UID or a run id must look like. It excludes every name with
@@ -42,6 +37,7 @@ type Root struct {
 	// untidy CRs have what could not be removed, "" what is not a CR's any more. It
 	// may hold secrets, so it is tried again whenever a run ends, and by Sweep.
 	untidy map[string]bool
+	temp   temp
 
 	shelf shelf
 }
@@ -129,9 +125,8 @@ func (r *Root) enter(uid string) bool {
 	return true
 }
 
-// leave lets the next run of the CR in. When no run is live, what runs left in
-// the temporary directory that they share belongs to nobody and goes. clean says
-// that the run's own directory is gone.
+// leave lets the next run of the CR in. clean says that the run's own directory is
+// gone.
 func (r *Root) leave(uid string, clean bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,11 +134,7 @@ func (r *Root) leave(uid string, clean bool) error {
 		r.setUntidy(uid)
 	}
 	delete(r.live, uid)
-	err := r.tidy()
-	if len(r.live) > 0 {
-		return err
-	}
-	return errors.Join(err, r.clearTemp())
+	return errors.Join(r.tidy(), r.clearTemp(uid))
 }
 
 func (r *Root) setUntidy(uid string) {
@@ -173,18 +164,6 @@ func (r *Root) tidy() error {
 	return errors.Join(errs...)
 }
 
-func (r *Root) clearTemp() error {
-	temp, err := openDir(r.root, tempName)
-	if err != nil {
-		return err
-	}
-	defer temp.Close()
-	return removeEntries(temp, func(e fs.DirEntry) bool {
-		cache, err := path.Match(sharedCaches, e.Name())
-		return err == nil && !(cache && e.Type().IsRegular())
-	})
-}
-
 // removeEntries removes those entries of a directory that are to go.
 func removeEntries(dir *os.Root, gone func(fs.DirEntry) bool) error {
 	entries, err := fs.ReadDir(dir.FS(), ".")
@@ -194,7 +173,7 @@ func removeEntries(dir *os.Root, gone func(fs.DirEntry) bool) error {
 	var errs []error
 	for _, e := range entries {
 		if gone(e) {
-			errs = append(errs, dir.RemoveAll(e.Name()))
+			errs = append(errs, removeTree(dir, e.Name()))
 		}
 	}
 	return errors.Join(errs...)
@@ -207,13 +186,30 @@ func (r *Root) discard(parent *os.Root, name string) error {
 	err := parent.Rename(name, trash)
 	switch {
 	case err == nil:
-		return parent.RemoveAll(trash)
+		return removeTree(parent, trash)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
 	// A full disk may have no room for the other name. Removing makes some.
-	if removeErr := parent.RemoveAll(name); removeErr != nil {
+	if removeErr := removeTree(parent, name); removeErr != nil {
 		return errors.Join(err, removeErr)
 	}
 	return nil
+}
+
+// removeTree removes an entry with all that is below it. What a run has put there
+// may be in directories that may not be written to, as some caches are kept.
+func removeTree(parent *os.Root, name string) error {
+	err := parent.RemoveAll(name)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	// What goes wrong here shows in what can't be removed.
+	_ = fs.WalkDir(parent.FS(), name, func(path string, e fs.DirEntry, _ error) error {
+		if e != nil && e.IsDir() {
+			_ = parent.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return parent.RemoveAll(name)
 }

@@ -411,6 +411,57 @@ func TestTemporaryFilesGoWithTheLastRun(t *testing.T) {
 	}
 }
 
+// Where a run is always live, no moment comes at which all temporary files are
+// nobody's.
+func TestTemporaryFilesOfProcessesGoWithTheRunsThatMayHaveMadeThem(t *testing.T) {
+	r, err := Open(filepath.Join(shortTemp(t), "runs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	begin := func(uid string) *Dir {
+		d, err := r.Prepare(uid, "run", Inputs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	first := begin("first")
+	temp := first.SharedTemp
+	wantTemp := func(when string, want ...string) {
+		t.Helper()
+		entries, err := os.ReadDir(temp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Name())
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	writeAll(t, map[string]string{filepath.Join(temp, "ansible_kubernetes.core.k8s_payload_0aaaaaa_", "zip"): "", filepath.Join(temp, "k8srcp-1.json"): "", filepath.Join(temp, "named"): ""})
+	second := begin("second")
+	writeAll(t, map[string]string{filepath.Join(temp, "pymp-bbbbbbbb", "socket"): ""})
+	closeDir(t, first, 0)
+	third := begin("third")
+	writeAll(t, map[string]string{filepath.Join(temp, "tmpcccccccc"): ""})
+	first = begin("first")
+	wantTemp("the second run is live, and may have made what the first one left",
+		"ansible_kubernetes.core.k8s_payload_0aaaaaa_", "k8srcp-1.json", "named", "pymp-bbbbbbbb", "tmpcccccccc")
+	closeDir(t, second, 0)
+	wantTemp("the third run is live", "k8srcp-1.json", "named", "tmpcccccccc")
+	closeDir(t, third, 0)
+	wantTemp("the first one is live again, which was so when the rest was looked at", "k8srcp-1.json", "named", "tmpcccccccc")
+	fourth := begin("fourth")
+	closeDir(t, first, 0)
+	wantTemp("all are live that began later", "k8srcp-1.json", "named")
+	closeDir(t, fourth, 0)
+	wantTemp("none is live", "k8srcp-1.json")
+}
+
 func TestReportedEventsAreDropped(t *testing.T) {
 	r, path := open(t)
 	d := prepare(t, r, "run-1", Inputs{})
@@ -524,6 +575,16 @@ func TestOpenRefuses(t *testing.T) {
 			arrange: func(t *testing.T, path string) { writeAll(t, map[string]string{path: ""}) },
 			want:    "not a directory",
 		},
+		"a directory of somebody else's, whose directories would be taken for those of resources that are gone": {
+			arrange: func(t *testing.T, path string) {
+				writeAll(t, map[string]string{filepath.Join(path, "roles", "website", "tasks", "main.yml"): "[]"})
+			}, want: `holds "roles"`,
+		},
+		"a directory of somebody else's with a name that this package uses too": {
+			arrange: func(t *testing.T, path string) {
+				writeAll(t, map[string]string{filepath.Join(path, "bin", "run", "x"): "", filepath.Join(path, "bin", "stop"): ""})
+			}, want: `holds "bin"`,
+		},
 		"a directory that another manager uses": {
 			arrange: func(t *testing.T, path string) {
 				r, err := Open(path)
@@ -538,9 +599,13 @@ func TestOpenRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "runs")
 			test.arrange(t, path)
+			before := tree(t, filepath.Dir(path))
 			r, err := Open(path)
 			if err == nil {
 				_ = r.Close()
+			}
+			if diff := cmp.Diff(before, tree(t, filepath.Dir(path))); diff != "" {
+				t.Errorf("something was changed: %s", diff)
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want one with %q", err, test.want)

@@ -53,6 +53,11 @@ func fakes() map[string]func() {
 		"daemon": func() { left(spawn("stubborn", nil, false)); stats() },
 		"holder": func() { left(spawn("sleep", os.Stdout, false)); stats() },
 		"hidden": func() { left(spawn("sleep", os.Stdout, true)); stats() },
+		// Where it can't be found, and goes on talking to the manager.
+		"hidden mumbler": func() { left(spawn("mumbler", os.Stdout, true)); stats() },
+		"hidden babbler": func() { left(spawn("babbler", os.Stdout, true)); stats() },
+		"mumbler":        func() { ready(); babble(100*time.Millisecond, "x") },
+		"babbler":        func() { ready(); babble(0, strings.Repeat("x", 4000)) },
 	}
 }
 
@@ -210,6 +215,15 @@ func deaf() {
 	}
 	ready()
 	sleep()
+}
+
+// babble says something again and again for a minute, or until nobody listens.
+func babble(pause time.Duration, words string) {
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(pause) {
+		if _, err := fmt.Println(words); err != nil {
+			return
+		}
+	}
 }
 
 // talk says something twenty times in 2 s, and succeeds.

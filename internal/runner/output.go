@@ -10,37 +10,52 @@ import (
 	"time"
 )
 
-// stream reads a pipe until its end or, after hurry, until it has been silent.
+// stream reads a pipe until its end or, after hurry, until it has been waited for
+// long enough or more has come than a pipe holds: that is not from the run.
 type stream struct {
 	file    *os.File
 	hurried atomic.Bool
+	// waited and got are the time spent and the bytes read since hurry. Only the
+	// reader looks at them.
+	waited time.Duration
+	got    int
 	// waits is true while the reader waits for the run, and not the run for it.
 	waits atomic.Bool
 	reads atomic.Int64
 }
 
 func (s *stream) Read(b []byte) (int, error) {
-	if s.hurried.Load() {
-		s.limit()
+	hurried, begun := s.hurried.Load(), time.Now()
+	if hurried {
+		if s.got > maxPipe {
+			return 0, io.EOF
+		}
+		s.limit(begun.Add(silence - s.waited))
 	}
 	s.waits.Store(true)
 	n, err := s.file.Read(b)
 	s.reads.Add(1)
 	s.waits.Store(err != nil) // After the end there is nothing to wait for.
+	if hurried {
+		s.got += n
+		s.waited += time.Since(begun)
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = io.EOF
 	}
 	return n, err
 }
 
+// hurry is to be called when no process of the run is left: all that it has
+// written is in the pipe by then, and is read without waiting.
 func (s *stream) hurry() {
 	s.hurried.Store(true)
-	s.limit()
+	s.limit(time.Now().Add(silence))
 }
 
-func (s *stream) limit() {
-	// Pipes made by this process always support deadlines.
-	_ = s.file.SetReadDeadline(time.Now().Add(silence))
+func (s *stream) limit(deadline time.Time) {
+	// Pipes made by this process always support deadlines, while they are open.
+	_ = s.file.SetReadDeadline(deadline)
 }
 
 // idleTicks is in how many parts an idle time is counted.

@@ -22,9 +22,12 @@ const (
 	// strayGrace is the time between TERM and KILL for what outlived a run that
 	// ended by itself.
 	strayGrace = time.Second
-	// silence is how long a pipe may stay empty, once no process of the run is
-	// left, before it is given up: something unknown holds its other end.
+	// silence is how long a pipe is waited for, once no process of the run is left,
+	// before it is given up: something unknown holds its other end.
 	silence = 2 * time.Second
+	// maxPipe is what a pipe holds at most, unless the machine's owner allows more;
+	// those made here hold less.
+	maxPipe = 1 << 20
 	// maxTail is how much of the output that is no event is kept: less than an
 	// outcome's message may hold, so that its end, which says the most, fits in.
 	maxTail = 3 << 10
@@ -75,13 +78,19 @@ func start(owner *proctree.Owner, c command, nonce int64) (*process, error) {
 	return p, nil
 }
 
-// read takes up what the process prints; on gets its job events.
+// read takes up what the process prints; on gets its job events. The pipes are
+// closed as soon as they have ended: to see that nothing is left of a run takes
+// another file, and runs that all wait for one must not hold what they need.
 func (p *process) read(on func(jobevent.Event)) {
-	go func() { p.events <- p.decode(on) }()
+	go func() {
+		err := p.decode(on)
+		p.events <- errors.Join(err, p.stdout.file.Close())
+	}()
 	go func() {
 		defer close(p.noise)
 		// An error ends the reading like the end of the stream.
 		_, _ = io.Copy(&p.tail, p.stderr)
+		_ = p.stderr.file.Close() // Nobody reads it any more.
 	}()
 }
 
@@ -142,13 +151,13 @@ func (p *process) end(grace time.Duration) int {
 	}
 }
 
-// drain reads what is left in the pipes and closes them.
+// drain waits until what is left in the pipes has been read.
 func (p *process) drain() error {
 	p.stdout.hurry()
 	p.stderr.hurry()
 	err := <-p.events
 	<-p.noise
-	return errors.Join(err, p.stdout.file.Close(), p.stderr.file.Close())
+	return err
 }
 
 // ending says how a run ended. One that exited with 0 ended by itself, even if

@@ -273,6 +273,54 @@ func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
 	}
 }
 
+// One that also goes on talking is not listened to for longer.
+func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
+	for _, fake := range []string{"hidden mumbler", "hidden babbler"} {
+		t.Run(fake, func(t *testing.T) {
+			b := newBench(t, fake)
+			ended := make(chan Result, 1)
+			go func() { ended <- b.Run(t.Context(), someSpec(), ignore) }()
+			select {
+			case got := <-ended:
+				want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+			case <-time.After(silence + 10*time.Second):
+				t.Error("the run has not ended")
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = syscall.Kill(pid, syscall.SIGKILL) // It may have noticed that nobody listens.
+		})
+	}
+}
+
+// To see that nothing is left of a run takes files, and other runs may have opened
+// all that there may be.
+func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
+	b := newBench(t, "success")
+	p, err := start(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.read(ignore)
+	for _, file := range []*os.File{p.stdout.file, p.stderr.file} {
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			if _, err := file.Stat(); errors.Is(err, os.ErrClosed) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("a pipe is open")
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	got := p.wait(t.Context(), time.Second, func() error { return nil })
+	if got.Cause != jobevent.Exited || got.Err != nil || got.ExitCode != 0 {
+		t.Errorf("got %+v, want that it has exited", got)
+	}
+}
+
 func TestRunsDoNotEndEachOther(t *testing.T) {
 	b := newBench(t, "sleep")
 	other := &Runner{Root: b.Root, Binary: b.Binary, Env: []string{"FAKE=finisher", "READY=" + b.ready + "-other"}}
@@ -382,5 +430,34 @@ func TestAPanicAtAnEventEndsNothingButItsRunsEvents(t *testing.T) {
 	}
 	if message := result.Outcome.Message; !strings.Contains(message, "no such host") || strings.Contains(message, "goroutine") {
 		t.Errorf("want what happened and no stack, got %q", message)
+	}
+}
+
+func TestARunStartsOnlyWhenItMay(t *testing.T) {
+	unready := errors.New("the environment is another")
+	for name, test := range map[string]struct {
+		ready      func(end func()) error
+		want       jobevent.Reason
+		wantReason string
+	}{
+		"it may":                         {func(func()) error { return nil }, jobevent.ReasonSuccessful, ""},
+		"it may not, which fails it":     {func(func()) error { return unready }, jobevent.ReasonRunnerCrashed, unready.Error()},
+		"its context ends meanwhile":     {func(end func()) error { end(); return nil }, jobevent.ReasonCanceled, ""},
+		"its context ends while it asks": {func(end func()) error { end(); return context.Canceled }, jobevent.ReasonCanceled, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "success")
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			b.Ready = func(context.Context) error { return test.ready(end) }
+			got := b.Run(ctx, Spec{UID: "u", ID: "1", Role: "r"}, func(e jobevent.Event) {
+				if test.want != jobevent.ReasonSuccessful {
+					t.Errorf("got event %+v of a run that must not start", e)
+				}
+			})
+			if got.Outcome.Reason != test.want || !strings.Contains(got.Outcome.Message, test.wantReason) {
+				t.Errorf("got %+v, want %s with %q", got.Outcome, test.want, test.wantReason)
+			}
+		})
 	}
 }

@@ -64,6 +64,10 @@ type Runner struct {
 	// their contexts limits them. A run whose permit ends is ended, and canceled
 	// also when it was ended by somebody else then.
 	Permit func() context.Context
+	// Ready is asked before each run whether Binary may be started, and may take its
+	// time; nil if it always may. Its error, which becomes the run's, must be the
+	// same for the same fault.
+	Ready func(ctx context.Context) error
 
 	own proctree.Owner
 }
@@ -157,9 +161,13 @@ func crashed(err error) jobevent.Ending {
 // execute starts the command of a run in the record's directory and sees it
 // through.
 func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(jobevent.Event)) jobevent.Ending {
+	unready := r.ready(ctx)
 	permit := r.permit()
 	if err := cmp.Or(context.Cause(ctx), context.Cause(permit)); err != nil {
 		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}
+	}
+	if unready != nil {
+		return crashed(unready)
 	}
 	nonce, err := newNonce()
 	if err != nil {
@@ -210,6 +218,13 @@ func (r *Runner) permit() context.Context {
 		return context.Background()
 	}
 	return r.Permit()
+}
+
+func (r *Runner) ready(ctx context.Context) error {
+	if r.Ready == nil {
+		return nil
+	}
+	return r.Ready(ctx)
 }
 
 func (r *Runner) grace() time.Duration {

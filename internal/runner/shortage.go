@@ -25,10 +25,10 @@ func shortages() []shortage {
 		{syscall.EDQUOT, "the disk quota for the run directory is used up" + disk},
 		{syscall.EROFS, "the run directory is on a disk that can only be read; make it writable, or choose another by --run-dir"},
 		{syscall.EFBIG, "files may not become larger (ulimit -f); raise the limit"},
-		{syscall.EMFILE, "no further files may be opened (ulimit -n); raise the limit, or let fewer runs be live by --max-concurrent-reconciles"},
-		{syscall.ENFILE, "the machine has too many open files; raise fs.file-max, or let fewer runs be live by --max-concurrent-reconciles"},
-		{syscall.EAGAIN, "no further process may be started (limit of pids of the container, or ulimit -u); raise the limit, or let fewer runs be live by --max-concurrent-reconciles"},
-		{syscall.ENOMEM, "no memory is left for another process; raise the limit of the container, or let fewer runs be live by --max-concurrent-reconciles"},
+		{syscall.EMFILE, "no further files may be opened (ulimit -n); raise the limit, or let fewer runs be live by --max-concurrent-runs"},
+		{syscall.ENFILE, "the machine has too many open files; raise fs.file-max, or let fewer runs be live by --max-concurrent-runs"},
+		{syscall.EAGAIN, "no further process may be started (limit of pids of the container, or ulimit -u); raise the limit, or let fewer runs be live by --max-concurrent-runs"},
+		{syscall.ENOMEM, "no memory is left for another process; raise the limit of the container, or let fewer runs be live by --max-concurrent-runs"},
 	}
 }
 

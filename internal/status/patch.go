@@ -43,9 +43,7 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 	if current["observedGeneration"] != r.generation {
 		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
 	}
-	if r.digest != "" && current[digestKey] != r.digest {
-		changes = append(changes, Operation{Op: "add", Path: "/status/" + digestKey, Value: r.digest})
-	}
+	changes = append(changes, digestChanges(current, r)...)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -54,6 +52,17 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 		ops = append(ops, Operation{Op: "add", Path: "/status", Value: map[string]any{}})
 	}
 	return append(ops, changes...)
+}
+
+func digestChanges(current map[string]any, r Report) []Operation {
+	old, known := current[digestKey]
+	switch {
+	case r.digest != "" && old != r.digest:
+		return []Operation{{Op: "add", Path: "/status/" + digestKey, Value: r.digest}}
+	case r.digest == "" && r.success && known:
+		return []Operation{{Op: "remove", Path: "/status/" + digestKey}}
+	}
+	return nil
 }
 
 // Tests gives the operations with which a patch of obj starts: they keep it from
@@ -156,8 +165,8 @@ func encodedSize(r rune) int {
 	return utf8.RuneLen(r)
 }
 
-// Last gives the outcome that the conditions of obj tell of: nothing, when its
-// generation was never brought to an end.
+// Last gives the outcome that the conditions of obj tell of, which may be that of an
+// earlier generation: nothing, when none was ever brought to an end.
 func Last(obj *unstructured.Unstructured) jobevent.Outcome {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	if _, c := find(list, Failure); c["status"] == "True" {

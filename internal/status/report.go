@@ -46,8 +46,10 @@ type Report struct {
 	// onlyNew holds conditions that are set only when their type was last
 	// reported for another generation.
 	onlyNew []condition
-	// digest is "" where the report says nothing about it.
-	digest string
+	// success is true for a report of success, and digest is what it came about
+	// with, "" where nobody knows.
+	success bool
+	digest  string
 }
 
 type condition struct {
@@ -94,7 +96,7 @@ func Refused(generation int64, reason jobevent.Reason, message string) Report {
 
 func succeeded(generation int64, result map[string]any) Report {
 	const reason = jobevent.ReasonSuccessful
-	return Report{generation: generation, conditions: []condition{
+	return Report{generation: generation, success: true, conditions: []condition{
 		{kind: Running, status: "True", reason: reason, message: messageAwaiting, result: result},
 		{kind: Successful, status: "True", reason: reason, message: messageSucceeded, result: result},
 		{kind: Failure, status: "False", reason: reason},

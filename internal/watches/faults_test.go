@@ -202,6 +202,16 @@ func TestLoadSaysWhereItLooked(t *testing.T) {
 		"2 "+filepath.Join(search.Dir, "gone.yml"))
 }
 
+func TestLoadNamesEachPlaceOnce(t *testing.T) {
+	search := operator(t)
+	search.RolesPath = []string{"roles", filepath.Join(search.Dir, "roles")}
+	_, err := load(t, search, "- {version: v1, kind: K, role: nowhere}\n")
+	place := filepath.Join(search.Dir, "roles", "nowhere")
+	if err == nil || strings.Count(err.Error(), place+",")+strings.Count(err.Error(), place+";") != 1 {
+		t.Errorf("want %s named once, got %v", place, err)
+	}
+}
+
 func TestLoadReportsAllFaultsAtOnceInOrder(t *testing.T) {
 	_, err := load(t, operator(t), `- version: v1
   kind: K

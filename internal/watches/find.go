@@ -3,6 +3,7 @@ package watches
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -29,9 +30,12 @@ func (r *reader) role(search Search, role located) Content {
 	if !r.filled("role", role, "the name of a role") {
 		return Content{}
 	}
-	candidates := search.roles(role.text)
-	for _, candidate := range candidates {
+	var looked []string
+	for _, candidate := range search.roles(role.text) {
 		if !isDir(candidate.dir) {
+			if !slices.Contains(looked, candidate.dir) {
+				looked = append(looked, candidate.dir)
+			}
 			continue
 		}
 		if !hasMain(candidate.dir, "tasks") && !hasMain(candidate.dir, "meta") {
@@ -39,10 +43,6 @@ func (r *reader) role(search Search, role located) Content {
 			return Content{}
 		}
 		return candidate.content
-	}
-	looked := make([]string, len(candidates))
-	for i := range candidates {
-		looked[i] = candidates[i].dir
 	}
 	r.fault(role.line, "role: %q was not found; looked for %s; write a role's name, namespace.collection.role or an absolute path, or set ANSIBLE_ROLES_PATH",
 		role.text, strings.Join(looked, ", "))

@@ -91,12 +91,17 @@ func (m *manager) log() string { return string(m.Err.Contents()) }
 func (m *manager) create(ctx context.Context, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
-		item := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
-		item.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Item"})
-		item.SetNamespace(m.namespace)
-		item.SetName(name)
-		Expect(k8s.Create(ctx, item)).To(Succeed())
+		Expect(k8s.Create(ctx, m.item(name))).To(Succeed())
 	}
+}
+
+// item is an item of that name, as it is before it is created.
+func (m *manager) item(name string) *unstructured.Unstructured {
+	item := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	item.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Item"})
+	item.SetNamespace(m.namespace)
+	item.SetName(name)
+	return item
 }
 
 // told counts the items for which a condition is true with a message that has
@@ -228,6 +233,20 @@ var _ = Describe("a manager", func() {
 		Eventually(m.files).Should(BeNumerically("<=", before+10), "no file stays open")
 		Expect(visible(m.runs)).To(HaveLen(56))
 		Expect(m.ExitCode()).To(Equal(-1), "it is the same process")
+	})
+
+	It("ends when it is told to though it may open no file", func(ctx context.Context) {
+		m := startManager(ctx, filepath.Join(newDisk(20_000, 20_000).path, "runs"), stub())
+		m.create(ctx, "first")
+		Eventually(ctx, m.told("Successful", "")).Should(Equal(1))
+		limit := m.limitFiles(3)
+		DeferCleanup(func() {
+			if m.ExitCode() < 0 {
+				m.limitFiles(limit)
+			}
+		})
+		Eventually(m.Terminate()).Should(gexec.Exit(0))
+		Eventually(m.runProcesses).Should(BeEmpty())
 	})
 })
 

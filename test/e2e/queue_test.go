@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -35,8 +37,10 @@ var _ = Describe("a restart", func() {
 		edited := custom("Note", namespace, "edited", map[string]any{"text": "one"})
 		Expect(k8s.Create(ctx, settled)).To(Succeed())
 		Expect(k8s.Create(ctx, edited)).To(Succeed())
+		collections := GinkgoT().TempDir()
+		install(collections, "1.0.0")
 		options := managerOptions{
-			namespace: namespace, args: []string{"--zap-log-level=debug"},
+			namespace: namespace, args: []string{"--zap-log-level=debug"}, env: []string{"ANSIBLE_COLLECTIONS_PATH=" + collections},
 			dir: projectWith(watchNotes, map[string]string{notePlay: readProject(notePlay)}),
 		}
 
@@ -62,12 +66,32 @@ var _ = Describe("a restart", func() {
 		By("changing the playbook")
 		options.dir = projectWith(watchNotes, map[string]string{notePlay: readProject(notePlay) + "# another release\n"})
 		m = startManager(options).ready("Note")
-		for _, name := range []string{"settled", "edited"} {
-			Eventually(func() int { return m.startsOf(namespace + "/" + name) }).Should(Equal(1))
-		}
+		expectBothRun(m, namespace)
 		expectSuccess(ctx, settled)
+		expectSuccess(ctx, edited)
+		m.stop()
+
+		By("installing another version of a collection")
+		install(collections, "1.0.1")
+		m = startManager(options).ready("Note")
+		expectBothRun(m, namespace)
 	})
 })
+
+// install makes a collection of that version in a directory of collections.
+func install(dir, version string) {
+	GinkgoHelper()
+	collection := filepath.Join(dir, "ansible_collections", "my", "own")
+	Expect(os.MkdirAll(collection, 0o700)).To(Succeed())
+	Expect(os.WriteFile(filepath.Join(collection, "MANIFEST.json"), []byte(`{"collection_info": {"version": "`+version+`"}}`), 0o600)).To(Succeed())
+}
+
+func expectBothRun(m *manager, namespace string) {
+	GinkgoHelper()
+	for _, name := range []string{"settled", "edited"} {
+		Eventually(func() int { return m.startsOf(namespace + "/" + name) }).Should(Equal(1))
+	}
+}
 
 var _ = Describe("a kind whose runs take for ever", func() {
 	const watchBoth = `- {group: test.ensign.io, version: v1, kind: Slow, playbook: playbooks/slow.yml}

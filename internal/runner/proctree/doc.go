@@ -13,7 +13,8 @@
 //     is writable (group.go). Nothing leaves that by accident.
 //
 // Without a control group, a process is missed that has both lost its parent and
-// got another environment, as a daemon started under env -i or sudo has.
+// got another environment, as a daemon started under env -i or sudo has, or has
+// written its title over it, as those of nginx and PostgreSQL do.
 //
 // TERM comes first, KILL for what is there later, and each signal goes to a
 // process by its number and the time of its start, so that another one that got

@@ -3,6 +3,7 @@ package proctree
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +16,9 @@ const (
 	rootVariable     = "ENSIGN_RUN_ROOT"
 	instanceVariable = "ENSIGN_MANAGER"
 )
+
+// closePatience is ample for the removal of directories.
+const closePatience = 2 * time.Second
 
 // Owner is what owns runs: one manager process and its run directory. The zero
 // value owns no directory; its runs are found by descent and their own marks.
@@ -90,13 +94,24 @@ func (o *Owner) EndOwn(kill time.Duration, halt func() bool) Ended {
 	return o.family(instanceVariable+"="+o.instance, o.own(), 1).end(kill, halt)
 }
 
-// Close removes the control groups of this owner, whose runs have ended.
+// Close removes the control groups of this owner, whose runs have ended. What is
+// left for want of a descriptor, which nobody can wait for at the end, goes with
+// the next owner.
 func (o *Owner) Close() error {
-	if err := o.own().remove(); err != nil || o.groups == "" {
-		return err
+	if o.groups == "" {
+		return nil
 	}
-	_ = os.Remove(string(o.groups)) // It stays where another owner's are in it.
-	return nil
+	removed := make(chan error, 1)
+	go func() { removed <- o.own().remove() }()
+	select {
+	case err := <-removed:
+		if err == nil {
+			_ = os.Remove(string(o.groups)) // It stays where another owner's are in it.
+		}
+		return err
+	case <-time.After(closePatience):
+		return fmt.Errorf("the control group %q can't be looked at", o.own())
+	}
 }
 
 func never() bool { return false }

@@ -301,3 +301,65 @@ func TestASuccessorFindsTheControlGroups(t *testing.T) {
 		t.Errorf("control groups are left: %v", err)
 	}
 }
+
+func TestCloseDoesNotWaitForADescriptor(t *testing.T) {
+	o := &Owner{groups: group(t.TempDir()), instance: "i"}
+	if err := os.MkdirAll(string(o.own()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	err := o.Close()
+	if restored := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); restored != nil {
+		t.Fatal(restored)
+	}
+	if err == nil {
+		t.Error("got no error for a control group that could not be looked at")
+	}
+	for deadline := time.Now().Add(time.Minute); ; { // What it has begun ends now.
+		if _, err := os.Stat(string(o.own())); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the control group is still there")
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// What starts holds files of its own. If all that start waited for one more, none
+// would ever get it.
+func TestStartDoesNotWaitForADescriptor(t *testing.T) {
+	o := &Owner{groups: group(t.TempDir()), instance: "i", grouped: true}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan error, 1)
+	go func() {
+		_, err := o.Start(exec.Command("/bin/true"), 7)
+		started <- err
+	}()
+	var err error
+	select {
+	case err = <-started:
+	case <-time.After(5 * time.Second):
+	}
+	if restored := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); restored != nil {
+		t.Fatal(restored)
+	}
+	if !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("got error %v, want one at once that says what is lacking", err)
+	}
+	if _, err := os.Stat(filepath.Join(string(o.own()), "7")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the run's control group is left (%v)", err)
+	}
+}

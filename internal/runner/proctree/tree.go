@@ -57,8 +57,9 @@ func (o *Owner) start(cmd *exec.Cmd, nonce int64) (group, error) {
 			return own, nil
 		}
 		// Whatever hindered it, in a group or otherwise: if it has to do with the
-		// group, the start without one shows it.
-		_ = own.remove()
+		// group, the start without one shows it. The group is empty and is not looked
+		// into, which could take a file that there is not.
+		_ = os.Remove(string(own))
 		*cmd = exec.Cmd{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr, Err: cmd.Err,
 			SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 	}

@@ -12,8 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
+	"github.com/ensign-operator/ensign/test/faults/stub"
 )
 
 // trials answers for each plan, by its name.
@@ -31,7 +33,8 @@ func (f *trials) Run(_ context.Context, p plan.Plan) (oracle.Evidence, error) {
 	}
 	defer f.live.Add(-1)
 	f.asked <- p.String()
-	e := oracle.Evidence{Plan: p, Directory: filepath.Join(f.dir, strings.ReplaceAll(p.String(), "/", "-"))}
+	e := deleted(p)
+	e.Directory = filepath.Join(f.dir, strings.ReplaceAll(p.String(), "/", "-"))
 	if err := os.Mkdir(e.Directory, 0o700); err != nil {
 		return e, err
 	}
@@ -39,6 +42,24 @@ func (f *trials) Run(_ context.Context, p plan.Plan) (oracle.Evidence, error) {
 		return e, answer(&e)
 	}
 	return e, nil
+}
+
+// deleted is the evidence of a deletion as it should be.
+func deleted(p plan.Plan) oracle.Evidence {
+	subject, after := stub.Subject{UID: "u"}, time.Now()
+	return oracle.Evidence{
+		Plan: p, UIDs: []string{"u"},
+		Requests: []apiproxy.Request{{
+			Verb: "patch", Resource: "plays", Upstream: 200, Code: 200,
+			Answer: []byte(`{"apiVersion": "v1", "kind": "Play", "metadata": {"uid": "u", "resourceVersion": "2", "finalizers": ["x.io/finalizer"]}}`),
+		}},
+		Runs: []stub.Record{
+			{Subject: subject, What: stub.Started, Time: after},
+			{Subject: subject, What: stub.Started, Finalizer: true, Time: after},
+			{Subject: subject, What: stub.Ended, Finalizer: true, Succeeded: true, Time: after},
+		},
+		Events: []oracle.Event{{UID: "u", Reason: "Succeeded", Count: 1}, {UID: "u", Reason: "Finalized", Count: 1}},
+	}
 }
 
 func perform(t *testing.T, f *trials, parallel int, plans ...plan.Plan) ([]Result, error) {

@@ -215,14 +215,7 @@ func (j *judge) writes() {
 	if got := len(j.patches()); got > most {
 		j.add("I9", "%d writes, want at most %d", got, most)
 	}
-	events := func(e Evidence) int {
-		n := 0
-		for _, event := range e.Events {
-			n += event.Count
-		}
-		return n
-	}
-	if got, most := events(j.Evidence), events(j.baseline)+j.extraRuns(); got > most {
+	if got, most := j.told(), j.baseline.told()+j.extraRuns(); got > most {
 		j.add("I9", "%d Events, want at most %d: %v", got, most, j.Events)
 	}
 }

@@ -23,6 +23,7 @@ func Judge(e, baseline Evidence) []Violation {
 	j.finalizer()
 	j.status()
 	j.writes()
+	j.nothingForNothing()
 	j.record()
 	for _, text := range e.Unsettled {
 		j.add("I5", "not settled in time: %s", text)

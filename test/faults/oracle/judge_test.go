@@ -28,7 +28,8 @@ type story struct {
 
 func tell(t *testing.T, p plan.Plan) *story {
 	t.Helper()
-	return &story{t: t, evidence: Evidence{Plan: p, Present: true, UIDs: []string{"u"}}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	events := []Event{{UID: "u", Type: "Normal", Reason: "Succeeded", Count: 1}}
+	return &story{t: t, evidence: Evidence{Plan: p, Present: true, UIDs: []string{"u"}, Events: events}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
 func (s *story) tick() time.Time {
@@ -97,7 +98,6 @@ func created(t *testing.T, f plan.Fault) *story {
 	t.Helper()
 	s := tell(t, plan.Plan{Operation: plan.Create, Point: plan.StatusResult, Fault: f})
 	s.patch("", cr(0, 1, finalizer)).run(1, true, false).patch("status", cr(1, 1, finalizer)).final(cr(1, 1, finalizer))
-	s.evidence.Events = []Event{{UID: "u", Type: "Normal", Reason: "Succeeded", Count: 1}}
 	return s
 }
 
@@ -264,6 +264,43 @@ func TestViolationsAreSeen(t *testing.T) {
 				t.Errorf("(-want +got):\n%s%v", diff, found)
 			}
 		})
+	}
+}
+
+func TestWhatOthersAreComparedWithIsJudgedByItself(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(s *story) *story
+		want   []string
+	}{
+		"nothing is wrong":  {func(s *story) *story { return s }, nil},
+		"it ran twice":      {func(s *story) *story { return s.run(1, true, false) }, []string{"runs"}},
+		"its finalizer ran": {func(s *story) *story { return s.run(1, true, true) }, []string{"runs"}},
+		"it was written more": {func(s *story) *story {
+			return s.patch("status", cr(1, 1, finalizer)).patch("status", cr(1, 1, finalizer))
+		}, []string{"I9"}},
+		"an Event too many": {func(s *story) *story {
+			s.evidence.Events[0].Count = 2
+			return s
+		}, []string{"I9"}},
+		"no Event": {func(s *story) *story {
+			s.evidence.Events = nil
+			return s
+		}, []string{"I9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := test.change(created(t, "")).evidence
+			if diff := cmp.Diff(test.want, invariants(Judge(e, e))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryOperationHasAnEnd(t *testing.T) {
+	for _, p := range plan.Baselines() {
+		if len(usualOf(p.Operation).runs) == 0 {
+			t.Errorf("nobody knows what %s comes to", p.Operation)
+		}
 	}
 }
 

@@ -1,0 +1,196 @@
+package controller
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ensign-operator/ensign/internal/slots"
+	"github.com/ensign-operator/ensign/internal/status"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// boss is one manager: a reconciler with a queue, a worker and an informer.
+type boss struct {
+	reconciler *Reconciler
+	view       *view
+	gates      *gates
+	cancel     func()
+	ended      chan struct{} // closed when the worker has ended
+	leads      atomic.Bool
+	attempts   atomic.Int64
+
+	// atWork is true during an attempt, read once it has read its CR.
+	atWork, read atomic.Bool
+	// excused is true when one run may follow for nothing.
+	excused atomic.Bool
+	// settled is the CR as the manager found it at its start, if it was to rest.
+	settled *unstructured.Unstructured
+}
+
+func newBoss(server *apiServer, watch watches.Watch, stage Runner, access Access) *boss {
+	b := &boss{gates: &gates{admit: make(chan struct{})}, ended: make(chan struct{})}
+	b.leads.Store(true)
+	server.onAnswer(func() { b.read.Store(true) })
+	b.reconciler = &Reconciler{
+		Watch: watch, Client: server, Reader: server, Runner: stage, Access: access, Recorder: events.NewFakeRecorder(10_000),
+		Runs: NewRunGroup(), Slots: b.gates, Digest: "d", Clock: clock.RealClock{}, Fence: b.leads.Load,
+		Defaults: Defaults{MaxVerbosity: 2, MaxBackoff: 20 * time.Second},
+	}
+	q := priorityqueue.New("model", func(o *priorityqueue.Opts[reconcile.Request]) {
+		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, maxAPIBackoff)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = func() { q.ShutDown(); cancel() }
+	b.view = &view{server: server, tell: &enqueue{watch: &b.reconciler.Watch, memories: &b.reconciler.memories}, queue: q, told: b.told}
+	go b.work(ctx, q)
+	return b
+}
+
+// list is the first look at the kind, with all but so many moments of its history.
+func (b *boss) list(ctx context.Context, behind int) {
+	b.view.advance(ctx, b.view.behind()-behind, true)
+	cr := b.view.server.now()
+	if b.view.cached == nil || cr == nil || behind > 0 {
+		return
+	}
+	if _, ok := status.Settled(cr, b.reconciler.digestOf(cr)); ok {
+		b.settled = cr
+	}
+}
+
+// told notes an event after which a run for nothing may follow: one that came
+// before the read of an attempt that did not wait any more, or that is misleading.
+func (b *boss) told(cr *unstructured.Unstructured) {
+	began := b.atWork.Load() && !b.read.Load() && !b.gates.waits()
+	if began || cr != nil && b.misleads(cr) {
+		b.excused.Store(true)
+	}
+}
+
+// informed is true where events have told all that the manager can know.
+func (b *boss) informed() bool {
+	memories := &b.reconciler.memories
+	memories.mu.Lock()
+	defer memories.mu.Unlock()
+	known := memories.byName[request.NamespacedName]
+	return b.view.behind() == 0 && (known == nil || slices.Contains(b.view.uids, known.uid))
+}
+
+// misleads is true of what has been read, but seems not to have been: a list shows
+// it after a write of the manager's own, or it is a predecessor's creation.
+func (b *boss) misleads(cr *unstructured.Unstructured) bool {
+	memories := &b.reconciler.memories
+	memories.mu.Lock()
+	defer memories.mu.Unlock()
+	known := memories.byName[request.NamespacedName]
+	switch {
+	case known == nil:
+		return false
+	case known.uid != cr.GetUID():
+		return known.hasRead(cr)
+	}
+	return b.view.server.factsAt(known.read) == b.view.server.factsOf(cr)
+}
+
+// work does what a controller does with its queue.
+func (b *boss) work(ctx context.Context, q priorityqueue.PriorityQueue[reconcile.Request]) {
+	defer close(b.ended)
+	for {
+		req, _, stopped := q.GetWithPriority()
+		if stopped {
+			return
+		}
+		b.read.Store(false)
+		b.atWork.Store(true)
+		b.attempts.Add(1)
+		result, err := b.reconciler.Reconcile(ctx, req)
+		b.atWork.Store(false)
+		switch {
+		case err != nil:
+			q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, req)
+		case result.RequeueAfter > 0:
+			q.Forget(req)
+			q.AddWithOpts(priorityqueue.AddOpts{After: result.RequeueAfter, Priority: result.Priority}, req)
+		default:
+			q.Forget(req)
+		}
+		q.Done(req)
+	}
+}
+
+// end stops the manager, or kills it: then it writes nothing more.
+func (b *boss) end(kill bool) {
+	if kill {
+		b.leads.Store(false)
+	}
+	b.reconciler.Runs.Stop()
+	b.view.server.hurry()
+	_ = b.reconciler.Runs.Wait(context.Background())
+	b.cancel()
+	<-b.ended
+}
+
+// gates are slots that are given by hand.
+type gates struct {
+	admit chan struct{}
+
+	mu      sync.Mutex
+	waiting bool
+	open    bool // to everybody
+	// sloppy gates admit who leaves in the same moment.
+	sloppy bool
+}
+
+// Acquire implements Slots.
+func (g *gates) Acquire(ctx context.Context, _ string, _ slots.Class) (func(), error) {
+	free := func() {}
+	if g.enter() {
+		return free, nil
+	}
+	var err error
+	select {
+	case <-g.admit:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if g.leave() {
+		err = nil
+	}
+	return free, err
+}
+
+func (g *gates) enter() (open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = !g.open
+	return g.open
+}
+
+func (g *gates) leave() (sloppy bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = false
+	return g.sloppy
+}
+
+func (g *gates) waits() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting
+}
+
+func (g *gates) set(open, sloppy bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open, g.sloppy = open, sloppy
+}

@@ -1,0 +1,440 @@
+package controller
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+//nolint:gochecknoglobals // Flags of the test.
+var (
+	modelSeed  = flag.Uint64("model-seed", 0, "the one seed that the model is played with")
+	modelGames = flag.Uint64("model-games", 250, "with how many seeds the model is played")
+)
+
+// TestEveryChangeLeadsToARun plays one name at random: its users, a watch that
+// lags, slots that come late, reads and writes that are slow or fail, runs of any
+// outcome, managers that stop, die, and start with a list that is old. When all is
+// well again the CR's last change must have run and be reported, a CR that is gone
+// must be forgotten, and nothing go on by itself. No run may begin for nothing.
+func TestEveryChangeLeadsToARun(t *testing.T) {
+	runs := 0
+	for seed := uint64(1); seed <= *modelGames && !t.Failed(); seed++ {
+		if *modelSeed != 0 {
+			seed = *modelSeed
+		}
+		synctest.Test(t, func(t *testing.T) {
+			g := newGame(t, seed)
+			g.play()
+			g.end()
+			runs += len(g.runs)
+			if t.Failed() {
+				t.Logf("-model-seed=%d, watch with finalizer %v, selector %q:\n%s", seed, g.watch.Finalizer != nil, g.watch.Selector, strings.Join(g.story, "\n"))
+			}
+		})
+		if *modelSeed != 0 {
+			break
+		}
+	}
+	t.Logf("%d runs", runs)
+}
+
+// game is one play.
+type game struct {
+	t      *testing.T
+	rng    *rand.Rand
+	watch  watches.Watch
+	server *apiServer
+	boss   *boss
+	bosses int
+
+	mu      sync.Mutex
+	story   []string
+	runs    []*ran
+	granted *unstructured.Unstructured // the CR of the run that begins
+	removed []string
+	easy    bool // runs succeed at once
+}
+
+// ran is a run.
+type ran struct {
+	facts    facts
+	deleting bool
+	boss     int
+	ctx      context.Context //nolint:containedctx // To see whether it was ended.
+	end      chan runner.Result
+	over     bool
+	result   runner.Result
+}
+
+func newGame(t *testing.T, seed uint64) *game {
+	t.Helper()
+	g := &game{t: t, rng: rand.New(rand.NewPCG(seed, 1)), server: newAPIServer()} //nolint:gosec // To be played again.
+	g.watch = []watches.Watch{plainWatch(), finalizerWatch(), selectorWatch()}[g.rng.IntN(3)]
+	g.start()
+	return g
+}
+
+func (g *game) tell(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.story = append(g.story, time.Now().Format("04:05.000")+" "+fmt.Sprintf(format, args...))
+}
+
+// fail notes what must not be.
+func (g *game) fail(format string, args ...any) {
+	g.tell("WRONG: "+format, args...)
+	g.t.Errorf(format, args...)
+}
+
+func (g *game) start() {
+	behind := 0
+	if n := len(g.server.history); n > 0 && g.rng.IntN(3) == 0 {
+		behind = g.rng.IntN(n)
+	}
+	g.bosses++
+	g.boss = newBoss(g.server, g.watch, g, accessFunc(g.grant))
+	g.boss.list(g.t.Context(), behind)
+	g.tell("manager %d starts, %d moments behind; settled: %v", g.bosses, behind, g.boss.settled != nil)
+}
+
+func (g *game) grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.granted = cr
+	return []byte("config"), func() {}, nil
+}
+
+// Run implements Runner: runs end as the game wants.
+func (g *game) Run(ctx context.Context, spec runner.Spec, _ func(jobevent.Event)) runner.Result {
+	run, easy := g.began(ctx)
+	if easy {
+		run.result = g.outcome(0)
+	} else {
+		select {
+		case run.result = <-run.end:
+		case <-ctx.Done():
+			run.result = runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}}
+		}
+	}
+	g.tell("  the run of %s ends: %s", spec.UID, run.result.Outcome.Verdict)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	run.over = true
+	return run.result
+}
+
+// Remove implements Runner.
+func (g *game) Remove(uid string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.removed = append(g.removed, uid)
+	return nil
+}
+
+func (g *game) began(ctx context.Context) (*ran, bool) {
+	g.mu.Lock()
+	cr, easy := g.granted, g.easy
+	g.mu.Unlock()
+	run := &ran{facts: g.server.factsOf(cr), deleting: cr.GetDeletionTimestamp() != nil, boss: g.bosses, ctx: ctx, end: make(chan runner.Result)}
+	g.tell("  a run of version %s begins: %+v, deleting %v", cr.GetResourceVersion(), run.facts, run.deleting)
+	if !g.justified(run) {
+		g.fail("a run began for nothing")
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.runs = append(g.runs, run)
+	return run, easy
+}
+
+// justified tells whether there is a reason for the run.
+func (g *game) justified(run *ran) bool {
+	last := g.last()
+	switch {
+	case last != nil && last.boss == run.boss:
+		again := last.result.Outcome.Verdict == jobevent.Failed || last.result.Summary.Requeue > 0
+		return again || last.facts != run.facts || last.deleting != run.deleting || g.boss.excused.CompareAndSwap(true, false)
+	case g.boss.settled != nil:
+		return g.server.factsOf(g.boss.settled) != run.facts || g.boss.excused.Load()
+	}
+	return true
+}
+
+func (g *game) last() *ran {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.runs) == 0 {
+		return nil
+	}
+	return g.runs[len(g.runs)-1]
+}
+
+// outcome is success for 0, another for other numbers.
+func (g *game) outcome(kind int) runner.Result {
+	result := succeed(context.Background(), runner.Spec{})
+	switch kind {
+	case 1, 2:
+		result = fail(context.Background(), runner.Spec{})
+	case 3:
+		result.Summary.Requeue = 3 * time.Second
+	}
+	result.Summary.Completion = time.Now()
+	return result
+}
+
+func (g *game) play() {
+	for range 20 + g.rng.IntN(60) {
+		g.move()
+		synctest.Wait()
+		g.check()
+	}
+}
+
+// move does one thing at random.
+func (g *game) move() {
+	moves := []func(){
+		g.user, g.user, g.user, g.hear, g.hear, g.hear, g.admit, g.admit, g.endRun, g.endRun, g.slow, g.server.hurry, g.trouble, g.calm, g.pass, g.pass,
+	}
+	if g.rng.IntN(12) == 0 {
+		g.restart()
+		return
+	}
+	moves[g.rng.IntN(len(moves))]()
+}
+
+func (g *game) user() {
+	cr := g.server.now()
+	on := map[string]string{"on": "yes"}
+	if cr == nil {
+		var others []string
+		if g.rng.IntN(4) == 0 {
+			others = []string{"x.io/y"}
+		}
+		if g.rng.IntN(4) == 0 {
+			on = nil
+		}
+		g.server.create(on, others...)
+		g.tell("created: %s", g.server.now().GetUID())
+		return
+	}
+	deleting := cr.GetDeletionTimestamp() != nil
+	switch g.rng.IntN(5) {
+	case 0:
+		g.server.change(func(cr *unstructured.Unstructured) { cr.SetGeneration(cr.GetGeneration() + 1) })
+		g.tell("new generation")
+	case 1:
+		g.server.change(func(cr *unstructured.Unstructured) {
+			cr.SetAnnotations(map[string]string{requestedAnnotation: cr.GetResourceVersion()})
+		})
+		g.tell("annotated")
+	case 2:
+		if !deleting {
+			g.server.remove()
+			g.tell("deleted")
+		}
+	case 3:
+		g.server.label(on)
+		g.tell("labeled anew: %v", g.server.labels())
+	case 4:
+		if deleting {
+			g.letGo()
+		}
+	}
+}
+
+// letGo takes the finalizer of others away.
+func (g *game) letGo() {
+	if cr := g.server.now(); cr != nil && slices.Contains(cr.GetFinalizers(), "x.io/y") {
+		g.server.change(func(cr *unstructured.Unstructured) {
+			cr.SetFinalizers(slices.DeleteFunc(cr.GetFinalizers(), func(f string) bool { return f == "x.io/y" }))
+		})
+		g.tell("others let go")
+	}
+}
+
+// hear lets the informer catch up, if only in part.
+func (g *game) hear() {
+	n := g.boss.view.behind()
+	if n == 0 {
+		return
+	}
+	if g.rng.IntN(2) == 0 {
+		n = 1 + g.rng.IntN(n)
+	}
+	relist := g.rng.IntN(4) == 0
+	g.tell("%d moments are told, by a list: %v", n, relist)
+	g.boss.view.advance(g.t.Context(), n, relist)
+}
+
+func (g *game) admit() {
+	select {
+	case g.boss.gates.admit <- struct{}{}:
+		g.tell("admitted")
+	default:
+	}
+}
+
+func (g *game) endRun() {
+	run := g.last()
+	if run == nil {
+		return
+	}
+	select {
+	case run.end <- g.outcome(g.rng.IntN(5)):
+	default:
+	}
+}
+
+func (g *game) slow() {
+	when := []string{"before", "after"}[g.rng.IntN(2)]
+	g.server.set(func(s *apiServer) { s.slow = when })
+	g.tell("reads are slow %s they see", when)
+}
+
+func (g *game) trouble() {
+	kind := g.rng.IntN(5)
+	g.server.set(func(s *apiServer) {
+		switch kind {
+		case 0:
+			s.readError = apierrors.NewInternalError(errNotNow)
+		case 1:
+			s.readError = apierrors.NewForbidden(schema.GroupResource{}, "w", errNotNow)
+		case 2:
+			s.writeError = apierrors.NewForbidden(schema.GroupResource{}, "w", errNotNow)
+		case 3:
+			s.writeError = apierrors.NewInternalError(errNotNow)
+		case 4:
+			s.writeError, s.lossy = apierrors.NewInternalError(errNotNow), true
+		}
+	})
+	g.boss.gates.set(false, g.rng.IntN(2) == 0)
+	g.tell("trouble %d", kind)
+}
+
+func (g *game) calm() {
+	g.server.set(func(s *apiServer) { s.readError, s.writeError, s.lossy = nil, nil, false })
+	g.tell("calm")
+}
+
+func (g *game) pass() { <-time.After(time.Duration(g.rng.IntN(5000)) * time.Millisecond) }
+
+func (g *game) restart() {
+	kill := g.rng.IntN(2) == 0
+	g.tell("the manager ends, killed: %v", kill)
+	if !kill {
+		g.calm() // Else it would try for long to write.
+	}
+	g.boss.end(kill)
+	g.start()
+}
+
+// check looks at what must hold at any time when nothing moves.
+func (g *game) check() {
+	cr := g.boss.view.cached
+	idle := cr == nil || cr.GetDeletionTimestamp() != nil && !holdsFinalizer(&g.watch, cr)
+	if cr == nil && g.boss.gates.waits() && g.boss.informed() {
+		g.fail("it waits for a slot for what it knows to be gone")
+	}
+	run := g.last()
+	if run == nil || run.over || run.boss != g.bosses {
+		return
+	}
+	same := cr != nil && cr.GetUID() == run.facts.uid
+	if slices.Contains(g.boss.view.uids, run.facts.uid) && (!same || idle) && run.ctx.Err() == nil {
+		g.fail("the run of what it knows to be gone goes on")
+	}
+}
+
+// end lets everything be well, and looks at what came out.
+func (g *game) end() {
+	g.tell("all is well from here on")
+	g.calm()
+	g.mu.Lock()
+	g.easy = true
+	g.mu.Unlock()
+	g.boss.gates.set(true, false)
+	g.server.hurry()
+	if cr := g.server.now(); cr != nil && cr.GetDeletionTimestamp() != nil {
+		g.letGo()
+	}
+	for range 5 {
+		g.admit()
+		synctest.Wait()
+		if run := g.last(); run != nil {
+			select {
+			case run.end <- g.outcome(0):
+			default:
+			}
+		}
+		synctest.Wait()
+		g.boss.view.advance(g.t.Context(), g.boss.view.behind(), false)
+		<-time.After(time.Minute)
+	}
+	attempts := g.boss.attempts.Load()
+	<-time.After(time.Hour)
+	if g.boss.attempts.Load() != attempts {
+		g.fail("attempts go on: %d in an hour", g.boss.attempts.Load()-attempts)
+	}
+	if cr := g.server.now(); cr != nil {
+		g.present(cr)
+	} else {
+		g.absent()
+	}
+	g.boss.end(false)
+}
+
+func (g *game) present(cr *unstructured.Unstructured) {
+	if cr.GetDeletionTimestamp() != nil {
+		g.fail("it is still there: %v", cr.GetFinalizers())
+		return
+	}
+	if !concerns(&g.watch, cr) {
+		return
+	}
+	want := g.server.factsOf(cr)
+	got := facts{}
+	if run := g.last(); run != nil {
+		got = run.facts
+	}
+	got.gains, want.gains = 0, 0
+	if got != want {
+		g.fail("it is %+v, and %+v has run", want, got)
+	}
+	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
+	conditions := fmt.Sprint(cr.Object["status"])
+	if observed != cr.GetGeneration() || !strings.Contains(conditions, "Last reconciliation succeeded") {
+		g.fail("generation %d is reported of %d: %s", observed, cr.GetGeneration(), conditions)
+	}
+}
+
+func (g *game) absent() {
+	memories := &g.boss.reconciler.memories
+	if len(memories.byName) > 0 {
+		g.fail("it is remembered: %+v", memories.byName[request.NamespacedName])
+	}
+	uids := map[types.UID]bool{}
+	for _, run := range g.runs {
+		uids[run.facts.uid] = run.boss == g.bosses
+	}
+	for uid, ours := range uids {
+		if ours && !slices.Contains(g.removed, string(uid)) {
+			g.fail("the directory of %s is there", uid)
+		}
+	}
+}
