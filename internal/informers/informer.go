@@ -52,8 +52,12 @@ func newInformer(key Key, options Options) *Informer {
 	// Both are refused for started informers only. Errors have been told of by the
 	// source when client-go comes to log them.
 	_ = i.shared.SetWatchErrorHandlerWithContext(func(context.Context, *toolscache.Reflector, error) {})
-	if options.Transform != nil {
-		_ = i.shared.SetTransform(careful(options.Transform))
+	transform := options.Transform
+	if options.TransformOf != nil {
+		transform = options.TransformOf(key)
+	}
+	if transform != nil {
+		_ = i.shared.SetTransform(careful(transform))
 	}
 	i.observe(key, Starting)
 	return i

@@ -480,6 +480,23 @@ func TestWhatATransformKeeps(t *testing.T) {
 	})
 }
 
+func TestEachInformerCanHaveItsTransform(t *testing.T) {
+	c := newCluster(object("Pod", "one"), object("Job", "two"))
+	of := func(key informers.Key) func(any) (any, error) {
+		return func(any) (any, error) { return &small{key.Resource.Resource}, nil }
+	}
+	play(t, c, informers.Options{TransformOf: of}, func(t *testing.T, set *informers.Set, _ *story) {
+		for _, resource := range []schema.GroupVersionResource{pods, jobs} {
+			informer, release := set.Use(informers.Key{Resource: resource}, nil)
+			defer release()
+			synctest.Wait()
+			if diff := cmp.Diff([]string{"a/" + resource.Resource}, names(informer)); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		}
+	})
+}
+
 // client-go's log of errors has a clock of its own, which no bubble can have.
 func TestAPanicInATransformLosesOneObject(t *testing.T) {
 	c := newCluster(object("Pod", "one"))

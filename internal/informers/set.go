@@ -45,6 +45,9 @@ type Options struct {
 	// are found by meta.Accessor; a small type gives its metadata by GetObjectMeta.
 	// An error, or a panic, loses the object: it must not be a way to filter.
 	Transform func(any) (any, error)
+	// TransformOf makes the transform of one informer, in place of Transform; nil
+	// where all have the same.
+	TransformOf func(Key) func(any) (any, error)
 	// Indexers are those of every store.
 	Indexers toolscache.Indexers
 	Logger   logr.Logger
