@@ -1,0 +1,274 @@
+package children
+
+import (
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/children/ledger"
+	"github.com/ensign-operator/ensign/internal/children/reduce"
+	"github.com/ensign-operator/ensign/internal/informers"
+)
+
+const (
+	// absentLimit is how long a kind may seem not to be served that a run has just
+	// written: not every API server knows a new kind at once.
+	absentLimit = 30 * time.Second
+	// refusedPause is how long a kind is left alone that may not be followed.
+	refusedPause = 10 * time.Minute
+)
+
+// Kind is a kind whose objects are followed, as the record has it.
+type Kind struct {
+	Group      string `json:"group,omitempty"`
+	Version    string `json:"version"`
+	Resource   string `json:"resource"`
+	Namespaced bool   `json:"namespaced,omitempty"`
+}
+
+func (k Kind) resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
+}
+
+// followed is a kind whose objects are followed, in one version, for whoever has
+// to do with them.
+type followed struct {
+	children *Children
+	kind     Kind
+	parts    []part
+	since    time.Time
+	// recorded is true where an earlier manager knew the kind.
+	recorded bool
+	// complete is true once what runs had written before the first list was found
+	// in it, or missed.
+	complete bool
+	// uses has for each watch when there was last a child of a CR of it, and
+	// referenced when a CR last referred to the kind.
+	uses       map[schema.GroupKind]time.Time
+	referenced time.Time
+}
+
+// part is the informer of one namespace, or of all.
+type part struct {
+	namespace string
+	*informers.Informer
+	release func()
+}
+
+// child lets a child's kind be followed from now on, if it may bring its CR back.
+func (c *Children) child(watch Watch, write access.Write, object *unstructured.Unstructured, by tied) {
+	kind := Kind{write.Resource.Group, write.Resource.Version, write.Resource.Resource, object.GetNamespace() != ""}
+	if !watch.brings(kind.Namespaced, by) || slices.Contains(watch.Blacklist, object.GroupVersionKind().GroupKind()) || isEvent(write.Resource) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if since, ok := c.refused[kind.resource().GroupResource()]; ok && time.Since(since) < refusedPause {
+		return
+	}
+	c.use(watch.GVK.GroupKind(), kind)
+}
+
+// isEvent tells of Kubernetes' Events: they tell of a CR, come and go by
+// themselves, and bring nobody back.
+func isEvent(resource schema.GroupVersionResource) bool {
+	return resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io")
+}
+
+// use follows a kind for the children of a watch. It needs the lock.
+func (c *Children) use(watch schema.GroupKind, kind Kind) *followed {
+	f := c.follow(kind)
+	if _, ok := f.uses[watch]; !ok {
+		f.uses[watch] = time.Now()
+		c.changed = true
+		c.prod()
+	}
+	return f
+}
+
+// follow needs the lock. A resource is followed in one version, the first that was
+// asked for: its objects are the same in every one.
+func (c *Children) follow(kind Kind) *followed {
+	resource := kind.resource()
+	if f := c.kinds[resource.GroupResource()]; f != nil {
+		return f
+	}
+	f := &followed{children: c, kind: kind, since: time.Now(), uses: map[schema.GroupKind]time.Time{}}
+	c.kinds[resource.GroupResource()] = f
+	namespaces := []string{""}
+	if kind.Namespaced && len(c.options.Namespaces) > 0 {
+		namespaces = c.options.Namespaces
+	}
+	for _, namespace := range namespaces {
+		informer, release := c.options.Informers.Use(informers.Key{Resource: resource, Namespace: namespace}, f)
+		f.parts = append(f.parts, part{namespace, informer, release})
+	}
+	c.options.Logger.Info("following a kind for its objects' changes", "resource", resource.GroupResource().String(), "version", resource.Version)
+	return f
+}
+
+func (c *Children) follows(resource schema.GroupResource) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kinds[resource] != nil
+}
+
+// tend gives up the kinds that can't be followed or that nobody needs any more,
+// and finds what went before it could be seen.
+func (c *Children) tend(now time.Time) {
+	c.mu.Lock()
+	var missed []func()
+	for resource, f := range c.kinds {
+		if err := f.hopeless(now); err != nil && len(f.uses) > 0 {
+			c.options.Logger.Info("a kind of children can't be followed, and is not any more: its drift is seen at the next reconcile period",
+				"resource", resource.String(), "error", err.Error())
+			c.refuse(resource, err, now)
+			clear(f.uses)
+			c.changed = true
+		}
+		f.renew(now)
+		if !f.complete && f.synced() {
+			missed = append(missed, func() { f.miss(now) })
+		}
+		if len(f.uses) == 0 && now.Sub(f.referenced) > c.options.Unused {
+			c.end(resource, f)
+		}
+	}
+	c.mu.Unlock()
+	for _, find := range missed {
+		find()
+	}
+}
+
+// refuse needs the lock.
+func (c *Children) refuse(resource schema.GroupResource, why error, now time.Time) {
+	if !apierrors.IsNotFound(why) { // What is absent may come.
+		c.refused[resource] = now
+	}
+}
+
+// end needs the lock.
+func (c *Children) end(resource schema.GroupResource, f *followed) {
+	delete(c.kinds, resource)
+	c.ledger.Drop(resource)
+	c.changed = true
+	for _, part := range f.parts {
+		go part.release() // It may wait for a handler that waits for the lock.
+	}
+	c.options.Logger.Info("following a kind no longer", "resource", resource.String())
+}
+
+// hopeless is why the kind can't be followed for good: in each namespace the API
+// server has said so.
+func (f *followed) hopeless(now time.Time) error {
+	var why error
+	for _, part := range f.parts {
+		err := part.Err()
+		absent := apierrors.IsNotFound(err) && (f.recorded || now.Sub(f.since) > absentLimit)
+		if !absent && !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err) {
+			return nil
+		}
+		why = err
+	}
+	return why
+}
+
+func (f *followed) synced() bool {
+	return !slices.ContainsFunc(f.parts, func(p part) bool { return !p.Synced() })
+}
+
+// renew notes which watches have children of the kind, and ends the uses of those
+// that have had none for long. It needs the lock.
+func (f *followed) renew(now time.Time) {
+	if !f.synced() {
+		return
+	}
+	unused := f.children.options.Unused
+	for watch, last := range f.uses {
+		if now.Sub(last) < unused/4 {
+			continue
+		}
+		switch {
+		case f.childOf(watch):
+			f.uses[watch] = now
+		case now.Sub(last) > unused && now.Sub(f.since) > unused:
+			delete(f.uses, watch)
+			f.children.changed = true
+		}
+	}
+}
+
+// childOf tells whether there is a child of any CR of the watch.
+func (f *followed) childOf(watch schema.GroupKind) bool {
+	for _, part := range f.parts {
+		for _, object := range part.Store().List() {
+			child, ok := object.(*reduce.Object)
+			if ok && slices.ContainsFunc(owners(child), func(o owner) bool { return o.cr.Kind == watch && f.serves(f.children.watches[watch], o) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// miss finds the children that went between the write of a run that made their
+// kind known and the first list of the kind.
+func (f *followed) miss(now time.Time) {
+	complete := true
+	for cr, changes := range f.children.ledger.Written(f.kind.resource().GroupResource()) {
+		for _, change := range changes {
+			switch f.find(change) {
+			case absent:
+				if f.children.ledger.See(cr, change) {
+					f.children.tell(cr, "")
+				}
+			case unknown:
+				complete = false
+			case present:
+			}
+		}
+	}
+	f.children.mu.Lock()
+	defer f.children.mu.Unlock()
+	f.complete = complete || now.Sub(f.since) > absentLimit
+}
+
+type presence int
+
+const (
+	present presence = iota
+	absent
+	unknown
+)
+
+// find tells whether a written object is in its store, and unknown where the store
+// has not come as far as the write.
+func (f *followed) find(change ledger.Change) presence {
+	for _, part := range f.parts {
+		if part.namespace != "" && part.namespace != change.Namespace {
+			continue
+		}
+		object, ok, _ := part.Store().GetByKey(storeKey(change.Namespace, change.Name))
+		if kept, is := object.(*reduce.Object); ok && is && kept.UID == change.UID {
+			return present
+		}
+		order, err := resourceversion.CompareResourceVersion(part.Store().LastStoreSyncResourceVersion(), change.ResourceVersion)
+		if err != nil || order < 0 {
+			return unknown
+		}
+		return absent
+	}
+	return present // In a namespace that is not watched.
+}
+
+func storeKey(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

@@ -1,0 +1,151 @@
+package reduce
+
+import (
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// written is what Kubernetes' own controllers, the scheduler and the API server
+// write into objects of others after their creation, beside status. It is no drift.
+//
+// What a controller writes because somebody asked it to change an object's content
+// is one: replicas by an autoscaler, rules, the deletion of a finished Job.
+type written struct {
+	labels, annotations, finalizers []string
+	// fields are paths from the object's top.
+	fields [][]string
+	// unless tells of an object whose fields no controller writes; nil: of none.
+	unless func(object map[string]any) bool
+}
+
+// writtenEverywhere is what is written into objects of any kind.
+func writtenEverywhere() written {
+	return written{finalizers: []string{
+		// apiserver/pkg/registry/generic/registry/store.go, deletionFinalizersForGarbageCollection:
+		// added by a deletion that asks for it, removed by the garbage collector.
+		metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents,
+	}}
+}
+
+// writtenByKind is what is written into objects of one kind. Paths without a
+// module are those of k8s.io/kubernetes.
+func writtenByKind() map[schema.GroupKind]written {
+	kinds := map[schema.GroupKind]written{}
+	for _, list := range []map[schema.GroupKind]written{workloads(), volumes(), network(), rights(), extensions()} {
+		maps.Copy(kinds, list)
+	}
+	return kinds
+}
+
+func workloads() map[schema.GroupKind]written {
+	return map[schema.GroupKind]written{
+		// pkg/controller/deployment/util/deployment_util.go, SetDeploymentRevision.
+		{Group: "apps", Kind: "Deployment"}: {annotations: []string{"deployment.kubernetes.io/revision"}},
+		// pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations and
+		// SetReplicasAnnotations: of a ReplicaSet that a Deployment has adopted.
+		{Group: "apps", Kind: "ReplicaSet"}: {annotations: []string{
+			"deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history",
+			"deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas",
+		}},
+		// Field and labels: pkg/registry/core/pod/storage/storage.go, setPodNodeAndMetadata, with the
+		// labels of plugin/pkg/admission/podtopologylabels/admission.go. Finalizer:
+		// pkg/controller/job/job_controller.go, of a Pod that a Job has adopted.
+		{Kind: "Pod"}: {
+			fields:     [][]string{{"spec", "nodeName"}},
+			labels:     []string{"topology.kubernetes.io/zone", "topology.kubernetes.io/region"},
+			finalizers: []string{"batch.kubernetes.io/job-tracking"},
+		},
+		// Annotations: pkg/apis/autoscaling/annotations.go; the status, where the kind is read in its
+		// version v1.
+		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {annotations: []string{
+			"autoscaling.alpha.kubernetes.io/conditions", "autoscaling.alpha.kubernetes.io/current-metrics",
+		}},
+		// api/resource/v1/types.go, Finalizer: added by pkg/scheduler/framework/plugins/dynamicresources,
+		// removed by pkg/controller/resourceclaim/controller.go.
+		{Group: "resource.k8s.io", Kind: "ResourceClaim"}: {finalizers: []string{"resource.kubernetes.io/delete-protection"}},
+	}
+}
+
+func volumes() map[schema.GroupKind]written {
+	return map[schema.GroupKind]written{
+		// Annotations: component-helpers/storage/volume/pv_helpers.go, written by
+		// pkg/controller/volume/persistentvolume (bindClaimToVolume, setClaimProvisioner), the node by
+		// pkg/scheduler/framework/plugins/volumebinding/binder.go, the resizer by
+		// pkg/volume/util/resize_util.go, SetClaimResizer. Fields: pv_controller.go there,
+		// bindClaimToVolume and assignDefaultStorageClass, which gives a class to a claim that
+		// has none. Finalizer: plugin/pkg/admission/storage/storageobjectinuseprotection and
+		// pkg/controller/volume/pvcprotection.
+		{Kind: "PersistentVolumeClaim"}: {
+			annotations: []string{
+				"pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller", "pv.kubernetes.io/migrated-to",
+				"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
+				"volume.kubernetes.io/selected-node", "volume.kubernetes.io/storage-resizer",
+			},
+			fields:     [][]string{{"spec", "volumeName"}, {"spec", "storageClassName"}},
+			finalizers: []string{"kubernetes.io/pvc-protection"},
+		},
+		// The same places for a volume: bindVolumeToClaim, updateVolumeMigrationAnnotationsAndFinalizers,
+		// pkg/controller/volume/pvprotection.
+		{Kind: "PersistentVolume"}: {
+			annotations: []string{"pv.kubernetes.io/bound-by-controller", "pv.kubernetes.io/provisioned-by", "pv.kubernetes.io/migrated-to"},
+			fields:      [][]string{{"spec", "claimRef"}},
+			finalizers: []string{
+				"kubernetes.io/pv-protection", "kubernetes.io/pv-controller", "external-provisioner.volume.kubernetes.io/finalizer",
+			},
+		},
+		// pkg/controller/volume/vacprotection/vac_protection_controller.go.
+		{Group: "storage.k8s.io", Kind: "VolumeAttributesClass"}: {finalizers: []string{"kubernetes.io/vac-protection"}},
+	}
+}
+
+func network() map[schema.GroupKind]written {
+	return map[schema.GroupKind]written{
+		// cloud-provider/service/helpers/helper.go, of a Service of type LoadBalancer.
+		{Kind: "Service"}: {finalizers: []string{"service.kubernetes.io/load-balancer-cleanup"}},
+		// pkg/controller/endpoint/endpoints_controller.go, syncService: of a Service that has a selector,
+		// whoever made the Endpoints; the label says so.
+		{Kind: "Endpoints"}: {
+			annotations: []string{"endpoints.kubernetes.io/last-change-trigger-time", "endpoints.kubernetes.io/over-capacity"},
+			labels:      []string{"endpoints.kubernetes.io/managed-by"},
+			fields:      [][]string{{"subsets"}},
+			unless: func(object map[string]any) bool {
+				manager, _, _ := unstructured.NestedString(object, "metadata", "labels", "endpoints.kubernetes.io/managed-by")
+				return manager != "endpoint-controller"
+			},
+		},
+		// pkg/controller/servicecidrs/servicecidrs_controller.go.
+		{Group: "networking.k8s.io", Kind: "ServiceCIDR"}: {finalizers: []string{"networking.k8s.io/service-cidr-finalizer"}},
+	}
+}
+
+func rights() map[schema.GroupKind]written {
+	return map[schema.GroupKind]written{
+		// pkg/controller/serviceaccount/tokens_controller.go: removeSecretReference.
+		{Kind: "ServiceAccount"}: {fields: [][]string{{"secrets"}}},
+		// There too, generateTokenIfNeeded: the data of a Secret that asks for a token. Labels:
+		// pkg/serviceaccount/legacy.go and pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
+		{Kind: "Secret"}: {
+			annotations: []string{"kubernetes.io/service-account.uid"},
+			labels:      []string{"kubernetes.io/legacy-token-last-used", "kubernetes.io/legacy-token-invalid-since"},
+			fields:      [][]string{{"data"}},
+			unless:      func(object map[string]any) bool { return object["type"] != "kubernetes.io/service-account-token" },
+		},
+		// pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go, syncClusterRole.
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: {
+			fields: [][]string{{"rules"}},
+			unless: func(object map[string]any) bool { return object["aggregationRule"] == nil },
+		},
+	}
+}
+
+func extensions() map[schema.GroupKind]written {
+	return map[schema.GroupKind]written{
+		// pkg/controller/namespace/deletion/namespaced_resources_deleter.go, finalizeNamespace.
+		{Kind: "Namespace"}: {fields: [][]string{{"spec", "finalizers"}}},
+		// apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go, Delete.
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {finalizers: []string{"customresourcecleanup.apiextensions.k8s.io"}},
+	}
+}

@@ -1,0 +1,179 @@
+package children
+
+import (
+	"slices"
+	"strings"
+
+	libhandler "github.com/operator-framework/operator-lib/handler"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/children/ledger"
+	"github.com/ensign-operator/ensign/internal/children/reduce"
+)
+
+// tied says by what a child belongs to its CR.
+type tied int
+
+const (
+	byReference tied = iota
+	byAnnotation
+)
+
+// tie tells whether the object belongs to the owner, and by what.
+func tie(owner access.Owner, object *unstructured.Unstructured) (tied, bool) {
+	for _, reference := range object.GetOwnerReferences() {
+		if reference.UID == owner.UID {
+			return byReference, true
+		}
+	}
+	cr, ok := annotated(object.GetAnnotations())
+	return byAnnotation, ok && cr.Kind == owner.GVK.GroupKind() && cr.Namespace == owner.Namespace && cr.Name == owner.Name
+}
+
+// annotated is the CR that operator-lib's annotations name.
+func annotated(annotations map[string]string) (ledger.CR, bool) {
+	kind, name := annotations[libhandler.TypeAnnotation], annotations[libhandler.NamespacedNameAnnotation]
+	if kind == "" || name == "" {
+		return ledger.CR{}, false
+	}
+	namespace, name, found := strings.Cut(name, "/")
+	if !found {
+		namespace, name = "", namespace
+	}
+	return ledger.CR{Kind: schema.ParseGroupKind(kind), NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}, true
+}
+
+// owner is a CR that an object names as its owner.
+type owner struct {
+	cr  ledger.CR
+	uid types.UID
+	by  tied
+}
+
+// owners are the CRs that a child names. A reference does not say whether its owner
+// has the child's namespace or none, so that both are given; one of them is nobody,
+// which the scope of its kind tells.
+func owners(object metav1.Object) []owner {
+	var found []owner
+	for _, reference := range object.GetOwnerReferences() {
+		group, err := schema.ParseGroupVersion(reference.APIVersion)
+		if err != nil {
+			continue
+		}
+		kind := group.WithKind(reference.Kind).GroupKind()
+		for _, namespace := range slices.Compact([]string{object.GetNamespace(), ""}) {
+			cr := ledger.CR{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: reference.Name}}
+			found = append(found, owner{cr, reference.UID, byReference})
+		}
+	}
+	if cr, ok := annotated(object.GetAnnotations()); ok {
+		found = append(found, owner{cr, "", byAnnotation})
+	}
+	return found
+}
+
+// OnAdd implements toolscache.ResourceEventHandler.
+func (f *followed) OnAdd(object any, first bool) {
+	if after, ok := object.(*reduce.Object); ok {
+		f.saw(nil, after, first)
+	}
+}
+
+// OnUpdate implements toolscache.ResourceEventHandler. After a new list the object
+// may be another one of the same name.
+func (f *followed) OnUpdate(old, object any) {
+	before, known := old.(*reduce.Object)
+	after, ok := object.(*reduce.Object)
+	switch {
+	case !known || !ok:
+	case before.UID != after.UID:
+		f.saw(before, nil, false)
+		f.saw(nil, after, false)
+	default:
+		f.saw(before, after, false)
+	}
+}
+
+// OnDelete implements toolscache.ResourceEventHandler.
+func (f *followed) OnDelete(object any) {
+	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	if before, ok := object.(*reduce.Object); ok {
+		f.saw(before, nil, false)
+	}
+}
+
+// saw tells the CRs of a change that it concerns and that is news to them.
+func (f *followed) saw(before, after *reduce.Object, first bool) {
+	shown := after
+	if after == nil {
+		shown = before
+	}
+	change := ledger.Change{
+		Resource: f.kind.resource().GroupResource(), Namespace: shown.Namespace, Name: shown.Name, UID: shown.UID,
+		ResourceVersion: shown.ResourceVersion, Digest: shown.Digest, Deleted: after == nil, First: first,
+	}
+	same := before != nil && after != nil && before.Digest == after.Digest
+	earlier, now := f.concerned(before), f.concerned(after)
+	for cr, uid := range union(earlier, now) {
+		_, was := earlier[cr]
+		_, is := now[cr]
+		change.Owner, change.Same = uid, same && was && is
+		if f.children.ledger.See(cr, change) {
+			f.children.tell(cr, uid)
+		}
+	}
+}
+
+func union(one, other map[ledger.CR]types.UID) map[ledger.CR]types.UID {
+	all := map[ledger.CR]types.UID{}
+	for _, some := range []map[ledger.CR]types.UID{one, other} {
+		for cr, uid := range some {
+			if known, ok := all[cr]; !ok || known == "" {
+				all[cr] = uid
+			}
+		}
+	}
+	return all
+}
+
+// concerned are the CRs that have to do with an object, which may be nil.
+func (f *followed) concerned(object *reduce.Object) map[ledger.CR]types.UID {
+	found := map[ledger.CR]types.UID{}
+	if object == nil {
+		return found
+	}
+	c := f.children
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cr := range c.references.to(f.kind, types.NamespacedName{Namespace: object.Namespace, Name: object.Name}) {
+		found[cr] = ""
+	}
+	for _, owner := range owners(object) {
+		namespaced, known := c.scopes[owner.cr.Kind]
+		if !f.serves(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
+			continue
+		}
+		if found[owner.cr] == "" {
+			found[owner.cr] = owner.uid
+		}
+	}
+	return found
+}
+
+// serves tells whether the kind is followed for an owner's watch. It needs the lock.
+func (f *followed) serves(watch Watch, owner owner) bool {
+	_, used := f.uses[owner.cr.Kind]
+	return used && watch.brings(f.kind.Namespaced, owner.by)
+}
+
+// brings tells whether a child brings its CR back.
+func (w Watch) brings(namespaced bool, by tied) bool {
+	return w.Dependents && (namespaced || by == byReference || w.ClusterScoped)
+}
