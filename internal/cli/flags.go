@@ -79,6 +79,8 @@ func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
 func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; default KUBECONFIG, ~/.kube/config, or the pod's service account")
 	set.BoolVar(&o.InjectOwnerRef, "inject-owner-ref", true, "make what a run creates belong to its custom resource")
+	set.DurationVar(&o.ChildrenUnused, "children-unused-after", 0, "")
+	_ = set.MarkHidden("children-unused-after") // For tests, which can't wait for ten minutes.
 	set.IntVar(&o.ProxyPort, "proxy-port", 0, "`port` at 127.0.0.1 of the API proxy for runs; 0 takes any free one")
 }
 

@@ -20,6 +20,10 @@ type attempt struct {
 	step      step
 	settings  settings
 	variables extravars.Variables
+	// digest is that of Reconciler.digestWith when the attempt began.
+	digest string
+	// nudged is true where related objects asked for the attempt.
+	nudged bool
 	// rest is how long a CR that needs no run may be left alone; 0 is until it
 	// changes.
 	rest time.Duration
@@ -46,6 +50,15 @@ func (a *attempt) finalizing() bool { return a.step == finalize }
 
 // again tells whether this manager has reported the CR's generation before.
 func (a *attempt) again() bool { return a.memory.met && a.memory.generation == a.cr.GetGeneration() }
+
+// trigger says in one word why a run starts.
+func (a *attempt) trigger() string {
+	trigger := triggerOf(a.cr, a.finalizing(), a.again())
+	if trigger == "again" && a.nudged {
+		return "related"
+	}
+	return trigger
+}
 
 // resume takes up the verdict of an earlier attempt that could not be written.
 func (a *attempt) resume() { a.verdict = a.memory.pending }

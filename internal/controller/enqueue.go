@@ -6,6 +6,7 @@ import (
 	libhandler "github.com/operator-framework/operator-lib/handler"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,10 +29,13 @@ type enqueue struct {
 	libhandler.InstrumentedEnqueueRequestForObject[*unstructured.Unstructured]
 	watch    *watches.Watch
 	memories *memories
+	// related learns to what CRs refer; may be nil.
+	related Related
 }
 
 // Create puts a new CR, or one that was there at the start, into the queue.
 func (h *enqueue) Create(ctx context.Context, e crCreated, q queue) {
+	h.refers(e.Object)
 	seen := h.sight(e.Object)
 	news := h.memories.saw(e.Object, seen, aCreation)
 	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, places(q, news, seen.class))
@@ -41,6 +45,7 @@ func (h *enqueue) Create(ctx context.Context, e crCreated, q queue) {
 // waits for that run's end, and of one that is followed by another object of its
 // name: the end of the one and the creation of the other may be told at once.
 func (h *enqueue) Update(ctx context.Context, e crUpdated, q queue) {
+	h.refers(e.ObjectNew)
 	seen, how := h.sight(e.ObjectNew), aChange
 	if replaced(e) {
 		h.memories.lost(e.ObjectOld)
@@ -55,8 +60,18 @@ func (h *enqueue) Update(ctx context.Context, e crUpdated, q queue) {
 
 // Delete ends the run of a CR that is gone.
 func (h *enqueue) Delete(ctx context.Context, e crDeleted, q queue) {
+	if h.related != nil && len(h.watch.References) > 0 {
+		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(e.Object), nil)
+	}
 	news := h.memories.lost(e.Object)
 	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, places(q, news, slots.Usual))
+}
+
+// refers tells to what a CR refers, before anything is run for it.
+func (h *enqueue) refers(cr *unstructured.Unstructured) {
+	if h.related != nil && len(h.watch.References) > 0 {
+		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(cr), keptReferences(h.watch.References, cr))
+	}
 }
 
 // sight says what can be seen of the CR in the cache.

@@ -40,6 +40,12 @@ type memory struct {
 	// that an event has made wrong.
 	seen sight
 	wake context.CancelFunc
+	// known is the UID of the object that events have shown last.
+	known types.UID
+	// nudged is true from news of the CR's related objects until an attempt begins
+	// that runs content. going is true for an attempt that holds its slot and has not
+	// begun, and late once there was such news for it.
+	nudged, going, late bool
 }
 
 // memories holds the memory of each CR of a watch, by name: the queue never
@@ -60,6 +66,7 @@ func (m *memories) of(name types.NamespacedName, uid types.UID) (found *memory, 
 	}
 	predecessor, found = found.uid, &memory{
 		uid: uid, gone: found.gone, deleting: found.deleting, seen: found.seen, shown: found.shown, changed: found.changed,
+		known: found.known, nudged: found.nudged, going: found.going, late: found.late,
 	}
 	m.byName[name] = found
 	return found, predecessor

@@ -51,6 +51,7 @@ func (m *memories) saw(cr *unstructured.Unstructured, seen sight, how occasion) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.entry(client.ObjectKeyFromObject(cr))
+	found.known = cr.GetUID()
 	if found.gone == cr.GetUID() {
 		found.gone = "" // Whoever told of its end was wrong.
 	}
@@ -109,12 +110,13 @@ func (m *memories) await(name types.NamespacedName, wake context.CancelFunc) (sl
 	return found.seen.class, true
 }
 
-// admitted ends what await began: from now on an event asks for another attempt.
+// admitted ends what await began: from now on an event of the CR asks for another
+// attempt.
 func (m *memories) admitted(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if found := m.byName[name]; found != nil {
-		found.wake = nil
+		found.wake, found.going = nil, true
 	}
 }
 

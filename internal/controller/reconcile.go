@@ -79,6 +79,8 @@ type Reconciler struct {
 	// Digest stands for all that a run depends on beside its CR: the watch, its
 	// content, the Python environment. "" makes every CR run once after a restart.
 	Digest string
+	// Related may be nil: nothing then brings a CR back but itself.
+	Related Related
 	// NoStatus is true where the kind has no status subresource.
 	NoStatus bool
 	// Fence tells whether this manager surely leads, without which nothing is run
@@ -97,6 +99,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	defer leave()
 	release, admitted := r.takeSlot(runCtx, req) // Before the read: what waits must not grow stale.
 	defer release()
+	defer func() {
+		if r.memories.over(req.NamespacedName) && err == nil {
+			result = reconcile.Result{RequeueAfter: soon}
+		}
+	}()
 	cr, err := r.get(ctx, req)
 	if apierrors.IsNotFound(err) {
 		r.forget(ctx, req)
@@ -106,6 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 		return reconcile.Result{}, r.unlessFenced(err)
 	}
 	attempt := r.begin(ctx, req, cr)
+	if admitted {
+		attempt.digest = r.digestWith(runCtx, attempt)
+	}
 	defer func() { result, err = r.finish(ctx, attempt, err) }()
 
 	switch attempt.step = decide(cr, &r.Watch, r.known(attempt, admitted)); attempt.step {
@@ -116,6 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 		r.memories.takenUp(cr)
 	case addFinalizer, run, finalize:
 		r.memories.takenUp(cr)
+		attempt.nudged = r.memories.begun(req.NamespacedName)
 		err = r.perform(ctx, runCtx, attempt)
 		release() // Before the result is written: that may take as long as the API server is away.
 	}
@@ -189,10 +200,13 @@ func (r *Reconciler) known(a *attempt, admitted bool) known {
 // Without a status subresource whoever writes the CR writes its status too, so that
 // it proves nothing.
 func (r *Reconciler) mayRest(a *attempt) bool {
-	ended, settled := status.Settled(a.cr, r.digestOf(a.cr))
+	ended, settled := status.Settled(a.cr, a.digest)
 	s, err := r.settingsOf(a.cr)
 	if a.memory.met || r.NoStatus || !settled || err != nil || r.memories.changed(a.request.NamespacedName) {
 		return false
+	}
+	if r.memories.mustRun(a.request.NamespacedName) {
+		return false // As its content wanted it, but for what has changed since.
 	}
 	if s.period == 0 {
 		return true
@@ -237,7 +251,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 	a.memory.pending = nil
 	r.announce(a)
 	after := requeueAfter(a.verdict, a.cr.GetGeneration(), r.backoff(a))
-	if a.step == reportPending && r.memories.asked(a.request.NamespacedName) {
+	if a.step == reportPending && (r.memories.asked(a.request.NamespacedName) || r.memories.mustRun(a.request.NamespacedName)) {
 		after = soon // An event came that has only led to this report.
 	}
 	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.verdict.outcome.Reason, "requeueAfter", after)

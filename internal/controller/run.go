@@ -87,7 +87,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: it is set by memories.lost only.
 		return errGone
 	}
-	a.conclude(verdict{outcome: result.Outcome, summary: result.Summary, period: a.settings.period, digest: r.digestOf(a.cr)})
+	a.conclude(verdict{outcome: result.Outcome, summary: result.Summary, period: a.settings.period, digest: a.digest})
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec) r
 		Watch:      r.Watch.GVK.String(),
 		Object:     strings.TrimPrefix(a.request.String(), "/"),
 		Generation: a.cr.GetGeneration(),
-		Trigger:    triggerOf(a.cr, a.finalizing(), a.again()),
+		Trigger:    a.trigger(),
 		Finalizer:  a.finalizing(),
 	}
 	for _, o := range r.Observers {

@@ -84,8 +84,9 @@ func (s *Supervisor) Start(ctx context.Context) error {
 
 // servedKind is what discovery says of the kind.
 type servedKind struct {
-	found     bool
-	hasStatus bool
+	found      bool
+	hasStatus  bool
+	namespaced bool
 }
 
 func (s *Supervisor) look() (servedKind, error) {
@@ -100,6 +101,7 @@ func (s *Supervisor) look() (servedKind, error) {
 	for _, resource := range list.APIResources {
 		if resource.Kind == s.GVK.Kind {
 			kind.found = kind.found || !strings.Contains(resource.Name, "/")
+			kind.namespaced = resource.Namespaced
 			kind.hasStatus = kind.hasStatus || strings.HasSuffix(resource.Name, "/status")
 		}
 	}
@@ -149,7 +151,7 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	if !kind.hasStatus && reconciler.Watch.ManageStatus {
 		s.Logger.Info("the kind has no status subresource: runs go on, but no conditions are written", "gvk", s.GVK.String())
 	}
-	c, err := s.newController(reconciler)
+	c, err := s.newController(reconciler, kind)
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	return err
 }
 
-func (s *Supervisor) newController(r *Reconciler) (controller.TypedController[reconcile.Request], error) {
+func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.TypedController[reconcile.Request], error) {
 	skipNames := true // A kind that comes back gets a controller of the same name.
 	c, err := controller.NewTypedUnmanaged(strings.ToLower(s.GVK.Kind+"."+s.GVK.Group), controller.TypedOptions[reconcile.Request]{
 		Reconciler:              r,
@@ -190,7 +192,10 @@ func (s *Supervisor) newController(r *Reconciler) (controller.TypedController[re
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(s.GVK)
-	err = c.Watch(source.Kind(s.Cache, object, &enqueue{watch: &r.Watch, memories: &r.memories}, triggers(&r.Watch)))
+	err = c.Watch(source.Kind(s.Cache, object, &enqueue{watch: &r.Watch, memories: &r.memories, related: r.Related}, triggers(&r.Watch)))
+	if err == nil && r.Related != nil {
+		err = c.Watch(news{s, r, kind})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", s.GVK, err)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -22,15 +23,30 @@ import (
 // generations that tell of a change.
 const digestField = "ensignDigest"
 
-// Reduce is the transform of the watched kinds' caches. A run reads its CR
-// live; the cache only decides whether there is a run, and keeps what that needs:
-// identity, labels, annotations, generation, deletion, finalizers, and which
-// generation the status speaks of.
-func Reduce(object any) (any, error) {
-	full, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return object, nil
+// Reducer gives the transform of the caches of the kinds that are watched. A run
+// reads its CR live; the cache only decides whether there is a run, and keeps what
+// that needs: identity, labels, annotations, generation, deletion, finalizers, which
+// generation the status speaks of, and to what the CR refers.
+func Reducer(list ...watches.Watch) func(object any) (any, error) {
+	references := map[schema.GroupVersionKind][]watches.Reference{}
+	for _, watch := range list {
+		references[watch.GVK] = watch.References
 	}
+	return func(object any) (any, error) {
+		full, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			return object, nil
+		}
+		reduced, err := reduce(full)
+		if err != nil {
+			return nil, err
+		}
+		keepReferences(references[full.GroupVersionKind()], full, reduced)
+		return reduced, nil
+	}
+}
+
+func reduce(full *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	reduced := &unstructured.Unstructured{Object: map[string]any{}}
 	reduced.SetGroupVersionKind(full.GroupVersionKind())
 	reduced.SetNamespace(full.GetNamespace())

@@ -81,7 +81,7 @@ func TestCreationTriggersWhereTheSelectorMatches(t *testing.T) {
 
 func reduced(t *testing.T, cr *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
-	object, err := Reduce(cr)
+	object, err := Reducer()(cr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestReduceKeepsWhatTriggersNeedAndNoMore(t *testing.T) {
 	if diff := cmp.Diff(before.Object, full.Object); diff != "" {
 		t.Errorf("the object that was handed in changed:\n%s", diff)
 	}
-	if other, err := Reduce("no object"); err != nil || other != "no object" {
+	if other, err := Reducer()("no object"); err != nil || other != "no object" {
 		t.Errorf("want what is no object as it is, got %v, %v", other, err)
 	}
 }
@@ -200,7 +200,7 @@ func TestWhatAnEventShows(t *testing.T) {
 		"without a finalizer of the watch it is idle": {widget(deleting, withFinalizers(ourFinalizer)), plainWatch(), sight{idle: true, class: slots.Urgent}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			reduced, err := Reduce(test.cr)
+			reduced, err := Reducer()(test.cr)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -295,11 +295,11 @@ func (v *view) show(ctx context.Context, m moment) {
 			return // It was never told of.
 		}
 		v.told(nil)
-		v.tell.Delete(ctx, crDeleted{Object: must(Reduce(m.gone)).(*unstructured.Unstructured)}, v.queue)
+		v.tell.Delete(ctx, crDeleted{Object: must(Reducer()(m.gone)).(*unstructured.Unstructured)}, v.queue)
 		return
 	}
 	v.uids = append(v.uids, m.object.GetUID())
-	v.cached = must(Reduce(m.object)).(*unstructured.Unstructured)
+	v.cached = must(Reducer()(m.object)).(*unstructured.Unstructured)
 	created, updated := crCreated{Object: v.cached}, crUpdated{ObjectOld: before, ObjectNew: v.cached}
 	switch {
 	case before == nil && predicate.Create(created):

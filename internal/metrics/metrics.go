@@ -29,6 +29,7 @@ type Metrics struct {
 	failedTasks *prometheus.CounterVec
 	watchReady  *prometheus.GaugeVec
 	waits       *prometheus.HistogramVec
+	followed    *prometheus.GaugeVec
 	registry    prometheus.Registerer
 }
 
@@ -61,8 +62,11 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ansible_operator_slot_wait_seconds", Help: "How long runs waited for a slot, in seconds.", Buckets: waitBuckets,
 		}, []string{labelGVK}),
+		followed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ansible_operator_followed_kind", Help: "Kinds that are followed beside the watched ones, by state; always 1.",
+		}, []string{"purpose", "resource", "namespace", "state"}),
 	}
-	for _, c := range []prometheus.Collector{info, m.results, m.durations, m.live, m.failedTasks, m.watchReady, m.waits} {
+	for _, c := range []prometheus.Collector{info, m.results, m.durations, m.live, m.failedTasks, m.watchReady, m.waits, m.followed} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register a metric: %w", err)
 		}

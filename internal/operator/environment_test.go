@@ -113,11 +113,11 @@ func TestLeaderElectionNeedsAName(t *testing.T) {
 }
 
 func TestWatchedNamespaces(t *testing.T) {
-	got := cacheOptions(environment{"WATCH_NAMESPACE": "a, b,,"})
+	got := cacheOptions(environment{"WATCH_NAMESPACE": "a, b,,"}, nil)
 	if len(got.DefaultNamespaces) != 2 {
 		t.Errorf("want a and b, got %v", got.DefaultNamespaces)
 	}
-	if all := cacheOptions(environment{}); all.DefaultNamespaces != nil || all.DefaultTransform == nil {
+	if all := cacheOptions(environment{}, nil); all.DefaultNamespaces != nil || all.DefaultTransform == nil {
 		t.Errorf("want all namespaces, reduced; got %+v", all)
 	}
 }

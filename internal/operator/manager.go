@@ -12,12 +12,14 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-func newManager(config *rest.Config, l lease, o Options, env environment) (manager.Manager, error) {
+func newManager(config *rest.Config, l lease, list []watches.Watch, o Options) (manager.Manager, error) {
+	env := newEnvironment(o.Env)
 	options := ctrl.Options{
 		Logger:                 o.Logger,
-		Cache:                  cacheOptions(env),
+		Cache:                  cacheOptions(env, list),
 		Metrics:                metricsOptions(o),
 		HealthProbeBindAddress: o.HealthProbeBindAddress,
 		LeaderElection:         o.LeaderElect,
@@ -55,8 +57,8 @@ func leaderElectionID(o Options, env environment) (string, error) {
 // cacheOptions reduces the watched kinds, the only ones in this cache, to what
 // triggers need, and keeps to the namespaces of WATCH_NAMESPACE. The transform is
 // the default one: named by kind it would need every kind to be served already.
-func cacheOptions(env environment) cache.Options {
-	options := cache.Options{DefaultTransform: controller.Reduce}
+func cacheOptions(env environment, list []watches.Watch) cache.Options {
+	options := cache.Options{DefaultTransform: controller.Reducer(list...)}
 	for _, namespace := range env.namespaces() {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}

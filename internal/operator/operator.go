@@ -21,6 +21,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/eventlog"
+	"github.com/ensign-operator/ensign/internal/informers"
 	"github.com/ensign-operator/ensign/internal/metrics"
 	"github.com/ensign-operator/ensign/internal/proxy"
 	"github.com/ensign-operator/ensign/internal/runner"
@@ -72,13 +73,16 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if p.lease, err = newLease(config, o, env, holders{stop: p.runs.Stop, extend: ansible.owned.extend}); err != nil {
 		return parts{}, err
 	}
+	if p.related, err = newRelated(p.lease.behind(config), ansible.watches, o); err != nil {
+		return parts{}, err
+	}
 	p.proxy, err = proxy.New(p.lease.behind(config), proxy.Options{
-		Port: o.ProxyPort, InjectOwnerRef: o.InjectOwnerRef, Fence: p.lease.fence, Logger: o.Logger.WithName("proxy"),
+		Port: o.ProxyPort, InjectOwnerRef: o.InjectOwnerRef, Fence: p.lease.fence, Followers: []access.Follower{p.related}, Logger: o.Logger.WithName("proxy"),
 	})
 	if err != nil {
 		return parts{}, err
 	}
-	if p.manager, err = newManager(config, p.lease, o, env); err != nil {
+	if p.manager, err = newManager(config, p.lease, ansible.watches, o); err != nil {
 		return parts{}, fmt.Errorf("set up the manager: %w", explainBind(err))
 	}
 	return p, p.add()
@@ -132,6 +136,7 @@ type parts struct {
 	runs    *controller.RunGroup
 	slots   *slots.Slots
 	lease   lease
+	related *related
 }
 
 // add adds everything long-lived to the manager.
@@ -150,6 +155,12 @@ func (p parts) add() error {
 	lines := eventlog.New(eventlog.Options{
 		Logger: p.options.Logger.WithName("run"), Blocks: p.options.Blocks, JSON: p.options.JSONLogs, Level: p.options.LogEvents,
 	})
+	p.related.observe = func(key informers.Key, state informers.State) {
+		counters.Followed("related", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
+	}
+	if err := p.related.addTo(p.manager); err != nil {
+		return fmt.Errorf("add what follows children: %w", err)
+	}
 	if err := p.manager.Add(p.proxy.Server()); err != nil {
 		return fmt.Errorf("add the API proxy: %w", err)
 	}
@@ -216,6 +227,7 @@ func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, 
 				Runner:    runs{p.ansible.runner},
 				Access:    opener{p.proxy},
 				Observers: observers,
+				Related:   p.related,
 				Recorder:  p.manager.GetEventRecorder("ensign"),
 				Runs:      p.runs,
 				Slots:     p.slots,

@@ -39,6 +39,9 @@ type Options struct {
 	MaxBackoff              time.Duration
 
 	InjectOwnerRef bool
+	// ChildrenUnused is how long a kind of which there is no child is watched; 0 for
+	// the usual time.
+	ChildrenUnused time.Duration
 	ProxyPort      int
 
 	MetricsBindAddress     string

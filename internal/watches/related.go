@@ -4,7 +4,9 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -17,24 +19,56 @@ const Each = "[*]"
 
 // In gives the texts to which the path leads, in their order. What is absent,
 // empty or no text is left out.
-func (p Path) In(object map[string]any) []string {
-	return p.in(object, nil)
-}
+func (p Path) In(object map[string]any) []string { return texts(p.values(object, nil)) }
 
-func (p Path) in(value any, found []string) []string {
+// values adds what the path leads to.
+func (p Path) values(value any, found []any) []any {
 	if len(p) == 0 {
-		if text, ok := value.(string); ok && text != "" {
-			found = append(found, text)
-		}
-		return found
+		return append(found, value)
 	}
 	if p[0] != Each {
 		fields, _ := value.(map[string]any)
-		return p[1:].in(fields[p[0]], found)
+		return p[1:].values(fields[p[0]], found)
 	}
 	elements, _ := value.([]any)
 	for _, element := range elements {
-		found = p[1:].in(element, found)
+		found = p[1:].values(element, found)
+	}
+	return found
+}
+
+func texts(values []any) []string {
+	var found []string
+	for _, value := range values {
+		if text, ok := value.(string); ok && text != "" {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+// In gives the objects that a CR names, in their order. Where both paths go
+// through one list, name and namespace are those of one element; where there is
+// no namespace it is the CR's.
+func (r Reference) In(cr map[string]any) []types.NamespacedName {
+	common := 0
+	for common < min(len(r.Name), len(r.Namespace)) && r.Name[common] == r.Namespace[common] {
+		common++
+	}
+	own, _, _ := unstructured.NestedString(cr, "metadata", "namespace")
+	var found []types.NamespacedName
+	for _, part := range r.Name[:common].values(cr, nil) {
+		namespaces := []string{own}
+		if r.Namespace != nil {
+			if given := texts(r.Namespace[common:].values(part, nil)); given != nil {
+				namespaces = given
+			}
+		}
+		for _, name := range texts(r.Name[common:].values(part, nil)) {
+			for _, namespace := range namespaces {
+				found = append(found, types.NamespacedName{Namespace: namespace, Name: name})
+			}
+		}
 	}
 	return found
 }

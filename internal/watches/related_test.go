@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestPathsLeadToTexts(t *testing.T) {
@@ -36,6 +37,42 @@ func TestPathsLeadToTexts(t *testing.T) {
 			}
 			if got := path.String(); got != test.path {
 				t.Errorf("got %q as text, want %q", got, test.path)
+			}
+		})
+	}
+}
+
+func TestReferencesHaveTheirNamespace(t *testing.T) {
+	object := map[string]any{
+		"metadata": map[string]any{"namespace": "own"},
+		"spec": map[string]any{
+			"secret": "s", "home": "far",
+			"users": []any{
+				map[string]any{"secret": "a"},
+				map[string]any{"secret": "b", "namespace": "nb"},
+				map[string]any{"namespace": "nc"},
+			},
+		},
+	}
+	for why, test := range map[string]struct {
+		name, namespace string
+		want            []types.NamespacedName
+	}{
+		"the CR's by default":                {"spec.secret", "", []types.NamespacedName{{Namespace: "own", Name: "s"}}},
+		"another one":                        {"spec.secret", "spec.home", []types.NamespacedName{{Namespace: "far", Name: "s"}}},
+		"the CR's where none is given":       {"spec.secret", "spec.gone", []types.NamespacedName{{Namespace: "own", Name: "s"}}},
+		"that of the same element":           {"spec.users[*].secret", "spec.users[*].namespace", []types.NamespacedName{{Namespace: "own", Name: "a"}, {Namespace: "nb", Name: "b"}}},
+		"one for all elements":               {"spec.users[*].secret", "spec.home", []types.NamespacedName{{Namespace: "far", Name: "a"}, {Namespace: "far", Name: "b"}}},
+		"nothing is named":                   {"spec.gone", "spec.home", nil},
+		"a namespace of the name's own path": {"spec.home", "spec.home", []types.NamespacedName{{Namespace: "far", Name: "far"}}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			reference := Reference{Name: parsePath(test.name)}
+			if test.namespace != "" {
+				reference.Namespace = parsePath(test.namespace)
+			}
+			if diff := cmp.Diff(test.want, reference.In(object)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

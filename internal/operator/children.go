@@ -1,0 +1,119 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ensign-operator/ensign/internal/children"
+	"github.com/ensign-operator/ensign/internal/children/reduce"
+	"github.com/ensign-operator/ensign/internal/informers"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// podNamespaceFile has the namespace of the pod in which the manager runs.
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// related follow the objects that CRs have to do with.
+type related struct {
+	*children.Children
+
+	informers *informers.Set
+	// observe is set before anything is followed.
+	observe func(informers.Key, informers.State)
+}
+
+// newRelated prepares what follows children and references by way of config.
+func newRelated(config *rest.Config, list []watches.Watch, o Options) (*related, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to follow children: %w", err)
+	}
+	served, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare discovery: %w", err)
+	}
+	reducer, err := reduce.New(finalizersOf(list)...)
+	if err != nil {
+		return nil, err
+	}
+	r := &related{observe: func(informers.Key, informers.State) {}}
+	r.informers = informers.New(informers.Options{
+		Client: client, Transform: reducer.Transform, Logger: o.Logger.WithName("informers"),
+		Observe: func(key informers.Key, state informers.State) { r.observe(key, state) },
+	})
+	env := newEnvironment(o.Env)
+	r.Children = children.New(children.Options{
+		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: env.namespaces(), Discovery: served,
+		Record: newRecord(client, o, env), Unused: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
+	})
+	return r, nil
+}
+
+// shownState is the state as metrics show it; "" once a kind is not followed.
+func shownState(state informers.State) string {
+	if state == informers.Ended {
+		return ""
+	}
+	return string(state)
+}
+
+// addTo lets both work while this manager leads.
+func (r *related) addTo(m manager.Manager) error {
+	return errors.Join(m.Add(r.informers), m.Add(r.Children))
+}
+
+func finalizersOf(list []watches.Watch) []string {
+	var names []string
+	for _, watch := range list {
+		if watch.Finalizer != nil {
+			names = append(names, watch.Finalizer.Name)
+		}
+	}
+	return names
+}
+
+func childWatches(list []watches.Watch) []children.Watch {
+	var all []children.Watch
+	for _, watch := range list {
+		all = append(all, children.Watch{
+			GVK: watch.GVK, Dependents: watch.WatchDependentResources, ClusterScoped: watch.WatchClusterScopedResources, Blacklist: watch.Blacklist,
+		})
+	}
+	return all
+}
+
+// newRecord gives the record of child kinds, in the manager's own namespace; nil
+// where it has none.
+func newRecord(client dynamic.Interface, o Options, env environment) children.Record {
+	namespace := o.LeaderElectionNamespace
+	if namespace == "" {
+		content, err := os.ReadFile(podNamespaceFile)
+		if err != nil {
+			o.Logger.Info("after a restart no children are watched until a run writes to one: outside of a pod, --leader-election-namespace says where to note their kinds")
+			return nil
+		}
+		namespace = strings.TrimSpace(string(content))
+	}
+	return children.ConfigMap{
+		Client: client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace),
+		Name:   recordName(o, env),
+	}
+}
+
+// recordName is that of the record of child kinds. It may be shared.
+func recordName(o Options, env environment) string {
+	for _, name := range []string{o.LeaderElectionID, env["OPERATOR_NAME"], "ensign"} {
+		if name != "" {
+			return name + "-children"
+		}
+	}
+	return ""
+}

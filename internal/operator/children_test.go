@@ -1,0 +1,50 @@
+package operator
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/children"
+	"github.com/ensign-operator/ensign/internal/informers"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+func TestTheRecordsName(t *testing.T) {
+	for want, test := range map[string]struct {
+		id  string
+		env environment
+	}{
+		"lease-children":  {"lease", environment{"OPERATOR_NAME": "name"}},
+		"name-children":   {"", environment{"OPERATOR_NAME": "name"}},
+		"ensign-children": {"", environment{}},
+	} {
+		if got := recordName(Options{LeaderElectionID: test.id}, test.env); got != want {
+			t.Errorf("want %q, got %q", want, got)
+		}
+	}
+}
+
+func TestWhatChildrenKnowOfWatches(t *testing.T) {
+	gvk := schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "K"}
+	list := []watches.Watch{{
+		GVK: gvk, WatchDependentResources: true, WatchClusterScopedResources: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}},
+		Finalizer: &watches.Finalizer{Name: "g.io/f"},
+	}, {GVK: gvk}}
+	want := []children.Watch{{GVK: gvk, Dependents: true, ClusterScoped: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}}}, {GVK: gvk}}
+	if diff := cmp.Diff(want, childWatches(list)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"g.io/f"}, finalizersOf(list)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMetricsShowNoEndedKind(t *testing.T) {
+	for state, want := range map[informers.State]string{informers.Live: "live", informers.Ended: ""} {
+		if got := shownState(state); got != want {
+			t.Errorf("%s: %q", state, got)
+		}
+	}
+}
