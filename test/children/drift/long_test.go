@@ -1,0 +1,280 @@
+//go:build long
+
+package drift
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+// The limits of the issue.
+const (
+	startLimit   = time.Second
+	memoryLimit  = 250 << 20
+	liveLimit    = 20 * time.Second
+	manyCRs      = 1000
+	childrenOfCR = 10
+)
+
+var _ = Describe("drift at length", func() {
+	// Each kind of drift for children of each scope.
+	It("is repaired whatever it is, one by one", func(ctx context.Context) {
+		p := newPlace(ctx, watching("Box", "watchClusterScopedResources: true"), harness.Options{}).start(ctx)
+		near, far, role := p.deployment("near"), p.deployment("far"), clusterRole(p.namespace)
+		far["metadata"].(map[string]any)["namespace"] = "default"
+		far["metadata"].(map[string]any)["name"] = p.namespace
+		cr := p.custom("all", near, far, role)
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		p.settles(cr, 1)
+		p.watched(ctx, "deployments.apps", "clusterroles.rbac.authorization.k8s.io")
+		runs := 1
+		for _, child := range []map[string]any{near, far, role} {
+			drifts := map[string]func(){
+				"label": func() { patch(ctx, child, `{"metadata": {"labels": {"stray": "%d"}}}`, runs) },
+				"delete": func() {
+					remove(ctx, child)
+				},
+			}
+			if child["kind"] == "Deployment" {
+				drifts["scale"] = func() { patch(ctx, child, `{"spec": {"replicas": 0}}`) }
+				drifts["edit"] = func() { patch(ctx, child, `{"spec": {"paused": true}}`) }
+			} else {
+				drifts["edit"] = func() { patch(ctx, child, `{"rules": []}`) }
+			}
+			for _, name := range []string{"label", "edit", "scale", "delete"} {
+				if drifts[name] == nil {
+					continue
+				}
+				By(name + " " + fmt.Sprint(child["kind"], child["metadata"]))
+				drifts[name]()
+				runs++
+				p.settles(cr, runs)
+			}
+			Expect(field(child, "metadata", "uid")(ctx)).NotTo(BeEmpty())
+		}
+	})
+
+	It("is repaired for a cluster-scoped CR", func(ctx context.Context) {
+		p := newPlace(ctx, watching("Tank", ""), harness.Options{}).start(ctx, "Tank")
+		near, role := p.configMap("near"), clusterRole(p.namespace)
+		cr := harness.Custom(tank, "", p.namespace, map[string]any{"objects": []any{near, role}})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		p.settles(cr, 1)
+		p.watched(ctx, "configmaps", "clusterroles.rbac.authorization.k8s.io")
+		remove(ctx, near)
+		p.settles(cr, 2)
+		patch(ctx, role, `{"rules": []}`)
+		p.settles(cr, 3)
+		Expect(field(near, "data", "a")(ctx)).To(Equal("1"))
+	})
+
+	It("of a shared child is repaired for both, and of a kind nobody may list, or that goes, harms no other", func(ctx context.Context) {
+		thing := schema.GroupKind{Group: "drift.ensign.io", Kind: "Thing"}
+		Expect(k8s.Create(ctx, harness.Definition(thing))).To(Succeed())
+		p := newPlace(ctx, watching("Box", "watchClusterScopedResources: true"), harness.Options{})
+		p.options.Kubeconfig = limited(ctx, p.namespace)
+		p.start(ctx)
+		shared, role := p.configMap("shared"), clusterRole(p.namespace)
+		custom := p.object("drift.ensign.io/v1", "Thing", "custom", map[string]any{"spec": map[string]any{"a": "1"}})
+		one, two := p.custom("one", shared, role), p.custom("two", custom)
+		Eventually(func() error { return k8s.Create(ctx, one.DeepCopy()) }).Should(Succeed())
+		Eventually(func() error { return k8s.Create(ctx, two.DeepCopy()) }).Should(Succeed())
+		p.settles(one, 1)
+		p.settles(two, 1)
+		Eventually(p.Log).Should(MatchRegexp(`can't be followed.*clusterroles.*forbidden`))
+		p.watched(ctx, "configmaps", "things.drift.ensign.io")
+		By("taking a kind of children away")
+		Expect(k8s.Delete(ctx, harness.Definition(thing))).To(Succeed())
+		Eventually(p.runs(two)).Should(BeNumerically(">=", 2))
+		By("sharing a child, whose drift is that of both")
+		Expect(k8s.Delete(ctx, two)).To(Succeed())
+		three := p.custom("three")
+		Expect(k8s.Create(ctx, three)).To(Succeed())
+		p.settles(three, 1)
+		reference := metav1.OwnerReference{APIVersion: "drift.ensign.io/v1", Kind: "Box", Name: "three", UID: three.GetUID()}
+		owned := &unstructured.Unstructured{Object: map[string]any{}}
+		owned.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		Expect(k8s.Get(ctx, types.NamespacedName{Namespace: p.namespace, Name: "shared"}, owned)).To(Succeed())
+		owned.SetOwnerReferences(append(owned.GetOwnerReferences(), reference))
+		Expect(k8s.Update(ctx, owned)).To(Succeed())
+		before, after := p.calms(one), p.calms(three)
+		remove(ctx, shared)
+		p.settles(one, before+1)
+		p.settles(three, after+1)
+	})
+
+	It("is not waited for where there are no children any more", func(ctx context.Context) {
+		p := newPlace(ctx, watching("Box", ""), harness.Options{Args: []string{"--children-unused-after=2s"}}).start(ctx)
+		child := p.configMap("child")
+		cr := p.custom("leaves", child)
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		p.settles(cr, 1)
+		p.watched(ctx, "configmaps")
+		kinds := func() (string, error) {
+			record := &corev1.ConfigMap{}
+			err := k8s.Get(ctx, types.NamespacedName{Namespace: p.namespace, Name: "ensign-children"}, record)
+			return record.Data["Box.drift.ensign.io"], err
+		}
+		Eventually(kinds).Should(ContainSubstring("configmaps"))
+		Consistently(p.Log, calm).ShouldNot(ContainSubstring("following a kind no longer"))
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, p.Metrics).ShouldNot(ContainSubstring(`resource="configmaps"`))
+		Eventually(kinds).Should(BeEmpty())
+	})
+
+	It("is the leader's to repair", func(ctx context.Context) {
+		p := newPlace(ctx, watching("Box", ""), harness.Options{Args: []string{"--leader-elect", "--leader-election-id=drift"}}).start(ctx)
+		child := p.configMap("child")
+		cr := p.custom("led", child)
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		p.settles(cr, 1)
+		standby := *p
+		standby.options.Home = filepath.Join(p.dir, "standby")
+		var err error
+		standby.Manager, err = harness.Start(standby.options)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { Expect(standby.Stop()).To(Succeed()) })
+		Eventually(standby.Log).Should(ContainSubstring("ttempting to acquire leader lease"))
+		remove(ctx, child)
+		p.settles(cr, 2)
+		Expect(standby.Log()).NotTo(Or(ContainSubstring("following a kind"), ContainSubstring("run started")))
+		By("ending the leader")
+		Expect(p.Stop()).To(Succeed())
+		Expect(standby.Ready(ctx, "Box")).To(Succeed())
+		standby.watched(ctx, "configmaps")
+		Consistently(standby.runs(cr), calm).Should(BeZero())
+		remove(ctx, child)
+		standby.settles(cr, 1)
+	})
+})
+
+var _ = Describe("references at length", func() {
+	It("bring their CR back when another CR changes", func(ctx context.Context) {
+		p := newPlace(ctx, watching("Box", "references: [{group: drift.ensign.io, version: v1, kind: Box, name: 'spec.peers[*].name'}]"), harness.Options{}).start(ctx)
+		peer := p.custom("peer", p.configMap("of-the-peer"))
+		Expect(k8s.Create(ctx, peer)).To(Succeed())
+		p.settles(peer, 1)
+		cr := harness.Custom(box, p.namespace, "refers", map[string]any{"peers": []any{map[string]any{"name": "peer"}, map[string]any{"name": "other"}}})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		p.settles(cr, 1)
+		By("changing the peer, whose own run and status are no change")
+		patch(ctx, map[string]any{"apiVersion": "drift.ensign.io/v1", "kind": "Box", "metadata": map[string]any{"namespace": p.namespace, "name": "peer"}}, `{"spec": {"more": "x"}}`)
+		p.settles(peer, 2)
+		p.settles(cr, 2)
+		By("starting the next manager")
+		Expect(p.Stop()).To(Succeed())
+		p.start(ctx)
+		Consistently(p.runs(cr), calm).Should(BeZero())
+		Expect(k8s.Delete(ctx, peer)).To(Succeed())
+		p.settles(cr, 1)
+	})
+})
+
+var _ = Describe("ten thousand children", func() {
+	It("are watched soon after the start, in little memory, and drift is seen at once", func(ctx context.Context) {
+		p := newPlace(ctx, watching("Box", ""), harness.Options{Env: []string{"VIRTUAL_ENV=" + stubbed()}, Args: []string{"--ansible-log-events=Nothing"}})
+		create(manyCRs, func(i int) {
+			cr := p.custom(fmt.Sprintf("cr-%04d", i))
+			Expect(k8s.Create(ctx, cr)).To(Succeed())
+			for j := range childrenOfCR {
+				child := &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: fmt.Sprintf("%s-%d", cr.GetName(), j), OwnerReferences: []metav1.OwnerReference{{
+						APIVersion: "drift.ensign.io/v1", Kind: "Box", Name: cr.GetName(), UID: cr.GetUID(),
+					}}},
+					Data: map[string]string{"text": strings.Repeat("x", 1000)},
+				}
+				Expect(k8s.Create(ctx, child)).To(Succeed())
+			}
+		})
+		record := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "ensign-children"},
+			Data:       map[string]string{"Box.drift.ensign.io": `[{"version":"v1","resource":"configmaps","namespaced":true}]`},
+		}
+		Expect(k8s.Create(ctx, record)).To(Succeed())
+		begun := time.Now()
+		p.start(ctx)
+		p.watched(ctx, "configmaps")
+		live := time.Since(begun)
+		last := harness.Custom(box, p.namespace, fmt.Sprintf("cr-%04d", manyCRs-1), nil)
+		Eventually(func() (int, error) {
+			text, err := p.Log()
+			return strings.Count(text, "run succeeded"), err
+		}, 20*time.Minute).Should(BeNumerically(">=", manyCRs))
+		memory, err := harness.MemoryOf(p.PID())
+		Expect(err).NotTo(HaveOccurred())
+		runs := p.calms(last)
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: last.GetName() + "-0"}}
+		Expect(k8s.Delete(ctx, child)).To(Succeed())
+		deleted := time.Now()
+		Eventually(p.runs(last)).Should(Equal(runs + 1))
+		started := time.Since(deleted)
+		AddReportEntry("10,000 children of 1,000 CRs", fmt.Sprintf("live after %s; resident %d MiB, at most %d MiB; from a deletion to the run %s",
+			live, memory.Resident>>20, memory.Peak>>20, started))
+		Expect(live).To(BeNumerically("<", liveLimit))
+		Expect(memory.Resident).To(BeNumerically("<", memoryLimit))
+		Expect(started).To(BeNumerically("<", startLimit))
+	})
+})
+
+// create calls make for all numbers below n, some at once.
+func create(n int, make func(i int)) {
+	GinkgoHelper()
+	var working sync.WaitGroup
+	const workers = 16
+	for first := range workers {
+		working.Go(func() {
+			defer GinkgoRecover()
+			for i := first; i < n; i += workers {
+				make(i)
+			}
+		})
+	}
+	working.Wait()
+}
+
+// limited writes the kubeconfig of an account that may do all that the tests need,
+// but list ClusterRoles.
+func limited(ctx context.Context, namespace string) string {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "limited"}}
+	Expect(k8s.Create(ctx, account)).To(Succeed())
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-limited"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"", "drift.ensign.io", "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles"}, Verbs: []string{"get", "create", "patch", "update", "escalate", "bind"}},
+	}}
+	Expect(k8s.Create(ctx, role)).To(Succeed())
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account.Name}},
+	}
+	Expect(k8s.Create(ctx, binding)).To(Succeed())
+	token := &authenticationv1.TokenRequest{}
+	Expect(k8s.SubResource("token").Create(ctx, account, token)).To(Succeed())
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	}
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+	return path
+}
