@@ -31,6 +31,7 @@ type group struct {
 type runFlags struct {
 	options   operator.Options
 	artifacts resource.QuantityValue
+	cache     resource.QuantityValue
 	logEvents string
 	logFormat string
 	zap       zap.Options
@@ -39,7 +40,7 @@ type runFlags struct {
 }
 
 func newRunFlags() *runFlags {
-	f := &runFlags{artifacts: resource.QuantityValue{Quantity: resource.MustParse("1Gi")}}
+	f := &runFlags{artifacts: resource.QuantityValue{Quantity: resource.MustParse("1Gi")}, cache: resource.QuantityValue{Quantity: resource.MustParse("64Mi")}}
 	f.group("Content", f.content)
 	f.group("Runs", f.runs)
 	f.group("API access", f.access)
@@ -82,6 +83,7 @@ func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
 	set.DurationVar(&o.ChildrenUnused, "children-unused-after", 0, "")
 	_ = set.MarkHidden("children-unused-after") // For tests, which can't wait for ten minutes.
 	set.IntVar(&o.ProxyPort, "proxy-port", 0, "`port` at 127.0.0.1 of the API proxy for runs; 0 takes any free one")
+	set.Var(&f.cache, "proxy-cache-max-bytes", "the most `bytes` that objects may take which the API proxy keeps for reads of runs, such as 256Mi. Kinds that were not read for long go first; 0 keeps none")
 }
 
 func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
@@ -179,9 +181,11 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		atLeastASecond("--max-backoff", o.MaxBackoff),
 		quoted("--ansible-args", o.AnsibleArgs),
 		noneOrAtLeast("--artifacts-max-bytes", f.artifacts, 1<<20),
+		noneOrAtLeast("--proxy-cache-max-bytes", f.cache, 1<<20),
 		f.setLogger(&o, out),
 	)
 	o.ArtifactsMaxBytes = f.artifacts.Value()
+	o.ProxyCacheMaxBytes = f.cache.Value()
 	o.LogEvents = level
 	return o, err
 }
@@ -217,7 +221,7 @@ func atLeastASecond(name string, value time.Duration) error {
 
 func noneOrAtLeast(name string, value resource.QuantityValue, least int64) error {
 	if value.Sign() != 0 && value.Value() < least {
-		return fmt.Errorf("%s=%s: allowed is 0 for no limit, or %s and more", name, &value, resource.NewQuantity(least, resource.BinarySI))
+		return fmt.Errorf("%s=%s: allowed is 0, or %s and more", name, &value, resource.NewQuantity(least, resource.BinarySI))
 	}
 	return nil
 }

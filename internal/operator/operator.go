@@ -76,10 +76,14 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if p.related, err = newRelated(p.lease.behind(config), ansible.watches, o); err != nil {
 		return parts{}, err
 	}
-	p.proxy, err = proxy.New(p.lease.behind(config), proxy.Options{
+	if p.reading, err = newReading(p.lease.behind(config), o, ansible.watches); err != nil {
+		return parts{}, err
+	}
+	way := proxy.Options{
 		Port: o.ProxyPort, InjectOwnerRef: o.InjectOwnerRef, Fence: p.lease.fence, Followers: []access.Follower{p.related}, Logger: o.Logger.WithName("proxy"),
-	})
-	if err != nil {
+	}
+	p.reading.attach(&way)
+	if p.proxy, err = proxy.New(p.lease.behind(config), way); err != nil {
 		return parts{}, err
 	}
 	if p.manager, err = newManager(config, p.lease, ansible.watches, o); err != nil {
@@ -132,6 +136,7 @@ type parts struct {
 	options Options
 	manager manager.Manager
 	proxy   *proxy.Proxy
+	reading *reading
 	ansible ansible
 	runs    *controller.RunGroup
 	slots   *slots.Slots
@@ -164,7 +169,7 @@ func (p parts) add() error {
 	if err := p.manager.Add(p.proxy.Server()); err != nil {
 		return fmt.Errorf("add the API proxy: %w", err)
 	}
-	if err := p.addChecks("proxy", p.proxy.Check); err != nil {
+	if err := errors.Join(p.addChecks("proxy", p.proxy.Check), p.reading.add(p.manager, counters)); err != nil {
 		return err
 	}
 	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())

@@ -43,6 +43,9 @@ type Options struct {
 	// the usual time.
 	ChildrenUnused time.Duration
 	ProxyPort      int
+	// ProxyCacheMaxBytes is for objects that runs read; 0 lets all reads go to the API
+	// server.
+	ProxyCacheMaxBytes int64
 
 	MetricsBindAddress     string
 	MetricsSecure          bool

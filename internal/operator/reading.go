@@ -1,0 +1,74 @@
+package operator
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ensign-operator/ensign/internal/metrics"
+	"github.com/ensign-operator/ensign/internal/proxy"
+	"github.com/ensign-operator/ensign/internal/readcache"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// reading answers reads of runs from a cache; without one it does nothing.
+type reading struct {
+	cache *readcache.Cache
+	// count takes the result of a read; it is set before there is any.
+	count func(result string)
+}
+
+func newReading(config *rest.Config, o Options, all []watches.Watch) (*reading, error) {
+	r := &reading{}
+	if o.ProxyCacheMaxBytes == 0 {
+		return r, nil
+	}
+	var err error
+	r.cache, err = readcache.New(config, readcache.Options{
+		MaxBytes:    o.ProxyCacheMaxBytes,
+		Namespaces:  newEnvironment(o.Env).namespaces(),
+		Blacklisted: blacklisted(all),
+		Observe:     func(result readcache.Result) { r.count(string(result)) },
+		Logger:      o.Logger.WithName("read-cache"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the cache for reads of runs: %w", err)
+	}
+	return r, nil
+}
+
+// blacklisted tells which kinds the runs of a watch read live.
+func blacklisted(all []watches.Watch) func(schema.GroupVersionKind, schema.GroupKind) bool {
+	lists := map[schema.GroupVersionKind][]schema.GroupKind{}
+	for i := range all {
+		lists[all[i].GVK] = all[i].Blacklist
+	}
+	return func(watch schema.GroupVersionKind, kind schema.GroupKind) bool {
+		return slices.Contains(lists[watch], kind)
+	}
+}
+
+// attach lets the proxy ask the cache, and tell it what runs write.
+func (r *reading) attach(o *proxy.Options) {
+	if r.cache != nil {
+		o.Reader = r.cache
+		o.Followers = append(o.Followers, r.cache)
+	}
+}
+
+// add lets the cache work with the manager, and shows it.
+func (r *reading) add(m manager.Manager, counters *metrics.Metrics) (err error) {
+	if r.cache == nil {
+		return nil
+	}
+	if r.count, err = counters.ShowReadCache(r.cache); err != nil {
+		return err
+	}
+	if err := m.Add(r.cache); err != nil {
+		return fmt.Errorf("add the cache for reads of runs: %w", err)
+	}
+	return nil
+}
