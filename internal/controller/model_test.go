@@ -22,7 +22,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-//nolint:gochecknoglobals // Flags of the test.
 var (
 	modelSeed  = flag.Uint64("model-seed", 0, "the one seed that the model is played with")
 	modelGames = flag.Uint64("model-games", 250, "with how many seeds the model is played")
@@ -85,7 +84,7 @@ type ran struct {
 
 func newGame(t *testing.T, seed uint64) *game {
 	t.Helper()
-	g := &game{t: t, rng: rand.New(rand.NewPCG(seed, 1)), server: newAPIServer()} //nolint:gosec // To be played again.
+	g := &game{t: t, rng: rand.New(rand.NewPCG(seed, 1)), server: newAPIServer()}
 	g.watch = []watches.Watch{plainWatch(), finalizerWatch(), selectorWatch()}[g.rng.IntN(3)]
 	g.start()
 	return g

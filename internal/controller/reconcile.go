@@ -218,10 +218,8 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		return leave(cause)
 	}
 	switch {
-	case a.step == comeBack && r.memories.found(a.cr):
-		return reconcile.Result{RequeueAfter: soon}, nil
 	case a.step == comeBack:
-		return reconcile.Result{RequeueAfter: firstBackoff}, nil
+		return reconcile.Result{RequeueAfter: r.memories.found(a.cr)}, nil
 	case a.step == rest:
 		a.memory.met = true
 		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", a.rest)

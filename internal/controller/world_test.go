@@ -318,4 +318,4 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-var errNotNow = errors.New("not now") //nolint:gochecknoglobals // A sentinel.
+var errNotNow = errors.New("not now")

@@ -1,0 +1,162 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/internal/slots"
+)
+
+// sight is what an event shows of a CR before it is read.
+type sight struct {
+	// idle is true where nothing can run: the object is gone, or is being deleted
+	// without our finalizer.
+	idle  bool
+	class slots.Class
+}
+
+// occasion is what an event tells of.
+type occasion bool
+
+const (
+	aCreation occasion = false
+	aChange   occasion = true
+)
+
+// lost notes that the object is gone, and cancels its run if there is one. It is
+// false where another object of the name has been read since, whose own events
+// say what is to be done.
+func (m *memories) lost(cr *unstructured.Unstructured) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	found.gone = cr.GetUID()
+	if found.uid == cr.GetUID() {
+		found.read = "" // It tells nothing of a successor.
+		if found.cancel != nil {
+			found.cancel(errGone)
+		}
+	}
+	return !found.hasRead(cr) && found.shows(cr, sight{idle: true})
+}
+
+// saw notes what an event shows of a CR, as it was created or has changed. It is
+// false where that is no news: an attempt has read the CR since, or is going to.
+func (m *memories) saw(cr *unstructured.Unstructured, seen sight, how occasion) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	if found.gone == cr.GetUID() {
+		found.gone = "" // Whoever told of its end was wrong.
+	}
+	switch known := found.uid == cr.GetUID(); {
+	case known && found.hasRead(cr):
+		found.seen.idle = seen.idle // The end of its predecessor may have come after the read.
+		return false
+	case how == aChange && found.hasRead(cr):
+		return false // A predecessor's. A creation counts, whatever its version says.
+	}
+	found.changed = found.changed || how == aChange
+	return found.shows(cr, seen)
+}
+
+// hasRead tells whether an attempt has taken up the CR as the event shows it, or
+// later, or a successor of it. An event may come after the attempt that it has not
+// caused: from a watch that lags, or where the end of a predecessor of the same
+// name was the cause.
+func (m *memory) hasRead(cr *unstructured.Unstructured) bool {
+	return m.read != "" && notAfter(cr.GetResourceVersion(), m.read)
+}
+
+// notAfter compares two resource versions of a kind. Those of some aggregated APIs
+// have no order; of them only the same is known to be no later.
+func notAfter(version, reference string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, reference)
+	return version == reference || err == nil && order < 0
+}
+
+// shows lets an attempt that waits for a slot look again when the sight changes
+// what it waits for. It is false where there is one: it reads the CR after its
+// wait, and needs no other attempt to follow it.
+func (m *memory) shows(cr *unstructured.Unstructured, seen sight) (news bool) {
+	changed := m.seen != seen
+	m.seen, m.shown = seen, cr.GetResourceVersion()
+	if m.wake == nil {
+		return true
+	}
+	if changed {
+		m.wake()
+	}
+	return false
+}
+
+// await registers how to wake an attempt that is going to wait for a slot of the
+// class. It is false for an attempt that needs none. A name that is not known is
+// gone: every CR is shown by an event before its first attempt.
+func (m *memories) await(name types.NamespacedName, wake context.CancelFunc) (slots.Class, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.byName[name]
+	if found == nil || found.seen.idle || found.pending != nil {
+		return slots.Usual, false
+	}
+	found.wake = wake
+	return found.seen.class, true
+}
+
+// admitted ends what await began: from now on an event asks for another attempt.
+func (m *memories) admitted(name types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found := m.byName[name]; found != nil {
+		found.wake = nil
+	}
+}
+
+// takenUp notes that an attempt runs content for the CR as it was read, or lets it
+// rest. What repeats after it is no news.
+func (m *memories) takenUp(cr *unstructured.Unstructured) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	found.read = cr.GetResourceVersion()
+	if found.seen.class == slots.Changed && !found.asked() {
+		found.seen.class = slots.Usual
+	}
+}
+
+// found notes that the CR is there, as an attempt has read it, whatever events told
+// before, and says when it comes back for a slot: later where they may know better.
+func (m *memories) found(cr *unstructured.Unstructured) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := m.entry(client.ObjectKeyFromObject(cr))
+	if found.shown != "" && !notAfter(found.shown, cr.GetResourceVersion()) {
+		return firstBackoff
+	}
+	found.seen.idle = false
+	return soon
+}
+
+// asked tells whether an event still waits for an attempt that may run.
+func (m *memories) asked(name types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entry(name).asked()
+}
+
+func (m *memory) asked() bool {
+	return m.shown != "" && (m.read == "" || !notAfter(m.shown, m.read))
+}
+
+// changed tells whether an event has told of a change.
+func (m *memories) changed(name types.NamespacedName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entry(name).changed
+}
