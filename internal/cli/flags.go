@@ -82,7 +82,9 @@ func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
 	set.BoolVar(&o.InjectOwnerRef, "inject-owner-ref", true, "make what a run creates belong to its custom resource")
 	set.DurationVar(&o.ChildrenUnused, "children-unused-after", 0, "")
 	_ = set.MarkHidden("children-unused-after") // For tests, which can't wait for ten minutes.
+	set.BoolVar(&o.ConfineToNamespace, "confine-to-namespace", false, "let runs write in the namespace of their custom resource only")
 	set.IntVar(&o.ProxyPort, "proxy-port", 0, "`port` at 127.0.0.1 of the API proxy for runs; 0 takes any free one")
+	set.IntVar(&o.ProxyOpenPort, "proxy-open-port", 0, "`port` at 127.0.0.1 where sidecars reach the API as the manager, without a token; 0 is none")
 	set.Var(&f.cache, "proxy-cache-max-bytes", "the most `bytes` that objects may take which the API proxy keeps for reads of runs, such as 256Mi. Kinds that were not read for long go first; 0 keeps none")
 }
 
@@ -175,6 +177,7 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		within("--max-concurrent-reconciles", o.MaxConcurrentReconciles, 1, 1<<16),
 		within("--max-concurrent-runs", o.MaxConcurrentRuns, 0, 1<<16),
 		within("--proxy-port", o.ProxyPort, 0, 1<<16-1),
+		within("--proxy-open-port", o.ProxyOpenPort, 0, 1<<16-1),
 		notNegative("--reconcile-period", o.ReconcilePeriod),
 		notNegative("--run-idle-timeout", o.RunIdleTimeout),
 		notNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),

@@ -36,7 +36,7 @@ func TestDefaultsAreValid(t *testing.T) {
 
 func TestValuesThatAreNotAllowedAreAllNamed(t *testing.T) {
 	for _, arg := range []string{
-		"--ansible-verbosity=8", "--ansible-verbosity=-1", "--max-verbosity=8", "--max-concurrent-reconciles=0", "--proxy-port=70000",
+		"--ansible-verbosity=8", "--ansible-verbosity=-1", "--max-verbosity=8", "--max-concurrent-reconciles=0", "--proxy-port=70000", "--proxy-open-port=-1",
 		"--reconcile-period=-1s", "--run-idle-timeout=-1s", "--graceful-shutdown-timeout=-1s", "--max-backoff=10ms", "--ansible-log-events=Some", "--log-format=xml",
 		"--ansible-args=--tags 'open", "--artifacts-max-bytes=-1", "--artifacts-max-bytes=1", "--artifacts-max-bytes=1023Ki", "--proxy-cache-max-bytes=1Ki",
 	} {

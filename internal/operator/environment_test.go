@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -119,5 +120,20 @@ func TestWatchedNamespaces(t *testing.T) {
 	}
 	if all := cacheOptions(environment{}, nil); all.DefaultNamespaces != nil || all.DefaultTransform == nil {
 		t.Errorf("want all namespaces, reduced; got %+v", all)
+	}
+}
+
+func TestConfinedAreTheKindsThatAskForIt(t *testing.T) {
+	kind := func(name string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: name}
+	}
+	all := []watches.Watch{{GVK: kind("A"), ConfineToNamespace: true}, {GVK: kind("B")}}
+	older := access.Owner{GVK: schema.GroupVersionKind{Group: "g.io", Version: "v1beta1", Kind: "A"}}
+	one, every := confined(Options{}, all), confined(Options{ConfineToNamespace: true}, all)
+	if !one(access.Owner{GVK: kind("A")}) || !one(older) || one(access.Owner{GVK: kind("B")}) {
+		t.Error("want the watch's own word to count, in each version")
+	}
+	if !every(access.Owner{GVK: kind("A")}) || !every(access.Owner{GVK: kind("B")}) {
+		t.Error("want the flag to count for all")
 	}
 }

@@ -80,7 +80,8 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 		return parts{}, err
 	}
 	way := proxy.Options{
-		Port: o.ProxyPort, InjectOwnerRef: o.InjectOwnerRef, Fence: p.lease.fence, Followers: []access.Follower{p.related}, Logger: o.Logger.WithName("proxy"),
+		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, Confine: confined(o, ansible.watches),
+		Fence: p.lease.fence, Followers: []access.Follower{p.related}, Logger: o.Logger.WithName("proxy"),
 	}
 	p.reading.attach(&way)
 	if p.proxy, err = proxy.New(p.lease.behind(config), way); err != nil {
@@ -169,8 +170,10 @@ func (p parts) add() error {
 	if err := p.related.addTo(p.manager); err != nil {
 		return fmt.Errorf("add what follows children: %w", err)
 	}
-	if err := p.manager.Add(p.proxy.Server()); err != nil {
-		return fmt.Errorf("add the API proxy: %w", err)
+	for _, server := range p.proxy.Servers() {
+		if err := p.manager.Add(server); err != nil {
+			return fmt.Errorf("add the %s: %w", server.Name, err)
+		}
 	}
 	if err := errors.Join(p.addChecks("proxy", p.proxy.Check), p.reading.add(p.manager, counters)); err != nil {
 		return err
@@ -263,6 +266,15 @@ type runs struct{ *runner.Runner }
 
 // Remove implements controller.Runner.
 func (r runs) Remove(uid string) error { return r.Root.Remove(uid) }
+
+// confined tells whose runs write in the namespace of their CR only.
+func confined(o Options, all []watches.Watch) func(access.Owner) bool {
+	kinds := map[schema.GroupKind]bool{}
+	for i := range all {
+		kinds[all[i].GVK.GroupKind()] = o.ConfineToNamespace || all[i].ConfineToNamespace
+	}
+	return func(owner access.Owner) bool { return kinds[owner.GVK.GroupKind()] }
+}
 
 // opener opens the proxy for the runs of a CR.
 type opener struct{ proxy *proxy.Proxy }

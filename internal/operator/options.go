@@ -43,6 +43,9 @@ type Options struct {
 	// the usual time.
 	ChildrenUnused time.Duration
 	ProxyPort      int
+	ProxyOpenPort  int // 0: none
+	// ConfineToNamespace is for all watches; each may ask for it alone.
+	ConfineToNamespace bool
 	// ProxyCacheMaxBytes is for objects that runs read; 0 lets all reads go to the API
 	// server.
 	ProxyCacheMaxBytes int64

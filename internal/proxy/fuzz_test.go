@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/proxy"
@@ -88,6 +88,11 @@ func FuzzRequest(f *testing.F) {
 	tokens[wrongToken] = tokens[liveToken] + "x"
 
 	f.Add("GET", "/api/v1/namespaces/ns/pods?limit=5", "Accept: application/json\r\n", "", uint8(liveToken))
+	f.Add("PUT", "/api/v1/namespaces/ns/configmaps/c", "Content-Type: application/json\r\n", `{"metadata":{"name":"c"}}`, uint8(liveToken))
+	f.Add("PATCH", "/api/v1/namespaces/ns/configmaps/c?force=true", "Content-Type: application/apply-patch+yaml\r\n", "metadata: {name: c}", uint8(secondToken))
+	f.Add("PATCH", "/api/v1/namespaces/ns/configmaps/c", "Content-Type: application/json-patch+json\r\n", `[{"op":"remove","path":"/metadata/ownerReferences"}]`, uint8(liveToken))
+	f.Add("PATCH", "/api/v1/namespaces/ns/configmaps/c", "Content-Type: application/strategic-merge-patch+json\r\nConnection: Upgrade\r\nUpgrade: x\r\n", `{"$patch":"replace"}`, uint8(liveToken))
+	f.Add("DELETE", "/api/v1/configmaps", "Content-Type: application/json\r\nX-Forwarded-For: 1.2.3.4\r\n", `{"dryRun":["All"]}`, uint8(liveToken))
 	live := map[string]bool{"": false} // by number: a request whose body ends early arrives when it likes
 	f.Fuzz(func(t *testing.T, method, target, headers, body string, which uint8) {
 		target = strings.ReplaceAll(target, "ELSEWHERE", strings.TrimPrefix(other.URL, "http://"))
@@ -189,8 +194,9 @@ func checkArrived(t *testing.T, sent *http.Request, got arrived) {
 	}
 	for _, header := range []http.Header{got.Header, got.Trailer} {
 		for name := range header {
-			if lower := strings.ToLower(name); strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") {
-				t.Errorf("%s arrived", name)
+			if lower := strings.ToLower(name); strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") || lower == "forwarded" ||
+				strings.HasPrefix(lower, "x-forwarded-") && header.Get(name) != "127.0.0.1" {
+				t.Errorf("%s: %q arrived", name, header[name])
 			}
 		}
 	}
@@ -231,11 +237,16 @@ func checkOwner(t *testing.T, sent *http.Request, got arrived, body string, seco
 	if strings.Contains(got.body, foreign) && !strings.Contains(body, "uid-") && !strings.Contains(body, `\u`) {
 		t.Errorf("it belongs to another run's owner: %s", got.body)
 	}
-	if sent.Method != http.MethodPost || sent.URL.Path != "/api/v1/namespaces/ns/configmaps" {
+	// The API server says that there is no object yet, whichever it is asked for.
+	const configMaps = "/api/v1/namespaces/ns/configmaps"
+	applied, _, _ := strings.Cut(sent.Header.Get("Content-Type"), ";")
+	makes := sent.Method == http.MethodPost && sent.URL.Path == configMaps || sent.URL.Path == configMaps+"/c" &&
+		(sent.Method == http.MethodPut || sent.Method == http.MethodPatch && applied == "application/apply-patch+yaml")
+	if !makes {
 		return
 	}
 	var object map[string]any // A struct would take members in any case, which the API server does not.
-	if err := json.Unmarshal([]byte(got.body), &object); err != nil {
+	if err := yaml.Unmarshal([]byte(got.body), &object); err != nil {
 		t.Fatalf("%q arrived: %v", got.body, err)
 	}
 	references, _, _ := unstructured.NestedSlice(object, "metadata", "ownerReferences")

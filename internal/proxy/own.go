@@ -12,9 +12,14 @@ import (
 	"github.com/ensign-operator/ensign/internal/proxy/ownership"
 )
 
-// maxObjectBytes is the API server's own limit for the body of a request that
-// writes an object.
-const maxObjectBytes = 3 << 20
+const (
+	// maxObjectBytes is the API server's own limit for the body of a request that
+	// writes an object.
+	maxObjectBytes = 3 << 20
+	// maxDrainBytes is how much more is read of a larger one, since a client that is
+	// cut off while it sends does not see why.
+	maxDrainBytes = 16 << 20
+)
 
 // own makes what the request writes carry its owner. Where it must be known for that what
 // stands now, that is looked up; where the look fails, so does the request.
@@ -74,11 +79,13 @@ func (p *Proxy) ownable(q *request) (bool, error) {
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxObjectBytes))
+	rest := r.Body
+	body, err := io.ReadAll(http.MaxBytesReader(w, rest, maxObjectBytes))
 	if err == nil {
 		return body, nil
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		_, _ = io.CopyN(io.Discard, rest, maxDrainBytes) // What fails here has been refused anyway.
 		return nil, refusal(http.StatusRequestEntityTooLarge, "the object is larger than %d bytes", maxObjectBytes)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog" //nolint:depguard // http.Server takes a standard logger only, and this leads it into logr.
 	"net"
@@ -42,6 +43,8 @@ const (
 type Options struct {
 	// Port to listen on at 127.0.0.1; 0 takes any free one.
 	Port int
+	// OpenPort is a further one, that asks for no token; 0 is none.
+	OpenPort int
 	// InjectOwnerRef makes what a run creates belong to the run's CR.
 	InjectOwnerRef bool
 	// Confine tells whether runs of the owner may write in its namespace only; nil if
@@ -63,6 +66,7 @@ type Fence interface{ Held() bool }
 // Proxy forwards the requests of runs to the API server.
 type Proxy struct {
 	listener  net.Listener
+	open      net.Listener // nil where there is no open port
 	address   string
 	ca        []byte
 	roots     *x509.CertPool
@@ -94,7 +98,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the API proxy (--proxy-port=%d; 0 takes any free port): %w", options.Port, err)
 	}
-	return &Proxy{
+	p := &Proxy{
 		listener: identity.wrap(bounds.Limit(listener, maxConnections)),
 		address:  listener.Addr().String(),
 		ca:       identity.ca,
@@ -111,7 +115,20 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		reader:    options.Reader,
 		patience:  patience,
 		log:       options.Logger,
-	}, nil
+	}
+	if err := p.listenOpenly(options.OpenPort); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return p, nil
+}
+
+// Servers are Server, and OpenServer where there is one.
+func (p *Proxy) Servers() []*manager.Server {
+	servers := []*manager.Server{p.Server()}
+	if open := p.OpenServer(); open != nil {
+		servers = append(servers, open)
+	}
+	return servers
 }
 
 // Server gives the proxy as a manager.Server: among the first things that a
@@ -119,7 +136,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 func (p *Proxy) Server() *manager.Server {
 	timeout := drainTimeout
 	return &manager.Server{
-		Name:            "api proxy",
+		Name:            "API proxy",
 		Server:          bounded(p, p.log),
 		Listener:        p.listener,
 		ShutdownTimeout: &timeout,

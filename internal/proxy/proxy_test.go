@@ -346,7 +346,7 @@ func TestBadRequestsAreRefusedBeforeTheAPIServer(t *testing.T) {
 		"a doubled slash":            {"/api/v1//configmaps", "{}", "application/json", http.StatusBadRequest},
 		"no JSON":                    {configMaps, "{", "application/json", http.StatusBadRequest},
 		"no object":                  {configMaps, "[]", "application/json", http.StatusBadRequest},
-		"more than the API takes":    {configMaps, strings.Repeat("x", 4<<20), "application/json", http.StatusRequestEntityTooLarge},
+		"more than the API takes":    {configMaps, strings.Repeat("x", 15<<20), "application/json", http.StatusRequestEntityTooLarge},
 		"a format that has no owner": {configMaps, "k8s\x00", "application/vnd.kubernetes.protobuf", http.StatusUnsupportedMediaType},
 	} {
 		t.Run(name, func(t *testing.T) {

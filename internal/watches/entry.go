@@ -81,6 +81,7 @@ func (r *reader) watchFields(d *draft) map[string]setter {
 		"references":                  r.list(r.reference(d)),
 		"watchAnnotationsChanges":     r.flag(&d.WatchAnnotationsChanges),
 		"snakeCaseParameters":         r.flag(&d.SnakeCaseParameters),
+		"confineToNamespace":          r.flag(&d.ConfineToNamespace),
 		"markUnsafe":                  r.flag(&d.MarkUnsafe),
 		"selector":                    r.selector(&d.Selector),
 		"maxRunnerArtifacts":          r.integer(&d.MaxRunnerArtifacts, 0, -1),
@@ -95,7 +96,6 @@ func (r *reader) watchFields(d *draft) map[string]setter {
 // addUnavailable adds the fields whose behaviour is not built yet. What they
 // say is checked, and refused where it asks for that behaviour.
 func (r *reader) addUnavailable(fields map[string]setter) {
-	fields["confineToNamespace"] = r.unavailable("write false, and confine the role by the service account's RBAC rules")
 	fields["warm"] = r.unavailable("every run starts new processes; write false")
 }
 

@@ -145,8 +145,7 @@ func TestLoadRefusesWhatIsNotAvailableYet(t *testing.T) {
 	for field, test := range map[string]struct {
 		off, on, wrong, instead string
 	}{
-		"confineToNamespace": {"false", "true", "[]", "RBAC"},
-		"warm":               {"false", "true", "{}", "write false"},
+		"warm": {"false", "true", "{}", "write false"},
 	} {
 		t.Run(field, func(t *testing.T) {
 			if _, err := one(t, "  "+field+": "+test.off+"\n"); err != nil {

@@ -37,7 +37,9 @@ type Watch struct {
 	References              []Reference
 	WatchAnnotationsChanges bool
 	SnakeCaseParameters     bool
-	MarkUnsafe              bool
+	// ConfineToNamespace lets runs write in their object's namespace only.
+	ConfineToNamespace bool
+	MarkUnsafe         bool
 	// Selector is never nil; it selects everything by default.
 	Selector labels.Selector
 	// MaxRunnerArtifacts is how many artifacts are kept for one object; 0 keeps

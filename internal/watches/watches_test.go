@@ -88,7 +88,7 @@ func TestLoadEveryField(t *testing.T) {
   references:
   - {version: v1, kind: Secret, name: spec.passwordSecret}
   - {group: a.example.com, version: v1beta1, kind: Account, name: "spec.users[*].account", namespace: spec.home}
-  confineToNamespace: false
+  confineToNamespace: true
   blacklist:
   - {version: v1, kind: Pod}
   - {group: apps, kind: ReplicaSet}
@@ -123,6 +123,7 @@ func TestLoadEveryField(t *testing.T) {
 			},
 		},
 		WatchAnnotationsChanges: true,
+		ConfineToNamespace:      true,
 		Selector:                selector,
 		MaxConcurrentReconciles: 4,
 		Verbosity:               &zero,

@@ -1,6 +1,7 @@
 package bounds
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -26,14 +27,10 @@ func (p *patient) Read(b []byte) (int, error) {
 	// A writer that knows no deadlines has no slow clients either.
 	_ = p.connection.SetReadDeadline(time.Now().Add(p.patience))
 	n, err := p.ReadCloser.Read(b)
-	if err != nil {
-		// From here the server itself reads, to see the client hang up.
+	if errors.Is(err, io.EOF) {
+		// From here the server itself reads, to see the client hang up. After other
+		// errors it tries to read what is left of the body, and must not wait for it.
 		_ = p.connection.SetReadDeadline(time.Time{})
 	}
 	return n, err
-}
-
-func (p *patient) Close() error {
-	_ = p.connection.SetReadDeadline(time.Time{})
-	return p.ReadCloser.Close()
 }
