@@ -1,0 +1,85 @@
+package ownership
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ensign-operator/ensign/internal/proxy"
+	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+const (
+	// patience is the deadline for what should take seconds. The garbage collector needs
+	// half a minute to learn of a new kind.
+	patience = 3 * time.Minute
+	interval = 50 * time.Millisecond
+	// calm is for how long the garbage collector must leave alone what it should.
+	calm = 5 * time.Second
+)
+
+var (
+	cluster *controlplane.Cluster
+	k8s     client.WithWatch
+	way     *proxy.Proxy
+	root    string // of the repository
+	// Boxes are namespaced and served in two versions, tanks are cluster-scoped.
+	box  = schema.GroupKind{Group: "own.ensign.io", Kind: "Box"}
+	tank = schema.GroupKind{Group: "own.ensign.io", Kind: "Tank"}
+)
+
+func TestOwnership(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(interval)
+	SetDefaultConsistentlyPollingInterval(interval)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "ownership")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	log.SetLogger(GinkgoLogr)
+	var err error
+	root, err = filepath.Abs("../../..")
+	Expect(err).NotTo(HaveOccurred())
+	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: GinkgoWriter})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
+	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
+	k8s, err = client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	boxes, tanks := harness.Definition(box), harness.Definition(tank)
+	older := *boxes.Spec.Versions[0].DeepCopy()
+	older.Name, older.Storage = "v1beta1", false
+	boxes.Spec.Versions = append(boxes.Spec.Versions, older)
+	tanks.Spec.Scope = apiextensionsv1.ClusterScoped
+	for _, definition := range []*apiextensionsv1.CustomResourceDefinition{boxes, tanks} {
+		Expect(k8s.Create(ctx, definition)).To(Succeed())
+	}
+	startProxy()
+})
+
+// startProxy starts the proxy through which the rows write.
+func startProxy() {
+	GinkgoHelper()
+	var err error
+	way, err = proxy.New(cluster.Config, proxy.Options{InjectOwnerRef: true, Logger: GinkgoLogr})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- way.Server().Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Expect(<-done).To(Succeed())
+	})
+}
