@@ -2,7 +2,6 @@ package children
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/children/ledger"
 	"github.com/ensign-operator/ensign/internal/children/reduce"
 	"github.com/ensign-operator/ensign/internal/informers"
@@ -94,6 +92,8 @@ type Children struct {
 	// changed asks for the record to be written, saved is what it says.
 	changed bool
 	saved   map[string][]Kind
+	// swept is when the ledger was swept last.
+	swept time.Time
 	// retry is when the record may be written again after a failure.
 	retry time.Time
 }
@@ -106,7 +106,7 @@ func New(o Options) *Children {
 	c := &Children{
 		options: o, watches: map[schema.GroupKind]Watch{}, inboxes: map[schema.GroupKind]*inbox{}, restored: make(chan struct{}), prodded: make(chan struct{}, 1),
 		kinds: map[schema.GroupResource]*followed{}, refused: map[schema.GroupResource]time.Time{}, saved: map[string][]Kind{},
-		references: newReferences(), scopes: map[schema.GroupKind]bool{},
+		swept: time.Now(), references: newReferences(), scopes: map[schema.GroupKind]bool{},
 	}
 	for _, watch := range o.Watches {
 		c.watches[watch.GVK.GroupKind()] = watch
@@ -166,117 +166,9 @@ func (c *Children) Follow(ctx context.Context, watch Scope, changed func(cr type
 	go inbox.deliver(ctx, changed)
 }
 
-// Writing implements access.Follower.
-func (c *Children) Writing(session *access.Session, write access.Write) (answered func(access.Answer)) {
-	owner := session.Owner
-	watch, ok := c.watches[owner.GVK.GroupKind()]
-	if !ok {
-		return func(access.Answer) {}
-	}
-	if write.Resource.Group == "" && write.Resource.Resource == "namespaces" {
-		write.Namespace = "" // RequestInfo has the name there.
-	}
-	cr := ledger.CR{Kind: owner.GVK.GroupKind(), NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}}
-	flight := c.ledger.Begin(cr, write)
-	return func(answer access.Answer) {
-		for _, change := range c.ledger.Answered(flight, c.own(watch, owner, write, answer)...) {
-			c.tell(cr, change.Owner)
-		}
-	}
-}
-
-// Ended implements access.Follower. What the run wrote is remembered for as long
-// as its events may come.
-func (c *Children) Ended(*access.Session) {}
-
-// own is what the answer says of the CR's own write. A kind that is not followed
-// by then needs no notes.
-func (c *Children) own(watch Watch, owner access.Owner, write access.Write, answer access.Answer) []ledger.Own {
-	if !answer.OK() {
-		return nil // Refused, or nobody knows.
-	}
-	ends := write.Verb == "delete" || write.Verb == "deletecollection"
-	if !ends && write.Subresource == "" {
-		for _, object := range answer.Objects {
-			if by, ok := tie(owner, object); ok {
-				c.child(watch, write, object, by)
-			}
-		}
-	}
-	if !c.follows(write.Resource.GroupResource()) {
-		return nil
-	}
-	var own []ledger.Own
-	for _, object := range answer.Objects {
-		o := ledger.Own{
-			Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
-			// The write that takes the last finalizer away is the one that ends it.
-			Deleted: ends || object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0,
-		}
-		if reduced, err := c.options.Reducer.Object(object); err == nil && write.Subresource == "" && !ends {
-			o.Digest = &reduced.Digest
-		}
-		own = append(own, o)
-	}
-	if ends && len(own) == 0 && answer.UID != "" {
-		own = append(own, ledger.Own{Namespace: write.Namespace, Name: write.Name, UID: answer.UID, Deleted: true})
-	}
-	return own
-}
-
 // tell puts news of a CR where whoever follows its watch finds it.
 func (c *Children) tell(cr ledger.CR, uid types.UID) {
 	if inbox := c.inboxes[cr.Kind]; inbox != nil {
 		inbox.put(news{cr.NamespacedName, uid})
-	}
-}
-
-// news is that something of a CR has changed.
-type news struct {
-	cr  types.NamespacedName
-	uid types.UID
-}
-
-// inbox holds the news of one watch, each once, in the order in which it came.
-type inbox struct {
-	mu      sync.Mutex
-	waiting []news
-	arrived chan struct{}
-}
-
-func newInbox() *inbox { return &inbox{arrived: make(chan struct{}, 1)} }
-
-func (i *inbox) put(n news) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if !slices.Contains(i.waiting, n) {
-		i.waiting = append(i.waiting, n)
-	}
-	select {
-	case i.arrived <- struct{}{}:
-	default:
-	}
-}
-
-func (i *inbox) take() (first news, ok bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.waiting) == 0 {
-		return news{}, false
-	}
-	first, i.waiting = i.waiting[0], i.waiting[1:]
-	return first, true
-}
-
-func (i *inbox) deliver(ctx context.Context, changed func(types.NamespacedName, types.UID)) {
-	for ctx.Err() == nil {
-		if n, ok := i.take(); ok {
-			changed(n.cr, n.uid)
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-i.arrived:
-		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/children"
 	"github.com/ensign-operator/ensign/internal/children/reduce"
 	"github.com/ensign-operator/ensign/internal/informers"
+	"github.com/ensign-operator/ensign/internal/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -65,9 +66,15 @@ func shownState(state informers.State) string {
 	return string(state)
 }
 
-// addTo lets both work while this manager leads.
-func (r *related) addTo(m manager.Manager) error {
-	return errors.Join(m.Add(r.informers), m.Add(r.Children))
+// addTo lets both work while this manager leads, and shows what is followed.
+func (r *related) addTo(m manager.Manager, counters *metrics.Metrics) error {
+	r.observe = func(key informers.Key, state informers.State) {
+		counters.Followed("related", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
+	}
+	if err := errors.Join(m.Add(r.informers), m.Add(r.Children)); err != nil {
+		return fmt.Errorf("add what follows children: %w", err)
+	}
+	return nil
 }
 
 func finalizersOf(list []watches.Watch) []string {

@@ -21,7 +21,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/eventlog"
-	"github.com/ensign-operator/ensign/internal/informers"
 	"github.com/ensign-operator/ensign/internal/metrics"
 	"github.com/ensign-operator/ensign/internal/proxy"
 	"github.com/ensign-operator/ensign/internal/runner"
@@ -164,18 +163,13 @@ func (p parts) add() error {
 	lines := eventlog.New(eventlog.Options{
 		Logger: p.options.Logger.WithName("run"), Blocks: p.options.Blocks, JSON: p.options.JSONLogs, Level: p.options.LogEvents,
 	})
-	p.related.observe = func(key informers.Key, state informers.State) {
-		counters.Followed("related", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
+	if err := p.related.addTo(p.manager, counters); err != nil {
+		return err
 	}
-	if err := p.related.addTo(p.manager); err != nil {
-		return fmt.Errorf("add what follows children: %w", err)
+	if err := p.addProxy(); err != nil {
+		return err
 	}
-	for _, server := range p.proxy.Servers() {
-		if err := p.manager.Add(server); err != nil {
-			return fmt.Errorf("add the %s: %w", server.Name, err)
-		}
-	}
-	if err := errors.Join(p.addChecks("proxy", p.proxy.Check), p.reading.add(p.manager, counters)); err != nil {
+	if err := p.reading.add(p.manager, counters); err != nil {
 		return err
 	}
 	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())
@@ -209,6 +203,15 @@ func (p parts) sweeper(served kinds) sweeper {
 		namespaces:  newEnvironment(p.options.Env).namespaces(),
 		log:         p.options.Logger.WithName("sweeper"),
 	}
+}
+
+func (p parts) addProxy() error {
+	for _, server := range p.proxy.Servers() {
+		if err := p.manager.Add(server); err != nil {
+			return fmt.Errorf("add the %s: %w", server.Name, err)
+		}
+	}
+	return p.addChecks("proxy", p.proxy.Check)
 }
 
 func (p parts) addChecks(name string, check healthz.Checker) error {

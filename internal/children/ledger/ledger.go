@@ -76,6 +76,8 @@ type record struct {
 	// writes are in the order of their resource versions.
 	writes  []version
 	deleted bool
+	// old is true since the last Sweep.
+	old bool
 }
 
 type version struct {
@@ -171,6 +173,19 @@ func (l *Ledger) Drop(resource schema.GroupResource) {
 	}
 }
 
+// Sweep forgets what was noted before the last Sweep and was never shown: an object
+// that does not belong to the CR which has written it, or a watch that has missed it.
+func (l *Ledger) Sweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e, r := range l.records {
+		if r.old {
+			delete(l.records, e)
+		}
+		r.old = true
+	}
+}
+
 // mayCause tells whether a write that is under way may have made the change.
 func (t *traffic) mayCause(change Change) bool {
 	return slices.ContainsFunc(t.flights, func(f *Flight) bool {
@@ -195,7 +210,7 @@ func (l *Ledger) note(flight *Flight, own Own) {
 		r = &record{resource: flight.write.Resource.GroupResource(), namespace: own.Namespace, name: own.Name}
 		l.records[e] = r
 	}
-	r.deleted = r.deleted || own.Deleted
+	r.deleted, r.old = r.deleted || own.Deleted, false
 	if own.ResourceVersion == "" {
 		return
 	}

@@ -184,6 +184,22 @@ func TestWhatWasWrittenAndNeverShown(t *testing.T) {
 	}
 }
 
+func TestWhatIsNeverShownIsForgotten(t *testing.T) {
+	var l Ledger
+	l.Answered(l.Begin(cr, writing("create", "c")), wrote("u", "5", "a"))
+	l.Answered(l.Begin(cr, writing("create", "c")), wrote("v", "6", "a"))
+	l.Sweep()
+	l.Answered(l.Begin(cr, writing("update", "c")), wrote("v", "7", "b"))
+	l.Sweep()
+	if _, ok := l.records[entry{cr, "v"}]; len(l.records) != 1 || !ok {
+		t.Errorf("left: %v", l.records)
+	}
+	l.Sweep()
+	if len(l.records) != 0 {
+		t.Errorf("left: %v", l.records)
+	}
+}
+
 // world is an API server with one object at a time, and what it tells of it.
 type world struct {
 	t       *testing.T

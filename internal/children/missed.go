@@ -1,0 +1,67 @@
+package children
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/ensign-operator/ensign/internal/children/ledger"
+	"github.com/ensign-operator/ensign/internal/children/reduce"
+)
+
+// miss finds the children that went between the write of a run that made their
+// kind known and the first list of the kind.
+func (f *followed) miss(now time.Time) {
+	complete := true
+	for cr, changes := range f.children.ledger.Written(f.kind.resource().GroupResource()) {
+		for _, change := range changes {
+			switch f.find(change) {
+			case absent:
+				if f.children.ledger.See(cr, change) {
+					f.children.tell(cr, "")
+				}
+			case unknown:
+				complete = false
+			case present:
+			}
+		}
+	}
+	f.children.mu.Lock()
+	defer f.children.mu.Unlock()
+	f.complete = complete || now.Sub(f.since) > absentLimit
+}
+
+type presence int
+
+const (
+	present presence = iota
+	absent
+	unknown
+)
+
+// find tells whether a written object is in its store, and unknown where the store
+// has not come as far as the write.
+func (f *followed) find(change ledger.Change) presence {
+	for _, part := range f.parts {
+		if part.namespace != "" && part.namespace != change.Namespace {
+			continue
+		}
+		object, ok, _ := part.Store().GetByKey(storeKey(change.Namespace, change.Name))
+		if kept, is := object.(*reduce.Object); ok && is && kept.UID == change.UID {
+			return present
+		}
+		order, err := resourceversion.CompareResourceVersion(part.Store().LastStoreSyncResourceVersion(), change.ResourceVersion)
+		if err != nil || order < 0 {
+			return unknown
+		}
+		return absent
+	}
+	return present // In a namespace that is not watched.
+}
+
+func storeKey(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

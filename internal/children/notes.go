@@ -1,0 +1,80 @@
+package children
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/children/ledger"
+)
+
+// Writing implements access.Follower.
+func (c *Children) Writing(session *access.Session, write access.Write) (answered func(access.Answer)) {
+	owner := session.Owner
+	watch, ok := c.watches[owner.GVK.GroupKind()]
+	if !ok {
+		return func(access.Answer) {}
+	}
+	if write.Resource.Group == "" && write.Resource.Resource == "namespaces" {
+		write.Namespace = "" // RequestInfo has the name there.
+	}
+	cr := ledger.CR{Kind: owner.GVK.GroupKind(), NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}}
+	flight := c.ledger.Begin(cr, write)
+	return func(answer access.Answer) {
+		for _, change := range c.ledger.Answered(flight, c.own(watch, owner, write, answer)...) {
+			c.tell(cr, change.Owner)
+		}
+	}
+}
+
+// Ended implements access.Follower. What the run wrote is remembered for as long
+// as its events may come.
+func (c *Children) Ended(*access.Session) {}
+
+// own is what the answer says of the CR's own write. A kind that is not followed
+// by then needs no notes.
+func (c *Children) own(watch Watch, owner access.Owner, write access.Write, answer access.Answer) []ledger.Own {
+	if !answer.OK() {
+		return nil // Refused, or nobody knows.
+	}
+	how := written{
+		ends:  write.Verb == "delete" || write.Verb == "deletecollection",
+		whole: write.Subresource == "",
+	}
+	if !how.ends && how.whole {
+		for _, object := range answer.Objects {
+			if by, ok := tie(owner, object); ok {
+				c.child(watch, write, object, by)
+			}
+		}
+	}
+	if !c.follows(write.Resource.GroupResource()) {
+		return nil
+	}
+	if how.ends && len(answer.Objects) == 0 {
+		return []ledger.Own{{Namespace: write.Namespace, Name: write.Name, UID: answer.UID, Deleted: true}}
+	}
+	var own []ledger.Own
+	for _, object := range answer.Objects {
+		own = append(own, c.note(object, how))
+	}
+	return own
+}
+
+// written is what a write does: it ends objects, or answers with the whole object.
+type written struct{ ends, whole bool }
+
+func (c *Children) note(object *unstructured.Unstructured, how written) ledger.Own {
+	own := ledger.Own{
+		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		// The write that takes the last finalizer away is the one that ends it.
+		Deleted: how.ends || object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0,
+	}
+	if how.ends || !how.whole {
+		return own
+	}
+	if reduced, err := c.options.Reducer.Object(object); err == nil {
+		own.Digest = &reduced.Digest
+	}
+	return own
+}
