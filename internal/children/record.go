@@ -38,7 +38,7 @@ func (m ConfigMap) Load(ctx context.Context) (map[string][]Kind, error) {
 	defer cancel()
 	object, err := m.Client.Get(ctx, m.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return map[string][]Kind{}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the record of child kinds %q: %w", m.Name, err)

@@ -30,9 +30,9 @@ func TestTheRecordIsAConfigMap(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	wantLoaded(nil)
+	wantLoaded(map[string][]Kind{})
 	mustSave("Widget.g.io", nil)
-	wantLoaded(nil)
+	wantLoaded(map[string][]Kind{})
 	mustSave("Widget.g.io", pods)
 	mustSave("Gadget.g.io", []Kind{{Group: "g.io", Version: "v2", Resource: "things"}})
 	wantLoaded(map[string][]Kind{"Widget.g.io": pods, "Gadget.g.io": {{Group: "g.io", Version: "v2", Resource: "things"}}})

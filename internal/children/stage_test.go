@@ -30,7 +30,6 @@ var (
 	widgets = schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "Widget"}
 	gadgets = schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "Gadget"}
 	secret  = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
-	account = schema.GroupVersionKind{Group: "a.io", Version: "v1", Kind: "Account"}
 
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -186,7 +185,7 @@ func (s *stage) live(resource schema.GroupVersionResource) {
 		s.Children.mu.Lock()
 		defer s.Children.mu.Unlock()
 		f := s.kinds[resource.GroupResource()]
-		return f != nil && f.synced() && len(f.parts[0].Store().List()) >= 0 && f.parts[0].Err() == nil
+		return f != nil && f.synced() && f.parts[0].Err() == nil
 	}, func() string { return resource.Resource + " is not followed" })
 }
 

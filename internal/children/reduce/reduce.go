@@ -30,9 +30,7 @@ type Object struct {
 
 // Reducer reduces objects. It may be used by several goroutines.
 type Reducer struct {
-	key []byte
-	// finalizers are those of this manager's own watches.
-	finalizers []string
+	key        []byte
 	everywhere written
 	kinds      map[schema.GroupKind]written
 }

@@ -18,12 +18,12 @@ import (
 
 var _ = Describe("drift", func() {
 	It("is repaired, of children of every scope, and after a restart", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", "watchClusterScopedResources: true"), harness.Options{})
+		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true"))
 		p.start(ctx)
 		near, far, workload, role := p.configMap("near"), p.configMap("far"), p.deployment("workload"), clusterRole(p.namespace)
 		far["metadata"].(map[string]any)["namespace"] = "default"
 		far["metadata"].(map[string]any)["name"] = p.namespace
-		cr := p.custom("all", near, far, workload, role)
+		cr := p.custom("all", making(near, far, workload, role))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.settles(cr, 1)
 		p.watched(ctx, "configmaps", "deployments.apps", "clusterroles.rbac.authorization.k8s.io")
@@ -89,7 +89,7 @@ var _ = Describe("drift", func() {
 		service := p.object("v1", "Service", "service", map[string]any{"spec": map[string]any{
 			"selector": map[string]any{"app": "deployment"}, "ports": []any{map[string]any{"port": int64(80)}},
 		}})
-		cr := p.custom("six", service, p.configMap("config"), deployment, set, job, claim)
+		cr := p.custom("six", making(service, p.configMap("config"), deployment, set, job, claim))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		Eventually(p.ended(cr)).Should(Equal(1))
 		Eventually(ctx, field(deployment, "status", "availableReplicas")).Should(Equal("1"))
@@ -109,7 +109,7 @@ var _ = Describe("drift", func() {
 		p := newPlace(ctx, watching("Box", ""), harness.Options{}).start(ctx)
 		gate := filepath.Join(p.dir, "gate")
 		child, unmade := p.configMap("child"), p.configMap("unmade")
-		cr := harness.Custom(box, p.namespace, "held", map[string]any{"objects": []any{child, unmade}, "hold": gate, "unmade": []any{unmade}})
+		cr := p.custom("held", map[string]any{"objects": []any{child, unmade}, "hold": gate, "unmade": []any{unmade}})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		Eventually(ctx, field(unmade, "data", "a")).Should(Equal("1"))
 		p.watched(ctx, "configmaps")
@@ -130,7 +130,7 @@ var _ = Describe("references", func() {
 		secret := func(value string) *corev1.Secret {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "password"}, StringData: map[string]string{"a": value}}
 		}
-		cr := harness.Custom(box, p.namespace, "refers", map[string]any{"password": "password"})
+		cr := p.custom("refers", map[string]any{"password": "password"})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.settles(cr, 1)
 		By("creating it")

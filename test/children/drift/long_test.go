@@ -37,11 +37,11 @@ const (
 var _ = Describe("drift at length", func() {
 	// Each kind of drift for children of each scope.
 	It("is repaired whatever it is, one by one", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", "watchClusterScopedResources: true"), harness.Options{}).start(ctx)
+		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true")).start(ctx)
 		near, far, role := p.deployment("near"), p.deployment("far"), clusterRole(p.namespace)
 		far["metadata"].(map[string]any)["namespace"] = "default"
 		far["metadata"].(map[string]any)["name"] = p.namespace
-		cr := p.custom("all", near, far, role)
+		cr := p.custom("all", making(near, far, role))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.settles(cr, 1)
 		p.watched(ctx, "deployments.apps", "clusterroles.rbac.authorization.k8s.io")
@@ -73,9 +73,10 @@ var _ = Describe("drift at length", func() {
 	})
 
 	It("is repaired for a cluster-scoped CR", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Tank", ""), harness.Options{}).start(ctx, "Tank")
+		p := newWidePlace(ctx, watching("Tank", "")).start(ctx, "Tank")
 		near, role := p.configMap("near"), clusterRole(p.namespace)
 		cr := harness.Custom(tank, "", p.namespace, map[string]any{"objects": []any{near, role}})
+		cr.SetLabels(map[string]string{"place": p.namespace})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.settles(cr, 1)
 		p.watched(ctx, "configmaps", "clusterroles.rbac.authorization.k8s.io")
@@ -89,12 +90,12 @@ var _ = Describe("drift at length", func() {
 	It("of a shared child is repaired for both, and of a kind nobody may list, or that goes, harms no other", func(ctx context.Context) {
 		thing := schema.GroupKind{Group: "drift.ensign.io", Kind: "Thing"}
 		Expect(k8s.Create(ctx, harness.Definition(thing))).To(Succeed())
-		p := newPlace(ctx, watching("Box", "watchClusterScopedResources: true"), harness.Options{})
+		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true"))
 		p.options.Kubeconfig = limited(ctx, p.namespace)
 		p.start(ctx)
 		shared, role := p.configMap("shared"), clusterRole(p.namespace)
 		custom := p.object("drift.ensign.io/v1", "Thing", "custom", map[string]any{"spec": map[string]any{"a": "1"}})
-		one, two := p.custom("one", shared, role), p.custom("two", custom)
+		one, two := p.custom("one", making(shared, role)), p.custom("two", making(custom))
 		Eventually(func() error { return k8s.Create(ctx, one.DeepCopy()) }).Should(Succeed())
 		Eventually(func() error { return k8s.Create(ctx, two.DeepCopy()) }).Should(Succeed())
 		p.settles(one, 1)
@@ -106,7 +107,7 @@ var _ = Describe("drift at length", func() {
 		Eventually(p.runs(two)).Should(BeNumerically(">=", 2))
 		By("sharing a child, whose drift is that of both")
 		Expect(k8s.Delete(ctx, two)).To(Succeed())
-		three := p.custom("three")
+		three := p.custom("three", map[string]any{})
 		Expect(k8s.Create(ctx, three)).To(Succeed())
 		p.settles(three, 1)
 		reference := metav1.OwnerReference{APIVersion: "drift.ensign.io/v1", Kind: "Box", Name: "three", UID: three.GetUID()}
@@ -124,7 +125,7 @@ var _ = Describe("drift at length", func() {
 	It("is not waited for where there are no children any more", func(ctx context.Context) {
 		p := newPlace(ctx, watching("Box", ""), harness.Options{Args: []string{"--children-unused-after=2s"}}).start(ctx)
 		child := p.configMap("child")
-		cr := p.custom("leaves", child)
+		cr := p.custom("leaves", making(child))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.settles(cr, 1)
 		p.watched(ctx, "configmaps")
@@ -143,7 +144,7 @@ var _ = Describe("drift at length", func() {
 	It("is the leader's to repair", func(ctx context.Context) {
 		p := newPlace(ctx, watching("Box", ""), harness.Options{Args: []string{"--leader-elect", "--leader-election-id=drift"}}).start(ctx)
 		child := p.configMap("child")
-		cr := p.custom("led", child)
+		cr := p.custom("led", making(child))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.settles(cr, 1)
 		standby := *p
@@ -169,10 +170,10 @@ var _ = Describe("drift at length", func() {
 var _ = Describe("references at length", func() {
 	It("bring their CR back when another CR changes", func(ctx context.Context) {
 		p := newPlace(ctx, watching("Box", "references: [{group: drift.ensign.io, version: v1, kind: Box, name: 'spec.peers[*].name'}]"), harness.Options{}).start(ctx)
-		peer := p.custom("peer", p.configMap("of-the-peer"))
+		peer := p.custom("peer", making(p.configMap("of-the-peer")))
 		Expect(k8s.Create(ctx, peer)).To(Succeed())
 		p.settles(peer, 1)
-		cr := harness.Custom(box, p.namespace, "refers", map[string]any{"peers": []any{map[string]any{"name": "peer"}, map[string]any{"name": "other"}}})
+		cr := p.custom("refers", map[string]any{"peers": []any{map[string]any{"name": "peer"}, map[string]any{"name": "other"}}})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.settles(cr, 1)
 		By("changing the peer, whose own run and status are no change")
@@ -192,7 +193,7 @@ var _ = Describe("ten thousand children", func() {
 	It("are watched soon after the start, in little memory, and drift is seen at once", func(ctx context.Context) {
 		p := newPlace(ctx, watching("Box", ""), harness.Options{Env: []string{"VIRTUAL_ENV=" + stubbed()}, Args: []string{"--ansible-log-events=Nothing"}})
 		create(manyCRs, func(i int) {
-			cr := p.custom(fmt.Sprintf("cr-%04d", i))
+			cr := p.custom(fmt.Sprintf("cr-%04d", i), map[string]any{})
 			Expect(k8s.Create(ctx, cr)).To(Succeed())
 			for j := range childrenOfCR {
 				child := &corev1.ConfigMap{
@@ -213,7 +214,7 @@ var _ = Describe("ten thousand children", func() {
 		p.start(ctx)
 		p.watched(ctx, "configmaps")
 		live := time.Since(begun)
-		last := harness.Custom(box, p.namespace, fmt.Sprintf("cr-%04d", manyCRs-1), nil)
+		last := p.custom(fmt.Sprintf("cr-%04d", manyCRs-1), map[string]any{})
 		Eventually(func() (int, error) {
 			text, err := p.Log()
 			return strings.Count(text, "run succeeded"), err
@@ -234,8 +235,8 @@ var _ = Describe("ten thousand children", func() {
 	})
 })
 
-// create calls make for all numbers below n, some at once.
-func create(n int, make func(i int)) {
+// create calls one for all numbers below n, some at once.
+func create(n int, one func(i int)) {
 	GinkgoHelper()
 	var working sync.WaitGroup
 	const workers = 16
@@ -243,7 +244,7 @@ func create(n int, make func(i int)) {
 		working.Go(func() {
 			defer GinkgoRecover()
 			for i := first; i < n; i += workers {
-				make(i)
+				one(i)
 			}
 		})
 	}

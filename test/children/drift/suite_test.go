@@ -3,6 +3,7 @@ package drift
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -81,7 +82,7 @@ const content = `
   gather_facts: false
   tasks:
   - kubernetes.core.k8s: {definition: "{{ objects }}"}
-    when: objects is defined
+    when: objects | default([], true) | length > 0
   - ansible.builtin.wait_for: {path: "{{ hold }}", sleep: 1}
     when: hold is defined
   - kubernetes.core.k8s: {state: absent, definition: "{{ unmade }}"}
@@ -96,7 +97,16 @@ type place struct {
 	*harness.Manager
 }
 
-// newPlace makes a namespace and an operator with these watches.
+// newWidePlace makes one whose managers watch all namespaces. The CRs of others have
+// other labels.
+func newWidePlace(ctx context.Context, watches string) *place {
+	GinkgoHelper()
+	p := newPlace(ctx, watches, harness.Options{})
+	p.options.Namespace = ""
+	return p
+}
+
+// newPlace makes a namespace and an operator with these watches, for that namespace.
 func newPlace(ctx context.Context, watches string, options harness.Options) *place {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "drift-"}}
@@ -114,6 +124,7 @@ func newPlace(ctx context.Context, watches string, options harness.Options) *pla
 	}
 	write("content.yml", content)
 	write("watches.yaml", watches)
+	p.options.Namespace, p.options.Env = p.namespace, append(p.options.Env, "PLACE="+p.namespace)
 	p.options.Binary, p.options.Project, p.options.Home = filepath.Join(root, "bin", "manager"), project, filepath.Join(p.dir, "home")
 	if p.options.Kubeconfig == "" {
 		p.options.Kubeconfig = cluster.Kubeconfig
@@ -126,7 +137,7 @@ func newPlace(ctx context.Context, watches string, options harness.Options) *pla
 
 // watching is an entry of watches.yaml; more are further fields.
 func watching(kind, more string) string {
-	return fmt.Sprintf("- {group: drift.ensign.io, version: v1, kind: %s, playbook: content.yml, snakeCaseParameters: false, %s}\n", kind, more)
+	return fmt.Sprintf("- {group: drift.ensign.io, version: v1, kind: %s, playbook: content.yml, snakeCaseParameters: false, selector: {matchLabels: {place: ${PLACE}}}, %s}\n", kind, more)
 }
 
 // start starts the next manager, and stops it with the spec.
@@ -186,19 +197,22 @@ func (p *place) watched(ctx context.Context, resources ...string) {
 	}
 }
 
-// custom gives a CR with the objects in its spec.
-func (p *place) custom(name string, objects ...any) *unstructured.Unstructured {
-	return harness.Custom(box, p.namespace, name, map[string]any{"objects": objects})
+// custom gives a CR with the spec.
+func (p *place) custom(name string, spec map[string]any) *unstructured.Unstructured {
+	cr := harness.Custom(box, p.namespace, name, spec)
+	cr.SetLabels(map[string]string{"place": p.namespace})
+	return cr
 }
+
+// making is the spec of a CR that has the objects.
+func making(objects ...any) map[string]any { return map[string]any{"objects": objects} }
 
 func (p *place) object(apiVersion, kind, name string, fields map[string]any) map[string]any {
 	object := map[string]any{
 		"apiVersion": apiVersion, "kind": kind,
 		"metadata": map[string]any{"namespace": p.namespace, "name": name},
 	}
-	for field, value := range fields {
-		object[field] = value
-	}
+	maps.Copy(object, fields)
 	return object
 }
 
