@@ -137,7 +137,7 @@ func newPlace(ctx context.Context, watches string, options harness.Options) *pla
 
 // watching is an entry of watches.yaml; more are further fields.
 func watching(kind, more string) string {
-	return fmt.Sprintf("- {group: drift.ensign.io, version: v1, kind: %s, playbook: content.yml, snakeCaseParameters: false, selector: {matchLabels: {place: ${PLACE}}}, %s}\n", kind, more)
+	return fmt.Sprintf("- {group: drift.ensign.io, version: v1, kind: %s, playbook: content.yml, snakeCaseParameters: false, selector: {matchLabels: {place: \"${PLACE}\"}}, %s}\n", kind, more)
 }
 
 // start starts the next manager, and stops it with the spec.
