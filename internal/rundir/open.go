@@ -9,6 +9,13 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
+)
+
+const (
+	// lockPatience is how long the lock is waited for that another process holds.
+	lockPatience = 5 * time.Second
+	lockPause    = 20 * time.Millisecond
 )
 
 // Open makes path ready and keeps it until Close. Missing directories are made.
@@ -65,7 +72,24 @@ func (r *Root) acquire() error {
 	if err := r.lock.Chmod(0o600); err != nil {
 		return err
 	}
-	return explainLock(syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+	return explainLock(lock(r.lock))
+}
+
+// lock waits for a predecessor that was killed while it started a process: until
+// it is started, that process holds the lock, and is not known for what it is.
+func lock(file *os.File) error {
+	enough := time.After(lockPatience)
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		select {
+		case <-enough:
+			return err
+		case <-time.After(lockPause):
+		}
+	}
 }
 
 func explainLock(err error) error {

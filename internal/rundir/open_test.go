@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // What ends a predecessor's processes must find their directories as they are,
@@ -49,6 +50,32 @@ func TestOnlyALockThatIsHeldTellsOfAnotherProcess(t *testing.T) {
 		}
 	}
 	if err := explainLock(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that a killed manager was starting holds its lock until it is started.
+func TestAKilledPredecessorsLockIsWaitedFor(t *testing.T) {
+	r, path := open(t)
+	var next *Root
+	opened := make(chan error)
+	go func() {
+		var err error
+		next, err = Open(path)
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		t.Fatalf("a directory was opened that is in use: %v", err)
+	case <-time.After(5 * lockPause):
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Close(); err != nil {
 		t.Error(err)
 	}
 }
