@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -18,6 +19,8 @@ func readDocument(mediaType string, body []byte) (map[string]any, error) {
 		return readJSON(body)
 	case "application/yaml", "text/yaml":
 		return readYAML(body)
+	case runtime.ContentTypeProtobuf:
+		return readProtobuf(body)
 	default:
 		return nil, &UnreadableError{mediaType}
 	}
