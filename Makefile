@@ -54,6 +54,10 @@ python: ## Install Ansible and its tools into .venv (about 1 minute, once).
 python-matrix: python ## Install the other versions of ansible-core that test-all runs on (20 s, once).
 	@hack/python/matrix.sh
 
+.PHONY: helm
+helm: ## Build helm, for a test, into bin/tools (about 3 minutes, once).
+	@hack/tools/helm/build.sh
+
 .PHONY: controlplane
 controlplane: ## Build Kubernetes' servers into bin/controlplane (about 5 minutes, once).
 	@hack/controlplane/build.sh
@@ -61,7 +65,7 @@ controlplane: ## Build Kubernetes' servers into bin/controlplane (about 5 minute
 ##@ Check
 
 .PHONY: test
-test: build controlplane python ## Unit tests, then the suites on a real control plane with real Ansible.
+test: build controlplane helm python ## Unit tests, then the suites on a real control plane with real Ansible.
 	@hack/test.sh unit suites
 
 .PHONY: test-unit
@@ -69,7 +73,7 @@ test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all
-test-all: build controlplane python python-matrix ## What `make test` runs, and the tests that take long (build tag "long").
+test-all: build controlplane helm python python-matrix ## What `make test` runs, and the tests that take long (build tag "long").
 	@TAGS=long hack/test.sh unit suites
 
 .PHONY: fuzz

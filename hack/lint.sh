@@ -73,7 +73,7 @@ formats() {
 
 modules() {
   local dir
-  for dir in . hack/controlplane "$module"; do
+  for dir in . hack/controlplane hack/tools/helm "$module"; do
     step "go mod tidy: $dir" go -C "$dir" mod tidy -diff
   done
 }

@@ -3,6 +3,7 @@ package reads
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -104,6 +105,55 @@ var _ = Describe("An ordinary client", func() {
 		Expect(w.hits()).To(BeNumerically(">", 20))
 	})
 })
+
+var _ = Describe("Helm", func() {
+	It("installs, upgrades, rolls back and uninstalls a release", func(ctx context.Context) {
+		w := open(cluster.Config, readcache.Options{})
+		r := w.grant(ctx)
+		namespace := space(ctx, "helm")
+		binary := filepath.Join(root, "bin", "tools", "helm")
+		Expect(binary).To(BeARegularFile(), "run these tests by `make test`, which builds what they need")
+		chart := newChart()
+		helm := func(args ...string) string {
+			GinkgoHelper()
+			return r.program(ctx, "", binary, append(args, "--namespace", namespace)...)
+		}
+		colour := func() any { return r.get(ctx, "/api/v1/namespaces/helm/configmaps/settings").body["data"] }
+		// Everything that the release consists of is read, and may come from memory.
+		for _, path := range []string{"/api/v1/namespaces/helm/configmaps", "/apis/apps/v1/namespaces/helm/deployments", "/api/v1/namespaces/helm/services"} {
+			r.warm(ctx, path)
+		}
+		helm("install", "web", chart, "--wait", "--timeout=90s", "--set", "colour=red")
+		Expect(colour()).To(HaveKeyWithValue("colour", "red"))
+		helm("upgrade", "web", chart, "--wait", "--timeout=90s", "--set", "colour=blue")
+		Expect(colour()).To(HaveKeyWithValue("colour", "blue"))
+		helm("upgrade", "web", chart, "--wait", "--timeout=90s", "--set", "colour=blue")
+		helm("rollback", "web", "1", "--wait", "--timeout=90s")
+		Expect(colour()).To(HaveKeyWithValue("colour", "red"))
+		Expect(helm("list", "-q")).To(ContainSubstring("web"))
+		Expect(strings.Count(helm("history", "web"), "\n")).To(Equal(5), "a header and four revisions")
+		Expect(helm("get", "values", "web")).To(ContainSubstring("colour: red"))
+		helm("uninstall", "web", "--wait", "--timeout=90s")
+		Expect(namesOf(r.get(ctx, "/api/v1/namespaces/helm/configmaps"))).To(ConsistOf("kube-root-ca.crt"))
+		Expect(namesOf(r.get(ctx, "/apis/apps/v1/namespaces/helm/deployments"))).To(BeEmpty())
+	})
+})
+
+// newChart writes a chart and gives its directory.
+func newChart() string {
+	GinkgoHelper()
+	dir := GinkgoT().TempDir()
+	Expect(os.MkdirAll(filepath.Join(dir, "templates"), 0o755)).To(Succeed())
+	for name, content := range map[string]string{
+		"Chart.yaml":             "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+		"values.yaml":            "colour: none\n",
+		"templates/objects.yaml": strings.Replace(deployment, "{colour: red}", "{colour: {{ .Values.colour | quote }}}", 1),
+		"templates/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n",
+	} {
+		Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
+	}
+	return dir
+}
 
 // withoutAges leaves out what changes by itself.
 func withoutAges(table string) string {
