@@ -6,17 +6,19 @@
 #   hack/test.sh suites    tests below test/: real control plane, real Ansible
 #
 # TAGS=long adds the tests that take long. RUN=regexp chooses among the suites'
-# packages.
+# packages. AT_ONCE=n runs n of them at once, 2 if not given: suites wait more than
+# they work. What takes long runs alone, because some of it measures.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cd "$root"
 source hack/steps.sh
 
+module=github.com/ensign-operator/ensign
 tags=(-tags "${TAGS:-}")
 # Minutes for one of the suites' packages.
-limit=30
-[[ ${TAGS:-} != *long* ]] || limit=90
+limit=30 at_once=${AT_ONCE:-2}
+[[ ${TAGS:-} != *long* ]] || limit=90 at_once=${AT_ONCE:-1}
 
 have_compiler() { command -v "$(go env CC)" >/dev/null; }
 
@@ -46,17 +48,51 @@ suite() {
 without_starts() { awk '!/^=== (RUN|PAUSE|CONT|NAME) / { print; fflush() }'; }
 
 suites() {
-  local packages package number=0
+  local packages number=0 total package
   packages=$(go list "${tags[@]}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/... | grep -E "${RUN:-.}")
+  total=$(wc -w <<<"$packages")
+  if ((total == 1 || at_once == 1)); then
+    for package in $packages; do
+      number=$((number + 1))
+      step "suite $number of $total: ${package#"$module"/}" suite "$package"
+    done
+    return
+  fi
   for package in $packages; do
     number=$((number + 1))
-    step "suite $number of $(wc -w <<<"$packages"): ${package#github.com/ensign-operator/ensign/}" suite "$package"
-  done
+    printf '%s\0' "suite $number of $total: ${package#"$module"/}" "$package"
+  done | xargs -0 -n 2 -P "$at_once" hack/test.sh aside || {
+    printf '==> FAILED: suites; look for "==> FAILED" above\n' >&2
+    return 1
+  }
+}
+
+# aside runs a suite beside others, and shows what it printed in one piece when it
+# is over.
+aside() {
+  local output status
+  output=$(mktemp)
+  printf '==> begun: %s\n' "$1"
+  set +e # As in step.
+  (step "$1" suite "$2") >"$output" 2>&1
+  status=$?
+  set -e
+  if command -v flock >/dev/null; then
+    flock hack/test.sh cat "$output"
+  else
+    cat "$output"
+  fi
+  rm -f "$output"
+  return "$status"
 }
 
 # The suites start ansible-runner and kubectl by name.
 export PATH=$root/.venv/bin:$root/bin/controlplane:$PATH
 
+if [[ ${1:-} == aside ]]; then
+  aside "$2" "$3"
+  exit
+fi
 for what in "$@"; do
   case $what in
   unit) step "unit tests" unit ;;

@@ -50,6 +50,11 @@ func (j *judge) extraRuns() int {
 	if j.Plan.Fault.Blind() {
 		extra += j.Touched + 1
 	}
+	if j.Plan.Fault == plan.Stale {
+		// What a late watch tells between the admission of an attempt and its read
+		// leads to another attempt.
+		extra++
+	}
 	return extra
 }
 
