@@ -16,59 +16,72 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-var _ = Describe("drift", func() {
-	It("is repaired, of children of every scope, and after a restart", func(ctx context.Context) {
-		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true"))
+var _ = Describe("what brings a CR back", Ordered, func() {
+	var (
+		p                         *place
+		all, held, refers         *unstructured.Unstructured
+		near, far, workload, role map[string]any
+		child, unmade             map[string]any
+		gate                      string
+	)
+	secret := func(value string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "password"}, StringData: map[string]string{"a": value}}
+	}
+	BeforeAll(func(ctx context.Context) {
+		p = newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true, references: [{version: v1, kind: Secret, name: spec.password}]"))
 		p.start(ctx)
-		near, far, workload, role := p.configMap("near"), p.configMap("far"), p.deployment("workload"), clusterRole(p.namespace)
+		near, far, workload, role = p.configMap("near"), p.configMap("far"), p.deployment("workload"), clusterRole(p.namespace)
 		far["metadata"].(map[string]any)["namespace"] = "default"
 		far["metadata"].(map[string]any)["name"] = p.namespace
-		cr := p.custom("all", making(near, far, workload, role))
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.settles(cr, 1)
-		p.watched(ctx, "configmaps", "deployments.apps", "clusterroles.rbac.authorization.k8s.io")
+		child, unmade, gate = p.configMap("child"), p.configMap("unmade"), filepath.Join(p.dir, "gate")
+		all = p.custom("all", making(near, far, workload, role))
+		held = p.custom("held", map[string]any{"objects": []any{child, unmade}, "hold": gate, "unmade": []any{unmade}})
+		refers = p.custom("refers", map[string]any{"password": "password"})
+		for _, cr := range []*unstructured.Unstructured{all, held, refers} {
+			Expect(k8s.Create(ctx, cr)).To(Succeed())
+		}
+	})
 
-		By("deleting one, which is seen within a second")
+	It("is an edit by a person during a run, once, and not what the run unmakes", func(ctx context.Context) {
+		Eventually(ctx, field(unmade, "data", "a")).Should(Equal("1"))
+		p.watched(ctx, "configmaps")
+		for _, value := range []string{"2", "3", "4"} {
+			patch(ctx, child, `{"data": {"a": %q}}`, value)
+		}
+		Eventually(p.ended(all)).Should(Equal(1))
+		Eventually(p.ended(refers)).Should(Equal(1))
+		p.watched(ctx, "deployments.apps", "clusterroles.rbac.authorization.k8s.io", "secrets")
+		Expect(os.WriteFile(gate, nil, 0o600)).To(Succeed())
+		p.settles(held, 2)
+		Expect(field(child, "data", "a")(ctx)).To(Equal("1"))
+		Expect(field(unmade, "data", "a")(ctx)).To(BeEmpty())
+		for _, cr := range []*unstructured.Unstructured{all, refers} {
+			Expect(p.runs(cr)()).To(Equal(1))
+		}
+	})
+
+	It("is the deletion of a child, within a second", func(ctx context.Context) {
 		remove(ctx, near)
 		deleted := time.Now()
-		Eventually(p.runs(cr)).Should(Equal(2))
-		took := time.Since(deleted)
-		GinkgoWriter.Printf("from a child's deletion to the start of the run: %s\n", took)
-		AddReportEntry("from a child's deletion to the start of the run", took.String())
-		Eventually(p.ended(cr)).Should(Equal(2))
+		Eventually(p.runs(all)).Should(Equal(2))
+		AddReportEntry("from a child's deletion to the start of the run", time.Since(deleted).String())
+		Eventually(p.ended(all)).Should(Equal(2))
 		Expect(field(near, "data", "a")(ctx)).To(Equal("1"))
+	})
 
-		By("changing the others, all at once")
+	It("is the change of a child, in any namespace or none, and a Secret that comes", func(ctx context.Context) {
 		patch(ctx, workload, `{"spec": {"replicas": 3}}`)
 		patch(ctx, far, `{"data": {"a": "2"}}`)
 		patch(ctx, role, `{"rules": []}`)
+		Expect(k8s.Create(ctx, secret("1"))).To(Succeed())
 		Eventually(ctx, field(workload, "spec", "replicas")).Should(Equal("1"))
 		Eventually(ctx, field(far, "data", "a")).Should(Equal("1"))
 		Eventually(ctx, field(role, "rules")).Should(ContainSubstring("pods"))
-		calmed := p.calms(cr)
-
-		By("labelling one")
-		patch(ctx, near, `{"metadata": {"labels": {"stray": "yes"}}}`)
-		p.settles(cr, calmed+1)
-
-		By("starting the next manager, for which the CR is settled")
-		Expect(p.Stop()).To(Succeed())
-		p.start(ctx)
-		p.watched(ctx, "configmaps", "deployments.apps", "clusterroles.rbac.authorization.k8s.io")
-		Consistently(p.runs(cr), calm).Should(BeZero())
-		remove(ctx, role)
-		Eventually(ctx, field(role, "rules")).Should(ContainSubstring("pods"))
-		p.settles(cr, 1)
-
-		By("deleting the CR, whose children's end runs nothing")
-		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, field(near, "data", "a")).Should(BeEmpty())
-		Eventually(ctx, field(workload, "spec", "replicas")).Should(BeEmpty())
-		Consistently(p.runs(cr), calm).Should(Equal(1))
+		p.settles(refers, 2)
+		p.calms(all)
 	})
 
-	It("is none in what a run, and Kubernetes after it, make of six kinds", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", ""), harness.Options{}).start(ctx)
+	It("is nothing that a run, and Kubernetes after it, make of six kinds", func(ctx context.Context) {
 		volume := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": p.namespace},
 			"spec": map[string]any{
@@ -105,53 +118,24 @@ var _ = Describe("drift", func() {
 		Expect(condition.Status).To(Equal("True"), condition.Message)
 	})
 
-	It("during a run brings exactly one more, and what the run unmakes none", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", ""), harness.Options{}).start(ctx)
-		gate := filepath.Join(p.dir, "gate")
-		child, unmade := p.configMap("child"), p.configMap("unmade")
-		cr := p.custom("held", map[string]any{"objects": []any{child, unmade}, "hold": gate, "unmade": []any{unmade}})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		Eventually(ctx, field(unmade, "data", "a")).Should(Equal("1"))
-		p.watched(ctx, "configmaps")
-		for _, value := range []string{"2", "3", "4"} {
-			patch(ctx, child, `{"data": {"a": %q}}`, value)
-		}
-		Consistently(p.runs(cr), calm).Should(Equal(1))
-		Expect(os.WriteFile(gate, nil, 0o600)).To(Succeed())
-		p.settles(cr, 2)
-		Expect(field(child, "data", "a")(ctx)).To(Equal("1"))
-		Expect(field(unmade, "data", "a")(ctx)).To(BeEmpty())
-	})
-})
-
-var _ = Describe("references", func() {
-	It("bring their CR back when a Secret changes, comes, goes, and while no manager runs", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", "references: [{version: v1, kind: Secret, name: spec.password}]"), harness.Options{}).start(ctx)
-		secret := func(value string) *corev1.Secret {
-			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "password"}, StringData: map[string]string{"a": value}}
-		}
-		cr := p.custom("refers", map[string]any{"password": "password"})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.settles(cr, 1)
-		By("creating it")
-		Expect(k8s.Create(ctx, secret("1"))).To(Succeed())
-		Eventually(p.ended(cr)).Should(Equal(2))
-		By("changing it")
+	It("is nothing that was so before a restart; a Secret that has changed since, and drift", func(ctx context.Context) {
+		Expect(p.Stop()).To(Succeed())
 		Expect(k8s.Patch(ctx, secret("2"), client.Merge)).To(Succeed())
-		p.settles(cr, 3)
-		By("starting the next manager, for which the CR is settled")
-		Expect(p.Stop()).To(Succeed())
 		p.start(ctx)
-		p.watched(ctx, "secrets")
-		Consistently(p.runs(cr), calm).Should(BeZero())
-		By("changing it while no manager runs")
-		Expect(p.Stop()).To(Succeed())
-		Expect(k8s.Patch(ctx, secret("3"), client.Merge)).To(Succeed())
-		p.start(ctx)
-		p.settles(cr, 1)
-		By("deleting it")
-		Expect(k8s.Delete(ctx, secret("3"))).To(Succeed())
-		p.settles(cr, 2)
+		p.watched(ctx, "configmaps", "deployments.apps", "clusterroles.rbac.authorization.k8s.io", "secrets")
+		p.settles(refers, 1)
+		for _, cr := range []*unstructured.Unstructured{all, held} {
+			Expect(p.runs(cr)()).To(BeZero())
+		}
+		By("deleting a child")
+		remove(ctx, role)
+		Eventually(ctx, field(role, "rules")).Should(ContainSubstring("pods"))
+		p.settles(all, 1)
+		By("deleting the CR, with which its children go")
+		Expect(k8s.Delete(ctx, all)).To(Succeed())
+		Eventually(ctx, field(near, "data", "a")).Should(BeEmpty())
+		Eventually(ctx, field(workload, "spec", "replicas")).Should(BeEmpty())
+		Consistently(p.runs(all), calm).Should(Equal(1))
 	})
 })
 

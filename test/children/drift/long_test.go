@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
 )
@@ -168,6 +169,35 @@ var _ = Describe("drift at length", func() {
 })
 
 var _ = Describe("references at length", func() {
+	It("bring their CR back when a Secret changes, comes, goes, and while no manager runs", func(ctx context.Context) {
+		p := newPlace(ctx, watching("Box", "references: [{version: v1, kind: Secret, name: spec.password}]"), harness.Options{}).start(ctx)
+		secret := func(value string) *corev1.Secret {
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "password"}, StringData: map[string]string{"a": value}}
+		}
+		cr := p.custom("refers", map[string]any{"password": "password"})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		p.settles(cr, 1)
+		By("creating it")
+		Expect(k8s.Create(ctx, secret("1"))).To(Succeed())
+		Eventually(p.ended(cr)).Should(Equal(2))
+		By("changing it")
+		Expect(k8s.Patch(ctx, secret("2"), client.Merge)).To(Succeed())
+		p.settles(cr, 3)
+		By("starting the next manager, for which the CR is settled")
+		Expect(p.Stop()).To(Succeed())
+		p.start(ctx)
+		p.watched(ctx, "secrets")
+		Consistently(p.runs(cr), calm).Should(BeZero())
+		By("changing it while no manager runs")
+		Expect(p.Stop()).To(Succeed())
+		Expect(k8s.Patch(ctx, secret("3"), client.Merge)).To(Succeed())
+		p.start(ctx)
+		p.settles(cr, 1)
+		By("deleting it")
+		Expect(k8s.Delete(ctx, secret("3"))).To(Succeed())
+		p.settles(cr, 2)
+	})
+
 	It("bring their CR back when another CR changes", func(ctx context.Context) {
 		p := newPlace(ctx, watching("Box", "references: [{group: drift.ensign.io, version: v1, kind: Box, name: 'spec.peers[*].name'}]"), harness.Options{}).start(ctx)
 		peer := p.custom("peer", making(p.configMap("of-the-peer")))

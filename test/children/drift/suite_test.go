@@ -33,7 +33,7 @@ const (
 	interval = 20 * time.Millisecond
 	// calm is for how long nothing more must come of what has settled: the informers
 	// have shown it by then.
-	calm = 3 * time.Second
+	calm = 2 * time.Second
 )
 
 var (
