@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/children/reduce"
@@ -45,6 +46,8 @@ type followed struct {
 	// complete is true once what runs had written before the first list was found
 	// in it, or missed.
 	complete bool
+	// suspects are not there since some time; only Start looks.
+	suspects map[types.UID]time.Time
 	// uses has for each watch when there was last a child of a CR of it, and
 	// referenced when a CR last referred to the kind.
 	uses       map[schema.GroupKind]time.Time

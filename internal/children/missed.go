@@ -3,6 +3,7 @@ package children
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/ensign-operator/ensign/internal/children/ledger"
@@ -10,13 +11,22 @@ import (
 )
 
 // miss finds the children that went between the write of a run that made their
-// kind known and the first list of the kind.
+// kind known and the first list of the kind. What the store has not is looked for
+// again after a pause: the store is ahead of what is told of it.
 func (f *followed) miss(now time.Time) {
-	complete := true
+	complete, suspects := true, map[types.UID]time.Time{}
 	for cr, changes := range f.children.ledger.Written(f.kind.resource().GroupResource()) {
 		for _, change := range changes {
 			switch f.find(change) {
 			case absent:
+				since, known := f.suspects[change.UID]
+				if !known {
+					since = now
+				}
+				if now.Sub(since) < missedPause {
+					complete, suspects[change.UID] = false, since
+					continue
+				}
 				if f.children.ledger.See(cr, change) {
 					f.children.tell(cr, "")
 				}
@@ -26,10 +36,14 @@ func (f *followed) miss(now time.Time) {
 			}
 		}
 	}
+	f.suspects = suspects
 	f.children.mu.Lock()
 	defer f.children.mu.Unlock()
 	f.complete = complete || now.Sub(f.since) > absentLimit
 }
+
+// missedPause is far more than a store is ahead.
+const missedPause = time.Second
 
 type presence int
 
