@@ -2,7 +2,7 @@
 // figure beside what it is held against, and prints a table. `make bench` calls
 // it.
 //
-//	bin/bench                          everything, about 3 minutes
+//	bin/bench                          everything, about 5 minutes
 //	bin/bench --parts decode,coldrun   some of it
 //	bin/bench --json                   one JSON object instead of the table
 //
@@ -52,7 +52,8 @@ type settings struct {
 	resources int // custom resources in the memory part
 	runs      int // real runs there
 	pairs     int // cold runs of each kind
-	repeats   int // of each decoding
+	repeats   int // of each decoding and of each measurement of reads
+	children  int // objects in the part about the API proxy
 }
 
 // part is one thing to measure.
@@ -63,7 +64,7 @@ type part struct {
 
 // parts are all there are, in the order in which they are measured.
 func parts() []part {
-	return []part{{"memory", measureMemory}, {"decode", measureDecoding}, {"coldrun", measureColdRuns}}
+	return []part{{"memory", measureMemory}, {"decode", measureDecoding}, {"coldrun", measureColdRuns}, {"proxy", measureReads}}
 }
 
 func parse(args []string, help io.Writer) (settings, error) {
@@ -79,7 +80,8 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")
 	flags.IntVar(&s.runs, "runs", 5, "real runs of the memory part")
 	flags.IntVar(&s.pairs, "pairs", 10, "cold runs of each kind")
-	flags.IntVar(&s.repeats, "repeats", 5, "measurements of each decoding")
+	flags.IntVar(&s.repeats, "repeats", 5, "measurements of each decoding, and of reads through the API proxy")
+	flags.IntVar(&s.children, "children", 10000, "objects that can be read through the API proxy")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -97,8 +99,8 @@ func (s settings) check(names []string) error {
 			return fmt.Errorf("--parts: %q is none of %s", name, strings.Join(names, ", "))
 		}
 	}
-	if s.runs < 1 || s.resources < s.runs || s.pairs < 1 || s.repeats < 1 {
-		return errors.New("--runs, --pairs and --repeats must be 1 or more, and --crs at least --runs")
+	if s.runs < 1 || s.resources < s.runs || s.pairs < 1 || s.repeats < 1 || s.children < 1 {
+		return errors.New("--runs, --pairs, --repeats and --children must be 1 or more, and --crs at least --runs")
 	}
 	return nil
 }
@@ -110,6 +112,9 @@ func (s settings) wants(part string) bool {
 // run measures the parts that are asked for. One that fails does not keep the
 // others from being measured and shown.
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	if len(args) == 3 && args[0] == serveProxy {
+		return serve(ctx, args[1], args[2])
+	}
 	settings, err := parse(args, progress)
 	if err != nil {
 		return err

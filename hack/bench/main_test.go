@@ -14,7 +14,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	usual := settings{parts: []string{"memory", "decode", "coldrun"}, resources: 1000, runs: 5, pairs: 10, repeats: 5}
+	usual := settings{parts: []string{"memory", "decode", "coldrun", "proxy"}, resources: 1000, runs: 5, pairs: 10, repeats: 5, children: 10000}
 	cases := map[string]struct {
 		args    []string
 		change  func(*settings)
@@ -36,6 +36,7 @@ func TestParse(t *testing.T) {
 		"an argument that is no flag":         {args: []string{"memory"}, wantErr: true},
 		"a median of nothing":                 {args: []string{"--pairs=0"}, wantErr: true},
 		"no decoding":                         {args: []string{"--repeats=0"}, wantErr: true},
+		"nothing to read":                     {args: []string{"--children=0"}, wantErr: true},
 		"more runs than there are resources":  {args: []string{"--crs=4"}, wantErr: true},
 		"no run, whose memory cannot be seen": {args: []string{"--runs=0"}, wantErr: true},
 	}
@@ -77,7 +78,7 @@ func TestWants(t *testing.T) {
 	for _, p := range parts() {
 		got[p.name] = s.wants(p.name)
 	}
-	if diff := cmp.Diff(map[string]bool{"memory": true, "decode": false, "coldrun": true}, got); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"memory": true, "decode": false, "coldrun": true, "proxy": false}, got); diff != "" {
 		t.Error(diff)
 	}
 }
