@@ -163,13 +163,7 @@ func (p parts) add() error {
 	lines := eventlog.New(eventlog.Options{
 		Logger: p.options.Logger.WithName("run"), Blocks: p.options.Blocks, JSON: p.options.JSONLogs, Level: p.options.LogEvents,
 	})
-	if err := p.related.addTo(p.manager, counters); err != nil {
-		return err
-	}
-	if err := p.addProxy(); err != nil {
-		return err
-	}
-	if err := p.reading.add(p.manager, counters); err != nil {
+	if err := errors.Join(p.related.addTo(p.manager, counters), p.addProxy(), p.reading.add(p.manager, counters)); err != nil {
 		return err
 	}
 	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())
