@@ -130,6 +130,9 @@ func (t *trial) recreate(ctx context.Context) error {
 	if err := t.user.AwaitGone(ctx, strikeLimit); err != nil {
 		return err
 	}
+	t.mu.Lock()
+	t.gone = true
+	t.mu.Unlock()
 	return t.create(ctx)
 }
 

@@ -50,10 +50,14 @@ func pointOfPatch(r apiproxy.Request) plan.Point {
 func (t *trial) timely() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.plan.Operation == plan.Recreate && t.plan.Point != plan.FinalizerRemove {
+	switch {
+	case t.plan.Operation != plan.Recreate || t.plan.Point == plan.FinalizerRemove:
+		return t.armed
+	case t.plan.Point == plan.FinalizerAdd:
+		return t.armed && t.gone // The manager may be faster than the answer to the user.
+	default:
 		return t.armed && len(t.uids) > 1
 	}
-	return t.armed
 }
 
 // concerns is true for a run that the plan's point is about.

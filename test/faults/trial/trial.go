@@ -57,6 +57,7 @@ type trial struct {
 
 	mu      sync.Mutex
 	armed   bool
+	gone    bool        // the first CR of the name, before the second is created
 	uids    []types.UID // of the CRs of the name, in their order
 	exiting bool        // the run of the point has said that it exits
 	ended   time.Time   // when the fault was over
