@@ -79,8 +79,8 @@ func keptReferences(references []watches.Reference, reduced *unstructured.Unstru
 // are now.
 func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
 	own, references := r.digestOf(a.cr), r.Watch.References
-	if own == "" || r.Related == nil || len(references) == 0 {
-		return own
+	if own == "" || r.Related == nil || len(references) == 0 || a.cr.GetDeletionTimestamp() != nil {
+		return own // Nobody asks a CR that goes.
 	}
 	to := Objects{}
 	for _, reference := range references {

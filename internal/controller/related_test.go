@@ -232,3 +232,16 @@ func TestWhatACRRefersToCountsAfterARestart(t *testing.T) {
 		})
 	}
 }
+
+func TestACRThatGoesWaitsForNoReferences(t *testing.T) {
+	watch := finalizerWatch()
+	watch.References = referringWatch().References
+	b := newBench(t, watch, widget(referring, deleting, withFinalizers(ourFinalizer)), interceptor.Funcs{})
+	know := &relation{}
+	b.Related = know
+	b.mustReconcile()
+	wantEqual(t, 1, len(b.runner.specs))
+	if know.asked != nil {
+		t.Error("it was asked for what the CR refers to")
+	}
+}
