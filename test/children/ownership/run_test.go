@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/proxy"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
@@ -51,6 +52,12 @@ func newRun(ctx context.Context, kind schema.GroupKind, namespace, name string) 
 
 // runOf grants a run for the CR as of a version of its kind.
 func runOf(cr *unstructured.Unstructured, version string) *run {
+	GinkgoHelper()
+	return runBy(way, cr, version)
+}
+
+// runBy grants it by a certain proxy.
+func runBy(way *proxy.Proxy, cr *unstructured.Unstructured, version string) *run {
 	GinkgoHelper()
 	r := &run{cr: cr, owner: access.Owner{
 		GVK: cr.GroupVersionKind().GroupKind().WithVersion(version), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID(),

@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -66,20 +67,20 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	for _, definition := range []*apiextensionsv1.CustomResourceDefinition{boxes, tanks} {
 		Expect(k8s.Create(ctx, definition)).To(Succeed())
 	}
-	startProxy()
+	way = startProxy(cluster.Config)
 })
 
-// startProxy starts the proxy through which the rows write.
-func startProxy() {
+// startProxy starts a proxy that reaches the API server by config.
+func startProxy(config *rest.Config) *proxy.Proxy {
 	GinkgoHelper()
-	var err error
-	way, err = proxy.New(cluster.Config, proxy.Options{InjectOwnerRef: true, Logger: GinkgoLogr})
+	p, err := proxy.New(config, proxy.Options{InjectOwnerRef: true, Logger: GinkgoLogr})
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- way.Server().Start(ctx) }()
+	go func() { done <- p.Server().Start(ctx) }()
 	DeferCleanup(func() {
 		cancel()
 		Expect(<-done).To(Succeed())
 	})
+	return p
 }

@@ -1,0 +1,172 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+// content writes with the modules that roles use, in each way that they know, each time
+// that it runs.
+const content = `
+- hosts: localhost
+  gather_facts: false
+  vars:
+    here: "{{ ansible_operator_meta.namespace }}"
+    made: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: "{{ here }}", labels: {round: "r{{ round }}"}}, data: {round: "r{{ round }}"}}
+  tasks:
+  - {name: create or patch, kubernetes.core.k8s: {definition: "{{ made | combine({'metadata': {'name': 'patched'}}, recursive=true) }}"}}
+  - {name: merge, kubernetes.core.k8s: {merge_type: [merge], definition: "{{ made | combine({'metadata': {'name': 'merged', 'ownerReferences': [], 'annotations': none}}, recursive=true) }}"}}
+  - {name: strategic merge, kubernetes.core.k8s: {merge_type: [strategic-merge], definition: "{{ made | combine({'metadata': {'name': 'strategic', 'ownerReferences': none}}, recursive=true) }}"}}
+  - {name: replace, kubernetes.core.k8s: {force: true, definition: "{{ made | combine({'metadata': {'name': 'replaced'}}, recursive=true) }}"}}
+  - {name: client-side apply, kubernetes.core.k8s: {apply: true, definition: "{{ made | combine({'metadata': {'name': 'applied'}}, recursive=true) }}"}}
+  - {name: server-side apply, kubernetes.core.k8s: {apply: true, server_side_apply: {field_manager: role, force_conflicts: true}, definition: "{{ made | combine({'metadata': {'name': 'serverside'}}, recursive=true) }}"}}
+  - {name: a generated name, kubernetes.core.k8s: {state: present, definition: "{{ made | combine({'metadata': {'generateName': 'generated-'}}, recursive=true) }}"}}
+  - name: several documents
+    kubernetes.core.k8s:
+      definition:
+      - "{{ made | combine({'metadata': {'name': 'first'}}, recursive=true) }}"
+      - "{{ made | combine({'metadata': {'name': 'second', 'namespace': elsewhere}}, recursive=true) }}"
+      - "{{ made | combine({'metadata': {'name': 'there-before'}}, recursive=true) }}"
+      - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "{{ elsewhere }}"}, rules: []}
+      - apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: workload, namespace: "{{ here }}"}
+        spec: {selector: {matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: nothing}]}}}
+  - name: a list
+    kubernetes.core.k8s:
+      definition: {apiVersion: v1, kind: List, items: ["{{ made | combine({'metadata': {'name': 'listed'}}, recursive=true) }}"]}
+  - name: a JSON patch
+    kubernetes.core.k8s_json_patch: {api_version: v1, kind: ConfigMap, namespace: "{{ here }}", name: first, patch: [{op: remove, path: /metadata/ownerReferences}]}
+  - name: its scale
+    kubernetes.core.k8s_scale: {api_version: apps/v1, kind: Deployment, namespace: "{{ here }}", name: workload, replicas: "{{ round }}", wait: false}
+`
+
+var _ = Describe("a role with kubernetes.core", func() {
+	It("makes children that belong to their CR, and stay so when it runs again", func(ctx context.Context) {
+		here, there := newNamespace(ctx), newNamespace(ctx)
+		before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "there-before"}}
+		Expect(k8s.Create(ctx, before)).To(Succeed())
+		startManager(ctx)
+		cr := harness.Custom(box, here, "cr", map[string]any{"round": int64(1), "elsewhere": there})
+		Eventually(func() error { return k8s.Create(ctx, cr) }).Should(Succeed())
+		p := &place{run: runOf(cr, "v1"), namespace: here, marked: "reference"}
+		for round := int64(1); round <= 2; round++ {
+			succeeds(ctx, cr, round)
+			check := func(object client.Object, reference bool) {
+				GinkgoHelper()
+				key := client.ObjectKeyFromObject(object)
+				Expect(k8s.Get(ctx, key, object)).To(Succeed())
+				references, annotated := p.ours(asUnstructured(object))
+				Expect(references).To(HaveLen(map[bool]int{true: 1}[reference]), "%s, round %d", key, round)
+				Expect(annotated).To(Equal(!reference), "%s, round %d", key, round)
+			}
+			for _, name := range []string{"patched", "merged", "strategic", "replaced", "applied", "serverside", "first", "listed"} {
+				object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: name}}
+				check(object, true)
+				Expect(object.Data).To(HaveKeyWithValue("round", fmt.Sprintf("r%d", round)), "%s", name)
+			}
+			check(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: "second"}}, false)
+			check(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: there}}, false)
+			workload := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "workload"}}
+			check(workload, true)
+			Expect(*workload.Spec.Replicas).To(BeNumerically("==", round))
+			Expect(k8s.Get(ctx, client.ObjectKeyFromObject(before), before)).To(Succeed())
+			Expect(before.OwnerReferences).To(BeEmpty())
+			Expect(generated(ctx, here)).To(HaveEach(HaveLen(1)))
+			if round == 1 {
+				patch := []byte(`{"spec":{"round":2}}`)
+				Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", patch))).To(Succeed())
+			}
+		}
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(func(g Gomega) {
+			all := &corev1.ConfigMapList{}
+			g.Expect(k8s.List(ctx, all, client.InNamespace(here))).To(Succeed())
+			var names []string
+			for i := range all.Items {
+				names = append(names, all.Items[i].Name)
+			}
+			g.Expect(names).To(ConsistOf("there-before", "kube-root-ca.crt"))
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: there, Name: "second"}, &corev1.ConfigMap{})).To(Succeed())
+		Expect(k8s.Get(ctx, client.ObjectKey{Name: there}, &rbacv1.ClusterRole{})).To(Succeed())
+	})
+})
+
+// startManager starts a manager that runs the content for boxes.
+func startManager(ctx context.Context) {
+	GinkgoHelper()
+	for _, needed := range []string{"bin/manager", ".venv/bin/ansible-runner"} {
+		Expect(filepath.Join(root, needed)).To(BeAnExistingFile(), "run these tests by `make test`, which builds what they need")
+	}
+	dir, err := os.MkdirTemp("", "own")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, dir)
+	project := filepath.Join(dir, "project")
+	Expect(os.Mkdir(project, 0o700)).To(Succeed())
+	for name, text := range map[string]string{
+		"content.yml":  content,
+		"watches.yaml": "- {group: own.ensign.io, version: v1, kind: Box, playbook: content.yml, watchDependentResources: false}\n",
+	} {
+		Expect(os.WriteFile(filepath.Join(project, name), []byte(text), 0o600)).To(Succeed())
+	}
+	m, err := harness.Start(harness.Options{
+		Binary: filepath.Join(root, "bin", "manager"), Project: project, Kubeconfig: cluster.Kubeconfig, Home: filepath.Join(dir, "home"),
+		Args: []string{"--ansible-verbosity=0"},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() {
+		text, err := m.Log()
+		GinkgoWriter.Printf("--- the manager's log (%v)\n%s\n", err, text)
+		Expect(m.Stop()).To(Succeed())
+	})
+	Expect(m.Ready(ctx, "Box")).To(Succeed())
+}
+
+// succeeds waits for the success of that generation.
+func succeeds(ctx context.Context, cr *unstructured.Unstructured, generation int64) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(cr), cr)).To(Succeed())
+		condition := harness.ConditionOf(cr, "Successful")
+		if failed := harness.ConditionOf(cr, "Failure"); failed.Status == "True" && failed.Reason == "Failed" {
+			StopTrying(failed.Message).Now()
+		}
+		g.Expect(condition.Status).To(Equal("True"))
+		g.Expect(condition.Generation).To(Equal(generation))
+	}).WithContext(ctx).WithTimeout(2 * patience).Should(Succeed()) // A dozen modules, on a machine that may be busy.
+}
+
+func generated(ctx context.Context, namespace string) [][]metav1.OwnerReference {
+	GinkgoHelper()
+	all := &corev1.ConfigMapList{}
+	Expect(k8s.List(ctx, all, client.InNamespace(namespace))).To(Succeed())
+	var references [][]metav1.OwnerReference
+	for i := range all.Items {
+		if strings.HasPrefix(all.Items[i].Name, "generated-") {
+			references = append(references, all.Items[i].OwnerReferences)
+		}
+	}
+	return references
+}
+
+func asUnstructured(object client.Object) *unstructured.Unstructured {
+	child := &unstructured.Unstructured{Object: map[string]any{}}
+	child.SetAnnotations(object.GetAnnotations())
+	child.SetOwnerReferences(object.GetOwnerReferences())
+	return child
+}
