@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ensign-operator/ensign/internal/informers"
 	"github.com/ensign-operator/ensign/internal/metrics"
 	"github.com/ensign-operator/ensign/internal/proxy"
 	"github.com/ensign-operator/ensign/internal/readcache"
@@ -17,8 +18,10 @@ import (
 // reading answers reads of runs from a cache; without one it does nothing.
 type reading struct {
 	cache *readcache.Cache
-	// count takes the result of a read; it is set before there is any.
-	count func(result string)
+	// count takes the result of a read, and counters what becomes of following a kind;
+	// they are set before there is any.
+	count    func(result string)
+	counters *metrics.Metrics
 }
 
 func newReading(config *rest.Config, o Options, all []watches.Watch) (*reading, error) {
@@ -32,7 +35,10 @@ func newReading(config *rest.Config, o Options, all []watches.Watch) (*reading, 
 		Namespaces:  newEnvironment(o.Env).namespaces(),
 		Blacklisted: blacklisted(all),
 		Observe:     func(result readcache.Result) { r.count(string(result)) },
-		Logger:      o.Logger.WithName("read-cache"),
+		Followed: func(key informers.Key, state informers.State) {
+			r.counters.Followed("reads", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
+		},
+		Logger: o.Logger.WithName("read-cache"),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the cache for reads of runs: %w", err)
@@ -64,6 +70,7 @@ func (r *reading) add(m manager.Manager, counters *metrics.Metrics) (err error) 
 	if r.cache == nil {
 		return nil
 	}
+	r.counters = counters
 	if r.count, err = counters.ShowReadCache(r.cache); err != nil {
 		return err
 	}

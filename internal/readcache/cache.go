@@ -62,7 +62,9 @@ type Options struct {
 	Blacklisted func(watch schema.GroupVersionKind, kind schema.GroupKind) bool
 	// Observe is told the result of each read.
 	Observe func(Result)
-	Logger  logr.Logger
+	// Followed is told what becomes of following a kind, as informers.Options.Observe.
+	Followed func(informers.Key, informers.State)
+	Logger   logr.Logger
 	// Clock is the real one by default.
 	Clock clock.WithTicker
 }
@@ -121,6 +123,7 @@ func New(cfg *rest.Config, options Options) (*Cache, error) {
 		TransformOf: c.transformOf,
 		Indexers:    toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc},
 		Logger:      options.Logger,
+		Observe:     options.Followed,
 	})
 	return c, nil
 }

@@ -88,5 +88,6 @@ var _ = Describe("The manager", func() {
 		Expect(strconv.Atoi(hits[1])).To(BeNumerically(">=", 2*runs))
 		Expect(metrics).To(MatchRegexp(`ansible_operator_read_cache_kinds [1-9]`))
 		Expect(metrics).To(MatchRegexp(`ansible_operator_read_cache_bytes [1-9]`))
+		Expect(metrics).To(ContainSubstring(`ansible_operator_followed_kind{namespace="",purpose="reads",resource="configmaps",state="live"} 1`))
 	})
 })
