@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -72,6 +73,7 @@ func (c wire) send(text string, answers int) []int {
 			break
 		}
 		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
 		codes = append(codes, response.StatusCode)
 		// A further answer would be right behind.
 		_ = conn.SetReadDeadline(time.Now().Add(time.Second / 2))
@@ -255,7 +257,9 @@ func serveWith(t *testing.T, p *proxy.Proxy, change func(*manager.Server)) {
 	go func() { done <- server.Server.Serve(server.Listener) }()
 	t.Cleanup(func() {
 		_ = server.Server.Close()
-		<-done
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("the server ended with %v", err)
+		}
 	})
 }
 
@@ -377,6 +381,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer, _ := io.ReadAll(response.Body)
+		_ = response.Body.Close()
 		got[response.StatusCode]++
 		if response.StatusCode == http.StatusTooManyRequests && (!strings.Contains(string(answer), "512 connections") || response.Header.Get("Retry-After") == "" || !response.Close) {
 			t.Fatalf("want a clear refusal, got %s, %v", answer, response.Header)

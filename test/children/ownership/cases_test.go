@@ -114,10 +114,12 @@ var _ = Describe("a child", func() {
 			}}
 		}
 		got := here.do(ctx, http.MethodPost, path("v2", ""), plain, scaler("v2", 2))
+		references, _ := here.ours(got)
+		Expect(references).To(ConsistOf(here.reference()))
 		for most := 3; most <= 4; most++ {
 			for _, version := range []string{"v1", "v2"} {
 				got = here.do(ctx, http.MethodPut, path(version, "/c"), plain, scaler(version, most))
-				references, _ := here.ours(got)
+				references, _ = here.ours(got)
 				Expect(references).To(ConsistOf(here.reference()), "PUT of %s", version)
 				got = here.do(ctx, patches, path(version, "/c")+"?fieldManager=a&force=true", applying, scaler(version, most))
 				references, _ = here.ours(got)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -213,15 +212,6 @@ func (p *place) isFree(ctx context.Context, name string) {
 	references, annotated := p.ours(p.live(ctx, name))
 	Expect(references).To(BeEmpty(), "%s", name)
 	Expect(annotated).To(BeFalse(), "%s", name)
-}
-
-func slug(text string) string {
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, strings.ToLower(text)), "-")
 }
 
 func toUnstructured(o object) *unstructured.Unstructured {
