@@ -27,7 +27,7 @@ help: ## Show this list.
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\n%s\n' \
-	  'The first demo or test takes about 8 minutes more, to build Kubernetes and install Ansible.' \
+	  'The first demo or test takes about 8 minutes more, to build Kubernetes and install Ansible, a test 3 more for Helm.' \
 	  'Variables: IMG=registry/name:tag  KUBECONFIG=path  KUBECTL=path  CONTAINER_TOOL=docker'
 
 .PHONY: demo
