@@ -253,7 +253,7 @@ var _ = Describe("a manager", func() {
 // proxy is the address of the API proxy.
 func (m *manager) proxy() string {
 	GinkgoHelper()
-	found := regexp.MustCompile(`"api proxy", "addr": "([^"]+)"`).FindStringSubmatch(m.log())
+	found := regexp.MustCompile(`"API proxy", "addr": "([^"]+)"`).FindStringSubmatch(m.log())
 	Expect(found).To(HaveLen(2))
 	return found[1]
 }
