@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/slots"
 )
 
 // handler gives what tells the bench of events, and a queue for it.
@@ -69,7 +70,7 @@ func TestAnEventThatCameWithTheReadIsNotTakenForRead(t *testing.T) {
 		m := &memories{}
 		m.of(request.NamespacedName, "uid-1")
 		m.saw(widget(withVersion(test.shown)), sight{}, aChange)
-		m.takenUp(widget(withVersion(test.read)))
+		m.rests(widget(withVersion(test.read)))
 		if got := m.asked(request.NamespacedName); got != test.want {
 			t.Errorf("an event showed %s, an attempt read %s: asked is %v", test.shown, test.read, got)
 		}
@@ -106,7 +107,7 @@ func TestTheDeletionOfAPredecessorIsNoNewsOfItsSuccessor(t *testing.T) {
 	q, h := testQueue(t)
 	key := client.ObjectKeyFromObject(widget())
 	h.memories.of(key, "uid-2")
-	h.memories.takenUp(widget(withUID("uid-2"), withVersion("9")))
+	h.memories.rests(widget(withUID("uid-2"), withVersion("9")))
 	h.Update(t.Context(), crUpdated{ObjectOld: widget(withVersion("5")), ObjectNew: widget(deleting, withVersion("6"))}, q)
 	wantEqual(t, 0, q.Len())
 	if _, needed := h.memories.await(key, func() {}); !needed {
@@ -118,7 +119,7 @@ func TestACRThatIsSeenAfterItsEndMayRunAgain(t *testing.T) {
 	q, h := testQueue(t)
 	key := client.ObjectKeyFromObject(widget())
 	h.memories.of(key, "uid-1")
-	h.memories.takenUp(widget(withVersion("9")))
+	h.memories.rests(widget(withVersion("9")))
 	h.Delete(t.Context(), crDeleted{Object: widget(withVersion("9"))}, q) // An informer that was told nonsense.
 	h.Create(t.Context(), crCreated{Object: widget(withVersion("9"))}, q)
 	wantEqual(t, 1, q.Len())
@@ -133,4 +134,36 @@ func TestACRThatIsReadBeforeItsEventsWaitsForNone(t *testing.T) {
 	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
 	b.mustReconcile()
 	wantEqual(t, 1, len(b.runner.specs))
+}
+
+// What is shown while an attempt is about to read the CR asks for another only
+// where the attempt has read less.
+func TestNewsWhileAnAttemptReads(t *testing.T) {
+	name := request.NamespacedName
+	change := func(m *memories) bool { return m.saw(widget(withVersion("9")), sight{class: slots.Changed}, aChange) }
+	for why, test := range map[string]struct {
+		tell    func(*memories) bool
+		attempt func(*memories)
+		want    bool
+	}{
+		"a run reads what was shown":           {change, func(m *memories) { m.begins(widget(withVersion("9"))) }, false},
+		"a run reads less":                     {change, func(m *memories) { m.begins(widget(withVersion("8"))) }, true},
+		"a rest reads what was shown":          {change, func(m *memories) { m.rests(widget(withVersion("9"))) }, false},
+		"a rest reads less":                    {change, func(m *memories) { m.rests(widget(withVersion("8"))) }, true},
+		"the attempt comes to neither":         {change, func(*memories) {}, true},
+		"the attempt finds no object":          {change, func(m *memories) { m.drop(name) }, true},
+		"the end of the object, and no object": {func(m *memories) bool { return m.lost(widget(withVersion("9"))) }, func(m *memories) { m.drop(name) }, true},
+		"nothing, and no object":               {func(*memories) bool { return false }, func(m *memories) { m.drop(name) }, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			m := &memories{}
+			m.saw(widget(withVersion("7")), sight{}, aCreation)
+			m.await(name, func() {})
+			m.admitted(name)
+			wantEqual(t, false, test.tell(m))
+			test.attempt(m)
+			wantEqual(t, test.want, m.over(name))
+			wantEqual(t, false, m.over(name))
+		})
+	}
 }

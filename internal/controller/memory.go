@@ -43,8 +43,8 @@ type memory struct {
 	// known is the UID of the object that events have shown last.
 	known types.UID
 	// nudged is true from news of the CR's related objects until an attempt begins
-	// that runs content. going is true for an attempt that holds its slot and has not
-	// begun, and late once there was such news for it.
+	// that runs content. going is true of an attempt from the end of its wait until it
+	// has taken up the CR, and late once there was news meanwhile that it may not see.
 	nudged, going, late bool
 }
 
@@ -77,14 +77,21 @@ func (m *memories) drop(name types.NamespacedName) []types.UID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var uids []types.UID
-	if found := m.byName[name]; found != nil {
-		for _, uid := range []types.UID{found.uid, found.gone} {
+	dropped := m.byName[name]
+	if dropped != nil {
+		for _, uid := range []types.UID{dropped.uid, dropped.gone} {
 			if uid != "" {
 				uids = append(uids, uid)
 			}
 		}
 	}
 	delete(m.byName, name)
+	if dropped != nil && dropped.late {
+		// The name was shown again while it was looked for.
+		m.byName[name] = &memory{
+			seen: dropped.seen, shown: dropped.shown, changed: dropped.changed, known: dropped.known, nudged: dropped.nudged, late: true,
+		}
+	}
 	return uids
 }
 

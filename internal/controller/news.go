@@ -82,15 +82,17 @@ func notAfter(version, reference string) bool {
 }
 
 // shows lets an attempt that waits for a slot look again when the sight changes
-// what it waits for. It is false where there is one: it reads the CR after its
-// wait, and needs no other attempt to follow it.
+// what it waits for. It is false where there is one, or one that is about to read
+// the CR: that needs no other to follow it, unless it reads less than was shown.
 func (m *memory) shows(cr *unstructured.Unstructured, seen sight) (news bool) {
 	changed := m.seen != seen
 	m.seen, m.shown = seen, cr.GetResourceVersion()
-	if m.wake == nil {
+	switch {
+	case m.going:
+		m.late = true
+	case m.wake == nil:
 		return true
-	}
-	if changed {
+	case changed:
 		m.wake()
 	}
 	return false
@@ -110,8 +112,7 @@ func (m *memories) await(name types.NamespacedName, wake context.CancelFunc) (sl
 	return found.seen.class, true
 }
 
-// admitted ends what await began: from now on an event of the CR asks for another
-// attempt.
+// admitted ends what await began: the attempt is about to read the CR.
 func (m *memories) admitted(name types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,15 +121,32 @@ func (m *memories) admitted(name types.NamespacedName) {
 	}
 }
 
-// takenUp notes that an attempt runs content for the CR as it was read, or lets it
-// rest. What repeats after it is no news.
-func (m *memories) takenUp(cr *unstructured.Unstructured) {
+// rests notes that an attempt lets the CR rest as it was read. What repeats after it
+// is no news.
+func (m *memories) rests(cr *unstructured.Unstructured) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entry(client.ObjectKeyFromObject(cr)).takeUp(cr)
+}
+
+// begins notes that an attempt runs content for the CR as it was read. It tells
+// whether the CR's related objects asked for it: the content will see them all.
+func (m *memories) begins(cr *unstructured.Unstructured) (nudged bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.entry(client.ObjectKeyFromObject(cr))
-	found.read = cr.GetResourceVersion()
-	if found.seen.class == slots.Changed && !found.asked() {
-		found.seen.class = slots.Usual
+	nudged, found.nudged = found.nudged, false
+	found.takeUp(cr)
+	return nudged
+}
+
+// takeUp ends what admitted began. Of the news since then counts what the attempt
+// has not seen.
+func (m *memory) takeUp(cr *unstructured.Unstructured) {
+	m.read = cr.GetResourceVersion()
+	m.going, m.late = false, m.late && (m.asked() || m.nudged)
+	if m.seen.class == slots.Changed && !m.asked() {
+		m.seen.class = slots.Usual
 	}
 }
 

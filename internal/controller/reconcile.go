@@ -123,10 +123,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	case reportPending:
 		attempt.resume()
 	case rest:
-		r.memories.takenUp(cr)
+		r.memories.rests(cr)
 	case addFinalizer, run, finalize:
-		r.memories.takenUp(cr)
-		attempt.nudged = r.memories.begun(req.NamespacedName)
+		attempt.nudged = r.memories.begins(cr)
 		err = r.perform(ctx, runCtx, attempt)
 		release() // Before the result is written: that may take as long as the API server is away.
 	}

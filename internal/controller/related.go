@@ -122,19 +122,8 @@ func (m *memories) nudged(name types.NamespacedName, uid types.UID) (news bool) 
 	return found.wake == nil
 }
 
-// begun notes that an attempt runs content. It tells whether the CR's related
-// objects asked for it.
-func (m *memories) begun(name types.NamespacedName) (nudged bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found := m.entry(name)
-	nudged = found.nudged
-	found.nudged, found.going, found.late = false, false, false
-	return nudged
-}
-
-// over ends an attempt. It tells whether there was news of related objects for one
-// that has run nothing.
+// over ends an attempt. It tells whether there was news for it that it has not
+// seen.
 func (m *memories) over(name types.NamespacedName) (late bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

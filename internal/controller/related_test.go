@@ -84,7 +84,7 @@ func TestNewsOfRelatedObjects(t *testing.T) {
 			m.saw(widget(), sight{}, aCreation)
 			m.await(name, func() {})
 			m.admitted(name)
-			m.begun(name)
+			m.begins(widget())
 		}, "uid-1", true},
 		"of a CR that was deleted": {func(m *memories) {
 			m.saw(widget(), sight{}, aCreation)
@@ -111,9 +111,9 @@ func TestNewsWakesWhatWaits(t *testing.T) {
 	wantEqual(t, slots.Changed, class)
 	m.nudged(request.NamespacedName, "uid-1")
 	wantEqual(t, 1, woken)
-	wantEqual(t, true, m.begun(request.NamespacedName))
+	wantEqual(t, true, m.begins(widget()))
 	wantEqual(t, false, m.mustRun(request.NamespacedName))
-	wantEqual(t, false, m.begun(request.NamespacedName))
+	wantEqual(t, false, m.begins(widget()))
 }
 
 func TestADriftBeforeTheFirstAttemptIsNotLost(t *testing.T) {

@@ -240,7 +240,7 @@ func TestNoAttemptFollowsWhatHasBeenRead(t *testing.T) {
 	read := func(cr *unstructured.Unstructured) func(*memories) {
 		return func(m *memories) {
 			m.of(key, cr.GetUID())
-			m.takenUp(cr)
+			m.rests(cr)
 		}
 	}
 	waiting := func(m *memories) {
@@ -285,7 +285,7 @@ func TestAPredecessorsEndIsNoNewsOfItsSuccessor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q, h := testQueue(t)
 			h.memories.of(key, "uid-1")
-			h.memories.takenUp(widget(withVersion("9")))
+			h.memories.rests(widget(withVersion("9")))
 			h.Delete(t.Context(), crDeleted{Object: widget(withUID(test.uid))}, q)
 			wantEqual(t, test.want, q.Len())
 			_, needed := h.memories.await(key, func() {})

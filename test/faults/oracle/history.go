@@ -50,15 +50,9 @@ func (j *judge) extraRuns(number int) int {
 	if j.Plan.Fault.Blind() {
 		extra += j.Touched + 1
 	}
-	if number > 0 && j.Plan.Fault != "" {
-		// Its predecessor's end may bring it to its run before its creation is told:
-		// while the attempt reads it, or by a new list after the watch broke, which
-		// shows a version after that run's own writes.
-		extra++
-	}
-	if j.Plan.Fault == plan.Stale {
-		// What a late watch tells between the admission of an attempt and its read
-		// leads to another attempt.
+	if number > 0 && j.Plan.Fault == plan.Away {
+		// A new list after the watch broke shows it first, at a version after its own
+		// run's writes.
 		extra++
 	}
 	return extra
