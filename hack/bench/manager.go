@@ -46,7 +46,7 @@ func startManager(b *bench, kubeconfig string) (_ *manager, err error) {
 		Path: filepath.Join(b.root, "bin", "manager"),
 		Args: []string{
 			"run", "--kubeconfig", kubeconfig, "--run-dir", filepath.Join(dir, "runs"),
-			"--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0",
+			"--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0", "--user-metrics-bind-address", "0",
 		},
 		Dir: b.project(),
 		Env: append(os.Environ(), "WATCH_NAMESPACE="),

@@ -139,6 +139,7 @@ func (s *stage) startManager(ctx context.Context, address string) error {
 			"--kubeconfig", s.kubeconfig,
 			"--metrics-bind-address", "0",
 			"--health-probe-bind-address", address,
+			"--user-metrics-bind-address", "0",
 			"--max-backoff", "10s",
 			"--run-dir", filepath.Join(s.dir, "runs"),
 		},

@@ -94,6 +94,8 @@ func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
 	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to who may get the non-resource URL /metrics")
 	set.BoolVar(&o.EnableHTTP2, "enable-http2", false, "let the metrics endpoint speak HTTP/2")
 	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":6789", "`address` of /healthz and /readyz; 0 switches them off")
+	set.StringVar(&o.UserMetricsBindAddress, "user-metrics-bind-address", "127.0.0.1:5050", "`address` where roles post metrics of their own; 0 switches it off")
+	set.BoolVar(&o.UserMetricsOpen, "user-metrics-open", true, "take metrics without the token of a live run too")
 }
 
 func (f *runFlags) leading(set *pflag.FlagSet, o *operator.Options) {

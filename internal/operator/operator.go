@@ -163,7 +163,7 @@ func (p parts) add() error {
 	lines := eventlog.New(eventlog.Options{
 		Logger: p.options.Logger.WithName("run"), Blocks: p.options.Blocks, JSON: p.options.JSONLogs, Level: p.options.LogEvents,
 	})
-	if err := errors.Join(p.related.addTo(p.manager, counters), p.addProxy(), p.reading.add(p.manager, counters)); err != nil {
+	if err := errors.Join(p.related.addTo(p.manager, counters), p.addProxy(), p.addUserMetrics(), p.reading.add(p.manager, counters)); err != nil {
 		return err
 	}
 	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())

@@ -55,6 +55,10 @@ type Options struct {
 	MetricsRequireRBAC     bool
 	EnableHTTP2            bool
 	HealthProbeBindAddress string
+	// UserMetricsBindAddress is where roles post metrics; "0": nowhere.
+	UserMetricsBindAddress string
+	// UserMetricsOpen takes them without the token of a live run too.
+	UserMetricsOpen bool
 
 	LeaderElect              bool
 	LeaderElectionID         string

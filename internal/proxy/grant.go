@@ -116,6 +116,15 @@ func (g *grants) authenticate(r *http.Request) (granted *grant, done func(), ok 
 	return granted, granted.requests.Done, true
 }
 
+// Knows tells whether the request carries the token of a live run.
+func (p *Proxy) Knows(r *http.Request) bool {
+	_, done, ok := p.grants.authenticate(r)
+	if ok {
+		done()
+	}
+	return ok
+}
+
 // during gives a context that ends with the token too.
 func (g *grant) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

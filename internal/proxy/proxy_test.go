@@ -220,6 +220,42 @@ func TestOnlyALiveRunsTokenIsForwarded(t *testing.T) {
 	}
 }
 
+func TestWhoseRequestIsKnown(t *testing.T) {
+	p := start(t, newBackend(t), proxy.Options{})
+	token := func() (string, func()) {
+		kubeconfig, revoke, err := p.Grant(owner())
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.BearerToken, revoke
+	}
+	alive, _ := token()
+	ended, revoke := token()
+	revoke()
+	for name, test := range map[string]struct {
+		header string
+		want   bool
+	}{
+		"that of a live run":         {"Bearer " + alive, true},
+		"not that of one which was":  {"Bearer " + ended, false},
+		"not any token":              {"Bearer x", false},
+		"not a token by other means": {"Basic " + alive, false},
+		"not nobody's":               {"", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodPost, "/metrics", nil)
+			r.Header.Set("Authorization", test.header)
+			if got := p.Knows(r); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
 func TestAClientCannotBeSomebodyElse(t *testing.T) {
 	b := newBackend(t)
 	p := start(t, b, proxy.Options{})

@@ -45,7 +45,7 @@ func startManager(o managerOptions) *manager {
 	m := &manager{runDir: o.runDir, metrics: freeAddress(), health: freeAddress()}
 	args := append([]string{
 		"run", "--kubeconfig=" + cluster.Kubeconfig, "--run-dir=" + m.runDir, "--max-backoff=10s", "--max-concurrent-reconciles=2",
-		"--metrics-bind-address=" + m.metrics, "--health-probe-bind-address=" + m.health,
+		"--metrics-bind-address=" + m.metrics, "--health-probe-bind-address=" + m.health, "--user-metrics-bind-address=127.0.0.1:0",
 	}, o.args...)
 	if o.binary == "" {
 		o.binary = filepath.Join(root, "bin", "manager")

@@ -210,6 +210,9 @@ var _ = Describe("a manager that cannot start", func() {
 		Entry("an occupied port of the metrics", func() managerOptions {
 			return managerOptions{args: []string{"--metrics-bind-address=127.0.0.1:" + occupiedPort()}}
 		}, "--metrics-bind-address"),
+		Entry("an occupied port of the metrics of roles", func() managerOptions {
+			return managerOptions{args: []string{"--user-metrics-bind-address=127.0.0.1:" + occupiedPort()}}
+		}, "--user-metrics-bind-address"),
 		Entry("a leader election without a name", func() managerOptions { return managerOptions{args: []string{"--leader-elect"}} }, "--leader-election-id"),
 		Entry("no ansible-runner", func() managerOptions { return fakeEnvironment("", "") }, "ansible-runner", "make python"),
 		Entry("an ansible-core that is too old", func() managerOptions { return fakeEnvironment("2.18.6", "") }, "2.18.6", "2.19"),

@@ -68,7 +68,7 @@ func Start(o Options) (*Manager, error) {
 	}
 	m.log = log.Name()
 	m.command = exec.Command(o.Binary, append([]string{
-		"run", "--kubeconfig=" + o.Kubeconfig, "--run-dir=" + m.RunDir(), "--max-backoff=10s", "--health-probe-bind-address=0",
+		"run", "--kubeconfig=" + o.Kubeconfig, "--run-dir=" + m.RunDir(), "--max-backoff=10s", "--health-probe-bind-address=0", "--user-metrics-bind-address=127.0.0.1:0",
 		"--metrics-bind-address=" + m.metrics, "--metrics-secure=false", "--metrics-require-rbac=false",
 	}, o.Args...)...)
 	m.command.Dir = o.Project
@@ -194,6 +194,24 @@ func (m *Manager) Metrics(ctx context.Context) (string, error) {
 		err = fmt.Errorf("metrics: %s", response.Status)
 	}
 	return string(text), err
+}
+
+// Address is where one of the manager's servers listens, "user metrics" or "health
+// probe", once it does. The flag of the latter is to be given; the former has a free
+// port unless it is.
+func (m *Manager) Address(ctx context.Context, server string) (string, error) {
+	expression, err := regexp.Compile(`starting server.*"name": ?"` + regexp.QuoteMeta(server) + `".*"addr": ?"([^"]+)"`)
+	if err != nil {
+		return "", err
+	}
+	if err := m.Logged(ctx, expression); err != nil {
+		return "", err
+	}
+	text, err := m.Log()
+	if err != nil {
+		return "", err
+	}
+	return expression.FindStringSubmatch(text)[1], nil
 }
 
 // freeAddress gives an address of the loopback interface that nobody listens on.

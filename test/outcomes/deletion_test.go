@@ -136,7 +136,7 @@ func (d *deletions) start(t *testing.T) {
 	}
 	var log bytes.Buffer
 	cmd := exec.Command(binary, "run", "--kubeconfig="+d.cluster.Kubeconfig, "--run-dir="+filepath.Join(runs, "runs"),
-		"--max-backoff=10s", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--max-concurrent-reconciles=1")
+		"--max-backoff=10s", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0", "--max-concurrent-reconciles=1")
 	cmd.Dir = d.dir
 	bin := environment(t).Bin
 	cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "HOME=" + d.dir, "LANG=C.UTF-8", "ANSIBLE_GATHERING=explicit"}

@@ -19,7 +19,7 @@ func startManager(t *testing.T, env pyenv.Env, environ ...string) (code int, sai
 	defer cancel()
 	dir := filepath.Join(root(t), "test", "safevars", "testdata", "operator")
 	cmd := exec.CommandContext(ctx, filepath.Join(root(t), "bin", "manager"), "run", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
-		"--run-dir", filepath.Join(t.TempDir(), "runs"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0")
+		"--run-dir", filepath.Join(t.TempDir(), "runs"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--user-metrics-bind-address", "0")
 	cmd.Dir = dir
 	cmd.Env = append([]string{
 		"VIRTUAL_ENV=" + filepath.Dir(env.Bin), "PATH=/usr/bin:/bin", "HOME=" + t.TempDir(), "LC_ALL=C.UTF-8",

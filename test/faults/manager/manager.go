@@ -68,7 +68,7 @@ func (m *Manager) Start() error {
 		Path: m.options.Program,
 		Args: append([]string{
 			"run", "--kubeconfig=" + filepath.Join(m.options.Dir, "kubeconfig"), "--run-dir=" + m.RunDir(),
-			"--max-backoff=10s", "--reconcile-period=0s", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--max-concurrent-reconciles=4",
+			"--max-backoff=10s", "--reconcile-period=0s", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0", "--max-concurrent-reconciles=4",
 		}, m.options.Args...),
 		Env: append(environment(), "VIRTUAL_ENV="+m.options.Environment, "WATCH_NAMESPACE="+m.options.Namespace, stub.DirVariable+"="+m.options.Dir),
 		Dir: m.options.Project,

@@ -1,0 +1,117 @@
+package usermetrics
+
+import (
+	"errors"
+	"fmt"
+	"log/slog" //nolint:depguard // http.Server takes a standard logger only, and this leads it into logr.
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ensign-operator/ensign/internal/proxy/bounds"
+)
+
+const (
+	path = "/metrics"
+	// maxBody is far more than a post with the longest name and description has.
+	maxBody = 64 << 10
+	// maxConnections are more than all runs of a manager open at once: a task has one.
+	maxConnections = 128
+	// patience bounds how long a post may take to come, and its answer to be taken.
+	patience = 10 * time.Second
+	// drainTimeout bounds the end of the server. Runs, its only clients, are gone by then.
+	drainTimeout = 2 * time.Second
+)
+
+// Options are the settings of an Endpoint.
+type Options struct {
+	// Address to listen on, as "127.0.0.1:5050".
+	Address string
+	// Allow tells whether the request's sender may post; nil lets everybody.
+	Allow  func(*http.Request) bool
+	Logger logr.Logger
+}
+
+// Endpoint takes posts at /metrics.
+type Endpoint struct {
+	registry *Registry
+	listener net.Listener
+	allow    func(*http.Request) bool
+	log      logr.Logger
+}
+
+// New makes an endpoint and takes its address. It serves when the result of Server runs.
+func New(registry *Registry, o Options) (*Endpoint, error) {
+	listener, err := net.Listen("tcp", o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for metrics of roles: %w", err)
+	}
+	return &Endpoint{registry: registry, listener: bounds.Limit(listener, maxConnections), allow: o.Allow, log: o.Logger}, nil
+}
+
+// URL is where to post.
+func (e *Endpoint) URL() string { return "http://" + e.listener.Addr().String() + path }
+
+// Server gives the endpoint as a manager.Server: it stops after the runs.
+func (e *Endpoint) Server() *manager.Server {
+	timeout := drainTimeout
+	return &manager.Server{
+		Name: "user metrics",
+		Server: &http.Server{
+			Handler:     e,
+			ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
+			MaxHeaderBytes: maxBody,
+			ConnContext:    bounds.Context,
+			ErrorLog:       slog.NewLogLogger(logr.ToSlogHandler(e.log), slog.LevelDebug),
+		},
+		Listener:        e.listener,
+		ShutdownTimeout: &timeout,
+	}
+}
+
+// ServeHTTP answers a post with 200, or with the reason why it has changed nothing.
+func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if code, err := e.admit(w, r); err != nil {
+		e.refuse(w, code, err)
+		return
+	}
+	p, err := parse(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		e.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", tooLong.Limit))
+		return
+	}
+	if err == nil {
+		err = e.registry.apply(p)
+	}
+	if err != nil {
+		e.refuse(w, http.StatusBadRequest, err)
+	}
+}
+
+// admit is an error for what is no post by somebody who may post.
+func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (code int, err error) {
+	switch {
+	case bounds.Over(r.Context()):
+		w.Header().Set("Connection", "close")
+		return http.StatusTooManyRequests, fmt.Errorf("more than %d connections are open", maxConnections)
+	case r.URL.Path != path:
+		return http.StatusNotFound, fmt.Errorf("only %s is here", path)
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return http.StatusMethodNotAllowed, errors.New("roles POST their metrics here; the manager shows them at its own metrics endpoint (--metrics-bind-address)")
+	case r.Header.Get("Origin") != "":
+		return http.StatusForbidden, errors.New("pages of browsers do not post here")
+	case e.allow != nil && !e.allow(r):
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		return http.StatusUnauthorized, errors.New("only the bearer token of a live run may post here (--user-metrics-open=false); it stands in the file that K8S_AUTH_KUBECONFIG names")
+	}
+	return 0, nil
+}
+
+func (e *Endpoint) refuse(w http.ResponseWriter, code int, err error) {
+	e.log.V(1).Info("refused a metric", "code", code, "reason", err.Error())
+	http.Error(w, err.Error(), code)
+}
