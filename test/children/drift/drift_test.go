@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var _ = Describe("what brings a CR back", Ordered, func() {
@@ -25,15 +25,15 @@ var _ = Describe("what brings a CR back", Ordered, func() {
 		gate                      string
 	)
 	secret := func(value string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "password"}, StringData: map[string]string{"a": value}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "password"}, StringData: map[string]string{"a": value}}
 	}
 	BeforeAll(func(ctx context.Context) {
 		p = newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true, references: [{version: v1, kind: Secret, name: spec.password}]"))
 		p.start(ctx)
-		near, far, workload, role = p.configMap("near"), p.configMap("far"), p.deployment("workload"), clusterRole(p.namespace)
+		near, far, workload, role = p.configMap("near"), p.configMap("far"), p.deployment("workload"), clusterRole(p.Namespace)
 		far["metadata"].(map[string]any)["namespace"] = "default"
-		far["metadata"].(map[string]any)["name"] = p.namespace
-		child, unmade, gate = p.configMap("child"), p.configMap("unmade"), filepath.Join(p.dir, "gate")
+		far["metadata"].(map[string]any)["name"] = p.Namespace
+		child, unmade, gate = p.configMap("child"), p.configMap("unmade"), filepath.Join(p.Dir, "gate")
 		all = p.custom("all", making(near, far, workload, role))
 		held = p.custom("held", map[string]any{"objects": []any{child, unmade}, "hold": gate, "unmade": []any{unmade}})
 		refers = p.custom("refers", map[string]any{"password": "password"})
@@ -44,28 +44,28 @@ var _ = Describe("what brings a CR back", Ordered, func() {
 
 	It("is an edit by a person during a run, once, and not what the run unmakes", func(ctx context.Context) {
 		Eventually(ctx, field(unmade, "data", "a")).Should(Equal("1"))
-		p.watched(ctx, "configmaps")
+		p.Watched(ctx, "configmaps")
 		for _, value := range []string{"2", "3", "4"} {
 			patch(ctx, child, `{"data": {"a": %q}}`, value)
 		}
-		Eventually(p.ended(all)).Should(Equal(1))
-		Eventually(p.ended(refers)).Should(Equal(1))
-		p.watched(ctx, "deployments.apps", "clusterroles.rbac.authorization.k8s.io", "secrets")
+		Eventually(p.Ended(all)).Should(Equal(1))
+		Eventually(p.Ended(refers)).Should(Equal(1))
+		p.Watched(ctx, "deployments.apps", "clusterroles.rbac.authorization.k8s.io", "secrets")
 		Expect(os.WriteFile(gate, nil, 0o600)).To(Succeed())
-		p.settles(held, 2)
+		p.Settles(held, 2)
 		Expect(field(child, "data", "a")(ctx)).To(Equal("1"))
 		Expect(field(unmade, "data", "a")(ctx)).To(BeEmpty())
 		for _, cr := range []*unstructured.Unstructured{all, refers} {
-			Expect(p.runs(cr)()).To(Equal(1))
+			Expect(p.Runs(cr)()).To(Equal(1))
 		}
 	})
 
 	It("is the deletion of a child, within a second", func(ctx context.Context) {
 		remove(ctx, near)
 		deleted := time.Now()
-		Eventually(p.runs(all)).Should(Equal(2))
+		Eventually(p.Runs(all)).Should(Equal(2))
 		AddReportEntry("from a child's deletion to the start of the run", time.Since(deleted).String())
-		Eventually(p.ended(all)).Should(Equal(2))
+		Eventually(p.Ended(all)).Should(Equal(2))
 		Expect(field(near, "data", "a")(ctx)).To(Equal("1"))
 	})
 
@@ -77,21 +77,21 @@ var _ = Describe("what brings a CR back", Ordered, func() {
 		Eventually(ctx, field(workload, "spec", "replicas")).Should(Equal("1"))
 		Eventually(ctx, field(far, "data", "a")).Should(Equal("1"))
 		Eventually(ctx, field(role, "rules")).Should(ContainSubstring("pods"))
-		p.settles(refers, 2)
-		p.calms(all)
+		p.Settles(refers, 2)
+		p.Calms(all)
 	})
 
 	It("is nothing that a run, and Kubernetes after it, make of six kinds", func(ctx context.Context) {
 		volume := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": p.namespace},
+			"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": p.Namespace},
 			"spec": map[string]any{
 				"capacity": map[string]any{"storage": "1Gi"}, "accessModes": []any{"ReadWriteOnce"},
-				"storageClassName": p.namespace, "hostPath": map[string]any{"path": "/nowhere"},
+				"storageClassName": p.Namespace, "hostPath": map[string]any{"path": "/nowhere"},
 			},
 		}}
 		Expect(k8s.Create(ctx, volume)).To(Succeed())
 		claim := p.object("v1", "PersistentVolumeClaim", "claim", map[string]any{"spec": map[string]any{
-			"accessModes": []any{"ReadWriteOnce"}, "storageClassName": p.namespace, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+			"accessModes": []any{"ReadWriteOnce"}, "storageClassName": p.Namespace, "resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 		}})
 		deployment := p.deployment("deployment")
 		job := p.object("batch/v1", "Job", "job", map[string]any{"spec": map[string]any{"template": podTemplate("job")}})
@@ -104,16 +104,16 @@ var _ = Describe("what brings a CR back", Ordered, func() {
 		}})
 		cr := p.custom("six", making(service, p.configMap("config"), deployment, set, job, claim))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		Eventually(p.ended(cr)).Should(Equal(1))
+		Eventually(p.Ended(cr)).Should(Equal(1))
 		Eventually(ctx, field(deployment, "status", "availableReplicas")).Should(Equal("1"))
 		Eventually(ctx, field(set, "status", "readyReplicas")).Should(Equal("1"))
 		Eventually(ctx, field(claim, "status", "phase")).Should(Equal("Bound"))
 		Eventually(ctx, field(claim, "spec", "volumeName")).Should(Equal(volume.GetName()))
 		Eventually(ctx, field(job, "status", "conditions")).Should(ContainSubstring("Complete"))
 		Expect(field(deployment, "metadata", "annotations")(ctx)).To(ContainSubstring("deployment.kubernetes.io/revision"))
-		p.watched(ctx, "services", "configmaps", "deployments.apps", "statefulsets.apps", "jobs.batch", "persistentvolumeclaims")
-		Consistently(p.runs(cr), calm).Should(Equal(1))
-		condition, err := p.successOf(ctx, cr)
+		p.Watched(ctx, "services", "configmaps", "deployments.apps", "statefulsets.apps", "jobs.batch", "persistentvolumeclaims")
+		Consistently(p.Runs(cr), site.Calm).Should(Equal(1))
+		condition, err := p.Condition(cr, "Successful")(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(condition.Status).To(Equal("True"), condition.Message)
 	})
@@ -122,39 +122,19 @@ var _ = Describe("what brings a CR back", Ordered, func() {
 		Expect(p.Stop()).To(Succeed())
 		Expect(k8s.Patch(ctx, secret("2"), client.Merge)).To(Succeed())
 		p.start(ctx)
-		p.watched(ctx, "configmaps", "deployments.apps", "clusterroles.rbac.authorization.k8s.io", "secrets")
-		p.settles(refers, 1)
+		p.Watched(ctx, "configmaps", "deployments.apps", "clusterroles.rbac.authorization.k8s.io", "secrets")
+		p.Settles(refers, 1)
 		for _, cr := range []*unstructured.Unstructured{all, held} {
-			Expect(p.runs(cr)()).To(BeZero())
+			Expect(p.Runs(cr)()).To(BeZero())
 		}
 		By("deleting a child")
 		remove(ctx, role)
 		Eventually(ctx, field(role, "rules")).Should(ContainSubstring("pods"))
-		p.settles(all, 1)
+		p.Settles(all, 1)
 		By("deleting the CR, with which its children go")
 		Expect(k8s.Delete(ctx, all)).To(Succeed())
 		Eventually(ctx, field(near, "data", "a")).Should(BeEmpty())
 		Eventually(ctx, field(workload, "spec", "replicas")).Should(BeEmpty())
-		Consistently(p.runs(all), calm).Should(Equal(1))
+		Consistently(p.Runs(all), site.Calm).Should(Equal(1))
 	})
 })
-
-// calms waits until no run has begun for a while, and says how many there were.
-func (p *place) calms(cr client.Object) int {
-	GinkgoHelper()
-	var runs int
-	Eventually(func(g Gomega) {
-		var err error
-		runs, err = p.runs(cr)()
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(p.ended(cr)()).To(Equal(runs))
-		g.Consistently(p.runs(cr), calm).Should(Equal(runs))
-	}).Should(Succeed())
-	return runs
-}
-
-func (p *place) successOf(ctx context.Context, cr *unstructured.Unstructured) (harness.Condition, error) {
-	current := cr.DeepCopy()
-	err := k8s.Get(ctx, client.ObjectKeyFromObject(cr), current)
-	return harness.ConditionOf(current, "Successful"), err
-}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 // The limits of the issue.
@@ -39,13 +40,13 @@ var _ = Describe("drift at length", func() {
 	// Each kind of drift for children of each scope.
 	It("is repaired whatever it is, one by one", func(ctx context.Context) {
 		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true")).start(ctx)
-		near, far, role := p.deployment("near"), p.deployment("far"), clusterRole(p.namespace)
+		near, far, role := p.deployment("near"), p.deployment("far"), clusterRole(p.Namespace)
 		far["metadata"].(map[string]any)["namespace"] = "default"
-		far["metadata"].(map[string]any)["name"] = p.namespace
+		far["metadata"].(map[string]any)["name"] = p.Namespace
 		cr := p.custom("all", making(near, far, role))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.settles(cr, 1)
-		p.watched(ctx, "deployments.apps", "clusterroles.rbac.authorization.k8s.io")
+		p.Settles(cr, 1)
+		p.Watched(ctx, "deployments.apps", "clusterroles.rbac.authorization.k8s.io")
 		runs := 1
 		for _, child := range []map[string]any{near, far, role} {
 			drifts := map[string]func(){
@@ -67,7 +68,7 @@ var _ = Describe("drift at length", func() {
 				By(name + " " + fmt.Sprint(child["kind"], child["metadata"]))
 				drifts[name]()
 				runs++
-				p.settles(cr, runs)
+				p.Settles(cr, runs)
 			}
 			Expect(field(child, "metadata", "uid")(ctx)).NotTo(BeEmpty())
 		}
@@ -75,16 +76,16 @@ var _ = Describe("drift at length", func() {
 
 	It("is repaired for a cluster-scoped CR", func(ctx context.Context) {
 		p := newWidePlace(ctx, watching("Tank", "")).start(ctx, "Tank")
-		near, role := p.configMap("near"), clusterRole(p.namespace)
-		cr := harness.Custom(tank, "", p.namespace, map[string]any{"objects": []any{near, role}})
-		cr.SetLabels(map[string]string{"place": p.namespace})
+		near, role := p.configMap("near"), clusterRole(p.Namespace)
+		cr := harness.Custom(tank, "", p.Namespace, map[string]any{"objects": []any{near, role}})
+		cr.SetLabels(map[string]string{"place": p.Namespace})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.settles(cr, 1)
-		p.watched(ctx, "configmaps", "clusterroles.rbac.authorization.k8s.io")
+		p.Settles(cr, 1)
+		p.Watched(ctx, "configmaps", "clusterroles.rbac.authorization.k8s.io")
 		remove(ctx, near)
-		p.settles(cr, 2)
+		p.Settles(cr, 2)
 		patch(ctx, role, `{"rules": []}`)
-		p.settles(cr, 3)
+		p.Settles(cr, 3)
 		Expect(field(near, "data", "a")(ctx)).To(Equal("1"))
 	})
 
@@ -92,35 +93,35 @@ var _ = Describe("drift at length", func() {
 		thing := schema.GroupKind{Group: "drift.ensign.io", Kind: "Thing"}
 		Expect(k8s.Create(ctx, harness.Definition(thing))).To(Succeed())
 		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true"))
-		p.options.Kubeconfig = limited(ctx, p.namespace)
+		p.Options.Kubeconfig = limited(ctx, p.Namespace)
 		p.start(ctx)
-		shared, role := p.configMap("shared"), clusterRole(p.namespace)
+		shared, role := p.configMap("shared"), clusterRole(p.Namespace)
 		custom := p.object("drift.ensign.io/v1", "Thing", "custom", map[string]any{"spec": map[string]any{"a": "1"}})
 		one, two := p.custom("one", making(shared, role)), p.custom("two", making(custom))
 		Eventually(func() error { return k8s.Create(ctx, one.DeepCopy()) }).Should(Succeed())
 		Eventually(func() error { return k8s.Create(ctx, two.DeepCopy()) }).Should(Succeed())
-		p.settles(one, 1)
-		p.settles(two, 1)
+		p.Settles(one, 1)
+		p.Settles(two, 1)
 		Eventually(p.Log).Should(MatchRegexp(`can't be followed.*clusterroles.*forbidden`))
-		p.watched(ctx, "configmaps", "things.drift.ensign.io")
+		p.Watched(ctx, "configmaps", "things.drift.ensign.io")
 		By("taking a kind of children away")
 		Expect(k8s.Delete(ctx, harness.Definition(thing))).To(Succeed())
-		Eventually(p.runs(two)).Should(BeNumerically(">=", 2))
+		Eventually(p.Runs(two)).Should(BeNumerically(">=", 2))
 		By("sharing a child, whose drift is that of both")
 		Expect(k8s.Delete(ctx, two)).To(Succeed())
 		three := p.custom("three", map[string]any{})
 		Expect(k8s.Create(ctx, three)).To(Succeed())
-		p.settles(three, 1)
+		p.Settles(three, 1)
 		reference := metav1.OwnerReference{APIVersion: "drift.ensign.io/v1", Kind: "Box", Name: "three", UID: three.GetUID()}
 		owned := &unstructured.Unstructured{Object: map[string]any{}}
 		owned.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-		Expect(k8s.Get(ctx, types.NamespacedName{Namespace: p.namespace, Name: "shared"}, owned)).To(Succeed())
+		Expect(k8s.Get(ctx, types.NamespacedName{Namespace: p.Namespace, Name: "shared"}, owned)).To(Succeed())
 		owned.SetOwnerReferences(append(owned.GetOwnerReferences(), reference))
 		Expect(k8s.Update(ctx, owned)).To(Succeed())
-		before, after := p.calms(one), p.calms(three)
+		before, after := p.Calms(one), p.Calms(three)
 		remove(ctx, shared)
-		p.settles(one, before+1)
-		p.settles(three, after+1)
+		p.Settles(one, before+1)
+		p.Settles(three, after+1)
 	})
 
 	It("is not waited for where there are no children any more", func(ctx context.Context) {
@@ -128,15 +129,15 @@ var _ = Describe("drift at length", func() {
 		child := p.configMap("child")
 		cr := p.custom("leaves", making(child))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.settles(cr, 1)
-		p.watched(ctx, "configmaps")
+		p.Settles(cr, 1)
+		p.Watched(ctx, "configmaps")
 		kinds := func() (string, error) {
 			record := &corev1.ConfigMap{}
-			err := k8s.Get(ctx, types.NamespacedName{Namespace: p.namespace, Name: "ensign-children"}, record)
+			err := k8s.Get(ctx, types.NamespacedName{Namespace: p.Namespace, Name: "ensign-children"}, record)
 			return record.Data["Box.drift.ensign.io"], err
 		}
 		Eventually(kinds).Should(ContainSubstring("configmaps"))
-		Consistently(p.Log, calm).ShouldNot(ContainSubstring("following a kind no longer"))
+		Consistently(p.Log, site.Calm).ShouldNot(ContainSubstring("following a kind no longer"))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		Eventually(ctx, p.Metrics).ShouldNot(ContainSubstring(`resource="configmaps"`))
 		Eventually(kinds).Should(BeEmpty())
@@ -147,24 +148,25 @@ var _ = Describe("drift at length", func() {
 		child := p.configMap("child")
 		cr := p.custom("led", making(child))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.settles(cr, 1)
-		standby := *p
-		standby.options.Home = filepath.Join(p.dir, "standby")
+		p.Settles(cr, 1)
+		copied := *p.Site
+		standby := &place{&copied}
+		standby.Options.Home = filepath.Join(p.Dir, "standby")
 		var err error
-		standby.Manager, err = harness.Start(standby.options)
+		standby.Manager, err = harness.Start(standby.Options)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { Expect(standby.Stop()).To(Succeed()) })
 		Eventually(standby.Log).Should(ContainSubstring("ttempting to acquire leader lease"))
 		remove(ctx, child)
-		p.settles(cr, 2)
+		p.Settles(cr, 2)
 		Expect(standby.Log()).NotTo(Or(ContainSubstring("following a kind"), ContainSubstring("run started")))
 		By("ending the leader")
 		Expect(p.Stop()).To(Succeed())
 		Expect(standby.Ready(ctx, "Box")).To(Succeed())
-		standby.watched(ctx, "configmaps")
-		Consistently(standby.runs(cr), calm).Should(BeZero())
+		standby.Watched(ctx, "configmaps")
+		Consistently(standby.Runs(cr), site.Calm).Should(BeZero())
 		remove(ctx, child)
-		standby.settles(cr, 1)
+		standby.Settles(cr, 1)
 	})
 })
 
@@ -172,50 +174,50 @@ var _ = Describe("references at length", func() {
 	It("bring their CR back when a Secret changes, comes, goes, and while no manager runs", func(ctx context.Context) {
 		p := newPlace(ctx, watching("Box", "references: [{version: v1, kind: Secret, name: spec.password}]"), harness.Options{}).start(ctx)
 		secret := func(value string) *corev1.Secret {
-			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "password"}, StringData: map[string]string{"a": value}}
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "password"}, StringData: map[string]string{"a": value}}
 		}
 		cr := p.custom("refers", map[string]any{"password": "password"})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.settles(cr, 1)
+		p.Settles(cr, 1)
 		By("creating it")
 		Expect(k8s.Create(ctx, secret("1"))).To(Succeed())
-		Eventually(p.ended(cr)).Should(Equal(2))
+		Eventually(p.Ended(cr)).Should(Equal(2))
 		By("changing it")
 		Expect(k8s.Patch(ctx, secret("2"), client.Merge)).To(Succeed())
-		p.settles(cr, 3)
+		p.Settles(cr, 3)
 		By("starting the next manager, for which the CR is settled")
 		Expect(p.Stop()).To(Succeed())
 		p.start(ctx)
-		p.watched(ctx, "secrets")
-		Consistently(p.runs(cr), calm).Should(BeZero())
+		p.Watched(ctx, "secrets")
+		Consistently(p.Runs(cr), site.Calm).Should(BeZero())
 		By("changing it while no manager runs")
 		Expect(p.Stop()).To(Succeed())
 		Expect(k8s.Patch(ctx, secret("3"), client.Merge)).To(Succeed())
 		p.start(ctx)
-		p.settles(cr, 1)
+		p.Settles(cr, 1)
 		By("deleting it")
 		Expect(k8s.Delete(ctx, secret("3"))).To(Succeed())
-		p.settles(cr, 2)
+		p.Settles(cr, 2)
 	})
 
 	It("bring their CR back when another CR changes", func(ctx context.Context) {
 		p := newPlace(ctx, watching("Box", "references: [{group: drift.ensign.io, version: v1, kind: Box, name: 'spec.peers[*].name'}]"), harness.Options{}).start(ctx)
 		peer := p.custom("peer", making(p.configMap("of-the-peer")))
 		Expect(k8s.Create(ctx, peer)).To(Succeed())
-		p.settles(peer, 1)
+		p.Settles(peer, 1)
 		cr := p.custom("refers", map[string]any{"peers": []any{map[string]any{"name": "peer"}, map[string]any{"name": "other"}}})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.settles(cr, 1)
+		p.Settles(cr, 1)
 		By("changing the peer, whose own run and status are no change")
-		patch(ctx, map[string]any{"apiVersion": "drift.ensign.io/v1", "kind": "Box", "metadata": map[string]any{"namespace": p.namespace, "name": "peer"}}, `{"spec": {"more": "x"}}`)
-		p.settles(peer, 2)
-		p.settles(cr, 2)
+		patch(ctx, map[string]any{"apiVersion": "drift.ensign.io/v1", "kind": "Box", "metadata": map[string]any{"namespace": p.Namespace, "name": "peer"}}, `{"spec": {"more": "x"}}`)
+		p.Settles(peer, 2)
+		p.Settles(cr, 2)
 		By("starting the next manager")
 		Expect(p.Stop()).To(Succeed())
 		p.start(ctx)
-		Consistently(p.runs(cr), calm).Should(BeZero())
+		Consistently(p.Runs(cr), site.Calm).Should(BeZero())
 		Expect(k8s.Delete(ctx, peer)).To(Succeed())
-		p.settles(cr, 1)
+		p.Settles(cr, 1)
 	})
 })
 
@@ -227,7 +229,7 @@ var _ = Describe("ten thousand children", func() {
 			Expect(k8s.Create(ctx, cr)).To(Succeed())
 			for j := range childrenOfCR {
 				child := &corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: fmt.Sprintf("%s-%d", cr.GetName(), j), OwnerReferences: []metav1.OwnerReference{{
+					ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: fmt.Sprintf("%s-%d", cr.GetName(), j), OwnerReferences: []metav1.OwnerReference{{
 						APIVersion: "drift.ensign.io/v1", Kind: "Box", Name: cr.GetName(), UID: cr.GetUID(),
 					}}},
 					Data: map[string]string{"text": strings.Repeat("x", 1000)},
@@ -236,13 +238,13 @@ var _ = Describe("ten thousand children", func() {
 			}
 		})
 		record := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "ensign-children"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "ensign-children"},
 			Data:       map[string]string{"Box.drift.ensign.io": `[{"version":"v1","resource":"configmaps","namespaced":true}]`},
 		}
 		Expect(k8s.Create(ctx, record)).To(Succeed())
 		begun := time.Now()
 		p.start(ctx)
-		p.watched(ctx, "configmaps")
+		p.Watched(ctx, "configmaps")
 		live := time.Since(begun)
 		last := p.custom(fmt.Sprintf("cr-%04d", manyCRs-1), map[string]any{})
 		Eventually(func() (int, error) {
@@ -251,11 +253,11 @@ var _ = Describe("ten thousand children", func() {
 		}, 20*time.Minute).Should(BeNumerically(">=", manyCRs))
 		memory, err := harness.MemoryOf(p.PID())
 		Expect(err).NotTo(HaveOccurred())
-		runs := p.calms(last)
-		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: last.GetName() + "-0"}}
+		runs := p.Calms(last)
+		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: last.GetName() + "-0"}}
 		Expect(k8s.Delete(ctx, child)).To(Succeed())
 		deleted := time.Now()
-		Eventually(p.runs(last)).Should(Equal(runs + 1))
+		Eventually(p.Runs(last)).Should(Equal(runs + 1))
 		started := time.Since(deleted)
 		AddReportEntry("10,000 children of 1,000 CRs", fmt.Sprintf("live after %s; resident %d MiB, at most %d MiB; from a deletion to the run %s",
 			live, memory.Resident>>20, memory.Peak>>20, started))
