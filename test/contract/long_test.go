@@ -1,0 +1,5 @@
+//go:build long
+
+package contract
+
+const withLong = true

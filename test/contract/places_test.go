@@ -1,0 +1,81 @@
+package contract
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+//go:embed places.tsv
+var index string
+
+// shown has a place, "§3 order", for each that a row names.
+var shown = map[string]bool{}
+
+// row is a spec that shows what the contract says at a place, "§3 order", or at
+// several, joined by ", §". Its title begins with them.
+func row(places, says string, args ...any) {
+	GinkgoHelper()
+	It(title(places, says), args...)
+}
+
+// entry is row for a table.
+func entry(places, says string, args ...any) TableEntry {
+	GinkgoHelper()
+	return Entry(title(places, says), args...)
+}
+
+func title(places, says string) string {
+	for place := range strings.SplitSeq(places, ", §") {
+		shown["§"+strings.TrimPrefix(place, "§")] = true
+	}
+	return places + ": " + says
+}
+
+// faultsOf compares the index with the places that have a row. Without the long ones
+// only those count that are marked fast. Open places are not shown yet.
+func faultsOf(index string, shown map[string]bool, long bool) []string {
+	var faults []string
+	known := map[string]bool{}
+	for line := range strings.Lines(index) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 4 || !slices.Contains([]string{"fast", "long", "open"}, fields[2]) || slices.Contains(fields, "") {
+			faults = append(faults, "not a line of four fields, the third fast or long: "+line)
+			continue
+		}
+		place := "§" + fields[0] + " " + fields[1]
+		if known[place] {
+			faults = append(faults, "twice in the index: "+place)
+		}
+		known[place] = true
+		if shown[place] && fields[2] == "open" {
+			faults = append(faults, "has a row, but is open: "+place)
+		}
+		if !shown[place] && (fields[2] == "long" && long || fields[2] == "fast") {
+			faults = append(faults, "without a row: "+place+": "+fields[3])
+		}
+	}
+	for place := range shown {
+		if !known[place] {
+			faults = append(faults, "not in the index: "+place)
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+var _ = Describe("the index of the contract", func() {
+	It("has a row for each place, and each row its place", func() {
+		Expect(faultsOf(index, shown, withLong)).To(BeEmpty())
+	})
+
+	It("would show what is missing", func() {
+		const text = "1\ta\tfast\tx\n1\tb\tlong\ty\n1\tc\tnow\tz\n1\ta\tfast\tx\n"
+		Expect(faultsOf(text, map[string]bool{"§1 a": true, "§2 d": true}, true)).To(HaveExactElements(
+			HavePrefix("not a line"), "not in the index: §2 d", "twice in the index: §1 a", "without a row: §1 b: y"))
+		Expect(faultsOf("1\tb\tlong\ty\n1\ta\tfast\tx\n", nil, false)).To(HaveExactElements("without a row: §1 a: x"))
+	})
+})

@@ -1,0 +1,40 @@
+package contract
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+const (
+	// patience is the deadline for what should take seconds, on machines that are
+	// busy with something else.
+	patience = 3 * time.Minute
+	interval = 50 * time.Millisecond
+)
+
+var (
+	ground *site.Ground
+	k8s    client.WithWatch // an administrator's
+)
+
+func TestContract(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(interval)
+	SetDefaultConsistentlyPollingInterval(interval)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "contract")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true})
+	k8s = ground.Client
+})
