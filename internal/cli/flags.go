@@ -8,11 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/google/shlex"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -36,6 +34,7 @@ type runFlags struct {
 	logFormat string
 	zap       zap.Options
 	logFlags  *pflag.FlagSet
+	older     *pflag.FlagSet
 	groups    []group
 }
 
@@ -47,6 +46,7 @@ func newRunFlags() *runFlags {
 	f.group("Metrics and probes", f.serving)
 	f.group("Leader election and shutdown", f.leading)
 	f.group("Logs", f.logging)
+	f.group("Deprecated, with a warning", func(set *pflag.FlagSet, _ *operator.Options) { f.olderSpellings(set) })
 	return f
 }
 
@@ -62,14 +62,14 @@ func (f *runFlags) content(set *pflag.FlagSet, o *operator.Options) {
 	set.StringVar(&o.AnsibleRolesPath, "ansible-roles-path", "", "`directories`, joined by \":\", where roles are searched; over ANSIBLE_ROLES_PATH")
 	set.StringVar(&o.AnsibleCollectionsPath, "ansible-collections-path", "", "`directories`, joined by \":\", where collections are searched; over ANSIBLE_COLLECTIONS_PATH")
 	set.StringVar(&o.AnsibleArgs, "ansible-args", "", "further `arguments` of ansible-playbook, quoted as for a shell")
-	set.IntVar(&o.AnsibleVerbosity, "ansible-verbosity", 2, "Ansible's verbosity, 0 to 7 times -v")
-	set.IntVar(&o.MaxVerbosity, "max-verbosity", 2, "the most that a custom resource's verbosity annotation may ask for")
+	set.IntVar(&o.AnsibleVerbosity, "ansible-verbosity", 2, "Ansible's verbosity: a `number` of -v, 0 to 7; over it go a watch's verbosity, ANSIBLE_VERBOSITY_<KIND>_<GROUP> and a resource's annotation")
+	set.IntVar(&o.MaxVerbosity, "max-verbosity", 2, "the highest `number` that a resource's verbosity annotation gets, 0 to 7")
 }
 
 func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
-	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` between two runs of a resource that nothing else triggers; 0s is none")
-	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "live runs of one watch; default as many as there are processors for the manager")
-	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "live runs of all watches together; 0 takes two for each processor or watch, as far as the memory holds 160 MiB for each")
+	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` between two runs of a resource that nothing else triggers; 0s is none. Over it go a watch's reconcilePeriod and a resource's annotation")
+	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "the highest `number` of live runs of one watch; over it go its maxConcurrentReconciles and MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP>; if not given, the number of processors")
+	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "the highest `number` of live runs of all watches together; 0 takes two for each processor or watch, as far as the memory holds 160 MiB for each")
 	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after failures in a row; at least 1s")
 	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs; at first empty or not there")
 	set.Var(&f.artifacts, "artifacts-max-bytes", "the most `bytes` that artifacts of runs may take in the run directory, such as 512Mi; of one resource a sixteenth of it. The oldest go first; 0 is no limit")
@@ -108,61 +108,23 @@ func (f *runFlags) leading(set *pflag.FlagSet, o *operator.Options) {
 }
 
 func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
-	set.StringVar(&f.logEvents, "ansible-log-events", "Tasks", "what the log shows of runs: Nothing, Tasks (each task, and the output of failed ones) or Everything")
-	set.StringVar(&f.logFormat, "log-format", "console", "console, or json for one object a line")
+	set.StringVar(&f.logEvents, "ansible-log-events", "Tasks", "`what` the log shows of runs: Nothing, Tasks (a line a task, and the output of failed ones) or Everything (the output of all)")
+	set.StringVar(&f.logFormat, "log-format", "console", "`format`: console, or json for one object a line")
 	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	f.zap.BindFlags(zapFlags)
 	set.AddGoFlagSet(zapFlags)
 	// The texts of controller-runtime tell of formats and defaults that are not taken here.
 	for name, text := range map[string]string{
-		"zap-devel":         "log debug lines too, and whole objects",
-		"zap-encoder":       "`format`, the same as --log-format",
-		"zap-time-encoding": "`format` of times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano; default iso8601",
+		"zap-devel":            "log debug lines too, and whole objects",
+		"zap-encoder":          "`format`, the same as --log-format",
+		"zap-log-level":        "`level`: info, or debug, error, panic, or a number above 0: the higher, the more is told",
+		"zap-stacktrace-level": "`level` from which on lines have a stack trace: info, error or panic; none if not given",
+		"zap-time-encoding":    "`format` of times: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano; default iso8601",
 	} {
 		set.Lookup(name).Usage = text
 	}
 	f.logFlags = set
 }
-
-// register adds the flags to the command and makes its help show them by group.
-func (f *runFlags) register(cmd *cobra.Command) {
-	for _, g := range f.groups {
-		cmd.Flags().AddFlagSet(g.flags)
-	}
-	usual := cmd.UsageFunc()
-	cmd.SetUsageFunc(func(asked *cobra.Command) error {
-		if asked != cmd { // A command below it inherits this function, but not the flags.
-			return usual(asked)
-		}
-		_, err := io.WriteString(cmd.OutOrStderr(), f.usage(cmd))
-		return err
-	})
-	cmd.SetFlagErrorFunc(func(asked *cobra.Command, err error) error {
-		return fmt.Errorf("%w; \"%s --help\" lists the flags", err, asked.CommandPath())
-	})
-}
-
-func (f *runFlags) usage(cmd *cobra.Command) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "Usage:\n  %s [flags]\n", cmd.CommandPath())
-	if cmd.HasAvailableSubCommands() {
-		text.WriteString("\nCommands:\n")
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() {
-				fmt.Fprintf(&text, "  %-12s %s\n", sub.Name(), sub.Short)
-			}
-		}
-	}
-	if cmd.HasExample() {
-		fmt.Fprintf(&text, "\nExamples:\n%s\n", cmd.Example)
-	}
-	for _, g := range f.groups {
-		fmt.Fprintf(&text, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(helpWidth))
-	}
-	return text.String()
-}
-
-const helpWidth = 110
 
 // complete checks the flags, all of them at once, and gives the options. Logs go
 // to out.
@@ -187,12 +149,26 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		quoted("--ansible-args", o.AnsibleArgs),
 		noneOrAtLeast("--artifacts-max-bytes", f.artifacts, 1<<20),
 		noneOrAtLeast("--proxy-cache-max-bytes", f.cache, 1<<20),
+		f.protected(),
+		f.checkOlder(),
 		f.setLogger(&o, out),
 	)
+	if err == nil {
+		f.warn(o.Logger)
+	}
 	o.ArtifactsMaxBytes = f.artifacts.Value()
 	o.ProxyCacheMaxBytes = f.cache.Value()
 	o.LogEvents = level
 	return o, err
+}
+
+// protected refuses to ask readers of metrics for a token where all could read it.
+// Who says nothing of --metrics-require-rbac has seen to that by other means.
+func (f *runFlags) protected() error {
+	if f.options.MetricsRequireRBAC && !f.options.MetricsSecure && f.lookup("metrics-require-rbac").Changed {
+		return errors.New("--metrics-require-rbac needs --metrics-secure: without TLS the tokens of readers could be read by others")
+	}
+	return nil
 }
 
 func within(name string, value, low, high int) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -30,14 +31,14 @@ their statuses are written, and with 1 when something is wrong at the start
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			options, err := flags.complete(cmd.ErrOrStderr())
+			dir, err := os.Getwd()
 			if err != nil {
-				return err
-			}
-			options.Build = build
-			options.Env = os.Environ()
-			if options.Dir, err = os.Getwd(); err != nil {
 				return fmt.Errorf("find the working directory: %w", err)
+			}
+			options, err := flags.complete(cmd.ErrOrStderr())
+			options.Build, options.Env, options.Dir = build, os.Environ(), dir
+			if err := errors.Join(err, options.Check()); err != nil {
+				return err
 			}
 			if options.Executable, err = os.Executable(); err != nil {
 				return fmt.Errorf("find the manager's own path: %w", err)

@@ -91,10 +91,13 @@ func loadWatches(o Options, env environment, search watches.Search) ([]watches.W
 	if err != nil {
 		return nil, fmt.Errorf("read the watches:\n%w", err)
 	}
+	if err := env.override(list); err != nil {
+		return nil, err
+	}
+	if names := env.strangers(list); len(names) > 0 {
+		o.Logger.Info("WARNING: environment variables name a kind that is not watched; after the prefix stand kind and group, in upper case, with dots as underscores", "variables", names)
+	}
 	for i := range list {
-		if list[i], err = env.override(list[i]); err != nil {
-			return nil, err
-		}
 		if !list[i].MarkUnsafe {
 			o.Logger.Info("WARNING: markUnsafe is false: whoever may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
 				"gvk", list[i].GVK.String(), "line", list[i].Line)

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -100,30 +101,60 @@ func (e environment) namespaces() []string {
 	return found
 }
 
-// override puts what the environment says of a watch over what the watch says.
-func (e environment) override(w watches.Watch) (watches.Watch, error) {
-	suffix := environmentSuffix(w.GVK)
-	for _, prefix := range []string{"WORKER_", "MAX_CONCURRENT_RECONCILES_"} {
-		if err := e.number(prefix+suffix, 1, 1<<16, func(n int) { w.MaxConcurrentReconciles = n }); err != nil {
-			return w, err
+// The variables that say something of one watch begin so; its kind and group follow.
+const (
+	workersPrefix    = "MAX_CONCURRENT_RECONCILES_"
+	oldWorkersPrefix = "WORKER_"
+	verbosityPrefix  = "ANSIBLE_VERBOSITY_"
+)
+
+// override puts what the environment says of the watches over what they say.
+func (e environment) override(list []watches.Watch) error {
+	var errs []error
+	for i := range list {
+		w, suffix := &list[i], environmentSuffix(list[i].GVK)
+		workers := func(n int) { w.MaxConcurrentReconciles = n }
+		errs = append(errs,
+			e.number(oldWorkersPrefix+suffix, bounds{1, 1 << 16}, workers),
+			e.number(workersPrefix+suffix, bounds{1, 1 << 16}, workers),
+			e.number(verbosityPrefix+suffix, bounds{0, 7}, func(n int) { w.Verbosity = &n }),
+		)
+	}
+	return errors.Join(errs...)
+}
+
+// strangers are the variables that seem to speak of a watch, but of none in the list.
+func (e environment) strangers(list []watches.Watch) []string {
+	known := map[string]bool{}
+	for i := range list {
+		known[environmentSuffix(list[i].GVK)] = true
+	}
+	var found []string
+	for name := range e {
+		for _, prefix := range []string{workersPrefix, verbosityPrefix} {
+			if suffix, ok := strings.CutPrefix(name, prefix); ok && !known[suffix] {
+				found = append(found, name)
+			}
 		}
 	}
-	err := e.number("ANSIBLE_VERBOSITY_"+suffix, 0, 7, func(n int) { w.Verbosity = &n })
-	return w, err
+	slices.Sort(found)
+	return found
 }
 
 func environmentSuffix(gvk schema.GroupVersionKind) string {
 	return strings.ToUpper(gvk.Kind + "_" + strings.ReplaceAll(gvk.Group, ".", "_"))
 }
 
-func (e environment) number(name string, low, high int, set func(int)) error {
+type bounds struct{ low, high int }
+
+func (e environment) number(name string, allowed bounds, set func(int)) error {
 	text, ok := e[name]
 	if !ok {
 		return nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		return fmt.Errorf("environment variable %s: %q is no whole number from %d to %d", name, text, low, high)
+	if err != nil || n < allowed.low || n > allowed.high {
+		return fmt.Errorf("environment variable %s: %q is no whole number from %d to %d", name, text, allowed.low, allowed.high)
 	}
 	set(n)
 	return nil

@@ -74,21 +74,35 @@ func TestTheEnvironmentGoesOverAWatch(t *testing.T) {
 		"verbosity, zero not skipped": {environment{"ANSIBLE_VERBOSITY_THING_MY_IO": "0"}, 9, 0},
 	} {
 		t.Run(why, func(t *testing.T) {
-			got, err := test.env.override(watch)
-			if err != nil {
+			list := []watches.Watch{watch}
+			if err := test.env.override(list); err != nil {
 				t.Fatal(err)
 			}
+			got := list[0]
 			if got.MaxConcurrentReconciles != test.wantWorkers || *got.Verbosity != test.wantVerbosity {
 				t.Errorf("got %d workers, verbosity %d", got.MaxConcurrentReconciles, *got.Verbosity)
 			}
 		})
 	}
-	for name, value := range map[string]string{
-		"WORKER_THING_MY_IO": "0", "MAX_CONCURRENT_RECONCILES_THING_MY_IO": "many", "ANSIBLE_VERBOSITY_THING_MY_IO": "8",
-	} {
-		if _, err := (environment{name: value}).override(watch); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s=%s: want an error that names it, got %v", name, value, err)
+	wrong := environment{"WORKER_THING_MY_IO": "0", "MAX_CONCURRENT_RECONCILES_THING_MY_IO": "many", "ANSIBLE_VERBOSITY_SECRET_": "8"}
+	err := wrong.override([]watches.Watch{watch, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}})
+	for name, value := range wrong {
+		if err == nil || !strings.Contains(err.Error(), name+`: "`+value+`"`) {
+			t.Errorf("%s=%s: want an error that names them all, got %v", name, value, err)
 		}
+	}
+}
+
+func TestVariablesOfKindsThatAreNotWatched(t *testing.T) {
+	list := []watches.Watch{
+		{GVK: schema.GroupVersionKind{Group: "my.io", Version: "v1", Kind: "Thing"}}, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}},
+	}
+	got := environment{
+		"ANSIBLE_VERBOSITY_THING_MY_IO": "1", "MAX_CONCURRENT_RECONCILES_SECRET_": "1", "ANSIBLE_VERBOSITY": "1", "WORKER_OF_SOMEBODY": "x",
+		"ANSIBLE_VERBOSITY_THINGS_MY_IO": "1", "MAX_CONCURRENT_RECONCILES_SECRET": "1",
+	}.strangers(list)
+	if diff := cmp.Diff([]string{"ANSIBLE_VERBOSITY_THINGS_MY_IO", "MAX_CONCURRENT_RECONCILES_SECRET"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,16 +41,14 @@ type holders struct {
 	extend func(term, kill time.Duration)
 }
 
-// newLease prepares leader election, if it is wanted.
+// newLease prepares leader election, if it is wanted. Options.Check has
+// seen its settings.
 func newLease(config *rest.Config, o Options, env environment, h holders) (lease, error) {
 	id, err := leaderElectionID(o, env)
 	if err != nil || !o.LeaderElect {
 		return lease{id: id, retry: usualRetry}, err
 	}
 	l := lease{id: id, retry: retryPeriod(o.LeaderElectLeaseDuration)}
-	if err := checkTimes(o, l.retry); err != nil {
-		return lease{}, err
-	}
 	l.lock = &fencedLock{}
 	// It gives the configuration that it gets a timeout and another user agent.
 	l.lock.Interface, err = ctrlelection.NewResourceLock(rest.CopyConfig(config), lateProvider{lock: l.lock}, ctrlelection.Options{
@@ -61,7 +58,7 @@ func newLease(config *rest.Config, o Options, env environment, h holders) (lease
 		RenewDeadline:           o.LeaderElectRenewDeadline,
 	})
 	if err != nil {
-		return lease{}, fmt.Errorf("prepare leader election: %w", explainNamespace(err, o))
+		return lease{}, fmt.Errorf("prepare leader election: %w", err)
 	}
 	l.fence = fence.New(h.fenceOptions(o, l.retry))
 	l.lock.fence = l.fence
@@ -120,14 +117,6 @@ func checkTimes(o Options, retry time.Duration) error {
 		return fmt.Errorf("--leader-elect-renew-deadline=%s is too short: take more than %s", deadline, shortest)
 	}
 	return nil
-}
-
-// explainNamespace adds the remedy to the error of a lease that has no place.
-func explainNamespace(err error, o Options) error {
-	if o.LeaderElect && o.LeaderElectionNamespace == "" && strings.Contains(err.Error(), "LeaderElectionNamespace") {
-		return fmt.Errorf("%w (outside of a pod, name it by --leader-election-namespace)", err)
-	}
-	return err
 }
 
 // fencedLock tells the fence what happens to the lease. A renewal counts from

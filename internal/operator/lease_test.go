@@ -41,12 +41,16 @@ func TestLeaseTimes(t *testing.T) {
 		"a leader would give up before it could try again": {15 * time.Second, 2 * time.Second, 0, 0},
 	} {
 		t.Run(why, func(t *testing.T) {
-			l, err := newLease(&rest.Config{}, electing(test.duration, test.deadline), environment{}, holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
-			if (err != nil) != (test.wantLeft == 0) {
+			o := electing(test.duration, test.deadline)
+			if err := o.checkElection(environment{}, fileExists); (err != nil) != (test.wantLeft == 0) {
 				t.Fatalf("unexpected result: %v", err)
 			}
-			if err != nil {
+			if test.wantLeft == 0 {
 				return
+			}
+			l, err := newLease(&rest.Config{}, o, environment{}, holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
+			if err != nil {
+				t.Fatal(err)
 			}
 			l.fence.Renewed(fence.Now())
 			left := l.fence.Left()

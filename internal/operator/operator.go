@@ -31,8 +31,8 @@ import (
 // connectTimeout bounds the first request to the API server.
 const connectTimeout = 10 * time.Second
 
-// Run runs a manager until ctx ends. What is wrong with its settings, watches or
-// Python environment is an error before the API server is contacted. It returns
+// Run runs a manager until ctx ends. Options.Check has seen its settings; what is
+// wrong with its watches or Python environment is an error before the API server is contacted. It returns
 // nil after an orderly stop, also one while it starts, and an error when the lease
 // is lost.
 func Run(ctx context.Context, o Options) error {
@@ -55,6 +55,7 @@ func Run(ctx context.Context, o Options) error {
 // setUp puts the manager together. Nothing in it is at work yet.
 func setUp(ctx context.Context, o Options) (p parts, err error) {
 	env := newEnvironment(o.Env)
+	o = o.with(env)
 	ansible, err := prepareAnsible(ctx, o, env)
 	if err != nil {
 		return parts{}, err

@@ -74,3 +74,14 @@ type Options struct {
 	JSONLogs  bool
 	LogEvents eventlog.Level
 }
+
+// with gives the options as the environment, which Check has seen, changes them.
+func (o Options) with(env environment) Options {
+	if debug, _ := debugLogs(env); debug {
+		o.LogEvents = eventlog.Everything
+	}
+	if o.LeaderElect && o.LeaderElectionID == "" {
+		o.Logger.Info("WARNING: OPERATOR_NAME is read as the name of the lease, but deprecated: give --leader-election-id", "name", env["OPERATOR_NAME"])
+	}
+	return o
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// register adds the flags to the command and makes its help show them by group.
+func (f *runFlags) register(cmd *cobra.Command) {
+	for _, g := range f.groups {
+		cmd.Flags().AddFlagSet(g.flags)
+	}
+	usual := cmd.UsageFunc()
+	cmd.SetUsageFunc(func(asked *cobra.Command) error {
+		if asked != cmd { // A command below it inherits this function, but not the flags.
+			return usual(asked)
+		}
+		_, err := io.WriteString(cmd.OutOrStderr(), f.usage(cmd))
+		return err
+	})
+	cmd.SetFlagErrorFunc(func(asked *cobra.Command, err error) error {
+		return fmt.Errorf("%w; \"%s --help\" lists the flags", err, asked.CommandPath())
+	})
+}
+
+func (f *runFlags) usage(cmd *cobra.Command) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Usage:\n  %s [flags]\n", cmd.CommandPath())
+	if cmd.HasAvailableSubCommands() {
+		text.WriteString("\nCommands:\n")
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				fmt.Fprintf(&text, "  %-12s %s\n", sub.Name(), sub.Short)
+			}
+		}
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&text, "\nExamples:\n%s\n", cmd.Example)
+	}
+	for _, g := range f.groups {
+		fmt.Fprintf(&text, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(helpWidth))
+	}
+	text.WriteString(environmentHelp)
+	return text.String()
+}
+
+// environmentHelp is about the variables that the manager reads itself.
+const environmentHelp = `
+Environment:
+  WATCH_NAMESPACE                            namespaces to watch, joined by commas; empty: all
+  MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP>   live runs of one watch; in upper case, dots as underscores:
+                                             MAX_CONCURRENT_RECONCILES_GREETING_DEMO_EXAMPLE_COM.
+                                             WORKER_<KIND>_<GROUP> is an older name of it
+  ANSIBLE_VERBOSITY_<KIND>_<GROUP>           verbosity of one watch, 0 to 7
+  ANSIBLE_ROLES_PATH                         see --ansible-roles-path
+  ANSIBLE_COLLECTIONS_PATH                   see --ansible-collections-path
+  ANSIBLE_INVENTORY                          file or directory, of which each run gets a copy; without
+                                             it, runs have localhost alone
+  ANSIBLE_GATHERING=explicit                 roles run without gathering facts
+  ANSIBLE_DEBUG_LOGS=true                    as --ansible-log-events=Everything
+  OPERATOR_NAME                              see --leader-election-id; deprecated, with a warning
+  KUBECONFIG                                 see --kubeconfig
+  VIRTUAL_ENV, PATH                          where the Python environment with Ansible is found
+
+Runs get the environment too, without what leads around the API proxy and what --drop-env names. So
+ANSIBLE_CONFIG, ANSIBLE_VAULT_PASSWORD_FILE and variables of your own work as in a shell.
+`
+
+const helpWidth = 110

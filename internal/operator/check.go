@@ -1,0 +1,149 @@
+package operator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Check finds what is wrong with settings, and with settings together, that can be
+// told without a look at content or at the API server: all of it at once.
+func (o Options) Check() error { return o.check(newEnvironment(o.Env), fileExists) }
+
+// check is Check where exists tells whether there is a file.
+func (o Options) check(env environment, exists func(path string) bool) error {
+	_, debug := debugLogs(env)
+	return errors.Join(
+		o.checkListeners(),
+		o.checkElection(env, exists),
+		o.checkDropEnv(),
+		env.checkNamespaces(),
+		env.oneOf("ANSIBLE_GATHERING", "implicit", "explicit", "smart"),
+		checkInventory(o.Dir, env["ANSIBLE_INVENTORY"]),
+		debug,
+	)
+}
+
+// listener is where the manager listens, by the flag that says so.
+type listener struct {
+	flag, value string
+	host        string
+	port        int // 0: any, or none
+}
+
+// checkListeners reads the addresses and refuses two that can't both be had.
+func (o Options) checkListeners() error {
+	proxies := func(flag string, port int) listener {
+		return listener{flag: flag, value: strconv.Itoa(port), host: "127.0.0.1", port: port}
+	}
+	metrics, metricsErr := parseAddress("--metrics-bind-address", o.MetricsBindAddress)
+	probes, probesErr := parseAddress("--health-probe-bind-address", o.HealthProbeBindAddress)
+	posts, postsErr := parseAddress("--user-metrics-bind-address", o.UserMetricsBindAddress)
+	errs := []error{metricsErr, probesErr, postsErr}
+	all := []listener{metrics, probes, posts, proxies("--proxy-port", o.ProxyPort), proxies("--proxy-open-port", o.ProxyOpenPort)}
+	for i, l := range all {
+		for _, other := range all[:i] {
+			if l.meets(other) {
+				errs = append(errs, fmt.Errorf("%s=%s and %s=%s are the same port: choose another for one of them", other.flag, other.value, l.flag, l.value))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l listener) meets(other listener) bool {
+	everywhere := func(host string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, host) }
+	return l.port != 0 && l.port == other.port && (l.host == other.host || everywhere(l.host) || everywhere(other.host))
+}
+
+// parseAddress reads the address of a listener; "0" is none.
+func parseAddress(flag, value string) (listener, error) {
+	if value == "0" {
+		return listener{}, nil
+	}
+	host, name, err := net.SplitHostPort(value)
+	port := 0
+	if err == nil {
+		port, err = net.LookupPort("tcp", name)
+	}
+	if err != nil || name == "" {
+		return listener{}, fmt.Errorf("%s=%s: allowed is an address such as :8443 or 127.0.0.1:8443, or 0 for none", flag, value)
+	}
+	return listener{flag, value, host, port}, nil
+}
+
+// checkElection finds what keeps a lease from being held, or from being made.
+func (o Options) checkElection(env environment, exists func(path string) bool) error {
+	if !o.LeaderElect {
+		return nil
+	}
+	id, err := leaderElectionID(o, env)
+	errs := []error{err, checkTimes(o, retryPeriod(o.LeaderElectLeaseDuration))}
+	if id != "" && len(validation.IsDNS1123Subdomain(id)) > 0 {
+		source := "--leader-election-id"
+		if o.LeaderElectionID == "" {
+			source = "environment variable OPERATOR_NAME"
+		}
+		errs = append(errs, fmt.Errorf("%s=%s is no name of a lease: allowed are lower-case letters, digits, dashes and dots", source, id))
+	}
+	switch namespace := o.LeaderElectionNamespace; {
+	case namespace == "" && !exists(podNamespaceFile):
+		errs = append(errs, errors.New("--leader-elect needs --leader-election-namespace outside of a pod: the namespace of the lease"))
+	case namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0:
+		errs = append(errs, fmt.Errorf("--leader-election-namespace=%s is no name of a namespace: allowed are lower-case letters, digits and dashes", namespace))
+	}
+	return errors.Join(errs...)
+}
+
+func (o Options) checkDropEnv() error {
+	for _, name := range o.DropEnv {
+		if name == "" || strings.ContainsAny(name, "= \t") {
+			return fmt.Errorf("--drop-env: %q is no name of an environment variable: write names joined by commas, without values", name)
+		}
+	}
+	return nil
+}
+
+func (e environment) checkNamespaces() error {
+	for _, namespace := range e.namespaces() {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			return fmt.Errorf("environment variable WATCH_NAMESPACE: %q is no name of a namespace: write names joined by commas, or nothing for all namespaces", namespace)
+		}
+	}
+	return nil
+}
+
+// oneOf refuses another value than those. A variable that is empty says nothing.
+func (e environment) oneOf(name string, allowed ...string) error {
+	if value := e[name]; value != "" && !slices.Contains(allowed, value) {
+		return fmt.Errorf("environment variable %s=%s: allowed are %s", name, value, strings.Join(allowed, ", "))
+	}
+	return nil
+}
+
+// checkInventory wants what each run can copy.
+func checkInventory(dir, path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(absolute(dir, path)); err != nil {
+		return fmt.Errorf("environment variable ANSIBLE_INVENTORY: name one file or directory, of which each run gets a copy: %w", err)
+	}
+	return nil
+}
+
+// debugLogs is what ANSIBLE_DEBUG_LOGS says.
+func debugLogs(env environment) (bool, error) {
+	on, err := strconv.ParseBool(cmp.Or(env["ANSIBLE_DEBUG_LOGS"], "false"))
+	if err != nil {
+		return false, fmt.Errorf("environment variable ANSIBLE_DEBUG_LOGS=%s: allowed are true and false", env["ANSIBLE_DEBUG_LOGS"])
+	}
+	return on, nil
+}
