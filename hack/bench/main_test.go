@@ -14,7 +14,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	usual := settings{parts: []string{"memory", "decode", "coldrun", "proxy"}, resources: 1000, runs: 5, pairs: 10, repeats: 5, children: 10000}
+	usual := settings{parts: []string{"memory", "decode", "coldrun", "proxy", "children"}, resources: 1000, runs: 5, pairs: 10, repeats: 5, children: 10000}
 	cases := map[string]struct {
 		args    []string
 		change  func(*settings)
@@ -30,6 +30,7 @@ func TestParse(t *testing.T) {
 			args:   []string{"--crs=10", "--runs=2", "--pairs=3", "--repeats=4"},
 			change: func(s *settings) { s.resources, s.runs, s.pairs, s.repeats = 10, 2, 3, 4 },
 		},
+		"missed goals are errors":             {args: []string{"--strict"}, change: func(s *settings) { s.strict = true }},
 		"a part that is none":                 {args: []string{"--parts=decoding"}, wantErr: true},
 		"two parts that look like one":        {args: []string{"--parts=memory decode"}, wantErr: true},
 		"no part":                             {args: []string{"--parts="}, wantErr: true},
@@ -78,7 +79,7 @@ func TestWants(t *testing.T) {
 	for _, p := range parts() {
 		got[p.name] = s.wants(p.name)
 	}
-	if diff := cmp.Diff(map[string]bool{"memory": true, "decode": false, "coldrun": true, "proxy": false}, got); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"memory": true, "decode": false, "coldrun": true, "proxy": false, "children": false}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -115,6 +116,26 @@ func TestShow(t *testing.T) {
 			err := settings{json: c.json}.show(report.Report{Rows: c.rows}, &out)
 			if err != nil || !strings.Contains(out.String(), c.want) || c.want == "" && out.Len() > 0 {
 				t.Errorf("error %v, printed %q", err, out.String())
+			}
+		})
+	}
+}
+
+func TestMissedGoalsAreErrorsWhereThatIsAskedFor(t *testing.T) {
+	met, missed := report.Row{Value: 1, Goal: report.AtMost(1)}, report.Row{Value: 2, Goal: report.AtMost(1)}
+	for why, test := range map[string]struct {
+		strict bool
+		rows   []report.Row
+		want   bool
+	}{
+		"goals that are met":   {true, []report.Row{met, {Value: 9}}, false},
+		"one that is missed":   {true, []report.Row{met, missed}, true},
+		"it is not asked for":  {false, []report.Row{missed}, false},
+		"nothing was measured": {true, nil, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			if err := (settings{strict: test.strict}).judge(report.Report{Rows: test.rows}); (err != nil) != test.want {
+				t.Errorf("error %v", err)
 			}
 		})
 	}

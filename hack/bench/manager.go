@@ -75,9 +75,15 @@ func (m *manager) stop() error { return m.group.Stop(10 * time.Second) }
 // idle gives the last samples of the manager's memory, in MiB, once they are
 // steady or the wait for that has an end.
 func (m *manager) idle(ctx context.Context) (report.Samples, error) {
+	return settled(ctx, func() (float64, error) { return m.memory("VmRSS") })
+}
+
+// settled gives the last samples of a process's memory, once they are steady or the
+// wait for that has an end.
+func settled(ctx context.Context, memory func() (float64, error)) (report.Samples, error) {
 	var samples report.Samples
 	steady := func(context.Context) (bool, error) {
-		rss, err := m.memory("VmRSS")
+		rss, err := memory()
 		samples = append(samples, rss)
 		return samples.Steady(steadySamples, steadyFraction), err
 	}

@@ -142,17 +142,23 @@ func (r Report) notes(text *strings.Builder) {
 	}
 }
 
+// Missed are the names of the figures that miss their goals.
+func (r Report) Missed() []string {
+	var names []string
+	for _, row := range r.Rows {
+		if row.Goal != nil && !row.Goal.Met(row.Value) {
+			names = append(names, row.Name)
+		}
+	}
+	return names
+}
+
 // judgement counts the goals.
 func (r Report) judgement() string {
-	goals := 0
-	var missed []string
+	goals, missed := 0, r.Missed()
 	for _, row := range r.Rows {
-		if row.Goal == nil {
-			continue
-		}
-		goals++
-		if !row.Goal.Met(row.Value) {
-			missed = append(missed, row.Name)
+		if row.Goal != nil {
+			goals++
 		}
 	}
 	if len(missed) == 0 {

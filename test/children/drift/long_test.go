@@ -6,9 +6,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
-	"sync"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -25,15 +22,6 @@ import (
 
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
-)
-
-// The limits of the issue.
-const (
-	startLimit   = time.Second
-	memoryLimit  = 250 << 20
-	liveLimit    = 20 * time.Second
-	manyCRs      = 1000
-	childrenOfCR = 10
 )
 
 var _ = Describe("drift at length", func() {
@@ -220,68 +208,6 @@ var _ = Describe("references at length", func() {
 		p.Settles(cr, 1)
 	})
 })
-
-var _ = Describe("ten thousand children", func() {
-	It("are watched soon after the start, in little memory, and drift is seen at once", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", ""), harness.Options{Env: []string{"VIRTUAL_ENV=" + stubbed()}, Args: []string{"--ansible-log-events=Nothing"}})
-		create(manyCRs, func(i int) {
-			cr := p.custom(fmt.Sprintf("cr-%04d", i), map[string]any{})
-			Expect(k8s.Create(ctx, cr)).To(Succeed())
-			for j := range childrenOfCR {
-				child := &corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: fmt.Sprintf("%s-%d", cr.GetName(), j), OwnerReferences: []metav1.OwnerReference{{
-						APIVersion: "drift.ensign.io/v1", Kind: "Box", Name: cr.GetName(), UID: cr.GetUID(),
-					}}},
-					Data: map[string]string{"text": strings.Repeat("x", 1000)},
-				}
-				Expect(k8s.Create(ctx, child)).To(Succeed())
-			}
-		})
-		record := &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "ensign-children"},
-			Data:       map[string]string{"Box.drift.ensign.io": `[{"version":"v1","resource":"configmaps","namespaced":true}]`},
-		}
-		Expect(k8s.Create(ctx, record)).To(Succeed())
-		begun := time.Now()
-		p.start(ctx)
-		p.Watched(ctx, "configmaps")
-		live := time.Since(begun)
-		last := p.custom(fmt.Sprintf("cr-%04d", manyCRs-1), map[string]any{})
-		Eventually(func() (int, error) {
-			text, err := p.Log()
-			return strings.Count(text, "run succeeded"), err
-		}, 20*time.Minute).Should(BeNumerically(">=", manyCRs))
-		memory, err := harness.MemoryOf(p.PID())
-		Expect(err).NotTo(HaveOccurred())
-		runs := p.Calms(last)
-		child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: last.GetName() + "-0"}}
-		Expect(k8s.Delete(ctx, child)).To(Succeed())
-		deleted := time.Now()
-		Eventually(p.Runs(last)).Should(Equal(runs + 1))
-		started := time.Since(deleted)
-		AddReportEntry("10,000 children of 1,000 CRs", fmt.Sprintf("live after %s; resident %d MiB, at most %d MiB; from a deletion to the run %s",
-			live, memory.Resident>>20, memory.Peak>>20, started))
-		Expect(live).To(BeNumerically("<", liveLimit))
-		Expect(memory.Resident).To(BeNumerically("<", memoryLimit))
-		Expect(started).To(BeNumerically("<", startLimit))
-	})
-})
-
-// create calls one for all numbers below n, some at once.
-func create(n int, one func(i int)) {
-	GinkgoHelper()
-	var working sync.WaitGroup
-	const workers = 16
-	for first := range workers {
-		working.Go(func() {
-			defer GinkgoRecover()
-			for i := first; i < n; i += workers {
-				one(i)
-			}
-		})
-	}
-	working.Wait()
-}
 
 // limited writes the kubeconfig of an account that may do all that the tests need,
 // but list ClusterRoles.
