@@ -1,0 +1,136 @@
+package contract
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+// freePort gives a port of the loopback interface that nobody listens at.
+func freePort() string {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(listener.Close()).To(Succeed())
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	Expect(err).NotTo(HaveOccurred())
+	return port
+}
+
+func proxyRows(w *work) {
+	row("§8 address", "127.0.0.1, TLS with the kubeconfig's CA, the same for all runs", func() {
+		server, err := url.Parse(w.box.config.Host)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(server.Scheme + "://" + server.Hostname()).To(Equal("https://127.0.0.1"))
+		Expect(w.box.config.TLSClientConfig).To(And(HaveField("Insecure", false), HaveField("CAData", Not(BeEmpty()))))
+		Expect(w.tank.config.Host).To(Equal(w.box.config.Host))
+	})
+	row("§8 token", "256 bits, another for each run, in a file of mode 0600", func() {
+		Expect(w.box.config.BearerToken).NotTo(Equal(w.tank.config.BearerToken))
+		Expect(base64.RawURLEncoding.DecodeString(w.box.config.BearerToken)).To(HaveLen(256 / 8))
+		info, err := os.Stat(w.box.kubeconfig()) // The run kept the mode.
+		Expect(err).NotTo(HaveOccurred())
+		Expect(info.Mode()).To(Equal(os.FileMode(0o600)))
+	})
+	row("§8 without a token", "401", func(ctx context.Context) {
+		for _, token := range []string{"", "wrong", w.box.config.BearerToken + "x"} {
+			stranger := *w.box
+			config := rest.AnonymousClientConfig(w.box.config)
+			config.BearerToken = token
+			var err error
+			stranger.http, err = rest.HTTPClientFor(config)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stranger.ask(ctx, http.MethodGet, configMaps(w.Namespace), nil).code).To(Equal(http.StatusUnauthorized))
+		}
+	})
+	row("§8 identity", "a token acts for its run and as the manager, whatever the request says", func(ctx context.Context) {
+		claims := []string{"Impersonate-User", "nobody", "Impersonate-Group", "none", "X-Remote-User", "tank"}
+		child := w.box.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("claimed", "1"), claims...)
+		Expect(w.box.marks(child)).To(Equal("reference"))
+		review := map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+		self := w.box.wrote(ctx, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, claims...)
+		name, _, err := unstructured.NestedString(self.Object, "status", "userInfo", "username")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(name).NotTo(Or(BeEmpty(), Equal("nobody"), Equal("tank"), HavePrefix("system:anonymous")))
+	})
+	row("§8 cached reads", "GET of an object and LIST by namespace and labels", func(ctx context.Context) {
+		for _, path := range []string{configMaps(w.Namespace, "near"), configMaps(w.Namespace), configMaps(w.Namespace) + "?labelSelector=a%3Db"} {
+			var a answer
+			Eventually(func() bool {
+				a = w.box.ask(ctx, http.MethodGet, path, nil)
+				return a.cached()
+			}).Should(BeTrue(), path)
+			Expect(a.object.GetResourceVersion()).NotTo(BeEmpty())
+			Expect(a.object.GetContinue()).To(BeEmpty())
+		}
+	})
+	row("§8 own writes", "show at once, in lists too", func(ctx context.Context) {
+		for i := range 50 {
+			value := fmt.Sprint(i)
+			w.box.wrote(ctx, http.MethodPut, configMaps(w.Namespace, "near"), configMap("near", value))
+			one := w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace, "near"), nil)
+			Expect(one.object.Object).To(HaveKeyWithValue("data", HaveKeyWithValue("a", value)))
+			all, err := w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace), nil).object.ToList()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(all.Items).To(ContainElement(HaveField("Object", HaveKeyWithValue("data", HaveKeyWithValue("a", value)))))
+		}
+	})
+	row("§8 live reads", "pages, field selectors, Tables, partial metadata, watches, subresources", func(ctx context.Context) {
+		const table, partial = "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+		for _, query := range []string{"?limit=1", "?fieldSelector=metadata.name%3Dnear", "?watch=true&timeoutSeconds=1"} {
+			Expect(w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace)+query, nil).cached()).To(BeFalse(), query)
+		}
+		for kind, accept := range map[string]string{"Table": table, "PartialObjectMetadataList": partial} {
+			a := w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace), nil, "Accept", accept)
+			Expect(a.object.GetKind()).To(Equal(kind))
+			Expect(a.cached()).To(BeFalse(), kind)
+		}
+		status := w.box.ask(ctx, http.MethodGet, "/api/v1/namespaces/"+w.Namespace+"/status", nil)
+		Expect(status.code).To(Equal(http.StatusOK))
+		Expect(status.cached()).To(BeFalse())
+	})
+	row("§8 Secrets", "are always read from the API server", func(ctx context.Context) {
+		path := "/api/v1/namespaces/" + w.Namespace + "/secrets"
+		w.box.wrote(ctx, http.MethodPost, path, map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}})
+		for range 5 {
+			for _, each := range []string{path, path + "/s"} {
+				a := w.box.ask(ctx, http.MethodGet, each, nil)
+				Expect(a.code).To(Equal(http.StatusOK))
+				Expect(a.cached()).To(BeFalse())
+			}
+		}
+	})
+	row("§8 confineToNamespace", "403 with a reason elsewhere", func(ctx context.Context) {
+		w.fenced.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("inside", "1"))
+		for path, body := range map[string]any{
+			configMaps("default"):                             configMap("outside", "1"),
+			"/apis/rbac.authorization.k8s.io/v1/clusterroles": clusterRole("outside"),
+		} {
+			refused := w.fenced.ask(ctx, http.MethodPost, path, body)
+			Expect(refused.code).To(Equal(http.StatusForbidden))
+			Expect(refused.object.Object["message"]).To(ContainSubstring("confine"))
+		}
+	})
+	row("§8 --proxy-open-port", "serves without TLS and token, and warns", func(ctx context.Context) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+w.openPort+configMaps(w.Namespace, "near"), nil)
+		Expect(err).NotTo(HaveOccurred())
+		response, err := http.DefaultClient.Do(request)
+		Expect(err).NotTo(HaveOccurred())
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(response.StatusCode).To(Equal(http.StatusOK))
+		Expect(string(text)).To(ContainSubstring(`"near"`))
+		Expect(w.Log()).To(ContainSubstring("without a token (--proxy-open-port)"))
+	})
+}
