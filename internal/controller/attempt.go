@@ -17,6 +17,7 @@ type attempt struct {
 	request   reconcile.Request
 	cr        *unstructured.Unstructured // as it was read; later reads do not change it
 	memory    *memory
+	edition   edition
 	step      step
 	settings  settings
 	variables extravars.Variables
@@ -31,10 +32,26 @@ type attempt struct {
 	verdict *verdict
 }
 
+// edition is one state of what a CR says: a generation or, where the kind has none, a
+// digest.
+type edition struct {
+	generation int64
+	digest     string
+}
+
+func editionOf(cr *unstructured.Unstructured) edition {
+	e := edition{generation: cr.GetGeneration()}
+	if e.generation == 0 {
+		e.digest, _ = contentDigest(cr) // What came as JSON can be JSON again.
+	}
+	return e
+}
+
 // verdict is what one attempt came to. It outlives the attempt until it is
 // written to the API server.
 type verdict struct {
-	generation int64
+	edition
+
 	finalizing bool
 	// refused is true when nothing was run.
 	refused bool
@@ -48,8 +65,8 @@ type verdict struct {
 
 func (a *attempt) finalizing() bool { return a.step == finalize }
 
-// again tells whether this manager has reported the CR's generation before.
-func (a *attempt) again() bool { return a.memory.met && a.memory.generation == a.cr.GetGeneration() }
+// again tells whether this manager has reported the CR as it stands before.
+func (a *attempt) again() bool { return a.memory.met && a.memory.edition == a.edition }
 
 // trigger says in one word why a run starts.
 func (a *attempt) trigger() string {
@@ -74,7 +91,7 @@ func (a *attempt) refuse(ctx context.Context, reason jobevent.Reason, why error)
 }
 
 func (a *attempt) conclude(v verdict) {
-	v.generation = a.cr.GetGeneration()
+	v.edition = a.edition
 	v.finalizing = a.finalizing()
 	a.verdict = &v
 }

@@ -17,6 +17,7 @@ type step int
 const (
 	skip step = iota
 	reportPending
+	reportPaused
 	comeBack
 	rest
 	addFinalizer
@@ -43,6 +44,8 @@ func decide(cr *unstructured.Unstructured, watch *watches.Watch, k known) step {
 		return reportPending
 	case !concernsRuns(cr, watch, held):
 		return skip
+	case paused(cr):
+		return reportPaused
 	case !k.admitted:
 		return comeBack // It seemed to be gone: another object has its name by now.
 	case cr.GetDeletionTimestamp() != nil:

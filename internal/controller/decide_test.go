@@ -86,6 +86,7 @@ func selectorWatch() watches.Watch {
 
 func TestDecide(t *testing.T) {
 	on := withLabels(map[string]string{"on": "yes"})
+	off := withAnnotations(map[string]string{pausedAnnotation: "true"})
 	for name, test := range map[string]struct {
 		cr    *unstructured.Unstructured
 		watch watches.Watch
@@ -105,6 +106,12 @@ func TestDecide(t *testing.T) {
 		"an unwritten result goes before everything":                 {widget(), finalizerWatch(), known{pending: true}, reportPending},
 		"an unwritten result goes even before the finalizer's run":   {widget(withFinalizers(ourFinalizer), deleting), finalizerWatch(), known{pending: true}, reportPending},
 		"a deleted CR never gets a finalizer that it does not have.": {widget(deleting), finalizerWatch(), known{admitted: true}, skip},
+		"nothing runs in a pause, and none needs a slot":             {widget(off), finalizerWatch(), known{}, reportPaused},
+		"in a pause an unwritten result is written all the same":     {widget(off), finalizerWatch(), known{pending: true}, reportPending},
+		"deletion finalizes what is paused":                          {widget(off, withFinalizers(ourFinalizer), deleting), finalizerWatch(), known{admitted: true}, finalize},
+		"what is paused and has no finalizer of ours just goes":      {widget(off, deleting), finalizerWatch(), known{admitted: true}, skip},
+		"a pause of what is not selected is nobody's business":       {widget(off), selectorWatch(), known{admitted: true}, skip},
+		"a pause that is over is none":                               {widget(withAnnotations(map[string]string{pausedAnnotation: "false"})), plainWatch(), known{admitted: true}, run},
 		"nothing runs without a slot":                                {widget(), plainWatch(), known{}, comeBack},
 		"not even a finalizer":                                       {widget(withFinalizers(ourFinalizer), deleting), finalizerWatch(), known{}, comeBack},
 		"what needs no slot does not come back for one":              {widget(deleting), plainWatch(), known{}, skip},
@@ -147,7 +154,7 @@ func TestRequeueAfter(t *testing.T) {
 		"a finalized CR does not come back":           {verdict{outcome: outcome(jobevent.Succeeded), finalizing: true, period: period}, 0, 0},
 		"a refused CR waits for its change":           {verdict{outcome: outcome(jobevent.Failed), refused: true, period: period}, 0, 0},
 		"a canceled run is the next manager's":        {verdict{outcome: outcome(jobevent.Canceled), period: period}, 0, 0},
-		"a late verdict makes room for the new one":   {verdict{generation: 1, outcome: outcome(jobevent.Succeeded), period: period}, 2, soon},
+		"a late verdict makes room for the new one":   {verdict{edition: edition{generation: 1}, outcome: outcome(jobevent.Succeeded), period: period}, 2, soon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := requeueAfter(&test.verdict, test.generation, backoff); got != test.want {

@@ -52,7 +52,7 @@ func (h *enqueue) Update(ctx context.Context, e crUpdated, q queue) {
 		how = aCreation
 	}
 	news := h.memories.saw(e.ObjectNew, seen, how)
-	if seen.idle {
+	if seen.idle && e.ObjectNew.GetDeletionTimestamp() != nil {
 		h.memories.deleted(e.ObjectNew)
 	}
 	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, places(q, news, seen.class))
@@ -80,6 +80,8 @@ func (h *enqueue) sight(cr *unstructured.Unstructured) sight {
 	switch {
 	case cr.GetDeletionTimestamp() != nil:
 		return sight{idle: !holdsFinalizer(h.watch, cr), class: slots.Urgent}
+	case paused(cr):
+		return sight{idle: true, class: slots.Usual}
 	case observed != cr.GetGeneration():
 		return sight{class: slots.Changed}
 	default:

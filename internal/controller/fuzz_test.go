@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func FuzzSettings(f *testing.F) {
 			got, with, own int64
 		}{
 			periodAnnotation:       {errPeriod == nil && duration >= 0, int64(got.period), int64(want), int64(without.period)},
-			maxArtifactsAnnotation: {between(artifacts, 0, 10_000), int64(got.maxArtifacts), number(artifacts), int64(without.maxArtifacts)},
+			maxArtifactsAnnotation: {between(artifacts, 0, math.MaxInt32), int64(got.maxArtifacts), number(artifacts), int64(without.maxArtifacts)},
 			verbosityAnnotation:    {between(verbosity, 0, 7), int64(got.verbosity), min(number(verbosity), int64(limit)), int64(without.verbosity)},
 		} {
 			_, given := annotations[name]

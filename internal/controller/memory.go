@@ -19,9 +19,9 @@ type memory struct {
 	// met is true once this manager has come to a verdict on the CR, or has let it
 	// rest as its predecessor left it.
 	met bool
-	// failures in a row at the generation.
-	failures   int
-	generation int64
+	// failures in a row at the edition.
+	failures int
+	edition  edition
 	// announced is the outcome of which Events have told.
 	announced jobevent.Outcome
 	// pending is the verdict that could not be written yet.

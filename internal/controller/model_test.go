@@ -156,6 +156,9 @@ func (g *game) began(ctx context.Context) (*ran, bool) {
 	if !g.justified(run) {
 		g.fail("a run began for nothing")
 	}
+	if run.facts.paused && !run.deleting {
+		g.fail("a run began in a pause")
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.runs = append(g.runs, run)
@@ -233,14 +236,12 @@ func (g *game) user() {
 		return
 	}
 	deleting := cr.GetDeletionTimestamp() != nil
-	switch g.rng.IntN(5) {
+	switch g.rng.IntN(6) {
 	case 0:
 		g.server.change(func(cr *unstructured.Unstructured) { cr.SetGeneration(cr.GetGeneration() + 1) })
 		g.tell("new generation")
 	case 1:
-		g.server.change(func(cr *unstructured.Unstructured) {
-			cr.SetAnnotations(map[string]string{requestedAnnotation: cr.GetResourceVersion()})
-		})
+		g.server.annotate(requestedAnnotation, cr.GetResourceVersion())
 		g.tell("annotated")
 	case 2:
 		if !deleting {
@@ -254,6 +255,8 @@ func (g *game) user() {
 		if deleting {
 			g.letGo()
 		}
+	case 5:
+		g.tell("paused: %v", g.server.pause())
 	}
 }
 
@@ -350,6 +353,9 @@ func (g *game) check() {
 	if cr == nil && g.boss.gates.waits() && g.boss.informed() {
 		g.fail("it waits for a slot for what it knows to be gone")
 	}
+	if cr != nil && paused(cr) && concerns(&g.watch, cr) && g.boss.gates.waits() && g.boss.informed() {
+		g.fail("it waits for a slot in a pause")
+	}
 	run := g.last()
 	if run == nil || run.over || run.boss != g.bosses {
 		return
@@ -406,17 +412,23 @@ func (g *game) present(cr *unstructured.Unstructured) {
 	if !concerns(&g.watch, cr) {
 		return
 	}
+	conditions := fmt.Sprint(cr.Object["status"])
+	if strings.Contains(conditions, "reason:Paused") != paused(cr) {
+		g.fail("paused is %v, reported is %s", paused(cr), conditions)
+	}
+	if paused(cr) {
+		return
+	}
 	want := g.server.factsOf(cr)
 	got := facts{}
 	if run := g.last(); run != nil {
 		got = run.facts
 	}
-	got.gains, want.gains = 0, 0
+	got.gains, want.gains, got.resumes, want.resumes = 0, 0, 0, 0
 	if got != want {
 		g.fail("it is %+v, and %+v has run", want, got)
 	}
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
-	conditions := fmt.Sprint(cr.Object["status"])
 	if observed != cr.GetGeneration() || !strings.Contains(conditions, "Last reconciliation succeeded") {
 		g.fail("generation %d is reported of %d: %s", observed, cr.GetGeneration(), conditions)
 	}

@@ -15,7 +15,7 @@ import (
 // sight is what an event shows of a CR before it is read.
 type sight struct {
 	// idle is true where nothing can run: the object is gone, or is being deleted
-	// without our finalizer.
+	// without our finalizer, or is paused.
 	idle  bool
 	class slots.Class
 }
@@ -57,6 +57,9 @@ func (m *memories) saw(cr *unstructured.Unstructured, seen sight, how occasion) 
 	}
 	switch known := found.uid == cr.GetUID(); {
 	case known && found.hasRead(cr):
+		if seen.idle && found.wake != nil {
+			found.wake() // It waits for what the attempt before it has read as paused.
+		}
 		found.seen.idle = seen.idle // The end of its predecessor may have come after the read.
 		return false
 	case how == aChange && found.hasRead(cr):
@@ -161,6 +164,17 @@ func (m *memories) found(cr *unstructured.Unstructured) time.Duration {
 	}
 	found.seen.idle = false
 	return soon
+}
+
+// pausedAs says when a CR comes back that an attempt has read as paused: once an event
+// has shown that, never, because another one will tell of the pause's end.
+func (m *memories) pausedAs(cr *unstructured.Unstructured) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.entry(client.ObjectKeyFromObject(cr)).seen.idle {
+		return 0
+	}
+	return firstBackoff
 }
 
 // asked tells whether an event still waits for an attempt that may run.

@@ -122,6 +122,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	case skip, comeBack:
 	case reportPending:
 		attempt.resume()
+	case reportPaused:
+		r.memories.rests(cr)
+		err = r.writeStatus(ctx, attempt, status.Paused(cr.GetGeneration()), brief)
 	case rest:
 		r.memories.rests(cr)
 	case addFinalizer, run, finalize:
@@ -185,7 +188,7 @@ func (r *Reconciler) begin(ctx context.Context, req reconcile.Request, cr *unstr
 	if predecessor != "" {
 		r.removeDirectory(ctx, string(predecessor))
 	}
-	return &attempt{request: req, cr: cr, memory: memory}
+	return &attempt{request: req, cr: cr, memory: memory, edition: editionOf(cr)}
 }
 
 // known gathers what decide must know beside the CR.
@@ -231,6 +234,9 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		return leave(cause)
 	}
 	switch {
+	case a.step == reportPaused:
+		log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", pausedAnnotation)
+		return reconcile.Result{RequeueAfter: r.memories.pausedAs(a.cr)}, nil
 	case a.step == comeBack:
 		return reconcile.Result{RequeueAfter: r.memories.found(a.cr)}, nil
 	case a.step == rest:

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
@@ -255,6 +256,80 @@ func TestFailuresBackOffUntilTheSpecChanges(t *testing.T) {
 	}
 	pauses = append(pauses, b.mustReconcile().RequeueAfter)
 	wantEqual(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, time.Second}, pauses)
+}
+
+func TestFailuresBackOffUntilTheContentChangesWhereThereAreNoGenerations(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(withGeneration(0)), interceptor.Funcs{})
+	b.runner.run = fail
+	first, second := b.mustReconcile(), b.mustReconcile()
+	changed := b.stored()
+	changed.Object["data"] = map[string]any{"key": "value"}
+	if err := b.client.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	third := b.mustReconcile()
+	wantEqual(t, []time.Duration{time.Second, 2 * time.Second, time.Second}, []time.Duration{first.RequeueAfter, second.RequeueAfter, third.RequeueAfter})
+}
+
+func TestAPause(t *testing.T) {
+	off := withAnnotations(map[string]string{pausedAnnotation: "true"})
+	h := func(b *bench) *enqueue { return &enqueue{watch: &b.Watch, memories: &b.memories} }
+	t.Run("keeps runs and the finalizer away, says so once, and comes back until an event has shown it", func(t *testing.T) {
+		b := newBench(t, finalizerWatch(), widget(off), interceptor.Funcs{})
+		wantEqual(t, firstBackoff, b.mustReconcile().RequeueAfter)
+		wantEqual(t, map[string]string{"Running": "False/Paused"}, b.conditions())
+		before := b.stored()
+		b.memories.saw(before, h(b).sight(before), aChange)
+		wantEqual(t, time.Duration(0), b.mustReconcile().RequeueAfter)
+		wantEqual(t, before.GetResourceVersion(), b.stored().GetResourceVersion())
+		wantEqual(t, 0, len(b.runner.specs)+len(before.GetFinalizers())+len(b.events()))
+	})
+	t.Run("takes no slot, and ends with a run", func(t *testing.T) {
+		b := newBench(t, plainWatch(), widget(off), interceptor.Funcs{})
+		b.memories.saw(b.stored(), h(b).sight(b.stored()), aChange)
+		occupied, err := b.Slots.Acquire(t.Context(), "other", slots.Usual)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.mustReconcile()
+		wantEqual(t, map[string]string{"Running": "False/Paused"}, b.conditions())
+		occupied()
+		resumed := b.stored()
+		resumed.SetAnnotations(nil)
+		if err := b.client.Update(t.Context(), resumed); err != nil {
+			t.Fatal(err)
+		}
+		b.memories.saw(b.stored(), h(b).sight(b.stored()), aChange)
+		b.mustReconcile()
+		wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"}, b.conditions())
+	})
+	t.Run("ends no run that is at work", func(t *testing.T) {
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+		b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+			paused := b.stored()
+			off(paused)
+			q := priorityqueue.New[reconcile.Request]("test")
+			defer q.ShutDown()
+			h(b).Update(ctx, crUpdated{ObjectOld: b.stored(), ObjectNew: paused}, q)
+			if ctx.Err() != nil {
+				t.Error("the run was ended")
+			}
+			return succeed(ctx, spec)
+		}
+		b.mustReconcile()
+		wantEqual(t, "True/Successful", b.conditions()["Successful"])
+	})
+	t.Run("of a CR that is deleted keeps no finalizer from running", func(t *testing.T) {
+		b := newBench(t, finalizerWatch(), widget(off, deleting, withFinalizers(ourFinalizer)), interceptor.Funcs{})
+		b.mustReconcile()
+		wantEqual(t, "bye", b.runner.specs[0].Role)
+	})
+	t.Run("that is no truth value runs nothing", func(t *testing.T) {
+		b := newBench(t, plainWatch(), widget(withAnnotations(map[string]string{pausedAnnotation: "yes"})), interceptor.Funcs{})
+		b.mustReconcile()
+		wantEqual(t, "True/InvalidAnnotation", b.conditions()["Failure"])
+		wantEqual(t, 0, len(b.runner.specs))
+	})
 }
 
 func TestARefusedCRRunsNothingAndGetsNoFinalizer(t *testing.T) {

@@ -136,12 +136,12 @@ func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec) r
 	return result
 }
 
-// backoff counts the failures in a row of a generation and gives the pause
+// backoff counts the failures in a row of an edition and gives the pause
 // that follows.
 func (r *Reconciler) backoff(a *attempt) time.Duration {
 	m, v := a.memory, a.verdict
-	if m.generation != v.generation {
-		m.generation, m.failures = v.generation, 0
+	if m.edition != v.edition {
+		m.edition, m.failures = v.edition, 0
 	}
 	if v.outcome.Verdict != jobevent.Failed {
 		m.failures = 0

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -16,6 +17,7 @@ const (
 	periodAnnotation       = annotationPrefix + "reconcile-period"
 	maxArtifactsAnnotation = annotationPrefix + "max-runner-artifacts"
 	verbosityAnnotation    = annotationPrefix + "verbosity"
+	pausedAnnotation       = annotationPrefix + "paused"
 )
 
 // minPeriod keeps a CR from taking the operator for itself.
@@ -42,9 +44,24 @@ func (r *Reconciler) settingsOf(cr *unstructured.Unstructured) (settings, error)
 	annotations := cr.GetAnnotations()
 	return s, errors.Join(
 		s.readPeriod(annotations),
-		readInt(annotations, maxArtifactsAnnotation, bounds{0, 10_000}, &s.maxArtifacts),
+		readInt(annotations, maxArtifactsAnnotation, bounds{0, math.MaxInt32}, &s.maxArtifacts),
 		s.readVerbosity(annotations, r.Defaults.MaxVerbosity),
+		checkPaused(annotations),
 	)
+}
+
+// paused tells whether nothing is to be run for the CR but its finalizer.
+func paused(cr *unstructured.Unstructured) bool {
+	return cr.GetAnnotations()[pausedAnnotation] == "true" && cr.GetDeletionTimestamp() == nil
+}
+
+func checkPaused(annotations map[string]string) error {
+	switch text, ok := annotations[pausedAnnotation]; {
+	case !ok, text == "true", text == "false":
+		return nil
+	default:
+		return fmt.Errorf("annotation %s: %s is neither true nor false", pausedAnnotation, quoted(text))
+	}
 }
 
 func (s *settings) readPeriod(annotations map[string]string) error {
@@ -76,6 +93,13 @@ func (s *settings) readVerbosity(annotations map[string]string, limit int) error
 
 type bounds struct{ low, high int }
 
+func (b bounds) String() string {
+	if b.high == math.MaxInt32 {
+		return fmt.Sprintf("of %d or more", b.low)
+	}
+	return fmt.Sprintf("from %d to %d", b.low, b.high)
+}
+
 func readInt(annotations map[string]string, name string, allowed bounds, value *int) error {
 	text, ok := annotations[name]
 	if !ok {
@@ -83,7 +107,7 @@ func readInt(annotations map[string]string, name string, allowed bounds, value *
 	}
 	number, err := strconv.Atoi(text)
 	if err != nil || number < allowed.low || number > allowed.high {
-		return fmt.Errorf("annotation %s: %s is no whole number from %d to %d", name, quoted(text), allowed.low, allowed.high)
+		return fmt.Errorf("annotation %s: %s is no whole number %s", name, quoted(text), allowed)
 	}
 	*value = number
 	return nil

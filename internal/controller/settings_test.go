@@ -28,6 +28,8 @@ func TestSettings(t *testing.T) {
 		"a CR cannot ask for more than the cap":  {plainWatch(), map[string]string{verbosityAnnotation: "7"}, settings{time.Hour, 20, 3}},
 		"the cap is for annotations only":        {ownWatch, map[string]string{"other": "x"}, settings{time.Minute, 7, 5}},
 		"verbosity may be silenced by a zero":    {ownWatch, map[string]string{verbosityAnnotation: "0"}, settings{time.Minute, 7, 0}},
+		"artifacts may be as many as one likes":  {plainWatch(), map[string]string{maxArtifactsAnnotation: "20000"}, settings{time.Hour, 20000, 1}},
+		"a pause may be over":                    {plainWatch(), map[string]string{pausedAnnotation: "false"}, settings{time.Hour, 20, 1}},
 		"an unknown annotation of ours is fine.": {plainWatch(), map[string]string{annotationPrefix + "later": "x"}, settings{time.Hour, 20, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +60,11 @@ func TestAnnotationsThatDoNotParseAreAllNamed(t *testing.T) {
 	}
 	if want := (settings{time.Hour, 20, 1}); got != want {
 		t.Errorf("a finalizer's run goes on with %+v, got %+v", want, got)
+	}
+	for _, text := range []string{"True", "yes", "1", ""} {
+		if _, err := r.settingsOf(widget(withAnnotations(map[string]string{pausedAnnotation: text}))); err == nil || !strings.Contains(err.Error(), pausedAnnotation) {
+			t.Errorf("a pause of %q was taken: %v", text, err)
+		}
 	}
 	for _, text := range []string{"-5s", "5", ""} {
 		if _, err := r.settingsOf(widget(withAnnotations(map[string]string{periodAnnotation: text}))); err == nil {

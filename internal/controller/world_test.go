@@ -29,8 +29,8 @@ type apiServer struct {
 	object  *unstructured.Unstructured
 	history []moment
 	// facts are what users did to the object, by resource version.
-	facts map[string]facts
-	gains int
+	facts          map[string]facts
+	gains, resumes int
 
 	readError, writeError error
 	// lossy answers a write that it has applied with an error.
@@ -50,7 +50,9 @@ type facts struct {
 	uid        types.UID
 	generation int64
 	annotation string
-	gains      int
+	paused     bool
+	// gains and resumes count how often it was given its labels, and taken out of a pause.
+	gains, resumes int
 }
 
 func newAPIServer() *apiServer {
@@ -71,7 +73,10 @@ func (s *apiServer) store(cr *unstructured.Unstructured) {
 	cr.SetResourceVersion(version)
 	s.object = cr
 	s.history = append(s.history, moment{object: cr.DeepCopy()})
-	s.facts[version] = facts{cr.GetUID(), cr.GetGeneration(), cr.GetAnnotations()[requestedAnnotation], s.gains}
+	s.facts[version] = facts{
+		uid: cr.GetUID(), generation: cr.GetGeneration(), annotation: cr.GetAnnotations()[requestedAnnotation],
+		paused: cr.GetAnnotations()[pausedAnnotation] == "true", gains: s.gains, resumes: s.resumes,
+	}
 }
 
 func (s *apiServer) onAnswer(answered func()) { s.set(func(s *apiServer) { s.answered = answered }) }
@@ -102,6 +107,32 @@ func (s *apiServer) label(labels map[string]string) {
 		s.gains++
 		cr.SetLabels(labels)
 	})
+}
+
+// annotate gives an annotation a value, "" for none.
+func (s *apiServer) annotate(name, value string) {
+	s.change(func(cr *unstructured.Unstructured) {
+		annotations := cr.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[name] = value
+		if value == "" {
+			delete(annotations, name)
+		}
+		cr.SetAnnotations(annotations)
+	})
+}
+
+// pause takes the object out of a pause, or begins one.
+func (s *apiServer) pause() (begun bool) {
+	if s.now().GetAnnotations()[pausedAnnotation] == "true" {
+		s.set(func(s *apiServer) { s.resumes++ })
+		s.annotate(pausedAnnotation, "")
+		return false
+	}
+	s.annotate(pausedAnnotation, "true")
+	return true
 }
 
 func (s *apiServer) labels() map[string]string { return s.now().GetLabels() }

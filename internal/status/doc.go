@@ -1,7 +1,7 @@
 // Package status turns what came out of a run into conditions on a CR.
 //
 // A Report says what one moment of a CR's life means for the conditions that
-// Ensign owns: Started, Finished, Canceled, Refused. Patch merges a report into
+// Ensign owns: Started, Finished, Paused, Refused. Patch merges a report into
 // what stands in the object now and gives the JSON Patch that makes the
 // difference, or nothing when there is none. Condition types of others and the
 // status keys that a role wrote itself are never part of that patch.

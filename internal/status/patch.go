@@ -40,7 +40,7 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 		return nil
 	}
 	changes := conditionChanges(current, r, now)
-	if current["observedGeneration"] != r.generation {
+	if current["observedGeneration"] != r.generation && !r.idle {
 		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
 	}
 	changes = append(changes, digestChanges(current, r)...)

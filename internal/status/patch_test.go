@@ -130,6 +130,12 @@ func TestConditionsOfEachMoment(t *testing.T) {
 		"a refused CR fails without a run": {
 			"", status.Refused(2, status.ReasonInvalidSpec, "no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec"},
 		},
+		"in a pause nothing runs, and what came before stands": {
+			reportedOne, status.Paused(2), map[string]string{"Running": "False/Paused", "Successful": "True/Successful", "Failure": "False/Successful"},
+		},
+		"a first pause says nothing of success": {
+			"", status.Paused(2), map[string]string{"Running": "False/Paused"},
+		},
 		"a status that is null is filled": {
 			"null", status.Started(2, false), map[string]string{"Running": "True/Running", "Successful": "False/Running"},
 		},
@@ -158,6 +164,15 @@ func TestOneConditionWhole(t *testing.T) {
 	}
 	if observed, _, _ := unstructured.NestedInt64(after.Object, "status", "observedGeneration"); observed != 2 {
 		t.Errorf("want observedGeneration 2, got %d", observed)
+	}
+}
+
+func TestAPauseObservesNoGeneration(t *testing.T) {
+	for before, want := range map[string]int64{`{"observedGeneration":1,"conditions":[]}`: 1, "": 0} {
+		after := apply(t, object(t, before), status.Paused(2), first)
+		if got, _, _ := unstructured.NestedInt64(after.Object, "status", "observedGeneration"); got != want {
+			t.Errorf("%s: want %d, got %d", before, want, got)
+		}
 	}
 }
 
@@ -195,7 +210,7 @@ func TestPatchBeginsWithItsTests(t *testing.T) {
 func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 	for name, report := range map[string]status.Report{
 		"started": status.Started(2, false), "succeeded": status.Finished(2, succeeded(), summary()),
-		"failed": status.Finished(2, failed(), summary()), "refused": status.Refused(2, status.ReasonInvalidSpec, "no"),
+		"failed": status.Finished(2, failed(), summary()), "paused": status.Paused(2), "refused": status.Refused(2, status.ReasonInvalidSpec, "no"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := apply(t, object(t, ""), report, first)

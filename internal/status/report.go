@@ -21,6 +21,8 @@ const (
 const (
 	// ReasonRunning is the reason while a run is at work.
 	ReasonRunning jobevent.Reason = "Running"
+	// ReasonPaused is the reason while an annotation keeps runs from starting.
+	ReasonPaused jobevent.Reason = "Paused"
 	// ReasonInvalidSpec is set when the CR's spec cannot become variables.
 	ReasonInvalidSpec jobevent.Reason = "InvalidSpec"
 	// ReasonInvalidAnnotation is set when an annotation of ours does not parse.
@@ -33,6 +35,7 @@ const (
 	messageSucceeded = "Last reconciliation succeeded"
 	messageFailed    = "Last reconciliation failed"
 	messageCanceled  = "Reconciliation was canceled"
+	messagePaused    = "Nothing is run while the resource is paused"
 )
 
 // completionFormat is the base image's: microseconds without trailing zeros, UTC.
@@ -50,6 +53,9 @@ type Report struct {
 	// with, "" where nobody knows.
 	success bool
 	digest  string
+	// idle is true for a report of nothing that was done: the generation is as far
+	// from being observed as before.
+	idle bool
 }
 
 type condition struct {
@@ -87,6 +93,14 @@ func Finished(generation int64, outcome jobevent.Outcome, summary jobevent.Summa
 	default:
 		return failed(generation, outcome, ansibleResult(summary))
 	}
+}
+
+// Paused reports that nothing is run for now. Of what the generation before came to
+// all stays as it is.
+func Paused(generation int64) Report {
+	return Report{generation: generation, idle: true, conditions: []condition{
+		{kind: Running, status: "False", reason: ReasonPaused, message: messagePaused},
+	}}
 }
 
 // Refused reports that nothing was run, and why.
