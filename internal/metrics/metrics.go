@@ -13,7 +13,11 @@ import (
 const (
 	labelGVK    = "GVK"
 	labelResult = "result"
+	labelMode   = "mode"
 )
+
+// cold is the mode of a run that starts new processes for everything.
+const cold = "cold"
 
 // runBuckets reach from a warm run to the longest default timeout, in seconds.
 var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
@@ -24,6 +28,7 @@ var waitBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 1800, 3600} //nolint:g
 // Metrics holds the manager's own collectors.
 type Metrics struct {
 	results     *prometheus.CounterVec
+	runs        *prometheus.CounterVec
 	durations   *prometheus.HistogramVec
 	live        *prometheus.GaugeVec
 	failedTasks *prometheus.CounterVec
@@ -47,6 +52,9 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		results: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ansible_operator_reconcile_result", Help: "Runs by what they came to.",
 		}, []string{labelGVK, labelResult}),
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ansible_operator_runs_total", Help: "Runs that were started, by how: cold ones start new processes for everything.",
+		}, []string{labelGVK, labelMode}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ansible_operator_reconciles", Help: "Duration of whole runs in seconds.", Buckets: runBuckets,
 		}, []string{labelGVK}),
@@ -66,7 +74,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ansible_operator_followed_kind", Help: "Kinds that are followed beside the watched ones, by state; always 1.",
 		}, []string{"purpose", "resource", "namespace", "state"}),
 	}
-	for _, c := range []prometheus.Collector{info, m.results, m.durations, m.live, m.failedTasks, m.watchReady, m.waits, m.followed} {
+	for _, c := range []prometheus.Collector{info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.waits, m.followed} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register a metric: %w", err)
 		}
@@ -74,8 +82,21 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 	return m, nil
 }
 
-// WatchReady notes whether a watch is at work. Each watch is to be named once
-// at the start, so that a missing kind shows as 0.
+// Watch names a watch before its first run, so that a missing kind shows as not ready,
+// and the first run of all as an increase from 0.
+func (m *Metrics) Watch(gvk string) {
+	m.WatchReady(gvk, false)
+	for _, v := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled} {
+		m.results.WithLabelValues(gvk, result(v))
+	}
+	m.runs.WithLabelValues(gvk, cold)
+	m.durations.WithLabelValues(gvk)
+	m.live.WithLabelValues(gvk)
+	m.failedTasks.WithLabelValues(gvk)
+	m.waits.WithLabelValues(gvk)
+}
+
+// WatchReady notes whether a watch is at work.
 func (m *Metrics) WatchReady(gvk string, ready bool) {
 	value := 0.0
 	if ready {
@@ -85,7 +106,10 @@ func (m *Metrics) WatchReady(gvk string, ready bool) {
 }
 
 // RunStarted implements controller.Observer.
-func (m *Metrics) RunStarted(run jobevent.Run) { m.live.WithLabelValues(run.Watch).Inc() }
+func (m *Metrics) RunStarted(run jobevent.Run) {
+	m.live.WithLabelValues(run.Watch).Inc()
+	m.runs.WithLabelValues(run.Watch, cold).Inc()
+}
 
 // JobEvent implements controller.Observer.
 func (m *Metrics) JobEvent(run jobevent.Run, event jobevent.Event) {

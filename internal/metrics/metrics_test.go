@@ -20,8 +20,9 @@ func TestRunsAreCountedByWatchAndResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := jobevent.Run{Watch: "g/v1, Kind=K", Object: "ns/name"}
+	m.Watch("g/v1, Kind=K")
 	m.WatchReady("g/v1, Kind=K", true)
-	m.WatchReady("g/v1, Kind=Missing", false)
+	m.Watch("g/v1, Kind=Missing")
 	for _, verdict := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled, jobevent.Failed} {
 		m.RunStarted(run)
 		m.JobEvent(run, jobevent.Event{Kind: jobevent.HostOK})
@@ -39,14 +40,23 @@ ansible_operator_build_info{commit="abc",version="v1"} 1
 # HELP ansible_operator_failed_tasks_total Tasks that failed on a host, ignored and rescued ones included.
 # TYPE ansible_operator_failed_tasks_total counter
 ansible_operator_failed_tasks_total{GVK="g/v1, Kind=K"} 2
+ansible_operator_failed_tasks_total{GVK="g/v1, Kind=Missing"} 0
 # HELP ansible_operator_live_runs Runs at work now.
 # TYPE ansible_operator_live_runs gauge
 ansible_operator_live_runs{GVK="g/v1, Kind=K"} 1
+ansible_operator_live_runs{GVK="g/v1, Kind=Missing"} 0
 # HELP ansible_operator_reconcile_result Runs by what they came to.
 # TYPE ansible_operator_reconcile_result counter
 ansible_operator_reconcile_result{GVK="g/v1, Kind=K",result="canceled"} 1
 ansible_operator_reconcile_result{GVK="g/v1, Kind=K",result="failed"} 2
 ansible_operator_reconcile_result{GVK="g/v1, Kind=K",result="succeeded"} 1
+ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="canceled"} 0
+ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="failed"} 0
+ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="succeeded"} 0
+# HELP ansible_operator_runs_total Runs that were started, by how: cold ones start new processes for everything.
+# TYPE ansible_operator_runs_total counter
+ansible_operator_runs_total{GVK="g/v1, Kind=K",mode="cold"} 5
+ansible_operator_runs_total{GVK="g/v1, Kind=Missing",mode="cold"} 0
 # HELP ansible_operator_watch_ready 1 while the watched kind is served and its cache is filled.
 # TYPE ansible_operator_watch_ready gauge
 ansible_operator_watch_ready{GVK="g/v1, Kind=K"} 1
@@ -54,13 +64,13 @@ ansible_operator_watch_ready{GVK="g/v1, Kind=Missing"} 0
 `
 	names := []string{
 		"ansible_operator_build_info", "ansible_operator_failed_tasks_total", "ansible_operator_live_runs",
-		"ansible_operator_reconcile_result", "ansible_operator_watch_ready",
+		"ansible_operator_reconcile_result", "ansible_operator_runs_total", "ansible_operator_watch_ready",
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}
-	if problems, err := testutil.GatherAndCount(registry, "ansible_operator_reconciles"); err != nil || problems != 1 {
-		t.Errorf("want one series of durations, got %d, %v", problems, err)
+	if problems, err := testutil.GatherAndCount(registry, "ansible_operator_reconciles"); err != nil || problems != 2 {
+		t.Errorf("want a series of durations for each watch, got %d, %v", problems, err)
 	}
 }
 

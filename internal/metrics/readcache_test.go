@@ -21,8 +21,11 @@ func TestReadCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := m.ShowReadCache(cache{})
+	read, err := m.ShowReads()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.ShowReadCache(cache{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, result := range []string{"hit", "miss", "hit"} {
@@ -31,6 +34,7 @@ func TestReadCache(t *testing.T) {
 	want := `
 # HELP ansible_operator_proxy_reads_total Reads of runs: hit from the cache, miss while it could not answer, bypass where only the API server can.
 # TYPE ansible_operator_proxy_reads_total counter
+ansible_operator_proxy_reads_total{cache="bypass"} 0
 ansible_operator_proxy_reads_total{cache="hit"} 2
 ansible_operator_proxy_reads_total{cache="miss"} 1
 # HELP ansible_operator_read_cache_bytes What the objects take that are kept for reads of runs.
@@ -44,7 +48,7 @@ ansible_operator_read_cache_kinds 2
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}
-	if _, err := m.ShowReadCache(cache{}); err == nil {
+	if err := m.ShowReadCache(cache{}); err == nil {
 		t.Error("want an error for a second cache")
 	}
 }

@@ -216,7 +216,7 @@ func (p parts) addChecks(name string, check healthz.Checker) error {
 func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, counters *metrics.Metrics) *controller.Supervisor {
 	o := p.options
 	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.WatchReady(gvk.String(), ready) }
-	ready(watch.GVK, false)
+	counters.Watch(watch.GVK.String())
 	concurrent := watch.MaxConcurrentReconciles
 	if concurrent == 0 {
 		concurrent = o.MaxConcurrentReconciles

@@ -2,12 +2,15 @@ package operator
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/informers"
 	"github.com/ensign-operator/ensign/internal/metrics"
 	"github.com/ensign-operator/ensign/internal/proxy"
@@ -15,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// reading answers reads of runs from a cache; without one it does nothing.
+// reading answers reads of runs from a cache; without one it counts them.
 type reading struct {
 	cache *readcache.Cache
 	// count takes the result of a read, and counters what becomes of following a kind;
@@ -57,21 +60,30 @@ func blacklisted(all []watches.Watch) func(schema.GroupVersionKind, schema.Group
 	}
 }
 
-// attach lets the proxy ask the cache, and tell it what runs write.
+// attach lets the proxy ask the cache, and tell it what runs write. Without a cache
+// reads are counted.
 func (r *reading) attach(o *proxy.Options) {
-	if r.cache != nil {
-		o.Reader = r.cache
-		o.Followers = append(o.Followers, r.cache)
+	if r.cache == nil {
+		o.Reader = r
+		return
 	}
+	o.Reader = r.cache
+	o.Followers = append(o.Followers, r.cache)
+}
+
+// Answer implements access.Reader for want of a cache.
+func (r *reading) Answer(http.ResponseWriter, *http.Request, *access.Session, *apirequest.RequestInfo) bool {
+	r.count(string(readcache.Bypass))
+	return false
 }
 
 // add lets the cache work with the manager, and shows it.
 func (r *reading) add(m manager.Manager, counters *metrics.Metrics) (err error) {
-	if r.cache == nil {
-		return nil
-	}
 	r.counters = counters
-	if r.count, err = counters.ShowReadCache(r.cache); err != nil {
+	if r.count, err = counters.ShowReads(); err != nil || r.cache == nil {
+		return err
+	}
+	if err := counters.ShowReadCache(r.cache); err != nil {
 		return err
 	}
 	if err := m.Add(r.cache); err != nil {
