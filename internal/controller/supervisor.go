@@ -52,17 +52,22 @@ type Supervisor struct {
 	// Ready is told when the watch begins and ceases to be at work.
 	Ready func(gvk schema.GroupVersionKind, ready bool)
 
-	syncing atomic.Bool
+	// unready is why the watch is not at work although its kind is served; nil where it
+	// is at work, or has nothing to work on.
+	unready atomic.Pointer[error]
 }
 
 // Check is a readiness check: it fails while the kind is served and its cache
-// is not filled yet. A missing kind and a standby replica are ready.
+// is not filled. A missing kind and a standby replica are ready.
 func (s *Supervisor) Check(*http.Request) error {
-	if s.syncing.Load() {
-		return fmt.Errorf("the cache of %s is not filled yet", s.GVK)
+	if reason := s.unready.Load(); reason != nil {
+		return *reason
 	}
 	return nil
 }
+
+// lacks says why the watch is not at work.
+func (s *Supervisor) lacks(reason error) { s.unready.Store(&reason) }
 
 // Start runs until ctx ends.
 func (s *Supervisor) Start(ctx context.Context) error {
@@ -75,6 +80,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 		err := s.serve(ctx, kind)
 		s.Ready(s.GVK, false)
 		if err != nil && ctx.Err() == nil {
+			s.lacks(fmt.Errorf("the controller of %s stopped and is started again: %w", s.GVK, err))
 			s.Logger.Error(err, "the controller stopped; it is started again")
 			sleep(ctx, pause.Step())
 		}
@@ -118,6 +124,9 @@ func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, bool) {
 		if kind.found {
 			return kind, true
 		}
+		if err == nil {
+			s.unready.Store(nil) // There is nothing to watch.
+		}
 		if time.Since(reminded) >= remindInterval {
 			reminded = time.Now()
 			s.remind(err)
@@ -157,8 +166,7 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	}
 	ctx, cancel := context.WithCancel(log.IntoContext(ctx, s.Logger))
 	defer cancel()
-	s.syncing.Store(true)
-	defer s.syncing.Store(false)
+	s.lacks(fmt.Errorf("the cache of %s is not filled yet", s.GVK))
 	go s.announceSync(ctx)
 	go func() {
 		s.awaitLoss(ctx)
@@ -192,7 +200,7 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(s.GVK)
-	err = c.Watch(source.Kind(s.Cache, object, &enqueue{watch: &r.Watch, memories: &r.memories, related: r.Related}, triggers(&r.Watch)))
+	err = c.Watch(source.Kind(alone{s.Cache}, object, &enqueue{watch: &r.Watch, memories: &r.memories, related: r.Related}, triggers(&r.Watch)))
 	if err == nil && r.Related != nil {
 		err = c.Watch(news{s, r, kind})
 	}
@@ -201,6 +209,14 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	}
 	return c, nil
 }
+
+// alone is the cache for one kind: its sources would wait for all kinds otherwise, and a
+// kind that can't be listed would keep every other watch from its work. They wait for
+// their own handler afterwards, which is told what the kind's cache holds.
+type alone struct{ cache.Cache }
+
+// WaitForCacheSync implements cache.Cache.
+func (alone) WaitForCacheSync(context.Context) bool { return true }
 
 // announceSync notes when the kind's cache is filled.
 func (s *Supervisor) announceSync(ctx context.Context) {
@@ -212,7 +228,7 @@ func (s *Supervisor) announceSync(ctx context.Context) {
 	}
 	synced := func(context.Context) (bool, error) { return informer.HasSynced(), nil }
 	if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) == nil {
-		s.syncing.Store(false)
+		s.unready.Store(nil)
 		s.Ready(s.GVK, true)
 		s.Logger.Info("watching", "gvk", s.GVK.String())
 	}

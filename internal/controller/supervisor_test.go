@@ -5,7 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +50,64 @@ func TestWhatTheLogSaysOfAKindThatIsAwaited(t *testing.T) {
 			if len(lines) != 1 || !strings.Contains(lines[0], test.want) || strings.Contains(lines[0], test.wantNot) {
 				t.Errorf("want one line with %q and without %q, got %q", test.want, test.wantNot, lines)
 			}
+		})
+	}
+}
+
+// missing tells that nothing is served, until the time is over.
+type missing struct{ err error }
+
+func (m missing) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
+	return &metav1.APIResourceList{}, m.err
+}
+
+func TestAMissingKindIsToldOfOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var told []time.Time
+		s := &Supervisor{
+			GVK: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}, Discovery: missing{},
+			Logger: funcr.New(func(string, string) { told = append(told, time.Now()) }, funcr.Options{}),
+		}
+		s.awaitKind(ctx)
+		if len(told) < 45 || len(told) > 60 {
+			t.Errorf("told %d times within an hour", len(told))
+		}
+		for i := 1; i < len(told); i++ {
+			if pause := told[i].Sub(told[i-1]); pause < time.Minute || pause > 2*time.Minute {
+				t.Errorf("a pause of %s", pause)
+			}
+		}
+	})
+}
+
+func TestReadiness(t *testing.T) {
+	gone := errors.New("forbidden")
+	for name, test := range map[string]struct {
+		discovery Discovery
+		before    func(*Supervisor)
+		want      error
+	}{
+		"a standby replica is ready":                         {nil, func(*Supervisor) {}, nil},
+		"a watch whose kind is missing has nothing to do":    {missing{}, func(s *Supervisor) { s.lacks(gone) }, nil},
+		"so has one whose group is not served":               {missing{apierrors.NewNotFound(schema.GroupResource{}, "x")}, func(s *Supervisor) { s.lacks(gone) }, nil},
+		"an API server that does not answer changes nothing": {missing{errors.New("refused")}, func(s *Supervisor) { s.lacks(gone) }, gone},
+		"what it lacks is what the check says":               {nil, func(s *Supervisor) { s.lacks(gone) }, gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				s := &Supervisor{GVK: schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}, Discovery: test.discovery, Logger: logr.Discard()}
+				test.before(s)
+				if test.discovery != nil {
+					s.awaitKind(ctx)
+				}
+				if err := s.Check(nil); !errors.Is(err, test.want) {
+					t.Errorf("got %v, want %v", err, test.want)
+				}
+			})
 		})
 	}
 }
