@@ -1,0 +1,296 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+const meterWatches = `
+- {group: meter.example.com, version: v1, kind: Meter, playbook: meter.yml}
+- {group: meter.example.com, version: v1, kind: Absent, playbook: meter.yml}
+`
+
+// meterPlay reads an object and fails if it is told to, and posts a metric of each kind
+// with the run's token.
+const meterPlay = `
+- hosts: localhost
+  gather_facts: false
+  vars:
+    access: "{{ lookup('ansible.builtin.file', lookup('ansible.builtin.env', 'K8S_AUTH_KUBECONFIG')) | from_yaml }}"
+  tasks:
+  - name: "Look for {{ word }}"
+    kubernetes.core.k8s_info: {kind: ConfigMap, namespace: "{{ ansible_operator_meta.namespace }}", name: "{{ word }}"}
+    when: reads | bool
+  - ansible.builtin.uri:
+      url: "{{ lookup('ansible.builtin.env', 'ENSIGN_USER_METRICS') }}"
+      method: POST
+      headers: {Authorization: "Bearer {{ access.users[0].user.token }}"}
+      body_format: json
+      body: "{{ {'name': 'meter_' ~ item.key, 'description': 'Of a role.', 'counter': none, 'gauge': none, 'histogram': none, 'summary': none}
+        | combine({item.key: item.value}) }}"
+    loop: "{{ {'counter': {'increment': true, 'add': none}, 'gauge': {'set': 0}, 'histogram': {'observe': 0.3}, 'summary': {'observe': 2}} | dict2items }}"
+    loop_control: {label: "{{ item.key }}"}
+  - name: "Do not {{ word }}"
+    ansible.builtin.fail: {msg: "no {{ word }}"}
+    when: broken | bool
+`
+
+// canary is text of a CR, which its tasks carry in their names too.
+const canary = "canary-in-the-spec"
+
+// posted gives the code and text of an answer to a POST.
+func posted(ctx context.Context, url, body string) (code int, said string) {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	return answered(request)
+}
+
+func answered(request *http.Request) (code int, said string) {
+	GinkgoHelper()
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	text, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	return response.StatusCode, string(text)
+}
+
+// probe asks a check for everything that it knows.
+func probe(ctx context.Context, s *site.Site, name string) (code int, said string) {
+	GinkgoHelper()
+	address, err := s.Address(ctx, "health probe")
+	Expect(err).NotTo(HaveOccurred())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/"+name+"?verbose", nil)
+	Expect(err).NotTo(HaveOccurred())
+	return answered(request)
+}
+
+// userMetrics is where the manager takes metrics of roles.
+func userMetrics(ctx context.Context, s *site.Site) string {
+	GinkgoHelper()
+	address, err := s.Address(ctx, "user metrics")
+	Expect(err).NotTo(HaveOccurred())
+	return "http://" + address + "/metrics"
+}
+
+var _ = Describe("metrics and probes", Ordered, func() {
+	var (
+		s         *site.Site
+		kind      = schema.GroupKind{Group: "meter.example.com", Kind: "Meter"}
+		good, bad *unstructured.Unstructured
+		text      string
+	)
+	const gvk = `GVK="meter.example.com/v1, Kind=Meter"`
+	metrics := func(ctx context.Context) string {
+		GinkgoHelper()
+		got, err := s.Metrics(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		return got
+	}
+	shows := func(lines ...string) {
+		GinkgoHelper()
+		for _, line := range lines {
+			Expect(text).To(MatchRegexp(`(?m)^` + line + `$`))
+		}
+	}
+
+	BeforeAll(func(ctx context.Context) {
+		ground.Define(ctx, harness.Definition(kind))
+		s = ground.Site(ctx, map[string]string{"watches.yaml": meterWatches, "meter.yml": meterPlay})
+		s.Options.Args = append(s.Options.Args, "--health-probe-bind-address=127.0.0.1:0", "--reconcile-period=0s",
+			"--leader-elect", "--leader-election-id=meters")
+		s.Start(ctx, "Meter")
+		good = harness.Custom(kind, s.Namespace, "good", map[string]any{"word": canary, "reads": true, "broken": false})
+		bad = harness.Custom(kind, s.Namespace, "bad", map[string]any{"word": canary, "reads": false, "broken": true})
+		s.Create(ctx, good, bad)
+		Eventually(s.Ended(good)).Should(Equal(1))
+		Eventually(s.Failed(bad)).Should(BeNumerically(">=", 1))
+		text = metrics(ctx)
+		Expect(k8s.Delete(ctx, bad)).To(Succeed())
+	})
+
+	row("§9 build_info", "commit and version", func() {
+		shows(`ansible_operator_build_info\{commit="[^"]+",version="[^"]+"\} 1`)
+	})
+	row("§9 reconcile_result", "a counter by GVK and result", func() {
+		shows(`# TYPE ansible_operator_reconcile_result counter`, `ansible_operator_reconcile_result\{`+gvk+`,result="succeeded"\} 1`,
+			`ansible_operator_reconcile_result\{`+gvk+`,result="failed"\} [1-9]`, `ansible_operator_reconcile_result\{`+gvk+`,result="canceled"\} 0`)
+	})
+	row("§9 reconciles", "a histogram of whole runs, 0.25 s to 1 h", func() {
+		shows(`# TYPE ansible_operator_reconciles histogram`, `ansible_operator_reconciles_count\{`+gvk+`\} [2-9]`)
+		var bounds []string
+		for _, match := range regexp.MustCompile(`ansible_operator_reconciles_bucket\{`+gvk+`,le="([^"]+)"\}`).FindAllStringSubmatch(text, -1) {
+			bounds = append(bounds, match[1])
+		}
+		Expect(bounds).To(And(HaveLen(15), HaveEach(Not(BeEmpty()))))
+		Expect(append(bounds[:1:1], bounds[13:]...)).To(Equal([]string{"0.25", "3600", "+Inf"}))
+	})
+	row("§9 resource_created_at_seconds", "says since when a CR is there", func(ctx context.Context) {
+		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(good), good)).To(Succeed())
+		shows(fmt.Sprintf(`resource_created_at_seconds\{group="meter.example.com",kind="Meter",name="good",namespace="%s",version="v1"\} %s`,
+			s.Namespace, regexp.QuoteMeta(fmt.Sprintf("%g", float64(good.GetCreationTimestamp().Unix())))))
+	})
+	row("§9 new metrics", "live runs, queue wait, slots, failed tasks, proxy requests by cache result, run-directory bytes", func() {
+		shows(`ansible_operator_live_runs\{`+gvk+`\} \d+`, `ansible_operator_slot_wait_seconds_count\{`+gvk+`\} [2-9]`, `ansible_operator_slots 4`,
+			`ansible_operator_waiting_runs\{`+gvk+`\} 0`, `ansible_operator_failed_tasks_total\{`+gvk+`\} [1-9]`,
+			`ansible_operator_proxy_reads_total\{cache="miss"\} \d+`, `ansible_operator_proxy_reads_total\{cache="bypass"\} \d+`, `ansible_operator_proxy_reads_total\{cache="hit"\} \d+`,
+			`ansible_operator_run_directory_bytes [1-9].*`)
+		Expect(text).To(MatchRegexp(`ansible_operator_proxy_reads_total\{cache="[a-z]+"\} [1-9]`))
+	})
+	row("§9 warm runs", "runs are counted by mode, and all are cold", func() {
+		shows(`ansible_operator_runs_total\{` + gvk + `,mode="cold"\} [2-9]`)
+	})
+	row("§9 labels", "none carries text of a CR's spec or of a task", func() {
+		Expect(text).NotTo(Or(ContainSubstring(canary), ContainSubstring("Look for")))
+	})
+	row("§9 controller-runtime", "its own metrics stay", func() {
+		shows(`controller_runtime_reconcile_total\{controller="meter.meter.example.com",result="success"\} \d+`,
+			`workqueue_depth\{.*name="meter.meter.example.com".*\} \d+`, `rest_client_requests_total\{.*\} \d+`, `go_goroutines \d+`, `process_resident_memory_bytes .*`)
+	})
+
+	row("§9 probes", "the proxy and the caches of kinds that are served are checks of their own", func(ctx context.Context) {
+		code, said := probe(ctx, s, "readyz")
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(said).To(And(ContainSubstring("[+]proxy ok"), ContainSubstring("[+]cache Meter.meter.example.com ok")))
+		code, said = probe(ctx, s, "healthz")
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(said).To(ContainSubstring("[+]proxy ok"))
+		code, _ = probe(ctx, s, "readyz/cache Meter.meter.example.com")
+		Expect(code).To(Equal(http.StatusOK))
+	})
+	row("§9 watch_ready", "a missing CRD does not make the pod unready, and shows in the metric and in the log", func(ctx context.Context) {
+		shows(`ansible_operator_watch_ready\{`+gvk+`\} 1`, `ansible_operator_watch_ready\{GVK="meter.example.com/v1, Kind=Absent"\} 0`)
+		code, said := probe(ctx, s, "readyz")
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(said).To(ContainSubstring("[+]cache Absent.meter.example.com ok"))
+		Expect(s.Log()).To(MatchRegexp(`its CRD may be missing.*Kind=Absent`))
+	})
+	row("§9 standby", "a replica that waits for the lease is ready", func(ctx context.Context) {
+		standby := *s
+		standby.Options.Home = filepath.Join(s.Dir, "standby")
+		standby.Start(ctx)
+		Eventually(func() int { code, _ := probe(ctx, &standby, "readyz"); return code }).Should(Equal(http.StatusOK))
+		Expect(standby.Log()).NotTo(ContainSubstring("watching"))
+	})
+
+	row("§9 user metrics", "what a role posts, null members and all, shows at the manager's endpoint", func() {
+		shows(`# HELP meter_counter Of a role.`, `# TYPE meter_counter counter`, `meter_counter [2-9]`, `meter_gauge 0`, `meter_histogram_count [2-9]`,
+			`meter_histogram_bucket\{le="0.5"\} [2-9]`, `meter_summary_sum [4-9]`, `meter_summary_count [2-9]`)
+	})
+	DescribeTable("posts in order", func(ctx context.Context, name string, want string, posts ...string) {
+		for _, change := range posts {
+			code, said := posted(ctx, userMetrics(ctx, s), fmt.Sprintf(`{"name": %q, "description": "d", %s}`, name, change))
+			Expect(code).To(Equal(http.StatusOK), said)
+		}
+		Expect(metrics(ctx)).To(MatchRegexp(`(?m)^` + name + ` ` + want + `$`))
+	},
+		entry("§9 gauge order", "all but the last two add up", "order_sums", "6", `"gauge": {"set_to_current_time": false, "subtract": 4, "add": 10, "decrement": true, "increment": true}`),
+		entry("§9 gauge order", "set is stronger", "order_set", "5", `"gauge": {"set": 5, "subtract": 4, "add": 10, "decrement": true, "increment": true}`),
+		entry("§9 gauge order", "set_to_current_time is the strongest", "order_time", `1\.\d+e\+09`, `"gauge": {"set_to_current_time": true, "set": 5}`),
+		entry("§9 gauge order", "set: 0 sets 0", "order_zero", "0", `"gauge": {"set": 5}`, `"gauge": {"set": 0, "add": null}`),
+		entry("§9 user metrics", "counters grow by one or more", "grown", "4.5", `"counter": {"increment": true}`, `"counter": {"add": 2.5, "increment": true}, "gauge": null`),
+	)
+	DescribeTable("posts are refused with 400 and the reason", func(ctx context.Context, change, reason string) {
+		before := metrics(ctx)
+		code, said := posted(ctx, userMetrics(ctx, s), `{"name": "meter_counter", "description": "d"`+change+`}`)
+		Expect(code).To(Equal(http.StatusBadRequest))
+		Expect(said).To(ContainSubstring(reason))
+		expression := regexp.MustCompile(`(?m)^meter_.*$`)
+		Expect(expression.FindAllString(metrics(ctx), -1)).To(Equal(expression.FindAllString(before, -1)))
+	},
+		entry("§9 user metrics refused", "a negative add", `, "counter": {"add": -1}`, "-1"),
+		entry("§9 user metrics refused", "another kind than before", `, "gauge": {"set": 1}`, "is a counter"),
+		entry("§9 user metrics refused", "no kind", `, "counter": null`, "exactly one"),
+		entry("§9 user metrics refused", "two kinds", `, "counter": {"add": 1}, "gauge": {"set": 1}`, "exactly one"),
+	)
+	row("§9 user metrics refused", "no name of the manager's own is taken", func(ctx context.Context) {
+		names := regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(text, -1)
+		Expect(len(names)).To(BeNumerically(">", 50))
+		url := userMetrics(ctx, s)
+		for _, name := range names {
+			if strings.HasPrefix(name[1], "meter_") {
+				continue
+			}
+			code, said := posted(ctx, url, fmt.Sprintf(`{"name": %q, "description": "d", "gauge": {"set": 1}}`, name[1]))
+			Expect(code).To(Equal(http.StatusBadRequest), "%s: %s", name[1], said)
+			Expect(said).To(ContainSubstring("manager itself"), name[1])
+		}
+		Expect(metrics(ctx)).To(ContainSubstring("ansible_operator_build_info"))
+	})
+})
+
+var _ = Describe("metrics of roles alone", Ordered, func() {
+	var (
+		s    *site.Site
+		kind = schema.GroupKind{Group: "closed.example.com", Kind: "Meter"}
+	)
+	BeforeAll(func(ctx context.Context) {
+		ground.Define(ctx, harness.Definition(kind), harness.Definition(schema.GroupKind{Group: "locked.example.com", Kind: "Locked"}))
+		s = ground.Site(ctx, map[string]string{"meter.yml": meterPlay, "watches.yaml": `
+- {group: closed.example.com, version: v1, kind: Meter, playbook: meter.yml}
+- {group: locked.example.com, version: v1, kind: Locked, playbook: meter.yml}
+`})
+		s.Options.Args = append(s.Options.Args, "--health-probe-bind-address=127.0.0.1:0", "--user-metrics-open=false")
+		s.Options.Kubeconfig = kubeconfigOf(ctx, s, "closed.example.com")
+		s.Start(ctx, "Meter")
+	})
+
+	row("§9 user metrics closed", "only the token of a live run may post", func(ctx context.Context) {
+		url := userMetrics(ctx, s)
+		code, said := posted(ctx, url, `{"name": "meter_counter", "counter": {"add": 100}}`)
+		Expect(code).To(Equal(http.StatusUnauthorized), said)
+		cr := harness.Custom(kind, s.Namespace, "closed", map[string]any{"word": "hello", "reads": false, "broken": false})
+		s.Create(ctx, cr)
+		Eventually(s.Ended(cr)).Should(Equal(1))
+		Expect(s.Metrics(ctx)).To(MatchRegexp(`(?m)^meter_counter 1$`))
+	})
+	row("§9 probes", "a kind that is served, but may not be listed, shows as what it is, and keeps no other from its work", func(ctx context.Context) {
+		code, said := probe(ctx, s, "readyz")
+		Expect(code).To(Equal(http.StatusInternalServerError))
+		Expect(said).To(And(ContainSubstring("[-]cache Locked.locked.example.com failed"), ContainSubstring("[+]cache Meter.closed.example.com ok"), ContainSubstring("[+]proxy ok")))
+		code, _ = probe(ctx, s, "healthz")
+		Expect(code).To(Equal(http.StatusOK), "a restart would not mend it")
+		Expect(s.Metrics(ctx)).To(ContainSubstring(`ansible_operator_watch_ready{GVK="locked.example.com/v1, Kind=Locked"} 0`))
+	})
+})
+
+// kubeconfigOf writes the kubeconfig of an account that may do all with a group's kinds,
+// and with those of the core, and nothing with others.
+func kubeconfigOf(ctx context.Context, s *site.Site, group string) string {
+	GinkgoHelper()
+	user := "only-" + group
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"", "events.k8s.io", group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+	}}
+	s.Create(ctx, role, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	})
+	config, err := clientcmd.LoadFromFile(ground.Cluster.Kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	for _, info := range config.AuthInfos {
+		info.Impersonate, info.ImpersonateGroups = user, []string{"system:authenticated"}
+	}
+	path := filepath.Join(s.Dir, "kubeconfig")
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+	return path
+}
