@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/test/dashboard"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
@@ -27,8 +28,8 @@ const meterWatches = `
 - {group: meter.example.com, version: v1, kind: Absent, playbook: meter.yml}
 `
 
-// meterPlay reads an object and fails if it is told to, and posts a metric of each kind
-// with the run's token.
+// meterPlay reads an object twice, so that its kind is followed, or fails, as it is told
+// to, and posts a metric of each kind with the run's token.
 const meterPlay = `
 - hosts: localhost
   gather_facts: false
@@ -37,6 +38,7 @@ const meterPlay = `
   tasks:
   - name: "Look for {{ word }}"
     kubernetes.core.k8s_info: {kind: ConfigMap, namespace: "{{ ansible_operator_meta.namespace }}", name: "{{ word }}"}
+    loop: [once, again]
     when: reads | bool
   - ansible.builtin.uri:
       url: "{{ lookup('ansible.builtin.env', 'ENSIGN_USER_METRICS') }}"
@@ -164,6 +166,25 @@ var _ = Describe("metrics and probes", Ordered, func() {
 	row("§9 controller-runtime", "its own metrics stay", func() {
 		shows(`controller_runtime_reconcile_total\{controller="meter.meter.example.com",result="success"\} \d+`,
 			`workqueue_depth\{.*name="meter.meter.example.com".*\} \d+`, `rest_client_requests_total\{.*\} \d+`, `go_goroutines \d+`, `process_resident_memory_bytes .*`)
+	})
+
+	row("§9 dashboard", "each query of config/grafana asks for what is there", func(ctx context.Context) {
+		d, err := dashboard.Read(filepath.Join(ground.Root, "config", "grafana", "ensign.json"))
+		Expect(err).NotTo(HaveOccurred())
+		selectors, err := d.Selectors()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(selectors).NotTo(BeEmpty())
+		Eventually(ctx, s.Metrics).Should(ContainSubstring("ansible_operator_followed_kind"))
+		text := metrics(ctx)
+		for _, selector := range selectors {
+			series := regexp.MustCompile(`(?m)^`+selector.Metric+`(\{.*\})? .*$`).FindAllString(text, -1)
+			Expect(series).NotTo(BeEmpty(), selector.Metric)
+			for _, label := range selector.Labels {
+				if label != "job" { // Prometheus gives that one.
+					Expect(series).To(HaveEach(MatchRegexp(`[{,]`+label+`="`)), "%s has no %s", selector.Metric, label)
+				}
+			}
+		}
 	})
 
 	row("§9 probes", "the proxy and the caches of kinds that are served are checks of their own", func(ctx context.Context) {

@@ -1,0 +1,140 @@
+package dashboard_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/test/dashboard"
+)
+
+const file = "../../config/grafana/ensign.json"
+
+func TestTheDashboardCanBeImported(t *testing.T) {
+	d, err := dashboard.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.UID == "" || len(d.UID) > 40 || d.Title == "" || d.SchemaVersion < 36 {
+		t.Errorf("uid %q, title %q, schemaVersion %d", d.UID, d.Title, d.SchemaVersion)
+	}
+	if !slices.ContainsFunc(d.Templating.List, func(v dashboard.Variable) bool {
+		return v.Name == "datasource" && v.Type == "datasource" && string(v.Query) == `"prometheus"`
+	}) {
+		t.Error("no variable for the data source")
+	}
+	ids, taken := map[int]bool{}, map[[2]int]string{}
+	for _, panel := range d.Panels {
+		if ids[panel.ID] || panel.ID == 0 {
+			t.Errorf("panel %q: its id %d is not its own", panel.Title, panel.ID)
+		}
+		ids[panel.ID] = true
+		for x := panel.GridPos.X; x < panel.GridPos.X+panel.GridPos.W; x++ {
+			for y := panel.GridPos.Y; y < panel.GridPos.Y+panel.GridPos.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
+					t.Fatalf("panel %q lies over %q or the edge", panel.Title, other)
+				}
+				taken[[2]int{x, y}] = panel.Title
+			}
+		}
+		for _, target := range panel.Targets {
+			if want := (dashboard.Source{Type: "prometheus", UID: "${datasource}"}); target.Datasource != want || panel.Datasource != want {
+				t.Errorf("panel %q does not ask the data source that was chosen", panel.Title)
+			}
+		}
+		if (len(panel.Targets) == 0) != (panel.Type == "row") {
+			t.Errorf("panel %q has %d queries", panel.Title, len(panel.Targets))
+		}
+	}
+}
+
+func TestTheDashboardShowsTheFourSignalsAndTheQueue(t *testing.T) {
+	d, err := dashboard.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, panel := range d.Panels {
+		if panel.Type == "row" {
+			rows = append(rows, panel.Title)
+		}
+	}
+	if diff := cmp.Diff([]string{"At a glance", "Traffic", "Latency", "Errors", "Saturation", "Queue"}, rows); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEveryQueryIsWellFormed(t *testing.T) {
+	d, err := dashboard.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	selectors, err := d.Selectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(selectors) < 30 {
+		t.Errorf("only %d selectors", len(selectors))
+	}
+	for _, s := range selectors {
+		if !slices.Contains(s.Labels, "job") {
+			t.Errorf("%s is asked for of all jobs", s.Metric)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for expr, want := range map[string][]dashboard.Selector{
+		`up`: {{Metric: "up"}},
+		`sum by (a, b) (rate(x_total{c="d", e=~"f.*"}[5m])) / sum(y) > 0 or vector(0)`: {
+			{Metric: "x_total", Labels: []string{"a", "b", "c", "e"}}, {Metric: "y"},
+		},
+		`histogram_quantile(0.95, sum by (le) (rate(z_bucket[1h])))`: {{Metric: "z_bucket", Labels: []string{"le"}}},
+		`(1 - max by (a) (x)) * 100`:                                 {{Metric: "x", Labels: []string{"a"}}},
+	} {
+		got, err := dashboard.Parse(expr)
+		if err != nil {
+			t.Error(err)
+		}
+		for i := range got {
+			if len(got[i].Labels) == 0 {
+				got[i].Labels = nil
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", expr, diff)
+		}
+	}
+}
+
+func TestWhatIsWrongIsRefused(t *testing.T) {
+	for expr, want := range map[string]string{
+		``:                              "a value",
+		`sum(x`:                         `")"`,
+		`sum(x))`:                       "left over",
+		`x{a="b"`:                       `","`,
+		`x{a=b}`:                        "no text",
+		`x{a=~"("}`:                     "regular expression",
+		`x{="b"}`:                       "no label",
+		`rate(x)`:                       "takes a range vector",
+		`rate(x[5])`:                    "no time",
+		`rate(sum(x)[5m])`:              "takes a range vector",
+		`x[5m]`:                         "can't be shown",
+		`x[5m] + 1`:                     "beside",
+		`x or 1`:                        "a number beside",
+		`sum(1)`:                        "an aggregation of a scalar",
+		`ratee(x[5m])`:                  "not known",
+		`histogram_quantile(x)`:         "takes a scalar",
+		`histogram_quantile(0.9, x)`:    "no le",
+		`x + `:                          "a value",
+		`$job`:                          "no PromQL",
+		`sum by (a) x`:                  `"("`,
+		`rate(x_total{job="a"}[$span])`: "no PromQL",
+	} {
+		if found, err := dashboard.Parse(expr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: want an error with %q, got %v, %v", expr, want, found, err)
+		}
+	}
+}
