@@ -30,11 +30,12 @@ type wire struct {
 	address string
 	roots   *x509.CertPool
 	token   string
+	revoke  func()
 }
 
 func newWire(t *testing.T, p *proxy.Proxy) wire {
 	t.Helper()
-	kubeconfig, _, err := p.Grant(owner())
+	kubeconfig, revoke, err := p.Grant(owner())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func newWire(t *testing.T, p *proxy.Proxy) wire {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(config.CAData)
-	return wire{t, strings.TrimPrefix(config.Host, "https://"), roots, config.BearerToken}
+	return wire{t, strings.TrimPrefix(config.Host, "https://"), roots, config.BearerToken, revoke}
 }
 
 func (c wire) dial() (net.Conn, error) {

@@ -1,12 +1,14 @@
 package proxy_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -180,16 +182,25 @@ func TestFollowersAreNotTold(t *testing.T) {
 	}
 }
 
-func TestADeletionWithABodyHasNoDryRunInItsQuery(t *testing.T) {
-	b, n := newBackend(t), newNotes()
-	run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
-	// The API server reads the options of the body alone, and deletes.
-	run.do("DELETE", configMap+"?dryRun=All", `{"propagationPolicy":"Background"}`, nil)
-	if got := n.wait(t, 2); got[0] != "writing" {
-		t.Errorf("want it told, got %v", got)
-	}
-	if b.bodies[0] != `{"propagationPolicy":"Background"}` {
-		t.Errorf("the body became %q", b.bodies[0])
+func TestADeletionThatOnlyLooksLikeADryRunIsTold(t *testing.T) {
+	for name, body := range map[string]string{
+		"the API server reads the options of the body alone":  `{"propagationPolicy":"Background"}`,
+		"it reads members by their exact names":               `{"DryRun":["All"]}`,
+		"of a member that is there twice it takes the second": `{"dryRun":["All"],"dryRun":[]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, n := newBackend(t), newNotes()
+			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			run.do("DELETE", configMap+"?dryRun=All", body, nil)
+			run.do("PUT", configMap, "{}", nil)
+			n.wait(t, 2)
+			if n.writes[0].Verb != "delete" {
+				t.Errorf("want it told, got %v", n.writes)
+			}
+			if b.bodies[0] != body {
+				t.Errorf("the body became %q", b.bodies[0])
+			}
+		})
 	}
 }
 
@@ -338,6 +349,60 @@ func TestTheEndOfATokenEndsWhatItBegan(t *testing.T) {
 				t.Error("want the stream to be cut")
 			}
 			n.wait(t, 1)
+		})
+	}
+}
+
+// TestTheEndOfATokenDoesNotWaitForItsClient lets clients go on that neither end nor hang
+// up, as what a run leaves behind may do.
+func TestTheEndOfATokenDoesNotWaitForItsClient(t *testing.T) {
+	for name, request := range map[string]string{
+		"that sends a body byte by byte":           "PUT " + configMap + " HTTP/1.1\r\n" + head + "Expect: 100-continue\r\nContent-Length: 3000000\r\n\r\n",
+		"that sends what is passed on, bit by bit": "POST /version HTTP/1.1\r\n" + head + "Expect: 100-continue\r\nContent-Length: 3000000\r\n\r\n",
+		"that does not read its answer":            "GET /version HTTP/1.1\r\n" + head + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, n := newBackend(t), newNotes()
+			var sent atomic.Int64
+			b.answer = func(w http.ResponseWriter, _ *http.Request) {
+				for chunk := make([]byte, 1<<20); ; sent.Add(1) {
+					if _, err := w.Write(chunk); err != nil {
+						return
+					}
+				}
+			}
+			c := newWire(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}))
+			conn, err := c.dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_, _ = io.WriteString(conn, strings.ReplaceAll(request, "TOKEN", c.token))
+			reader := bufio.NewReader(conn)
+			if _, err := reader.Peek(1); err != nil { // It is under way.
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(request, "GET") {
+				for before := int64(-1); before < sent.Load(); time.Sleep(100 * time.Millisecond) {
+					before = sent.Load()
+				}
+			}
+			c.revoke()
+			goesOn := time.NewTicker(10 * time.Millisecond)
+			defer goesOn.Stop()
+			deadline := time.After(time.Minute)
+			for {
+				select {
+				case <-n.changed:
+					return
+				case <-goesOn.C:
+					if !strings.HasPrefix(request, "GET") {
+						_, _ = io.WriteString(conn, " ")
+					}
+				case <-deadline:
+					t.Fatal("the request outlives its token")
+				}
+			}
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/proxy/bounds"
 )
 
 // tokenBytes makes tokens of 256 bits.
@@ -125,10 +126,14 @@ func (p *Proxy) Knows(r *http.Request) bool {
 	return ok
 }
 
-// during gives a context that ends with the token too.
-func (g *grant) during(ctx context.Context) (context.Context, context.CancelFunc) {
+// during gives a context that ends with the token too. The client is not waited for after
+// that.
+func (g *grant) during(ctx context.Context, w http.ResponseWriter) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(g.ended, cancel)
+	stop := context.AfterFunc(g.ended, func() {
+		cancel()
+		bounds.Cut(w)
+	})
 	return ctx, func() {
 		stop()
 		cancel()

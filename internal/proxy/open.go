@@ -45,7 +45,7 @@ func (p *Proxy) OpenServer() *manager.Server {
 
 func (p *Proxy) serveOpenly(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r}
-	q.Body = bounds.Patient(w, r.Body, p.patience)
+	q.Body = bounds.Patient(w, r, p.patience)
 	for _, step := range []func(http.ResponseWriter, *request) error{checkSource, p.checkPath, p.held} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"sigs.k8s.io/yaml"
 
@@ -81,12 +82,19 @@ func (q *request) isDry() (dry, known bool) {
 		// The API server does not look at the query of a deletion that has a body.
 		body, complete := q.peekBody()
 		if len(body) > 0 {
-			var options metav1.DeleteOptions
-			err := yaml.Unmarshal(body, &options)
+			options, err := readDeleteOptions(body)
 			return err == nil && len(options.DryRun) > 0, err == nil && complete
 		}
 	}
 	return q.URL.Query().Has("dryRun"), true
+}
+
+// readDeleteOptions knows members by their exact names, as the API server does.
+func readDeleteOptions(body []byte) (options metav1.DeleteOptions, err error) {
+	if body, err = yaml.YAMLToJSON(body); err != nil {
+		return options, err
+	}
+	return options, json.Unmarshal(body, &options)
 }
 
 // peekBody gives the beginning of the body, which stays as it was.

@@ -15,10 +15,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	ctx, cancel := granted.during(r.Context())
+	ctx, cancel := granted.during(r.Context(), w)
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), session: granted.session}
-	q.Body = bounds.Patient(w, r.Body, p.patience)
+	q.Body = bounds.Patient(w, q.Request, p.patience)
 	w = &severable{w, ctx}
 	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, p.strip, p.confine, p.held} {
 		if err := step(w, q); err != nil {
