@@ -61,13 +61,14 @@ func (p *Proxy) own(w http.ResponseWriter, q *request) error {
 
 // ownable tells whether the request writes an object that can have an owner.
 func (p *Proxy) ownable(q *request) (bool, error) {
-	if !p.inject || !q.info.IsResourceRequest || q.info.Subresource != "" || isReview(q.info.APIGroup) {
+	if !p.inject || !q.info.IsResourceRequest || isReview(q.info.APIGroup) {
 		return false, nil
 	}
-	switch q.info.Verb {
-	case "update", "patch":
-		return q.info.Name != "", nil
-	case "create":
+	switch whole := q.info.Subresource == ""; {
+	case q.info.Verb == "update", q.info.Verb == "patch":
+		// Kubernetes' own kinds take metadata too from what writes a status.
+		return q.info.Name != "" && (whole || q.info.Subresource == "status"), nil
+	case q.info.Verb == "create" && whole:
 		kind, err := p.upstream.Kind(q.Context(), q.resource())
 		if err != nil {
 			return false, refusalOf(err)

@@ -77,13 +77,34 @@ func TestNamespacesAreClusterScoped(t *testing.T) {
 	}
 }
 
+// TestAStatusIsWrittenWithAllOfItsObject: Kubernetes' own kinds take metadata from it.
+func TestAStatusIsWrittenWithAllOfItsObject(t *testing.T) {
+	for name, test := range map[string]struct{ method, contentType, body, want string }{
+		"a PUT":                 {"PUT", "application/json", `{"metadata":{"name":"c"}}`, `{"metadata":{"name":"c","ownerReferences":[` + reference + `]}}`},
+		"a patch that drops it": {"PATCH", "application/merge-patch+json", `{"metadata":{"ownerReferences":null}}`, `{"metadata":{}}`},
+		"a patch of the status": {"PATCH", "application/merge-patch+json", `{"status":{}}`, `{"status":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t)
+			b.live = map[string]string{configMap: `{"metadata":{"name":"c","ownerReferences":[` + reference + `]}}`}
+			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+			if code, answer := run.do(test.method, configMap+"/status", test.body, map[string]string{"Content-Type": test.contentType}); code != http.StatusOK {
+				t.Fatalf("got %d %s", code, answer)
+			}
+			if diff := cmp.Diff(decode(t, test.want), decode(t, b.bodies[0])); diff != "" || b.requests[0].URL.Path != configMap+"/status" {
+				t.Errorf("%s (-want +got):\n%s", b.requests[0].URL.Path, diff)
+			}
+		})
+	}
+}
+
 func TestSubresourcesAreLeftAlone(t *testing.T) {
 	b := newBackend(t)
 	run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
 	for path, contentType := range map[string]string{
-		"/api/v1/namespaces/ns/pods/p/status":               "application/apply-patch+yaml",
+		"/api/v1/namespaces/ns/pods/p/binding":              "application/apply-patch+yaml",
 		"/apis/apps/v1/namespaces/ns/deployments/d/scale":   "application/merge-patch+json",
-		"/api/v1/namespaces/ns/status":                      "application/apply-patch+yaml",
+		"/api/v1/namespaces/ns/finalize":                    "application/apply-patch+yaml",
 		"/api/v1/namespaces/ns/serviceaccounts/a/token":     "application/json",
 		"/apis/authorization.k8s.io/v1/subjectaccessreview": "application/json",
 	} {

@@ -19,5 +19,5 @@
 // A body that need not change is passed on byte by byte.
 //
 // The package does not know requests, or which kinds are stored at all: what is not,
-// and subresources, must not be given to it.
+// and subresources other than status, must not be given to it.
 package ownership

@@ -172,6 +172,34 @@ var _ = Describe("a child", func() {
 		}
 	})
 
+	It("keeps its mark where its status is written, by which kinds of Kubernetes' own take metadata too", func(ctx context.Context) {
+		collection := "/apis/apps/v1/namespaces/" + here.namespace + "/deployments"
+		deployment := func() object {
+			labels := object{"app": "c"}
+			return object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "c"}, "spec": object{
+				"replicas": 0, "selector": object{"matchLabels": labels},
+				"template": object{"metadata": object{"labels": labels}, "spec": object{"containers": []any{object{"name": "c", "image": "nothing"}}}},
+			}}
+		}
+		here.do(ctx, http.MethodPost, collection, plain, deployment())
+		for range 2 {
+			for _, write := range []struct {
+				method, query, contentType string
+				body                       any
+			}{
+				{http.MethodPut, "", plain, deployment()},
+				{patches, "", merging, without},
+				{patches, "", strategic, without},
+				{patches, "", jsonPatch, []any{object{"op": "remove", "path": "/metadata/ownerReferences"}}},
+				{patches, "?fieldManager=a&force=true", applying, object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "c"}, "status": object{"observedGeneration": 0}}},
+			} {
+				got := here.do(ctx, write.method, collection+"/c/status"+write.query, write.contentType, write.body)
+				references, _ := here.ours(got)
+				Expect(references).To(ConsistOf(here.reference()), "%s %s", write.method, write.contentType)
+			}
+		}
+	})
+
 	It("is not made by posting a list", func(ctx context.Context) {
 		list := object{"apiVersion": "v1", "kind": "List", "items": []any{here.child("c", 0)}}
 		for path, contentType := range map[string]string{here.collection(): plain, here.path("c") + "?fieldManager=a": applying} {
@@ -231,7 +259,7 @@ var _ = Describe("a child", func() {
 		}
 	})
 
-	It("is none where nothing is stored, and subresources are parts", func(ctx context.Context) {
+	It("is none where nothing is stored, and most subresources are parts", func(ctx context.Context) {
 		review := here.do(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", plain, object{"spec": object{"resourceAttributes": object{"verb": "get", "resource": "pods"}}})
 		Expect(review.Object["status"]).To(HaveKeyWithValue("allowed", true))
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: there.namespace, Name: "a"}}
