@@ -471,6 +471,7 @@ func TestConfinement(t *testing.T) {
 		"a cluster-scoped object":                        {owner(), "PUT", "/apis/rbac.authorization.k8s.io/v1/clusterroles/r", false},
 		"the CR's namespace itself":                      {owner(), "PATCH", "/api/v1/namespaces/ns", false},
 		"its status":                                     {owner(), "PATCH", "/api/v1/namespaces/ns/status", false},
+		"another group's kind of that name, in it":       {owner(), "PUT", "/apis/x.io/v1/namespaces/ns/namespaces/ns", true},
 		"a question":                                     {owner(), "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", true},
 		"a command in a pod":                             {owner(), "POST", "/api/v1/namespaces/ns/pods/p/exec", true},
 		"a command in another namespace's pod":           {owner(), "GET", "/api/v1/namespaces/other/pods/p/exec", false},

@@ -39,7 +39,7 @@ func (q *request) resource() schema.GroupVersionResource {
 // namespace is that of the object, "" for what is cluster-scoped. RequestInfo takes a
 // namespace for something within itself.
 func (q *request) namespace() string {
-	if q.info.Resource == "namespaces" && q.info.Namespace == q.info.Name {
+	if q.info.APIGroup == "" && q.info.Resource == "namespaces" {
 		return ""
 	}
 	return q.info.Namespace

@@ -51,7 +51,7 @@ func uids(found []*object) []types.UID {
 }
 
 func (f *form) writeObject(w http.ResponseWriter, o *object) {
-	begin(w, len(f.object)+len(o.json))
+	f.begin(w, len(f.object)+len(o.json))
 	// A client that hung up does not read the answer; there is nobody to tell.
 	_, _ = w.Write(f.object) //nolint:gosec // JSON, and declared as such: nothing in it is a script.
 	_, _ = w.Write(o.json[1:])
@@ -64,7 +64,7 @@ func (f *form) writeList(w http.ResponseWriter, list []*object, version string) 
 	for _, o := range list {
 		size += len(f.item) + len(o.json) - 1
 	}
-	begin(w, size)
+	f.begin(w, size)
 	// An error stays with the writer and ends what follows.
 	out := bufio.NewWriterSize(w, min(size, listBuffer))
 	_, _ = out.Write(f.list)
@@ -82,8 +82,11 @@ func (f *form) writeList(w http.ResponseWriter, list []*object, version string) 
 }
 
 // begin writes the header of an answer of so many bytes.
-func begin(w http.ResponseWriter, size int) {
+func (f *form) begin(w http.ResponseWriter, size int) {
 	header := w.Header()
+	for _, warning := range f.warnings {
+		header.Add("Warning", warning)
+	}
 	header.Set("Content-Type", "application/json")
 	header.Set("Cache-Control", "no-cache, private") // As the API server has it.
 	header.Set("Content-Length", strconv.Itoa(size))

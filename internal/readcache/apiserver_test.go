@@ -31,6 +31,7 @@ type resource struct {
 	group, version string
 	// typed kinds leave apiVersion and kind out of the items of a list.
 	typed   bool
+	warning string                    // of each answer
 	objects map[string]map[string]any // by namespace/name or name
 	changes []change
 }
@@ -231,6 +232,9 @@ func (s *apiServer) list(w http.ResponseWriter, request *http.Request, r *resour
 		plain = append(plain, item)
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if r.warning != "" {
+		w.Header().Set("Warning", r.warning)
+	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": r.groupVersion(), "kind": r.Kind + "List", "metadata": metadata, "items": plain})
 }
 

@@ -178,8 +178,11 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, session *access.S
 		return Bypass
 	}
 	store, form, result := c.consult(key, session.Owner.GVK)
-	if result != Hit {
+	switch {
+	case result != Hit:
 		return result
+	case q.namespace != "" && !form.namespaced:
+		return Bypass // There is no such place, which is not the same as an empty one.
 	}
 	// Read before the objects, which are at least as new.
 	version := store.LastStoreSyncResourceVersion()

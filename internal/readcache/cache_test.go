@@ -221,6 +221,23 @@ func TestAnswersAreThoseOfTheAPIServer(t *testing.T) {
 	}
 }
 
+func TestAnswersCarryTheWarningsOfTheAPIServer(t *testing.T) {
+	b := start(t, readcache.Options{})
+	b.server.put("widgets", "a", "one", nil, "1")
+	b.server.put("configmaps", "a", "one", nil, "1")
+	const warning = `299 - "Widget v1 goes with the \"next\" version"`
+	b.server.resources["widgets"].warning = warning
+	for path, want := range map[string][]string{widgets: {warning}, widgets + "/one": {warning}, configMaps: nil} {
+		b.await(path)
+		for range 2 { // A later answer has no more of them.
+			w, _ := b.request(httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+			if diff := cmp.Diff(want, w.Header().Values("Warning")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", path, diff)
+			}
+		}
+	}
+}
+
 func TestListsAreSelectedByLabels(t *testing.T) {
 	b := start(t, readcache.Options{})
 	b.server.put("configmaps", "a", "none", nil, "")
@@ -260,6 +277,7 @@ func TestWhatOnlyTheAPIServerCanAnswer(t *testing.T) {
 	b.server.put("namespaces", "", "a", nil, "1")
 	b.await(configMaps + "/one")
 	b.await("/api/v1/namespaces/a")
+	b.await("/api/v1/nodes")
 	json := "application/json"
 	for name, test := range map[string]struct {
 		method, path, accept string
@@ -308,6 +326,7 @@ func TestWhatOnlyTheAPIServerCanAnswer(t *testing.T) {
 		"a kind that is not served":               {"GET", "/api/v1/namespaces/a/unknowns/one", json, false},
 		"a group that is not served":              {"GET", "/apis/nobody/v1/namespaces/a/unknowns/one", json, false},
 		"what looks like a kind in its own place": {"GET", "/api/v1/namespaces/a/namespaces/a", json, false},
+		"what has no namespace, in one":           {"GET", "/api/v1/namespaces/a/nodes", json, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), test.method, test.path, nil)

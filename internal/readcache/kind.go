@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 
 	"github.com/ensign-operator/ensign/internal/informers"
@@ -26,6 +27,10 @@ var errUnfit = errors.New("it is read live")
 // form is how a kind's objects look.
 type form struct {
 	kind schema.GroupKind
+	// namespaced tells whether the objects are in namespaces.
+	namespaced bool
+	// warnings are headers of every answer, such as that the version is deprecated.
+	warnings []string
 	// object is how each begins, up to where its own bytes go on; item is the same for
 	// an item of a list, of which kinds with a Go type leave apiVersion and kind out.
 	object, item []byte
@@ -100,6 +105,7 @@ func (s survey) look(ctx context.Context, key informers.Key) (*form, error) {
 	if err != nil {
 		return nil, err
 	}
+	found.namespaced, found.warnings = served.Namespaced, headers(answer.Warnings())
 	if size > s.limit {
 		return found, fmt.Errorf("its objects take about %d bytes: %w", size, errUnfit)
 	}
@@ -158,6 +164,17 @@ func readSample(sample []byte, kind string) (*form, int64, error) {
 		}
 		return f, (int64(len(sample))/count + objectOverhead) * (count + list.Metadata.Remaining), nil
 	}
+}
+
+// headers gives warnings as they came.
+func headers(warnings []utilnet.WarningHeader) []string {
+	var values []string
+	for _, w := range warnings {
+		if value, err := utilnet.NewWarningHeader(w.Code, w.Agent, w.Text); err == nil {
+			values = append(values, value)
+		}
+	}
+	return values
 }
 
 // quoted encodes a string, which has no error.

@@ -64,9 +64,6 @@ func (l *Log) Begin(session *access.Session, write access.Write) (answered func(
 		return func(access.Answer) {}
 	}
 	place := storageOf(write.Resource)
-	if place == (storage{Resource: "namespaces"}) {
-		write.Namespace = "" // RequestInfo says that a namespace is in itself.
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sessions[session] == nil {

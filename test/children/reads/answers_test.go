@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/ensign-operator/ensign/internal/readcache"
@@ -68,6 +69,23 @@ var _ = Describe("An answer from memory", func() {
 				g.Expect(same(live(ctx, path), cached.body)).To(BeEmpty(), path)
 			}).Should(Succeed())
 		}
+	})
+
+	It("warns as the API server does, and says no less of what is nowhere", func(ctx context.Context) {
+		old := harness.Definition(schema.GroupKind{Group: "reads.ensign.io", Kind: "Relic"})
+		old.Spec.Versions[0].Deprecated = true
+		Expect(k8s.Create(ctx, old)).To(Succeed())
+		r := open(cluster.Config, readcache.Options{}).grant(ctx)
+		path := "/apis/reads.ensign.io/v1/namespaces/default/relics"
+		Eventually(func() int { return r.get(ctx, path).code }).Should(Equal(200))
+		Expect(r.get(ctx, path).warnings).To(ConsistOf(ContainSubstring("deprecated")))
+		r.warm(ctx, path)
+		got := r.get(ctx, path)
+		Expect(got.cached).To(BeTrue())
+		Expect(got.warnings).To(ConsistOf(ContainSubstring("deprecated")))
+
+		r.warm(ctx, "/api/v1/nodes")
+		Expect(r.get(ctx, "/api/v1/namespaces/default/nodes").code).To(Equal(404))
 	})
 
 	It("selects as the API server does", func(ctx context.Context) {

@@ -139,9 +139,10 @@ func (w *way) grant(ctx context.Context) *run {
 
 // answer is what a server says to a request.
 type answer struct {
-	code   int
-	cached bool
-	body   map[string]any
+	code     int
+	cached   bool
+	warnings []string
+	body     map[string]any
 }
 
 func (r *run) do(ctx context.Context, method, path, contentType, body string) answer {
@@ -175,7 +176,7 @@ func do(ctx context.Context, c *http.Client, method, url, contentType, body stri
 	defer func() { _ = response.Body.Close() }()
 	content, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())
-	a := answer{code: response.StatusCode, cached: response.Header.Get("X-Cache") == "HIT"}
+	a := answer{code: response.StatusCode, cached: response.Header.Get("X-Cache") == "HIT", warnings: response.Header.Values("Warning")}
 	Expect(json.Unmarshal(content, &a.body)).To(Succeed(), "%s", content)
 	return a
 }
