@@ -30,6 +30,8 @@ RUN /opt/venv/bin/pip install --no-cache-dir --require-hashes --only-binary :all
       -r requirements-collections.txt -d wheels \
  && /opt/venv/bin/python hack/python/install_collections.py requirements.yml wheels/ansible-*.whl \
  && rm -r wheels
+COPY collections/ansible_collections/ collections/
+RUN cp -R collections/. "$(/opt/venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/ansible_collections/"
 
 FROM ${PYTHON_IMAGE}
 # tini reaps what a killed run leaves behind: the manager is no init process.

@@ -49,6 +49,7 @@ build: ## Build bin/manager.
 .PHONY: python
 python: ## Install Ansible and its tools into .venv (about 1 minute, once).
 	@hack/python.sh
+	@hack/python/link_collections.sh
 
 .PHONY: python-matrix
 python-matrix: python ## Install the other versions of ansible-core that test-all runs on (20 s, once).
@@ -66,7 +67,7 @@ controlplane: ## Build Kubernetes' servers into bin/controlplane (about 5 minute
 
 .PHONY: test
 test: build controlplane helm python ## Unit tests, then the suites on a real control plane with real Ansible.
-	@hack/test.sh unit suites
+	@hack/test.sh unit collections suites
 
 .PHONY: test-unit
 test-unit: ## Unit tests alone.
@@ -74,7 +75,7 @@ test-unit: ## Unit tests alone.
 
 .PHONY: test-all
 test-all: build controlplane helm python python-matrix ## What `make test` runs, and the tests that take long (build tag "long").
-	@TAGS=long hack/test.sh unit suites
+	@TAGS=long hack/test.sh unit collections suites
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target (FUZZTIME=20s each; ARGS='Decode proxy' chooses).
@@ -93,6 +94,10 @@ faults-mutants: build controlplane ## Show that fault plans notice every mutant 
 .PHONY: lint
 lint: python ## Lint Go, YAML, Python and Ansible content.
 	@hack/lint.sh check
+
+.PHONY: sanity
+sanity: python ## Run ansible-test sanity on the collections, about 3 minutes (ARGS='--test validate-modules').
+	@hack/python/sanity.sh $(ARGS)
 
 .PHONY: fmt
 fmt: python ## Format Go and Python.

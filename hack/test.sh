@@ -3,6 +3,8 @@
 #
 #   hack/test.sh unit      tests of the packages, with the race detector where a
 #                          C compiler is
+#   hack/test.sh collections
+#                          tests of the modules of collections/
 #   hack/test.sh suites    tests below test/: real control plane, real Ansible
 #
 # TAGS=long adds the tests that take long. RUN=regexp chooses among the suites'
@@ -32,6 +34,8 @@ unit() {
   fi
   go test "${race[@]+"${race[@]}"}" "${tags[@]}" -timeout 10m ./cmd/... ./internal/... ./hack/...
 }
+
+collections() { pytest --quiet; }
 
 # suite runs one package, so that its output is seen while it runs. Results are
 # not cached: what they depend on is more than Go code.
@@ -96,9 +100,10 @@ fi
 for what in "$@"; do
   case $what in
   unit) step "unit tests" unit ;;
+  collections) step "tests of collections" collections ;;
   suites) suites ;;
   *)
-    printf 'usage: hack/test.sh [unit] [suites]\n' >&2
+    printf 'usage: hack/test.sh [unit] [collections] [suites]\n' >&2
     exit 2
     ;;
   esac
