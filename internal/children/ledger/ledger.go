@@ -6,15 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/children/reduce"
 )
-
-// maxWrites bounds what is kept of one CR's writes to one object. They are
-// forgotten as the watch catches up, so that more are never needed in practice.
-const maxWrites = 64
 
 // CR names a custom resource.
 type CR struct {
@@ -68,21 +63,6 @@ type Ledger struct {
 type entry struct {
 	cr  CR
 	uid types.UID
-}
-
-type record struct {
-	resource        schema.GroupResource
-	namespace, name string
-	// writes are in the order of their resource versions.
-	writes  []version
-	deleted bool
-	// old is true since the last Sweep.
-	old bool
-}
-
-type version struct {
-	at     string
-	digest *reduce.Digest
 }
 
 // traffic is what is under way for one CR.
@@ -211,17 +191,8 @@ func (l *Ledger) note(flight *Flight, own Own) {
 		l.records[e] = r
 	}
 	r.deleted, r.old = r.deleted || own.Deleted, false
-	if own.ResourceVersion == "" {
-		return
-	}
-	// Answers of writes that were sent at once may come in another order.
-	i := len(r.writes)
-	for i > 0 && older(own.ResourceVersion, r.writes[i-1].at) {
-		i--
-	}
-	r.writes = slices.Insert(r.writes, i, version{own.ResourceVersion, own.Digest})
-	if len(r.writes) > maxWrites {
-		r.writes = r.writes[1:]
+	if own.ResourceVersion != "" {
+		r.add(version{own.ResourceVersion, own.Digest})
 	}
 }
 
@@ -245,28 +216,4 @@ func (l *Ledger) judge(cr CR, change Change) (news bool) {
 		delete(l.records, e)
 	}
 	return news
-}
-
-// explains tells whether the object is as the CR's own writes have left it. What
-// the watch shows of the time before the first of them may be another's change
-// that it has overwritten; at the watch's beginning it is only old.
-func (r *record) explains(change Change) bool {
-	for _, w := range slices.Backward(r.writes) {
-		switch {
-		case w.at == change.ResourceVersion:
-			return true
-		case older(w.at, change.ResourceVersion):
-			return w.digest != nil && *w.digest == change.Digest
-		}
-	}
-	return change.First
-}
-
-func (r *record) last() string { return r.writes[len(r.writes)-1].at }
-
-// older tells whether the one resource version comes before the other. Those of
-// some aggregated APIs have no order.
-func older(one, other string) bool {
-	order, err := resourceversion.CompareResourceVersion(one, other)
-	return err == nil && order < 0
 }

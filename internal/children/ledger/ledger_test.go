@@ -169,6 +169,21 @@ func TestAnAnswerSettlesWhatWaits(t *testing.T) {
 	}
 }
 
+// As by a role that applies the same each time: nothing changes, and no watch shows it.
+func TestWritesThatChangeNothingAreKeptOnce(t *testing.T) {
+	var l Ledger
+	for range 10 {
+		l.Answered(l.Begin(cr, writing("patch", "c")), wrote("u", "5", "a"))
+	}
+	l.Answered(l.Begin(cr, writing("patch", "c")), Own{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "5"})
+	if kept := l.records[entry{cr, "u"}].writes; len(kept) != 1 {
+		t.Errorf("%d are kept", len(kept))
+	}
+	if l.See(cr, shown("u", "6", "a")) {
+		t.Error("what says the same is news")
+	}
+}
+
 func TestWhatWasWrittenAndNeverShown(t *testing.T) {
 	var l Ledger
 	l.Answered(l.Begin(cr, writing("create", "c")), wrote("u", "5", "a"))
