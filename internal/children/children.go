@@ -20,8 +20,8 @@ const (
 	defaultUnused = 10 * time.Minute
 	// restoreLimit is how long controllers wait for the record of an earlier manager.
 	restoreLimit = 10 * time.Second
-	// tendInterval is how often failures and unused kinds are looked for.
-	tendInterval = time.Second
+	// longPause is how long what the API server refuses is left alone.
+	longPause = 10 * time.Minute
 )
 
 // Watch is what counts here of an entry of watches.yaml.
@@ -72,10 +72,27 @@ type Options struct {
 	Logger logr.Logger
 }
 
+// limits are times that differ in tests.
+type limits struct {
+	// tick is how often failures and unused kinds are looked for.
+	tick time.Duration
+	// refusal is how long a kind may seem to be forbidden, or not served, that is to be
+	// followed: an API server that starts may not know roles and kinds yet, and not
+	// every one knows a new kind at once.
+	refusal time.Duration
+	// missed is how long a child may be absent of which no event has told: the store is
+	// ahead of what is told of it by far less.
+	missed time.Duration
+	// retry is the first pause after a record could not be read or written, check how
+	// often it is compared with what it should say.
+	retry, check time.Duration
+}
+
 // Children follows the objects that CRs have to do with. It is a manager.Runnable
 // and an access.Follower.
 type Children struct {
 	options  Options
+	limits   limits
 	watches  map[schema.GroupKind]Watch
 	inboxes  map[schema.GroupKind]*inbox
 	ledger   ledger.Ledger
@@ -92,10 +109,14 @@ type Children struct {
 	// changed asks for the record to be written, saved is what it says.
 	changed bool
 	saved   map[string][]Kind
+	// adopted is true once the kinds of an earlier manager are known.
+	adopted bool
 	// swept is when the ledger was swept last.
 	swept time.Time
-	// retry is when the record may be written again after a failure.
-	retry time.Time
+	// checked is when the record was read last, retry when it may be written again after
+	// a failure, and pause how long that is then.
+	checked, retry time.Time
+	pause          time.Duration
 }
 
 // New returns Children that know no kinds yet.
@@ -104,7 +125,7 @@ func New(o Options) *Children {
 		o.Unused = defaultUnused
 	}
 	c := &Children{
-		options: o, watches: map[schema.GroupKind]Watch{}, inboxes: map[schema.GroupKind]*inbox{}, restored: make(chan struct{}), prodded: make(chan struct{}, 1),
+		options: o, limits: limits{tick: time.Second, refusal: 30 * time.Second, missed: time.Second, retry: 10 * time.Second, check: time.Minute}, watches: map[schema.GroupKind]Watch{}, inboxes: map[schema.GroupKind]*inbox{}, restored: make(chan struct{}), prodded: make(chan struct{}, 1),
 		kinds: map[schema.GroupResource]*followed{}, refused: map[schema.GroupResource]time.Time{}, saved: map[string][]Kind{},
 		swept: time.Now(), references: newReferences(), scopes: map[schema.GroupKind]bool{},
 	}
@@ -122,7 +143,7 @@ func (c *Children) NeedLeaderElection() bool { return true }
 // are followed, until ctx ends.
 func (c *Children) Start(ctx context.Context) error {
 	go c.load(ctx)
-	ticker := time.NewTicker(min(tendInterval, c.options.Unused/4))
+	ticker := time.NewTicker(min(c.limits.tick, c.options.Unused/4))
 	defer ticker.Stop()
 	for {
 		c.tend(time.Now())

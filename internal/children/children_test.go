@@ -189,11 +189,15 @@ func TestTheRecordOutlivesTheManager(t *testing.T) {
 	s := newStage(t, Options{Record: record}).start().listen()
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	s.runWrites(roles, object("ClusterRole", "c", ownedBy(widgets, "w")))
-	want := []Kind{{Version: "v1", Resource: "configmaps", Namespaced: true}, {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}}
+	want := []Kind{
+		{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Resource: "clusterroles"},
+	}
 	s.eventually(func() bool { return slices.Equal(record.of(widgets), want) }, func() string { return cmp.Diff(want, record.of(widgets)) })
 
 	next := newStage(t, Options{Record: record}, object("ConfigMap", "c", ownedBy(widgets, "w"), annotatedFor(widgets, "ns/w"),
 		func(o *unstructured.Unstructured) { o.SetUID("u"); o.SetResourceVersion("1") }))
+	next.limits.refusal = 200 * time.Millisecond
 	next.refuse("clusterroles", apierrors.NewForbidden(roles.GroupResource(), "", nil))
 	next.start().listen()
 	if !next.isFollowed(configMaps) {
@@ -331,6 +335,47 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 		s.served = []metav1.APIResource{{Name: "secrets", Kind: "Secret", Namespaced: true}}
 		s.mu.Unlock()
 		s.heard("Widget ns/w")
+	})
+	t.Run("the kind is not served, and the CR goes", func(t *testing.T) {
+		s := newStage(t, Options{}).start()
+		s.mu.Lock()
+		s.served = nil
+		s.mu.Unlock()
+		s.State(t.Context(), widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}})
+		s.Refers(widgets, w, nil)
+		s.Children.mu.Lock()
+		defer s.Children.mu.Unlock()
+		if left := s.references.kinds[secret].uncertain; len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+	t.Run("the kind is down for long, which no run waits for", func(t *testing.T) {
+		s := newStage(t, Options{})
+		s.refuse("secrets", apierrors.NewServiceUnavailable("down"))
+		s.start().listen()
+		s.Refers(widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}})
+		s.eventually(func() bool { return s.isFollowed(secrets) }, func() string { return "not followed" })
+		s.Children.mu.Lock()
+		s.kinds[secrets.GroupResource()].since = time.Now().Add(-time.Minute)
+		s.Children.mu.Unlock()
+		ctx, cancel := contextWithTimeout(t, stateLimit)
+		defer cancel()
+		if got := s.State(ctx, widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "" {
+			t.Errorf("state %q", got)
+		}
+		if end, _ := ctx.Deadline(); time.Until(end) < stateLimit/2 {
+			t.Error("it has waited")
+		}
+		s.refuse("secrets", nil)
+		s.heard("Widget ns/w")
+	})
+	t.Run("the kind is forbidden in another namespace", func(t *testing.T) {
+		s := newStage(t, Options{Namespaces: []string{"ns", "other"}})
+		s.refuse("secrets in other", apierrors.NewForbidden(secrets.GroupResource(), "", nil))
+		s.start().listen()
+		if got := s.State(t.Context(), widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "Secret ns/s absent\n" {
+			t.Errorf("state %q", got)
+		}
 	})
 	t.Run("the kind is forbidden, and becomes allowed", func(t *testing.T) {
 		s := newStage(t, Options{})

@@ -14,18 +14,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/informers"
 )
 
-const (
-	// absentLimit is how long a kind may seem not to be served that a run has just
-	// written: not every API server knows a new kind at once.
-	absentLimit = 30 * time.Second
-	// refusedPause is how long a kind is left alone that may not be followed.
-	refusedPause = 10 * time.Minute
-)
-
 // Kind is a kind whose objects are followed, as the record has it.
 type Kind struct {
 	Group      string `json:"group,omitempty"`
 	Version    string `json:"version"`
+	Kind       string `json:"kind,omitempty"`
 	Resource   string `json:"resource"`
 	Namespaced bool   `json:"namespaced,omitempty"`
 }
@@ -41,11 +34,12 @@ type followed struct {
 	kind     Kind
 	parts    []part
 	since    time.Time
-	// recorded is true where an earlier manager knew the kind.
-	recorded bool
-	// complete is true once what runs had written before the first list was found
-	// in it, or missed.
-	complete bool
+	// refused is since when the kind can't be followed.
+	refused time.Time
+	// complete is true once what runs had written until searching began has been found
+	// in the store, or missed.
+	complete  bool
+	searching time.Time
 	// suspects are not there since some time; only Start looks.
 	suspects map[types.UID]time.Time
 	// uses has for each watch when there was last a child of a CR of it, and
@@ -63,13 +57,13 @@ type part struct {
 
 // child lets a child's kind be followed from now on, if it may bring its CR back.
 func (c *Children) child(watch Watch, write access.Write, object *unstructured.Unstructured, by tied) {
-	kind := Kind{write.Resource.Group, write.Resource.Version, write.Resource.Resource, object.GetNamespace() != ""}
-	if !watch.brings(kind.Namespaced, by) || slices.Contains(watch.Blacklist, object.GroupVersionKind().GroupKind()) || isEvent(write.Resource) {
+	kind := Kind{write.Resource.Group, write.Resource.Version, object.GetKind(), write.Resource.Resource, object.GetNamespace() != ""}
+	if !watch.brings(kind.Namespaced, by) || watch.leaves(kind) || isEvent(write.Resource) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if since, ok := c.refused[kind.resource().GroupResource()]; ok && time.Since(since) < refusedPause {
+	if since, ok := c.refused[kind.resource().GroupResource()]; ok && time.Since(since) < longPause {
 		return
 	}
 	c.use(watch.GVK.GroupKind(), kind)
@@ -85,10 +79,10 @@ func isEvent(resource schema.GroupVersionResource) bool {
 func (c *Children) use(watch schema.GroupKind, kind Kind) *followed {
 	f := c.follow(kind)
 	if _, ok := f.uses[watch]; !ok {
-		f.uses[watch] = time.Now()
 		c.changed = true
 		c.prod()
 	}
+	f.uses[watch] = time.Now()
 	return f
 }
 
@@ -99,7 +93,8 @@ func (c *Children) follow(kind Kind) *followed {
 	if f := c.kinds[resource.GroupResource()]; f != nil {
 		return f
 	}
-	f := &followed{children: c, kind: kind, since: time.Now(), uses: map[schema.GroupKind]time.Time{}}
+	now := time.Now()
+	f := &followed{children: c, kind: kind, since: now, searching: now, uses: map[schema.GroupKind]time.Time{}}
 	c.kinds[resource.GroupResource()] = f
 	namespaces := []string{""}
 	if kind.Namespaced && len(c.options.Namespaces) > 0 {
@@ -143,6 +138,9 @@ func (c *Children) tend(now time.Time) {
 	if now.Sub(c.swept) > c.options.Unused {
 		c.swept = now
 		c.ledger.Sweep()
+		for _, f := range c.kinds {
+			f.complete, f.searching = false, now // What is old now may have been missed.
+		}
 	}
 	c.mu.Unlock()
 	for _, find := range missed {
@@ -168,19 +166,46 @@ func (c *Children) end(resource schema.GroupResource, f *followed) {
 	c.options.Logger.Info("following a kind no longer", "resource", resource.String())
 }
 
-// hopeless is why the kind can't be followed for good: in each namespace the API
-// server has said so.
+// hopeless is why the kind can't be followed for good. It needs the lock.
 func (f *followed) hopeless(now time.Time) error {
+	why := f.refusal()
+	switch {
+	case why == nil:
+		f.refused = time.Time{}
+	case f.refused.IsZero():
+		f.refused = now
+	case now.Sub(f.refused) > f.children.limits.refusal:
+		return why
+	}
+	return nil
+}
+
+// refusal is why the kind can't be followed at present: in each namespace the API server
+// says so.
+func (f *followed) refusal() error {
 	var why error
 	for _, part := range f.parts {
 		err := part.Err()
-		absent := apierrors.IsNotFound(err) && (f.recorded || now.Sub(f.since) > absentLimit)
-		if !absent && !apierrors.IsForbidden(err) && !apierrors.IsMethodNotSupported(err) {
+		if !refuses(err) {
 			return nil
 		}
 		why = err
 	}
 	return why
+}
+
+// refuses tells whether an API server answers so that does not let a kind be followed.
+func refuses(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// partOf gives what has the objects of a namespace, if that is watched.
+func (f *followed) partOf(namespace string) (part, bool) {
+	i := slices.IndexFunc(f.parts, func(p part) bool { return p.namespace == "" || p.namespace == namespace })
+	if i < 0 {
+		return part{}, false
+	}
+	return f.parts[i], true
 }
 
 func (f *followed) synced() bool {

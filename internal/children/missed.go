@@ -10,9 +10,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/children/reduce"
 )
 
-// miss finds the children that went between the write of a run that made their
-// kind known and the first list of the kind. What the store has not is looked for
-// again after a pause: the store is ahead of what is told of it.
+// searchLimit is how long a search goes on for what the store has not come to.
+const searchLimit = 30 * time.Second
+
+// miss finds the children that went before any list or watch showed them: between the
+// write of a run that made their kind known and the first list of the kind, or while
+// the watch was interrupted. What the store has not is looked for again after a pause:
+// the store is ahead of what is told of it.
 func (f *followed) miss(now time.Time) {
 	complete, suspects := true, map[types.UID]time.Time{}
 	for cr, changes := range f.children.ledger.Written(f.kind.resource().GroupResource()) {
@@ -23,7 +27,7 @@ func (f *followed) miss(now time.Time) {
 				if !known {
 					since = now
 				}
-				if now.Sub(since) < missedPause {
+				if now.Sub(since) < f.children.limits.missed {
 					complete, suspects[change.UID] = false, since
 					continue
 				}
@@ -39,11 +43,8 @@ func (f *followed) miss(now time.Time) {
 	f.suspects = suspects
 	f.children.mu.Lock()
 	defer f.children.mu.Unlock()
-	f.complete = complete || now.Sub(f.since) > absentLimit
+	f.complete = complete || now.Sub(f.searching) > searchLimit
 }
-
-// missedPause is far more than a store is ahead.
-const missedPause = time.Second
 
 type presence int
 
@@ -56,21 +57,19 @@ const (
 // find tells whether a written object is in its store, and unknown where the store
 // has not come as far as the write.
 func (f *followed) find(change ledger.Change) presence {
-	for _, part := range f.parts {
-		if part.namespace != "" && part.namespace != change.Namespace {
-			continue
-		}
-		object, ok, _ := part.Store().GetByKey(storeKey(change.Namespace, change.Name))
-		if kept, is := object.(*reduce.Object); ok && is && kept.UID == change.UID {
-			return present
-		}
-		order, err := resourceversion.CompareResourceVersion(part.Store().LastStoreSyncResourceVersion(), change.ResourceVersion)
-		if err != nil || order < 0 {
-			return unknown
-		}
-		return absent
+	part, ok := f.partOf(change.Namespace)
+	if !ok {
+		return present // Nobody looks there.
 	}
-	return present // In a namespace that is not watched.
+	object, ok, _ := part.Store().GetByKey(storeKey(change.Namespace, change.Name))
+	if kept, is := object.(*reduce.Object); ok && is && kept.UID == change.UID {
+		return present
+	}
+	order, err := resourceversion.CompareResourceVersion(part.Store().LastStoreSyncResourceVersion(), change.ResourceVersion)
+	if err != nil || order < 0 {
+		return unknown
+	}
+	return absent
 }
 
 func storeKey(namespace, name string) string {

@@ -15,9 +15,6 @@ func (c *Children) Writing(session *access.Session, write access.Write) (answere
 	if !ok {
 		return func(access.Answer) {}
 	}
-	if write.Resource.Group == "" && write.Resource.Resource == "namespaces" {
-		write.Namespace = "" // RequestInfo has the name there.
-	}
 	cr := ledger.CR{Kind: owner.GVK.GroupKind(), NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}}
 	flight := c.ledger.Begin(cr, write)
 	return func(answer access.Answer) {

@@ -1,9 +1,12 @@
 package children
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,4 +53,57 @@ func TestTheRecordIsAConfigMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLoaded(map[string][]Kind{"Widget.g.io": pods})
+}
+
+func TestTheRecordIsMendedWhenSomebodyDeletesIt(t *testing.T) {
+	record := &keeping{}
+	s := newStage(t, Options{Record: record})
+	s.limits.check = 20 * time.Millisecond
+	s.start()
+	recorded := func() bool { return len(record.of(widgets)) == 1 }
+	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	s.eventually(recorded, func() string { return "not recorded" })
+	record.set(nil, nil)
+	s.eventually(recorded, func() string { return "not recorded again" })
+	record.mu.Lock()
+	defer record.mu.Unlock()
+	if record.saves != 2 {
+		t.Errorf("%d times written", record.saves)
+	}
+}
+
+func TestTheRecordIsWrittenOnceThatIsAllowed(t *testing.T) {
+	for why, refusal := range map[string]error{
+		"forbidden":               apierrors.NewForbidden(configMaps.GroupResource(), "", nil),
+		"an absent namespace":     apierrors.NewNotFound(configMaps.GroupResource(), ""),
+		"too large for a while":   apierrors.NewRequestEntityTooLargeError("too large"),
+		"an API server that ails": errors.New("no answer"),
+	} {
+		t.Run(why, func(t *testing.T) {
+			record := &keeping{refusal: refusal}
+			s := newStage(t, Options{Record: record})
+			s.limits.retry = 20 * time.Millisecond
+			s.start()
+			s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+			s.logged("could not note which children to watch")
+			record.mu.Lock()
+			record.refusal = nil
+			record.mu.Unlock()
+			s.eventually(func() bool { return len(record.of(widgets)) == 1 }, func() string { return "not recorded" })
+		})
+	}
+}
+
+func TestARecordThatMayBeReadLate(t *testing.T) {
+	record := &keeping{err: apierrors.NewForbidden(configMaps.GroupResource(), "", nil), all: map[string][]Kind{
+		"Widget.g.io": {{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}},
+	}}
+	s := newStage(t, Options{Record: record})
+	s.limits.retry = 20 * time.Millisecond
+	s.start().listen() // Controllers don't wait for it.
+	s.logged("no children are watched until a run writes to one")
+	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	record.set(record.all, nil)
+	s.live(secrets)
+	s.eventually(func() bool { return len(record.of(widgets)) == 2 }, func() string { return "not recorded" })
 }

@@ -173,6 +173,12 @@ func (f *followed) serves(watch Watch, owner owner) bool {
 	return used && watch.brings(f.kind.Namespaced, owner.by)
 }
 
+// leaves tells whether children of the kind are left alone. What wrote a record may not
+// have noted the kind's name.
+func (w Watch) leaves(kind Kind) bool {
+	return slices.Contains(w.Blacklist, schema.GroupKind{Group: kind.Group, Kind: kind.Kind})
+}
+
 // brings tells whether a child brings its CR back.
 func (w Watch) brings(namespaced bool, by tied) bool {
 	return w.Dependents && (namespaced || by == byReference || w.ClusterScoped)

@@ -3,6 +3,7 @@ package children
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +48,7 @@ type stage struct {
 
 	mu      sync.Mutex
 	version int
-	refused map[string]error // by resource
+	refused map[string]error // by resource, or "resource in namespace"
 	news    []string
 	log     []string
 	served  []metav1.APIResource
@@ -66,8 +67,10 @@ func newStage(t *testing.T, o Options, objects ...runtime.Object) *stage {
 	s.client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if err := s.refused[action.GetResource().Resource]; err != nil {
-			return true, nil, err
+		for _, key := range []string{action.GetResource().Resource, action.GetResource().Resource + " in " + action.GetNamespace()} {
+			if err := s.refused[key]; err != nil {
+				return true, nil, err
+			}
 		}
 		// Its own lists have no version.
 		resource := action.GetResource()
@@ -95,6 +98,7 @@ func newStage(t *testing.T, o Options, objects ...runtime.Object) *stage {
 		o.Watches = []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true}}
 	}
 	s.Children = New(o)
+	s.limits.tick = 20 * time.Millisecond
 	return s
 }
 
@@ -284,25 +288,36 @@ func inNamespace(namespace string) func(*unstructured.Unstructured) {
 type keeping struct {
 	mu    sync.Mutex
 	all   map[string][]Kind
-	err   error
+	err   error // of Load
 	saves int
+	// refusal is the error of Save.
+	refusal error
+}
+
+func (k *keeping) set(all map[string][]Kind, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all, k.err = all, err
 }
 
 func (k *keeping) Load(context.Context) (map[string][]Kind, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.all, k.err
+	return maps.Clone(k.all), k.err
 }
 
 func (k *keeping) Save(_ context.Context, watch string, kinds []Kind) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.refusal != nil {
+		return k.refusal
+	}
 	k.saves++
 	if k.all == nil {
 		k.all = map[string][]Kind{}
 	}
 	k.all[watch] = kinds
-	return k.err
+	return nil
 }
 
 func (k *keeping) of(watch schema.GroupVersionKind) []Kind {

@@ -218,8 +218,12 @@ func (r *Reconciler) mayRest(a *attempt) bool {
 	return a.rest > 0
 }
 
-// forget drops what is remembered of a CR that is gone.
+// forget drops what is remembered of a CR that is gone. An attempt may have said to what
+// it refers since the event of its end.
 func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
+	if r.Related != nil && len(r.Watch.References) > 0 {
+		r.Related.Refers(r.Watch.GVK, req.NamespacedName, nil)
+	}
 	for _, uid := range r.memories.drop(req.NamespacedName) {
 		r.removeDirectory(ctx, string(uid))
 	}

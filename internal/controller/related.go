@@ -79,12 +79,16 @@ func keptReferences(references []watches.Reference, reduced *unstructured.Unstru
 // are now.
 func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
 	own, references := r.digestOf(a.cr), r.Watch.References
-	if own == "" || r.Related == nil || len(references) == 0 || a.cr.GetDeletionTimestamp() != nil {
+	if r.Related == nil || len(references) == 0 || a.cr.GetDeletionTimestamp() != nil {
 		return own // Nobody asks a CR that goes.
 	}
 	to := Objects{}
 	for _, reference := range references {
 		to[reference.GVK] = append(to[reference.GVK], reference.In(a.cr.Object)...)
+	}
+	if own == "" {
+		r.Related.Refers(r.Watch.GVK, a.request.NamespacedName, to)
+		return ""
 	}
 	state := r.Related.State(ctx, r.Watch.GVK, a.request.NamespacedName, to)
 	if state == "" {

@@ -233,6 +233,32 @@ func TestWhatACRRefersToCountsAfterARestart(t *testing.T) {
 	}
 }
 
+// An attempt may tell to what a CR refers after the event of its end.
+func TestACRThatIsGoneRefersToNothing(t *testing.T) {
+	b := newBench(t, referringWatch(), nil, interceptor.Funcs{})
+	know := &relation{}
+	b.Related = know
+	b.mustReconcile()
+	wantEqual(t, []Objects{nil}, know.refers)
+}
+
+func TestAnAttemptSaysToWhatItsCRRefers(t *testing.T) {
+	want := Objects{secretKind: {{Namespace: "ns", Name: "a"}, {Namespace: "far", Name: "b"}, {Namespace: "far", Name: "c/d"}}}
+	for why, digest := range map[string]string{"its content has a digest": "d", "it has none": ""} {
+		t.Run(why, func(t *testing.T) {
+			b := newBench(t, referringWatch(), widget(referring), interceptor.Funcs{})
+			know := &relation{}
+			b.Related, b.Digest = know, digest
+			b.mustReconcile()
+			if digest == "" {
+				wantEqual(t, []Objects{want}, know.refers)
+			} else {
+				wantEqual(t, want, know.asked)
+			}
+		})
+	}
+}
+
 func TestACRThatGoesWaitsForNoReferences(t *testing.T) {
 	watch := finalizerWatch()
 	watch.References = referringWatch().References
