@@ -82,7 +82,24 @@ func (i *Informer) Store() toolscache.Indexer { return i.shared.GetIndexer() }
 
 func (i *Informer) run() {
 	ctx := klog.NewContext(wait.ContextForChannel(i.stop), i.log.V(1))
+	var filling sync.WaitGroup
+	filling.Go(i.awaitFill)
 	i.shared.RunWithContext(ctx)
+	filling.Wait()
+}
+
+// awaitFill notes when the store is filled: the watch may have opened long before.
+func (i *Informer) awaitFill() {
+	select {
+	case <-i.stop:
+		return
+	case <-i.shared.HasSyncedChecker().Done():
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.err == nil {
+		i.become(Live)
+	}
 }
 
 // end may be called more than once, under the lock of the Set.
@@ -128,7 +145,9 @@ func (i *Informer) opened() {
 		i.reminded = time.Time{}
 	}
 	i.err = nil
-	i.become(Live)
+	if i.Synced() {
+		i.become(Live)
+	}
 }
 
 // closed notes that a watch has ended, as each does now and then.
@@ -155,9 +174,9 @@ func (i *Informer) failed(ctx context.Context, err error) {
 	}
 }
 
-// become needs the lock.
+// become needs the lock. An informer that has ended becomes nothing any more.
 func (i *Informer) become(state State) {
-	if i.state != state {
+	if i.state != state && i.state != Ended {
 		i.state = state
 		i.observe(i.key, state)
 	}

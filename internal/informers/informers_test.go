@@ -439,6 +439,39 @@ func TestAnOlderAPIServerIsListed(t *testing.T) {
 	})
 }
 
+// Who sees it live expects it to notice what happens from then on.
+func TestAnInformerThatIsBeingFilledIsNotLive(t *testing.T) {
+	c := newCluster()
+	play(t, c, informers.Options{Client: streaming{c}}, func(t *testing.T, set *informers.Set, told *story) {
+		key := informers.Key{Resource: pods}
+		_, release := set.Use(key, nil)
+		defer release()
+		states := func(want ...informers.State) {
+			t.Helper()
+			synctest.Wait()
+			told.mu.Lock()
+			defer told.mu.Unlock()
+			if diff := cmp.Diff(want, told.states[key]); diff != "" {
+				t.Error(diff)
+			}
+		}
+		states(informers.Starting)
+		c.stream().Add(object("Pod", "one"))
+		c.refuse(syscall.ECONNRESET)
+		c.stream().Stop()
+		time.Sleep(time.Minute)
+		states(informers.Starting, informers.Failing)
+		c.refuse(nil)
+		time.Sleep(2 * time.Minute)
+		states(informers.Starting, informers.Failing)
+		end := object("Pod", "")
+		end.SetResourceVersion("7")
+		end.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+		c.stream().Action(watch.Bookmark, end)
+		states(informers.Starting, informers.Failing, informers.Live)
+	})
+}
+
 // small is what a transform keeps.
 type small struct{ name string }
 

@@ -26,12 +26,14 @@ func (k Key) String() string {
 type State string
 
 const (
-	// Starting is an informer that has not watched yet.
+	// Starting is an informer that has not watched yet, or whose store is being filled
+	// for the first time.
 	Starting State = "starting"
-	// Live is one whose watch is open. Its store may still be on the way to being
-	// filled.
+	// Live is one whose watch is open and whose store has been filled: it notices
+	// every change.
 	Live State = "live"
-	// Failing is one that was refused, or reached nobody, and is tried again.
+	// Failing is one that was refused, or reached nobody, and is tried again; its store
+	// may be on the way to being filled.
 	Failing State = "failing"
 	// Ended is one that nobody uses any more.
 	Ended State = "ended"
