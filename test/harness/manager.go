@@ -59,7 +59,7 @@ func Start(o Options) (*Manager, error) {
 		}
 	}
 	var err error
-	if m.metrics, err = freeAddress(); err != nil {
+	if m.metrics, err = FreeAddress(); err != nil {
 		return nil, err
 	}
 	log, err := os.CreateTemp(o.Home, "log-*")
@@ -214,8 +214,8 @@ func (m *Manager) Address(ctx context.Context, server string) (string, error) {
 	return expression.FindStringSubmatch(text)[1], nil
 }
 
-// freeAddress gives an address of the loopback interface that nobody listens on.
-func freeAddress() (string, error) {
+// FreeAddress gives an address of the loopback interface that nobody listens on.
+func FreeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

@@ -9,15 +9,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
@@ -81,7 +78,9 @@ var _ = Describe("drift at length", func() {
 		thing := schema.GroupKind{Group: "drift.ensign.io", Kind: "Thing"}
 		Expect(k8s.Create(ctx, harness.Definition(thing))).To(Succeed())
 		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true"))
-		p.Options.Kubeconfig = limited(ctx, p.Namespace)
+		p.Limit(ctx, // It may do all but list and watch ClusterRoles.
+			rbacv1.PolicyRule{APIGroups: []string{"", "drift.ensign.io", "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"get", "create", "patch", "update", "escalate", "bind"}})
 		p.start(ctx)
 		shared, role := p.configMap("shared"), clusterRole(p.Namespace)
 		custom := p.object("drift.ensign.io/v1", "Thing", "custom", map[string]any{"spec": map[string]any{"a": "1"}})
@@ -208,32 +207,3 @@ var _ = Describe("references at length", func() {
 		p.Settles(cr, 1)
 	})
 })
-
-// limited writes the kubeconfig of an account that may do all that the tests need,
-// but list ClusterRoles.
-func limited(ctx context.Context, namespace string) string {
-	GinkgoHelper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "limited"}}
-	Expect(k8s.Create(ctx, account)).To(Succeed())
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-limited"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"", "drift.ensign.io", "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{APIGroups: []string{"rbac.authorization.k8s.io"}, Resources: []string{"clusterroles"}, Verbs: []string{"get", "create", "patch", "update", "escalate", "bind"}},
-	}}
-	Expect(k8s.Create(ctx, role)).To(Succeed())
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: account.Name}},
-	}
-	Expect(k8s.Create(ctx, binding)).To(Succeed())
-	token := &authenticationv1.TokenRequest{}
-	Expect(k8s.SubResource("token").Create(ctx, account, token)).To(Succeed())
-	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig)
-	Expect(err).NotTo(HaveOccurred())
-	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
-	}
-	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
-	return path
-}

@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,14 +9,13 @@ import (
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/internal/proxy"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 const (
@@ -33,7 +31,7 @@ var (
 	cluster *controlplane.Cluster
 	k8s     client.WithWatch
 	way     *proxy.Proxy
-	root    string // of the repository
+	ground  *site.Ground
 	// Boxes are namespaced and served in two versions, tanks are cluster-scoped.
 	box  = schema.GroupKind{Group: "own.ensign.io", Kind: "Box"}
 	tank = schema.GroupKind{Group: "own.ensign.io", Kind: "Tank"}
@@ -49,24 +47,14 @@ func TestOwnership(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	log.SetLogger(GinkgoLogr)
-	var err error
-	root, err = filepath.Abs("../../..")
-	Expect(err).NotTo(HaveOccurred())
-	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
-	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
-	k8s, err = client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme.Scheme})
-	Expect(err).NotTo(HaveOccurred())
+	ground = site.Prepare(ctx, "../../..", controlplane.Options{})
+	cluster, k8s = ground.Cluster, ground.Client
 	boxes, tanks := harness.Definition(box), harness.Definition(tank)
 	older := *boxes.Spec.Versions[0].DeepCopy()
 	older.Name, older.Storage = "v1beta1", false
 	boxes.Spec.Versions = append(boxes.Spec.Versions, older)
 	tanks.Spec.Scope = apiextensionsv1.ClusterScoped
-	for _, definition := range []*apiextensionsv1.CustomResourceDefinition{boxes, tanks} {
-		Expect(k8s.Create(ctx, definition)).To(Succeed())
-	}
+	ground.Define(ctx, boxes, tanks)
 	way = startProxy(cluster.Config)
 })
 

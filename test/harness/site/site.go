@@ -48,7 +48,7 @@ func (s *Site) Write(files map[string]string) {
 }
 
 // Start starts the next manager, waits until it watches the kinds, and stops it with
-// the spec or container.
+// the spec or container, unless it has ended before.
 func (s *Site) Start(ctx context.Context, kinds ...string) *Site {
 	ginkgo.GinkgoHelper()
 	m, err := harness.Start(s.Options)
@@ -57,7 +57,11 @@ func (s *Site) Start(ctx context.Context, kinds ...string) *Site {
 	ginkgo.DeferCleanup(func() {
 		text, err := m.Log()
 		ginkgo.GinkgoWriter.Printf("--- the manager's log (%v)\n%s\n", err, text)
-		gomega.Expect(m.Stop()).To(gomega.Succeed())
+		select {
+		case <-m.Ended():
+		default:
+			gomega.Expect(m.Stop()).To(gomega.Succeed())
+		}
 	})
 	gomega.Expect(m.Ready(ctx, kinds...)).To(gomega.Succeed())
 	return s

@@ -1,0 +1,76 @@
+package contract
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+const endingWatches = `
+- {group: ending.example.com, version: v1, kind: Sleeper, playbook: sleep.yml}
+- {group: ending.example.com, version: v1, kind: Late, playbook: sleep.yml}
+`
+
+// sleepPlay lets a gate know that it sleeps, and ignores TERM then.
+const sleepPlay = `
+- hosts: localhost
+  gather_facts: false
+  tasks:
+  - name: Sleep on
+    ansible.builtin.shell: |
+      trap '' TERM
+      touch "$KEEP/{{ ansible_operator_meta.name }}.asleep"
+      while :; do sleep 1; done
+`
+
+var _ = Describe("the end of a manager", Ordered, func() {
+	var (
+		s             *site.Site
+		sleeper, late = schema.GroupKind{Group: "ending.example.com", Kind: "Sleeper"}, schema.GroupKind{Group: "ending.example.com", Kind: "Late"}
+		first, second *unstructured.Unstructured
+	)
+	BeforeAll(func(ctx context.Context) {
+		ground.Define(ctx, harness.Definition(sleeper))
+		s = ground.Site(ctx, map[string]string{"watches.yaml": endingWatches, "sleep.yml": sleepPlay})
+		s.Options.Env = append(s.Options.Env, "KEEP="+s.Dir)
+		s.Options.Args = append(s.Options.Args, "--max-concurrent-runs=1", "--graceful-shutdown-timeout=10m")
+		s.Start(ctx, "Sleeper")
+		first, second = harness.Custom(sleeper, s.Namespace, "first", nil), harness.Custom(sleeper, s.Namespace, "second", nil)
+	})
+
+	row("§12 missing kind", "the others go on; it is looked for again", func(ctx context.Context) {
+		Eventually(s.Log).Should(MatchRegexp(`not served.*Kind=Late`))
+		s.Create(ctx, first)
+		Eventually(s.Runs(first)).Should(Equal(1))
+		ground.Define(ctx, harness.Definition(late))
+		Expect(s.Ready(ctx, "Late")).To(Succeed())
+	})
+
+	row("§12 SIGTERM", "no new runs, the live one ended whatever the grace period, its status written, exit 0", func(ctx context.Context) {
+		Eventually(os.Stat).WithArguments(filepath.Join(s.Dir, "first.asleep")).Should(Not(BeNil()))
+		s.Create(ctx, second)
+		Eventually(ctx, s.Metrics).Should(ContainSubstring(`ansible_operator_waiting_runs{GVK="ending.example.com/v1, Kind=Sleeper"} 1`))
+		Expect(s.Processes()).NotTo(BeEmpty())
+		Expect(syscall.Kill(s.PID(), syscall.SIGTERM)).To(Succeed())
+		begun := time.Now()
+		Eventually(s.Processes).Should(BeEmpty())
+		Eventually(s.Manager.Ended()).Should(BeClosed())
+		AddReportEntry("from SIGTERM to the end", time.Since(begun).String())
+		Expect(s.ExitCode()).To(BeZero())
+		Expect(s.Condition(first, "Running")(ctx)).To(And(HaveField("Status", "False"), HaveField("Reason", "Canceled")))
+		Expect(s.Condition(first, "Successful")(ctx)).To(HaveField("Reason", "Running"), "what it said when the run began")
+		Expect(s.Condition(first, "Failure")(ctx)).To(Equal(harness.Condition{}))
+		Expect(s.Runs(second)()).To(BeZero())
+		Expect(s.Condition(second, "Running")(ctx)).To(Equal(harness.Condition{}))
+	})
+})
