@@ -120,7 +120,7 @@ func TestNothingIsSmuggled(t *testing.T) {
 			if len(codes) == 0 {
 				t.Error("want an answer")
 			}
-			for _, request := range b.requests[before:] {
+			for _, request := range b.since(before) {
 				if request.URL.Path != "/version" || request.Header.Get("Impersonate-User") != "" || request.Trailer.Get("Impersonate-User") != "" {
 					t.Errorf("%s %s with %v arrived", request.Method, request.URL, request.Header)
 				}
@@ -290,7 +290,7 @@ func TestASlowClientIsNotWaitedFor(t *testing.T) {
 			}
 		})
 	}
-	for _, request := range b.requests {
+	for _, request := range b.since(0) {
 		if request.URL.Path != "/version" && request.Method != http.MethodDelete {
 			t.Errorf("%s %s arrived", request.Method, request.URL)
 		}

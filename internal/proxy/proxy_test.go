@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +101,13 @@ func (b *backend) arrivals() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.requests)
+}
+
+// since gives the requests that were forwarded after so many; more may be on the way.
+func (b *backend) since(arrivals int) []*http.Request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.requests[arrivals:])
 }
 
 func (b *backend) config() *rest.Config {
