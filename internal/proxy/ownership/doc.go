@@ -10,7 +10,9 @@
 //     reference would make it delete the object at once.
 //   - What carries the mark already keeps it exactly as it stands, also where the
 //     reference names another version of the owner's kind.
-//   - What was there without the mark does not get it. References of others, and a
+//   - What belonged to a CR of the same kind and name that is gone is the owner's, once it
+//     is looked at: the garbage collector would delete it under the run.
+//   - What else was there without the mark does not get it. References of others, and a
 //     reference to the owner that the role wrote itself, are left alone; only one that
 //     would delete the object becomes annotations.
 //   - Nothing is marked as its own owner.

@@ -23,6 +23,7 @@ const (
 	ours     = `{"apiVersion":"g.io/v1","kind":"K","name":"cr","uid":"u1"}`
 	oursOld  = `{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"u1"}`
 	oursCtrl = `{"apiVersion":"g.io/v1","kind":"K","name":"cr","uid":"u1","controller":true,"blockOwnerDeletion":true}`
+	before   = `{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"u0"}`
 	others   = `{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"x","uid":"u2","controller":true}`
 	notes    = `"operator-sdk/primary-resource":"ns/cr","operator-sdk/primary-resource-type":"K.g.io"`
 	notOurs  = `"operator-sdk/primary-resource":"ns/another","operator-sdk/primary-resource-type":"K.g.io"`
@@ -135,6 +136,30 @@ func TestCarry(t *testing.T) {
 		"an apply elsewhere repeats the annotations": {
 			elsewhere(), "patch", applyType, `{"metadata":{"name":"c"}}`, `{"metadata":{"annotations":{` + notes + `,"x":"y"}}}`,
 			`{"metadata":{"name":"c","annotations":{` + notes + `}}}`,
+		},
+
+		// the child of a CR of the same name that is gone, which the garbage collector is about to delete
+		"an apply saves it": {
+			inNamespace(), "patch", applyType, `{"metadata":{"name":"c"}}`, `{"metadata":{"ownerReferences":[` + before + `]}}`,
+			`{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`,
+		},
+		"a replacement takes it over": {
+			inNamespace(), "update", jsonType, `{"metadata":{"name":"c"}}`, `{"metadata":{"ownerReferences":[` + before + `,` + others + `]}}`,
+			`{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`,
+		},
+		"a patch that leaves it nobody's takes it over": {
+			inNamespace(), "patch", mergeType, `{"metadata":{"ownerReferences":null}}`, `{"metadata":{"ownerReferences":[` + before + `]}}`,
+			`{"metadata":{"ownerReferences":[` + ours + `]}}`,
+		},
+		"the predecessor's own late write takes nothing away": {
+			inNamespace(), "patch", applyType, `{"metadata":{"name":"c"}}`, `{"metadata":{"ownerReferences":[` + ours + `,` + before + `]}}`,
+			`{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`,
+		},
+		"of another kind, the same name is a chance": {
+			inNamespace(), "patch", applyType, `{"metadata":{"name":"c"}}`, `{"metadata":{"ownerReferences":[` + strings.Replace(before, "g.io", "h.io", 1) + `]}}`, same,
+		},
+		"where no reference is right, nothing is done": {
+			elsewhere(), "patch", applyType, `{"metadata":{"name":"c"}}`, `{"metadata":{"ownerReferences":[` + before + `]}}`, same,
 		},
 
 		// merge patches

@@ -79,12 +79,28 @@ func (t Target) settleReferences(live map[string]any, desired []any) []any {
 	if i := slices.IndexFunc(standing, t.isOwn); i >= 0 {
 		return append(slices.Clone(desired), standing[i])
 	}
+	if slices.ContainsFunc(standing, t.isPredecessor) {
+		return append(slices.Clone(desired), t.reference())
+	}
 	return desired
 }
 
 func (t Target) isOwn(reference any) bool {
 	r, ok := reference.(map[string]any)
 	return ok && r["uid"] == string(t.Owner.UID)
+}
+
+// isPredecessor tells whether the reference is to another object in the owner's place.
+// There is one at a time: that other is gone, and the garbage collector deletes what has
+// no other owner.
+func (t Target) isPredecessor(reference any) bool {
+	r, ok := reference.(map[string]any)
+	if !ok || t.isOwn(r) || r["name"] != t.Owner.Name {
+		return false
+	}
+	version, _ := r["apiVersion"].(string)
+	kind, _ := r["kind"].(string)
+	return schema.FromAPIVersionAndKind(version, kind).GroupKind() == t.Owner.GVK.GroupKind()
 }
 
 func (t Target) reference() map[string]any {

@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -10,6 +11,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -90,6 +93,29 @@ var _ = Describe("a child", func() {
 				g.Expect(err).NotTo(HaveOccurred(), "%s", name)
 			}
 		}).WithContext(ctx).WithTimeout(calm).Should(Succeed())
+	})
+
+	It("of a CR that is gone is its successor's, who has written it", func(ctx context.Context) {
+		var saved *unstructured.Unstructured
+		for i := 0; saved == nil; i++ { // The garbage collector may be faster.
+			Expect(i).To(BeNumerically("<", 100))
+			name, gone := fmt.Sprintf("c-%d", i), here.reference()
+			gone["uid"] = string(uuid.NewUUID())
+			left := here.child(name, 0)
+			left["metadata"].(object)["ownerReferences"] = []any{gone}
+			made := toUnstructured(left)
+			Expect(k8s.Create(ctx, made)).To(Succeed())
+			got := here.do(ctx, patches, here.path(name)+"?fieldManager=a", applying, here.child(name, 0))
+			if got.GetUID() == made.GetUID() {
+				saved = got
+			}
+		}
+		Eventually(func() []metav1.OwnerReference { // It takes the other reference away, and leaves the child alone.
+			got, err := here.find(ctx, saved.GetName())
+			Expect(err).NotTo(HaveOccurred())
+			return got.GetOwnerReferences()
+		}).Should(ConsistOf(HaveField("UID", here.owner.UID)))
+		Consistently(func() error { _, err := here.find(ctx, saved.GetName()); return err }).WithContext(ctx).WithTimeout(calm).Should(Succeed())
 	})
 
 	It("of another controller stays with that one", func(ctx context.Context) {
