@@ -61,7 +61,10 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 		return
 	}
 	text := ""
-	if out == failed || out == ignored || out == unreachable || l.options.Level == Everything {
+	if out.failure() {
+		values = append(values, "watch", run.Watch) // Whoever looks for failures begins here.
+	}
+	if out.failure() || l.options.Level == Everything {
 		text = taskText(e)
 	}
 	l.line(out, l.withBlock(values, text))
@@ -84,11 +87,13 @@ func (l *Log) line(out outcome, values []any) {
 // RunEnded writes the run's last line, and what explains a failure that no
 // task's block has explained.
 func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Summary, elapsed time.Duration) {
-	values := []any{
-		"cr", run.Object, "outcome", string(outcome.Verdict), "reason", string(outcome.Reason), "seconds", seconds(elapsed),
-		"ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
-		"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored,
+	values := []any{"cr", run.Object, "watch", run.Watch, "outcome", string(outcome.Verdict), "reason", string(outcome.Reason)}
+	if outcome.Verdict == jobevent.Failed {
+		values = append(values, "message", outcome.Message) // Before what fills the line.
 	}
+	values = append(values, "seconds", seconds(elapsed),
+		"ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
+		"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored)
 	if s.Requeue > 0 {
 		values = append(values, "requeueAfter", s.Requeue.String())
 	}
@@ -98,7 +103,7 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 	case jobevent.Canceled:
 		l.options.Logger.Info("run canceled", append(values, "run", run.ID)...)
 	default:
-		l.options.Logger.Error(nil, "run failed", append(values, "message", outcome.Message, "run", run.ID)...)
+		l.options.Logger.Error(nil, "run failed", append(values, "run", run.ID)...)
 		if len(s.Failed)+len(s.UnreachableHosts) == 0 {
 			l.block(run, outcome.Message)
 		}

@@ -52,6 +52,9 @@ func outcomeOf(e jobevent.Event) outcome {
 // item is true for what happens within a task, before its end.
 func (o outcome) item() bool { return o == retrying || strings.HasPrefix(string(o), "item ") }
 
+// failure is true for what went wrong on a host, whether or not that counts.
+func (o outcome) failure() bool { return o == failed || o == ignored || o == unreachable }
+
 // level is the lowest that shows the outcome.
 func (o outcome) level() Level {
 	if o.item() {
