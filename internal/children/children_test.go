@@ -431,6 +431,36 @@ func TestAnObjectInPlaceOfAnother(t *testing.T) {
 	s.heard("Widget ns/w")
 }
 
+// TestAChildOfAPredecessorThatGoes: it is news to its successor, which has another UID,
+// where that has written the child.
+func TestAChildOfAPredecessorThatGoes(t *testing.T) {
+	s := newStage(t, Options{}).start().listen()
+	s.runWrites(configMaps, object("ConfigMap", "other", ownedBy(widgets, "w")))
+	s.live(configMaps)
+	inherited := func(name string, more ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		child := object("ConfigMap", name, ownedBy(widgets, "w"), saying("one"))
+		references := child.GetOwnerReferences()
+		references[0].UID = "uid-before"
+		child.SetOwnerReferences(references)
+		return edited(child, more...)
+	}
+	unseen := s.store(configMaps, inherited("unseen"))
+	s.heard("Widget ns/w uid-before")
+	s.remove(configMaps, unseen)
+	s.heard("Widget ns/w uid-before")
+
+	patched := s.store(configMaps, inherited("patched"))
+	s.heard("Widget ns/w uid-before")
+	s.runWrites(configMaps, edited(patched, saying("two")))
+	s.remove(configMaps, patched)
+	s.heard("Widget ns/w")
+
+	both := s.store(configMaps, inherited("both", ownedBy(widgets, "w")))
+	s.heard("Widget ns/w")
+	s.remove(configMaps, both)
+	s.heard("Widget ns/w")
+}
+
 func TestNewsIsHeldOnce(t *testing.T) {
 	i := newInbox()
 	for range 3 {

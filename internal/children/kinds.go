@@ -46,6 +46,9 @@ type followed struct {
 	// referenced when a CR last referred to the kind.
 	uses       map[schema.GroupKind]time.Time
 	referenced time.Time
+	// inherited are children of CRs that are gone, which runs of their successors have
+	// written.
+	inherited map[types.UID]bool
 }
 
 // part is the informer of one namespace, or of all.
@@ -106,12 +109,6 @@ func (c *Children) follow(kind Kind) *followed {
 	}
 	c.options.Logger.Info("following a kind for its objects' changes", "resource", resource.GroupResource().String(), "version", resource.Version)
 	return f
-}
-
-func (c *Children) follows(resource schema.GroupResource) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.kinds[resource] != nil
 }
 
 // tend gives up the kinds that can't be followed or that nobody needs any more,

@@ -2,6 +2,7 @@ package children
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/access"
@@ -40,9 +41,7 @@ func (c *Children) own(watch Watch, owner access.Owner, write access.Write, answ
 	}
 	if !how.ends && how.whole {
 		for _, object := range answer.Objects {
-			if by, ok := tie(owner, object); ok {
-				c.child(watch, write, object, by)
-			}
+			c.claim(watch, owner, write, object)
 		}
 	}
 	if !c.follows(write.Resource.GroupResource()) {
@@ -56,6 +55,17 @@ func (c *Children) own(watch Watch, owner access.Owner, write access.Write, answ
 		own = append(own, c.note(object, how))
 	}
 	return own
+}
+
+// claim sees to it that what becomes of an object is told to the CR whose run has written
+// it, if it is a child.
+func (c *Children) claim(watch Watch, owner access.Owner, write access.Write, object *unstructured.Unstructured) {
+	if by, ok := tie(owner, object); ok {
+		c.child(watch, write, object, by)
+	}
+	if f := c.following(write.Resource.GroupResource()); f != nil && inherits(owner, object) {
+		f.inherit(object.GetUID(), true)
+	}
 }
 
 // written is what a write does: it ends objects, or answers with the whole object.
@@ -74,4 +84,13 @@ func (c *Children) note(object *unstructured.Unstructured, how written) ledger.O
 		own.Digest = &reduced.Digest
 	}
 	return own
+}
+
+func (c *Children) follows(resource schema.GroupResource) bool { return c.following(resource) != nil }
+
+// following gives a kind, nil where it is not followed.
+func (c *Children) following(resource schema.GroupResource) *followed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kinds[resource]
 }

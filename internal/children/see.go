@@ -109,6 +109,21 @@ func (f *followed) OnDelete(object any) {
 	}
 }
 
+// inherit notes whether a run has written a child of its CR's predecessor. The garbage
+// collector deletes that one, and the CR must hear of it.
+func (f *followed) inherit(child types.UID, inherited bool) {
+	f.children.mu.Lock()
+	defer f.children.mu.Unlock()
+	if !inherited {
+		delete(f.inherited, child)
+		return
+	}
+	if f.inherited == nil {
+		f.inherited = map[types.UID]bool{}
+	}
+	f.inherited[child] = true
+}
+
 // saw tells the CRs of a change that it concerns and that is news to them.
 func (f *followed) saw(before, after *reduce.Object, first bool) {
 	shown := after
@@ -128,6 +143,9 @@ func (f *followed) saw(before, after *reduce.Object, first bool) {
 		if f.children.ledger.See(cr, change) {
 			f.children.tell(cr, uid)
 		}
+	}
+	if after == nil {
+		f.inherit(before.UID, false)
 	}
 }
 
@@ -160,11 +178,22 @@ func (f *followed) concerned(object *reduce.Object) map[ledger.CR]types.UID {
 		if !f.serves(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
 			continue
 		}
-		if found[owner.cr] == "" {
+		switch uid, ok := found[owner.cr]; {
+		case f.inherited[object.UID], ok && uid != "" && owner.uid != "" && uid != owner.uid:
+			found[owner.cr] = "" // A CR's and its predecessor's: it concerns whichever is there.
+		case uid == "":
 			found[owner.cr] = owner.uid
 		}
 	}
 	return found
+}
+
+// inherits tells whether the object belongs to a CR that was in the owner's place before.
+func inherits(owner access.Owner, object *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
+		kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind()
+		return kind == owner.GVK.GroupKind() && reference.Name == owner.Name && reference.UID != owner.UID
+	})
 }
 
 // serves tells whether the kind is followed for an owner's watch. It needs the lock.
