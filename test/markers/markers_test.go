@@ -54,7 +54,9 @@ func places() map[string]place {
 		"a loop's label":             {tasks("  - ansible.builtin.debug: {msg: hi}\n    loop: [a]\n    loop_control: {label: '{{ cr }}'}\n"), ok, 1, 0, true},
 		"a template's diff":          {tasks("  - ansible.builtin.blockinfile: {path: '{{ playbook_dir }}/block', block: '{{ cr }}', create: true}\n    diff: true\n"), ok, 1, 0, true},
 		"a deprecation":              {tasks("  - warns: {text: '{{ cr }}', deprecated: true}\n"), ok, 1, 0, true},
-		"a requeue that is genuine":  {tasks("  - name: '{{ cr }}'\n    requeue_after: {time: 1h}\n"), ok, 1, 0, true},
+		"a requeue that is genuine":  {tasks("  - name: '{{ cr }}'\n    ensign.operator.requeue_after: {time: 1h}\n"), ok, 1, 0, true},
+		"a genuine one's older name": {tasks("  - name: '{{ cr }}'\n    operator_sdk.util.requeue_after: {time: 1h}\n"), ok, 1, 0, true},
+		"a genuine one's bare name":  {tasks("  - name: '{{ cr }}'\n    collections: [operator_sdk.util]\n    requeue_after: {time: 1h}\n"), ok, 1, 0, true},
 	}
 }
 
@@ -65,11 +67,6 @@ if module.params["deprecated"]:
 else:
     module.warn(module.params["text"])
 module.exit_json()
-`
-
-const requeueAfter = `from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule(argument_spec={"time": {"type": "str"}})
-module.exit_json(period=module.params["time"])
 `
 
 func TestNoTextBecomesAnEvent(t *testing.T) {
@@ -169,11 +166,10 @@ func run(t *testing.T, runner, playbook string, vars []byte, nonce int64) (print
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"project/play.yml":                 playbook,
-		"project/library/warns.py":         warns,
-		"project/library/requeue_after.py": requeueAfter,
-		"inventory/hosts":                  "localhost ansible_connection=local ansible_python_interpreter=" + filepath.Join(filepath.Dir(runner), "python") + "\n",
-		"env/extravars":                    string(vars),
+		"project/play.yml":         playbook,
+		"project/library/warns.py": warns,
+		"inventory/hosts":          "localhost ansible_connection=local ansible_python_interpreter=" + filepath.Join(filepath.Dir(runner), "python") + "\n",
+		"env/extravars":            string(vars),
 	} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
@@ -184,7 +180,7 @@ func run(t *testing.T, runner, playbook string, vars []byte, nonce int64) (print
 	command := exec.CommandContext(ctx, runner, "run", dir, "--json", "-p", "play.yml", "-vv")
 	command.Env = []string{
 		"PATH=" + filepath.Dir(runner) + ":" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8",
-		"JOB_ID=" + strconv.FormatInt(nonce, 10),
+		"JOB_ID=" + strconv.FormatInt(nonce, 10), "ANSIBLE_COLLECTIONS_PATH=" + filepath.Join(root(t), "collections"),
 	}
 	printed, err := command.Output()
 	var failed *exec.ExitError

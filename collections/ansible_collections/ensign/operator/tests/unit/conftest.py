@@ -137,8 +137,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     found.objects["/api/v1"] = {"resources": [{"name": "pods", "kind": "Pod", "namespaced": True}]}
     found.objects["/apis/test.io/v1"] = {
         "resources": [
-            {"name": "probes", "singularName": "probe", "shortNames": ["pb"], "kind": "Probe", "namespaced": True},
             {"name": "probes/status", "kind": "Probe", "namespaced": True},
+            {"name": "probes", "singularName": "probe", "shortNames": ["pb"], "kind": "Probe", "namespaced": True},
             {"name": "wides", "kind": "Wide", "namespaced": False},
             {"name": "wides/status", "kind": "Wide", "namespaced": False},
             {"name": "plains", "kind": "Plain", "namespaced": True},
