@@ -178,14 +178,22 @@ func (f *followed) concerned(object *reduce.Object) map[ledger.CR]types.UID {
 		if !f.serves(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
 			continue
 		}
-		switch uid, ok := found[owner.cr]; {
-		case f.inherited[object.UID], ok && uid != "" && owner.uid != "" && uid != owner.uid:
-			found[owner.cr] = "" // A CR's and its predecessor's: it concerns whichever is there.
-		case uid == "":
-			found[owner.cr] = owner.uid
-		}
+		found[owner.cr] = f.whom(object.UID, found[owner.cr], owner.uid)
 	}
 	return found
+}
+
+// whom is the UID of the CR to which a child's change is told, of which the child tells
+// one more: none for a CR's and its predecessor's, which concerns whichever is there.
+func (f *followed) whom(child, known, told types.UID) types.UID {
+	switch {
+	case f.inherited[child], known != "" && told != "" && known != told:
+		return ""
+	case known == "":
+		return told
+	default:
+		return known
+	}
 }
 
 // inherits tells whether the object belongs to a CR that was in the owner's place before.
