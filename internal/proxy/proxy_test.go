@@ -228,6 +228,32 @@ func TestOnlyALiveRunsTokenIsForwarded(t *testing.T) {
 	}
 }
 
+func TestTheCheckTellsWhetherTheProxyServes(t *testing.T) {
+	p, err := proxy.New(newBackend(t).config(), proxy.Options{Logger: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func() error { return p.Check(httptest.NewRequest(http.MethodGet, "/healthz", nil)) }
+	if check() == nil {
+		t.Error("its port is taken, but nobody serves it yet")
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- p.Server().Start(ctx) }()
+	run, _ := grant(t, p, owner())
+	run.do("GET", "/api/v1/pods", "", nil) // It serves once this has been answered.
+	if err := check(); err != nil {
+		t.Errorf("it serves, but %v", err)
+	}
+	end()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if check() == nil {
+		t.Error("it has ended")
+	}
+}
+
 func TestWhoseRequestIsKnown(t *testing.T) {
 	p := start(t, newBackend(t), proxy.Options{})
 	token := func() (string, func()) {
