@@ -106,7 +106,7 @@ func eventsOf(cr client.Object) func(context.Context) ([]string, error) {
 	}
 }
 
-var _ = Describe("the log", Ordered, func() {
+var _ = Describe("the log", Ordered, ContinueOnFailure, func() {
 	var (
 		s     *site.Site
 		pages []*unstructured.Unstructured // every fourth fails
@@ -200,7 +200,7 @@ var _ = Describe("the log", Ordered, func() {
 	})
 })
 
-var _ = Describe("the log of everything, as JSON", Ordered, func() {
+var _ = Describe("the log of everything, as JSON", Ordered, ContinueOnFailure, func() {
 	const evil = "one\x1b[2J\r\x07two\u202e\n2026-01-01T00:00:00.000Z\tINFO\trun\trun succeeded\t{}"
 	var (
 		s       *site.Site
@@ -222,6 +222,7 @@ var _ = Describe("the log of everything, as JSON", Ordered, func() {
 		definePages(ctx)
 		s = ground.Site(ctx, map[string]string{"watches.yaml": pageWatches, "page.yml": pagePlay})
 		s.Options.Args = append(s.Options.Args, "--log-format=json", "--ansible-log-events=everything", "--ansible-verbosity=4")
+		s.Options.Env = append(s.Options.Env, "ANSIBLE_INJECT_INVOCATION=true") // As before ansible-core 2.21.
 		s.Start(ctx)
 		Expect(s.Logged(ctx, regexp.MustCompile(`"watching"`))).To(Succeed())
 		s.Create(ctx, harness.Custom(pageKind(), s.Namespace, "one", map[string]any{"words": "few", "text": evil}))

@@ -93,7 +93,7 @@ func userMetrics(ctx context.Context, s *site.Site) string {
 	return "http://" + address + "/metrics"
 }
 
-var _ = Describe("metrics and probes", Ordered, func() {
+var _ = Describe("metrics and probes", Ordered, ContinueOnFailure, func() {
 	var (
 		s         *site.Site
 		kind      = schema.GroupKind{Group: "meter.example.com", Kind: "Meter"}
@@ -258,7 +258,7 @@ var _ = Describe("metrics and probes", Ordered, func() {
 	})
 })
 
-var _ = Describe("metrics of roles alone", Ordered, func() {
+var _ = Describe("metrics of roles alone", Ordered, ContinueOnFailure, func() {
 	var (
 		s    *site.Site
 		kind = schema.GroupKind{Group: "closed.example.com", Kind: "Meter"}
