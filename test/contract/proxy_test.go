@@ -14,15 +14,16 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // freePort gives a port of the loopback interface that nobody listens at.
 func freePort() string {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := harness.FreeAddress()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(listener.Close()).To(Succeed())
-	_, port, err := net.SplitHostPort(listener.Addr().String())
+	_, port, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred())
 	return port
 }
