@@ -122,11 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	case skip, comeBack:
 	case reportPending:
 		attempt.resume()
-	case reportPaused:
-		r.memories.rests(cr)
-		err = r.writeStatus(ctx, attempt, status.Paused(cr.GetGeneration()), brief)
-	case rest:
-		r.memories.rests(cr)
+	case reportPaused, rest:
+		err = r.leaveAlone(ctx, attempt)
 	case addFinalizer, run, finalize:
 		attempt.nudged = r.memories.begins(cr)
 		err = r.perform(ctx, runCtx, attempt)
@@ -237,18 +234,8 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 	if cause != nil {
 		return leave(cause)
 	}
-	switch {
-	case a.step == reportPaused:
-		log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", pausedAnnotation)
-		return reconcile.Result{RequeueAfter: r.memories.pausedAs(a.cr)}, nil
-	case a.step == comeBack:
-		return reconcile.Result{RequeueAfter: r.memories.found(a.cr)}, nil
-	case a.step == rest:
-		a.memory.met = true
-		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", a.rest)
-		return reconcile.Result{RequeueAfter: a.rest, Priority: priority(slots.Usual)}, nil
-	case a.verdict == nil:
-		return reconcile.Result{}, nil
+	if a.verdict == nil {
+		return r.comesAgain(ctx, a), nil
 	}
 	a.memory.met = true
 	if err := r.record(ctx, a); err != nil {

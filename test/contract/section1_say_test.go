@@ -1,0 +1,226 @@
+package contract
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+// sayTasks write what a run knows into a file of its own, as JSON.
+const sayTasks = `
+- name: Say what the run knows
+  ansible.builtin.copy:
+    dest: "{{ lookup('ansible.builtin.env', 'KEEP') }}/{{ ansible_operator_meta.name }}-{{ lookup('ansible.builtin.env', 'JOB_ID') }}.json"
+    mode: "0600"
+    content: "{{ said | to_json }}"
+  vars:
+    names: [size, text, fromWatch, mixed, camelCase, camel_case, spoken, shift]
+    said:
+      role: "{{ role_path | default('none') }}"
+      phase: "{{ phase | default('run') }}"
+      verbosity: "{{ ansible_verbosity }}"
+      vars: "{{ dict(names | zip(query('ansible.builtin.vars', *names, default='absent'))) }}"
+      groups: "{{ groups.keys() | list }}"
+      facts: "{{ ansible_facts | length }}"
+      environment: "{{ lookup('ansible.builtin.pipe', 'env').splitlines() }}"
+      server: "{{ (lookup('ansible.builtin.file', lookup('ansible.builtin.env', 'KUBECONFIG')) | from_yaml).clusters[0].cluster.server }}"
+`
+
+const sayPlay = `
+- hosts: localhost
+  gather_facts: false
+  tasks:
+  - ansible.builtin.import_tasks: roles/own/tasks/main.yml
+`
+
+// said is what a run knew.
+type said struct {
+	Role, Phase string
+	Verbosity   int
+	Vars        map[string]any
+	Groups      []string
+	Facts       int
+	Environment []string
+	Server      string
+}
+
+// sayings gives what the runs of a CR said so far, in their order.
+func sayings(s *site.Site, name string) func() ([]said, error) {
+	return func() ([]said, error) {
+		files, err := filepath.Glob(filepath.Join(s.Dir, name+"-*.json"))
+		if err != nil {
+			return nil, err
+		}
+		times := map[string]int64{}
+		for _, file := range files {
+			info, err := os.Stat(file)
+			if err != nil {
+				return nil, err
+			}
+			times[file] = info.ModTime().UnixNano()
+		}
+		slices.SortFunc(files, func(a, b string) int { return int(times[a] - times[b]) })
+		var all []said
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			var one said
+			if err := json.Unmarshal(text, &one); err != nil {
+				return nil, err
+			}
+			all = append(all, one)
+		}
+		return all, nil
+	}
+}
+
+// lastSaid waits until runs of the CR have ended that often, and gives what the last one said.
+func lastSaid(s *site.Site, cr client.Object, runs int) said {
+	GinkgoHelper()
+	Eventually(s.Ended(cr)).Should(BeNumerically(">=", runs))
+	all, err := sayings(s, cr.GetName())()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(all).NotTo(BeEmpty())
+	return all[len(all)-1]
+}
+
+// patch changes an object by a merge patch.
+func patch(ctx context.Context, object client.Object, text string, args ...any) {
+	GinkgoHelper()
+	Expect(k8s.Patch(ctx, object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, text, args...)))).To(Succeed())
+}
+
+const steering = "ansible.sdk.operatorframework.io/"
+
+// annotate gives an annotation a value, or takes it away: null.
+func annotate(ctx context.Context, object client.Object, name, value string) {
+	GinkgoHelper()
+	patch(ctx, object, `{"metadata": {"annotations": {%q: %s}}}`, name, value)
+}
+
+// vanishes waits until the object is.
+func vanishes(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) error {
+		return k8s.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
+	}).Should(MatchError(ContainSubstring("not found")))
+}
+
+// comesAgain is the pause until a CR comes again by itself, as the log for debugging
+// tells of its last attempt.
+func comesAgain(s *site.Site, cr client.Object) func() (string, error) {
+	name := strings.TrimPrefix(cr.GetNamespace()+"/"+cr.GetName(), "/")
+	line := regexp.MustCompile(`attempt finished.*"object": "` + regexp.QuoteMeta(name) + `".*"requeueAfter": "([^"]*)"`)
+	return func() (string, error) {
+		text, err := s.Log()
+		found := line.FindAllStringSubmatch(text, -1)
+		if err != nil || found == nil {
+			return "", err
+		}
+		return found[len(found)-1][1], nil
+	}
+}
+
+const settingsWatches = `
+- {group: one.example.com, version: v1, kind: Thing, role: own, verbosity: 2, maxRunnerArtifacts: 1, reconcilePeriod: 2h,
+   vars: {fromWatch: "{{ size }} here", mixed: "${PLACE} ${NOT_SET} $HOME"},
+   finalizer: {name: one.example.com/finalizer, vars: {phase: final}}}
+- {group: two.example.com, version: v1, kind: Thing, playbook: say.yml, snakeCaseParameters: false, markUnsafe: false, watchAnnotationsChanges: true, reconcilePeriod: 0s,
+   finalizer: {name: two.example.com/finalizer, role: bye, vars: {phase: away}}}
+- {group: one.example.com, version: v1, kind: Realm, role: "${SHARED}/absolute"}
+- {group: one.example.com, version: v1, kind: Bare, role: pathed, verbosity: 3}
+- {group: one.example.com, version: v1, kind: Below, role: below, manageStatus: false}
+- {group: one.example.com, version: v1, kind: Packed, role: contract.things.say, selector: {matchExpressions: [{key: "on", operator: In, values: ["yes", "too"]}]},
+   finalizer: {name: one.example.com/packed, vars: {phase: final}}}
+- {version: v1, kind: Secret, playbook: say.yml, manageStatus: false, selector: {matchLabels: {watched: "yes"}}}
+- {version: v1, kind: ConfigMap, playbook: say.yml, selector: {matchLabels: {watched: "yes"}}}
+`
+
+// settingsProject has a role in each place where one may be.
+func settingsProject() map[string]string {
+	files := map[string]string{
+		"watches.yaml": "", "deploy/my-watches.yaml": settingsWatches, "say.yml": sayPlay,
+		"inventory/hosts":               "[crew]\nlocalhost ansible_connection=local\n",
+		"inventory/group_vars/crew.yml": "shift: night\n",
+		"vault":                         "a password\n",
+	}
+	for _, role := range []string{
+		"roles/own", "roles/bye", "shared/absolute", "shared/pathed", "shared/roles/below", "roles/pathed", "collections/ansible_collections/contract/things/roles/say",
+	} {
+		files[role+"/tasks/main.yml"] = sayTasks
+	}
+	return files
+}
+
+// settings is an operator whose settings come from all places where they may.
+type settings struct {
+	*site.Site
+
+	one, two, realm, bare, below, packed *unstructured.Unstructured
+	secret                               *corev1.Secret
+	configMap                            *corev1.ConfigMap
+}
+
+func kindOf(group, kind string) schema.GroupKind {
+	return schema.GroupKind{Group: group + ".example.com", Kind: kind}
+}
+
+func settingsDefinitions() []*apiextensionsv1.CustomResourceDefinition {
+	realm, bare := harness.Definition(kindOf("one", "Realm")), harness.Definition(kindOf("one", "Bare"))
+	realm.Spec.Scope = apiextensionsv1.ClusterScoped
+	bare.Spec.Versions[0].Subresources = nil
+	return []*apiextensionsv1.CustomResourceDefinition{
+		harness.Definition(kindOf("one", "Thing")), harness.Definition(kindOf("two", "Thing")), harness.Definition(kindOf("one", "Below")),
+		harness.Definition(kindOf("one", "Packed")), realm, bare,
+	}
+}
+
+func (w *settings) begin(ctx context.Context) {
+	GinkgoHelper()
+	ground.Define(ctx, settingsDefinitions()...)
+	w.Site = ground.Site(ctx, settingsProject())
+	shared := filepath.Join(w.Options.Project, "shared")
+	w.Options.Args = append(w.Options.Args,
+		"--watches-file=deploy/my-watches.yaml", "--ansible-roles-path="+shared+":roles", "--ansible-collections-path=./collections",
+		`--ansible-args=--extra-vars 'spoken="two words"'`, "--ansible-verbosity=1", "--max-verbosity=5", "--drop-env=DROPPED,ALSO_DROPPED", "--zap-log-level=debug",
+	)
+	w.Options.Env = append(w.Options.Env,
+		"KEEP="+w.Dir, "SHARED="+shared, "ANSIBLE_ROLES_PATH=/nowhere", "ANSIBLE_COLLECTIONS_PATH=/nowhere", "ANSIBLE_GATHERING=explicit", "ANSIBLE_INVENTORY=inventory",
+		"ANSIBLE_VERBOSITY_THING_ONE_EXAMPLE_COM=3", "WORKER_THING_ONE_EXAMPLE_COM=9", "MAX_CONCURRENT_RECONCILES_THING_ONE_EXAMPLE_COM=1", "ANSIBLE_VERBOSITY_NOTHING_EXAMPLE_COM=1",
+		"ANSIBLE_VAULT_PASSWORD_FILE="+filepath.Join(w.Options.Project, "vault"), "ANSIBLE_RETRY_FILES_SAVE_PATH=/tmp/retry", "RELATED_IMAGE_DB=registry.example.com/db:1",
+		"OWN=sesame-4711", "DROPPED=1", "ALSO_DROPPED=1", "KUBERNETES_SERVICE_PORT=1",
+	)
+	w.Start(ctx, "Thing", "Realm", "Bare", "Below", "Packed", "Secret", "ConfigMap")
+	spec := map[string]any{"size": int64(3), "camelCase": "kept", "text": "{{ 6*7 }}"}
+	custom := func(group, kind, name string) *unstructured.Unstructured {
+		return harness.Custom(kindOf(group, kind), w.Namespace, name, maps.Clone(spec))
+	}
+	w.one, w.two, w.bare, w.below, w.packed = custom("one", "Thing", "one"), custom("two", "Thing", "two"), custom("one", "Bare", "bare"), custom("one", "Below", "below"), custom("one", "Packed", "packed")
+	w.realm = custom("one", "Realm", "realm")
+	w.realm.SetNamespace("")
+	watched := map[string]string{"watched": "yes"}
+	w.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "secret", Labels: watched}}
+	w.configMap = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "configmap", Labels: watched}}
+	w.Create(ctx, w.one, w.two, w.realm, w.bare, w.below, w.packed, w.secret, w.configMap)
+}
