@@ -9,8 +9,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
@@ -194,6 +196,10 @@ var _ = Describe("modules for content", Ordered, func() {
 		onceMore(ctx, cr)
 		_, changed := after(ctx, 2, cr)
 		Expect(changed).To(Equal(int64(0)))
+
+		By("who was slower than somebody else is told so by the API server, and tries again: see the module's own tests")
+		slow := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata": {"resourceVersion": %q}, "status": {"nodes": null}}`, first.GetResourceVersion()))
+		Expect(apierrors.IsConflict(k8s.Status().Patch(ctx, first.DeepCopy(), slow))).To(BeTrue())
 
 		By("another message and fewer items: the time stays, and so do the items")
 		less := map[string]any{
