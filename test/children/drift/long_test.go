@@ -59,6 +59,27 @@ var _ = Describe("drift at length", func() {
 		}
 	})
 
+	// The role finds what the garbage collector is about to take.
+	It("is repaired for a CR that comes while its predecessor's children go", func(ctx context.Context) {
+		p := newPlace(ctx, watching("Box", ""), harness.Options{}).start(ctx)
+		child := p.configMap("child")
+		cr := p.custom("again", making(child))
+		Expect(k8s.Create(ctx, cr.DeepCopy())).To(Succeed())
+		p.Settles(cr, 1)
+		before, err := field(child, "metadata", "uid")(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		patch(ctx, child, `{"metadata": {"finalizers": ["drift.ensign.io/slow"]}}`)
+		p.Settles(cr, 2)
+		Expect(k8s.Delete(ctx, cr.DeepCopy())).To(Succeed())
+		Eventually(ctx, field(child, "metadata", "deletionTimestamp")).ShouldNot(BeEmpty())
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		p.Settles(cr, 3)
+		Expect(field(child, "metadata", "uid")(ctx)).To(Equal(before))
+		patch(ctx, child, `{"metadata": {"finalizers": null}}`)
+		p.Settles(cr, 4)
+		Expect(field(child, "metadata", "uid")(ctx)).NotTo(Or(BeEmpty(), Equal(before)))
+	})
+
 	It("is repaired for a cluster-scoped CR", func(ctx context.Context) {
 		p := newWidePlace(ctx, watching("Tank", "")).start(ctx, "Tank")
 		near, role := p.configMap("near"), clusterRole(p.Namespace)
