@@ -90,14 +90,17 @@ func (c *Children) use(watch schema.GroupKind, kind Kind) *followed {
 }
 
 // follow needs the lock. A resource is followed in one version, the first that was
-// asked for: its objects are the same in every one.
+// asked for that is served: its objects are the same in every one.
 func (c *Children) follow(kind Kind) *followed {
-	resource := kind.resource()
-	if f := c.kinds[resource.GroupResource()]; f != nil {
-		return f
-	}
-	now := time.Now()
+	resource, now := kind.resource(), time.Now()
 	f := &followed{children: c, kind: kind, since: now, searching: now, uses: map[schema.GroupKind]time.Time{}}
+	if other := c.kinds[resource.GroupResource()]; other != nil {
+		if other.kind.Version == kind.Version || !apierrors.IsNotFound(other.refusal()) {
+			return other
+		}
+		f.uses, other.uses, f.referenced = other.uses, nil, other.referenced
+		c.end(resource.GroupResource(), other)
+	}
 	c.kinds[resource.GroupResource()] = f
 	namespaces := []string{""}
 	if kind.Namespaced && len(c.options.Namespaces) > 0 {

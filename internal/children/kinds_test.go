@@ -88,3 +88,25 @@ func TestAChildThatGoesWhileTheWatchIsInterrupted(t *testing.T) {
 	s.Writing(session(), writeTo("create", configMaps, child))(access.Answer{Code: 201, Objects: []*unstructured.Unstructured{child}})
 	s.heard("Widget ns/w")
 }
+
+// As after an upgrade of its definition.
+func TestAKindWhoseVersionHasGoneIsFollowedInAnother(t *testing.T) {
+	record := &keeping{all: map[string][]Kind{
+		"Widget.g.io": {{Group: "a.io", Version: "v0", Kind: "Account", Resource: "accounts", Namespaced: true}},
+		"Gadget.g.io": {{Group: "a.io", Version: "v0", Kind: "Account", Resource: "accounts", Namespaced: true}},
+	}}
+	s := newStage(t, Options{Record: record})
+	s.refuse("accounts v0", apierrors.NewNotFound(oldAccounts.GroupResource(), ""))
+	s.start().listen()
+	s.logged("can't be followed; it is tried again")
+	child := s.runWrites(accounts, object("Account", "c", ownedBy(widgets, "w"), ownedBy(gadgets, "g")))
+	s.live(accounts)
+	s.store(accounts, edited(child, saying("two")))
+	s.heard("Widget ns/w uid-w", "Gadget ns/g uid-g")
+	for _, watch := range []schema.GroupVersionKind{widgets, gadgets} {
+		s.eventually(func() bool {
+			kinds := record.of(watch)
+			return len(kinds) == 1 && kinds[0].Version == "v1"
+		}, func() string { return "the record has not the version that is there" })
+	}
+}

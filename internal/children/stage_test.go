@@ -37,7 +37,9 @@ var (
 	roles      = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 	events     = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	accounts   = schema.GroupVersionResource{Group: "a.io", Version: "v1", Resource: "accounts"}
-	kindOf     = map[schema.GroupVersionResource]string{configMaps: "ConfigMap", secrets: "Secret", roles: "ClusterRole", events: "Event", accounts: "Account"}
+	// oldAccounts are served in another version.
+	oldAccounts = schema.GroupVersionResource{Group: "a.io", Version: "v0", Resource: "accounts"}
+	kindOf      = map[schema.GroupVersionResource]string{configMaps: "ConfigMap", secrets: "Secret", roles: "ClusterRole", events: "Event", accounts: "Account", oldAccounts: "Account"}
 )
 
 // stage is Children before a fake API server.
@@ -48,7 +50,7 @@ type stage struct {
 
 	mu      sync.Mutex
 	version int
-	refused map[string]error // by resource, or "resource in namespace"
+	refused map[string]error // by resource, "resource in namespace", or "resource version"
 	news    []string
 	log     []string
 	served  []metav1.APIResource
@@ -67,7 +69,7 @@ func newStage(t *testing.T, o Options, objects ...runtime.Object) *stage {
 	s.client.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		for _, key := range []string{action.GetResource().Resource, action.GetResource().Resource + " in " + action.GetNamespace()} {
+		for _, key := range []string{action.GetResource().Resource, action.GetResource().Resource + " in " + action.GetNamespace(), action.GetResource().Resource + " " + action.GetResource().Version} {
 			if err := s.refused[key]; err != nil {
 				return true, nil, err
 			}
