@@ -18,7 +18,8 @@ const searchLimit = 30 * time.Second
 // the watch was interrupted. What the store has not is looked for again after a pause:
 // the store is ahead of what is told of it.
 func (f *followed) miss(now time.Time) {
-	complete, suspects := true, map[types.UID]time.Time{}
+	// The write that made the kind known is noted after that.
+	complete, suspects := now.Sub(f.searching) > f.children.limits.missed, map[types.UID]time.Time{}
 	for cr, changes := range f.children.ledger.Written(f.kind.resource().GroupResource()) {
 		for _, change := range changes {
 			switch f.find(change) {
