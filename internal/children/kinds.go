@@ -79,14 +79,13 @@ func isEvent(resource schema.GroupVersionResource) bool {
 }
 
 // use follows a kind for the children of a watch. It needs the lock.
-func (c *Children) use(watch schema.GroupKind, kind Kind) *followed {
+func (c *Children) use(watch schema.GroupKind, kind Kind) {
 	f := c.follow(kind)
 	if _, ok := f.uses[watch]; !ok {
 		c.changed = true
 		c.prod()
 	}
 	f.uses[watch] = time.Now()
-	return f
 }
 
 // follow needs the lock. A resource is followed in one version, the first that was

@@ -230,9 +230,9 @@ type world struct {
 	shown   *state
 	// idle is true once an own write has changed nothing.
 	idle bool
-	log     []string
-	want    []string
-	got     []string
+	log  []string
+	want []string
+	got  []string
 }
 
 type state struct {
