@@ -97,7 +97,7 @@ func (c *Children) follow(kind Kind) *followed {
 		if other.kind.Version == kind.Version || !apierrors.IsNotFound(other.refusal()) {
 			return other
 		}
-		f.uses, other.uses, f.referenced = other.uses, nil, other.referenced
+		f.uses, other.uses, f.referenced, f.inherited = other.uses, nil, other.referenced, other.inherited
 		c.end(resource.GroupResource(), other)
 	}
 	c.kinds[resource.GroupResource()] = f
