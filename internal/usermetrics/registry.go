@@ -1,6 +1,7 @@
 package usermetrics
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -91,7 +92,7 @@ func (r *Registry) add(p post) (prometheus.Collector, error) {
 func (r *Registry) check(p post) error {
 	switch {
 	case p.name == "":
-		return fmt.Errorf("name is missing")
+		return errors.New("name is missing")
 	case !r.valid.MatchString(p.name):
 		return fmt.Errorf("name %.*q: allowed are letters, digits, \"_\" and \":\", at most %d, no digit first", maxName, p.name, maxName)
 	case len(p.description) > maxDescription:

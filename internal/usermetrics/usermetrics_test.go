@@ -34,9 +34,9 @@ func endpoint(t *testing.T, allow func(*http.Request) bool) (string, *prometheus
 	return e.URL(), shown
 }
 
-func post(t *testing.T, url, body string, header ...string) (code int, said string) {
+func post(t *testing.T, url, body string) (code int, said string) {
 	t.Helper()
-	return send(t, http.MethodPost, url, body, header...)
+	return send(t, http.MethodPost, url, body)
 }
 
 func send(t *testing.T, method, url, body string, header ...string) (code int, said string) {

@@ -9,38 +9,48 @@ import (
 
 // Dashboard is a Grafana dashboard, as far as is looked at.
 type Dashboard struct {
-	UID           string
-	Title         string
-	SchemaVersion int
-	Panels        []Panel
-	Templating    struct{ List []Variable }
+	UID           string  `json:"uid"`
+	Title         string  `json:"title"`
+	SchemaVersion int     `json:"schemaVersion"`
+	Panels        []Panel `json:"panels"`
+	Templating    struct {
+		List []Variable `json:"list"`
+	} `json:"templating"`
 }
 
 // Panel is one of a dashboard's, or a row's title.
 type Panel struct {
-	ID         int
-	Type       string
-	Title      string
-	Datasource Source
-	GridPos    struct{ X, Y, W, H int }
-	Targets    []Target
+	ID         int    `json:"id"`
+	Type       string `json:"type"`
+	Title      string `json:"title"`
+	Datasource Source `json:"datasource"`
+	GridPos    struct {
+		X int `json:"x"`
+		Y int `json:"y"`
+		W int `json:"w"`
+		H int `json:"h"`
+	} `json:"gridPos"`
+	Targets []Target `json:"targets"`
 }
 
 // Target is a query of a panel.
 type Target struct {
-	RefID      string
-	Expr       string
-	Datasource Source
+	RefID      string `json:"refId"`
+	Expr       string `json:"expr"`
+	Datasource Source `json:"datasource"`
 }
 
 // Source is where a query goes.
-type Source struct{ Type, UID string }
+type Source struct {
+	Type string `json:"type"`
+	UID  string `json:"uid"`
+}
 
 // Variable is what a dashboard's reader chooses. Query is text for a data source.
 type Variable struct {
-	Name, Type string
-	Query      json.RawMessage
-	Definition string
+	Name  string          `json:"name"`
+	Type  string          `json:"type"`
+	Query json.RawMessage `json:"query"`
 }
 
 // Read reads a dashboard's file.
