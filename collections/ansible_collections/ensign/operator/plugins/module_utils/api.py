@@ -32,8 +32,6 @@ Object = dict[str, Any]
 # Option of kubernetes.core, and what it sets of the client's configuration.
 SETTINGS = {
     "host": "host",
-    "username": "username",
-    "password": "password",
     "client_cert": "cert_file",
     "client_key": "key_file",
     "ca_cert": "ssl_ca_cert",
@@ -208,11 +206,21 @@ class Options:
             if self._values[option] is not None:
                 setattr(loaded, name, self._values[option])
         loaded.host = loaded.host.rstrip("/")
-        if self._values["api_key"]:
-            loaded.api_key = {"authorization": f"Bearer {self._values['api_key']}"}
+        if authorization := self._authorization():
+            # Not what a file holds, nor what would be read from it again.
+            loaded.api_key, loaded.refresh_api_key_hook = {"authorization": authorization}, None
         if headers := self._proxy_headers():
             loaded.proxy_headers = urllib3.util.make_headers(**headers)
         return loaded
+
+    def _authorization(self) -> str:
+        """Return the header for the credentials that are given, "" if there are none."""
+        name, password = self._values["username"], self._values["password"]
+        if self._values["api_key"]:
+            return f"Bearer {self._values['api_key']}"
+        if name and password:
+            return str(urllib3.util.make_headers(basic_auth=f"{name}:{password}")["authorization"])
+        return ""
 
     def _sufficient(self) -> bool:
         """Tell whether host and credentials are given, so that no file is needed."""
