@@ -52,7 +52,7 @@ func TestFlagsThatContradictEachOther(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			_, err := parse(t, strings.Fields(args)...).complete(&bytes.Buffer{})
-			for _, name := range strings.Fields(wantNames) {
+			for name := range strings.FieldsSeq(wantNames) {
 				if err == nil || !strings.Contains(err.Error(), name) {
 					t.Errorf("want an error that names %s, got %v", name, err)
 				}

@@ -69,14 +69,11 @@ func parseAddress(flag, value string) (listener, error) {
 		return listener{}, nil
 	}
 	host, name, err := net.SplitHostPort(value)
-	port := 0
-	if err == nil {
-		port, err = net.LookupPort("tcp", name)
-	}
-	if err != nil || name == "" {
+	port, portErr := strconv.ParseUint(name, 10, 16)
+	if err != nil || portErr != nil {
 		return listener{}, fmt.Errorf("%s=%s: allowed is an address such as :8443 or 127.0.0.1:8443, or 0 for none", flag, value)
 	}
-	return listener{flag, value, host, port}, nil
+	return listener{flag, value, host, int(port)}, nil
 }
 
 // checkElection finds what keeps a lease from being held, or from being made.

@@ -54,13 +54,14 @@ const sayPlay = `
 
 // said is what a run knew.
 type said struct {
-	Role, Phase string
-	Verbosity   int
-	Vars        map[string]any
-	Groups      []string
-	Facts       int
-	Environment []string
-	Server      string
+	Role        string         `json:"role"`
+	Phase       string         `json:"phase"`
+	Verbosity   int            `json:"verbosity"`
+	Vars        map[string]any `json:"vars"`
+	Groups      []string       `json:"groups"`
+	Facts       int            `json:"facts"`
+	Environment []string       `json:"environment"`
+	Server      string         `json:"server"`
 }
 
 // sayings gives what the runs of a CR said so far, in their order.

@@ -68,6 +68,9 @@ func statusRows(w *deeds) {
 		patch(ctx, w.good, `{"spec": {"new": "generation"}}`)
 		Eventually(w.Ended(w.good)).Should(Equal(3))
 		Eventually(ctx, w.Condition(w.good, "Successful")).Should(And(HaveField("Status", "True"), HaveField("Generation", int64(2))))
+		Eventually(w.seen.during("good", 2)).ShouldNot(BeEmpty())
+		Expect(harness.ConditionOf(w.seen.during("good", 2)()[0], "Successful")).To(And(HaveField("Status", "False"), HaveField("Reason", "Running")))
+		Expect(harness.ConditionOf(w.seen.during("good", 2)()[0], "Failure")).To(And(HaveField("Status", "False"), HaveField("Generation", int64(1))))
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(w.good), w.good)).To(Succeed())
 		list, _, err := unstructured.NestedSlice(w.good.Object, "status", "conditions")
 		Expect(err).NotTo(HaveOccurred())
@@ -85,6 +88,12 @@ func statusRows(w *deeds) {
 			HaveField("Status", "True"), HaveField("Reason", "Failed"), HaveField("Result", HaveKeyWithValue("failures", int64(1)))))
 		Eventually(ctx, w.Condition(w.plain, "Running")).Should(And(HaveField("Status", "False"), HaveField("Reason", "Failed")))
 		Expect(w.Condition(w.plain, "Successful")(ctx)).To(And(HaveField("Status", "False"), HaveField("Reason", "Failed")))
+	})
+	row("§5 run starts", "after a failure Failure is not touched", func() {
+		Eventually(func() int { return len(w.seen.during("plain", 1)()) }).Should(BeNumerically(">=", 2))
+		again := w.seen.during("plain", 1)()[1]
+		Expect(harness.ConditionOf(again, "Failure")).To(And(HaveField("Status", "True"), HaveField("Reason", "Failed")))
+		Expect(harness.ConditionOf(again, "Successful")).To(And(HaveField("Status", "False"), HaveField("Reason", "Failed")))
 	})
 	row("§5 message", "names play, task, host and Ansible's msg, and is the same for the same failure", func() {
 		Eventually(w.Failed(w.plain)).Should(BeNumerically(">=", 2))
