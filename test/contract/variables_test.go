@@ -66,7 +66,7 @@ func keptVariables(s *site.Site, name, phase string) map[string]any {
 	return kept
 }
 
-var _ = Describe("variables", Ordered, func() {
+var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 	var (
 		s    *site.Site
 		kind = schema.GroupKind{Group: "my-group.example.com", Kind: "WideThing"}
