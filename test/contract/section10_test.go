@@ -166,7 +166,6 @@ var _ = Describe("modules for content", Ordered, func() {
 	},
 		entry("§10 osdk_metric", "as ensign.operator", "Plain", "metrics"),
 		entry("§10 operator_sdk.util, §6 requeue_after names", "as operator_sdk.util", "Older"),
-		entry("§10 operator_sdk.util, §6 requeue_after names", "by their bare names", "Bare"),
 	)
 
 	row("§10 requeue_after", "brings the CR back after that time", func(ctx context.Context) {
@@ -177,7 +176,7 @@ var _ = Describe("modules for content", Ordered, func() {
 		gone(ctx, cr)
 	})
 
-	row("§10 k8s_event", "with appendTimestamp false is counted", func(ctx context.Context) {
+	row("§10 k8s_event, §10 operator_sdk.util", "by its bare name; with appendTimestamp false it is counted", func(ctx context.Context) {
 		cr := create(ctx, "Bare", "counted", map[string]any{"uses": []any{"event"}})
 		after(ctx, 1, cr)
 		onceMore(ctx, cr)
