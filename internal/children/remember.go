@@ -30,7 +30,7 @@ func (c *Children) load(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
-			pause = min(2*pause, longPause)
+			pause = min(2*pause, longest(err))
 		}
 	}
 }
@@ -64,11 +64,20 @@ func (c *Children) save(ctx context.Context) {
 		if err == nil {
 			c.saved[watch], c.pause = kinds, 0
 		} else {
-			c.pause = min(max(c.limits.retry, 2*c.pause), longPause)
+			c.pause = min(max(c.limits.retry, 2*c.pause), longest(err))
 			c.changed, c.retry = true, time.Now().Add(c.pause)
 		}
 		c.mu.Unlock()
 	}
+}
+
+// longest is the longest pause after an error of the record: what the API server refuses
+// takes somebody to mend it, and what else fails may work at any time.
+func longest(err error) time.Duration {
+	if refuses(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		return longPause
+	}
+	return 30 * time.Second
 }
 
 // check reads the record now and then: somebody may have changed or deleted it.
