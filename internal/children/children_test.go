@@ -401,6 +401,25 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 		s.mu.Unlock()
 		s.heard("Widget ns/w")
 	})
+	t.Run("the kind is referred to again after long, which is waited for", func(t *testing.T) {
+		s := newStage(t, Options{}).start().listen()
+		to := Objects{secret: {{Namespace: "ns", Name: "s"}}}
+		for _, before := range []Objects{{secret: nil}, to} {
+			s.State(t.Context(), widgets, w, before)
+			s.Refers(widgets, w, nil)
+			s.Children.mu.Lock()
+			for _, kind := range s.references.kinds {
+				kind.since = time.Now().Add(-time.Hour)
+			}
+			for _, f := range s.kinds {
+				s.end(f.kind.resource().GroupResource(), f)
+			}
+			s.Children.mu.Unlock()
+			if got := s.State(t.Context(), widgets, w, to); got != "Secret ns/s absent\n" {
+				t.Errorf("state %q", got)
+			}
+		}
+	})
 	t.Run("nothing is referred to", func(t *testing.T) {
 		s := newStage(t, Options{})
 		if got := s.State(t.Context(), widgets, w, Objects{secret: nil}); got != "\n" {

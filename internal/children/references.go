@@ -39,9 +39,10 @@ type referencedKind struct {
 	// that there is none, and asking while it is asked.
 	found, absent, asking bool
 	resource              Kind
-	since                 time.Time
-	pause                 time.Duration
-	next                  time.Time
+	// since is when CRs began to refer to it.
+	since time.Time
+	pause time.Duration
+	next  time.Time
 	// uncertain are the CRs that were told that nothing is known of the kind.
 	uncertain map[ledger.CR]bool
 }
@@ -98,7 +99,7 @@ func (r *references) set(cr ledger.CR, to Objects) {
 
 func (r *references) kind(gvk schema.GroupVersionKind) *referencedKind {
 	if r.kinds[gvk] == nil {
-		r.kinds[gvk] = &referencedKind{since: time.Now(), uncertain: map[ledger.CR]bool{}}
+		r.kinds[gvk] = &referencedKind{uncertain: map[ledger.CR]bool{}}
 	}
 	return r.kinds[gvk]
 }
@@ -118,12 +119,18 @@ func (r *references) used(gvk schema.GroupVersionKind) bool {
 func (c *Children) Refers(watch schema.GroupVersionKind, cr types.NamespacedName, to Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.references.set(ledger.CR{Kind: watch.GroupKind(), NamespacedName: cr}, to)
 	for gvk, names := range to {
-		if len(names) > 0 && !c.references.kind(gvk).found {
+		if len(names) == 0 {
+			continue
+		}
+		if !c.references.used(gvk) {
+			c.references.kind(gvk).since = time.Now()
+		}
+		if c.at(gvk) == nil {
 			c.prod()
 		}
 	}
+	c.references.set(ledger.CR{Kind: watch.GroupKind(), NamespacedName: cr}, to)
 }
 
 // at gives a kind to which CRs refer, nil where it is not followed yet. It needs

@@ -147,7 +147,7 @@ var _ = Describe("drift at length", func() {
 		Eventually(kinds).Should(ContainSubstring("configmaps"))
 		Consistently(p.Log, site.Calm).ShouldNot(ContainSubstring("following a kind no longer"))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, p.Metrics).ShouldNot(ContainSubstring(`resource="configmaps"`))
+		Eventually(ctx, p.Metrics).ShouldNot(MatchRegexp(`purpose="related"[^}]*resource="configmaps"`))
 		Eventually(kinds).Should(BeEmpty())
 	})
 
