@@ -10,6 +10,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var _ = DescribeTable("whatever is shown and however a run ends, nothing leaks", func(ctx context.Context, verbosity int, level, format string) {
@@ -49,7 +51,7 @@ func (b *bench) once(ctx context.Context, found places, ending string, parts ...
 
 var _ = It("leaves nothing of a run whose manager was killed, once the next one is there", func(ctx context.Context) {
 	b := newBench(ctx, "--ansible-verbosity=4")
-	b.create(ctx, "sleep", "secretdata")
+	cr := b.create(ctx, "sleep", "secretdata")
 	Eventually(b.Processes).Should(ContainElement(HaveField("CommandLine", ContainSubstring("sleep 600"))))
 	b.plantToken("sleep")
 	live := places{}
@@ -69,6 +71,9 @@ var _ = It("leaves nothing of a run whose manager was killed, once the next one 
 		_ = syscall.Kill(p.PID, syscall.SIGKILL) // It may have ended by itself.
 	}
 	Eventually(b.Processes).Should(BeEmpty())
+	By("starting the next one, which is not to run it again")
+	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ansible.sdk.operatorframework.io/paused":"true"}}}`))
+	Expect(k8s.Patch(ctx, cr, pause)).To(Succeed())
 	b.start(ctx)
 	Eventually(func() []string {
 		left := places{}
