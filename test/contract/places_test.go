@@ -36,7 +36,7 @@ func title(places, says string) string {
 }
 
 // faultsOf compares the index with the places that have a row. Without the long ones
-// only those count that are marked fast. Open places are not shown yet.
+// only those count that are marked fast. Open places have none: they are not there yet.
 func faultsOf(index string, shown map[string]bool, long bool) []string {
 	var faults []string
 	known := map[string]bool{}

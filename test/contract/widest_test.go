@@ -18,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("an operator that uses what the base image has", Ordered, func() {
+var _ = Describe("an operator that uses what the base image has", Ordered, ContinueOnFailure, func() {
 	const group = "estate.example.com"
 	var s *site.Site
 	create := func(ctx context.Context, kind, name string, spec map[string]any, labels map[string]string) *unstructured.Unstructured {
