@@ -15,31 +15,34 @@ import (
 // listBuffer is how many bytes of a list are sent at once.
 const listBuffer = 32 << 10
 
-// gather gives what a store has of what is asked for, in the API server's order.
-func gather(store toolscache.Indexer, q question) []*object {
-	if q.name != "" {
-		found, ok, err := store.GetByKey(q.key())
-		if !ok || err != nil {
-			return nil
+// scope gives the objects of a store among which a question chooses.
+func scope(store toolscache.Indexer, q question) []*object {
+	var found []any
+	switch {
+	case q.name != "":
+		if one, ok, err := store.GetByKey(q.key()); ok && err == nil {
+			found = []any{one}
 		}
-		return []*object{found.(*object)} //nolint:forcetypeassert // The transform makes nothing else.
+	case q.namespace != "":
+		found, _ = store.ByIndex(toolscache.NamespaceIndex, q.namespace) // It knows the index.
+	default:
+		found = store.List()
 	}
-	all := store.List
-	if q.namespace != "" {
-		all = func() []any {
-			found, _ := store.ByIndex(toolscache.NamespaceIndex, q.namespace) // It knows the index.
-			return found
-		}
+	list := make([]*object, len(found))
+	for i, one := range found {
+		list[i] = one.(*object) //nolint:forcetypeassert // The transform makes nothing else.
 	}
-	var list []*object
-	for _, found := range all() {
-		o := found.(*object) //nolint:forcetypeassert // The transform makes nothing else.
-		if q.selector == nil || q.selector.Matches(labels.Set(o.labels)) {
-			list = append(list, o)
-		}
-	}
-	slices.SortFunc(list, func(a, b *object) int { return strings.Compare(a.name, b.name) })
 	return list
+}
+
+// chosen gives the objects that a question asks for, in the API server's order. It
+// takes the place of those among which they are.
+func chosen(among []*object, q question) []*object {
+	found := slices.DeleteFunc(among, func(o *object) bool {
+		return q.selector != nil && !q.selector.Matches(labels.Set(o.labels))
+	})
+	slices.SortFunc(found, func(a, b *object) int { return strings.Compare(a.name, b.name) })
+	return found
 }
 
 func uids(found []*object) []types.UID {

@@ -186,15 +186,15 @@ func (c *Cache) answer(w http.ResponseWriter, r *http.Request, session *access.S
 	}
 	// Read before the objects, which are at least as new.
 	version := store.LastStoreSyncResourceVersion()
-	found := gather(store, q)
-	read := written.Read{Resource: q.resource, Namespace: q.namespace, Reached: version, Objects: uids(found)}
-	if q.name != "" && len(found) == 0 || !c.writes.Shows(session, read) {
+	among := scope(store, q)
+	read := written.Read{Resource: q.resource, Namespace: q.namespace, Reached: version, Objects: uids(among)}
+	if q.name != "" && len(among) == 0 || !c.writes.Shows(session, read) {
 		return Miss
 	}
 	if q.name != "" {
-		form.writeObject(w, found[0])
+		form.writeObject(w, among[0])
 	} else {
-		form.writeList(w, found, version)
+		form.writeList(w, chosen(among, q), version)
 	}
 	return Hit
 }

@@ -40,6 +40,11 @@ func amended(o *unstructured.Unstructured, metadata map[string]any) *unstructure
 // reads come to.
 func TestWhatARunMustSee(t *testing.T) {
 	const one, all, other, everywhere, elsewhere = configMaps + "/one", configMaps, configMaps + "/other", "/api/v1/configmaps", "/api/v1/namespaces/b/configmaps"
+	// A list by a label that no object has, so that no read of it shows what was written.
+	const labeled = all + "?labelSelector=app%3Dx"
+	in := func(paths []string, path string) bool {
+		return slices.Contains(paths, path) || path == labeled && slices.Contains(paths, all)
+	}
 	deleted := map[string]any{"deletionTimestamp": "2026-01-01T00:00:00Z"}
 	for name, test := range map[string]struct {
 		// write changes the API server and answers.
@@ -170,7 +175,7 @@ func TestWhatARunMustSee(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, readcache.Options{})
-			paths := []string{one, all, other, everywhere, elsewhere}
+			paths := []string{one, all, labeled, other, everywhere, elsewhere}
 			for _, o := range []string{"a/one", "a/other", "b/far"} {
 				namespace, name, _ := strings.Cut(o, "/")
 				b.server.put("configmaps", namespace, name, nil, "1")
@@ -190,7 +195,7 @@ func TestWhatARunMustSee(t *testing.T) {
 			for _, session := range []*access.Session{own, {}} {
 				b.session = session
 				for _, path := range paths {
-					if _, ok := b.get(path); ok == (slices.Contains(test.late, path) || slices.Contains(test.live, path)) {
+					if _, ok := b.get(path); ok == (in(test.late, path) || in(test.live, path)) {
 						t.Errorf("before the watch %s was answered: %v (to another run: %v)", path, ok, session != own)
 					}
 				}
@@ -202,7 +207,7 @@ func TestWhatARunMustSee(t *testing.T) {
 			b.session = own
 			gone := b.server.resources["configmaps"].objects["a/one"] == nil
 			for _, path := range paths {
-				want := !slices.Contains(test.live, path) && !(gone && path == one)
+				want := !in(test.live, path) && !(gone && path == one)
 				if _, ok := b.get(path); ok != want {
 					t.Errorf("after the watch: %s was answered: %v", path, ok)
 				}

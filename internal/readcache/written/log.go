@@ -121,7 +121,8 @@ type Read struct {
 	// Reached is a resource version up to which the store had seen every change before
 	// the objects were read from it.
 	Reached string
-	// Objects are those that were read.
+	// Objects are those of the namespace, or all, among which a list chose by labels; or
+	// the one that was read.
 	Objects []types.UID
 }
 
