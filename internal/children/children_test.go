@@ -168,12 +168,13 @@ func TestNewsWaitsUntilSomebodyFollows(t *testing.T) {
 	s.live(configMaps)
 	child = s.store(configMaps, edited(child, saying("two")))
 	s.remove(configMaps, child)
+	s.store(configMaps, object("ConfigMap", "last", annotatedFor(widgets, "ns/last"))) // Told after the others.
 	s.eventually(func() bool {
 		s.inboxes[widgets.GroupKind()].mu.Lock()
 		defer s.inboxes[widgets.GroupKind()].mu.Unlock()
-		return len(s.inboxes[widgets.GroupKind()].waiting) == 1
+		return len(s.inboxes[widgets.GroupKind()].waiting) == 2
 	}, func() string { return "no news" })
-	s.listen().heard("Widget ns/w")
+	s.listen().heard("Widget ns/w", "Widget ns/last")
 	s.Follow(t.Context(), Scope{GVK: schema.GroupVersionKind{Kind: "Unknown"}}, nil) // Harmless.
 }
 
