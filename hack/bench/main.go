@@ -27,6 +27,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/ensign-operator/ensign/hack/bench/report"
 	"github.com/ensign-operator/ensign/test/harness/idle"
 )
@@ -39,6 +42,7 @@ func main() {
 		exit(err)
 		return
 	}
+	log.SetLogger(logr.Discard()) // Its clients would ask for one between the lines of progress.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// After the first signal things are taken down in order; a second one kills.
 	context.AfterFunc(ctx, stop)
