@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -246,7 +247,11 @@ func checkOwner(t *testing.T, sent *http.Request, got arrived, body string, seco
 		return
 	}
 	var object map[string]any // A struct would take members in any case, which the API server does not.
-	if err := yaml.Unmarshal([]byte(got.body), &object); err != nil {
+	read := json.Unmarshal
+	if strings.Contains(got.Header.Get("Content-Type"), "yaml") {
+		read = func(body []byte, into any) error { return yaml.Unmarshal(body, into) }
+	}
+	if err := read([]byte(got.body), &object); err != nil {
 		t.Fatalf("%q arrived: %v", got.body, err)
 	}
 	references, _, _ := unstructured.NestedSlice(object, "metadata", "ownerReferences")
