@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -56,15 +57,31 @@ func readJSON(body []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// encode gives the object as JSON. Where the API server reads it as YAML, characters are
-// escaped that YAML does not allow, or takes for the end of a line.
+// maxYAMLKey is how many characters a key may take, quotes included, that YAML's readers
+// know by the colon behind it.
+const maxYAMLKey = 1024
+
+// encode gives the object as JSON, as YAML's readers take it where the API server has one
+// for it.
 func encode(object map[string]any, asYAML bool) ([]byte, error) {
 	body, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("encode the object: %w", err)
 	}
-	if !asYAML || !bytes.ContainsFunc(body, isSpecial) {
+	if !asYAML {
 		return body, nil
+	}
+	if key, ok := longKey(object); ok {
+		return nil, fmt.Errorf("the key %.40q… is longer than the %d characters that YAML's readers take", key, maxYAMLKey)
+	}
+	return escape(body), nil
+}
+
+// escape escapes characters in JSON that YAML does not allow, or takes for the end of a
+// line.
+func escape(body []byte) []byte {
+	if !bytes.ContainsFunc(body, isSpecial) {
+		return body
 	}
 	escaped := &bytes.Buffer{}
 	for _, r := range string(body) {
@@ -74,7 +91,29 @@ func encode(object map[string]any, asYAML bool) ([]byte, error) {
 		}
 		escaped.WriteRune(r)
 	}
-	return escaped.Bytes(), nil
+	return escaped.Bytes()
+}
+
+// longKey finds a key, at any depth, that is too long for YAML.
+func longKey(value any) (key string, found bool) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, member := range value {
+			if quoted, err := json.Marshal(key); err != nil || utf8.RuneCount(escape(quoted)) > maxYAMLKey {
+				return key, true
+			}
+			if key, found = longKey(member); found {
+				return key, true
+			}
+		}
+	case []any:
+		for _, member := range value {
+			if key, found = longKey(member); found {
+				return key, true
+			}
+		}
+	}
+	return "", false
 }
 
 func isSpecial(r rune) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/proxy/ownership"
@@ -438,4 +439,19 @@ func decode(tb testing.TB, text string) any {
 		tb.Fatalf("decode %s: %v", text, err)
 	}
 	return value
+}
+
+// An apply that comes with a key in YAML's other style could not be read once it is JSON.
+func TestAKeyTooLongForYAMLIsRefused(t *testing.T) {
+	for length, want := range map[int]bool{1022: true, 1023: false} {
+		write, err := ownership.Parse("patch", applyType, []byte("metadata: {name: c}\n? "+strings.Repeat("k", length)+"\n: v\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, _, err := write.Carry(inNamespace(), nil)
+		var object map[string]any
+		if want && (err != nil || yaml.Unmarshal(sent, &object) != nil) || !want && err == nil {
+			t.Errorf("with a key of %d characters: %v", length, err)
+		}
+	}
 }
