@@ -1,0 +1,148 @@
+"""The server's own work: it accepts, forks, reaps, and ends what lost its stand-in."""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from typing import NoReturn
+
+from ensign_warm import wire
+
+_PATIENCE = 5.0  # seconds for a stand-in to say what it wants
+_MANAGER = 0  # the descriptor of a pipe that the manager holds
+
+
+class Loop:
+    """Serves stand-ins until the manager is gone. There is one thread, so that forks are sound."""
+
+    def __init__(self, listener: socket.socket, renew: Callable[[bytes], None]) -> None:
+        self._listener = listener
+        self._renew = renew
+        self._poll = select.poll()
+        self._connections: dict[int, socket.socket] = {}  # by descriptor
+        self._forks: dict[int, int] = {}  # pid by descriptor
+        self._notes = os.memfd_create("notes")
+        self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def next(self) -> tuple[socket.socket, Callable[[bytes], None]]:
+        """Return in each fork only: its connection, and what takes a note for the server."""
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        for descriptor in (self._listener.fileno(), self._woken):
+            self._poll.register(descriptor, select.POLLIN)
+        self._poll.register(_MANAGER, 0)  # Its end is always told.
+        while True:
+            for descriptor, _ in self._poll.poll():
+                connection = self._turn(descriptor)
+                if connection is not None:
+                    return connection, self._note
+
+    def _turn(self, descriptor: int) -> socket.socket | None:
+        if descriptor == _MANAGER:
+            self._end()
+        if descriptor == self._woken:
+            self._reap()
+        elif descriptor == self._listener.fileno():
+            return self._accept()
+        elif descriptor in self._connections:
+            self._kill(descriptor)
+        return None
+
+    def _accept(self) -> socket.socket | None:
+        try:
+            connection = self._listener.accept()[0]
+        except OSError:
+            return None
+        try:
+            pid = os.fork()
+        except OSError:
+            connection.close()  # The stand-in starts the real program.
+            return None
+        if pid == 0:
+            self._leave_server()
+            connection.settimeout(_PATIENCE)
+            return connection
+        number = connection.fileno()
+        self._connections[number], self._forks[number] = connection, pid
+        self._poll.register(number, select.POLLRDHUP)
+        return None
+
+    def _leave_server(self) -> None:
+        """Give up in a fork all that is the server's."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        for connection in self._connections.values():
+            connection.close()
+        self._listener.close()
+        os.close(self._woken)
+        os.close(self._wake)
+
+    def _note(self, note: bytes) -> None:
+        """Leave a note for the server, from a fork that is about to end, or b"" to say that none will come."""
+        if note:
+            os.pwrite(self._notes, note, 0)
+        os.close(self._notes)
+
+    def _kill(self, number: int) -> None:
+        """End a fork whose stand-in is gone, as if it had been that."""
+        self._poll.unregister(number)
+        for kill in (os.killpg, os.kill):
+            try:
+                kill(self._forks[number], signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def _reap(self) -> None:
+        os.read(self._woken, 4096)
+        while self._forks:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            self._tell(pid, status)
+        self._take_note()
+
+    def _tell(self, pid: int, status: int) -> None:
+        number = next((n for n, p in self._forks.items() if p == pid), None)
+        if number is None:
+            return
+        how = f"signal {os.WTERMSIG(status)}\n" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}\n"
+        connection = self._connections.pop(number)
+        del self._forks[number]
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(number)
+        with contextlib.suppress(OSError):
+            connection.send(how.encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        connection.close()
+
+    def _take_note(self) -> None:
+        """Follow a note when no fork is left that would lose this server."""
+        size = os.fstat(self._notes).st_size
+        if size and not self._forks:
+            self._renew(os.pread(self._notes, size, 0))
+
+    def _end(self) -> NoReturn:
+        for pid in self._forks.values():
+            try:
+                os.killpg(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        os._exit(0)
+
+
+def peer_of(connection: socket.socket) -> int:
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[0])
+
+
+def await_go(connection: socket.socket) -> None:
+    """Return when the stand-in has said that the program may begin; end when it will not."""
+    connection.sendall(f"ready {os.getpid()}\n".encode())
+    if connection.recv(1) != wire.GO:
+        os._exit(0)

@@ -1,0 +1,122 @@
+"""A server from its start to its forks."""
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from ensign_warm import environment, loop, noting, process, wire
+from ensign_warm.kinds import Kind
+from ensign_warm.module import Module
+from ensign_warm.playbook import Playbook
+from ensign_warm.runner import Runner
+from ensign_warm.stamps import Stamps
+
+_BEGUN = time.time_ns()
+_RENEWALS = 5  # of one process; more mean that it would never come to rest
+_STDOUT = 1
+# What changed shortly before the imports may have changed during them. It counts as
+# settled after this, in nanoseconds; file systems have times as coarse as 10 ms.
+_UNSETTLED = 50_000_000
+
+
+def run(arguments: list[str], before: set[str]) -> NoReturn:
+    """Serve. The arguments are the kind of the programs and settings, as NAME=VALUE."""
+    kind_name, *pairs = arguments
+    settings = dict(pair.split("=", 1) for pair in pairs)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    listener = listen(settings)
+    kind = make(kind_name, settings, before)
+    stamps = Stamps(kind.load())
+    if stamps.newest() > _BEGUN - _UNSETTLED:
+        renew(b"\0", listener, arguments, settings)
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    say("ready")
+    connection, note = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings)).next()
+    gc.enable()
+    begin(connection, note, kind, stamps)
+
+
+def make(name: str, settings: dict[str, str], before: set[str]) -> Kind:
+    if name != "module":
+        noting.end()
+    if name == "runner":
+        return Runner(settings["runner"], settings["playbook"], settings["standins"] + "/ansible-playbook")
+    if name == "playbook":
+        return Playbook(settings["playbook"], settings["standins"] + "/python")
+    return Module(before)
+
+
+def listen(settings: dict[str, str]) -> socket.socket:
+    """Return the socket, which only this user can connect to; that of before a renewal, if there is one."""
+    if "listener" in settings:
+        return socket.socket(fileno=int(settings["listener"]))
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    listener.bind(settings["socket"])
+    os.umask(mask)
+    listener.listen(128)
+    return listener
+
+
+def say(line: str) -> None:
+    """Tell the manager something, in one write so that lines of forks do not mix."""
+    with contextlib.suppress(OSError):
+        os.write(_STDOUT, f"{line}\n".encode())
+
+
+def begin(connection: socket.socket, note: Callable[[bytes], None], kind: Kind, stamps: Stamps) -> NoReturn:
+    """Become what the stand-in asks for, or tell it why not."""
+    try:
+        request = wire.receive(connection)
+        if not stamps.hold():
+            raise wire.Outdated("imports")
+        process.put(request, loop.peer_of(connection))
+        kind.admit(request)
+    except Exception as error:
+        refuse(connection, note, error)
+    connection.settimeout(None)
+    loop.await_go(connection)
+    connection.close()
+    say("warm")
+    note(b"")
+    process.name(kind.command)
+    process.take_descriptors(request.descriptors)
+    process.open_streams()
+    kind.become(request)
+
+
+def refuse(connection: socket.socket, note: Callable[[bytes], None], error: Exception) -> NoReturn:
+    reason = str(error) if isinstance(error, wire.Refused) else f"defect {type(error).__name__}"
+    say(f"cold {reason}")
+    if isinstance(error, wire.UnknownEnvironment):
+        note(b"\0".join(name + b"=" + value for name, value in error.environment.items()))
+    elif isinstance(error, wire.Outdated):
+        note(b"\0")
+    with contextlib.suppress(OSError):
+        connection.sendall(f"cold {reason}\n".encode())
+    os._exit(0)
+
+
+def renew(learned: bytes, listener: socket.socket, arguments: list[str], settings: dict[str, str]) -> None:
+    """Start anew in this process, with the environment that was learned, if one was."""
+    renewals = int(settings.get("renewals", "0")) + 1
+    if renewals > _RENEWALS:
+        os._exit(0)  # The manager starts another one, not at once.
+    variables = (entry.partition(b"=") for entry in learned.split(b"\0"))
+    environ = {name: value for name, _, value in variables if name} or environment.current()
+    say("renewed")
+    kept = [a for a in arguments if not a.startswith(("listener=", "renewals="))]
+    os.set_inheritable(listener.fileno(), True)
+    os.execve(  # noqa: S606
+        sys.executable,
+        [sys.executable, sys.argv[0], *kept, f"listener={listener.fileno()}", f"renewals={renewals}"],
+        environment.of_server(environ, os.fsencode(settings["temporary"])),
+    )

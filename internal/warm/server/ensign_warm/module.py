@@ -1,0 +1,133 @@
+"""Modules that Ansible runs by this interpreter."""
+
+import os
+import sys
+from types import CodeType, ModuleType
+from typing import NoReturn
+
+from ensign_warm import environment, leave, noting, stash
+from ensign_warm.wire import Refused, Request
+
+_ONE = 1
+# What the client of Kubernetes has read of KUBECONFIG.
+_PLACE = "KUBE_CONFIG_DEFAULT_LOCATION"
+
+# What modules of Kubernetes and most others import, as far as it is installed. Nothing
+# of Ansible: a payload brings its own.
+_NAMES = (
+    "kubernetes",
+    "kubernetes.dynamic",
+    "kubernetes.dynamic.resource",
+    "kubernetes.dynamic.exceptions",
+    "kubernetes.client.rest",
+    "kubernetes.config",
+    "urllib3",
+    "yaml",
+    "jinja2",
+    "jsonpatch",
+    "requests",
+    "base64",
+    "datetime",
+    "difflib",
+    "fcntl",
+    "getpass",
+    "glob",
+    "grp",
+    "hashlib",
+    "http.client",
+    "json",
+    "locale",
+    "logging",
+    "platform",
+    "pwd",
+    "random",
+    "resource",
+    "runpy",
+    "select",
+    "selectors",
+    "shlex",
+    "shutil",
+    "socket",
+    "ssl",
+    "subprocess",
+    "syslog",
+    "tempfile",
+    "traceback",
+    "typing",
+    "urllib.request",
+    "uuid",
+    "zipfile",
+    "zipimport",
+)
+
+
+class Module:
+    """A script file, or a script that comes on the standard input."""
+
+    command = b"python"
+
+    def __init__(self, before: set[str]) -> None:
+        self._before = before
+        self._recorder = environment.Recorder()
+        self._own: dict[bytes, bytes] = {}
+        self._tempfile: ModuleType | None = None
+        self._ahead: list[ModuleType] = []
+        self._locating: list[ModuleType] = []
+        self._code: CodeType | None = None
+
+    def load(self) -> list[ModuleType]:
+        self._own = environment.current()
+        with self._recorder:
+            stash.load(_NAMES)
+        noting.end()
+        modules = stash.take(self._before, noting.graph)
+        sys.meta_path.insert(0, stash.Stash(modules, noting.graph, stash.SearchPath(modules).same))
+        self._tempfile = modules.get("tempfile")
+        self._locating = [m for m in modules.values() if _PLACE in m.__dict__]
+        self._ahead = list(modules.values())
+        return self._ahead
+
+    def admit(self, request: Request) -> None:
+        if name := environment.difference(self._own, request.environment, self._recorder.names):
+            raise Refused(f"variable {name}")
+        if len(request.arguments) > _ONE:
+            raise Refused("arguments")
+        for argument in request.arguments:
+            self._code = self._read(argument)
+
+    def _read(self, path: bytes) -> CodeType:
+        if path.startswith(b"-") or not path.endswith(b".py"):
+            raise Refused("arguments")
+        try:
+            with open(path, "rb") as file:
+                return compile(file.read(), os.fsdecode(path), "exec", dont_inherit=True)
+        except (OSError, ValueError, SyntaxError) as error:
+            raise Refused("script") from error
+
+    def become(self, request: Request) -> NoReturn:
+        self._refresh(request)
+        arguments = [os.fsdecode(argument) for argument in request.arguments]
+        sys.argv = arguments or [""]
+        sys.orig_argv = [sys.executable, *arguments]
+        if self._code is not None:
+            leave.run(self._code, arguments[0], os.path.dirname(os.path.realpath(arguments[0])), self._ahead)
+        leave.run(_from_stdin(), "<stdin>", "", self._ahead)
+
+    def _refresh(self, request: Request) -> None:
+        """Set what modules have read of the environment when they were imported."""
+        place = request.environment.get(b"KUBECONFIG", b"~/.kube/config")
+        for module in self._locating:
+            module.__dict__[_PLACE] = os.fsdecode(place)
+        if self._tempfile is not None:
+            self._tempfile.__dict__["tempdir"] = None
+
+
+def _from_stdin() -> CodeType:
+    """Read the whole script first, as an interpreter does."""
+    text = sys.stdin.buffer.read()
+    try:
+        return compile(text, "<stdin>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        leave.show(error)
+        sys.stderr.flush()
+        os._exit(1)

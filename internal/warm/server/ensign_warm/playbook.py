@@ -1,0 +1,139 @@
+"""ansible-playbook."""
+
+import atexit
+import functools
+import hashlib
+import importlib
+import importlib.util
+import os
+import re
+import secrets
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from multiprocessing import process
+from types import ModuleType
+from typing import Any, NoReturn
+
+from ensign_warm import environment, kinds
+from ensign_warm.wire import Outdated, Refused, Request, UnknownEnvironment
+
+# The settings whose variables are in environment.OF_ONE_RUN.
+_SETTINGS = ("DEFAULT_LOCAL_TMP", "CACHE_PLUGIN_CONNECTION", "DEFAULT_ROLES_PATH")
+
+
+class Playbook:
+    """ansible-playbook, whose local connection starts a stand-in for modules of this interpreter."""
+
+    command = b"ansible-playboo"
+
+    def __init__(self, program: str, standin: str) -> None:
+        self._script = kinds.Script(program)
+        self._modules = Modules(standin)
+        self._own: dict[bytes, bytes] = {}
+        self._config: tuple[str, str] = ("", "")
+        self._unfit = ""
+
+    def load(self) -> list[ModuleType]:
+        self._own, before = environment.current(), set(sys.modules)
+        importlib.import_module("ansible.cli.playbook")
+        constants = importlib.import_module("ansible.constants")
+        self._config = digest(constants.CONFIG_FILE)
+        self._unfit = unfit(vars(constants), os.getcwd())
+        return kinds.imported(before)
+
+    def admit(self, request: Request) -> None:
+        if self._unfit:
+            raise Refused(self._unfit)
+        if name := environment.difference(self._own, request.environment):
+            raise UnknownEnvironment(f"variable {name}", request.environment)
+        manager = importlib.import_module("ansible.config.manager")
+        warnings: set[str] = set()
+        name, content = digest(manager.find_ini_config_file(warnings))
+        if warnings or name != self._config[0]:
+            raise Refused("place of ansible.cfg")
+        if content != self._config[1]:
+            raise Outdated("ansible.cfg")
+        if not all(map(os.get_blocking, request.descriptors)):
+            raise Refused("descriptors")  # Ansible says so itself, at its start.
+        self._script.read()
+
+    def become(self, request: Request) -> NoReturn:
+        refresh()
+        self._modules.redirect()
+        self._script.run(request)
+
+
+def digest(path: object) -> tuple[str, str]:
+    """Return the name and a digest of a configuration file, which there need not be."""
+    if not path:
+        return "", ""
+    name = os.fsdecode(path) if isinstance(path, bytes) else str(path)
+    try:
+        with open(name, "rb") as file:
+            return name, hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return name, "unreadable"
+
+
+def unfit(settings: dict[str, Any], directory: str) -> str:
+    """Say why no fork can have the settings that this process has read; "" if each can."""
+    if settings.get("DEFAULT_LOG_PATH"):
+        return "log file"  # It is opened once, and its lines name the process.
+    if not settings.get("ANSIBLE_NOCOLOR") and not settings.get("ANSIBLE_FORCE_COLOR"):
+        return "colour"  # It depends on the terminal.
+    if any(directory in repr(value) for name, value in settings.items() if name.isupper() and name not in _SETTINGS):
+        return "working directory in a setting"
+    return ""
+
+
+def refresh() -> None:
+    """Do again what Ansible does for each process when it is imported."""
+    constants = importlib.import_module("ansible.constants")
+    path = importlib.import_module("ansible.utils.path")
+    atexit.unregister(path.cleanup_tmp_file)  # That of the server is its own.
+    tempfile.tempdir = None
+    for name in _SETTINGS:
+        setattr(constants, name, constants.config.get_config_value(name, variables=vars(constants)))
+    display = importlib.import_module("ansible.utils.display")
+    display.Display()._set_column_width()
+    variables = importlib.import_module("ansible.utils.vars")
+    variables.__dict__["random_int"] = f"{secrets.randbelow(1 << 32):08x}"
+    process.current_process()._config["authkey"] = process.AuthenticationString(os.urandom(32))  # type: ignore[attr-defined]
+
+
+class Modules:
+    """Starts the stand-in for Python where the local connection starts a module."""
+
+    def __init__(self, standin: str) -> None:
+        self._standin = standin
+        # What the shell plugin makes of a module for this interpreter, with or without
+        # pipelining. Whatever else it may be, with become, in another language, in the
+        # background, by a plugin of the role's: it is left as it is.
+        self._command = re.compile(
+            r"(?P<before>/bin/sh -c '(?:[A-Za-z_]\w*=[\w./:,@%+=-]* )*)"
+            + re.escape(sys.executable)
+            + r"(?P<after>(?: [\w./@%+=-]*/AnsiballZ_\w+\.py)?(?: && sleep 0)?')"
+        )
+        self._connection = ""
+
+    def redirect(self) -> None:
+        local = importlib.util.find_spec("ansible.plugins.connection.local")
+        self._connection = str(local.origin) if local is not None else ""
+        if re.fullmatch(r"[\w./-]+", self._standin):
+            subprocess.Popen.__init__ = self._redirected(subprocess.Popen.__init__)  # type: ignore[method-assign]
+
+    def _redirected(self, original: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(original)
+        def start(popen: object, args: Any, *rest: Any, **options: Any) -> None:
+            if sys._getframe(1).f_code.co_filename == self._connection:
+                args = self.command(args)
+            original(popen, args, *rest, **options)
+
+        return start
+
+    def command(self, args: Any) -> Any:
+        """Return the command with the stand-in in the interpreter's place, if it runs a module."""
+        match = self._command.fullmatch(args) if isinstance(args, str) else None
+        return f"{match['before']}{self._standin}{match['after']}" if match else args
