@@ -43,8 +43,9 @@ devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data 
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager.
+build: ## Build bin/manager, and bin/warm-exec beside it.
 	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/manager ./cmd/manager
+	@CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/warm-exec ./cmd/warm-exec
 
 .PHONY: python
 python: ## Install Ansible and its tools into .venv (about 1 minute, once).
@@ -70,7 +71,7 @@ test: build controlplane helm python ## Unit tests, then the suites on a real co
 	@hack/test.sh unit collections suites
 
 .PHONY: test-unit
-test-unit: ## Unit tests alone.
+test-unit: python ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all

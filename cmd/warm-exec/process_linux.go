@@ -1,0 +1,92 @@
+package main
+
+import (
+	"os/signal"
+	"syscall"
+	"unsafe"
+)
+
+// Of newer kernels than package syscall knows; they are the same on all processors.
+const (
+	sysPidfdSendSignal = 424
+	sysPidfdOpen       = 434
+)
+
+// process is the one that is the program: a handle of it, so that no other process
+// that gets its number is hit.
+type process struct{ pid, handle int }
+
+func openProcess(pid int) (*process, error) {
+	handle, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
+	if errno != 0 {
+		return nil, errno
+	}
+	return &process{pid: pid, handle: int(handle)}, nil
+}
+
+// send sends a signal, if the process is there.
+func (p *process) send(s syscall.Signal) bool {
+	_, _, errno := syscall.Syscall6(sysPidfdSendSignal, uintptr(p.handle), uintptr(s), 0, 0, 0, 0)
+	return errno == 0
+}
+
+// kill kills the process with its group, which it leads.
+func (p *process) kill() {
+	if p.send(0) {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // What has left the group is not its.
+	}
+	p.send(syscall.SIGKILL)
+}
+
+// dieOf ends this process by a signal, as the program ended. It returns the exit code
+// that a shell has for that, should the signal not do.
+func dieOf(s syscall.Signal) int {
+	const shell = 128
+	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // The program has dumped its own.
+	signal.Reset()
+	var action [4]uint64 // SIG_DFL, and nothing else
+	_, _, _ = syscall.Syscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, unsafe.Sizeof(action[0]), 0, 0)
+	_ = syscall.Kill(syscall.Getpid(), s)
+	return shell + int(s)
+}
+
+// controls tells whether the standard input is this process' terminal, to be handed
+// over to the program. It is unfit for that when it is somebody else's, or when the
+// process has another terminal.
+func controls() (terminal, fit bool) {
+	var session int32
+	if ioctl(syscall.TIOCGSID, uintptr(unsafe.Pointer(&session))) == 0 {
+		return true, int(session) == syscall.Getpid()
+	}
+	if isTerminal() {
+		return true, false
+	}
+	tty, err := syscall.Open("/dev/tty", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return false, true
+	}
+	_ = syscall.Close(tty) // It was only looked for.
+	return false, false
+}
+
+func isTerminal() bool {
+	var settings syscall.Termios
+	return ioctl(syscall.TCGETS, uintptr(unsafe.Pointer(&settings))) == 0
+}
+
+// giveUpTerminal lets another session leader have the terminal. The kernel sends this
+// process HUP and CONT for it.
+func giveUpTerminal() {
+	heeded := !signal.Ignored(syscall.SIGHUP)
+	signal.Ignore(syscall.SIGHUP)
+	_ = ioctl(syscall.TIOCNOTTY, 0) // The program says what it lacks.
+	if heeded {
+		signal.Reset(syscall.SIGHUP)
+	}
+}
+
+func ioctl(command, argument uintptr) syscall.Errno {
+	const stdin = 0
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, stdin, command, argument)
+	return errno
+}

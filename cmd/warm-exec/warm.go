@@ -1,0 +1,85 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+const (
+	// patience is how long a server may take to answer, in seconds.
+	patience = 3
+	// goAhead is what lets the program begin.
+	goAhead = 'g'
+	// lost is the signal that a program died of whose server died.
+	lost = syscall.SIGKILL
+)
+
+// tryWarm has the server at the socket run the program, and returns its exit code.
+// It is false when the server does not, and nothing of the program has run then.
+func tryWarm(socket string, args []string) (code int, warm bool) {
+	terminal, fit := controls()
+	if !fit {
+		return 0, false
+	}
+	ask, err := request(args)
+	if err != nil {
+		return 0, false
+	}
+	conn, err := connect(socket)
+	if err != nil {
+		return 0, false
+	}
+	defer conn.close()
+	child, err := conn.prepare(ask)
+	if err != nil {
+		return 0, false
+	}
+	if terminal {
+		giveUpTerminal()
+	}
+	return conn.follow(child, forwarded()), true
+}
+
+// forwarded starts to catch what is passed on. What was ignored at the start stays so.
+func forwarded() chan os.Signal {
+	c := make(chan os.Signal, 64)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGCONT, syscall.SIGALRM, syscall.SIGWINCH} {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+	return c
+}
+
+// follow lets the program begin, passes signals on to it, and ends as it ends.
+func (c *connection) follow(child *process, signals chan os.Signal) int {
+	go func() {
+		for s := range signals {
+			if number, ok := s.(syscall.Signal); ok {
+				child.send(number)
+			}
+		}
+	}()
+	if err := c.begin(); err != nil {
+		// It may have begun, or not: it must not go on, and not begin again.
+		child.kill()
+		return dieOf(lost)
+	}
+	line, err := c.line()
+	if err != nil {
+		child.kill()
+		return dieOf(lost)
+	}
+	how, value, _ := strings.Cut(line, " ")
+	number, err := number(value)
+	switch {
+	case err != nil || how != "exit" && how != "signal":
+		child.kill()
+		return dieOf(lost)
+	case how == "signal":
+		return dieOf(syscall.Signal(number))
+	}
+	return number
+}
