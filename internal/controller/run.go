@@ -104,6 +104,7 @@ func (r *Reconciler) spec(a *attempt, vars, kubeconfig []byte) runner.Spec {
 		Playbook:     content.Playbook,
 		ExtraVars:    vars,
 		Kubeconfig:   kubeconfig,
+		Cold:         !r.Watch.Warm,
 		Verbosity:    a.settings.verbosity,
 		Timeout:      r.Watch.Timeout,
 		MaxArtifacts: a.settings.maxArtifacts,

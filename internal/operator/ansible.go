@@ -73,7 +73,9 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 		return ansible{}, err
 	}
 	a.runner.Ready = a.ready
-	a.owned, err = own(a.runner, o)
+	if a.owned, err = own(a.runner, o); err == nil {
+		a.owned.warm = newWarm(o, found, a.runner)
+	}
 	return a, err
 }
 

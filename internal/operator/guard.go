@@ -13,6 +13,7 @@ import (
 type ownership struct {
 	runner *runner.Runner
 	guard  *guard.Guard // nil: none is needed
+	warm   *warmth      // nil: all runs are cold
 }
 
 // own begins the ownership of all that the runner will run.
@@ -42,12 +43,12 @@ func (o ownership) extend(term, kill time.Duration) {
 	}
 }
 
-// end gives up the guard, the control groups and the run directory. All runs have
+// end gives up the servers of warm runs, the guard, the control groups and the run directory. All runs have
 // ended.
 func (o ownership) end() error {
-	var err error
+	err := o.warm.end()
 	if o.guard != nil {
-		err = o.guard.Close()
+		err = errors.Join(err, o.guard.Close())
 	}
 	return errors.Join(err, o.runner.Owner.Close(), o.runner.Root.Close())
 }

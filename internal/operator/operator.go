@@ -157,6 +157,9 @@ func (p parts) add() error {
 	if err := metrics.RegisterRunDirectory(ctrlmetrics.Registry, p.ansible.runner.Root.Bytes); err != nil {
 		return err
 	}
+	if err := p.ansible.owned.warm.count(ctrlmetrics.Registry); err != nil {
+		return err
+	}
 	p.slots.Waited = counters.Waited
 	if err := counters.ShowSlots(p.slots, p.slots.Limit(), p.ansible.names()); err != nil {
 		return err

@@ -24,14 +24,18 @@ type Options struct {
 	Executable string
 	Kubeconfig string
 
-	AnsibleVerbosity        int
-	MaxVerbosity            int
-	AnsibleRolesPath        string // joined by ":"
-	AnsibleCollectionsPath  string // joined by ":"
-	AnsibleArgs             string
-	RunDir                  string
-	ArtifactsMaxBytes       int64         // 0: no limit
-	RunIdleTimeout          time.Duration // 0: none
+	AnsibleVerbosity       int
+	MaxVerbosity           int
+	AnsibleRolesPath       string // joined by ":"
+	AnsibleCollectionsPath string // joined by ":"
+	AnsibleArgs            string
+	RunDir                 string
+	ArtifactsMaxBytes      int64         // 0: no limit
+	RunIdleTimeout         time.Duration // 0: none
+	// Warm lets runs be forked from servers that have imported Ansible, in at most
+	// WarmServers environments.
+	Warm                    bool
+	WarmServers             int
 	DropEnv                 []string
 	ReconcilePeriod         time.Duration
 	MaxConcurrentReconciles int

@@ -79,13 +79,19 @@ func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
 		return nil, fmt.Errorf("prepare run directory of %q: %w", uid, ErrBusy)
 	}
 	d := &Dir{root: r, uid: uid, id: id}
-	if temp := filepath.Join(r.path, tempName); len(temp) <= maxTempPath {
-		d.SharedTemp = temp
-	}
+	d.SharedTemp = r.SharedTemp()
 	if err := d.prepare(id, in); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare run directory of %q: %w", uid, err), d.discard())
 	}
 	return d, nil
+}
+
+// SharedTemp is Dir.SharedTemp of all runs.
+func (r *Root) SharedTemp() string {
+	if temp := filepath.Join(r.path, tempName); len(temp) <= maxTempPath {
+		return temp
+	}
+	return ""
 }
 
 func (d *Dir) prepare(id string, in Inputs) error {

@@ -64,12 +64,22 @@ type Runner struct {
 	// their contexts limits them. A run whose permit ends is ended, and canceled
 	// also when it was ended by somebody else then.
 	Permit func() context.Context
+	// Launcher may know a program that does what Binary does in less time; nil if there
+	// is none.
+	Launcher Launcher
 	// Ready is asked before each run whether Binary may be started, and may take its
 	// time; nil if it always may. Its error, which becomes the run's, must be the
 	// same for the same fault.
 	Ready func(ctx context.Context) error
 
 	own proctree.Owner
+}
+
+// Launcher starts runs in the place of ansible-runner.
+type Launcher interface {
+	// Launch gives the program to start with ansible-runner's arguments and this
+	// environment, or why it has to be ansible-runner itself.
+	Launch(env []string) (program, why string)
 }
 
 // TakeOver opens the directory of runs, ends what a killed predecessor left at
@@ -104,6 +114,8 @@ type Spec struct {
 	// Kubeconfig is what the run reaches the API with. Without one the run
 	// reaches no API at all.
 	Kubeconfig []byte
+	// Cold keeps the launcher out of the run.
+	Cold bool
 	// Verbosity is the number of -v, 0 to 7.
 	Verbosity int
 	// Timeout ends the run; 0 does not.
@@ -177,7 +189,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 	keep.command(command)
 	ctx, end := r.limit(ctx, permit, spec.Timeout)
 	defer end(nil)
-	p, err := start(r.owner(), command, nonce)
+	p, err := r.start(spec, command, nonce)
 	if err != nil {
 		return crashed(err)
 	}
@@ -195,6 +207,28 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 	})
 	ending.Output = withoutRandomNames(ending.Output, keep.dir.Project)
 	return ending
+}
+
+// start starts the command, or what stands in for it.
+func (r *Runner) start(spec Spec, c command, nonce int64) (*process, error) {
+	if r.Launcher != nil && !spec.Cold {
+		if program, _ := r.Launcher.Launch(c.env); program != "" {
+			standin := c
+			standin.path = program
+			if p, err := start(r.owner(), standin, nonce); err == nil {
+				return p, nil
+			}
+			// What hindered it shows in the start of the real one, if it has to do with that.
+		}
+	}
+	return start(r.owner(), c, nonce)
+}
+
+// Prepare lets the launcher get ready for runs.
+func (r *Runner) Prepare() {
+	if r.Launcher != nil {
+		_, _ = r.Launcher.Launch(r.environ(&rundir.Dir{SharedTemp: r.Root.SharedTemp()}, 0))
+	}
 }
 
 // limit gives a context that ends with ctx, the permit and the timeout of a run,

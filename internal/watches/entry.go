@@ -50,6 +50,7 @@ func (r *reader) watch(n *yaml.Node, search Search) (Watch, bool) {
 		WatchDependentResources: true,
 		SnakeCaseParameters:     true,
 		MarkUnsafe:              true,
+		Warm:                    true,
 		Selector:                labels.Everything(),
 		MaxRunnerArtifacts:      defaultMaxRunnerArtifacts,
 		Timeout:                 defaultTimeout,
@@ -65,7 +66,7 @@ func (r *reader) watch(n *yaml.Node, search Search) (Watch, bool) {
 }
 
 func (r *reader) watchFields(d *draft) map[string]setter {
-	fields := map[string]setter{
+	return map[string]setter{
 		"group":                       r.text(&d.group),
 		"version":                     r.text(&d.version),
 		"kind":                        r.text(&d.kind),
@@ -88,24 +89,7 @@ func (r *reader) watchFields(d *draft) map[string]setter {
 		"timeout":                     r.duration(&d.Timeout),
 		"maxConcurrentReconciles":     r.integer(&d.MaxConcurrentReconciles, 1, -1),
 		"verbosity":                   r.integer(&d.verbosity, 0, 7),
-	}
-	r.addUnavailable(fields)
-	return fields
-}
-
-// addUnavailable adds the fields whose behaviour is not built yet. What they
-// say is checked, and refused where it asks for that behaviour.
-func (r *reader) addUnavailable(fields map[string]setter) {
-	fields["warm"] = r.unavailable("every run starts new processes; write false")
-}
-
-func (r *reader) unavailable(instead string) setter {
-	return func(field string, n *yaml.Node) {
-		var asked bool
-		r.flag(&asked)(field, n)
-		if asked {
-			r.fault(n.Line, "%s: true is not available yet: %s", field, instead)
-		}
+		"warm":                        r.flag(&d.Warm),
 	}
 }
 

@@ -141,24 +141,6 @@ func TestLoadFaultsOfFields(t *testing.T) {
 	}
 }
 
-func TestLoadRefusesWhatIsNotAvailableYet(t *testing.T) {
-	for field, test := range map[string]struct {
-		off, on, wrong, instead string
-	}{
-		"warm": {"false", "true", "{}", "write false"},
-	} {
-		t.Run(field, func(t *testing.T) {
-			if _, err := one(t, "  "+field+": "+test.off+"\n"); err != nil {
-				t.Errorf("off: %v", err)
-			}
-			_, err := one(t, "  "+field+": "+test.on+"\n")
-			wantFaults(t, err, "4 "+field+" … is not available yet: … "+test.instead)
-			_, err = one(t, "  "+field+": "+test.wrong+"\n")
-			wantFaults(t, err, "4 "+field+": found")
-		})
-	}
-}
-
 func TestLoadFaultsOfEntries(t *testing.T) {
 	for why, test := range map[string]struct {
 		text string

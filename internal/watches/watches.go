@@ -49,6 +49,9 @@ type Watch struct {
 	Timeout time.Duration
 	// MaxConcurrentReconciles 0 means the manager's own.
 	MaxConcurrentReconciles int
+	// Warm lets runs be forked from servers, where the manager has some. It is no part
+	// of what a run depends on.
+	Warm bool `json:"-"`
 	// Verbosity is 0 to 7, or nil for the manager's own.
 	Verbosity *int
 }

@@ -135,6 +135,7 @@ func TestLoadEveryField(t *testing.T) {
 		WatchDependentResources: true,
 		SnakeCaseParameters:     true,
 		MarkUnsafe:              true,
+		Warm:                    true,
 		Selector:                labels.Everything(),
 		MaxRunnerArtifacts:      20,
 		Timeout:                 time.Hour,

@@ -24,6 +24,7 @@ class Loop:
         self._poll = select.poll()
         self._connections: dict[int, socket.socket] = {}  # by descriptor
         self._forks: dict[int, int] = {}  # pid by descriptor
+        self._retired = False
         self._notes = os.memfd_create("notes")
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
@@ -33,7 +34,7 @@ class Loop:
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for descriptor in (self._listener.fileno(), self._woken):
             self._poll.register(descriptor, select.POLLIN)
-        self._poll.register(_MANAGER, 0)  # Its end is always told.
+        self._poll.register(_MANAGER, select.POLLIN)
         while True:
             for descriptor, _ in self._poll.poll():
                 connection = self._turn(descriptor)
@@ -42,7 +43,7 @@ class Loop:
 
     def _turn(self, descriptor: int) -> socket.socket | None:
         if descriptor == _MANAGER:
-            self._end()
+            self._hear()
         if descriptor == self._woken:
             self._reap()
         elif descriptor == self._listener.fileno():
@@ -50,6 +51,14 @@ class Loop:
         elif descriptor in self._connections:
             self._kill(descriptor)
         return None
+
+    def _hear(self) -> None:
+        """Take the manager's only order, to end when no fork is left, or its end."""
+        if not os.read(_MANAGER, 1):
+            self._end()
+        self._retired = True
+        self._poll.unregister(_MANAGER)
+        self._reap()
 
     def _accept(self) -> socket.socket | None:
         try:
@@ -97,7 +106,8 @@ class Loop:
                 continue
 
     def _reap(self) -> None:
-        os.read(self._woken, 4096)
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, 4096)
         while self._forks:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -123,6 +133,8 @@ class Loop:
 
     def _take_note(self) -> None:
         """Follow a note when no fork is left that would lose this server."""
+        if self._retired and not self._forks:
+            os._exit(0)
         size = os.fstat(self._notes).st_size
         if size and not self._forks:
             self._renew(os.pread(self._notes, size, 0))

@@ -95,7 +95,8 @@ def begin(connection: socket.socket, note: Callable[[bytes], None], kind: Kind, 
 
 def refuse(connection: socket.socket, note: Callable[[bytes], None], error: Exception) -> NoReturn:
     reason = str(error) if isinstance(error, wire.Refused) else f"defect {type(error).__name__}"
-    say(f"cold {reason}")
+    if reason != "ping":
+        say(f"cold {reason}")
     if isinstance(error, wire.UnknownEnvironment):
         note(b"\0".join(name + b"=" + value for name, value in error.environment.items()))
     elif isinstance(error, wire.Outdated):

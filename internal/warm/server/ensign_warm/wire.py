@@ -12,6 +12,7 @@ import struct
 from dataclasses import dataclass
 
 GO = b"g"
+PING = b"\0\0\0\0"  # from the manager, which asks whether the server answers
 MAX_REQUEST = 16 << 20
 _STDIO = 3
 _VERSION = b"1"
@@ -50,6 +51,8 @@ def receive(connection: socket.socket) -> Request:
     """Return the request of a stand-in of this user."""
     check_peer(connection)
     header, descriptors, _, _ = socket.recv_fds(connection, 4, _STDIO)
+    if header == PING:
+        raise Refused("ping")
     if len(header) != struct.calcsize("<I") or len(descriptors) != _STDIO:
         raise Refused("request")
     (size,) = struct.unpack("<I", header)

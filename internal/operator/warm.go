@@ -1,0 +1,84 @@
+package operator
+
+import (
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ensign-operator/ensign/internal/metrics"
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/warm"
+)
+
+const (
+	// standinName is the stand-in, which lies beside the manager.
+	standinName = "warm-exec"
+	// warmName is the directory of the servers, in the run directory.
+	warmName = ".warm"
+)
+
+// warmth is the pool of servers for warm runs with what counts them.
+type warmth struct {
+	pool     *warm.Pool
+	counters atomic.Pointer[metrics.Warm] // nil before the manager is put together
+}
+
+// newWarm gives the runner a launcher. Without one runs do the same, but slower, so
+// that nothing that goes wrong here keeps the manager from its work.
+func newWarm(o Options, env pyenv.Env, r *runner.Runner) *warmth {
+	if !o.Warm {
+		return nil
+	}
+	w := &warmth{}
+	var err error
+	w.pool, err = warm.NewPool(filepath.Join(r.Root.Path(), warmName), warm.Programs{
+		Standin:  filepath.Join(filepath.Dir(o.Executable), standinName),
+		Runner:   env.Runner,
+		Playbook: filepath.Join(env.Bin, "ansible-playbook"),
+		Python:   env.Python,
+	}, r.Owner, warm.Options{Limit: o.WarmServers, Logger: o.Logger.WithName("warm"), Refused: w.refused})
+	if err != nil {
+		o.Logger.Error(err, "all runs are cold: servers for warm ones can't be started")
+		return nil
+	}
+	r.Launcher = w
+	r.Prepare()
+	return w
+}
+
+// Launch implements runner.Launcher.
+func (w *warmth) Launch(env []string) (program, why string) {
+	program, why = w.pool.Launch(env)
+	if program == "" {
+		w.refused("ansible-runner", why)
+	}
+	if counters := w.counters.Load(); counters != nil {
+		counters.Launched(program != "")
+	}
+	return program, why
+}
+
+func (w *warmth) refused(program, reason string) {
+	if counters := w.counters.Load(); counters != nil {
+		counters.Refused(program, reason)
+	}
+}
+
+// count begins to count.
+func (w *warmth) count(registry prometheus.Registerer) error {
+	if w == nil {
+		return nil
+	}
+	counters, err := metrics.NewWarm(registry)
+	w.counters.Store(counters)
+	return err
+}
+
+func (w *warmth) end() error {
+	if w == nil {
+		return nil
+	}
+	return w.pool.Close()
+}

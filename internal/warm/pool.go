@@ -1,0 +1,158 @@
+package warm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/go-logr/logr"
+)
+
+// maxSocket is the longest path of a socket that the kernel takes.
+const maxSocket = 107
+
+// Reasons why a run is cold that no server gives.
+const (
+	reasonStarting = "starting"
+	reasonFailed   = "failed"
+	reasonClosed   = "closed"
+)
+
+// Processes starts processes that belong to the manager; proctree.Owner does.
+type Processes interface {
+	Keep(cmd *exec.Cmd) error
+	Release(pid int)
+}
+
+// Programs are absolute paths. All but Standin are of one Python environment.
+type Programs struct {
+	Standin                  string
+	Runner, Playbook, Python string
+}
+
+// Pool has servers for the environments of runs. Its methods may be called at the
+// same time.
+type Pool struct {
+	dir       string
+	programs  Programs
+	processes Processes
+	limit     int
+	log       logr.Logger
+	refused   func(program, reason string)
+
+	mu     sync.Mutex
+	sets   map[string]*set
+	recent []string // keys, the one used last at the end
+	count  int      // of all sets ever made
+	closed bool
+}
+
+// Options are what a pool may do without.
+type Options struct {
+	// Limit is for how many environments there are servers at most; 4 when it is 0.
+	Limit  int
+	Logger logr.Logger
+	// Refused is told of each program that was started cold in a warm run, and why: a
+	// word or a few, of which there are not many. It must not block.
+	Refused func(program, reason string)
+}
+
+// NewPool makes a pool that keeps its files in dir, of which nothing that was there
+// is left. No other pool may use it.
+func NewPool(dir string, programs Programs, processes Processes, o Options) (*Pool, error) {
+	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, sets: map[string]*set{}}
+	if p.limit == 0 {
+		p.limit = 4
+	}
+	if p.refused == nil {
+		p.refused = func(string, string) {}
+	}
+	if longest := filepath.Join(dir, "1000000", nameOf(playbook)+".sock"); len(longest) > maxSocket {
+		return nil, fmt.Errorf("the path %q is too long for a socket; choose a shorter one by --run-dir", longest)
+	}
+	if info, err := os.Stat(programs.Standin); err != nil || info.Mode()&0o111 == 0 {
+		return nil, fmt.Errorf("%q is missing or no program; it belongs beside the manager: %w", programs.Standin, errors.Join(err))
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, fmt.Errorf("clear what an earlier manager left: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Launch gives the program to start in ansible-runner's place for a run with this
+// environment, or why it has to be ansible-runner: servers for it are being started,
+// then, or could not be.
+func (p *Pool) Launch(env []string) (program, why string) {
+	common := shared(env)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return "", reasonClosed
+	}
+	s, err := p.use(key(common), common)
+	if err != nil {
+		p.log.Error(err, "no servers for warm runs could be started")
+		return "", reasonFailed
+	}
+	if !s.ready() {
+		return "", reasonStarting
+	}
+	return s.standin(), ""
+}
+
+// use gives the set of a key. It is called with the lock held.
+func (p *Pool) use(k string, common []string) (*set, error) {
+	if s := p.sets[k]; s != nil {
+		p.touch(k)
+		return s, nil
+	}
+	for len(p.recent) >= p.limit {
+		p.drop(p.recent[0])
+	}
+	p.count++
+	s, err := newSet(p, filepath.Join(p.dir, fmt.Sprint(p.count)), common)
+	if err != nil {
+		return nil, err
+	}
+	p.sets[k] = s
+	p.touch(k)
+	return s, nil
+}
+
+func (p *Pool) touch(k string) {
+	kept := p.recent[:0]
+	for _, other := range p.recent {
+		if other != k {
+			kept = append(kept, other)
+		}
+	}
+	p.recent = append(kept, k)
+}
+
+// drop ends a set as soon as no run is left in it: its servers live that long.
+func (p *Pool) drop(k string) {
+	s := p.sets[k]
+	delete(p.sets, k)
+	p.recent = p.recent[1:]
+	s.retire()
+}
+
+// Close ends all servers, and whatever is left of what they forked. It returns when
+// the servers are gone.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	sets := p.sets
+	p.sets, p.recent = nil, nil
+	p.mu.Unlock()
+	for _, s := range sets {
+		s.end()
+	}
+	return os.RemoveAll(p.dir)
+}

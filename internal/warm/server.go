@@ -1,0 +1,252 @@
+package warm
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+const (
+	// firstPause and lastPause bound the time before a server that died is replaced.
+	firstPause = time.Second
+	lastPause  = time.Minute
+	// steady is how long a server has to live for the next one to come soon.
+	steady = time.Minute
+	// patience is how long a server may take to end.
+	patience = 5 * time.Second
+	// maxComplaint is how much a server may say to its standard error at a time.
+	maxComplaint = 4 << 10
+)
+
+// server is one server process after the other, of one kind.
+type server struct {
+	kind kind
+	set  *set
+	pool *Pool
+	env  []string
+	log  logr.Logger
+
+	closing chan struct{} // no further process is started
+	gone    chan struct{} // none is left
+
+	mu      sync.Mutex
+	process *process
+	serving bool
+	told    map[string]bool // reasons that were logged
+}
+
+// process is a server's process with the pipe that keeps it alive.
+type process struct {
+	cmd  *exec.Cmd
+	life *os.File
+}
+
+func newServer(s *set, k kind, p *Pool) *server {
+	return &server{
+		kind: k, set: s, pool: p, log: p.log.WithValues("server", string(k)),
+		closing: make(chan struct{}), gone: make(chan struct{}), told: map[string]bool{},
+	}
+}
+
+// keep starts a process, and another one whenever that ends.
+func (v *server) keep() {
+	defer close(v.gone)
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		started := time.Now()
+		err := v.serve()
+		if v.isClosing() {
+			return
+		}
+		v.log.Info("a server for warm runs ended; another one is started, runs are cold until then", "how", err.Error(), "pause", pause.String())
+		if time.Since(started) > steady {
+			pause = firstPause
+		}
+		select {
+		case <-v.closing:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// serve starts a process and returns when it has ended, with how.
+func (v *server) serve() error {
+	out, err := v.start()
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go v.watch(ended)
+	v.listen(out)
+	_ = out.Close() // Its other end is closed.
+	v.mu.Lock()
+	p := v.process
+	v.serving = false
+	v.mu.Unlock()
+	_ = p.cmd.Wait() // How it ended is in the state.
+	v.pool.processes.Release(p.cmd.Process.Pid)
+	v.mu.Lock()
+	v.process = nil
+	v.mu.Unlock()
+	_ = p.life.Close() // Nobody reads it any more.
+	return errors.New(p.cmd.ProcessState.String())
+}
+
+// start starts a process, and gives what it says.
+func (v *server) start() (*os.File, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.isClosing() {
+		return nil, errors.New(reasonClosed)
+	}
+	if err := os.Remove(v.set.socket(v.kind)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	in, life, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	out, said, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, life.Close())
+	}
+	defer said.Close()
+	cmd := v.command()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, said, &complaints{log: v.log}
+	if err := v.pool.processes.Keep(cmd); err != nil {
+		return nil, errors.Join(err, life.Close(), out.Close())
+	}
+	v.process = &process{cmd: cmd, life: life}
+	return out, nil
+}
+
+// command is what starts the server.
+func (v *server) command() *exec.Cmd {
+	s := v.set
+	cmd := exec.Command(s.programs.Python, s.dir+"/server/serve.py", string(v.kind),
+		"socket="+s.socket(v.kind), "runner="+s.programs.Runner, "playbook="+s.programs.Playbook,
+		"standins="+s.dir+"/"+binName, "temporary="+s.dir+"/"+tempName)
+	cmd.Env, cmd.Dir = v.env, s.dir+"/"+homeName
+	// A session of its own, so that neither a terminal nor a signal to the manager's
+	// process group reaches it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd
+}
+
+// listen follows what the process says until it ends.
+func (v *server) listen(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		word, rest, _ := strings.Cut(lines.Text(), " ")
+		switch word {
+		case "ready":
+			v.setServing(true)
+		case "renewed":
+			v.setServing(false)
+		case "cold":
+			v.refusal(rest)
+		}
+	}
+}
+
+func (v *server) setServing(serving bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.serving = serving
+}
+
+// refusal tells why a program was started cold: each reason once in the log.
+func (v *server) refusal(reason string) {
+	v.mu.Lock()
+	again := v.told[reason]
+	v.told[reason] = true
+	v.mu.Unlock()
+	level := 0
+	if again {
+		level = 1
+	}
+	v.log.V(level).Info("a program of a warm run is started cold", "program", nameOf(v.kind), "reason", reason)
+	// What names a variable would make a metric of any number of series.
+	word, _, _ := strings.Cut(reason, " ")
+	v.pool.refused(nameOf(v.kind), word)
+}
+
+func (v *server) ready() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.serving
+}
+
+func (v *server) isClosing() bool {
+	select {
+	case <-v.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// close lets no further process start. It is false when it was called before.
+func (v *server) close() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.isClosing() {
+		return false
+	}
+	close(v.closing)
+	return true
+}
+
+// retire lets the process end when it has no fork left.
+func (v *server) retire() {
+	v.close()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.process != nil {
+		_, _ = v.process.life.WriteString("r") // One that can't be told has ended.
+	}
+}
+
+// end ends the process, with its forks, and returns when it is gone.
+func (v *server) end() {
+	v.close()
+	v.mu.Lock()
+	if v.process != nil {
+		_ = v.process.life.Close() // This is the order to end.
+	}
+	v.mu.Unlock()
+	select {
+	case <-v.gone:
+		return
+	case <-time.After(patience):
+	}
+	v.kill()
+	<-v.gone
+}
+
+func (v *server) kill() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.process != nil {
+		_ = v.process.cmd.Process.Kill() // It may just have ended.
+	}
+}
+
+// complaints log what a server says to its standard error.
+type complaints struct{ log logr.Logger }
+
+// Write never fails.
+func (c *complaints) Write(b []byte) (int, error) {
+	c.log.Info("a server for warm runs complains", "output", strings.TrimSpace(string(b[:min(len(b), maxComplaint)])))
+	return len(b), nil
+}

@@ -1,0 +1,141 @@
+package warm
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+)
+
+// kind is what a server's forks become.
+type kind string
+
+const (
+	runner   kind = "runner"
+	playbook kind = "playbook"
+	module   kind = "module"
+)
+
+func kinds() []kind { return []kind{runner, playbook, module} }
+
+// nameOf is the name of a kind's stand-in.
+func nameOf(k kind) string {
+	return map[kind]string{runner: "ansible-runner", playbook: "ansible-playbook", module: "python"}[k]
+}
+
+//go:embed server/serve.py server/ensign_warm/*.py
+var source embed.FS
+
+const (
+	binName  = "bin"  // the stand-ins
+	realName = "real" // links to what they stand in for
+	tempName = "tmp"  // the servers' own ANSIBLE_LOCAL_TEMP
+	homeName = "home" // the servers' working directory
+)
+
+// set is the servers for one environment, in a directory of their own.
+type set struct {
+	dir      string
+	programs Programs
+	servers  []*server
+	removing sync.Once
+}
+
+// newSet lays out the directory and starts the servers.
+func newSet(p *Pool, dir string, common []string) (*set, error) {
+	s := &set{dir: dir, programs: p.programs}
+	if err := s.fill(); err != nil {
+		return nil, errors.Join(fmt.Errorf("lay out the directory of warm servers: %w", err), os.RemoveAll(dir))
+	}
+	for _, k := range kinds() {
+		v := newServer(s, k, p)
+		v.env = append([]string{"ANSIBLE_LOCAL_TEMP=" + filepath.Join(dir, tempName), roomVariable + "=" + strings.Repeat(".", room)}, common...)
+		s.servers = append(s.servers, v)
+		go v.keep()
+	}
+	return s, nil
+}
+
+func (s *set) fill() error {
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{binName, realName, tempName, homeName} {
+		if err := os.Mkdir(filepath.Join(s.dir, name), 0o700); err != nil {
+			return err
+		}
+	}
+	for _, k := range kinds() {
+		if err := errors.Join(
+			os.Symlink(s.programs.Standin, filepath.Join(s.dir, binName, nameOf(k))),
+			os.Symlink(s.programs.of(k), filepath.Join(s.dir, realName, nameOf(k))),
+		); err != nil {
+			return err
+		}
+	}
+	return s.unpack()
+}
+
+// unpack writes the servers' source.
+func (s *set) unpack() error {
+	return fs.WalkDir(source, "server", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.Mkdir(filepath.Join(s.dir, path), 0o700)
+		}
+		content, err := source.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(s.dir, path), content, 0o600)
+	})
+}
+
+// of is the real program of a kind.
+func (p Programs) of(k kind) string {
+	return map[kind]string{runner: p.Runner, playbook: p.Playbook, module: p.Python}[k]
+}
+
+// standin is the program that a run starts with.
+func (s *set) standin() string { return filepath.Join(s.dir, binName, nameOf(runner)) }
+
+func (s *set) socket(k kind) string { return filepath.Join(s.dir, nameOf(k)+".sock") }
+
+func (s *set) ready() bool {
+	for _, v := range s.servers {
+		if !v.ready() {
+			return false
+		}
+	}
+	return true
+}
+
+// retire lets the servers end when no run is left in them. The directory stays until
+// then: the run that one of them has forked may still need a real program.
+func (s *set) retire() {
+	for _, v := range s.servers {
+		v.retire()
+	}
+	go s.remove()
+}
+
+// end ends the servers and what they have forked, and returns when they are gone.
+func (s *set) end() {
+	for _, v := range s.servers {
+		v.end()
+	}
+	s.remove()
+}
+
+func (s *set) remove() {
+	for _, v := range s.servers {
+		<-v.gone
+	}
+	s.removing.Do(func() { _ = os.RemoveAll(s.dir) }) // The next pool tries again.
+}

@@ -1,0 +1,234 @@
+package warm
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/warm"
+)
+
+// patience is for a machine that has much else to do.
+const patience = 3 * time.Minute
+
+// bench is a runner with servers, and a content directory.
+type bench struct {
+	t *testing.T
+	*runner.Runner
+	pool    *warm.Pool
+	content string
+	runs    string
+
+	mu       sync.Mutex
+	refused  []string // programs, with the reasons
+	launched string   // what the last run was to start with
+	count    int      // of runs
+}
+
+func newBench(t *testing.T, files map[string]string, env ...string) *bench {
+	t.Helper()
+	b := &bench{t: t, content: t.TempDir(), runs: filepath.Join(shortTemp(t), "runs")}
+	write(t, b.content, files)
+	found, err := pyenv.Find(pyenv.Search{Dir: repository(t), Environ: managerEnv()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, owner, err := runner.TakeOver(b.runs, logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = owner.Group() // Without control groups other ways have to do.
+	b.pool, err = warm.NewPool(filepath.Join(b.runs, ".warm"), warm.Programs{
+		Standin: standin(t), Runner: found.Runner, Playbook: filepath.Join(found.Bin, "ansible-playbook"), Python: found.Python,
+	}, owner, warm.Options{Logger: logger(t), Refused: b.refuse})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.pool.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := owner.Close(); err != nil {
+			t.Log(err)
+		}
+		if err := root.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.Runner = &runner.Runner{
+		Root: root, Owner: owner, Launcher: b, Binary: found.Runner, Python: found.Python,
+		Env: append(managerEnv(), env...), SkipFacts: true,
+	}
+	return b
+}
+
+func managerEnv() []string {
+	return []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}
+}
+
+func (b *bench) refuse(program, reason string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refused = append(b.refused, program+": "+reason)
+}
+
+// refusals are what was refused since the last call.
+func (b *bench) refusals() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	got := b.refused
+	b.refused = nil
+	return got
+}
+
+// heat starts the servers, and has them learn the environment of ansible-playbook.
+func (b *bench) heat() {
+	b.t.Helper()
+	write(b.t, b.content, map[string]string{"heat.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
+	b.Prepare()
+	for deadline := time.Now().Add(patience); ; {
+		b.awaitServers(deadline)
+		b.refusals()
+		result, _ := b.play("heat.yml", false)
+		if result.Outcome.Verdict != jobevent.Succeeded {
+			b.t.Fatalf("a play that does nothing: %+v", result.Outcome)
+		}
+		if len(b.refusals()) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatal("no run is warm")
+		}
+	}
+}
+
+// awaitServers waits until a run would be launched warm.
+func (b *bench) awaitServers(deadline time.Time) {
+	b.t.Helper()
+	for {
+		if program := b.launchable(); program != "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatal("the servers are not ready")
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// launchable asks the launcher with what a run would ask.
+func (b *bench) launchable() string {
+	b.Prepare()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.launched
+}
+
+// Launch implements runner.Launcher, and notes what came of it.
+func (b *bench) Launch(env []string) (program, why string) {
+	program, why = b.pool.Launch(env)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.launched = program
+	return program, why
+}
+
+// play runs a playbook and gives its events.
+func (b *bench) play(name string, cold bool) (runner.Result, []jobevent.Event) {
+	b.t.Helper()
+	return b.playUntil(context.Background(), name, cold)
+}
+
+func (b *bench) playUntil(ctx context.Context, name string, cold bool) (runner.Result, []jobevent.Event) {
+	b.t.Helper()
+	b.count++
+	var events []jobevent.Event
+	result := b.Run(ctx, runner.Spec{
+		UID: "0b2e8f6a-uid", ID: fmt.Sprintf("run-%d", b.count), Playbook: filepath.Join(b.content, name), Cold: cold, Timeout: patience,
+		ExtraVars: []byte("\t\n" + fmt.Sprintf(`{"place": %q}`, filepath.Join(b.content, "out"))), Kubeconfig: []byte("{}"),
+	}, func(e jobevent.Event) { events = append(events, e) })
+	return result, events
+}
+
+func logger(t *testing.T) logr.Logger {
+	t.Helper()
+	return funcr.New(func(prefix, args string) { t.Log(prefix, args) }, funcr.Options{})
+}
+
+// standin builds the stand-in.
+func standin(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "warm-exec")
+	build := exec.Command("go", "build", "-o", program, "./cmd/warm-exec")
+	build.Dir, build.Env = repository(t), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
+// shortTemp is a directory whose path is short whatever the test's name is.
+func shortTemp(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "w") //nolint:usetesting // The path of t.TempDir is as long as the test's name.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// marked lists the processes with this text in their environment.
+func marked(t *testing.T, text string) []string {
+	t.Helper()
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, entry := range entries {
+		environ, _ := os.ReadFile(filepath.Join(entry, "environ")) // It may have ended.
+		if strings.Contains(string(environ), text) {
+			found = append(found, filepath.Base(entry))
+		}
+	}
+	return found
+}

@@ -1,0 +1,260 @@
+package warm
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/runner/proctree"
+)
+
+// sleeping is a play whose module sleeps after it has made a file.
+const sleeping = `- hosts: localhost
+  gather_facts: false
+  tasks:
+  - name: sleep
+    sleeper: {place: "{{ place }}"}
+`
+
+const sleeper = `from ansible.module_utils.basic import AnsibleModule
+import os, time, subprocess
+m = AnsibleModule(dict(place=dict()))
+child = subprocess.Popen(['sleep', '600'])
+open(m.params['place'] + '.begun', 'w').write(str(os.getpid()))
+time.sleep(600)
+`
+
+// asleep is a warm run in the middle of its module.
+type asleep struct {
+	*bench
+	cancel context.CancelFunc
+	result chan runner.Result
+	// forks are the processes of the run that servers have forked.
+	forks []int
+}
+
+func fallAsleep(t *testing.T, b *bench) *asleep {
+	t.Helper()
+	write(t, b.content, map[string]string{"sleep.yml": sleeping, "library/sleeper.py": sleeper})
+	begun := filepath.Join(b.content, "out.begun")
+	_ = os.Remove(begun) // There may be none.
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	a := &asleep{bench: b, cancel: cancel, result: make(chan runner.Result, 1)}
+	b.refusals()
+	go func() {
+		result, _ := b.playUntil(ctx, "sleep.yml", false)
+		a.result <- result
+	}()
+	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		if content, err := os.ReadFile(begun); err == nil && len(content) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the module has not begun")
+		}
+	}
+	if cold := b.refusals(); len(cold) > 0 {
+		t.Fatalf("started cold: %q", cold)
+	}
+	for _, server := range servers(t, b) {
+		for _, child := range childrenOf(t, server) {
+			a.forks = append(a.forks, child)
+		}
+	}
+	if len(a.forks) != 3 {
+		t.Fatalf("got forks %v, want three", a.forks)
+	}
+	return a
+}
+
+// end waits for the end of the run.
+func (a *asleep) end(t *testing.T) runner.Result {
+	t.Helper()
+	select {
+	case result := <-a.result:
+		return result
+	case <-time.After(patience):
+		t.Fatal("the run is stuck")
+		return runner.Result{}
+	}
+}
+
+// nothingLeft waits for nothing: when a run has ended, no process of it is left.
+func (a *asleep) nothingLeft(t *testing.T) {
+	t.Helper()
+	for _, pid := range a.forks {
+		if stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")); err == nil && !strings.Contains(string(stat), ") Z ") {
+			t.Errorf("process %d of the run is left: %s", pid, stat)
+		}
+	}
+	if left := marked(t, filepath.Join(a.runs, "0b2e8f6a-uid")); len(left) > 0 {
+		t.Errorf("processes of the run are left: %v", left)
+	}
+}
+
+// servers are the processes of the pool's servers.
+func servers(t *testing.T, b *bench) []int {
+	t.Helper()
+	var found []int
+	for _, pid := range marked(t, filepath.Join(b.runs, ".warm")+"/") {
+		number, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, number)
+	}
+	return found
+}
+
+func childrenOf(t *testing.T, parent int) []int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(parent), "task", strconv.Itoa(parent), "children"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int
+	for word := range strings.FieldsSeq(string(content)) {
+		pid, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, pid)
+	}
+	return found
+}
+
+func TestARunThatIsCanceledLeavesNothing(t *testing.T) {
+	b := newBench(t, nil)
+	b.heat()
+	before := servers(t, b)
+	a := fallAsleep(t, b)
+	a.cancel()
+	if got := a.end(t).Outcome.Verdict; got != jobevent.Canceled {
+		t.Errorf("got %s", got)
+	}
+	a.nothingLeft(t)
+	if after := servers(t, b); !slices.Equal(before, after) {
+		t.Errorf("the servers were %v and are %v", before, after)
+	}
+	b.heat()
+}
+
+func TestWhatARunLeavesBehindIsEnded(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"left.yml": "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - leaver:\n  - command: sleep 600\n    async: 600\n    poll: 0\n",
+		"library/leaver.py": "from ansible.module_utils.basic import AnsibleModule\nimport os, time\nm = AnsibleModule({})\nif os.fork() == 0:\n    os.setsid()\n" +
+			"    for n in range(3): os.dup2(os.open('/dev/null', os.O_RDWR), n)\n    time.sleep(600)\nm.exit_json()\n",
+	})
+	b.heat()
+	result, _ := b.play("left.yml", false)
+	if cold := b.refusals(); len(cold) > 0 || result.Outcome.Verdict != jobevent.Succeeded {
+		t.Fatalf("got %+v, started cold: %q", result.Outcome, cold)
+	}
+	(&asleep{bench: b}).nothingLeft(t)
+}
+
+func TestAServerThatDiesFailsItsRunsAndComesBack(t *testing.T) {
+	b := newBench(t, nil)
+	b.heat()
+	for index, name := range []string{"the first", "the second", "the third"} {
+		a := fallAsleep(t, b)
+		victim := servers(t, b)[index]
+		if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.end(t).Outcome; got.Verdict != jobevent.Failed {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		a.nothingLeft(t)
+		b.heat()
+		if now := servers(t, b); len(now) != 3 || slices.Contains(now, victim) {
+			t.Errorf("%s: servers are %v, of which %d was killed", name, now, victim)
+		}
+	}
+}
+
+func TestAServerThatIsGoneMakesRunsCold(t *testing.T) {
+	b := newBench(t, map[string]string{"p.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
+	b.heat()
+	for name, breakIt := range map[string]func(socket string) error{
+		"its socket is gone":         os.Remove,
+		"its socket is another file": func(s string) error { return os.WriteFile(s, nil, 0o600) },
+	} {
+		sockets, err := filepath.Glob(filepath.Join(b.runs, ".warm", "*", "*.sock"))
+		if err != nil || len(sockets) != 3 {
+			t.Fatalf("got sockets %q (error %v)", sockets, err)
+		}
+		for _, socket := range sockets {
+			if err := os.Remove(socket); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(name, "another") {
+				if err := breakIt(socket); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if result, _ := b.play("p.yml", false); result.Outcome.Verdict != jobevent.Succeeded {
+			t.Errorf("%s: got %+v", name, result.Outcome)
+		}
+		b.awaitAnswers()
+	}
+}
+
+// awaitAnswers waits until servers that did not answer have been replaced.
+func (b *bench) awaitAnswers() {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+		sockets, _ := filepath.Glob(filepath.Join(b.runs, ".warm", "*", "*.sock"))
+		fit := 0
+		for _, socket := range sockets {
+			if info, err := os.Stat(socket); err == nil && info.Mode()&os.ModeSocket != 0 {
+				fit++
+			}
+		}
+		if fit == 3 && b.launchable() != "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatal("the servers have not come back")
+		}
+	}
+}
+
+// As a manager that takes the directory over, and as a guard, would.
+func TestOwnersFindServersAndForks(t *testing.T) {
+	for name, end := range map[string]func(dir string, b *bench) proctree.Ended{
+		"the next manager": func(dir string, _ *bench) proctree.Ended { return proctree.NewOwner(dir, "next").EndAll(time.Second) },
+		"the guard": func(dir string, b *bench) proctree.Ended {
+			return proctree.NewOwner(dir, b.Owner.Instance()).EndOwn(proctree.Now()+time.Second, func() bool { return false })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.heat()
+			a := fallAsleep(t, b)
+			before := servers(t, b)
+			if ended := end(b.Root.Path(), b); ended.Count < len(a.forks)+len(before) || ended.Left > 0 {
+				t.Errorf("got %+v, and there were servers %v with forks %v", ended, before, a.forks)
+			}
+			if got := a.end(t).Outcome.Verdict; got == jobevent.Succeeded {
+				t.Error("the run has succeeded")
+			}
+			a.nothingLeft(t)
+			for _, pid := range before {
+				if slices.Contains(servers(t, b), pid) {
+					t.Errorf("server %d is left", pid)
+				}
+			}
+		})
+	}
+}
