@@ -22,6 +22,9 @@ const (
 	steady = time.Minute
 	// patience is how long a server may take to end.
 	patience = 5 * time.Second
+	// argumentsRoom is for the arguments of a program, which take the place of the
+	// server's in the memory that /proc/PID/cmdline shows.
+	argumentsRoom = 8 << 10
 	// maxComplaint is how much a server may say to its standard error at a time.
 	maxComplaint = 4 << 10
 )
@@ -135,7 +138,8 @@ func (v *server) command() *exec.Cmd {
 	s := v.set
 	cmd := exec.Command(s.programs.Python, s.dir+"/server/serve.py", string(v.kind),
 		"socket="+s.socket(v.kind), "runner="+s.programs.Runner, "playbook="+s.programs.Playbook,
-		"standins="+s.dir+"/"+binName, "temporary="+s.dir+"/"+tempName)
+		"standins="+s.dir+"/"+binName, "temporary="+s.dir+"/"+tempName,
+		"room="+strings.Repeat(" ", argumentsRoom))
 	cmd.Env, cmd.Dir = v.env, s.dir+"/"+homeName
 	// A session of its own, so that neither a terminal nor a signal to the manager's
 	// process group reaches it.

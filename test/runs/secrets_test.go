@@ -92,12 +92,12 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
 	const killer = `
 - name: Kill ansible-playbook
   ansible.builtin.shell: |
-    p=$$
-    while [ "$p" -gt 1 ]; do
-      if grep -q ansible-playbook "/proc/$p/cmdline"; then top=$p; fi
-      p=$(awk '/^PPid/ {print $2}' "/proc/$p/status")
+    for p in /proc/[0-9]*; do
+      if grep -qz "^JOB_ID=$JOB_ID$" "$p/environ" && tr '\0' ' ' <"$p/cmdline" | grep -q '^[^ ]*python[^ ]* [^ ]*/ansible-playbook '; then
+        top="$top ${p#/proc/}"
+      fi
     done
-    kill -9 "$top"
+    kill -9 $top
   environment: {DB_PASSWORD: pa55word}
   no_log: true
 `

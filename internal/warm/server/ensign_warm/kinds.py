@@ -5,7 +5,7 @@ import sys
 from types import CodeType, ModuleType
 from typing import NoReturn, Protocol
 
-from ensign_warm import leave
+from ensign_warm import leave, process
 from ensign_warm.wire import Outdated, Refused, Request
 
 
@@ -52,6 +52,7 @@ class Script:
         arguments = [os.fsdecode(argument) for argument in request.arguments]
         sys.argv = [self.path, *arguments]
         sys.orig_argv = [sys.executable, self.path, *arguments]
+        process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
         if self.code is None:
             raise Refused("program")
         leave.run(self.code, self.path, os.path.dirname(os.path.realpath(self.path)))

@@ -5,7 +5,7 @@ import sys
 from types import CodeType, ModuleType
 from typing import NoReturn
 
-from ensign_warm import environment, leave, noting, stash
+from ensign_warm import environment, leave, noting, process, stash
 from ensign_warm.wire import Refused, Request
 
 _ONE = 1
@@ -109,6 +109,7 @@ class Module:
         arguments = [os.fsdecode(argument) for argument in request.arguments]
         sys.argv = arguments or [""]
         sys.orig_argv = [sys.executable, *arguments]
+        process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
         if self._code is not None:
             leave.run(self._code, arguments[0], os.path.dirname(os.path.realpath(arguments[0])), self._ahead)
         leave.run(_from_stdin(), "<stdin>", "", self._ahead)

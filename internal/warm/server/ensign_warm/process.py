@@ -1,5 +1,6 @@
 """Makes a fork the process that a stand-in asked for."""
 
+import contextlib
 import fcntl
 import io
 import os
@@ -45,21 +46,31 @@ def mark(variables: dict[bytes, bytes]) -> None:
     """
     marks = [name for name in _OWNERS if name in variables]
     order = marks + [name for name in variables if name not in marks]
-    with open("/proc/self/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
-    start, end = int(fields[47]), int(fields[48])
     content = b"".join(name + b"=" + variables[name] + b"\0" for name in order)
-    room = end - start
     try:
-        with open("/proc/self/mem", "r+b", buffering=0) as memory:
-            memory.seek(start)
-            memory.write(content[:room].ljust(room, b"\0"))
+        _write(47, content)
         with open("/proc/self/environ", "rb") as file:
             seen = file.read().split(b"\0")
     except (OSError, ValueError) as error:
         raise Refused("marks") from error
     if any(name + b"=" + variables[name] not in seen for name in marks):
         raise Refused("marks")
+
+
+def show_arguments(arguments: list[bytes]) -> None:
+    """Let /proc/PID/cmdline, which ps shows, be that of the program."""
+    with contextlib.suppress(OSError, ValueError):
+        _write(45, b"".join(argument + b"\0" for argument in arguments))
+
+
+def _write(field: int, content: bytes) -> None:
+    """Write where a field of /proc/PID/stat and the one after it say that something begins and ends."""
+    with open("/proc/self/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    start, end = int(fields[field]), int(fields[field + 1])
+    with open("/proc/self/mem", "r+b", buffering=0) as memory:
+        memory.seek(start)
+        memory.write(content[: end - start - 1].ljust(end - start, b"\0"))
 
 
 def join_group(peer: int) -> None:

@@ -117,6 +117,12 @@ def test_refuses_what_is_no_module(server: Server, arguments: list[str]) -> None
     assert server.run(*arguments).how in ("cold arguments", "cold script")
 
 
+def test_shows_its_own_arguments(server: Server, tmp_path: Path) -> None:
+    path = tmp_path / "AnsiballZ_x.py"
+    path.write_text("print(open('/proc/self/cmdline').read().rstrip('\\0').split('\\0')[1:])")
+    assert server.run(str(path)).out == f"[{str(path)!r}]\n".encode()
+
+
 def test_nothing_passes_to_the_next(server: Server) -> None:
     server.run(stdin=b"import os, yaml, random; yaml.left = 1; os.environ['LEFT'] = '1'; random.seed(1)")
     script = b"import os, yaml; print(hasattr(yaml, 'left'), 'LEFT' in os.environ)"

@@ -1,0 +1,209 @@
+package warm
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// The test binary plays Python, and a server, when FAKE says how.
+func TestMain(m *testing.M) {
+	if how := os.Getenv("FAKE"); how != "" {
+		serve(how)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// serve answers the manager until that is gone, or, if it is "deaf", does not.
+func serve(how string) {
+	var socket string
+	for _, arg := range os.Args {
+		if path, found := strings.CutPrefix(arg, "socket="); found {
+			socket = path
+		}
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println("ready")
+	go func() {
+		for how != "deaf" {
+			if conn, err := listener.Accept(); err == nil {
+				fmt.Fprintln(conn, "cold ping")
+				_ = conn.Close()
+			}
+		}
+	}()
+	_, _ = os.Stdin.Read(make([]byte, 1)) // An order to end, or the manager's end.
+}
+
+// owner starts processes and counts them.
+type owner struct {
+	mu    sync.Mutex
+	alive map[int]bool
+}
+
+func (o *owner) Keep(cmd *exec.Cmd) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	o.alive[cmd.Process.Pid] = true
+	return nil
+}
+
+func (o *owner) Release(pid int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.alive, pid)
+}
+
+func (o *owner) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.alive)
+}
+
+func newPool(t *testing.T, limit int) (*Pool, *owner) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/tmp", "w") //nolint:usetesting // The path of t.TempDir is too long for a socket.
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &owner{alive: map[int]bool{}}
+	p, err := NewPool(filepath.Join(dir, "warm"), Programs{Standin: self, Runner: "/r", Playbook: "/p", Python: self}, o, Options{Limit: limit, Logger: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Close(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+		if got := o.count(); got != 0 {
+			t.Errorf("%d servers are left", got)
+		}
+	})
+	return p, o
+}
+
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !condition(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// launched waits until runs with this environment are launched warm.
+func launched(t *testing.T, p *Pool, env ...string) string {
+	t.Helper()
+	var program string
+	await(t, "servers", func() bool {
+		program, _ = p.Launch(env)
+		return program != ""
+	})
+	return program
+}
+
+func TestRunsAreColdUntilServersAreThere(t *testing.T) {
+	p, o := newPool(t, 2)
+	if program, why := p.Launch([]string{"FAKE=server"}); program != "" || why != reasonStarting {
+		t.Errorf("got %q, %q", program, why)
+	}
+	program := launched(t, p, "FAKE=server")
+	if target, err := os.Readlink(program); err != nil || target != p.programs.Standin {
+		t.Errorf("got %q (error %v)", target, err)
+	}
+	if again := launched(t, p, "FAKE=server", "JOB_ID=2"); again != program || o.count() != 3 {
+		t.Errorf("got %q and %d servers", again, o.count())
+	}
+	if info, err := os.Stat(p.dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("got %v (error %v)", info.Mode(), err)
+	}
+}
+
+func TestServersOfTheEnvironmentUsedLeastRecentlyEnd(t *testing.T) {
+	p, o := newPool(t, 2)
+	first := launched(t, p, "FAKE=server", "A=1")
+	second := launched(t, p, "FAKE=server", "A=2")
+	if again := launched(t, p, "FAKE=server", "A=1"); again != first {
+		t.Errorf("got %q, want %q", again, first)
+	}
+	launched(t, p, "FAKE=server", "A=3")
+	await(t, "the end of three servers", func() bool { return o.count() == 6 })
+	await(t, "the end of their directory", func() bool { _, err := os.Lstat(second); return errors.Is(err, os.ErrNotExist) })
+	if again := launched(t, p, "FAKE=server", "A=1"); again != first {
+		t.Errorf("got %q, want %q", again, first)
+	}
+}
+
+func TestAServerThatDiesIsReplaced(t *testing.T) {
+	p, o := newPool(t, 1)
+	launched(t, p, "FAKE=server")
+	victim := 0
+	o.mu.Lock()
+	for victim = range o.alive {
+		break
+	}
+	o.mu.Unlock()
+	process, err := os.FindProcess(victim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the runs to be cold", func() bool { program, _ := p.Launch([]string{"FAKE=server"}); return program == "" })
+	launched(t, p, "FAKE=server")
+	if got := o.count(); got != 3 {
+		t.Errorf("got %d servers", got)
+	}
+}
+
+func TestAServerThatDoesNotAnswerIsNotHeld(t *testing.T) {
+	p, _ := newPool(t, 1)
+	launched(t, p, "FAKE=server")
+	socket := p.sets[key(shared([]string{"FAKE=server"}))].socket(module)
+	if err := ask(socket); err != nil {
+		t.Error(err)
+	}
+	if err := ask(socket + ".not"); err == nil {
+		t.Error("got no error without a server")
+	}
+}
+
+func TestNoPoolWithoutWhatItNeeds(t *testing.T) {
+	long := "/tmp/" + strings.Repeat("x", maxSocket)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, test := range map[string]struct{ dir, standin string }{
+		"no stand-in":                    {t.TempDir(), "/nowhere/warm-exec"},
+		"a path too long for a socket":   {long, self},
+		"a directory that can't be made": {"/dev/null/warm", self},
+	} {
+		t.Run(why, func(t *testing.T) {
+			if _, err := NewPool(test.dir, Programs{Standin: test.standin}, &owner{}, Options{}); err == nil {
+				t.Error("got no error")
+			}
+		})
+	}
+}
