@@ -45,7 +45,8 @@ func dieOf(s syscall.Signal) int {
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) // The program has dumped its own.
 	signal.Reset()
 	var action [4]uint64 // SIG_DFL, and nothing else
-	_, _, _ = syscall.Syscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, unsafe.Sizeof(action[0]), 0, 0)
+	// KILL has no action, and needs none.
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, unsafe.Sizeof(action[0]), 0, 0) //nolint:dogsled,gosec // The kernel reads it during the call.
 	_ = syscall.Kill(syscall.Getpid(), s)
 	return shell + int(s)
 }
@@ -55,7 +56,7 @@ func dieOf(s syscall.Signal) int {
 // process has another terminal.
 func controls() (terminal, fit bool) {
 	var session int32
-	if ioctl(syscall.TIOCGSID, uintptr(unsafe.Pointer(&session))) == 0 {
+	if ioctl(syscall.TIOCGSID, uintptr(unsafe.Pointer(&session))) == 0 { //nolint:gosec // The kernel writes it during the call.
 		return true, int(session) == syscall.Getpid()
 	}
 	if isTerminal() {
@@ -71,7 +72,7 @@ func controls() (terminal, fit bool) {
 
 func isTerminal() bool {
 	var settings syscall.Termios
-	return ioctl(syscall.TCGETS, uintptr(unsafe.Pointer(&settings))) == 0
+	return ioctl(syscall.TCGETS, uintptr(unsafe.Pointer(&settings))) == 0 //nolint:gosec // The kernel writes it during the call.
 }
 
 // giveUpTerminal lets another session leader have the terminal. The kernel sends this

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -116,7 +118,7 @@ func (p *Pool) use(k string, common []string) (*set, error) {
 		p.drop(p.recent[0])
 	}
 	p.count++
-	s, err := newSet(p, filepath.Join(p.dir, fmt.Sprint(p.count)), common)
+	s, err := newSet(p, filepath.Join(p.dir, strconv.Itoa(p.count)), common)
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +128,8 @@ func (p *Pool) use(k string, common []string) (*set, error) {
 }
 
 func (p *Pool) touch(k string) {
-	kept := p.recent[:0]
-	for _, other := range p.recent {
-		if other != k {
-			kept = append(kept, other)
-		}
-	}
-	p.recent = append(kept, k)
+	p.recent = slices.DeleteFunc(p.recent, func(other string) bool { return other == k })
+	p.recent = append(p.recent, k)
 }
 
 // drop ends a set as soon as no run is left in it: its servers live that long.

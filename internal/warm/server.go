@@ -200,15 +200,13 @@ func (v *server) isClosing() bool {
 	}
 }
 
-// close lets no further process start. It is false when it was called before.
-func (v *server) close() bool {
+// close lets no further process start.
+func (v *server) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.isClosing() {
-		return false
+	if !v.isClosing() {
+		close(v.closing)
 	}
-	close(v.closing)
-	return true
 }
 
 // retire lets the process end when it has no fork left.

@@ -37,7 +37,7 @@ type bench struct {
 	count    int      // of runs
 }
 
-func newBench(t *testing.T, files map[string]string, env ...string) *bench {
+func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
 	b := &bench{t: t, content: t.TempDir(), runs: filepath.Join(shortTemp(t), "runs")}
 	write(t, b.content, files)
@@ -69,7 +69,7 @@ func newBench(t *testing.T, files map[string]string, env ...string) *bench {
 	})
 	b.Runner = &runner.Runner{
 		Root: root, Owner: owner, Launcher: b, Binary: found.Runner, Python: found.Python,
-		Env: append(managerEnv(), env...), SkipFacts: true,
+		Env: managerEnv(), SkipFacts: true,
 	}
 	return b
 }

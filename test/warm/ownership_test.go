@@ -66,9 +66,7 @@ func fallAsleep(t *testing.T, b *bench) *asleep {
 		t.Fatalf("started cold: %q", cold)
 	}
 	for _, server := range servers(t, b) {
-		for _, child := range childrenOf(t, server) {
-			a.forks = append(a.forks, child)
-		}
+		a.forks = append(a.forks, childrenOf(t, server)...)
 	}
 	if len(a.forks) != 3 {
 		t.Fatalf("got forks %v, want three", a.forks)
