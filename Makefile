@@ -71,7 +71,7 @@ test: build controlplane helm python ## Unit tests, then the suites on a real co
 	@hack/test.sh unit collections suites
 
 .PHONY: test-unit
-test-unit: python ## Unit tests alone.
+test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all

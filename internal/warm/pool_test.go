@@ -3,6 +3,7 @@ package warm
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -40,6 +41,7 @@ func serve(how string) {
 	go func() {
 		for how != "deaf" {
 			if conn, err := listener.Accept(); err == nil {
+				_, _ = io.ReadFull(conn, make([]byte, 4)) // As the real one: a request first.
 				fmt.Fprintln(conn, "cold ping")
 				_ = conn.Close()
 			}
