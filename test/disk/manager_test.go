@@ -72,7 +72,7 @@ func startManager(ctx context.Context, runs, environment string, args ...string)
 	command := exec.Command(filepath.Join(root, "bin", "manager"), append([]string{
 		"run", "--kubeconfig=" + cluster.Kubeconfig, "--run-dir=" + runs, "--max-backoff=5s",
 		"--metrics-bind-address=0", "--health-probe-bind-address=" + m.health, "--user-metrics-bind-address=0",
-	}, args...)...)
+	}, append(harness.Mode(), args...)...)...)
 	command.Dir = project
 	command.Env = append(os.Environ(), "KUBECONFIG=", "KUBERNETES_SERVICE_HOST=", "WATCH_NAMESPACE="+namespace.Name)
 	if environment != "" {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -47,7 +46,7 @@ func startManager(o managerOptions) *manager {
 	args := append([]string{
 		"run", "--kubeconfig=" + cluster.Kubeconfig, "--run-dir=" + m.runDir, "--max-backoff=10s", "--max-concurrent-reconciles=2",
 		"--metrics-bind-address=" + m.metrics, "--health-probe-bind-address=" + m.health, "--user-metrics-bind-address=127.0.0.1:0",
-	}, o.args...)
+	}, append(harness.Mode(), o.args...)...)
 	if o.binary == "" {
 		o.binary = filepath.Join(root, "bin", "manager")
 	}
@@ -94,24 +93,19 @@ func (m *manager) logged(expression string) {
 
 // descendants lists the live processes, by PID and command line, that the
 // manager or one of its runs started: ansible-playbook has a session of its own, so
-// they are found by the run directory that stands in their environment.
+// they are found by the run directory that stands in their environment. The servers of
+// a manager that lives are left out.
 func (m *manager) descendants() []string {
 	GinkgoHelper()
-	var found []string
-	entries, err := filepath.Glob("/proc/[0-9]*")
+	var lines []string
+	found, err := harness.ProcessesOf(m.runDir)
 	Expect(err).NotTo(HaveOccurred())
-	for _, entry := range entries {
-		environment, err := os.ReadFile(filepath.Join(entry, "environ"))
-		if err != nil || !strings.Contains(string(environment), m.runDir) {
-			continue // It ended meanwhile, or is not ours.
+	for _, p := range found {
+		if !p.Server || m.ExitCode() >= 0 {
+			lines = append(lines, fmt.Sprintf("%d %s", p.PID, p.CommandLine))
 		}
-		commandLine, err := os.ReadFile(filepath.Join(entry, "cmdline"))
-		if err != nil || len(commandLine) == 0 {
-			continue // It ended meanwhile, or is a zombie, which Wait will collect.
-		}
-		found = append(found, fmt.Sprintf("%s %s", filepath.Base(entry), strings.ReplaceAll(string(commandLine), "\x00", " ")))
 	}
-	return found
+	return lines
 }
 
 // failsAtStart runs a manager that must end with exit code 1, and gives what it said.

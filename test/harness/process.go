@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,12 +14,20 @@ import (
 type Process struct {
 	PID         int
 	CommandLine string
+	// Server is true for a server for warm runs, which its forks are not.
+	Server bool
 }
 
 // Processes lists the live processes of runs: ansible-playbook has a session of
 // its own, so they are told by the run directory that stands in their environment.
+// Once the manager has ended, that are its servers for warm runs too, which must not
+// be there any more.
 func (m *Manager) Processes() ([]Process, error) {
-	return ProcessesOf(m.RunDir())
+	found, err := ProcessesOf(m.RunDir())
+	if m.ExitCode() < 0 {
+		found = slices.DeleteFunc(found, func(p Process) bool { return p.Server })
+	}
+	return found, err
 }
 
 // ProcessesOf lists the live processes with the text in their environment.
@@ -41,7 +50,7 @@ func ProcessesOf(text string) ([]Process, error) {
 		if err != nil {
 			continue
 		}
-		found = append(found, Process{pid, strings.ReplaceAll(string(commandLine), "\x00", " ")})
+		found = append(found, Process{pid, strings.ReplaceAll(string(commandLine), "\x00", " "), bytes.Contains(environment, []byte("ENSIGN_WARM_ROOM="))})
 	}
 	return found, nil
 }

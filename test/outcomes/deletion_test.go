@@ -25,6 +25,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 const (
@@ -135,8 +136,10 @@ func (d *deletions) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	cmd := exec.Command(binary, "run", "--kubeconfig="+d.cluster.Kubeconfig, "--run-dir="+filepath.Join(runs, "runs"),
-		"--max-backoff=10s", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0", "--max-concurrent-reconciles=1")
+	cmd := exec.Command(binary, append([]string{
+		"run", "--kubeconfig=" + d.cluster.Kubeconfig, "--run-dir=" + filepath.Join(runs, "runs"),
+		"--max-backoff=10s", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0", "--max-concurrent-reconciles=1",
+	}, harness.Mode()...)...)
 	cmd.Dir = d.dir
 	bin := environment(t).Bin
 	cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "HOME=" + d.dir, "LANG=C.UTF-8", "ANSIBLE_GATHERING=explicit"}

@@ -13,13 +13,14 @@ import (
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
 	"github.com/ensign-operator/ensign/internal/warm"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
-// heat makes the runs of the runner warm when ENSIGN_TEST_WARM is set: then all of
-// these tests hold for warm runs too.
+// heat makes the runs of the runner warm where those of the suites are: all of these
+// tests hold for warm runs too.
 func heat(t *testing.T, r *runner.Runner) {
 	t.Helper()
-	if os.Getenv("ENSIGN_TEST_WARM") == "" {
+	if !harness.Warm() {
 		return
 	}
 	r.Owner = &proctree.Owner{}
@@ -63,6 +64,12 @@ type learner struct {
 	pool     *warm.Pool
 	launched int
 }
+
+// Prepare implements runner.Launcher.
+func (l *learner) Prepare(env []string) { _, _ = l.Launch(env) }
+
+// Ended implements runner.Launcher.
+func (l *learner) Ended(env []string) bool { return l.pool.Ended(env) }
 
 // Launch implements runner.Launcher.
 func (l *learner) Launch(env []string) (program, why string) {

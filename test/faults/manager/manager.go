@@ -16,6 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/test/controlplane/process"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/stub"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // stopLimit is how long an orderly stop may take on a busy machine.
@@ -69,7 +70,7 @@ func (m *Manager) Start() error {
 		Args: append([]string{
 			"run", "--kubeconfig=" + filepath.Join(m.options.Dir, "kubeconfig"), "--run-dir=" + m.RunDir(),
 			"--max-backoff=10s", "--reconcile-period=0s", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0", "--max-concurrent-reconciles=4",
-		}, m.options.Args...),
+		}, append(harness.Mode(), m.options.Args...)...),
 		Env: append(environment(), "VIRTUAL_ENV="+m.options.Environment, "WATCH_NAMESPACE="+m.options.Namespace, stub.DirVariable+"="+m.options.Dir),
 		Dir: m.options.Project,
 		Log: m.Log(),

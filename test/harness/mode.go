@@ -1,0 +1,24 @@
+package harness
+
+import "os"
+
+// modeVariable says whether the runs of suites are warm: "true" or "false"; by the
+// manager's default when it is not set.
+const modeVariable = "ENSIGN_TEST_WARM"
+
+// warmByDefault is the default of --warm.
+const warmByDefault = false
+
+// Warm tells whether runs of the suites' managers are warm.
+func Warm() bool {
+	mode := os.Getenv(modeVariable)
+	return mode == "true" || mode == "" && warmByDefault
+}
+
+// Mode is the flag for it, if there has to be one.
+func Mode() []string {
+	if mode := os.Getenv(modeVariable); mode != "" {
+		return []string{"--warm=" + mode}
+	}
+	return nil
+}
