@@ -131,6 +131,7 @@ func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec) r
 		}
 	})
 	elapsed := r.Clock.Since(started)
+	run.Warm = result.Warm
 	for _, o := range r.Observers {
 		o.RunEnded(run, result.Outcome, result.Summary, elapsed)
 	}

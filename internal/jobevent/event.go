@@ -22,6 +22,9 @@ type Run struct {
 	Trigger string
 	// Finalizer is true for the run of a finalizer's content.
 	Finalizer bool
+	// Warm is known at the end: true when ansible-runner and ansible-playbook were
+	// forked from servers.
+	Warm bool
 }
 
 // Kind is the name that ansible-runner gives an event, such as "runner_on_failed".

@@ -16,8 +16,11 @@ const (
 	labelMode   = "mode"
 )
 
-// cold is the mode of a run that starts new processes for everything.
-const cold = "cold"
+// The modes of runs.
+const (
+	cold = "cold"
+	warm = "warm"
+)
 
 // runBuckets reach from a warm run to the longest default timeout, in seconds.
 var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
@@ -53,7 +56,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ansible_operator_reconcile_result", Help: "Runs by what they came to.",
 		}, []string{labelGVK, labelResult}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "ansible_operator_runs_total", Help: "Runs that were started, by how: cold ones start new processes for everything.",
+			Name: "ansible_operator_runs_total", Help: "Runs that have ended, by mode: warm ones were forked from servers that have imported Ansible, cold ones were not.",
 		}, []string{labelGVK, labelMode}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ansible_operator_reconciles", Help: "Duration of whole runs in seconds.", Buckets: runBuckets,
@@ -90,6 +93,7 @@ func (m *Metrics) Watch(gvk string) {
 		m.results.WithLabelValues(gvk, result(v))
 	}
 	m.runs.WithLabelValues(gvk, cold)
+	m.runs.WithLabelValues(gvk, warm)
 	m.durations.WithLabelValues(gvk)
 	m.live.WithLabelValues(gvk)
 	m.failedTasks.WithLabelValues(gvk)
@@ -108,7 +112,6 @@ func (m *Metrics) WatchReady(gvk string, ready bool) {
 // RunStarted implements controller.Observer.
 func (m *Metrics) RunStarted(run jobevent.Run) {
 	m.live.WithLabelValues(run.Watch).Inc()
-	m.runs.WithLabelValues(run.Watch, cold).Inc()
 }
 
 // JobEvent implements controller.Observer.
@@ -121,8 +124,16 @@ func (m *Metrics) JobEvent(run jobevent.Run, event jobevent.Event) {
 // RunEnded implements controller.Observer.
 func (m *Metrics) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, elapsed time.Duration) {
 	m.live.WithLabelValues(run.Watch).Dec()
+	m.runs.WithLabelValues(run.Watch, mode(run)).Inc()
 	m.results.WithLabelValues(run.Watch, result(outcome.Verdict)).Inc()
 	m.durations.WithLabelValues(run.Watch).Observe(elapsed.Seconds())
+}
+
+func mode(run jobevent.Run) string {
+	if run.Warm {
+		return warm
+	}
+	return cold
 }
 
 func result(v jobevent.Verdict) string {

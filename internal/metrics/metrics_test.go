@@ -29,6 +29,7 @@ func TestRunsAreCountedByWatchAndResult(t *testing.T) {
 		if verdict == jobevent.Failed {
 			m.JobEvent(run, jobevent.Event{Kind: jobevent.HostFailed})
 		}
+		run.Warm = verdict == jobevent.Succeeded
 		m.RunEnded(run, jobevent.Outcome{Verdict: verdict}, jobevent.Summary{}, 3*time.Second)
 	}
 	m.RunStarted(run)
@@ -53,10 +54,12 @@ ansible_operator_reconcile_result{GVK="g/v1, Kind=K",result="succeeded"} 1
 ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="canceled"} 0
 ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="failed"} 0
 ansible_operator_reconcile_result{GVK="g/v1, Kind=Missing",result="succeeded"} 0
-# HELP ansible_operator_runs_total Runs that were started, by how: cold ones start new processes for everything.
+# HELP ansible_operator_runs_total Runs that have ended, by mode: warm ones were forked from servers that have imported Ansible, cold ones were not.
 # TYPE ansible_operator_runs_total counter
-ansible_operator_runs_total{GVK="g/v1, Kind=K",mode="cold"} 5
+ansible_operator_runs_total{GVK="g/v1, Kind=K",mode="cold"} 3
+ansible_operator_runs_total{GVK="g/v1, Kind=K",mode="warm"} 1
 ansible_operator_runs_total{GVK="g/v1, Kind=Missing",mode="cold"} 0
+ansible_operator_runs_total{GVK="g/v1, Kind=Missing",mode="warm"} 0
 # HELP ansible_operator_watch_ready 1 while the watched kind is served and its cache is filled.
 # TYPE ansible_operator_watch_ready gauge
 ansible_operator_watch_ready{GVK="g/v1, Kind=K"} 1

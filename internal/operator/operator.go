@@ -49,6 +49,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(p.ansible.watches), "maxConcurrentRuns", p.slots.Limit(),
 		"ansibleCore", p.ansible.info.AnsibleCore, "ansibleRunner", p.ansible.info.AnsibleRunner, "python", p.ansible.environment.Python)
+	p.ansible.runner.Prepare() // Only now it has the whole environment of runs.
 	return stopper{runs: p.runs, fence: p.lease.fence, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, p.manager)
 }
 

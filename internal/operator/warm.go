@@ -19,10 +19,10 @@ const (
 	warmName = ".warm"
 )
 
-// warmth is the pool of servers for warm runs with what counts them.
+// warmth is the pool of servers for warm runs with what counts what it can't do.
 type warmth struct {
-	pool     *warm.Pool
-	counters atomic.Pointer[metrics.Warm] // nil before the manager is put together
+	pool      *warm.Pool
+	fallbacks atomic.Pointer[metrics.Fallbacks] // nil before the manager is put together
 }
 
 // newWarm gives the runner a launcher. Without one runs do the same, but slower, so
@@ -44,9 +44,14 @@ func newWarm(o Options, env pyenv.Env, r *runner.Runner) *warmth {
 		return nil
 	}
 	r.Launcher = w
-	r.Prepare()
 	return w
 }
+
+// Prepare implements runner.Launcher.
+func (w *warmth) Prepare(env []string) { w.pool.Prepare(env) }
+
+// Ended implements runner.Launcher.
+func (w *warmth) Ended(env []string) bool { return w.pool.Ended(env) }
 
 // Launch implements runner.Launcher.
 func (w *warmth) Launch(env []string) (program, why string) {
@@ -54,15 +59,12 @@ func (w *warmth) Launch(env []string) (program, why string) {
 	if program == "" {
 		w.refused("ansible-runner", why)
 	}
-	if counters := w.counters.Load(); counters != nil {
-		counters.Launched(program != "")
-	}
 	return program, why
 }
 
 func (w *warmth) refused(program, reason string) {
-	if counters := w.counters.Load(); counters != nil {
-		counters.Refused(program, reason)
+	if fallbacks := w.fallbacks.Load(); fallbacks != nil {
+		fallbacks.Count(program, reason)
 	}
 }
 
@@ -71,8 +73,8 @@ func (w *warmth) count(registry prometheus.Registerer) error {
 	if w == nil {
 		return nil
 	}
-	counters, err := metrics.NewWarm(registry)
-	w.counters.Store(counters)
+	fallbacks, err := metrics.NewFallbacks(registry)
+	w.fallbacks.Store(fallbacks)
 	return err
 }
 

@@ -75,13 +75,6 @@ type Runner struct {
 	own proctree.Owner
 }
 
-// Launcher starts runs in the place of ansible-runner.
-type Launcher interface {
-	// Launch gives the program to start with ansible-runner's arguments and this
-	// environment, or why it has to be ansible-runner itself.
-	Launch(env []string) (program, why string)
-}
-
 // TakeOver opens the directory of runs, ends what a killed predecessor left at
 // work there, and then removes what those processes used. The owner is for
 // Runner.Owner.
@@ -129,6 +122,8 @@ type Result struct {
 	Outcome        jobevent.Outcome
 	Summary        jobevent.Summary
 	Started, Ended time.Time
+	// Warm is true when what the launcher started was warm.
+	Warm bool
 }
 
 // Run runs the spec and returns when no process of it is left. The end of ctx
@@ -148,13 +143,14 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		return r.conclude(result, explain(crashed(err), result.Summary, nil))
 	}
 	keep := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
-	ending := r.execute(ctx, spec, &keep, func(e jobevent.Event) {
+	ending, warm := r.execute(ctx, spec, &keep, func(e jobevent.Event) {
 		result.Summary.Fold(e)
 		keep.event(e)
 		dir.DropEvents()
 		observe(e)
 	})
 	result = r.conclude(result, explain(ending, result.Summary, keep.err))
+	result.Warm = warm
 	keep.result(result, ending)
 	keep.close(spec.MaxArtifacts)
 	return result
@@ -171,27 +167,27 @@ func crashed(err error) jobevent.Ending {
 }
 
 // execute starts the command of a run in the record's directory and sees it
-// through.
-func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(jobevent.Event)) jobevent.Ending {
+// through. It tells how it ended, and whether it was warm.
+func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(jobevent.Event)) (ending jobevent.Ending, warm bool) {
 	unready := r.ready(ctx)
 	permit := r.permit()
 	if err := cmp.Or(context.Cause(ctx), context.Cause(permit)); err != nil {
-		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}
+		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}, false
 	}
 	if unready != nil {
-		return crashed(unready)
+		return crashed(unready), false
 	}
 	nonce, err := newNonce()
 	if err != nil {
-		return crashed(err)
+		return crashed(err), false
 	}
 	command := r.command(spec, keep.dir, nonce)
 	keep.command(command)
 	ctx, end := r.limit(ctx, permit, spec.Timeout)
 	defer end(nil)
-	p, err := r.start(spec, command, nonce)
+	p, launched, err := r.start(spec, command, nonce)
 	if err != nil {
-		return crashed(err)
+		return crashed(err), false
 	}
 	p.read(on)
 	if r.IdleTimeout > 0 {
@@ -201,34 +197,12 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 			}
 		}()
 	}
-	ending := p.wait(ctx, r.grace(), func() error {
+	ending = p.wait(ctx, r.grace(), func() error {
 		_ = r.permit() // It ends by being looked at.
 		return context.Cause(permit)
 	})
 	ending.Output = withoutRandomNames(ending.Output, keep.dir.Project)
-	return ending
-}
-
-// start starts the command, or what stands in for it.
-func (r *Runner) start(spec Spec, c command, nonce int64) (*process, error) {
-	if r.Launcher != nil && !spec.Cold {
-		if program, _ := r.Launcher.Launch(c.env); program != "" {
-			standin := c
-			standin.path = program
-			if p, err := start(r.owner(), standin, nonce); err == nil {
-				return p, nil
-			}
-			// What hindered it shows in the start of the real one, if it has to do with that.
-		}
-	}
-	return start(r.owner(), c, nonce)
-}
-
-// Prepare lets the launcher get ready for runs.
-func (r *Runner) Prepare() {
-	if r.Launcher != nil {
-		_, _ = r.Launcher.Launch(r.environ(&rundir.Dir{SharedTemp: r.Root.SharedTemp()}, 0))
-	}
+	return ending, launched()
 }
 
 // limit gives a context that ends with ctx, the permit and the timeout of a run,

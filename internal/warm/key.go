@@ -3,6 +3,7 @@ package warm
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -34,6 +35,29 @@ func shared(env []string) []string {
 	}
 	slices.Sort(common)
 	return common
+}
+
+// identity is the number of the run that has this environment.
+func identity(env []string) string {
+	for _, entry := range env {
+		if number, found := strings.CutPrefix(entry, "JOB_ID="); found {
+			return number
+		}
+	}
+	return ""
+}
+
+// differing lists the names of the variables that are not the same in two environments.
+func differing(one, other []string) []string {
+	found := map[string]bool{}
+	for _, pair := range [][2][]string{{one, other}, {other, one}} {
+		for _, entry := range pair[0] {
+			if name, _, _ := strings.Cut(entry, "="); !slices.Contains(pair[1], entry) {
+				found[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // key stands for a shared environment.

@@ -47,8 +47,9 @@ type Pool struct {
 
 	mu     sync.Mutex
 	sets   map[string]*set
-	recent []string // keys, the one used last at the end
-	count  int      // of all sets ever made
+	recent []string        // keys, the one used last at the end
+	count  int             // of all sets ever made
+	live   map[string]bool // runs that were launched, by their number: whether ansible-playbook was forked
 	closed bool
 }
 
@@ -65,7 +66,7 @@ type Options struct {
 // NewPool makes a pool that keeps its files in dir, of which nothing that was there
 // is left. No other pool may use it.
 func NewPool(dir string, programs Programs, processes Processes, o Options) (*Pool, error) {
-	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, sets: map[string]*set{}}
+	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, sets: map[string]*set{}, live: map[string]bool{}}
 	if p.limit == 0 {
 		p.limit = 4
 	}
@@ -87,44 +88,87 @@ func NewPool(dir string, programs Programs, processes Processes, o Options) (*Po
 	return p, nil
 }
 
-// Launch gives the program to start in ansible-runner's place for a run with this
-// environment, or why it has to be ansible-runner: servers for it are being started,
-// then, or could not be.
-func (p *Pool) Launch(env []string) (program, why string) {
-	common := shared(env)
+// Prepare starts servers for runs with this environment, if there are none.
+func (p *Pool) Prepare(env []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		return "", reasonClosed
+	_, _ = p.use(env)
+}
+
+// Launch gives the program to start in ansible-runner's place for a run with this
+// environment, or why it has to be ansible-runner: servers for it are being started,
+// then, or could not be. A run that is started with the program must be Ended.
+func (p *Pool) Launch(env []string) (program, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, why := p.use(env)
+	if why != "" {
+		return "", why
 	}
-	s, err := p.use(key(common), common)
-	if err != nil {
-		p.log.Error(err, "no servers for warm runs could be started")
-		return "", reasonFailed
+	if why := s.hindrance(); why != "" {
+		s.tell(why)
+		return "", why
 	}
-	if !s.ready() {
-		return "", reasonStarting
-	}
+	p.live[identity(env)] = false
 	return s.standin(), ""
 }
 
-// use gives the set of a key. It is called with the lock held.
-func (p *Pool) use(k string, common []string) (*set, error) {
+// Ended takes note of the end of a run with this environment, and tells whether
+// ansible-playbook was forked for it, from ansible-runner, which was forked then.
+func (p *Pool) Ended(env []string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	number := identity(env)
+	forked := p.live[number]
+	delete(p.live, number)
+	return forked
+}
+
+// forked takes note that ansible-playbook was forked for the run of this number.
+func (p *Pool) forked(number string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, live := p.live[number]; live {
+		p.live[number] = true
+	}
+}
+
+// use gives the servers for an environment, which it starts if there are none, or why
+// there are none. It is called with the lock held.
+func (p *Pool) use(env []string) (s *set, why string) {
+	if p.closed {
+		return nil, reasonClosed
+	}
+	common := shared(env)
+	k := key(common)
 	if s := p.sets[k]; s != nil {
 		p.touch(k)
-		return s, nil
+		return s, ""
 	}
+	p.tellOf(common)
 	for len(p.recent) >= p.limit {
 		p.drop(p.recent[0])
 	}
 	p.count++
 	s, err := newSet(p, filepath.Join(p.dir, strconv.Itoa(p.count)), common)
 	if err != nil {
-		return nil, err
+		p.log.Error(err, "no servers for warm runs could be started")
+		return nil, reasonFailed
 	}
 	p.sets[k] = s
 	p.touch(k)
-	return s, nil
+	return s, ""
+}
+
+// tellOf logs that servers for an environment are started, and what in it they are
+// needed for.
+func (p *Pool) tellOf(common []string) {
+	if len(p.recent) == 0 {
+		p.log.V(1).Info("starting servers for warm runs")
+		return
+	}
+	last := p.recent[len(p.recent)-1]
+	p.log.Info("starting further servers for warm runs, because an environment differs", "variables", differing(p.sets[last].common, common))
 }
 
 func (p *Pool) touch(k string) {

@@ -25,8 +25,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve answers the manager until that is gone, or, if it is "deaf", does not.
+// serve answers the manager until that is gone, or, if it is "deaf", does not. What is
+// "broken" complains and ends.
 func serve(how string) {
+	if how == "broken" {
+		fmt.Fprintln(os.Stderr, "no such module")
+		return
+	}
 	var socket string
 	for _, arg := range os.Args {
 		if path, found := strings.CutPrefix(arg, "socket="); found {
@@ -54,6 +59,7 @@ func serve(how string) {
 type owner struct {
 	mu    sync.Mutex
 	alive map[int]bool
+	all   int
 }
 
 func (o *owner) Keep(cmd *exec.Cmd) error {
@@ -63,6 +69,7 @@ func (o *owner) Keep(cmd *exec.Cmd) error {
 		return err
 	}
 	o.alive[cmd.Process.Pid] = true
+	o.all++
 	return nil
 }
 
@@ -78,7 +85,19 @@ func (o *owner) count() int {
 	return len(o.alive)
 }
 
+// started counts those that have ended too.
+func (o *owner) started() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all
+}
+
 func newPool(t *testing.T, limit int) (*Pool, *owner) {
+	t.Helper()
+	return newPoolWith(t, Options{Limit: limit, Logger: logr.Discard()})
+}
+
+func newPoolWith(t *testing.T, options Options) (*Pool, *owner) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -89,7 +108,7 @@ func newPool(t *testing.T, limit int) (*Pool, *owner) {
 		t.Fatal(err)
 	}
 	o := &owner{alive: map[int]bool{}}
-	p, err := NewPool(filepath.Join(dir, "warm"), Programs{Standin: self, Runner: "/r", Playbook: "/p", Python: self}, o, Options{Limit: limit, Logger: logr.Discard()})
+	p, err := NewPool(filepath.Join(dir, "warm"), Programs{Standin: self, Runner: "/r", Playbook: "/p", Python: self}, o, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,7 @@
 package warm
 
 import (
-	"bufio"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,8 +23,6 @@ const (
 	// argumentsRoom is for the arguments of a program, which take the place of the
 	// server's in the memory that /proc/PID/cmdline shows.
 	argumentsRoom = 8 << 10
-	// maxComplaint is how much a server may say to its standard error at a time.
-	maxComplaint = 4 << 10
 )
 
 // server is one server process after the other, of one kind.
@@ -43,6 +39,8 @@ type server struct {
 	mu      sync.Mutex
 	process *process
 	serving bool
+	served  bool            // the process has
+	failed  bool            // the one before never did
 	told    map[string]bool // reasons that were logged
 }
 
@@ -68,7 +66,7 @@ func (v *server) keep() {
 		if v.isClosing() {
 			return
 		}
-		v.log.Info("a server for warm runs ended; another one is started, runs are cold until then", "how", err.Error(), "pause", pause.String())
+		v.log.V(v.note()).Info("a server for warm runs ended; another one is started, runs are cold until then", "how", err.Error(), "pause", pause.String())
 		if time.Since(started) > steady {
 			pause = firstPause
 		}
@@ -125,7 +123,7 @@ func (v *server) start() (*os.File, error) {
 	}
 	defer said.Close()
 	cmd := v.command()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, said, &complaints{log: v.log}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, said, &complaints{v}
 	if err := v.pool.processes.Keep(cmd); err != nil {
 		return nil, errors.Join(err, life.Close(), out.Close())
 	}
@@ -147,48 +145,16 @@ func (v *server) command() *exec.Cmd {
 	return cmd
 }
 
-// listen follows what the process says until it ends.
-func (v *server) listen(out io.Reader) {
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		word, rest, _ := strings.Cut(lines.Text(), " ")
-		switch word {
-		case "ready":
-			v.setServing(true)
-		case "renewed":
-			v.setServing(false)
-		case "cold":
-			v.refusal(rest)
-		}
-	}
-}
-
-func (v *server) setServing(serving bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.serving = serving
-}
-
-// refusal tells why a program was started cold: each reason once in the log.
-func (v *server) refusal(reason string) {
-	v.mu.Lock()
-	again := v.told[reason]
-	v.told[reason] = true
-	v.mu.Unlock()
-	level := 0
-	if again {
-		level = 1
-	}
-	v.log.V(level).Info("a program of a warm run is started cold", "program", nameOf(v.kind), "reason", reason)
-	// What names a variable would make a metric of any number of series.
-	word, _, _ := strings.Cut(reason, " ")
-	v.pool.refused(nameOf(v.kind), word)
-}
-
 func (v *server) ready() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.serving
+}
+
+func (v *server) hasFailed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failed
 }
 
 func (v *server) isClosing() bool {
@@ -242,13 +208,4 @@ func (v *server) kill() {
 	if v.process != nil {
 		_ = v.process.cmd.Process.Kill() // It may just have ended.
 	}
-}
-
-// complaints log what a server says to its standard error.
-type complaints struct{ log logr.Logger }
-
-// Write never fails.
-func (c *complaints) Write(b []byte) (int, error) {
-	c.log.Info("a server for warm runs complains", "output", strings.TrimSpace(string(b[:min(len(b), maxComplaint)])))
-	return len(b), nil
 }

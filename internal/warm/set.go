@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/go-logr/logr"
 )
 
 // kind is what a server's forks become.
@@ -41,13 +43,18 @@ const (
 type set struct {
 	dir      string
 	programs Programs
+	common   []string // the environment
+	log      logr.Logger
 	servers  []*server
 	removing sync.Once
+
+	mu   sync.Mutex
+	told map[string]bool // reasons that were logged
 }
 
 // newSet lays out the directory and starts the servers.
 func newSet(p *Pool, dir string, common []string) (*set, error) {
-	s := &set{dir: dir, programs: p.programs}
+	s := &set{dir: dir, programs: p.programs, common: common, log: p.log, told: map[string]bool{}}
 	if err := s.fill(); err != nil {
 		return nil, errors.Join(fmt.Errorf("lay out the directory of warm servers: %w", err), os.RemoveAll(dir))
 	}
@@ -107,13 +114,26 @@ func (s *set) standin() string { return filepath.Join(s.dir, binName, nameOf(run
 
 func (s *set) socket(k kind) string { return filepath.Join(s.dir, nameOf(k)+".sock") }
 
-func (s *set) ready() bool {
+// hindrance says why runs can't be warm; "" if they can.
+func (s *set) hindrance() string {
+	why := ""
 	for _, v := range s.servers {
+		if v.hasFailed() {
+			return reasonFailed
+		}
 		if !v.ready() {
-			return false
+			why = reasonStarting
 		}
 	}
-	return true
+	return why
+}
+
+// tell logs why a run is cold, each reason once.
+func (s *set) tell(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log.V(level(s.told[why])).Info("a run is cold, because of its servers", "reason", why)
+	s.told[why] = true
 }
 
 // retire lets the servers end when no run is left in them. The directory stays until

@@ -97,7 +97,7 @@ func (b *bench) refusals() []string {
 func (b *bench) heat() {
 	b.t.Helper()
 	write(b.t, b.content, map[string]string{"heat.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
-	b.Prepare()
+	b.Runner.Prepare()
 	for deadline := time.Now().Add(patience); ; {
 		b.awaitServers(deadline)
 		b.refusals()
@@ -130,11 +130,17 @@ func (b *bench) awaitServers(deadline time.Time) {
 
 // launchable asks the launcher with what a run would ask.
 func (b *bench) launchable() string {
-	b.Prepare()
+	b.Runner.Prepare()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.launched
 }
+
+// Prepare implements runner.Launcher.
+func (b *bench) Prepare(env []string) { _, _ = b.Launch(env) }
+
+// Ended implements runner.Launcher.
+func (b *bench) Ended(env []string) bool { return b.pool.Ended(env) }
 
 // Launch implements runner.Launcher, and notes what came of it.
 func (b *bench) Launch(env []string) (program, why string) {

@@ -85,12 +85,18 @@ def begin(connection: socket.socket, note: Callable[[bytes], None], kind: Kind, 
     connection.settimeout(None)
     loop.await_go(connection)
     connection.close()
-    say("warm")
+    say(f"warm {identity(request)}")
     note(b"")
     process.name(kind.command)
     process.take_descriptors(request.descriptors)
     process.open_streams()
     kind.become(request)
+
+
+def identity(request: wire.Request) -> str:
+    """Return the number of the run that a request belongs to."""
+    number = request.environment.get(b"JOB_ID", b"")
+    return number.decode() if number.isdigit() else ""
 
 
 def refuse(connection: socket.socket, note: Callable[[bytes], None], error: Exception) -> NoReturn:

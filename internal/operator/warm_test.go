@@ -1,0 +1,109 @@
+package operator
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/runner/proctree"
+)
+
+// heating is what newWarm needs, with a stand-in beside the manager if there is to be
+// one. It collects what is said to users.
+func heating(t *testing.T, standin bool) (o Options, r *runner.Runner, said *[]string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "op") //nolint:usetesting // The path of t.TempDir is too long for a socket.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if standin {
+		if err := os.WriteFile(filepath.Join(dir, standinName), []byte("#!/bin/sh\n"), 0o700); err != nil { //nolint:gosec // It is a program.
+			t.Fatal(err)
+		}
+	}
+	said = new([]string)
+	r = &runner.Runner{}
+	if r.Root, r.Owner, err = runner.TakeOver(filepath.Join(dir, "runs"), funcr.New(func(string, string) {}, funcr.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Root.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	log := funcr.New(func(_, line string) { *said = append(*said, line) }, funcr.Options{})
+	return Options{Warm: true, WarmServers: 1, Executable: filepath.Join(dir, "manager"), Logger: log}, r, said
+}
+
+func TestWarmRunsAreNoConditionOfWork(t *testing.T) {
+	for why, test := range map[string]struct {
+		standin, warm bool
+		said          int
+	}{
+		"where they are not asked for, they are not missed": {standin: true, warm: false, said: 0},
+		"without a stand-in, that is said once":             {standin: false, warm: true, said: 1},
+	} {
+		t.Run(why, func(t *testing.T) {
+			o, r, said := heating(t, test.standin)
+			o.Warm = test.warm
+			w := newWarm(o, pyenv.Env{}, r)
+			if w != nil || r.Launcher != nil {
+				t.Error("there is a launcher")
+			}
+			if err := w.count(prometheus.NewPedanticRegistry()); err != nil {
+				t.Error(err)
+			}
+			if err := w.end(); err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(*said, "\n"); len(*said) != test.said || strings.Count(got, "all runs are cold") != test.said {
+				t.Errorf("got %q", *said)
+			}
+		})
+	}
+}
+
+func TestRunsThatCannotBeWarmAreCountedFromWhenThereAreMetrics(t *testing.T) {
+	o, r, _ := heating(t, true)
+	r.Owner = &proctree.Owner{}
+	w := newWarm(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
+	if w == nil || r.Launcher != w {
+		t.Fatal("there is no launcher")
+	}
+	w.Prepare([]string{"A=1"})
+	if program, _ := w.Launch([]string{"A=1", "JOB_ID=1"}); program != "" {
+		t.Errorf("got %q, with no server", program)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	if err := w.count(registry); err != nil {
+		t.Fatal(err)
+	}
+	program, why := w.Launch([]string{"A=1", "JOB_ID=2"})
+	if program != "" || why == "" {
+		t.Errorf("got %q, %q", program, why)
+	}
+	if n, err := testutil.GatherAndCount(registry, "ansible_operator_warm_fallbacks_total"); err != nil || n != 1 {
+		t.Errorf("got %d series, %v", n, err)
+	}
+	if w.Ended([]string{"A=1", "JOB_ID=2"}) {
+		t.Error("a cold run counts as warm")
+	}
+	if err := w.end(); err != nil {
+		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(r.Root.Path(), warmName)); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
