@@ -14,7 +14,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	usual := settings{parts: []string{"memory", "decode", "coldrun", "proxy", "children"}, resources: 1000, runs: 5, pairs: 10, repeats: 5, children: 10000}
+	usual := settings{parts: []string{"memory", "decode", "warm", "proxy", "children"}, resources: 1000, runs: 5, rounds: 5, repeats: 5, children: 10000}
 	cases := map[string]struct {
 		args    []string
 		change  func(*settings)
@@ -23,19 +23,19 @@ func TestParse(t *testing.T) {
 		"nothing said measures everything": {},
 		"one part":                         {args: []string{"--parts", "decode"}, change: func(s *settings) { s.parts = []string{"decode"} }},
 		"two parts, in any order": {
-			args:   []string{"--parts=coldrun,memory", "--json"},
-			change: func(s *settings) { s.parts, s.json = []string{"coldrun", "memory"}, true },
+			args:   []string{"--parts=warm,memory", "--json"},
+			change: func(s *settings) { s.parts, s.json = []string{"warm", "memory"}, true },
 		},
 		"numbers": {
-			args:   []string{"--crs=10", "--runs=2", "--pairs=3", "--repeats=4"},
-			change: func(s *settings) { s.resources, s.runs, s.pairs, s.repeats = 10, 2, 3, 4 },
+			args:   []string{"--crs=10", "--runs=2", "--rounds=3", "--repeats=4"},
+			change: func(s *settings) { s.resources, s.runs, s.rounds, s.repeats = 10, 2, 3, 4 },
 		},
 		"missed goals are errors":             {args: []string{"--strict"}, change: func(s *settings) { s.strict = true }},
 		"a part that is none":                 {args: []string{"--parts=decoding"}, wantErr: true},
 		"two parts that look like one":        {args: []string{"--parts=memory decode"}, wantErr: true},
 		"no part":                             {args: []string{"--parts="}, wantErr: true},
 		"an argument that is no flag":         {args: []string{"memory"}, wantErr: true},
-		"a median of nothing":                 {args: []string{"--pairs=0"}, wantErr: true},
+		"a median of nothing":                 {args: []string{"--rounds=0"}, wantErr: true},
 		"no decoding":                         {args: []string{"--repeats=0"}, wantErr: true},
 		"nothing to read":                     {args: []string{"--children=0"}, wantErr: true},
 		"more runs than there are resources":  {args: []string{"--crs=4"}, wantErr: true},
@@ -74,12 +74,12 @@ func TestHelpNamesTheParts(t *testing.T) {
 }
 
 func TestWants(t *testing.T) {
-	s := settings{parts: []string{"memory", "coldrun"}}
+	s := settings{parts: []string{"memory", "warm"}}
 	got := map[string]bool{}
 	for _, p := range parts() {
 		got[p.name] = s.wants(p.name)
 	}
-	if diff := cmp.Diff(map[string]bool{"memory": true, "decode": false, "coldrun": true, "proxy": false, "children": false}, got); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"memory": true, "decode": false, "warm": true, "proxy": false, "children": false}, got); diff != "" {
 		t.Error(diff)
 	}
 }

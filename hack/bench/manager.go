@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
+	"github.com/ensign-operator/ensign/hack/bench/usage"
 	"github.com/ensign-operator/ensign/test/controlplane/process"
 )
 
@@ -101,29 +100,9 @@ func (m *manager) memory(field string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the manager's memory, which needs Linux: %w", err)
 	}
-	size, err := parseSize(string(status), field)
+	size, err := usage.Size(string(status), field)
 	if err != nil {
 		return 0, fmt.Errorf("read %q: %w", path, err)
 	}
 	return size, nil
-}
-
-// parseSize finds a line such as "VmRSS:   61440 kB" and gives its MiB.
-func parseSize(status, field string) (float64, error) {
-	for line := range strings.Lines(status) {
-		text, found := strings.CutPrefix(line, field+":")
-		if !found {
-			continue
-		}
-		kib, found := strings.CutSuffix(strings.TrimSpace(text), " kB")
-		if !found {
-			return 0, fmt.Errorf("%q is not in kB", strings.TrimSpace(line))
-		}
-		size, err := strconv.ParseFloat(kib, 64)
-		if err != nil {
-			return 0, fmt.Errorf("size in %q: %w", strings.TrimSpace(line), err)
-		}
-		return size / 1024, nil
-	}
-	return 0, fmt.Errorf("it has no %s", field)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
+	"github.com/ensign-operator/ensign/hack/bench/usage"
 	"github.com/ensign-operator/ensign/test/controlplane"
 )
 
@@ -165,7 +165,7 @@ func (r *reading) rate(ctx context.Context) error {
 	r.say("API proxy: reads from memory on one core; about %d s", r.settings.repeats*int(readTime.Seconds()))
 	var perCore report.Samples
 	for range r.settings.repeats {
-		before, err := r.proxy.processorTime()
+		before, err := usage.Time(r.proxy.program.PID())
 		if err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (r *reading) rate(ctx context.Context) error {
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		after, err := r.proxy.processorTime()
+		after, err := usage.Time(r.proxy.program.PID())
 		if err != nil {
 			return err
 		}
@@ -240,32 +240,6 @@ func percentile(s report.Samples, percent int) float64 {
 	}
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
-}
-
-// processorTime is what the proxy's process has used.
-func (p *proxyProcess) processorTime() (time.Duration, error) {
-	path := fmt.Sprintf("/proc/%d/stat", p.program.PID())
-	stat, err := os.ReadFile(path)
-	if err != nil {
-		return 0, fmt.Errorf("read the proxy's processor time, which needs Linux: %w", err)
-	}
-	used, err := parseTicks(string(stat))
-	if err != nil {
-		return 0, fmt.Errorf("read %q: %w", path, err)
-	}
-	return used, nil
-}
-
-// parseTicks reads the time in user and system mode of a process, in hundredths of a
-// second, which follow its name in parentheses. The name may hold some too.
-func parseTicks(stat string) (time.Duration, error) {
-	fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:])
-	if len(fields) < 13 {
-		return 0, errors.New("it is too short")
-	}
-	user, errUser := strconv.Atoi(fields[11])
-	system, errSystem := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(errUser, errSystem)
 }
 
 // warm reads until the answer comes from memory.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
 )
@@ -27,19 +26,5 @@ func TestPercentile(t *testing.T) {
 				t.Errorf("want %v, got %v", test.want, got)
 			}
 		})
-	}
-}
-
-func TestParseTicks(t *testing.T) {
-	for stat, want := range map[string]time.Duration{
-		"12 (a (strange) name) S 1 1 1 0 -1 4194304 100 0 0 0 250 50 0 0 20 0": 3 * time.Second,
-		"12 (bench) S 1": -1,
-		"12 (bench) S 1 1 1 0 -1 4194304 100 0 0 0 x 50 0 0 20 0": -1,
-		"": -1,
-	} {
-		got, err := parseTicks(stat)
-		if (err != nil) != (want < 0) || err == nil && got != want {
-			t.Errorf("%q: want %s, got %s, %v", stat, want, got, err)
-		}
 	}
 }

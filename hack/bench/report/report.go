@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -132,7 +133,9 @@ func (r Report) notes(text *strings.Builder) {
 		if names[row.Note] == nil {
 			order = append(order, row.Note)
 		}
-		names[row.Note] = append(names[row.Note], row.Name)
+		if !slices.Contains(names[row.Note], row.Name) { // Parts may have rows of the same name.
+			names[row.Note] = append(names[row.Note], row.Name)
+		}
 	}
 	for _, note := range order {
 		fmt.Fprintf(text, "\n* %s: %s", strings.Join(names[note], "; "), note)

@@ -18,6 +18,19 @@ func example() Report {
 	}}
 }
 
+func TestANoteNamesARowOnce(t *testing.T) {
+	row := Row{Part: "One", Name: "wall time", Note: "of both"}
+	other := row
+	other.Part = "Another"
+	var got strings.Builder
+	if err := (Report{Rows: []Row{row, other}}).Table(&got); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(got.String(), "\n* wall time: of both\n") {
+		t.Error(got.String())
+	}
+}
+
 func TestTable(t *testing.T) {
 	want := `a machine
 

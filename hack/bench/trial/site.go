@@ -1,0 +1,168 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/hack/bench/usage"
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+const (
+	interval = 50 * time.Millisecond
+	// sampling is the pause between samples of memory, which cost processor time.
+	sampling = 20 * time.Millisecond
+	// heated is far beyond what it takes until runs are warm.
+	heated = 2 * time.Minute
+)
+
+// Options say what manager a site has. All but Warm are required.
+type Options struct {
+	// Root is the repository's directory; bin/manager and .venv are there.
+	Root string
+	// Home is for all that the manager writes; a short path.
+	Home       string
+	Kubeconfig string
+	Client     client.WithWatch
+	Namespace  string
+	// Slots is how many runs are live at once.
+	Slots int
+	Warm  bool
+}
+
+// Site is a manager that looks after the CRs of a namespace.
+type Site struct {
+	*harness.Manager
+
+	options Options
+}
+
+// Start starts a manager, which then has to be stopped, and waits until it watches.
+// A warm one has no servers yet: see Heat.
+func Start(ctx context.Context, o Options) (*Site, error) {
+	slots := strconv.Itoa(o.Slots)
+	m, err := harness.Start(harness.Options{
+		Binary: filepath.Join(o.Root, "bin", "manager"), Project: filepath.Join(o.Root, "hack", "bench", "trial", "project"),
+		Kubeconfig: o.Kubeconfig, Home: o.Home, Namespace: o.Namespace,
+		Args: []string{
+			"--warm=" + strconv.FormatBool(o.Warm), "--max-concurrent-runs=" + slots, "--max-concurrent-reconciles=" + slots,
+			"--leader-election-namespace=" + o.Namespace, "--ansible-roles-path=" + filepath.Join(o.Root, "roles"),
+		},
+		Env: []string{"ANSIBLE_GATHERING=explicit"}, // As config/manager has it.
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Site{Manager: m, options: o}
+	nothing, reference, mysql := Contents(o.Root)
+	if err := m.Ready(ctx, nothing.Kind.Kind, reference.Kind.Kind, mysql.Kind.Kind); err != nil {
+		return nil, errors.Join(err, m.Kill())
+	}
+	return s, nil
+}
+
+// Heat has a CR run until such a run is warm from its beginning to its end.
+func (s *Site) Heat(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, heated)
+	defer cancel()
+	nothing, _, _ := Contents(s.options.Root)
+	if err := s.Create(ctx, nothing, nothing.Names(1)); err != nil {
+		return err
+	}
+	for {
+		batch, err := s.Change(ctx, nothing, nothing.Names(1))
+		if err != nil {
+			return fmt.Errorf("wait for a warm run: %w", err)
+		}
+		if batch.Launches == (Launches{Warm: 1}) {
+			return nil
+		}
+	}
+}
+
+// Launches counts how runs were launched.
+type Launches struct {
+	Warm, Cold int
+	// Refused are the programs of warm runs that were started cold.
+	Refused int
+}
+
+// Share is that of the runs which were surely warm from their beginning to their end:
+// each program that was not may have been another run's.
+func (l Launches) Share() float64 {
+	if all := l.Warm + l.Cold; all > 0 {
+		return float64(max(0, l.Warm-l.Refused)) / float64(all)
+	}
+	return 0
+}
+
+// Plus adds launches.
+func (l Launches) Plus(m Launches) Launches {
+	return Launches{l.Warm + m.Warm, l.Cold + m.Cold, l.Refused + m.Refused}
+}
+
+func (l Launches) minus(m Launches) Launches {
+	return Launches{l.Warm - m.Warm, l.Cold - m.Cold, l.Refused - m.Refused}
+}
+
+// launches are those of the manager's whole life.
+func (s *Site) launches(ctx context.Context) (Launches, error) {
+	text, err := s.Metrics(ctx)
+	if err != nil {
+		return Launches{}, err
+	}
+	return parseLaunches(text), nil
+}
+
+// parseLaunches reads metrics. A run that was launched cold is counted as a program
+// that was refused too, which is taken out.
+func parseLaunches(metrics string) Launches {
+	sum := func(expression string) int {
+		total := 0
+		for _, match := range regexp.MustCompile(`(?m)^ansible_operator_`+expression+` (\d+)$`).FindAllStringSubmatch(metrics, -1) {
+			n, _ := strconv.Atoi(match[1]) // They are digits.
+			total += n
+		}
+		return total
+	}
+	l := Launches{Warm: sum(`launched_runs_total\{mode="warm"\}`), Cold: sum(`launched_runs_total\{mode="cold"\}`)}
+	l.Refused = max(0, sum(`warm_fallbacks_total\{.*\}`)-l.Cold)
+	return l
+}
+
+// Memory is what a manager's processes need, in MiB of proportional set size.
+type Memory struct {
+	// Servers is what those for warm runs need when no run is live, and Idle all
+	// processes.
+	Servers, Idle float64
+	// Peak is the most of all processes while runs were live.
+	Peak float64
+}
+
+// Measure takes the memory before and while the CRs run. What samples cost is part of
+// the batch.
+func (s *Site) Measure(ctx context.Context, c Content, names []string) (Memory, error) {
+	var m Memory
+	tree, err := usage.Tree(s.PID())
+	if err != nil {
+		return m, err
+	}
+	m.Idle, m.Servers = usage.Memory(tree), usage.Memory(usage.Named(tree, "/serve.py "))
+	stop := usage.Peak(sampling, func() float64 {
+		tree, err := usage.Tree(s.PID())
+		if err != nil {
+			return 0
+		}
+		return usage.Memory(tree)
+	})
+	_, err = s.Change(ctx, c, names)
+	m.Peak = stop()
+	return m, err
+}
