@@ -34,6 +34,9 @@ type Inputs struct {
 	// Python is the interpreter of localhost in the default inventory, as an
 	// absolute path; "" leaves the choice to Ansible.
 	Python string
+	// Pipelining of localhost in the default inventory; false leaves the choice to
+	// Ansible.
+	Pipelining bool
 }
 
 // Dir is the directory of one run that has not ended. Its paths are absolute.

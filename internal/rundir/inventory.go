@@ -21,7 +21,7 @@ const (
 // Ansible ignores some file names, "hosts.ini" for one.
 func writeInventory(run *os.Root, temp string, in Inputs) (string, error) {
 	if in.Inventory == "" {
-		content, err := localhost(in.Python, temp)
+		content, err := localhost(in, temp)
 		if err != nil {
 			return "", err
 		}
@@ -48,14 +48,17 @@ func writeInventory(run *os.Root, temp string, in Inputs) (string, error) {
 // localhost is the inventory of a run on the manager's own machine. Its remote
 // temporary files and the state of asynchronous tasks lie in the run directory
 // too: by default they would be left in the home directory.
-func localhost(python, temp string) (string, error) {
+func localhost(in Inputs, temp string) (string, error) {
 	vars := []string{
 		"ansible_connection=local",
 		"ansible_remote_tmp=" + iniQuote(filepath.Join(temp, "remote")),
 		"ansible_async_dir=" + iniQuote(filepath.Join(temp, "async")),
 	}
-	if python != "" {
-		vars = append(vars, "ansible_python_interpreter="+iniQuote(python))
+	if in.Python != "" {
+		vars = append(vars, "ansible_python_interpreter="+iniQuote(in.Python))
+	}
+	if in.Pipelining {
+		vars = append(vars, "ansible_pipelining=True")
 	}
 	line := "localhost " + strings.Join(vars, " ")
 	if strings.ContainsAny(line, "\n\r") {

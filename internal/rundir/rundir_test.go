@@ -97,7 +97,7 @@ func TestPrepareLaysOutTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = r.Close() }()
-	d := prepare(t, r, "run-1", Inputs{ExtraVars: []byte("\t\n{}"), Kubeconfig: []byte("kind: Config"), Python: "/it's/python"})
+	d := prepare(t, r, "run-1", Inputs{ExtraVars: []byte("\t\n{}"), Kubeconfig: []byte("kind: Config"), Python: "/it's/python", Pipelining: true})
 	private := filepath.Join(path, uid, "run")
 	want := map[string]string{
 		".":               "drwx------",
@@ -105,7 +105,7 @@ func TestPrepareLaysOutTheRun(t *testing.T) {
 		"env/extravars":   "-rw------- \t\n{}",
 		"env/settings":    "-rw------- " + settings,
 		"inventory":       "drwx------",
-		"inventory/hosts": "-rw------- localhost ansible_connection=local ansible_remote_tmp='" + private + "/tmp/remote' ansible_async_dir='" + private + "/tmp/async' ansible_python_interpreter='/it'\"'\"'s/python'\n",
+		"inventory/hosts": "-rw------- localhost ansible_connection=local ansible_remote_tmp='" + private + "/tmp/remote' ansible_async_dir='" + private + "/tmp/async' ansible_python_interpreter='/it'\"'\"'s/python' ansible_pipelining=True\n",
 		"kubeconfig":      "-rw------- kind: Config",
 		"output":          "drwx------",
 		"project":         "drwx------",

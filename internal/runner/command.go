@@ -106,8 +106,8 @@ func dropped() []string {
 	}
 }
 
-// environ is the environment of a run's processes, sorted.
-func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
+// passed is what a run gets of the manager's environment.
+func (r *Runner) passed() map[string]string {
 	env := map[string]string{}
 	never := dropped()
 	for _, entry := range r.Env {
@@ -116,6 +116,12 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 			env[name] = value
 		}
 	}
+	return env
+}
+
+// environ is the environment of a run's processes, sorted.
+func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
+	env := r.passed()
 	path := env["PATH"]
 	if path == "" {
 		path = "/usr/local/bin:/usr/bin:/bin"

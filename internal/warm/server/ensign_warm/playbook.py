@@ -108,13 +108,13 @@ class Modules:
 
     def __init__(self, standin: str) -> None:
         self._standin = standin
-        # What the shell plugin makes of a module for this interpreter, with or without
-        # pipelining. Whatever else it may be, with become, in another language, in the
+        # What the shell plugin makes of a module for this interpreter: with pipelining,
+        # or with files. Whatever else it may be, with become, in another language, in the
         # background, by a plugin of the role's: it is left as it is.
+        python = re.escape(sys.executable)
         self._command = re.compile(
-            r"(?P<before>/bin/sh -c '(?:[A-Za-z_]\w*=[\w./:,@%+=-]* )*)"
-            + re.escape(sys.executable)
-            + r"(?P<after>(?: [\w./@%+=-]*/AnsiballZ_\w+\.py)?(?: && sleep 0)?')"
+            rf"(?P<before>/bin/sh -c (?P<quote>'?)(?:[A-Za-z_]\w*=[\w./:,@%+=-]* )*){python}"
+            r"(?P<after>(?: [\w./@%+=-]*/AnsiballZ_\w+\.py)?(?: && sleep 0)?(?P=quote))"
         )
         self._connection = ""
 

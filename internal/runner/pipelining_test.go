@@ -1,0 +1,67 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestModulesArePipelinedUnlessTheOwnerHasChosen(t *testing.T) {
+	tests := map[string]struct {
+		env    map[string]string // HOME is added
+		files  map[string]string // below HOME
+		system bool              // what this machine's own ansible.cfg says is wanted
+		want   bool
+	}{
+		"nobody has chosen": {system: true},
+		"another setting":   {files: map[string]string{".ansible.cfg": "[defaults]\nforks = 3\n"}, want: true},
+		"by the variable":   {env: map[string]string{"ANSIBLE_PIPELINING": "true"}},
+		"against, by the variable": {
+			env: map[string]string{"ANSIBLE_PIPELINING": "0"},
+		},
+		"in the home directory": {files: map[string]string{".ansible.cfg": "[defaults]\nforks=3\npipelining = False\n"}},
+		"in the section of connections, and in capitals": {
+			files: map[string]string{".ansible.cfg": "[connection]\n  Pipelining:yes\n"},
+		},
+		"for SSH only": {files: map[string]string{".ansible.cfg": "[defaults]\n[ssh_connection]\npipelining = True\n"}, want: true},
+		"in a comment": {files: map[string]string{".ansible.cfg": "[defaults]\n# pipelining = True\n; pipelining=1\n"}, want: true},
+		"in the named file": {
+			env: map[string]string{"ANSIBLE_CONFIG": "~/a.cfg"}, files: map[string]string{"a.cfg": "[defaults]\npipelining = True\n"},
+		},
+		"in the named directory": {
+			env: map[string]string{"ANSIBLE_CONFIG": "$HOME/d"}, files: map[string]string{"d/ansible.cfg": "[defaults]\npipelining = True\n"},
+		},
+		"in a file that the named one hides": {
+			env:   map[string]string{"ANSIBLE_CONFIG": "${HOME}/a.cfg"},
+			files: map[string]string{"a.cfg": "[defaults]\n", ".ansible.cfg": "[defaults]\npipelining = True\n"}, want: true,
+		},
+		"the named file is not there": {
+			env: map[string]string{"ANSIBLE_CONFIG": "/nowhere.cfg"}, files: map[string]string{".ansible.cfg": "[defaults]\npipelining = True\n"},
+		},
+	}
+	for why, test := range tests {
+		t.Run(why, func(t *testing.T) {
+			env := map[string]string{"HOME": t.TempDir()}
+			for name, value := range test.env {
+				env[name] = value
+			}
+			for name, content := range test.files {
+				path := filepath.Join(env["HOME"], name)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := test.want
+			if test.system {
+				content, _ := os.ReadFile("/etc/ansible/ansible.cfg") // There is none, as a rule.
+				want = !choosesPipelining(string(content))
+			}
+			if got := pipelines(env); got != want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package warm
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+)
+
+// parentage tells whether a module's process is a fork of a server, and whether its
+// code came by the standard input.
+const parentage = `from ansible.module_utils.basic import AnsibleModule
+import os, sys
+m = AnsibleModule({})
+m.exit_json(forked='serve.py' in open('/proc/%d/cmdline' % os.getppid()).read(), piped=len(sys.orig_argv) == 1)
+`
+
+// A module that is started cold unasked would be right, and slow.
+func TestModulesAreForks(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"library/parentage.py": parentage,
+		"play.yml": `- hosts: localhost
+  gather_facts: false
+  tasks:
+  - {name: as it is by default, parentage: }
+  - {name: with files, parentage: , vars: {ansible_pipelining: false}}
+  - {name: with a variable, parentage: , environment: {OURS: yes-it-is}}
+  - {name: in the background, parentage: , async: 60, poll: 1}
+`,
+	})
+	b.heat()
+	result, events := b.play("play.yml", false)
+	if result.Outcome.Verdict != jobevent.Succeeded {
+		t.Fatalf("got %+v", result.Outcome)
+	}
+	got := map[string][2]any{}
+	for _, e := range events {
+		if strings.HasPrefix(string(e.Kind), "runner_on_") && e.Result["forked"] != nil {
+			got[e.Task] = [2]any{e.Result["forked"], e.Result["piped"]}
+		}
+	}
+	want := map[string][2]any{
+		"as it is by default": {true, true},
+		"with files":          {true, false},
+		"with a variable":     {true, true},
+		"in the background":   {false, false},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("forked and by the standard input, of %v:\n%s", slices.Collect(maps.Keys(got)), diff)
+	}
+}
