@@ -6,6 +6,7 @@ from types import CodeType, ModuleType
 from typing import NoReturn, Protocol
 
 from ensign_warm import leave, process
+from ensign_warm.loop import Lessons
 from ensign_warm.wire import Outdated, Refused, Request
 
 
@@ -13,6 +14,10 @@ class Kind(Protocol):
     """What one kind of program needs."""
 
     command: bytes  # as ps shows it
+
+    @property
+    def lessons(self) -> Lessons | None:
+        """What forks of this kind teach their server."""
 
     def load(self) -> list[ModuleType]:
         """Import what the program imports, and return it; called once, in the server."""

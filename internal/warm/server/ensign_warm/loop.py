@@ -7,7 +7,7 @@ import signal
 import socket
 import struct
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from ensign_warm import wire
 
@@ -15,12 +15,27 @@ _PATIENCE = 5.0  # seconds for a stand-in to say what it wants
 _MANAGER = 0  # the descriptor of a pipe that the manager holds
 
 
+class Lessons(Protocol):
+    """What the server learns from its forks, when it has nothing else to do."""
+
+    def hear(self) -> bool:
+        """Take what forks have left that have ended; tell whether there is something to learn."""
+
+    def learn(self) -> bool:
+        """Learn a little; tell whether there is more."""
+
+    def leave_server(self) -> None:
+        """Give up in a fork what is the server's."""
+
+
 class Loop:
     """Serves stand-ins until the manager is gone. There is one thread, so that forks are sound."""
 
-    def __init__(self, listener: socket.socket, renew: Callable[[bytes], None]) -> None:
+    def __init__(self, listener: socket.socket, renew: Callable[[bytes], None], lessons: Lessons | None) -> None:
         self._listener = listener
         self._renew = renew
+        self._lessons = lessons
+        self._learning = False
         self._poll = select.poll()
         self._connections: dict[int, socket.socket] = {}  # by descriptor
         self._forks: dict[int, int] = {}  # pid by descriptor
@@ -36,10 +51,18 @@ class Loop:
             self._poll.register(descriptor, select.POLLIN)
         self._poll.register(_MANAGER, select.POLLIN)
         while True:
-            for descriptor, _ in self._poll.poll():
+            for descriptor, _ in self._wait():
                 connection = self._turn(descriptor)
                 if connection is not None:
                     return connection, self._note
+
+    def _wait(self) -> list[tuple[int, int]]:
+        """Return what has happened; learn as long as nothing does."""
+        while self._lessons is not None and self._learning:
+            if happened := self._poll.poll(0):
+                return happened
+            self._learning = self._lessons.learn()
+        return self._poll.poll()
 
     def _turn(self, descriptor: int) -> socket.socket | None:
         if descriptor == _MANAGER:
@@ -89,6 +112,8 @@ class Loop:
         self._listener.close()
         os.close(self._woken)
         os.close(self._wake)
+        if self._lessons is not None:
+            self._lessons.leave_server()
 
     def _note(self, note: bytes) -> None:
         """Leave a note for the server, from a fork that is about to end, or b"" to say that none will come."""
@@ -116,6 +141,7 @@ class Loop:
             if pid == 0:
                 break
             self._tell(pid, status)
+        self._learning = self._lessons is not None and self._lessons.hear()
         self._take_note()
 
     def _tell(self, pid: int, status: int) -> None:

@@ -39,7 +39,8 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
     gc.disable()
     gc.freeze()
     say("ready")
-    connection, note = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings)).next()
+    serving = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings), kind.lessons)
+    connection, note = serving.next()
     gc.enable()
     begin(connection, note, kind, stamps)
 

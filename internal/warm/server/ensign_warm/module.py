@@ -1,11 +1,12 @@
 """Modules that Ansible runs by this interpreter."""
 
+import atexit
 import os
 import sys
 from types import CodeType, ModuleType
 from typing import NoReturn
 
-from ensign_warm import environment, leave, noting, process, stash
+from ensign_warm import codes, environment, leave, noting, process, stash
 from ensign_warm.wire import Refused, Request
 
 _ONE = 1
@@ -67,6 +68,7 @@ class Module:
     command = b"python"
 
     def __init__(self, before: set[str]) -> None:
+        self.lessons = codes.Codes()
         self._before = before
         self._recorder = environment.Recorder()
         self._own: dict[bytes, bytes] = {}
@@ -110,6 +112,8 @@ class Module:
         sys.argv = arguments or [""]
         sys.orig_argv = [sys.executable, *arguments]
         process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
+        self.lessons.use()
+        atexit.register(self.lessons.note)  # It is called last.
         if self._code is not None:
             leave.run(self._code, arguments[0], os.path.dirname(os.path.realpath(arguments[0])), self._ahead)
         leave.run(_from_stdin(), "<stdin>", "", self._ahead)

@@ -27,6 +27,7 @@ class Playbook:
     """ansible-playbook, whose local connection starts a stand-in for modules of this interpreter."""
 
     command = b"ansible-playboo"
+    lessons = None
 
     def __init__(self, program: str, standin: str) -> None:
         self._script = kinds.Script(program)

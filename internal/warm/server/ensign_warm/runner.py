@@ -15,6 +15,7 @@ class Runner:
     """ansible-runner, which starts a stand-in where it would start ansible-playbook."""
 
     command = b"ansible-runner"
+    lessons = None
 
     def __init__(self, program: str, playbook: str, standin: str) -> None:
         self._script = kinds.Script(program)

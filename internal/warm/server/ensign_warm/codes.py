@@ -1,0 +1,130 @@
+"""Code of sources that an earlier fork had to compile, for what zipimport would compile.
+
+A payload of Ansible's is a zip file of sources, each of which a new interpreter
+compiles twice. A fork tells the server at its end what it had to compile, and the
+server compiles that itself for later ones: what it knows is a function of the
+sources' bytes and of nothing else.
+"""
+
+import contextlib
+import os
+import struct
+import sys
+import types
+import warnings
+import zipimport
+from _imp import _fix_co_filename  # type: ignore[attr-defined]  # As importlib does with code from elsewhere.
+from collections.abc import Callable, Iterator
+
+_MOST = 4 << 20  # bytes of sources that are kept
+_SIZE = struct.Struct("<I")
+
+Give = Callable[[str, bytes], types.CodeType | None]
+
+
+class Codes:
+    """Code by its source. None stands for a source that has to be compiled each time."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, types.CodeType | None] = {}
+        self._size = 0
+        self._wanted: list[bytes] = []
+        self._missed: set[bytes] = set()
+        self._notes = os.memfd_create("sources")
+        self._place, self._inode = f"/proc/{os.getpid()}/fd/{self._notes}", os.fstat(self._notes).st_ino
+
+    def hear(self) -> bool:
+        """Take the notes that forks have left; tell whether there is something to learn."""
+        size = os.fstat(self._notes).st_size
+        if size:
+            notes = os.pread(self._notes, size, 0)
+            os.ftruncate(self._notes, 0)
+            self._wanted += _parse(notes)
+        return bool(self._wanted)
+
+    def learn(self) -> bool:
+        """Compile one source; tell whether there is another one."""
+        source = self._wanted.pop()
+        if source not in self._known and len(source) <= _MOST:
+            self._known[source] = compiled(source)
+            self._size += len(source)
+        while self._size > _MOST:
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._size -= len(oldest)
+        return bool(self._wanted)
+
+    def leave_server(self) -> None:
+        """Give up in a fork what is the server's."""
+        os.close(self._notes)
+
+    def use(self) -> None:
+        """Let zipimport have what is known; called in a fork."""
+        original = getattr(zipimport, "_compile_source", None)
+        if isinstance(original, types.FunctionType):
+            zipimport.__dict__["_compile_source"] = _disguised(self._giving(), original)
+
+    def _giving(self) -> Give:
+        known, missed = self._known, self._missed
+        given: dict[tuple[str, bytes], types.CodeType] = {}
+
+        def give(pathname: str, source: bytes) -> types.CodeType | None:
+            code = given.get((pathname, source))
+            if code is None and source not in known:
+                missed.add(source)
+            elif code is None and (code := known[source]) is not None:
+                del known[source]  # A second file of the same content needs code with another name.
+                _fix_co_filename(code, pathname)
+                given[pathname, source] = code
+            return code
+
+        return give
+
+    def note(self) -> None:
+        """Tell the server what it did not know, at the end of a fork, which has kept nothing open for that."""
+        with contextlib.suppress(OSError):
+            notes = os.open(self._place, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            if self._missed and os.fstat(notes).st_ino == self._inode:
+                os.write(notes, b"".join(_SIZE.pack(len(source)) + source for source in self._missed))
+            os.close(notes)
+
+
+def compiled(source: bytes) -> types.CodeType | None:
+    """Return the code of a source; None if to compile it warns or fails, which has to be seen each time."""
+    before = set(sys.modules)
+    sys.modules["warnings"] = warnings  # The server has taken it out.
+    filters: list[object] = warnings.filters  # type: ignore[assignment]
+    kept = filters.copy()
+    try:
+        warnings.simplefilter("error")
+        code: types.CodeType = zipimport._compile_source("", source)  # type: ignore[attr-defined]
+        return code
+    except Exception:
+        return None
+    finally:
+        filters[:] = kept  # In place, because the interpreter holds the list itself.
+        for name in set(sys.modules) - before:
+            del sys.modules[name]
+
+
+def _parse(notes: bytes) -> Iterator[bytes]:
+    while len(notes) >= _SIZE.size:
+        end = _SIZE.size + _SIZE.unpack_from(notes)[0]
+        yield notes[_SIZE.size : end]
+        notes = notes[end:]
+
+
+def _disguised(give: Give, original: types.FunctionType) -> Callable[[str, bytes], types.CodeType]:
+    """Return what takes the original's place, and looks like it in the trace of a source with an error."""
+    normalize = zipimport._normalize_line_endings  # type: ignore[attr-defined]
+
+    def _compile_source(pathname: str, source: bytes) -> types.CodeType:
+        return give(pathname, source) or (
+            compile(normalize(source), pathname, "exec", dont_inherit=True)
+        )  # fmt: skip  # As far below the first line as in the original.
+
+    theirs = original.__code__
+    _compile_source.__code__ = _compile_source.__code__.replace(
+        co_filename=theirs.co_filename, co_firstlineno=theirs.co_firstlineno
+    )
+    return _compile_source
