@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"os"
 	"os/signal"
+	"runtime"
+	"strconv"
 	"syscall"
 	"unsafe"
 )
@@ -16,12 +21,29 @@ const (
 // that gets its number is hit.
 type process struct{ pid, handle int }
 
-func openProcess(pid int) (*process, error) {
+// openProcess gives a process that the server has forked: no other may be ended.
+func openProcess(pid, server int) (*process, error) {
 	handle, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
 	if errno != 0 {
 		return nil, errno
 	}
+	if parent, err := parentOf(pid); err != nil || parent != server || server <= 1 {
+		return nil, errors.Join(errNonsense, err)
+	}
 	return &process{pid: pid, handle: int(handle)}, nil
+}
+
+func parentOf(pid int) (int, error) {
+	const parent = 1 // of what follows the name
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= parent {
+		return 0, errNonsense
+	}
+	return number(string(fields[parent]))
 }
 
 // send sends a signal, if the process is there.
@@ -47,7 +69,10 @@ func dieOf(s syscall.Signal) int {
 	var action [4]uint64 // SIG_DFL, and nothing else
 	// KILL has no action, and needs none.
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, unsafe.Sizeof(action[0]), 0, 0) //nolint:dogsled,gosec // The kernel reads it during the call.
-	_ = syscall.Kill(syscall.Getpid(), s)
+	// To this thread: the signal has done its work when the call returns. Another thread
+	// would have to come to it first, while this one goes on.
+	runtime.LockOSThread()
+	_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(syscall.Getpid()), uintptr(syscall.Gettid()), uintptr(s)) //nolint:dogsled // The process lives on if it fails.
 	return shell + int(s)
 }
 
@@ -85,6 +110,9 @@ func giveUpTerminal() {
 		signal.Reset(syscall.SIGHUP)
 	}
 }
+
+// takeTerminal takes it back, if nobody else has it by now.
+func takeTerminal() bool { return ioctl(syscall.TIOCSCTTY, 0) == 0 }
 
 func ioctl(command, argument uintptr) syscall.Errno {
 	const stdin = 0

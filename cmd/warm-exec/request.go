@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	version = "1"
+	version = "2"
 	// maxRequest is what a server takes.
 	maxRequest = 16 << 20
 	lengthSize = 4
@@ -35,9 +35,9 @@ func request(args []string) ([]byte, error) {
 	}
 	var pairs []string
 	for _, limit := range limits {
-		pairs = append(pairs, strconv.FormatUint(limit.Cur, 10)+":"+strconv.FormatUint(limit.Max, 10))
+		pairs = append(pairs, strconv.FormatUint(limit.Soft, 10)+":"+strconv.FormatUint(limit.Hard, 10))
 	}
-	fields := []string{version, strconv.Itoa(umask()), directory, ignored(), strings.Join(pairs, " "), strconv.Itoa(len(args))}
+	fields := []string{version, strconv.Itoa(umask()), directory, ignored(), strings.Join(pairs, " "), blocking(), strconv.Itoa(len(args))}
 	fields = append(append(fields, args...), os.Environ()...)
 	payload := strings.Join(fields, notSent) + notSent
 	if len(payload) > maxRequest {
@@ -50,6 +50,16 @@ func umask() int {
 	mask := syscall.Umask(0)
 	syscall.Umask(mask)
 	return mask
+}
+
+// blocking tells whether all the standard descriptors are: "1", or "0".
+func blocking() string {
+	for fd := range uintptr(3) {
+		if flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_GETFL, 0); errno != 0 || flags&syscall.O_NONBLOCK != 0 {
+			return "0"
+		}
+	}
+	return "1"
 }
 
 // ignored lists the signals that this process was told to ignore, as far as Go's

@@ -3,13 +3,13 @@ package main
 import (
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
+	"time"
 )
 
 const (
-	// patience is how long a server may take to answer, in seconds.
-	patience = 3
+	// patience is how long a server may take to say that the program can begin.
+	patience = 3 * time.Second
 	// goAhead is what lets the program begin.
 	goAhead = 'g'
 	// lost is the signal that a program died of whose server died.
@@ -39,7 +39,15 @@ func tryWarm(socket string, args []string) (code int, warm bool) {
 	if terminal {
 		giveUpTerminal()
 	}
-	return conn.follow(child, forwarded()), true
+	signals := forwarded()
+	if err := conn.begin(); err != nil {
+		child.kill()
+		if terminal && !takeTerminal() {
+			return dieOf(lost), true
+		}
+		return 0, false
+	}
+	return conn.follow(child, signals), true
 }
 
 // forwarded starts to catch what is passed on. What was ignored at the start stays so.
@@ -53,7 +61,7 @@ func forwarded() chan os.Signal {
 	return c
 }
 
-// follow lets the program begin, passes signals on to it, and ends as it ends.
+// follow passes signals on to the program, and ends as it ends.
 func (c *connection) follow(child *process, signals chan os.Signal) int {
 	go func() {
 		for s := range signals {
@@ -62,24 +70,14 @@ func (c *connection) follow(child *process, signals chan os.Signal) int {
 			}
 		}
 	}()
-	if err := c.begin(); err != nil {
-		// It may have begun, or not: it must not go on, and not begin again.
-		child.kill()
-		return dieOf(lost)
-	}
-	line, err := c.line()
+	code, err := c.end()
 	if err != nil {
+		// Nobody knows how far it has come: it must not go on, and not begin again.
 		child.kill()
 		return dieOf(lost)
 	}
-	how, value, _ := strings.Cut(line, " ")
-	number, err := number(value)
-	switch {
-	case err != nil || how != "exit" && how != "signal":
-		child.kill()
-		return dieOf(lost)
-	case how == "signal":
-		return dieOf(syscall.Signal(number))
+	if code < 0 {
+		return dieOf(syscall.Signal(-code))
 	}
-	return number
+	return code
 }

@@ -1,6 +1,7 @@
 """The server's own work: it accepts, forks, reaps, and ends what lost its stand-in."""
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -13,6 +14,8 @@ from ensign_warm import wire
 
 _PATIENCE = 5.0  # seconds for a stand-in to say what it wants
 _MANAGER = 0  # the descriptor of a pipe that the manager holds
+_RETIRE = b"r"  # what it says there: to end when no fork is left
+_ASK = b"p"  # and: to say that this works
 
 
 class Lessons(Protocol):
@@ -31,9 +34,16 @@ class Lessons(Protocol):
 class Loop:
     """Serves stand-ins until the manager is gone. There is one thread, so that forks are sound."""
 
-    def __init__(self, listener: socket.socket, renew: Callable[[bytes], None], lessons: Lessons | None) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        renew: Callable[[bytes], None],
+        say: Callable[[str], None],
+        lessons: Lessons | None,
+    ) -> None:
         self._listener = listener
         self._renew = renew
+        self._say = say
         self._lessons = lessons
         self._learning = False
         self._poll = select.poll()
@@ -42,6 +52,7 @@ class Loop:
         self._retired = False
         self._notes = os.memfd_create("notes")
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._spare = os.dup(_MANAGER)  # for a connection when there are no more
 
     def next(self) -> tuple[socket.socket, Callable[[bytes], None]]:
         """Return in each fork only: its connection, and what takes a note for the server."""
@@ -76,22 +87,27 @@ class Loop:
         return None
 
     def _hear(self) -> None:
-        """Take the manager's only order, to end when no fork is left, or its end."""
-        if not os.read(_MANAGER, 1):
+        """Take what the manager says, or its end."""
+        order = os.read(_MANAGER, 1)
+        if not order:
             self._end()
-        self._retired = True
-        self._poll.unregister(_MANAGER)
-        self._reap()
+        elif order == _ASK:
+            self._say("alive")
+        elif order == _RETIRE:
+            self._retired = True
+            self._reap()
 
     def _accept(self) -> socket.socket | None:
         try:
             connection = self._listener.accept()[0]
-        except OSError:
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                self._accept_without_descriptor()
             return None
         try:
             pid = os.fork()
         except OSError:
-            connection.close()  # The stand-in starts the real program.
+            self._refuse(connection, "fork")
             return None
         if pid == 0:
             self._leave_server()
@@ -102,6 +118,20 @@ class Loop:
         self._poll.register(number, select.POLLRDHUP)
         return None
 
+    def _accept_without_descriptor(self) -> None:
+        """Refuse a connection, which would be waiting in vain, and be reported without end."""
+        spare, self._spare = self._spare, -1
+        with contextlib.suppress(OSError):
+            os.close(spare)
+            self._refuse(self._listener.accept()[0], "descriptors")
+        with contextlib.suppress(OSError):
+            self._spare = os.dup(_MANAGER)
+
+    def _refuse(self, connection: socket.socket, reason: str) -> None:
+        self._say(f"cold {reason}")
+        self._send(connection, f"cold {reason}\n")
+        connection.close()
+
     def _leave_server(self) -> None:
         """Give up in a fork all that is the server's."""
         signal.set_wakeup_fd(-1)
@@ -110,8 +140,9 @@ class Loop:
         for connection in self._connections.values():
             connection.close()
         self._listener.close()
-        os.close(self._woken)
-        os.close(self._wake)
+        for descriptor in (self._spare, self._woken, self._wake):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
         if self._lessons is not None:
             self._lessons.leave_server()
 
@@ -125,10 +156,8 @@ class Loop:
         """End a fork whose stand-in is gone, as if it had been that."""
         self._poll.unregister(number)
         for kill in (os.killpg, os.kill):
-            try:
+            with contextlib.suppress(OSError):  # It may be gone, or another user's by now.
                 kill(self._forks[number], signal.SIGKILL)
-            except ProcessLookupError:
-                continue
 
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -153,9 +182,12 @@ class Loop:
         del self._forks[number]
         with contextlib.suppress(KeyError):
             self._poll.unregister(number)
-        with contextlib.suppress(OSError):
-            connection.send(how.encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        self._send(connection, how)
         connection.close()
+
+    def _send(self, connection: socket.socket, line: str) -> None:
+        with contextlib.suppress(OSError):
+            connection.send(line.encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def _take_note(self) -> None:
         """Follow a note when no fork is left that would lose this server."""
@@ -167,10 +199,8 @@ class Loop:
 
     def _end(self) -> NoReturn:
         for pid in self._forks.values():
-            try:
+            with contextlib.suppress(OSError):
                 os.killpg(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         os._exit(0)
 
 
@@ -179,8 +209,13 @@ def peer_of(connection: socket.socket) -> int:
     return int(struct.unpack("3i", credentials)[0])
 
 
-def await_go(connection: socket.socket) -> None:
-    """Return when the stand-in has said that the program may begin; end when it will not."""
-    connection.sendall(f"ready {os.getpid()}\n".encode())
-    if connection.recv(1) != wire.GO:
-        os._exit(0)
+def await_go(connection: socket.socket) -> list[int]:
+    """Return the program's descriptors when the stand-in says that it may begin; end when it will not."""
+    with contextlib.suppress(OSError):  # It is gone, and starts the real program or does not.
+        connection.sendall(f"ready {os.getpid()}\n".encode())
+        said, descriptors, _, _ = socket.recv_fds(connection, 1, wire.STDIO)
+        if said == wire.GO and len(descriptors) == wire.STDIO:
+            return descriptors
+    # Never an exit code, which would be the program's.
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError

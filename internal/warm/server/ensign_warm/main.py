@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -20,6 +21,8 @@ from ensign_warm.stamps import Stamps
 _BEGUN = time.time_ns()
 _RENEWALS = 5  # of one process; more mean that it would never come to rest
 _STDOUT = 1
+_MAX_REASON = 200
+_DEFECT = 70  # how a server or fork ends that is not up to its work
 # What changed shortly before the imports may have changed during them. It counts as
 # settled after this, in nanoseconds; file systems have times as coarse as 10 ms.
 _UNSETTLED = 50_000_000
@@ -39,10 +42,14 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
     gc.disable()
     gc.freeze()
     say("ready")
-    serving = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings), kind.lessons)
-    connection, note = serving.next()
-    gc.enable()
-    begin(connection, note, kind, stamps)
+    try:
+        serving = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings), say, kind.lessons)
+        connection, note = serving.next()
+        gc.enable()
+        begin(connection, note, kind, stamps)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(_DEFECT)  # No end of an interpreter: its handlers are the server's.
 
 
 def make(name: str, settings: dict[str, str], before: set[str]) -> Kind:
@@ -84,12 +91,12 @@ def begin(connection: socket.socket, note: Callable[[bytes], None], kind: Kind, 
     except Exception as error:
         refuse(connection, note, error)
     connection.settimeout(None)
-    loop.await_go(connection)
+    descriptors = loop.await_go(connection)
     connection.close()
     say(f"warm {identity(request)}")
     note(b"")
     process.name(kind.command)
-    process.take_descriptors(request.descriptors)
+    process.take_descriptors(descriptors)
     process.open_streams()
     kind.become(request)
 
@@ -101,7 +108,7 @@ def identity(request: wire.Request) -> str:
 
 
 def refuse(connection: socket.socket, note: Callable[[bytes], None], error: Exception) -> NoReturn:
-    reason = str(error) if isinstance(error, wire.Refused) else f"defect {type(error).__name__}"
+    reason = plain(str(error)) if isinstance(error, wire.Refused) else f"defect {type(error).__name__}"
     if reason != "ping":
         say(f"cold {reason}")
     if isinstance(error, wire.UnknownEnvironment):
@@ -111,6 +118,11 @@ def refuse(connection: socket.socket, note: Callable[[bytes], None], error: Exce
     with contextlib.suppress(OSError):
         connection.sendall(f"cold {reason}\n".encode())
     os._exit(0)
+
+
+def plain(text: str) -> str:
+    """Return the text as a part of a line that is not too long: a variable may have any name."""
+    return text.encode("unicode_escape").decode("ascii")[:_MAX_REASON]
 
 
 def renew(learned: bytes, listener: socket.socket, arguments: list[str], settings: dict[str, str]) -> None:

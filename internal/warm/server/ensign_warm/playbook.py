@@ -56,7 +56,7 @@ class Playbook:
             raise Refused("place of ansible.cfg")
         if content != self._config[1]:
             raise Outdated("ansible.cfg")
-        if not all(map(os.get_blocking, request.descriptors)):
+        if not request.blocking:
             raise Refused("descriptors")  # Ansible says so itself, at its start.
         self._script.read()
 

@@ -11,7 +11,7 @@ import termios
 from typing import Any, TextIO
 
 from ensign_warm import environment
-from ensign_warm.wire import Refused, Request
+from ensign_warm.wire import STDIO, Refused, Request
 
 _OWNERS = (b"JOB_ID", b"ENSIGN_RUN_ROOT", b"ENSIGN_MANAGER")
 _CGROUPS = "/proc/self/mountinfo"
@@ -29,6 +29,7 @@ def put(request: Request, peer: int) -> None:
         raise Refused("working directory") from error
     os.umask(request.umask)
     set_signals(request.ignored)
+    reserve_descriptors()
 
 
 def set_signals(ignored: list[int]) -> None:
@@ -115,7 +116,17 @@ def name(command: bytes) -> None:
         file.write(command[:15])
 
 
-def take_descriptors(descriptors: tuple[int, int, int]) -> None:
+def reserve_descriptors() -> None:
+    """Make sure that the stand-in's can be taken."""
+    try:
+        reserved = [os.dup(0) for _ in range(STDIO)]
+    except OSError as error:
+        raise Refused("descriptors") from error
+    for descriptor in reserved:
+        os.close(descriptor)
+
+
+def take_descriptors(descriptors: list[int]) -> None:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number, inheritable=True)
     for descriptor in descriptors:

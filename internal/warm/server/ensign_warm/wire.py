@@ -1,9 +1,10 @@
 """What a stand-in and its fork say to each other on their connection.
 
-The stand-in sends a length of four bytes, little-endian, with its descriptors 0 to
-2, and then as many bytes: fields that each end with NUL. The fork answers with a
-line, "ready PID" or "cold REASON". After "ready" the stand-in sends one byte, GO.
-The server sends the last line: "exit CODE" or "signal NUMBER".
+The stand-in sends a length of four bytes, little-endian, and then as many bytes:
+fields that each end with NUL. The fork answers with a line, "ready PID" or "cold
+REASON". After "ready" the stand-in sends one byte, GO, with its descriptors 0 to 2:
+what is not certain to be read must not hold them, because somebody waits for their
+end. The server sends the last line: "exit CODE" or "signal NUMBER".
 """
 
 import os
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 GO = b"g"
 PING = b"\0\0\0\0"  # from the manager, which asks whether the server answers
 MAX_REQUEST = 16 << 20
-_STDIO = 3
-_VERSION = b"1"
+STDIO = 3
+_LENGTH = 4
+_VERSION = b"2"
+_BLOCKING = b"1"
 
 
 class Refused(Exception):  # noqa: N818
@@ -44,21 +47,19 @@ class Request:
     umask: int
     ignored: list[int]  # signals
     limits: list[tuple[int, int]]  # soft and hard, by their number
-    descriptors: tuple[int, int, int]
+    blocking: bool  # as all three descriptors are
 
 
 def receive(connection: socket.socket) -> Request:
     """Return the request of a stand-in of this user."""
     check_peer(connection)
-    header, descriptors, _, _ = socket.recv_fds(connection, 4, _STDIO)
+    header = _exactly(connection, _LENGTH)
     if header == PING:
         raise Refused("ping")
-    if len(header) != struct.calcsize("<I") or len(descriptors) != _STDIO:
-        raise Refused("request")
     (size,) = struct.unpack("<I", header)
     if size > MAX_REQUEST:
         raise Refused("request")
-    return parse(_exactly(connection, size), (descriptors[0], descriptors[1], descriptors[2]))
+    return parse(_exactly(connection, size))
 
 
 def check_peer(connection: socket.socket) -> None:
@@ -68,10 +69,10 @@ def check_peer(connection: socket.socket) -> None:
         raise Refused("user")
 
 
-def parse(payload: bytes, descriptors: tuple[int, int, int]) -> Request:
+def parse(payload: bytes) -> Request:
     """Return the request whose fields these are."""
     try:
-        version, umask, directory, ignored, limits, count, *rest = payload.split(b"\0")[:-1]
+        version, umask, directory, ignored, limits, blocking, count, *rest = payload.split(b"\0")[:-1]
         if version != _VERSION:
             raise Refused("request")
         variables = (entry.partition(b"=") for entry in rest[int(count) :])
@@ -82,7 +83,7 @@ def parse(payload: bytes, descriptors: tuple[int, int, int]) -> Request:
             umask=int(umask),
             ignored=[int(number) for number in ignored.split()],
             limits=[_pair(limit) for limit in limits.split()],
-            descriptors=descriptors,
+            blocking=blocking == _BLOCKING,
         )
     except ValueError as error:
         raise Refused("request") from error

@@ -66,16 +66,10 @@ class Server:
             inputs.write(stdin)
             inputs.seek(0)
             connection = files.enter_context(self.connect())
-            ask(
-                connection,
-                arguments,
-                self.environment | (extra or {}),
-                directory,
-                [inputs.fileno(), outputs.fileno(), errors.fileno()],
-            )
+            ask(connection, arguments, self.environment | (extra or {}), directory)
             how = line_of(connection)
             if how.startswith("ready "):
-                connection.sendall(b"g")
+                socket.send_fds(connection, [b"g"], [inputs.fileno(), outputs.fileno(), errors.fileno()])
                 how = line_of(connection)
             outputs.seek(0)
             errors.seek(0)
@@ -106,14 +100,12 @@ def ask(
     arguments: tuple[str, ...],
     environment: dict[bytes, bytes],
     directory: str,
-    descriptors: list[int],
 ) -> None:
     limits = " ".join(f"{a % (1 << 64)}:{b % (1 << 64)}" for a, b in map(resource.getrlimit, range(16)))
-    fields = [b"1", b"18", directory.encode(), b"", limits.encode(), str(len(arguments)).encode()]
+    fields = [b"2", b"18", directory.encode(), b"", limits.encode(), b"1", str(len(arguments)).encode()]
     fields += [a.encode() for a in arguments] + [k + b"=" + v for k, v in environment.items()]
     payload = b"".join(field + b"\0" for field in fields)
-    socket.send_fds(connection, [struct.pack("<I", len(payload))], descriptors)
-    connection.sendall(payload)
+    connection.sendall(struct.pack("<I", len(payload)) + payload)
 
 
 def line_of(connection: socket.socket) -> str:

@@ -134,23 +134,31 @@ def test_nothing_passes_to_the_next(server: Server) -> None:
 
 
 def test_nothing_begins_before_it_may(server: Server, tmp_path: Path) -> None:
-    connection, pid = begun(server, f"open({str(tmp_path / 'ran')!r}, 'w')")
+    connection, pid = begun(server, tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')")
     connection.close()
     await_end(pid)
     assert not (tmp_path / "ran").exists()
 
 
-def test_ends_with_its_standin(server: Server) -> None:
-    connection, pid = begun(server, "import time; time.sleep(600)")
-    connection.sendall(b"g")
+@pytest.mark.parametrize(("said", "count"), [(b"g", 0), (b"g", 2), (b"x", 3)])
+def test_nothing_begins_without_all_it_needs(server: Server, tmp_path: Path, said: bytes, count: int) -> None:
+    connection, _ = begun(server, tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')")
+    socket.send_fds(connection, [said], [connection.fileno()] * count)
+    assert line_of(connection) == "signal 9"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_ends_with_its_standin(server: Server, tmp_path: Path) -> None:
+    connection, pid = begun(server, tmp_path, "import time; time.sleep(600)")
+    go(connection)
     connection.close()
     await_end(pid)
     assert server.run(stdin=b"print(1)").out == b"1\n"
 
 
-def test_its_death_is_told(server: Server) -> None:
-    connection, pid = begun(server, "import time; time.sleep(600)")
-    connection.sendall(b"g")
+def test_its_death_is_told(server: Server, tmp_path: Path) -> None:
+    connection, pid = begun(server, tmp_path, "import time; time.sleep(600)")
+    go(connection)
     os.kill(pid, signal.SIGKILL)
     assert line_of(connection) == "signal 9"
 
@@ -162,13 +170,17 @@ def test_survives_what_is_no_request(server: Server, request_: bytes) -> None:
     assert server.run(stdin=b"print(1)").out == b"1\n"
 
 
-def begun(server: Server, script: str) -> tuple[socket.socket, int]:
+def begun(server: Server, directory: Path, script: str) -> tuple[socket.socket, int]:
     connection = server.connect()
-    inputs = os.memfd_create("in")
-    os.pwrite(inputs, script.encode(), 0)
-    ask(connection, (), server.environment, "/", [inputs, inputs, inputs])
-    os.close(inputs)
+    path = directory / "AnsiballZ_begun.py"
+    path.write_text(script)
+    ask(connection, (str(path),), server.environment, "/")
     return connection, int(line_of(connection).removeprefix("ready "))
+
+
+def go(connection: socket.socket) -> None:
+    with open(os.devnull, "r+b") as file:
+        socket.send_fds(connection, [b"g"], [file.fileno()] * 3)
 
 
 def await_end(pid: int) -> None:

@@ -1,0 +1,1 @@
+// This lets the package declare a function that another one has.
