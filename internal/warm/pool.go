@@ -44,6 +44,7 @@ type Pool struct {
 	limit     int
 	log       logr.Logger
 	refused   func(program, reason string)
+	onFork    func(program string)
 
 	mu     sync.Mutex
 	sets   map[string]*set
@@ -61,17 +62,22 @@ type Options struct {
 	// Refused is told of each program that was started cold in a warm run, and why: a
 	// word or a few, of which there are not many. It must not block.
 	Refused func(program, reason string)
+	// Forked is told of each program that was forked. It must not block.
+	Forked func(program string)
 }
 
 // NewPool makes a pool that keeps its files in dir, of which nothing that was there
 // is left. No other pool may use it.
 func NewPool(dir string, programs Programs, processes Processes, o Options) (*Pool, error) {
-	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, sets: map[string]*set{}, live: map[string]bool{}}
+	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, onFork: o.Forked, sets: map[string]*set{}, live: map[string]bool{}}
 	if p.limit == 0 {
 		p.limit = 4
 	}
 	if p.refused == nil {
 		p.refused = func(string, string) {}
+	}
+	if p.onFork == nil {
+		p.onFork = func(string) {}
 	}
 	if longest := filepath.Join(dir, "1000000", nameOf(playbook)+".sock"); len(longest) > maxSocket {
 		return nil, fmt.Errorf("the path %q is too long for a socket; choose a shorter one by --run-dir", longest)

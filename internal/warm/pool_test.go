@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -195,6 +196,15 @@ func TestAServerThatDiesIsReplaced(t *testing.T) {
 	launched(t, p, "FAKE=server")
 	if got := o.count(); got != 3 {
 		t.Errorf("got %d servers", got)
+	}
+}
+
+func TestWhatServersStartIsTold(t *testing.T) {
+	var told []string
+	p := &Pool{onFork: func(program string) { told = append(told, program) }, refused: func(program, reason string) { told = append(told, program+" "+reason) }}
+	newServer(nil, module, p).listen(strings.NewReader("ready\nwarm\ncold variable TZ\nwarm\n"))
+	if want := []string{"python", "python variable", "python"}; !slices.Equal(told, want) {
+		t.Errorf("got %q, want %q", told, want)
 	}
 }
 

@@ -77,6 +77,7 @@ func (v *server) listen(out io.Reader) {
 		case "cold":
 			v.refusal(rest)
 		case "warm":
+			v.pool.onFork(nameOf(v.kind))
 			if v.kind == playbook {
 				v.pool.forked(rest)
 			}

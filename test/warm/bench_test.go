@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/pyenv"
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/warm"
+	"github.com/ensign-operator/ensign/test/controlplane"
 )
 
 // patience is for a machine that has much else to do.
@@ -25,21 +27,25 @@ const patience = 3 * time.Minute
 
 // bench is a runner with servers, and a content directory.
 type bench struct {
-	t *testing.T
+	t     *testing.T // that is running
+	whole *testing.T // that the bench lives as long as
+	api   *controlplane.Cluster
 	*runner.Runner
 	pool    *warm.Pool
 	content string
+	home    string
 	runs    string
 
 	mu       sync.Mutex
-	refused  []string // programs, with the reasons
-	launched string   // what the last run was to start with
-	count    int      // of runs
+	refused  []string       // programs, with the reasons
+	forked   map[string]int // programs
+	launched string         // what the last run was to start with
+	count    int            // of runs
 }
 
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	b := &bench{t: t, content: t.TempDir(), runs: filepath.Join(shortTemp(t), "runs")}
+	b := &bench{t: t, whole: t, content: t.TempDir(), home: t.TempDir(), runs: filepath.Join(shortTemp(t), "runs"), forked: map[string]int{}}
 	write(t, b.content, files)
 	found, err := pyenv.Find(pyenv.Search{Dir: repository(t), Environ: managerEnv()})
 	if err != nil {
@@ -52,7 +58,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	_ = owner.Group() // Without control groups other ways have to do.
 	b.pool, err = warm.NewPool(filepath.Join(b.runs, ".warm"), warm.Programs{
 		Standin: standin(t), Runner: found.Runner, Playbook: filepath.Join(found.Bin, "ansible-playbook"), Python: found.Python,
-	}, owner, warm.Options{Logger: logger(t), Refused: b.refuse})
+	}, owner, warm.Options{Logger: logger(t), Refused: b.refuse, Forked: b.fork})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +75,24 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	})
 	b.Runner = &runner.Runner{
 		Root: root, Owner: owner, Launcher: b, Binary: found.Runner, Python: found.Python,
-		Env: managerEnv(), SkipFacts: true,
+		Env: b.env(), SkipFacts: true,
 	}
 	return b
 }
 
 func managerEnv() []string {
 	return []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}
+}
+
+// env is a manager's environment whose home directory is the test's.
+func (b *bench) env(further ...string) []string {
+	return append(managerEnv(), append([]string{"HOME=" + b.home}, further...)...)
+}
+
+func (b *bench) fork(program string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forked[program]++
 }
 
 func (b *bench) refuse(program, reason string) {
@@ -89,12 +106,13 @@ func (b *bench) refusals() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	got := b.refused
-	b.refused = nil
+	b.refused, b.forked = nil, map[string]int{}
 	return got
 }
 
-// heat starts the servers, and has them learn the environment of ansible-playbook.
-func (b *bench) heat() {
+// heat starts the servers, and has them learn the environment of ansible-playbook. What
+// is cold in any run is all that may be.
+func (b *bench) heat(cold ...string) {
 	b.t.Helper()
 	write(b.t, b.content, map[string]string{"heat.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
 	b.Runner.Prepare()
@@ -105,7 +123,7 @@ func (b *bench) heat() {
 		if result.Outcome.Verdict != jobevent.Succeeded {
 			b.t.Fatalf("a play that does nothing: %+v", result.Outcome)
 		}
-		if len(b.refusals()) == 0 {
+		if !slices.ContainsFunc(b.refusals(), func(refusal string) bool { return !slices.Contains(cold, refusal) }) {
 			return
 		}
 		if time.Now().After(deadline) {

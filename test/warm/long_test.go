@@ -1,0 +1,5 @@
+//go:build long
+
+package warm
+
+const everyPlay = true

@@ -1,0 +1,190 @@
+package warm
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// play is a playbook with what it needs, and what is said of its runs. It is one file
+// of testdata/plays: a sentence that says why it is there, an empty line, settings
+// (see set), and the files that the play has, each after a line "-- NAME --". One of
+// them is play.yml, or tasks.yml for tasks of localhost alone. @CONTENT@ in any of it
+// stands for the directory of the files, and @PYTHON@ for the interpreter.
+type play struct {
+	name, about string
+	files       map[string]string
+	// fast plays are in `make test`, others have the build tag long.
+	fast bool
+	// exit is ansible-runner's exit code.
+	exit int
+	// python is how many modules are forked in the warm run; -1 for any number.
+	python int
+	// cold is what is started cold in the warm run although it asked for a fork.
+	cold []string
+	// unordered is for events of several hosts that come as they come.
+	unordered bool
+	// env is for the manager, args for ansible-playbook, and the inventory one of the files.
+	env       []string
+	args      string
+	inventory string
+	verbosity int
+	// cluster is for plays that need an API server; they have the variable namespace.
+	cluster bool
+}
+
+// plays reads the plays, of which there are others with the build tag long.
+func plays(t *testing.T) []play {
+	t.Helper()
+	names, err := filepath.Glob("testdata/plays/*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("got plays %q (error %v)", names, err)
+	}
+	var found []play
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := parse(strings.TrimSuffix(filepath.Base(name), ".txt"), string(content))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if p.fast || everyPlay {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// named gives one of the plays, whatever the build tags.
+func named(t *testing.T, name string) play {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata/plays", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := parse(name, string(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func parse(name, content string) (play, error) {
+	head, rest, _ := strings.Cut("\n"+strings.TrimSuffix(content, "\n"), "\n-- ")
+	about, settings, _ := strings.Cut(strings.TrimSpace(head), "\n\n")
+	p := play{name: name, about: about, files: map[string]string{}}
+	for line := range strings.Lines(settings) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if err := set(&p, key, value); err != nil {
+			return play{}, err
+		}
+	}
+	for part := range strings.SplitSeq(rest, "\n-- ") {
+		file, text, found := strings.Cut(part+"\n", " --\n")
+		if !found {
+			return play{}, fmt.Errorf("no file begins with %q", part)
+		}
+		p.files[file] = text
+	}
+	if tasks, found := p.files["tasks.yml"]; found && p.files["play.yml"] == "" {
+		delete(p.files, "tasks.yml")
+		p.files["play.yml"] = "- hosts: localhost\n  gather_facts: false\n  tasks:\n" + indented(tasks)
+	}
+	if p.about == "" || p.files["play.yml"] == "" {
+		return play{}, fmt.Errorf("neither a reason (%q) nor a play may be missing", p.about)
+	}
+	return p, nil
+}
+
+func set(p *play, key, value string) (err error) {
+	switch key {
+	case "fast":
+		p.fast = true
+	case "unordered":
+		p.unordered = true
+	case "cluster":
+		p.cluster = true
+	case "exit":
+		p.exit, err = strconv.Atoi(value)
+	case "python":
+		p.python, err = strconv.Atoi(strings.Replace(value, "any", "-1", 1))
+	case "verbosity":
+		p.verbosity, err = strconv.Atoi(value)
+	case "cold":
+		p.cold = append(p.cold, value)
+	case "env":
+		p.env = append(p.env, value)
+	case "args":
+		p.args = value
+	case "inventory":
+		p.inventory = value
+	default:
+		return fmt.Errorf("there is no setting %q", key)
+	}
+	return err
+}
+
+func indented(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, "  "+line)
+	}
+	return strings.Join(lines, "")
+}
+
+// dir is where the files of the play are.
+func (p play) dir(b *bench) string { return filepath.Join(b.content, p.name) }
+
+// lay writes the play's files, and nothing else is there then.
+func (p play) lay(b *bench) {
+	b.t.Helper()
+	dir := p.dir(b)
+	if err := os.RemoveAll(dir); err != nil {
+		b.t.Fatal(err)
+	}
+	for name, content := range p.files {
+		path, mode := filepath.Join(dir, name), os.FileMode(0o644)
+		if strings.HasPrefix(content, "#!") {
+			mode = 0o755
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			b.t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(p.in(b, content)), mode); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// in replaces what stands for something.
+func (p play) in(b *bench, text string) string {
+	return strings.NewReplacer("@CONTENT@", p.dir(b), "@PYTHON@", b.Python).Replace(text)
+}
+
+// environ is what the play adds to the manager's environment.
+func (p play) environ(b *bench) []string {
+	var env []string
+	for _, entry := range p.env {
+		env = append(env, p.in(b, entry))
+	}
+	return env
+}
+
+// with gives the play with one thing changed.
+func (p play) with(t *testing.T, text, instead string) play {
+	t.Helper()
+	before := p.files["play.yml"]
+	p.files = maps.Clone(p.files)
+	// The lines of tasks are indented.
+	p.files["play.yml"] = strings.Replace(before, strings.ReplaceAll(text, "\n", "\n  "), strings.ReplaceAll(instead, "\n", "\n  "), 1)
+	if p.files["play.yml"] == before {
+		t.Fatalf("there is no %q in the play", text)
+	}
+	return p
+}
