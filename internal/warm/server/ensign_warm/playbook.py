@@ -1,6 +1,7 @@
 """ansible-playbook."""
 
 import atexit
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -17,10 +18,44 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from ensign_warm import environment, kinds
+from ensign_warm.parsed import Parsed
 from ensign_warm.wire import Outdated, Refused, Request, UnknownEnvironment
 
 # The settings whose variables are in environment.OF_ONE_RUN.
 _SETTINGS = ("DEFAULT_LOCAL_TMP", "CACHE_PLUGIN_CONNECTION", "DEFAULT_ROLES_PATH")
+
+# What each run of it imports besides, before anything of a role. No plugins: they are
+# found by their names, of which a role may have the same.
+_NEEDED = (
+    "ansible._internal._errors._task_timeout",
+    "ansible._internal._json._profiles._inventory_legacy",
+    "ansible.cli.playbook",
+    "ansible.executor.process.worker",
+    "ansible.executor.task_executor",
+    "ansible.module_utils._internal._json._profiles._module_legacy_c2m",
+    "ansible.module_utils._internal._json._profiles._module_legacy_m2c",
+    "ansible.module_utils.connection",
+    "ansible.playbook.handler",
+    "ansible.playbook.handler_task_include",
+    "ansible.playbook.included_file",
+    "ansible.playbook.role.include",
+    "ansible.playbook.role_include",
+    "ansible.playbook.task_include",
+    "ansible.plugins.cache",
+    "ansible.plugins.inventory",
+    "ansible.plugins.strategy",
+    "ansible.plugins.vars",
+    "ansible.utils._junit_xml",
+    "ansible.utils.hashing",
+    "ansible.utils.shlex",
+    "cmd",
+    "multiprocessing.popen_fork",
+    "multiprocessing.synchronize",
+    "pprint",
+    "pty",
+    "tomllib",
+    "xml.dom.minidom",
+)
 
 
 class Playbook:
@@ -32,13 +67,17 @@ class Playbook:
     def __init__(self, program: str, standin: str) -> None:
         self._script = kinds.Script(program)
         self._modules = Modules(standin)
+        self._parsed = Parsed()
         self._own: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
         self._unfit = ""
 
     def load(self) -> list[ModuleType]:
         self._own, before = environment.current(), set(sys.modules)
-        importlib.import_module("ansible.cli.playbook")
+        for name in _NEEDED:
+            with contextlib.suppress(ImportError):  # Another version of Ansible has others.
+                importlib.import_module(name)
+        self._parsed.load()
         constants = importlib.import_module("ansible.constants")
         self._config = digest(constants.CONFIG_FILE)
         self._unfit = unfit(vars(constants), os.getcwd())
@@ -62,6 +101,7 @@ class Playbook:
 
     def become(self, request: Request) -> NoReturn:
         refresh()
+        self._parsed.give_out()
         self._modules.redirect()
         self._script.run(request)
 

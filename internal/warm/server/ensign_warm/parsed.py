@@ -1,0 +1,143 @@
+"""What Ansible parses in each run, and is always the same.
+
+That is its own routing of plugins, and the documentation of the plugins that can be
+configured: 0.1 s of YAML. Each text is parsed once, in the server, and given out to
+who has the very same text, once in a process: its copy is its own, to be changed.
+"""
+
+import ast
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_KINDS = ("become", "cache", "callback", "connection", "inventory", "lookup", "shell", "strategy", "vars")
+_SECTION = "DOCUMENTATION"
+_EXTENDED = "extends_documentation_fragment"
+_MISSING = object()
+
+
+class Parsed:
+    """Texts with what they were parsed to."""
+
+    def __init__(self) -> None:
+        self._documents: dict[object, Any] = {}  # by text and tags
+        self._routing: dict[bytes, Any] = {}
+        self.given = 0
+
+    def load(self) -> None:
+        """Parse, in the server. A version of Ansible that does it otherwise does without."""
+        try:
+            self._load_routing()
+            self._load_documents()
+        except (ImportError, AttributeError, TypeError, OSError, ValueError):
+            self._documents, self._routing = {}, {}
+
+    def give_out(self) -> None:
+        """Have Ansible ask here, in a fork."""
+        if not self._documents:
+            return
+        finder = importlib.import_module("ansible.utils.collection_loader._collection_finder")
+        finder.__dict__["_meta_yml_to_dict"] = self._routing_of(finder._meta_yml_to_dict)
+        for user in ("ansible.plugins.loader", "ansible.utils.plugin_docs"):
+            module = importlib.import_module(user)
+            module.__dict__["yaml"] = _Yaml(module.yaml, self)
+
+    def document(self, text: object) -> object:
+        """Return what the text is parsed to, or _MISSING."""
+        found = self._documents.pop(_key(text), _MISSING)
+        self.given += found is not _MISSING
+        return found
+
+    def _routing_of(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def parse(text: object, content_id: object) -> Any:
+            found = self._routing.pop(text, _MISSING) if isinstance(text, bytes) else _MISSING
+            self.given += found is not _MISSING
+            return original(text, content_id) if found is _MISSING else found
+
+        return parse
+
+    def _load_routing(self) -> None:
+        with open(_directory("config", "ansible_builtin_runtime.yml"), "rb") as file:
+            text = file.read()
+        parse = importlib.import_module("ansible.utils.collection_loader._collection_meta")._meta_yml_to_dict
+        self._routing[text] = parse(text, ("ansible.builtin", "runtime.yml"))
+
+    def _load_documents(self) -> None:
+        fragments = dict(_fragments())
+        for path in _plugins():
+            document = self._parse(_documentation(_tree(path).body), path)
+            names = document.get(_EXTENDED, ()) if isinstance(document, dict) else ()
+            for name in names.split(",") if isinstance(names, str) else names:
+                self._parse(fragments.get(name.strip()), path)
+
+    def _parse(self, text: str | None, path: str) -> object:
+        if text is None:
+            return None
+        tags = importlib.import_module("ansible._internal._datatag._tags")
+        tagged = tags.Origin(path=path).tag(tags.TrustedAsTemplate().tag(text))
+        found = importlib.import_module("yaml").load(tagged, Loader=_loader())
+        self._documents[_key(tagged)] = found
+        return found
+
+
+class _Yaml:
+    """The module yaml, for those modules of Ansible that parse documentation."""
+
+    def __init__(self, original: Any, parsed: Parsed) -> None:
+        self._original, self._parsed = original, parsed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def load(self, stream: Any, Loader: Any) -> Any:  # noqa: N803
+        found = self._parsed.document(stream) if isinstance(stream, str) and Loader is _loader() else _MISSING
+        return self._original.load(stream, Loader=Loader) if found is _MISSING else found
+
+
+def _loader() -> Any:
+    return importlib.import_module("ansible.parsing.yaml.loader").AnsibleLoader
+
+
+def _key(text: object) -> object:
+    helper = importlib.import_module("ansible.module_utils._internal._datatag").AnsibleTagHelper
+    return helper.untag(text), helper.tags(text)
+
+
+def _directory(*names: str) -> str:
+    return os.path.join(os.path.dirname(str(importlib.import_module("ansible").__file__)), *names)
+
+
+def _plugins() -> Iterator[str]:
+    """Return the files of Ansible's plugins and of callbacks, ansible-runner's among them."""
+    constants = importlib.import_module("ansible.constants")
+    places = [_directory("plugins", kind) for kind in _KINDS]
+    for place in (*places, *(constants.DEFAULT_CALLBACK_PLUGIN_PATH or ())):
+        if os.path.isdir(place):
+            names = sorted(os.listdir(place))
+            yield from (os.path.join(place, name) for name in names if name.endswith(".py") and name[0] != "_")
+
+
+def _fragments() -> Iterator[tuple[str, str]]:
+    place = _directory("plugins", "doc_fragments")
+    for name in sorted(os.listdir(place)):
+        if name.endswith(".py"):
+            for node in _tree(os.path.join(place, name)).body:
+                text = _documentation(node.body) if isinstance(node, ast.ClassDef) else None
+                if text is not None:
+                    yield name.removesuffix(".py"), text
+
+
+def _tree(path: str) -> ast.Module:
+    with open(path, "rb") as file:
+        return ast.parse(file.read(), path)
+
+
+def _documentation(body: list[ast.stmt]) -> str | None:
+    """Return the text that is assigned to DOCUMENTATION."""
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            named = any(isinstance(target, ast.Name) and target.id == _SECTION for target in node.targets)
+            if named and isinstance(node.value.value, str):
+                return node.value.value
+    return None
