@@ -36,7 +36,7 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
     listener = listen(settings)
     kind = make(kind_name, settings, before)
     stamps = Stamps(kind.load())
-    if stamps.newest() > _BEGUN - _UNSETTLED:
+    if stamps.changed_since(_BEGUN - _UNSETTLED):
         renew(b"\0", listener, arguments, settings)
     gc.collect()
     gc.disable()

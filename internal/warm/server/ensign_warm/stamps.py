@@ -1,45 +1,53 @@
 """Tells whether what was imported is still what would be imported."""
 
+import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterable
 from types import ModuleType
 
+Stamp = tuple[int, int, int] | None
 
-def directories(modules: Iterable[ModuleType], path: Iterable[str]) -> set[str]:
-    """Return where modules lie, and where others would be found before them."""
+
+def places(modules: Iterable[object], path: Iterable[str]) -> set[str]:
+    """Return modules' files, where they lie, and where others would be found before them."""
     found = {place for place in path if place}
+    for place in list(found):
+        with contextlib.suppress(OSError):
+            found |= {os.path.join(place, name) for name in os.listdir(place) if name.endswith(".pth")}
     for module in modules:
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str):
-            found.add(os.path.dirname(file))
+        file = module.__dict__.get("__file__") if isinstance(module, ModuleType) else None
+        if isinstance(file, str) and os.path.isabs(file):
+            found |= {file, os.path.dirname(file)}
     return found
 
 
-def take(places: Iterable[str]) -> dict[str, tuple[int, int] | None]:
-    """Return what changes whenever something is added to a directory, removed or replaced in it."""
-    return {place: _stamp(place) for place in places}
+def take(found: Iterable[str]) -> dict[str, Stamp]:
+    """Return what changes when a file is written, or when a directory gets, loses or replaces something."""
+    return {place: _stamp(place) for place in found}
 
 
-def _stamp(place: str) -> tuple[int, int] | None:
+def _stamp(place: str) -> Stamp:
     try:
         status = os.stat(place)
     except OSError:
         return None
-    return status.st_ino, status.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class Stamps:
-    """The directories of modules that were imported, and the interpreter."""
+    """The files of modules that were imported, and the interpreter."""
 
     def __init__(self, modules: Iterable[ModuleType]) -> None:
-        places = directories(modules, sys.path)
-        places |= {sys.executable, os.path.realpath(sys.executable)}
-        self._taken = take(places)
+        found = places((*modules, *sys.modules.copy().values()), sys.path)
+        found |= {sys.executable, os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
+        self._taken = take(found)
 
     def hold(self) -> bool:
-        return take(self._taken) == self._taken
+        return all(_stamp(place) == stamp for place, stamp in self._taken.items())
 
-    def newest(self) -> int:
-        """Return the time of the last change, in nanoseconds."""
-        return max((stamp[1] for stamp in self._taken.values() if stamp), default=0)
+    def changed_since(self, moment: int) -> bool:
+        """Tell whether something was changed after that moment, in nanoseconds. What is of the future was not."""
+        now = time.time_ns()
+        return any(stamp is not None and moment < stamp[1] <= now for stamp in self._taken.values())
