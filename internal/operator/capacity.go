@@ -17,17 +17,23 @@ const (
 	runMemory = 160 << 20
 	// ownMemory is what the manager itself needs, in bytes.
 	ownMemory = 128 << 20
+	// serversMemory is what a set of servers for warm runs needs, in bytes.
+	serversMemory = 160 << 20
 )
 
 // defaultRuns is how many runs may be live at once where nobody says: two for
 // each processor, because runs wait for others much of the time, or two for each
 // watch, so that a watch with long ones leaves a slot to every other; but no more
-// than the memory holds. GOMAXPROCS knows the CPU limit of the cgroup.
-func defaultRuns(watches int, memory uint64) int {
+// than the memory holds, also when all of them are cold. GOMAXPROCS knows the CPU limit of the cgroup.
+func defaultRuns(watches int, memory uint64, warm bool) int {
 	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)
+	own := uint64(ownMemory)
+	if warm {
+		own += serversMemory
+	}
 	room := uint64(0)
-	if memory > ownMemory {
-		room = min((memory-ownMemory)/runMemory, math.MaxInt32)
+	if memory > own {
+		room = min((memory-own)/runMemory, math.MaxInt32)
 	}
 	return max(1, min(wanted, int(room)))
 }

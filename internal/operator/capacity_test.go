@@ -12,16 +12,18 @@ func TestDefaultRuns(t *testing.T) {
 	for name, test := range map[string]struct {
 		watches int
 		memory  uint64
+		warm    bool
 		want    int
 	}{
-		"two for each processor":                        {1, plenty, 2 * cpus},
-		"two for each watch, if those are more":         {cpus + 3, plenty, 2 * (cpus + 3)},
-		"a run needs 160 MiB beside the manager's part": {100, ownMemory + 5*runMemory, 5},
-		"the next one needs its memory whole":           {100, ownMemory + 6*runMemory - 1, 5},
-		"one is always possible":                        {100, 1, 1},
+		"two for each processor":                        {1, plenty, true, 2 * cpus},
+		"two for each watch, if those are more":         {cpus + 3, plenty, false, 2 * (cpus + 3)},
+		"a run needs 160 MiB beside the manager's part": {100, ownMemory + 5*runMemory, false, 5},
+		"and beside the servers for warm runs":          {100, ownMemory + serversMemory + 5*runMemory, true, 5},
+		"the next one needs its memory whole":           {100, ownMemory + 6*runMemory - 1, false, 5},
+		"one is always possible":                        {100, 1, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := defaultRuns(test.watches, test.memory); got != test.want {
+			if got := defaultRuns(test.watches, test.memory, test.warm); got != test.want {
 				t.Errorf("want %d, got %d", test.want, got)
 			}
 		})

@@ -104,7 +104,7 @@ func (p parts) close() {
 func newSlots(o Options, a ansible) *slots.Slots {
 	limit := o.MaxConcurrentRuns
 	if limit == 0 {
-		limit = defaultRuns(len(a.watches), availableMemory(os.DirFS("/")))
+		limit = defaultRuns(len(a.watches), availableMemory(os.DirFS("/")), a.owned.warm != nil)
 	}
 	return slots.New(limit, a.names()...)
 }
