@@ -102,7 +102,7 @@ func (t *trial) events(ctx context.Context) ([]oracle.Event, error) {
 // left lists what should not be there when no run is live: processes and zombies,
 // directories of CRs that are gone, files of runs, descriptors of those.
 func (t *trial) left(cr *unstructured.Unstructured) []string {
-	found := leftovers.Processes(t.dir, append(leftovers.Guards(t.manager.PID()), t.manager.PID())...)
+	found := leftovers.Processes(t.dir, append(leftovers.Helpers(t.manager.PID()), t.manager.PID())...)
 	if pid := t.manager.PID(); pid > 0 {
 		found = append(found, leftovers.Zombies(pid)...)
 		found = append(found, leftovers.Descriptors(pid, t.manager.RunDir())...)
