@@ -76,7 +76,7 @@ test-unit: ## Unit tests alone.
 
 .PHONY: test-all
 test-all: build controlplane helm python python-matrix ## What `make test` runs, and the tests that take long (build tag "long").
-	@TAGS=long hack/test.sh unit collections suites
+	@TAGS=long hack/test.sh unit collections suites cold
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target (FUZZTIME=20s each; ARGS='Decode proxy' chooses).

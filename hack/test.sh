@@ -6,6 +6,8 @@
 #   hack/test.sh collections
 #                          tests of the modules of collections/
 #   hack/test.sh suites    tests below test/: real control plane, real Ansible
+#   hack/test.sh cold      the suites again that say most of runs, with --warm=false;
+#                          in the others runs are warm, as they are by default
 #
 # TAGS=long adds the tests that take long. RUN=regexp chooses among the suites'
 # packages. AT_ONCE=n runs n of them at once, 2 if not given: suites wait more than
@@ -72,6 +74,13 @@ suites() {
   }
 }
 
+cold() {
+  export ENSIGN_TEST_WARM=false
+  TAGS='' RUN='/test/(e2e|contract|runs)$' hack/test.sh suites
+  step "fault plans with the real Ansible, cold" \
+    go test -tags long -count=1 -timeout 90m ./test/faults -v -ginkgo.v -ginkgo.no-color -ginkgo.focus='the real Ansible'
+}
+
 # aside runs a suite beside others, and shows what it printed in one piece when it
 # is over.
 aside() {
@@ -103,8 +112,9 @@ for what in "$@"; do
   unit) step "unit tests" unit ;;
   collections) step "tests of collections" collections ;;
   suites) suites ;;
+  cold) cold ;;
   *)
-    printf 'usage: hack/test.sh [unit] [collections] [suites]\n' >&2
+    printf 'usage: hack/test.sh [unit] [collections] [suites] [cold]\n' >&2
     exit 2
     ;;
   esac

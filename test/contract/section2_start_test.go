@@ -55,6 +55,8 @@ var _ = Describe("flags", Ordered, func() {
 		entry("§2 --proxy-port", "any", "proxy-port", ""),
 		entry("§2 --enable-http2", "false", "enable-http2", ""),
 		entry("§2 --log-format", "console", "log-format", `"console"`),
+		entry("§2 --warm", "true", "warm", "true"),
+		entry("§2 --warm-servers", "4", "warm-servers", "4"),
 		entry("§2 --artifacts-max-bytes", "1Gi", "artifacts-max-bytes", "1Gi"),
 		entry("§2 --max-verbosity", "2", "max-verbosity", "2"),
 		entry("§2 --max-backoff", "5m", "max-backoff", "5m0s"),

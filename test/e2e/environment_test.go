@@ -51,6 +51,12 @@ var _ = Describe("a Python environment that changes under a manager", func() {
 func environmentOfItsOwn(ctx context.Context) (venv, site string) {
 	GinkgoHelper()
 	venv = filepath.Join(GinkgoT().TempDir(), "venv")
+	return venv, environmentAt(ctx, venv)
+}
+
+// environmentAt makes it there, and gives the place for more.
+func environmentAt(ctx context.Context, venv string) (site string) {
+	GinkgoHelper()
 	whole := filepath.Join(root, ".venv")
 	out, err := exec.CommandContext(ctx, filepath.Join(whole, "bin", "python"), "-m", "venv", "--without-pip", venv).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "%s", out)
@@ -68,5 +74,5 @@ func environmentOfItsOwn(ctx context.Context) (venv, site string) {
 		_, code, _ := strings.Cut(string(script), "\n")
 		Expect(os.WriteFile(filepath.Join(venv, "bin", name), []byte("#!"+filepath.Join(venv, "bin", "python")+"\n"+code), 0o700)).To(Succeed())
 	}
-	return venv, site
+	return site
 }

@@ -6,14 +6,8 @@ import "os"
 // manager's default when it is not set.
 const modeVariable = "ENSIGN_TEST_WARM"
 
-// warmByDefault is the default of --warm.
-const warmByDefault = false
-
 // Warm tells whether runs of the suites' managers are warm.
-func Warm() bool {
-	mode := os.Getenv(modeVariable)
-	return mode == "true" || mode == "" && warmByDefault
-}
+func Warm() bool { return os.Getenv(modeVariable) != "false" }
 
 // Mode is the flag for it, if there has to be one.
 func Mode() []string {
