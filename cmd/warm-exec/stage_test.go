@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		if err := os.Chmod(dir, 0o755); err != nil {
 			panic(err)
 		}
@@ -55,7 +55,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "w")
+	dir, err := os.MkdirTemp("", "w") //nolint:usetesting // The path of t.TempDir is as long as the test's name.
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,6 +195,7 @@ func (s *stage) finish(cmd *exec.Cmd) (out, how string) {
 	s.t.Helper()
 	var text strings.Builder
 	cmd.Stdout, cmd.Stderr = &text, &text
+	cmd.WaitDelay = patient // Somebody may hold the output.
 	timer := time.AfterFunc(patient, func() { _ = cmd.Process.Signal(syscall.SIGABRT) })
 	err := cmd.Run()
 	timer.Stop()

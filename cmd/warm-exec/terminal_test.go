@@ -11,8 +11,8 @@ import (
 	"unsafe"
 )
 
-// terminal gives both ends of a new terminal.
-func terminal(t *testing.T) (master, slave *os.File) {
+// terminal is a new terminal, whose other end nobody reads.
+func terminal(t *testing.T) *os.File {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -25,12 +25,12 @@ func terminal(t *testing.T) (master, slave *os.File) {
 			t.Fatal(errno)
 		}
 	}
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = slave.Close() })
-	return master, slave
+	return slave
 }
 
 // leading is a command that leads a session with the terminal, which is its standard input.
@@ -42,7 +42,7 @@ func leading(slave *os.File, name string, arguments ...string) *exec.Cmd {
 
 func TestTheTerminalIsHandedOver(t *testing.T) {
 	s := newStage(t)
-	_, slave := terminal(t)
+	slave := terminal(t)
 	s.serve(func(p *peer) {
 		p.request()
 		p.begin("/bin/sleep", "600")
@@ -61,7 +61,7 @@ func TestTheTerminalIsHandedOver(t *testing.T) {
 
 func TestTheTerminalIsTakenBack(t *testing.T) {
 	s := newStage(t)
-	_, slave := terminal(t)
+	slave := terminal(t)
 	s.serve(func(p *peer) {
 		p.request()
 		_ = p.CloseRead() // What lets the program begin can't be sent.
@@ -80,7 +80,7 @@ func TestATerminalThatIsNotItsOwnMakesItCold(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			s := newStage(t)
-			_, slave := terminal(t)
+			slave := terminal(t)
 			var asked atomic.Bool
 			s.serve(func(*peer) { asked.Store(true) })
 			out, how := s.finish(leading(slave, "/bin/sh", "-c", script+"; exit $?", s.standin()))
