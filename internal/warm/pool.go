@@ -3,12 +3,14 @@ package warm
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 )
@@ -46,8 +48,11 @@ type Pool struct {
 	refused   func(program, reason string)
 	onFork    func(program string)
 
+	lookPause time.Duration // between two looks at a server
+
 	mu     sync.Mutex
 	sets   map[string]*set
+	old    map[*set]bool   // which end when no run is left in them
 	recent []string        // keys, the one used last at the end
 	count  int             // of all sets ever made
 	live   map[string]bool // runs that were launched, by their number: whether ansible-playbook was forked
@@ -69,7 +74,7 @@ type Options struct {
 // NewPool makes a pool that keeps its files in dir, of which nothing that was there
 // is left. No other pool may use it.
 func NewPool(dir string, programs Programs, processes Processes, o Options) (*Pool, error) {
-	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, onFork: o.Forked, sets: map[string]*set{}, live: map[string]bool{}}
+	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, onFork: o.Forked, lookPause: lookPause, sets: map[string]*set{}, old: map[*set]bool{}, live: map[string]bool{}}
 	if p.limit == 0 {
 		p.limit = 4
 	}
@@ -114,6 +119,12 @@ func (p *Pool) Launch(env []string) (program, why string) {
 	if why := s.hindrance(); why != "" {
 		s.tell(why)
 		return "", why
+	}
+	if !s.whole() {
+		if err := s.fill(); err != nil {
+			p.log.Error(err, "a run is cold, because the directory of its servers is not whole")
+			return "", reasonFailed
+		}
 	}
 	p.live[identity(env)] = false
 	return s.standin(), ""
@@ -187,7 +198,14 @@ func (p *Pool) drop(k string) {
 	s := p.sets[k]
 	delete(p.sets, k)
 	p.recent = p.recent[1:]
+	p.old[s] = true
 	s.retire()
+	go func() {
+		s.remove()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.old, s)
+	}()
 }
 
 // Close ends all servers, and whatever is left of what they forked. It returns when
@@ -195,7 +213,8 @@ func (p *Pool) drop(k string) {
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	sets := p.sets
+	sets := slices.Collect(maps.Keys(p.old))
+	sets = slices.AppendSeq(sets, maps.Values(p.sets))
 	p.sets, p.recent = nil, nil
 	p.mu.Unlock()
 	for _, s := range sets {

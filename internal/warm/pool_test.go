@@ -2,9 +2,6 @@ package warm
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,36 +21,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
-}
-
-// serve answers the manager until that is gone, or, if it is "deaf", does not. What is
-// "broken" complains and ends.
-func serve(how string) {
-	if how == "broken" {
-		fmt.Fprintln(os.Stderr, "no such module")
-		return
-	}
-	var socket string
-	for _, arg := range os.Args {
-		if path, found := strings.CutPrefix(arg, "socket="); found {
-			socket = path
-		}
-	}
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println("ready")
-	go func() {
-		for how != "deaf" {
-			if conn, err := listener.Accept(); err == nil {
-				_, _ = io.ReadFull(conn, make([]byte, 4)) // As the real one: a request first.
-				fmt.Fprintln(conn, "cold ping")
-				_ = conn.Close()
-			}
-		}
-	}()
-	_, _ = os.Stdin.Read(make([]byte, 1)) // An order to end, or the manager's end.
 }
 
 // owner starts processes and counts them.
@@ -205,18 +172,6 @@ func TestWhatServersStartIsTold(t *testing.T) {
 	newServer(nil, module, p).listen(strings.NewReader("ready\nwarm\ncold variable TZ\nwarm\n"))
 	if want := []string{"python", "python variable", "python"}; !slices.Equal(told, want) {
 		t.Errorf("got %q, want %q", told, want)
-	}
-}
-
-func TestAServerThatDoesNotAnswerIsNotHeld(t *testing.T) {
-	p, _ := newPool(t, 1)
-	launched(t, p, "FAKE=server")
-	socket := p.sets[key(shared([]string{"FAKE=server"}))].socket(module)
-	if err := ask(socket); err != nil {
-		t.Error(err)
-	}
-	if err := ask(socket + ".not"); err == nil {
-		t.Error("got no error without a server")
 	}
 }
 

@@ -20,6 +20,8 @@ const (
 	steady = time.Minute
 	// patience is how long a server may take to end.
 	patience = 5 * time.Second
+	// lastWords is how long what a server has said is taken after its end.
+	lastWords = time.Second
 	// argumentsRoom is for the arguments of a program, which take the place of the
 	// server's in the memory that /proc/PID/cmdline shows.
 	argumentsRoom = 8 << 10
@@ -36,12 +38,16 @@ type server struct {
 	closing chan struct{} // no further process is started
 	gone    chan struct{} // none is left
 
-	mu      sync.Mutex
-	process *process
-	serving bool
-	served  bool            // the process has
-	failed  bool            // the one before never did
-	told    map[string]bool // reasons that were logged
+	mu       sync.Mutex
+	process  *process
+	serving  bool
+	leaving  bool            // the process ends when it has no fork left
+	changed  time.Time       // when the process was started, and began or ended to serve
+	asked    bool            // whether it works
+	answered bool            // what it was asked last
+	served   bool            // the process has
+	failed   bool            // the one before never did
+	told     map[string]bool // reasons that were logged
 }
 
 // process is a server's process with the pipe that keeps it alive.
@@ -80,55 +86,58 @@ func (v *server) keep() {
 
 // serve starts a process and returns when it has ended, with how.
 func (v *server) serve() error {
-	out, err := v.start()
+	p, out, err := v.start()
 	if err != nil {
 		return err
 	}
 	ended := make(chan struct{})
 	defer close(ended)
 	go v.watch(ended)
-	v.listen(out)
-	_ = out.Close() // Its other end is closed.
-	v.mu.Lock()
-	p := v.process
-	v.serving = false
-	v.mu.Unlock()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		v.listen(out)
+	}()
 	_ = p.cmd.Wait() // How it ended is in the state.
 	v.pool.processes.Release(p.cmd.Process.Pid)
+	// A fork that hangs may hold the other end.
+	_ = out.SetReadDeadline(time.Now().Add(lastWords))
+	<-heard
+	_ = out.Close() // Nothing is written to it.
 	v.mu.Lock()
-	v.process = nil
+	v.process, v.serving, v.leaving = nil, false, false
 	v.mu.Unlock()
 	_ = p.life.Close() // Nobody reads it any more.
 	return errors.New(p.cmd.ProcessState.String())
 }
 
 // start starts a process, and gives what it says.
-func (v *server) start() (*os.File, error) {
+func (v *server) start() (p *process, out *os.File, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.isClosing() {
-		return nil, errors.New(reasonClosed)
+		return nil, nil, errors.New(reasonClosed)
 	}
-	if err := os.Remove(v.set.socket(v.kind)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+	if err := v.set.layOut(v.kind); err != nil {
+		return nil, nil, err
 	}
 	in, life, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer in.Close()
 	out, said, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(err, life.Close())
+		return nil, nil, errors.Join(err, life.Close())
 	}
 	defer said.Close()
 	cmd := v.command()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, said, &complaints{v}
 	if err := v.pool.processes.Keep(cmd); err != nil {
-		return nil, errors.Join(err, life.Close(), out.Close())
+		return nil, nil, errors.Join(err, life.Close(), out.Close())
 	}
-	v.process = &process{cmd: cmd, life: life}
-	return out, nil
+	v.process, v.changed = &process{cmd: cmd, life: life}, time.Now()
+	return v.process, out, nil
 }
 
 // command is what starts the server.
@@ -136,12 +145,13 @@ func (v *server) command() *exec.Cmd {
 	s := v.set
 	cmd := exec.Command(s.programs.Python, s.dir+"/server/serve.py", string(v.kind),
 		"socket="+s.socket(v.kind), "runner="+s.programs.Runner, "playbook="+s.programs.Playbook,
-		"standins="+s.dir+"/"+binName, "temporary="+s.dir+"/"+tempName,
+		"standins="+s.dir+"/"+binName, "temporary="+s.temporary(v.kind),
 		"room="+strings.Repeat(" ", argumentsRoom))
 	cmd.Env, cmd.Dir = v.env, s.dir+"/"+homeName
 	// A session of its own, so that neither a terminal nor a signal to the manager's
 	// process group reaches it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = lastWords
 	return cmd
 }
 

@@ -3,8 +3,6 @@ package warm
 import (
 	"embed"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,58 +48,23 @@ type set struct {
 
 	mu   sync.Mutex
 	told map[string]bool // reasons that were logged
+
+	laying sync.Mutex // held while the directory is laid out
 }
 
 // newSet lays out the directory and starts the servers.
 func newSet(p *Pool, dir string, common []string) (*set, error) {
 	s := &set{dir: dir, programs: p.programs, common: common, log: p.log, told: map[string]bool{}}
 	if err := s.fill(); err != nil {
-		return nil, errors.Join(fmt.Errorf("lay out the directory of warm servers: %w", err), os.RemoveAll(dir))
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	for _, k := range kinds() {
 		v := newServer(s, k, p)
-		v.env = append([]string{"ANSIBLE_LOCAL_TEMP=" + filepath.Join(dir, tempName), roomVariable + "=" + strings.Repeat(".", room)}, common...)
+		v.env = append([]string{"ANSIBLE_LOCAL_TEMP=" + s.temporary(k), roomVariable + "=" + strings.Repeat(".", room)}, common...)
 		s.servers = append(s.servers, v)
 		go v.keep()
 	}
 	return s, nil
-}
-
-func (s *set) fill() error {
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		return err
-	}
-	for _, name := range []string{binName, realName, tempName, homeName} {
-		if err := os.Mkdir(filepath.Join(s.dir, name), 0o700); err != nil {
-			return err
-		}
-	}
-	for _, k := range kinds() {
-		if err := errors.Join(
-			os.Symlink(s.programs.Standin, filepath.Join(s.dir, binName, nameOf(k))),
-			os.Symlink(s.programs.of(k), filepath.Join(s.dir, realName, nameOf(k))),
-		); err != nil {
-			return err
-		}
-	}
-	return s.unpack()
-}
-
-// unpack writes the servers' source.
-func (s *set) unpack() error {
-	return fs.WalkDir(source, "server", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			return os.Mkdir(filepath.Join(s.dir, path), 0o700)
-		}
-		content, err := source.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(s.dir, path), content, 0o600)
-	})
 }
 
 // of is the real program of a kind.
@@ -111,6 +74,9 @@ func (p Programs) of(k kind) string {
 
 // standin is the program that a run starts with.
 func (s *set) standin() string { return filepath.Join(s.dir, binName, nameOf(runner)) }
+
+// temporary is the ANSIBLE_LOCAL_TEMP of a server.
+func (s *set) temporary(k kind) string { return filepath.Join(s.dir, tempName, nameOf(k)) }
 
 func (s *set) socket(k kind) string { return filepath.Join(s.dir, nameOf(k)+".sock") }
 
@@ -142,7 +108,6 @@ func (s *set) retire() {
 	for _, v := range s.servers {
 		v.retire()
 	}
-	go s.remove()
 }
 
 // end ends the servers and what they have forked, and returns when they are gone.

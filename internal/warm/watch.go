@@ -3,27 +3,34 @@ package warm
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 )
 
 const (
-	// lookPause is the time between two looks whether a server answers.
+	// lookPause is the time between two looks at a server, and how long it may take to
+	// answer: a machine may be very busy.
 	lookPause = 10 * time.Second
-	// answerTime is how long it may take to answer: a machine may be very busy.
-	answerTime = 10 * time.Second
-	// maxComplaint is how much a server may say to its standard error at a time.
-	maxComplaint = 4 << 10
+	// startTime is how long it may take to import what it serves.
+	startTime = 5 * time.Minute
+	// maxAnswer is longer than any answer.
+	maxAnswer = 512
 )
 
-var errSilent = errors.New("it says something else")
+var (
+	errSilent = errors.New("it says something else")
+	errAlien  = errors.New("another process listens there")
+)
 
-// watch kills the process when it does not answer, so that another one is started.
-// It returns when ended is closed.
+// watch looks after the process until ended is closed. One that does not answer its
+// manager would not tell how its forks end either, and is killed. One that stand-ins
+// can't reach goes on for the forks it has, and ends after them.
 func (v *server) watch(ended <-chan struct{}) {
-	ticker := time.NewTicker(lookPause)
+	ticker := time.NewTicker(v.pool.lookPause)
 	defer ticker.Stop()
 	for {
 		select {
@@ -31,112 +38,118 @@ func (v *server) watch(ended <-chan struct{}) {
 			return
 		case <-ticker.C:
 		}
-		if !v.ready() {
+		if v.silent() {
+			v.log.Info("a server for warm runs does not answer, and is killed")
+			v.kill()
 			continue
 		}
-		if err := ask(v.set.socket(v.kind)); err != nil && v.ready() {
-			v.log.Info("a server for warm runs does not answer, and is killed", "reason", err.Error())
-			v.kill()
-		}
-	}
-}
-
-// ask asks the server at the socket for an answer.
-func ask(socket string) error {
-	conn, err := net.DialTimeout("unix", socket, answerTime)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(answerTime)); err != nil {
-		return err
-	}
-	if _, err := conn.Write(make([]byte, 4)); err != nil { // A request of no length.
-		return err
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	if !strings.HasPrefix(line, "cold ping") {
-		return errSilent
-	}
-	return nil
-}
-
-// listen follows what the process says until it ends.
-func (v *server) listen(out io.Reader) {
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		word, rest, _ := strings.Cut(lines.Text(), " ")
-		switch word {
-		case "ready":
-			v.setServing(true)
-		case "renewed":
-			v.setServing(false)
-		case "cold":
-			v.refusal(rest)
-		case "warm":
-			v.pool.onFork(nameOf(v.kind))
-			if v.kind == playbook {
-				v.pool.forked(rest)
+		v.ask()
+		if pid := v.serves(); pid != 0 {
+			if err := reach(v.set.socket(v.kind), pid, v.pool.lookPause); err != nil {
+				v.leave(err)
 			}
 		}
 	}
 }
 
-func (v *server) setServing(serving bool) {
+// silent tells whether the process has not answered what it was asked, or has taken
+// too long to start.
+func (v *server) silent() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.serving = serving
-	if serving {
-		v.served, v.failed = true, false
+	if v.serving || v.leaving {
+		return v.asked && !v.answered
+	}
+	return time.Since(v.changed) > startTime
+}
+
+// ask asks the process to say that it works.
+func (v *server) ask() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.process != nil && (v.serving || v.leaving) {
+		v.asked, v.answered = true, false
+		_, _ = v.process.life.WriteString("p") // One that can't be asked does not answer.
 	}
 }
 
-// note takes note that the process has ended, and tells at which level to log that:
-// one that never serves is started again and again.
-func (v *server) note() int {
+func (v *server) answer() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	again := v.failed
-	v.failed, v.served = !v.served, false
-	return level(again)
+	v.answered = true
 }
 
-// level is at which level to log something.
-func level(again bool) int {
-	if again {
-		return 1
-	}
-	return 0
-}
-
-// refusal tells why a program was started cold: each reason once in the log.
-func (v *server) refusal(reason string) {
+// serves gives the process if stand-ins are to reach it, and 0 otherwise.
+func (v *server) serves() int {
 	v.mu.Lock()
-	again := v.told[reason]
-	v.told[reason] = true
-	v.mu.Unlock()
-	v.log.V(level(again)).Info("a program of a warm run is started cold", "program", nameOf(v.kind), "reason", reason)
-	v.pool.refused(nameOf(v.kind), withoutDetail(reason))
+	defer v.mu.Unlock()
+	if v.process == nil || !v.serving {
+		return 0
+	}
+	return v.process.cmd.Process.Pid
 }
 
-// withoutDetail leaves out what a reason names, of which there may be any number.
-func withoutDetail(reason string) string {
-	for _, word := range []string{"variable", "defect"} {
-		if strings.HasPrefix(reason, word+" ") {
-			return word
+// leave lets the process end when it has no fork left, so that the next one is started.
+func (v *server) leave(reason error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.process == nil || !v.serving {
+		return
+	}
+	v.log.Info("a server for warm runs can't be reached, and is replaced when the runs that it has forked have ended", "reason", reason.Error())
+	v.serving, v.leaving = false, true
+	_, _ = v.process.life.WriteString("r") // One that can't be told has ended.
+}
+
+// reach has the server at the socket fork, which must be this process.
+func reach(socket string, pid int, within time.Duration) error {
+	deadline := time.Now().Add(within)
+	conn, err := dial(socket, deadline)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	if listening, err := listens(conn); err != nil || listening != pid {
+		return errors.Join(errAlien, err)
+	}
+	if _, err := conn.Write(make([]byte, 4)); err != nil { // A request of no length.
+		return err
+	}
+	line, err := bufio.NewReader(io.LimitReader(conn, maxAnswer)).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(line, "cold ping") {
+		return fmt.Errorf("%w: %q", errSilent, line)
+	}
+	return nil
+}
+
+// dial connects also when many others do at the moment.
+func dial(socket string, deadline time.Time) (*net.UnixConn, error) {
+	for ; ; <-time.After(time.Millisecond) {
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket})
+		if !errors.Is(err, syscall.EAGAIN) || time.Now().After(deadline) {
+			return conn, err
 		}
 	}
-	return reason
 }
 
-// complaints log what a server says to its standard error.
-type complaints struct{ *server }
-
-// Write never fails.
-func (c *complaints) Write(b []byte) (int, error) {
-	c.log.V(level(c.hasFailed())).Info("a server for warm runs complains", "output", strings.TrimSpace(string(b[:min(len(b), maxComplaint)])))
-	return len(b), nil
+// listens gives the process that listens at the other end.
+func listens(conn *net.UnixConn) (pid int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var errPeer error
+	err = raw.Control(func(fd uintptr) {
+		var peer *syscall.Ucred
+		if peer, errPeer = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED); errPeer == nil {
+			pid = int(peer.Pid)
+		}
+	})
+	return pid, errors.Join(err, errPeer)
 }
