@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from ensign_warm import environment, kinds
 from ensign_warm.parsed import Parsed
+from ensign_warm.payloads import Payloads
 from ensign_warm.wire import Outdated, Refused, Request, UnknownEnvironment
 
 # The settings whose variables are in environment.OF_ONE_RUN.
@@ -62,12 +63,12 @@ class Playbook:
     """ansible-playbook, whose local connection starts a stand-in for modules of this interpreter."""
 
     command = b"ansible-playboo"
-    lessons = None
 
     def __init__(self, program: str, standin: str) -> None:
         self._script = kinds.Script(program)
         self._modules = Modules(standin)
         self._parsed = Parsed()
+        self.lessons = Payloads()
         self._own: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
         self._unfit = ""
@@ -102,6 +103,7 @@ class Playbook:
     def become(self, request: Request) -> NoReturn:
         refresh()
         self._parsed.give_out()
+        self.lessons.use()
         self._modules.redirect()
         self._script.run(request)
 
