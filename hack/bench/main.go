@@ -5,6 +5,7 @@
 //	bin/bench                          everything, about 12 minutes
 //	bin/bench --parts decode,warm      some of it
 //	bin/bench --json                   one JSON object instead of the table
+//	bin/bench --parts warm --plot F    draws what it has measured, as SVG; --table puts it into Markdown
 //
 // A goal that is missed is marked, and with --strict the exit code is 1: times depend
 // on the machine and on what else it does. It always is when something could not be
@@ -21,8 +22,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -31,11 +30,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
+	"github.com/ensign-operator/ensign/hack/bench/sides"
 	"github.com/ensign-operator/ensign/test/harness/idle"
 )
 
 // limit is far beyond what it takes, for machines that do much else.
-const limit = 40 * time.Minute
+const limit = 3 * time.Hour
 
 func main() {
 	if played, err := idle.Play(os.Args, os.Stdout); played {
@@ -63,12 +63,15 @@ func exit(err error) {
 type settings struct {
 	parts     []string
 	json      bool
-	strict    bool // A missed goal is an error.
-	resources int  // custom resources in the memory part
-	runs      int  // real runs there
-	rounds    int  // runs of each way and role
-	repeats   int  // of each decoding and of each measurement of reads
-	children  int  // objects in the parts about children and the API proxy
+	strict    bool   // A missed goal is an error.
+	full      bool   // The warm part leaves nothing out.
+	plot      string // a file for the warm part's charts
+	table     string // a file with a place for its figures
+	resources int    // custom resources in the memory part
+	runs      int    // real runs there
+	rounds    int    // runs of each way and role
+	repeats   int    // of each decoding and of each measurement of reads
+	children  int    // objects in the parts about children and the API proxy
 }
 
 // part is one thing to measure.
@@ -93,6 +96,9 @@ func parse(args []string, help io.Writer) (settings, error) {
 	chosen := flags.String("parts", strings.Join(names, ","), "what to measure, of "+strings.Join(names, ", "))
 	flags.BoolVar(&s.json, "json", false, "print one JSON object instead of the table")
 	flags.BoolVar(&s.strict, "strict", false, "fail when a goal is missed")
+	flags.BoolVar(&s.full, "full", false, "measure 1, 10 and 50 custom resources with 1, 2 and 4 slots in each way, which takes 40 minutes more; without it some of these")
+	flags.StringVar(&s.plot, "plot", "", "draw the warm part's figures into this `file`, as SVG")
+	flags.StringVar(&s.table, "table", "", "put the warm part's figures into this Markdown `file`, where it has a place for them, as README.md has")
 	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")
 	flags.IntVar(&s.runs, "runs", 5, "real runs of the memory part")
 	flags.IntVar(&s.rounds, "rounds", 5, "runs of each role in each way: plain ansible-runner, cold, warm; half as many of the longest")
@@ -114,6 +120,9 @@ func (s settings) check(names []string) error {
 		if name == "" || !strings.Contains(known, ","+name+",") {
 			return fmt.Errorf("--parts: %q is none of %s", name, strings.Join(names, ", "))
 		}
+	}
+	if s.plot+s.table != "" && !s.wants("warm") {
+		return errors.New("--plot and --table show what part warm measures, which is not among --parts")
 	}
 	if s.runs < 1 || s.resources < s.runs || s.rounds < 1 || s.repeats < 1 || s.children < 1 {
 		return errors.New("--runs, --rounds, --repeats and --children must be 1 or more, and --crs at least --runs")
@@ -142,7 +151,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }() //nolint:gosec // It was made here, in the TMPDIR of who calls this.
-	result := report.Report{Machine: machine()}
+	result := report.Report{}
 	var failures []error
 	for _, p := range parts() {
 		if !settings.wants(p.name) || ctx.Err() != nil {
@@ -154,7 +163,8 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 			failures = append(failures, fmt.Errorf("measure %s: %w", p.name, err))
 		}
 	}
-	return errors.Join(append(failures, context.Cause(ctx), settings.show(result, out), settings.judge(result))...)
+	result.Machine, result.Charts = b.machine(), b.warm.Charts
+	return errors.Join(append(failures, context.Cause(ctx), settings.show(result, out), settings.draw(result.Machine, b.warm), settings.judge(result))...)
 }
 
 // judge makes an error of missed goals, where that is asked for.
@@ -178,6 +188,8 @@ func (s settings) show(r report.Report, out io.Writer) error {
 
 // bench is what the parts have in common.
 type bench struct {
+	warm     sides.Figures
+	load     string // of the machine, at the start
 	settings settings
 	progress io.Writer
 	began    time.Time
@@ -190,7 +202,7 @@ func open(s settings, progress io.Writer) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the source tree: %w", err)
 	}
-	b := &bench{settings: s, progress: progress, began: time.Now(), root: root}
+	b := &bench{settings: s, progress: progress, began: time.Now(), root: root, load: load()}
 	if _, err := os.Stat(b.project()); err != nil {
 		return nil, fmt.Errorf("not in the root of the source tree: %w", err)
 	}
@@ -206,28 +218,4 @@ func (b *bench) project() string { return filepath.Join(b.root, "hack", "bench",
 // say tells how far it is.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
-// machine says where this runs, and whether it had the machine to itself.
-func machine() string {
-	text := fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return text // Not a Linux machine.
-	}
-	return text + describeLoad(string(load), runtime.NumCPU())
-}
-
-// describeLoad reads /proc/loadavg, and says when others use the machine too.
-func describeLoad(loadavg string, cores int) string {
-	first, _, _ := strings.Cut(loadavg, " ")
-	load, err := strconv.ParseFloat(first, 64)
-	switch {
-	case err != nil:
-		return ""
-	case load > float64(cores)/2:
-		return fmt.Sprintf(", load %.1f at the start: BUSY, so that times are rough", load)
-	default:
-		return fmt.Sprintf(", load %.1f at the start", load)
-	}
 }

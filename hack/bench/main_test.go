@@ -30,7 +30,13 @@ func TestParse(t *testing.T) {
 			args:   []string{"--crs=10", "--runs=2", "--rounds=3", "--repeats=4"},
 			change: func(s *settings) { s.resources, s.runs, s.rounds, s.repeats = 10, 2, 3, 4 },
 		},
-		"missed goals are errors":             {args: []string{"--strict"}, change: func(s *settings) { s.strict = true }},
+		"missed goals are errors": {args: []string{"--strict"}, change: func(s *settings) { s.strict = true }},
+		"a plot of all that is known": {
+			args:   []string{"--full", "--plot", "f.svg", "--table", "f.md"},
+			change: func(s *settings) { s.full, s.plot, s.table = true, "f.svg", "f.md" },
+		},
+		"a plot of nothing":                   {args: []string{"--parts=decode", "--plot=f.svg"}, wantErr: true},
+		"a table of nothing":                  {args: []string{"--parts=decode", "--table=f.md"}, wantErr: true},
 		"a part that is none":                 {args: []string{"--parts=decoding"}, wantErr: true},
 		"two parts that look like one":        {args: []string{"--parts=memory decode"}, wantErr: true},
 		"no part":                             {args: []string{"--parts="}, wantErr: true},
@@ -136,25 +142,6 @@ func TestMissedGoalsAreErrorsWhereThatIsAskedFor(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			if err := (settings{strict: test.strict}).judge(report.Report{Rows: test.rows}); (err != nil) != test.want {
 				t.Errorf("error %v", err)
-			}
-		})
-	}
-}
-
-func TestDescribeLoad(t *testing.T) {
-	cases := map[string]struct {
-		loadavg string
-		want    string
-	}{
-		"a quiet machine":       {"0.12 0.30 0.40 1/234 5678\n", ", load 0.1 at the start"},
-		"half of it is no harm": {"1.00 0.30 0.40 1/234 5678\n", ", load 1.0 at the start"},
-		"others work too":       {"2.75 0.30 0.40 4/234 5678\n", ", load 2.8 at the start: BUSY, so that times are rough"},
-		"a file without a load": {"\n", ""},
-	}
-	for why, c := range cases {
-		t.Run(why, func(t *testing.T) {
-			if got := describeLoad(c.loadavg, 2); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -1,207 +1,62 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"time"
-
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"os"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
-	"github.com/ensign-operator/ensign/hack/bench/trial"
-	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/hack/bench/sides"
 )
 
+// plotTitle stands above the plot, of so many charts.
 const (
-	// Goals of a cold and of a warm run, as multiples of ansible-runner's.
-	mostOfCold = 1.05
-	mostOfWarm = 0.1
-	// Goals of a warm run's parts, in ms.
-	mostUntilEvent  = 200.0
-	mostUntilEnd    = 50.0
-	mostUntilStatus = 20.0
-	// Goals of memory, in MiB: what a live warm run adds, and the idle servers of all
-	// runs with one environment.
-	mostAdded   = 40.0
-	mostServers = 150.0
-	// leastWarm is the share of runs that must be warm for this to be a measurement.
-	leastWarm = 0.95
+	plotTitle = "Ensign: plain ansible-runner, cold and warm runs"
+	plotted   = 4
 )
-
-// sides are the ways to run roles, side by side: each for CRs of a namespace of its own.
-type sides struct {
-	*bench
-
-	cluster    *controlplane.Cluster
-	client     client.WithWatch
-	plain      *trial.Plain
-	cold, warm *trial.Site
-	// launches are those of all measured runs of the warm one.
-	launches trial.Launches
-	rows     []report.Row
-}
 
 // measureWarm compares plain ansible-runner, cold runs and warm ones.
-func measureWarm(ctx context.Context, b *bench) (rows []report.Row, err error) {
-	s := &sides{bench: b}
-	defer func() { err = errors.Join(err, s.takeDown()) }()
-	for _, stage := range []func(context.Context) error{s.boot, s.start, s.compare, s.share} {
-		if err := stage(ctx); err != nil {
-			return s.rows, err
-		}
-	}
-	return s.rows, nil
+func measureWarm(ctx context.Context, b *bench) (_ []report.Row, err error) {
+	b.warm, err = sides.Measure(ctx, sides.Options{Root: b.root, Dir: b.dir, Rounds: b.settings.rounds, Full: b.settings.full, Say: b.say})
+	return b.warm.Rows, err
 }
 
-func (s *sides) boot(ctx context.Context) (err error) {
-	s.say("warm: booting a cluster; about 10 s")
-	if s.cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(s.root, "bin", "controlplane")}); err != nil {
-		return err
-	}
-	if err := apiextensionsv1.AddToScheme(scheme.Scheme); err != nil {
-		return err
-	}
-	if s.client, err = client.NewWithWatch(s.cluster.Config, client.Options{Scheme: scheme.Scheme}); err != nil {
-		return fmt.Errorf("connect to the cluster: %w", err)
-	}
-	return trial.Define(ctx, s.client, s.root)
-}
-
-// options are those of a site with its own namespace.
-func (s *sides) options(name string) trial.Options {
-	return trial.Options{
-		Root: s.root, Home: filepath.Join(s.dir, name), Kubeconfig: s.cluster.Kubeconfig, Client: s.client,
-		Namespace: name, Slots: 2, Warm: name == "warm",
-	}
-}
-
-// start starts both managers, whose first runs make what the later ones find.
-func (s *sides) start(ctx context.Context) (err error) {
-	s.say("warm: starting two managers, and the first runs of each role; about 60 s")
-	for _, name := range []string{"cold", "warm"} {
-		if err := trial.Furnish(ctx, s.client, name); err != nil {
-			return err
-		}
-	}
-	if s.plain, err = trial.NewPlain(s.options("cold")); err != nil {
-		return err
-	}
-	if s.cold, err = trial.Start(ctx, s.options("cold")); err != nil {
-		return err
-	}
-	if s.warm, err = trial.Start(ctx, s.options("warm")); err != nil {
-		return err
-	}
-	if err := s.warm.Heat(ctx); err != nil {
-		return err
-	}
-	for _, c := range s.contents() {
-		for _, site := range []*trial.Site{s.warm, s.cold} {
-			if err := site.Create(ctx, c.Content, c.Names(1)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// content is a role with how often it is run in each way.
-type content struct {
-	trial.Content
-
-	rounds int
-	goal   bool // The goals are of this one.
-}
-
-func (s *sides) contents() []content {
-	nothing, reference, mysql := trial.Contents(s.root)
-	n := s.settings.rounds
-	return []content{{nothing, n, false}, {reference, n, true}, {mysql, max(1, n/2), false}}
-}
-
-// compare lets the three ways take turns.
-func (s *sides) compare(ctx context.Context) error {
-	for _, c := range s.contents() {
-		t := turns{}
-		for i := range c.rounds {
-			s.say("warm: %s, round %d of %d: plain ansible-runner, a cold run, a warm one", c.Name, i+1, c.rounds)
-			if err := t.take(ctx, s, c); err != nil {
-				return fmt.Errorf("%s: %w", c.Name, err)
-			}
-		}
-		s.launches = s.launches.Plus(t.launches)
-		s.rows = append(s.rows, t.rows(c)...)
-		if err := s.memory(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
-	}
-	return nil
-}
-
-// memory measures runs by themselves, because to look costs time.
-func (s *sides) memory(ctx context.Context, c content) error {
-	if !c.goal {
+// draw writes the plot and the table, where they are asked for and there is something to
+// be shown: all of it, or nothing.
+func (s settings) draw(machine string, f sides.Figures) error {
+	if len(f.Charts) < plotted {
 		return nil
 	}
-	s.say("warm: memory of %s", c.Name)
-	plain, err := s.plain.Peak(ctx, c.Content, c.Names(1)[0])
-	if err != nil {
-		return err
-	}
-	cold, err := s.cold.Measure(ctx, c.Content, c.Names(1))
-	if err != nil {
-		return err
-	}
-	var servers, added report.Samples
-	for range c.rounds {
-		m, err := s.warm.Measure(ctx, c.Content, c.Names(1))
-		if err != nil {
-			return err
-		}
-		servers, added = append(servers, m.Servers), append(added, m.Peak-m.Idle)
-	}
-	add := func(row report.Row, name string, goal *report.Goal) {
-		row.Part, row.Name, row.Goal, row.Note = "Memory of runs of "+c.Name+" (PSS)", name, goal, "sampled 50 times a second at most; a page that processes share counts in parts"
-		s.rows = append(s.rows, row)
-	}
-	add(report.Samples{plain}.Row("MiB"), "plain ansible-runner, peak", nil)
-	add(report.Samples{cold.Peak - cold.Idle}.Row("MiB"), "what a cold run adds, peak", nil)
-	add(added.Row("MiB"), "what a warm run adds, peak", report.AtMost(mostAdded))
-	add(servers.Row("MiB"), "the idle servers of one environment", report.AtMost(mostServers))
-	add(report.Samples{cold.Peak}.Row("MiB"), "manager and cold run together, peak", nil)
-	add(report.Samples{added.Median() + cold.Idle + servers.Median()}.Row("MiB"), "manager, servers and warm run together, peak", nil)
-	return nil
-}
-
-// share is that of the runs which were warm. Where it is too small, the other figures
-// are not what they are called.
-func (s *sides) share(context.Context) error {
-	share := s.launches.Share()
-	row := report.Samples{100 * share}.Row("%")
-	row.Part, row.Name, row.Goal = "All warm runs", "warm share", report.AtLeast(100*leastWarm)
-	row.Note = fmt.Sprintf("%d launched warm, %d cold; %d programs of warm ones were started cold, each of which counts as a run", s.launches.Warm, s.launches.Cold, s.launches.Refused)
-	s.rows = append(s.rows, row)
-	if share < leastWarm {
-		return fmt.Errorf("only %.0f %% of the runs that should be warm were: %s", 100*share, row.Note)
-	}
-	return nil
-}
-
-func (s *sides) takeDown() error {
+	r := report.Report{Machine: machine, Rows: f.Rows, Charts: f.Charts}
 	var errs []error
-	for _, site := range []*trial.Site{s.cold, s.warm} {
-		if site != nil {
-			errs = append(errs, site.Stop())
-		}
+	if s.plot != "" {
+		var text bytes.Buffer
+		errs = append(errs, r.SVG(&text, plotTitle), replace(s.plot, text.Bytes()))
 	}
-	if s.cluster != nil {
-		errs = append(errs, s.cluster.Stop())
+	if s.table != "" {
+		var text bytes.Buffer
+		errs = append(errs, r.Markdown(&text), splice(s.table, text.String()))
 	}
 	return errors.Join(errs...)
 }
 
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+func splice(file, text string) error {
+	document, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("write the figures: %w", err)
+	}
+	changed, err := report.Splice(string(document), text)
+	if err != nil {
+		return fmt.Errorf("write the figures into %q: %w", file, err)
+	}
+	return replace(file, []byte(changed))
+}
+
+func replace(file string, content []byte) error {
+	if err := os.WriteFile(file, content, 0o644); err != nil { //nolint:gosec // Documents that anybody may see.
+		return fmt.Errorf("write the figures: %w", err)
+	}
+	return nil
+}

@@ -1,5 +1,5 @@
 // Package report holds what a benchmark has measured: samples and what they come
-// to, rows with goals, and the two forms in which they are printed. It measures
+// to, rows with goals, charts, and the forms in which they are printed. It measures
 // nothing itself.
 package report
 
@@ -18,6 +18,8 @@ type Report struct {
 	// Machine says in one line where and under which circumstances.
 	Machine string `json:"machine"`
 	Rows    []Row  `json:"rows"`
+	// Charts show some of the figures.
+	Charts []Chart `json:"charts,omitempty"`
 }
 
 // Row is one figure.

@@ -50,6 +50,12 @@ func NewPlain(o Options) (*Plain, error) {
 	return p, nil
 }
 
+// Versions tells what is installed.
+func (p *Plain) Versions(ctx context.Context) (string, error) {
+	info, err := p.env.Inspect(ctx)
+	return fmt.Sprintf("ansible-core %s, ansible-runner %s, Python %s", info.AnsibleCore, info.AnsibleRunner, info.Python), err
+}
+
 // Cost is what some runs took together.
 type Cost struct {
 	Wall, CPU time.Duration

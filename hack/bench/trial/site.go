@@ -87,15 +87,16 @@ func (s *Site) Heat(ctx context.Context) error {
 	}
 }
 
-// Launches counts how runs were launched.
+// Launches counts how runs were made.
 type Launches struct {
+	// Warm are those whose ansible-runner and ansible-playbook were forked.
 	Warm, Cold int
-	// Refused are the programs of warm runs that were started cold.
+	// Refused are modules of warm runs that were started cold.
 	Refused int
 }
 
 // Share is that of the runs which were surely warm from their beginning to their end:
-// each program that was not may have been another run's.
+// each module that was not may have been another run's.
 func (l Launches) Share() float64 {
 	if all := l.Warm + l.Cold; all > 0 {
 		return float64(max(0, l.Warm-l.Refused)) / float64(all)
@@ -121,8 +122,7 @@ func (s *Site) launches(ctx context.Context) (Launches, error) {
 	return parseLaunches(text), nil
 }
 
-// parseLaunches reads metrics. A run that was launched cold is counted as a program
-// that was refused too, which is taken out.
+// parseLaunches reads metrics.
 func parseLaunches(metrics string) Launches {
 	sum := func(expression string) int {
 		total := 0
@@ -132,9 +132,10 @@ func parseLaunches(metrics string) Launches {
 		}
 		return total
 	}
-	l := Launches{Warm: sum(`launched_runs_total\{mode="warm"\}`), Cold: sum(`launched_runs_total\{mode="cold"\}`)}
-	l.Refused = max(0, sum(`warm_fallbacks_total\{.*\}`)-l.Cold)
-	return l
+	return Launches{
+		Warm: sum(`runs_total\{.*mode="warm"\}`), Cold: sum(`runs_total\{.*mode="cold"\}`),
+		Refused: sum(`warm_fallbacks_total\{program="python",.*\}`),
+	}
 }
 
 // Memory is what a manager's processes need, in MiB of proportional set size.

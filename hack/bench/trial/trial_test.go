@@ -136,12 +136,14 @@ func TestTheFirstEventIsHeardWhenItsFileIsMade(t *testing.T) {
 }
 
 func TestLaunches(t *testing.T) {
-	const metrics = `# HELP ansible_operator_launched_runs_total Runs
-ansible_operator_launched_runs_total{mode="cold"} 2
-ansible_operator_launched_runs_total{mode="warm"} 98
+	const metrics = `# HELP ansible_operator_runs_total Runs
+ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Nothing",mode="cold"} 2
+ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Nothing",mode="warm"} 90
+ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Reference",mode="cold"} 0
+ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Reference",mode="warm"} 8
 ansible_operator_warm_fallbacks_total{program="ansible-runner",reason="starting"} 2
 ansible_operator_warm_fallbacks_total{program="ansible-playbook",reason="variable"} 1
-ansible_operator_warm_fallbacks_total{program="python",reason="variable"} 2
+ansible_operator_warm_fallbacks_total{program="python",reason="variable"} 3
 `
 	all := parseLaunches(metrics)
 	if diff := cmp.Diff(Launches{Warm: 98, Cold: 2, Refused: 3}, all); diff != "" {

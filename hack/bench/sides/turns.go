@@ -1,4 +1,4 @@
-package main
+package sides
 
 import (
 	"context"
@@ -38,7 +38,9 @@ func (t *turns) take(ctx context.Context, s *sides, c content) error {
 		run := batch.Runs[0]
 		our.to.add(run.Ended.Sub(run.Started), batch.CPU)
 		our.to.runs = append(our.to.runs, run)
-		t.launches = t.launches.Plus(batch.Launches)
+		if our.site == s.warm {
+			t.launches = t.launches.Plus(batch.Launches)
+		}
 	}
 	return nil
 }
@@ -54,6 +56,11 @@ func (s *side) each(figure func(trial.Run) time.Duration) report.Samples {
 		samples = append(samples, milliseconds(figure(run)))
 	}
 	return samples
+}
+
+// phase gives what the i-th phase took in each run, in ms.
+func (s *side) phase(i int) report.Samples {
+	return s.each(func(r trial.Run) time.Duration { return r.Phases()[i].Taken })
 }
 
 func (t *turns) rows(c content) []report.Row {
@@ -94,9 +101,9 @@ func (t *turns) rows(c content) []report.Row {
 	for i, phase := range t.warm.runs[0].Phases() {
 		name, phaseNote := "… "+phase.Name, ""
 		if phase.Name == trial.Tasks {
-			phaseNote = fmt.Sprintf("%d tasks", t.warm.runs[0].Tasks)
+			phaseNote = plural(t.warm.runs[0].Tasks, "task")
 		}
-		add(t.warm.each(func(r trial.Run) time.Duration { return r.Phases()[i].Taken }).Row("ms"), name, phaseNote, of(phaseGoal(phase.Name)))
+		add(t.warm.phase(i).Row("ms"), name, phaseNote, of(phaseGoal(phase.Name)))
 	}
 	return rows
 }

@@ -1,4 +1,4 @@
-package main
+package sides
 
 import (
 	"strings"
@@ -80,8 +80,8 @@ func TestTooFewWarmRunsAreNoMeasurement(t *testing.T) {
 			if err := s.share(t.Context()); (err != nil) != test.fail {
 				t.Errorf("error %v", err)
 			}
-			if len(s.rows) != 1 || s.rows[0].Goal.Met(s.rows[0].Value) == test.fail {
-				t.Errorf("got rows %+v", s.rows)
+			if len(s.Rows) != 1 || s.Rows[0].Goal.Met(s.Rows[0].Value) == test.fail {
+				t.Errorf("got rows %+v", s.Rows)
 			}
 		})
 	}
