@@ -75,14 +75,17 @@ func (j *journal) atWork(replica string, crs ...string) bool {
 
 // overlaps lists the runs of one custom resource that lived at the same time. woke
 // tells for replicas all of whose processes were stopped when they went on: what
-// their runs do in the moment until they are killed is told apart.
+// runs do that had begun before is told apart, in the moment until they are killed.
 func (j *journal) overlaps(woke map[string]time.Time) (overlaps []string, afterWaking time.Duration) {
 	GinkgoHelper()
 	lives := map[string][]life{}
 	for _, l := range j.update() {
 		if at, stopped := woke[l.Replica]; stopped && l.last.After(at) {
 			afterWaking = max(afterWaking, l.last.Sub(at))
-			l.last = l.first()
+			if l.At.After(at) && l.Begun.Before(at) {
+				continue // Stopped before its first sign of life.
+			}
+			l.last = l.At
 		}
 		lives[l.CR] = append(lives[l.CR], *l)
 	}
@@ -97,8 +100,6 @@ func (j *journal) overlaps(woke map[string]time.Time) (overlaps []string, afterW
 	}
 	return overlaps, afterWaking
 }
-
-func (l *life) first() time.Time { return l.At }
 
 // request is one line of the audit log.
 type request struct {

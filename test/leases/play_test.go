@@ -1,16 +1,20 @@
 package leases
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +44,8 @@ type sign struct {
 	CR      string    `json:"cr"`
 	Run     string    `json:"run"`
 	Replica string    `json:"replica"`
+	// Begun is when the run's process was started.
+	Begun time.Time `json:"begun"`
 	// Writes is how many writes to the API have been accepted.
 	Writes int64 `json:"writes"`
 }
@@ -60,7 +66,11 @@ func play(args []string) error {
 	if name == short {
 		end = time.After(50 * time.Millisecond)
 	}
-	s := sign{CR: name, Run: os.Getenv("JOB_ID"), Replica: os.Getenv(replicaVariable)}
+	begun, err := startOfThis()
+	if err != nil {
+		return err
+	}
+	s := sign{CR: name, Run: os.Getenv("JOB_ID"), Replica: os.Getenv(replicaVariable), Begun: begun}
 	for {
 		s.Writes = writes.Load()
 		if err := s.write(); err != nil {
@@ -77,6 +87,26 @@ func play(args []string) error {
 			return nil
 		}
 	}
+}
+
+// startOfThis tells when this process was started, to 10 ms, the unit of
+// /proc/PID/stat. See proc_pid_stat(5), field 22.
+func startOfThis() (time.Time, error) {
+	const fieldsBeforeState, starttime, tick = 2, 22, 10 * time.Millisecond
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		return time.Time{}, err
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	ticks, err := strconv.ParseInt(fields[starttime-fieldsBeforeState-1], 10, 64)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var sinceBoot unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &sinceBoot); err != nil {
+		return time.Time{}, err
+	}
+	return time.Now().Add(time.Duration(ticks)*tick - time.Duration(sinceBoot.Nano())), nil
 }
 
 // subject reads the custom resource's name from the variables of a run.
@@ -118,8 +148,10 @@ func writeOn(ctx context.Context, namespace, name string, accepted *atomic.Int64
 	}
 }
 
-func (s sign) write() error {
-	s.At = time.Now()
+func (s sign) write() error { return s.writeAt(time.Now()) }
+
+func (s sign) writeAt(at time.Time) error {
+	s.At = at
 	line, err := json.Marshal(s)
 	if err != nil {
 		return err
