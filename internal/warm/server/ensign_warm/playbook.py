@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from ensign_warm import environment, kinds
 from ensign_warm.parsed import Parsed
 from ensign_warm.payloads import Payloads
+from ensign_warm.primed import prime
 from ensign_warm.wire import Outdated, Refused, Request, UnknownEnvironment
 
 # The settings whose variables are in environment.OF_ONE_RUN.
@@ -78,6 +79,7 @@ class Playbook:
         for name in _NEEDED:
             with contextlib.suppress(ImportError):  # Another version of Ansible has others.
                 importlib.import_module(name)
+        prime()
         self._parsed.load()
         constants = importlib.import_module("ansible.constants")
         self._config = digest(constants.CONFIG_FILE)
