@@ -17,7 +17,7 @@ func TestChartsOfOneRun(t *testing.T) {
 		warm:  side{wall: report.Samples{1}, cpu: report.Samples{2}, runs: []trial.Run{aRun(1), aRun(3)}},
 	})
 	bars := func(values ...float64) []report.Group {
-		group := report.Group{Name: "role\n(3 tasks)"}
+		group := report.Group{Name: "role\n(4 tasks)"}
 		for _, v := range values {
 			group.Bars = append(group.Bars, report.Bar{Value: v})
 		}

@@ -104,6 +104,10 @@ func (t *turns) rows(c content) []report.Row {
 			phaseNote = plural(t.warm.runs[0].Tasks, "task")
 		}
 		add(t.warm.phase(i).Row("ms"), name, phaseNote, of(phaseGoal(phase.Name)))
+		if n := t.warm.runs[0].Tasks; phase.Name == trial.Tasks && n > 1 {
+			each := t.warm.each(func(r trial.Run) time.Duration { return r.Phases()[i].Taken / time.Duration(r.Tasks) })
+			add(each.Row("ms"), "… … each of them", "", nil)
+		}
 	}
 	return rows
 }

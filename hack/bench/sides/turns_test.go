@@ -20,7 +20,7 @@ func aRun(first int) trial.Run {
 		first *= 2
 		return moment
 	}
-	return trial.Run{Changed: changed, Started: next(), Heard: next(), FirstTask: next(), Stats: next(), Ended: next(), Reported: next(), Tasks: 3}
+	return trial.Run{Changed: changed, Started: next(), Heard: next(), FirstTask: next(), Stats: next(), Ended: next(), Reported: next(), Tasks: 4}
 }
 
 func TestRowsOfTurns(t *testing.T) {
@@ -41,7 +41,7 @@ func TestRowsOfTurns(t *testing.T) {
 		"from change to first task, cold": {value: 700}, "from change to status, cold": {value: 6300},
 		"from change to first task, warm": {value: 105}, "from change to status, warm": {value: 945},
 		"… change → start": {value: 15}, "… start → first event": {30, report.AtMost(200)}, "… → first task": {value: 60},
-		"… tasks": {value: 120}, "… stats → end": {240, report.AtMost(50)}, "… end → status": {480, report.AtMost(20)},
+		"… tasks": {value: 120}, "… … each of them": {value: 30}, "… stats → end": {240, report.AtMost(50)}, "… end → status": {480, report.AtMost(20)},
 	}
 	for _, withGoals := range []bool{true, false} {
 		got := map[string]seen{}
