@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,12 +70,15 @@ type Options struct {
 	Refused func(program, reason string)
 	// Forked is told of each program that was forked. It must not block.
 	Forked func(program string)
+	// LookPause is the time between two looks at a server, and how long it may take to
+	// answer: 10 s when it is 0, because a machine may be very busy.
+	LookPause time.Duration
 }
 
 // NewPool makes a pool that keeps its files in dir, of which nothing that was there
 // is left. No other pool may use it.
 func NewPool(dir string, programs Programs, processes Processes, o Options) (*Pool, error) {
-	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, onFork: o.Forked, lookPause: lookPause, sets: map[string]*set{}, old: map[*set]bool{}, live: map[string]bool{}}
+	p := &Pool{dir: dir, programs: programs, processes: processes, limit: o.Limit, log: o.Logger, refused: o.Refused, onFork: o.Forked, lookPause: cmp.Or(o.LookPause, lookPause), sets: map[string]*set{}, old: map[*set]bool{}, live: map[string]bool{}}
 	if p.limit == 0 {
 		p.limit = 4
 	}

@@ -16,6 +16,8 @@ const (
 	// firstPause and lastPause bound the time before a server that died is replaced.
 	firstPause = time.Second
 	lastPause  = time.Minute
+	// servedPause bounds it after one that has served.
+	servedPause = 8 * time.Second
 	// steady is how long a server has to live for the next one to come soon.
 	steady = time.Minute
 	// patience is how long a server may take to end.
@@ -72,7 +74,11 @@ func (v *server) keep() {
 		if v.isClosing() {
 			return
 		}
-		v.log.V(v.note()).Info("a server for warm runs ended; another one is started, runs are cold until then", "how", err.Error(), "pause", pause.String())
+		level := v.note()
+		if !v.hasFailed() {
+			pause = min(pause, servedPause)
+		}
+		v.log.V(level).Info("a server for warm runs ended; another one is started, runs are cold until then", "how", err.Error(), "pause", pause.String())
 		if time.Since(started) > steady {
 			pause = firstPause
 		}

@@ -22,8 +22,12 @@ import (
 	"github.com/ensign-operator/ensign/test/controlplane"
 )
 
-// patience is for a machine that has much else to do.
-const patience = 3 * time.Minute
+const (
+	// patience is for a machine that has much else to do.
+	patience = 3 * time.Minute
+	// lookPause is after how long a server is missed, at the latest when it is over twice.
+	lookPause = 4 * time.Second
+)
 
 // bench is a runner with servers, and a content directory.
 type bench struct {
@@ -58,7 +62,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	_ = owner.Group() // Without control groups other ways have to do.
 	b.pool, err = warm.NewPool(filepath.Join(b.runs, ".warm"), warm.Programs{
 		Standin: standin(t), Runner: found.Runner, Playbook: filepath.Join(found.Bin, "ansible-playbook"), Python: found.Python,
-	}, owner, warm.Options{Logger: logger(t), Refused: b.refuse, Forked: b.fork})
+	}, owner, warm.Options{Logger: logger(t), Refused: b.refuse, Forked: b.fork, LookPause: lookPause})
 	if err != nil {
 		t.Fatal(err)
 	}

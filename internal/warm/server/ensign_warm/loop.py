@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 import struct
+import time
 from collections.abc import Callable
 from typing import NoReturn, Protocol
 
@@ -14,6 +15,7 @@ from ensign_warm import wire
 
 _PATIENCE = 5.0  # seconds for a stand-in to say what it wants
 _MANAGER = 0  # the descriptor of a pipe that the manager holds
+_BREATH = 0.02  # seconds until a connection is tried again that can't even be refused
 _RETIRE = b"r"  # what it says there: to end when no fork is left
 _ASK = b"p"  # and: to say that this works
 
@@ -121,9 +123,11 @@ class Loop:
     def _accept_without_descriptor(self) -> None:
         """Refuse a connection, which would be waiting in vain, and be reported without end."""
         spare, self._spare = self._spare, -1
-        with contextlib.suppress(OSError):
+        try:
             os.close(spare)
             self._refuse(self._listener.accept()[0], "descriptors")
+        except OSError:
+            time.sleep(_BREATH)
         with contextlib.suppress(OSError):
             self._spare = os.dup(_MANAGER)
 

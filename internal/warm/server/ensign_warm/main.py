@@ -122,7 +122,7 @@ def refuse(connection: socket.socket, note: Callable[[bytes], None], error: Exce
 
 def plain(text: str) -> str:
     """Return the text as a part of a line that is not too long: a variable may have any name."""
-    return text.encode("unicode_escape").decode("ascii")[:_MAX_REASON]
+    return ascii(text)[1:-1][:_MAX_REASON]
 
 
 def renew(learned: bytes, listener: socket.socket, arguments: list[str], settings: dict[str, str]) -> None:

@@ -32,12 +32,15 @@ class Server:
     def __init__(self, directory: Path) -> None:
         self.socket = directory / "python.sock"
         self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"PYTEST")}
+        self.complaints = directory / "complaints"
         self._life, self._manager = os.pipe()
+        self._closed = False
         self.process = subprocess.Popen(  # noqa: S603
             [sys.executable, str(SERVE), "module", f"socket={self.socket}", f"temporary={directory}"],
             env=self.environment | {b"ENSIGN_WARM_ROOM": b"." * 65536},
             stdin=self._life,
             stdout=subprocess.PIPE,
+            stderr=self.complaints.open("wb"),
             text=True,
         )
         self.await_line("ready")
@@ -51,8 +54,8 @@ class Server:
 
     def connect(self) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(PATIENCE)
         connection.connect(str(self.socket))
+        connection.settimeout(PATIENCE)
         return connection
 
     def run(
@@ -89,7 +92,14 @@ class Server:
         how = f"exit {done.returncode}" if done.returncode >= 0 else f"signal {-done.returncode}"
         return Answer(how, done.stdout, done.stderr)
 
+    def tell(self, order: bytes) -> None:
+        """Say what a manager says."""
+        os.write(self._manager, order)
+
     def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         os.close(self._manager)
         self.process.wait(PATIENCE)
         os.close(self._life)
@@ -100,12 +110,14 @@ def ask(
     arguments: tuple[str, ...],
     environment: dict[bytes, bytes],
     directory: str,
+    limited: list[tuple[int, int]] | None = None,
 ) -> None:
-    limits = " ".join(f"{a % (1 << 64)}:{b % (1 << 64)}" for a, b in map(resource.getrlimit, range(16)))
+    limits = " ".join(f"{a % (1 << 64)}:{b % (1 << 64)}" for a, b in limited or map(resource.getrlimit, range(16)))
     fields = [b"2", b"18", directory.encode(), b"", limits.encode(), b"1", str(len(arguments)).encode()]
     fields += [a.encode() for a in arguments] + [k + b"=" + v for k, v in environment.items()]
     payload = b"".join(field + b"\0" for field in fields)
-    connection.sendall(struct.pack("<I", len(payload)) + payload)
+    with contextlib.suppress(BrokenPipeError):  # Why it does not read on is in its answer.
+        connection.sendall(struct.pack("<I", len(payload)) + payload)
 
 
 def line_of(connection: socket.socket) -> str:
