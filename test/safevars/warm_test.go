@@ -1,0 +1,117 @@
+package safevars
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/internal/warm"
+)
+
+// stove has servers for the runs of one ansible-core.
+type stove struct {
+	c    core
+	pool *warm.Pool
+	home string
+	runs int
+}
+
+func newStove(t *testing.T, c core) *stove {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "safe") //nolint:usetesting // The path of t.TempDir is too long for a socket.
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
+		Standin: filepath.Join(root(t), "bin", "warm-exec"), Runner: c.env.Runner, Playbook: filepath.Join(c.env.Bin, "ansible-playbook"), Python: c.env.Python,
+	}, &proctree.Owner{}, warm.Options{Logger: logr.Discard()})
+	if err != nil {
+		t.Fatalf("%v (run `make build`)", err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(pool.Close(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+	})
+	s := &stove{c: c, pool: pool, home: t.TempDir()}
+	heat := setup{prepare: func(project string) {
+		write(t, filepath.Join(project, "heat.yml"), []byte("- hosts: localhost\n  gather_facts: false\n"))
+	}}
+	s.start(t, heat, "-p", "heat.yml") // The first runs are cold.
+	return s
+}
+
+// start runs content again and again until a run was warm, and gives that one.
+func (s *stove) start(t *testing.T, content setup, args ...string) run {
+	t.Helper()
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
+		if r, warm := s.once(t, content.lay(t, s.c), args); warm {
+			return r
+		}
+	}
+	t.Fatal("no run is warm")
+	return run{}
+}
+
+func (s *stove) once(t *testing.T, r run, args []string) (done run, warm bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	s.runs++
+	roles := filepath.Join(r.dir, "project", "roles")
+	env := slices.Concat(environ(s.c, s.home), []string{"ANSIBLE_ROLES_PATH=" + roles, "ANSIBLE_NOCOLOR=true", "JOB_ID=" + strconv.Itoa(s.runs)})
+	program := ""
+	for program == "" {
+		if program, _ = s.pool.Launch(env); program == "" {
+			<-time.After(20 * time.Millisecond)
+		}
+		if ctx.Err() != nil {
+			t.Fatal("the servers are not ready")
+		}
+	}
+	cmd := exec.CommandContext(ctx, program, append([]string{"run", r.dir, "--json"}, args...)...)
+	if slices.Contains(args, "--role") {
+		cmd.Args = append(cmd.Args, "--roles-path", roles, "--hosts", "localhost", "--role-skip-facts")
+	}
+	cmd.Env = env
+	output, err := cmd.CombinedOutput()
+	r.output, r.err = string(output), err
+	return r, s.pool.Ended(env)
+}
+
+// What holds for new interpreters holds for forks: the marks of untrusted texts are
+// made of classes and switches that a server has had since before the run.
+func TestNoTextOfAnObjectRunsInAFork(t *testing.T) {
+	payloads := sample(append(slices.Clone(templates), other...), everyPayload)
+	hostile := setup{object: func(markers string) map[string]any { return hostileObject(payloads, markers) }}
+	control := setup{plain: true, object: func(markers string) map[string]any { return hostileObject(templates[:1], markers) }}
+	onEachCore(t, func(t *testing.T, c core) {
+		s := newStove(t, c)
+		for _, test := range []struct {
+			args []string
+			last string
+		}{
+			{[]string{"--role", "hostile"}, "done"},
+			{[]string{"-p", "play.yml"}, "played"},
+		} {
+			r := s.start(t, hostile, test.args...)
+			r.finished(t, test.last)
+			if executed := r.executed(t); len(executed) > 0 {
+				t.Errorf("payloads were executed: %q", executed)
+			}
+			// Nothing of the run before has an effect: the same texts without marks are templates.
+			if executed := s.start(t, control, test.args...).executed(t); len(executed) < 3 {
+				t.Errorf("without marks %q were executed", executed)
+			}
+		}
+	})
+}
