@@ -6,11 +6,13 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // serve plays a server until the manager is gone or lets it end. It may be
 //   - "broken": it complains and ends,
+//   - "killed": the same, by a signal,
 //   - "frozen": it does not answer the manager,
 //   - "deaf": it answers the manager, and nobody at its socket,
 //   - "busy": it does not end before the manager does.
@@ -18,6 +20,10 @@ func serve(how string) {
 	if how == "broken" {
 		fmt.Fprintln(os.Stderr, "no such module")
 		return
+	}
+	if how == "killed" {
+		fmt.Fprintln(os.Stderr, "no such module")
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	var socket string
 	for _, arg := range os.Args {

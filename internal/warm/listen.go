@@ -43,14 +43,14 @@ func (v *server) setServing(serving bool) {
 	}
 }
 
-// note takes note that the process has ended, and tells at which level to log that:
-// one that never serves is started again and again.
-func (v *server) note() int {
+// note takes note that the process has ended, and tells whether it has served, and
+// whether the one before has not.
+func (v *server) note() (served, again bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	again := v.failed
-	v.failed, v.served = !v.served, false
-	return level(again)
+	served, again = v.served, v.failed
+	v.failed, v.served = !served, false
+	return served, again
 }
 
 // level is at which level to log something.

@@ -70,18 +70,20 @@ func (v *server) keep() {
 	defer close(v.gone)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		started := time.Now()
-		err := v.serve()
+		how, byItself := v.serve()
 		if v.isClosing() {
 			return
 		}
-		level := v.note()
-		if !v.hasFailed() {
-			pause = min(pause, servedPause)
-		}
-		v.log.V(level).Info("a server for warm runs ended; another one is started, runs are cold until then", "how", err.Error(), "pause", pause.String())
-		if time.Since(started) > steady {
+		served, again := v.note()
+		switch {
+		case time.Since(started) > steady:
 			pause = firstPause
+		case served:
+			pause = min(pause, servedPause)
+		case byItself:
+			pause = lastPause // What it lacks will hardly be there in a moment.
 		}
+		v.log.V(level(again)).Info("a server for warm runs ended; another one is started, runs are cold until then", "how", how, "pause", pause.String())
 		select {
 		case <-v.closing:
 			return
@@ -90,11 +92,12 @@ func (v *server) keep() {
 	}
 }
 
-// serve starts a process and returns when it has ended, with how.
-func (v *server) serve() error {
+// serve starts a process and returns when it has ended, with how, and whether it was
+// not by a signal.
+func (v *server) serve() (how string, byItself bool) {
 	p, out, err := v.start()
 	if err != nil {
-		return err
+		return err.Error(), false
 	}
 	ended := make(chan struct{})
 	defer close(ended)
@@ -114,7 +117,7 @@ func (v *server) serve() error {
 	v.process, v.serving, v.leaving = nil, false, false
 	v.mu.Unlock()
 	_ = p.life.Close() // Nobody reads it any more.
-	return errors.New(p.cmd.ProcessState.String())
+	return p.cmd.ProcessState.String(), p.cmd.ProcessState.Exited()
 }
 
 // start starts a process, and gives what it says.

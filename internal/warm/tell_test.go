@@ -65,7 +65,7 @@ func TestWhatNeverServesIsToldOfOnce(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			var j journal
 			p, o := newPoolWith(t, j.options(test.verbosity))
-			env := []string{"FAKE=broken"}
+			env := []string{"FAKE=killed"}
 			await(t, "the failure", func() bool { _, why := p.Launch(env); return why == reasonFailed })
 			await(t, "two ends of one server", func() bool { return o.started() > 6 })
 			await(t, "the log", func() bool { return test.enough(j.count("a server for warm runs ended")) })
@@ -78,6 +78,17 @@ func TestWhatNeverServesIsToldOfOnce(t *testing.T) {
 			if got := j.count(`"reason"="failed"`); test.verbosity == 0 && got != 1 {
 				t.Errorf("told %d times why runs are cold", got)
 			}
+		})
+	}
+}
+
+func TestWhatCannotServeIsNotTriedAgainSoon(t *testing.T) {
+	for how, pause := range map[string]string{"broken": "1m0s", "killed": "1s"} {
+		t.Run(how, func(t *testing.T) {
+			var j journal
+			p, _ := newPoolWith(t, j.options(0))
+			p.Prepare([]string{"FAKE=" + how})
+			await(t, "the log", func() bool { return j.count(`"pause"="`+pause+`"`) == 3 })
 		})
 	}
 }
