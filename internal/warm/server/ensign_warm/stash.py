@@ -77,6 +77,8 @@ class Stash(MetaPathFinder, Loader):
         needed = [n for n in self._closure(name) if n not in sys.modules]
         for other in needed:
             sys.modules[other] = self._modules[other]
+        if "multiprocessing" in (name, *needed):
+            sys.modules["__mp_main__"] = sys.modules["__main__"]  # It does that when it is imported.
         for other in needed:
             package, _, part = other.rpartition(".")
             if package in sys.modules and part not in sys.modules[package].__dict__:

@@ -33,6 +33,7 @@ SCRIPTS = {
     "a package without its modules": "import importlib; print(hasattr(importlib, 'metadata'))",
     "a module's attributes": "import json.decoder as m; print(m.__spec__.name, m.__spec__.origin, type(m.__loader__).__name__, m.__file__)",
     "one copy of a module": "import datetime, yaml; print(type(yaml.safe_load('2001-01-01')) is datetime.date)",
+    "another name of itself": "import multiprocessing, sys; print(sys.modules['__mp_main__'] is sys.modules['__main__'])",
     "its environment": "import os; print(sorted(k for k in os.environ if k != 'LC_CTYPE'), os.environ.get('SPECIAL'))",
     "the environment of its children": "import os; os.environ['NEW'] = '1'; print(os.popen('echo $SPECIAL $NEW').read())",
     "its environment as others see it": "print(sorted(e.split('=')[0] for e in open('/proc/self/environ').read().split('\\0') if e))",
