@@ -2,6 +2,7 @@
 // ansible-runner and Ansible of .venv: plays (testdata/plays) are run both ways, and
 // their events, results, outcomes, exit codes, files and objects in an API server are
 // compared (plays_test.go, sight_test.go), and what was started warm is what a play
-// says. And it shows what becomes of runs whose servers die, and of servers whose
-// manager dies. It has no code of its own.
+// says. `make test` has those that are most telling, and the build tag long all. And it
+// shows that runs are apart (state_test.go), and what becomes of runs whose servers
+// die, and of servers whose manager dies. It has no code of its own.
 package warm

@@ -1,7 +1,9 @@
 package warm
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,8 +28,6 @@ type play struct {
 	python int
 	// cold is what is started cold in the warm run although it asked for a fork.
 	cold []string
-	// unordered is for events of several hosts that come as they come.
-	unordered bool
 	// env is for the manager, args for ansible-playbook, and the inventory one of the files.
 	env       []string
 	args      string
@@ -106,8 +106,6 @@ func set(p *play, key, value string) (err error) {
 	switch key {
 	case "fast":
 		p.fast = true
-	case "unordered":
-		p.unordered = true
 	case "cluster":
 		p.cluster = true
 	case "exit":
@@ -141,24 +139,52 @@ func indented(text string) string {
 // dir is where the files of the play are.
 func (p play) dir(b *bench) string { return filepath.Join(b.content, p.name) }
 
-// lay writes the play's files, and nothing else is there then.
+// lay writes the play's files, and nothing else is there then. What is there already
+// is left as it is: servers notice when something changes that they have imported.
 func (p play) lay(b *bench) {
 	b.t.Helper()
 	dir := p.dir(b)
-	if err := os.RemoveAll(dir); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || p.has(strings.TrimPrefix(path, dir+"/")) || path == dir {
+			return err
+		}
+		if err := os.RemoveAll(path); err != nil || !entry.IsDir() {
+			return err
+		}
+		return fs.SkipDir
+	})
+	if err != nil {
 		b.t.Fatal(err)
 	}
 	for name, content := range p.files {
-		path, mode := filepath.Join(dir, name), os.FileMode(0o644)
-		if strings.HasPrefix(content, "#!") {
-			mode = 0o755
+		p.write(b, filepath.Join(dir, name), p.in(b, content))
+	}
+}
+
+// has tells whether the play has a file or a directory of this name.
+func (p play) has(name string) bool {
+	for file := range p.files {
+		if file == name || strings.HasPrefix(file, name+"/") {
+			return true
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			b.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(p.in(b, content)), mode); err != nil {
-			b.t.Fatal(err)
-		}
+	}
+	return false
+}
+
+func (p play) write(b *bench, path, content string) {
+	b.t.Helper()
+	mode := os.FileMode(0o644)
+	if strings.HasPrefix(content, "#!") {
+		mode = 0o755
+	}
+	if there, err := os.ReadFile(path); err == nil && string(there) == content {
+		return
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), mode), os.Chmod(path, mode)); err != nil {
+		b.t.Fatal(err)
 	}
 }
 

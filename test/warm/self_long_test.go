@@ -11,7 +11,6 @@ import (
 // Whether plays are the same warm is worth as much as what is seen of them.
 func TestWhatDiffersIsSeen(t *testing.T) {
 	b := newBench(t, nil)
-	b.heat()
 	base := named(t, "seen")
 	b.in(t, base)
 	seen := b.see(base, false)
