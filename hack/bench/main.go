@@ -96,7 +96,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	chosen := flags.String("parts", strings.Join(names, ","), "what to measure, of "+strings.Join(names, ", "))
 	flags.BoolVar(&s.json, "json", false, "print one JSON object instead of the table")
 	flags.BoolVar(&s.strict, "strict", false, "fail when a goal is missed")
-	flags.BoolVar(&s.full, "full", false, "measure 1, 10 and 50 custom resources with 1, 2 and 4 slots in each way, which takes 40 minutes more; without it some of these")
+	flags.BoolVar(&s.full, "full", false, "measure 1, 10 and 50 custom resources with 1, 2 and 4 slots in each way, which takes about 40 minutes more; without it some of these")
 	flags.StringVar(&s.plot, "plot", "", "draw the warm part's figures into this `file`, as SVG")
 	flags.StringVar(&s.table, "table", "", "put the warm part's figures into this Markdown `file`, where it has a place for them, as README.md has")
 	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")

@@ -210,7 +210,7 @@ func (s *sides) share(context.Context) error {
 	share := s.launches.Share()
 	row := report.Samples{100 * share}.Row("%")
 	row.Part, row.Name, row.Goal = "All warm runs", "warm share", report.AtLeast(100*leastWarm)
-	row.Note = fmt.Sprintf("%d runs were warm, %d cold; %d modules of warm ones were started cold, each of which counts as a run", s.launches.Warm, s.launches.Cold, s.launches.Refused)
+	row.Note = fmt.Sprintf("%d runs were warm, %d cold; %d modules of warm ones were started cold, each of which counts as a run; runs before the first warm one, those that make the custom resources and those that memory is sampled of are not counted", s.launches.Warm, s.launches.Cold, s.launches.Refused)
 	s.Rows = append(s.Rows, row)
 	if share < leastWarm {
 		return fmt.Errorf("only %.0f %% of the runs that should be warm were: %s", 100*share, row.Note)
