@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,9 +43,7 @@ func TestModulesArePipelinedUnlessTheOwnerHasChosen(t *testing.T) {
 	for why, test := range tests {
 		t.Run(why, func(t *testing.T) {
 			env := map[string]string{"HOME": t.TempDir()}
-			for name, value := range test.env {
-				env[name] = value
-			}
+			maps.Copy(env, test.env)
 			for name, content := range test.files {
 				path := filepath.Join(env["HOME"], name)
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
