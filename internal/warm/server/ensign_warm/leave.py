@@ -11,9 +11,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.machinery import BuiltinImporter, SourceFileLoader
-from types import CodeType, ModuleType, TracebackType
+from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 _FLUSH_FAILED = 120
@@ -32,10 +32,28 @@ def run(code: CodeType, file: str, path: str, ahead: Iterable[ModuleType] = ()) 
     main.__loader__ = SourceFileLoader("__main__", file) if file != "<stdin>" else BuiltinImporter
     if "__annotations__" in sys.modules["__main__"].__dict__:  # Before Python 3.14.
         main.__annotations__ = {}
+    start = sys.modules["__main__"].__dict__
     sys.modules["__main__"] = main
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, path)
+    _hide_frames(start)
     _leave(_outcome(code, main.__dict__), before)
+
+
+def _hide_frames(start: dict[str, Any]) -> None:
+    """Let traces of the stack, which Ansible makes of a failure, end where the program begins."""
+    original = traceback.walk_stack
+
+    def walk_stack(f: FrameType | None) -> Iterator[tuple[FrameType, int]]:
+        if f is None:
+            return original(f)  # It counts frames of callers, and must not find another one.
+        return ((g, line) for g, line in original(f) if g.f_globals is not start and not _is_own(g.f_globals))
+
+    traceback.walk_stack = walk_stack
+
+
+def _is_own(variables: dict[str, Any]) -> bool:
+    return str(variables.get("__name__")).startswith("ensign_warm.")
 
 
 def _outcome(code: CodeType, namespace: dict[str, Any]) -> int:

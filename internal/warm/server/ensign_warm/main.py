@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from ensign_warm import environment, loop, noting, process, wire
 from ensign_warm.kinds import Kind
+from ensign_warm.library import Unfit
 from ensign_warm.module import Module
 from ensign_warm.playbook import Playbook
 from ensign_warm.runner import Runner
@@ -35,7 +36,11 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     listener = listen(settings)
     kind = make(kind_name, settings, before)
-    stamps = Stamps(kind.load())
+    try:
+        stamps = Stamps(kind.load())
+    except Unfit as unfit:
+        sys.stderr.write(f"not imported ahead: {unfit}\n")
+        renew(b"\0", listener, [*arguments, "library=no"], settings)
     if stamps.changed_since(_BEGUN - _UNSETTLED):
         renew(b"\0", listener, arguments, settings)
     gc.collect()
@@ -59,7 +64,7 @@ def make(name: str, settings: dict[str, str], before: set[str]) -> Kind:
         return Runner(settings["runner"], settings["playbook"], settings["standins"] + "/ansible-playbook")
     if name == "playbook":
         return Playbook(settings["playbook"], settings["standins"] + "/python")
-    return Module(before)
+    return Module(before, settings.get("library") != "no")
 
 
 def listen(settings: dict[str, str]) -> socket.socket:

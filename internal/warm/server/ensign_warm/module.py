@@ -6,15 +6,14 @@ import sys
 from types import CodeType, ModuleType
 from typing import NoReturn
 
-from ensign_warm import codes, environment, leave, noting, process, stash
+from ensign_warm import codes, environment, leave, library, noting, process, stash
 from ensign_warm.wire import Refused, Request
 
 _ONE = 1
 # What the client of Kubernetes has read of KUBECONFIG.
 _PLACE = "KUBE_CONFIG_DEFAULT_LOCATION"
 
-# What modules of Kubernetes and most others import, as far as it is installed. Nothing
-# of Ansible: a payload brings its own.
+# What modules of Kubernetes and most others import, as far as it is installed.
 _NAMES = (
     "kubernetes",
     "kubernetes.dynamic",
@@ -27,18 +26,39 @@ _NAMES = (
     "jinja2",
     "jsonpatch",
     "requests",
+    "argparse",
     "base64",
+    "concurrent.futures.thread",
+    "configparser",
+    "cryptography.hazmat.backends",
+    "cryptography.x509",
+    "ctypes",
     "datetime",
+    "decimal",
     "difflib",
+    "distro",
+    "email.mime.application",
+    "email.mime.multipart",
+    "encodings.cp437",
+    "encodings.idna",
     "fcntl",
+    "filecmp",
     "getpass",
+    "gettext",
     "glob",
     "grp",
+    "gzip",
     "hashlib",
+    "hmac",
     "http.client",
+    "http.cookiejar",
     "json",
     "locale",
     "logging",
+    "mimetypes",
+    "multiprocessing.pool",
+    "netrc",
+    "pkgutil",
     "platform",
     "pwd",
     "random",
@@ -67,12 +87,14 @@ class Module:
 
     command = b"python"
 
-    def __init__(self, before: set[str]) -> None:
+    def __init__(self, before: set[str], with_library: bool = True) -> None:
         self.lessons = codes.Codes()
         self._before = before
+        self._with_library = with_library
         self._recorder = environment.Recorder()
         self._own: dict[bytes, bytes] = {}
         self._tempfile: ModuleType | None = None
+        self._platform: ModuleType | None = None
         self._ahead: list[ModuleType] = []
         self._locating: list[ModuleType] = []
         self._code: CodeType | None = None
@@ -81,10 +103,18 @@ class Module:
         self._own = environment.current()
         with self._recorder:
             stash.load(_NAMES)
+            given = library.Library() if self._with_library else None
+            if given is not None:
+                given.load()
         noting.end()
         modules = stash.take(self._before, noting.graph)
-        sys.meta_path.insert(0, stash.Stash(modules, noting.graph, stash.SearchPath(modules).same))
+        if given is not None:
+            given.settle(modules, noting.graph)
+        # What was asked for and was not there is missed in the same places.
+        path = stash.SearchPath(set().union(modules, *noting.graph.values()))
+        sys.meta_path.insert(0, stash.Stash(modules, noting.graph, path.same, given))
         self._tempfile = modules.get("tempfile")
+        self._platform = modules.get("platform")
         self._locating = [m for m in modules.values() if _PLACE in m.__dict__]
         self._ahead = list(modules.values())
         return self._ahead
@@ -125,6 +155,8 @@ class Module:
             module.__dict__[_PLACE] = os.fsdecode(place)
         if self._tempfile is not None:
             self._tempfile.__dict__["tempdir"] = None
+        if self._platform is not None:
+            self._platform.__dict__["_uname_cache"] = None  # It has the host's name.
 
 
 def _from_stdin() -> CodeType:

@@ -7,14 +7,17 @@ imported itself, as in an import.
 """
 
 import os
-import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Protocol
 
+from ensign_warm import sources
+
+_NONE: set[str] = set()
 Graph = dict[str, set[str]]
 
 
@@ -46,25 +49,49 @@ def take(before: set[str], graph: Graph) -> dict[str, ModuleType]:
     return taken
 
 
+class Given(Protocol):
+    """Modules that look different in each fork."""
+
+    def __contains__(self, name: str) -> bool: ...
+
+    def differing(self) -> set[str]:
+        """Name those that this fork must not have. That is told once."""
+
+    def working(self) -> set[str]:
+        """Name further ones, which other modules of the stash may have to be given out for. That is told once."""
+
+    def leads(self, name: str, path: Sequence[str] | None) -> bool:
+        """Tell whether an import by this path would find the module."""
+
+    def dress(self, name: str, module: ModuleType) -> None:
+        """Let the module look as in this fork; called once it is in sys.modules."""
+
+
 class Stash(MetaPathFinder, Loader):
     """Gives modules out. It must be the first of the finders."""
 
-    def __init__(self, modules: dict[str, ModuleType], graph: Graph, same: Callable[[], bool]) -> None:
+    def __init__(
+        self, modules: dict[str, ModuleType], graph: Graph, same: Callable[[], bool], given: Given | None = None
+    ) -> None:
         self._modules = modules
-        self._graph = graph
         self._same = same
+        self._given = given
         self._giving: ModuleSpec | None = None
+        self._needs = {name: needs(name, graph, modules) for name in modules}
+        self._users: Graph = {}
+        for name, needed in self._needs.items():
+            for other in needed:
+                self._users.setdefault(other, set()).add(name)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        del path, target
+        del target
         if fullname not in self._modules:
             return None
-        if not self._whole(fullname) or not self._same():
-            self._forget(fullname)
-            return None
-        return ModuleSpec(fullname, self)
+        if not self._fits(fullname, path):
+            self._forget({fullname})
+        return ModuleSpec(fullname, self) if fullname in self._modules else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         module = self._modules[spec.name]
@@ -83,36 +110,50 @@ class Stash(MetaPathFinder, Loader):
             package, _, part = other.rpartition(".")
             if package in sys.modules and part not in sys.modules[package].__dict__:
                 sys.modules[package].__dict__[part] = self._modules[other]
+        if self._given is not None:
+            for other in (*needed, name):
+                if other in self._given:
+                    self._given.dress(other, self._modules[other])
 
-    def _whole(self, name: str) -> bool:
-        """Tell whether the package of a module is from here, or was there before."""
+    def _fits(self, name: str, path: Sequence[str] | None) -> bool:
+        """Tell whether an import would find the same module, and its package is from here or was there before."""
         package = name.rpartition(".")[0]
-        return package not in self._modules or sys.modules.get(package) is self._modules[package]
+        if package in self._modules and sys.modules.get(package) is not self._modules[package]:
+            return False
+        if self._given is None or name not in self._given:
+            return self._same()
+        self._forget(self._given.differing())
+        self._forget(self._given.working())
+        return self._given.leads(name, path) and self._same()
 
-    def _forget(self, name: str) -> None:
+    def _forget(self, names: set[str]) -> None:
         """Give nothing out any more that uses a module of which there is going to be another copy."""
-        for user in [n for n in self._modules if n == name or name in self._closure(n)]:
-            if sys.modules.get(user) is not self._modules[user]:
-                del self._modules[user]
+        for name in reachable(names, self._users):
+            if name in self._modules and sys.modules.get(name) is not self._modules[name]:
+                del self._modules[name]
 
     def _closure(self, name: str) -> set[str]:
         """Return what an import of the module imports with it."""
-        found: set[str] = set()
-        pending = [name]
-        while pending:
-            current = pending.pop()
-            asked = self._graph.get(current, ())
-            # A name that could not be imported has brought its packages.
-            for needed in (*_packages(current), *asked, *(p for name in asked for p in _packages(name))):
-                if needed not in found and needed in self._modules:
-                    found.add(needed)
-                    pending.append(needed)
-        return found
+        return {other for other in reachable({name}, self._needs) if other != name and other in self._modules}
 
 
-def _packages(name: str) -> list[str]:
-    parts = name.split(".")[:-1]
-    return [".".join(parts[: n + 1]) for n in range(len(parts))]
+def needs(name: str, graph: Graph, modules: Container[str]) -> set[str]:
+    """Return which of the modules an import of this one imports, as far as itself asks for them."""
+    asked = graph.get(name, set())
+    # A name that could not be imported has brought its packages.
+    found = {*sources.packages(name), *asked, *(package for other in asked for package in sources.packages(other))}
+    return {other for other in found if other in modules}
+
+
+def reachable(names: Iterable[str], graph: Graph) -> set[str]:
+    """Return the names, and all that a way in the graph leads to."""
+    found = set(names)
+    pending = list(found)
+    while pending:
+        further = graph.get(pending.pop(), _NONE) - found
+        found |= further
+        pending.extend(further)
+    return found
 
 
 class SearchPath:
@@ -122,7 +163,9 @@ class SearchPath:
         self._path = list(sys.path)
         self._finders = list(sys.meta_path)
         self._hooks = list(sys.path_hooks)
-        self._names = {name.partition(".")[0] for name in names}
+        # Not those that an import does not look for in the path.
+        known = {"", *sys.builtin_module_names, *sys.modules}
+        self._names = {name.partition(".")[0] for name in names} - known
 
     def same(self) -> bool:
         further = [place for place in sys.path if place not in self._path]
@@ -135,7 +178,7 @@ class SearchPath:
 
     def hides(self, place: str) -> bool:
         """Tell whether a module in that place could be found instead of one that is there."""
-        if _PAYLOAD.search(place):
+        if sources.is_place(place):
             return False  # It holds the packages ansible and ansible_collections.
         try:
             return any(entry.partition(".")[0] in self._names for entry in os.listdir(place or "."))
@@ -143,6 +186,3 @@ class SearchPath:
             return False
         except OSError:
             return True
-
-
-_PAYLOAD = re.compile(r"/ansible_[^/]+_payload_[^/]+/ansible_[^/]+_payload\.zip$")

@@ -1,0 +1,178 @@
+"""What is imported ahead of Ansible's library is in a fork as if its payload had been imported."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Answer, Server
+from ensign_warm import sources
+
+HERE = Path(__file__).parent
+K8S = "ansible_collections.kubernetes.core.plugins.module_utils"
+IMPORTS = {
+    "nothing else": "",
+    "what reads and writes over HTTP": "import ansible.module_utils.urls",
+    "all that gathers facts": "from ansible.module_utils.facts import ansible_collector, default_collectors, namespace",
+    "a part of what gathers facts": "from ansible.module_utils.facts.system.service_mgr import ServiceMgrFactCollector",
+    "Kubernetes'": f"from {K8S}.k8s import runner, service\nfrom {K8S} import helm, copy",
+    "one of Kubernetes' that silences a warning": f"from {K8S} import common",
+    "what nothing of was imported ahead": "import ansible.module_utils.api, ansible.module_utils.json_utils",
+    "the module itself": "import sys\nimport ansible.module_utils.basic as basic\nassert basic.__main__ is not sys.modules['__main__']",
+}
+
+Make = Callable[..., bytes]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Make a module with these imports what Ansible would send."""
+
+    def made(imports: str = "", body: str = "", utils: dict[str, str] | None = None, **environment: str) -> bytes:
+        text = (HERE / "look.py").read_text().replace("# IMPORTS", imports)
+        (tmp_path / "look.py").write_text(body or text)
+        for name, content in (utils or {}).items():
+            (tmp_path / "utils" / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "utils" / name).write_text(content)
+        command = [sys.executable, str(HERE / "ansiballz.py"), str(tmp_path / "look.py"), "{}"]
+        command += [str(tmp_path / "utils")] if utils else []
+        return subprocess.run(command, env=os.environ | environment, capture_output=True, check=True).stdout  # noqa: S603
+
+    return made
+
+
+def plain(answer: Answer) -> Any:
+    """Return what came of a module, without the random part of its payload's name."""
+    out = re.sub(rb"_payload_\w{8}", b"_payload_x", answer.out)
+    err = re.sub(rb"_payload_\w{8}", b"_payload_x", answer.err)
+    return answer.how, json.loads(out) if out.strip().startswith(b"{") else out, err
+
+
+def differences(one: Any, other: Any, place: str = "") -> list[str]:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return [d for k in sorted({*one, *other}) for d in differences(one.get(k), other.get(k), f"{place}/{k}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [d for n, pair in enumerate(zip(one, other, strict=True)) for d in differences(*pair, f"{place}/{n}")]
+    return [] if one == other else [f"{place}: {str(one)[:300]} != {str(other)[:300]}"]
+
+
+@pytest.mark.parametrize("name", IMPORTS)
+def test_looks_as_in_a_new_interpreter(server: Server, make: Make, name: str) -> None:
+    module = make(IMPORTS[name])
+    cold, warm = plain(server.run_cold(stdin=module)), plain(server.run(stdin=module))
+    assert cold[0] == "exit 0", cold
+    assert differences(list(cold), list(warm)) == []
+
+
+RETURNS = "import json, sys\nfrom ansible.module_utils.basic import AnsibleModule\n{imports}\nAnsibleModule({{}}).exit_json(x={value})\n"
+
+
+def outcome(server: Server, module: bytes) -> Any:
+    """Run a module both ways, and return its result."""
+    cold, warm = plain(server.run_cold(stdin=module)), plain(server.run(stdin=module))
+    assert differences(list(cold), list(warm)) == []
+    return warm[1].get("x", warm[1])
+
+
+CONVERT_BOOL = Path(sources.installed()["ansible.module_utils.parsing.convert_bool"].origin).read_text()
+DIFFERENCES = {
+    "a module_utils of the role's": ("from ansible.module_utils import ours", "ours.A", {"ours.py": "A = 1\n"}, 1),
+    "one that imports Ansible's": (
+        "from ansible.module_utils import ours",
+        "[ours.to_text(b'x'), ours.__file__.partition('.zip')[2]]",
+        {"ours.py": "from ansible.module_utils.common.text.converters import to_text\n"},
+        ["x", "/ansible/module_utils/ours.py"],
+    ),
+    "one in the place of Ansible's": ("from ansible.module_utils import urls", "urls.A", {"urls.py": "A = 2\n"}, 2),
+    "a package in the place of Ansible's module": (
+        "from ansible.module_utils import urls",
+        "[urls.A, len(urls.__path__)]",
+        {"urls/__init__.py": "A = 3\n"},
+        [3, 1],
+    ),
+    "one in the place of Ansible's, with another that uses it": (
+        "from ansible.module_utils import urls, service",
+        "[urls.A, service.get_ps.__code__.co_filename.partition('.zip')[2]]",
+        {"urls.py": "A = 4\n"},
+        [4, "/ansible/module_utils/service.py"],
+    ),
+    "what nearly everything imports": (
+        "from ansible.module_utils.parsing import convert_bool as c\nfrom ansible.module_utils.common import validation as p",
+        "[c.A, c.boolean is p.boolean is sys.modules[AnsibleModule.__module__].boolean]",
+        {"parsing/__init__.py": "", "parsing/convert_bool.py": CONVERT_BOOL + "A = 5\n"},
+        [5, True],
+    ),
+    "a module that was not imported ahead": (
+        "from ansible.module_utils import splitter",
+        "splitter.__name__",
+        {},
+        "ansible.module_utils.splitter",
+    ),
+    "a module of the installation that the payload has not": (
+        "import importlib\nm = importlib.import_module('ansible.module_utils.' + 'splitter')",
+        "'payload' in m.__file__",
+        {},
+        False,
+    ),
+    "a resource of a package": (
+        "import importlib.resources, pkgutil, ansible.module_utils.common",
+        "[sorted(p.name for p in importlib.resources.files('ansible.module_utils.common').iterdir())[:3], len(pkgutil.get_data('ansible.module_utils.common', 'json.py'))]",
+        {},
+        None,
+    ),
+    "source and line of a function": (
+        "import inspect",
+        "[inspect.getsource(AnsibleModule.exit_json), inspect.getsourcelines(AnsibleModule)[1]]",
+        {},
+        None,
+    ),
+    "what pickles": (
+        "import pickle\nfrom ansible.module_utils.errors import AnsibleValidationError as E",
+        "type(pickle.loads(pickle.dumps(E('x')))) is E",
+        {},
+        True,
+    ),
+    "subclasses of the library's": (
+        "from ansible.module_utils.facts.collector import BaseFactCollector as B",
+        "sorted(c.__name__ for c in B.__subclasses__())",
+        {},
+        None,
+    ),
+    "what mends Python": (
+        "import sys, socket, subprocess",
+        "[str(type(sys.intern)), sys.intern('a'), isinstance(subprocess.Popen.__module__, str)]",
+        {},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_the_payload_decides(server: Server, make: Make, name: str) -> None:
+    imports, value, utils, wanted = DIFFERENCES[name]
+    got = outcome(server, make(body=RETURNS.format(imports=imports, value=value), utils=utils))
+    assert wanted is None or got == wanted, str(got)
+
+
+def test_a_payload_that_is_not_compressed(server: Server, make: Make) -> None:
+    module = make(COMPRESSION="ZIP_STORED")
+    cold, warm = plain(server.run_cold(stdin=module)), plain(server.run(stdin=module))
+    assert differences(list(cold), list(warm)) == []
+
+
+def test_the_trace_of_an_exception(server: Server, make: Make) -> None:
+    body = "from ansible.module_utils.basic import AnsibleModule\nm = AnsibleModule({})\nm.run_command(5)\n"
+    module = make(body=body)
+    cold, warm = plain(server.run_cold(stdin=module)), plain(server.run(stdin=module))
+    assert differences(list(cold), list(warm)) == []
+    assert "ansible_look_payload.zip/ansible/module_utils/basic.py" in str(cold)
+
+
+def test_nothing_of_it_is_in_a_fork_that_does_not_ask(server: Server) -> None:
+    script = b"import sys, socket, dataclasses, warnings; print(sys.intern, socket.getaddrinfo.__module__, dataclasses._is_type.__module__, 'HTTPWarning' in str(warnings.filters), [n for n in sys.modules if 'ansible' in n], [p for p in sys.path_importer_cache if 'ensign-warm' in p])"
+    assert server.run(stdin=script) == server.run_cold(stdin=script)
