@@ -29,9 +29,9 @@ class Answer:
 class Server:
     """A server for scripts that are run by this interpreter."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, extra: dict[bytes, bytes] | None = None) -> None:
         self.socket = directory / "python.sock"
-        self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"PYTEST")}
+        self.environment = {k: v for k, v in os.environb.items() if not k.startswith(b"PYTEST")} | (extra or {})
         self.complaints = directory / "complaints"
         self._life, self._manager = os.pipe()
         self._closed = False

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import Answer, Server
-from ensign_warm import sources
+from ensign_warm import library, sources
 
 HERE = Path(__file__).parent
 K8S = "ansible_collections.kubernetes.core.plugins.module_utils"
@@ -176,3 +177,53 @@ def test_the_trace_of_an_exception(server: Server, make: Make) -> None:
 def test_nothing_of_it_is_in_a_fork_that_does_not_ask(server: Server) -> None:
     script = b"import sys, socket, dataclasses, warnings; print(sys.intern, socket.getaddrinfo.__module__, dataclasses._is_type.__module__, 'HTTPWarning' in str(warnings.filters), [n for n in sys.modules if 'ansible' in n], [p for p in sys.path_importer_cache if 'ensign-warm' in p])"
     assert server.run(stdin=script) == server.run_cold(stdin=script)
+
+
+def test_another_version_of_a_collection(server: Server, make: Make, tmp_path: Path) -> None:
+    module_utils = "ansible_collections/kubernetes/core/plugins/module_utils"
+    installed = Path(sources.installed()[K8S + ".common"].origin).parent
+    shutil.copytree(installed, tmp_path / "other" / module_utils)
+    with (tmp_path / "other" / module_utils / "hashes.py").open("a") as file:
+        file.write("A = 6\n")
+    imports = f"from {K8S} import hashes, apply, common"
+    value = "[hashes.A, 'payload' in apply.__file__, apply.apply_object.__code__.co_filename == apply.__file__]"
+    module = make(body=RETURNS.format(imports=imports, value=value), ANSIBLE_COLLECTIONS_PATH=str(tmp_path / "other"))
+    assert outcome(server, module) == [6, True, True]
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        "import json\njson.loads = 5",
+        "import json\njson.JSONEncoder.encode = 5",
+        "import atexit\natexit.register(print, 'bye')",
+        "import os\nos.environ['SET'] = '1'",
+        "import sys\nsys.meta_path.append(None)",
+        "import warnings\nwarnings.simplefilter('error')\nimport json\njson.loads = 5",
+    ],
+)
+def test_a_library_that_changes_something_else_is_not_imported_ahead(tmp_path: Path, effect: str) -> None:
+    (tmp_path / "path/ansible/module_utils").mkdir(parents=True)
+    for name, text in {
+        "__init__": "",
+        "release": "__version__ = __author__ = ''",
+        "module_utils/basic": effect,
+    }.items():
+        (tmp_path / f"path/ansible/{name}.py").write_text(text)
+    served = Server(tmp_path, {b"PYTHONPATH": os.fsencode(tmp_path / "path")})
+    script = b"import json, os, sys, warnings; print(json.loads, json.JSONEncoder.encode, os.environ.get('SET'), None in sys.meta_path)"
+    try:
+        assert "not imported ahead" in served.complaints.read_text()
+        warm, cold = (re.sub(rb"0x\w+", b"", run(stdin=script).out) for run in (served.run, served.run_cold))
+        assert warm == cold
+    finally:
+        served.close()
+
+
+def test_what_can_be_imported_by_now_is_asked_for_once() -> None:
+    ahead = library.Library()
+    ahead._failed = {"no_module_of_this_name"}
+    assert ahead.working() == set()
+    ahead._failed = {"no_module_of_this_name", "json"}
+    assert ahead.working() == set(sources.installed())
+    assert ahead.working() == set()
