@@ -196,11 +196,11 @@ func TestSignalsArePassedOn(t *testing.T) {
 				p.say("exit %d\n", p.fork.ProcessState.ExitCode())
 			})
 			cmd := exec.Command(s.standin(), "-c", "echo real")
-			go func() {
+			send := func() {
 				<-ready
-				_ = cmd.Process.Signal(number)
-			}()
-			if out, how := s.finish(cmd); out != "" || how != "exit 3" {
+				_ = cmd.Process.Signal(number) // It may have ended.
+			}
+			if out, how := s.finish(cmd, send); out != "" || how != "exit 3" {
 				t.Errorf("got %q and %s", out, how)
 			}
 		})

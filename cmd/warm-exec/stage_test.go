@@ -191,13 +191,20 @@ func (s *stage) run(arguments ...string) (out, how string) {
 	return s.finish(exec.Command(s.standin(), arguments...))
 }
 
-func (s *stage) finish(cmd *exec.Cmd) (out, how string) {
+// finish does more when the command has been started, and gives what came of that.
+func (s *stage) finish(cmd *exec.Cmd, more ...func()) (out, how string) {
 	s.t.Helper()
 	var text strings.Builder
 	cmd.Stdout, cmd.Stderr = &text, &text
 	cmd.WaitDelay = patient // Somebody may hold the output.
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
 	timer := time.AfterFunc(patient, func() { _ = cmd.Process.Signal(syscall.SIGABRT) })
-	err := cmd.Run()
+	for _, do := range more {
+		do()
+	}
+	err := cmd.Wait()
 	timer.Stop()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
