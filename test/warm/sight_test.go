@@ -140,6 +140,8 @@ var changing = []struct {
 	instead string
 }{
 	{regexp.MustCompile(`ansible-tmp-[\d.]+-\d+-\d+`), "TMP"},
+	{regexp.MustCompile(`ansible-moduletmp-[\d.]+-\w{8}/tmp\w{8}`), "MODULETMP"},
+	{regexp.MustCompile(`/ansible\.\w{8}\b`), "/ansible.NAME"}, // of the module tempfile
 	{regexp.MustCompile(`ansible-local-\d+\w{8}`), "LOCAL"},
 	{regexp.MustCompile(`_payload_\w{8}`), "_payload_X"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UUID"},
