@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 		foreign(socket)
 		return
 	}
+	heedSignals()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "warm-exec")
 		if err != nil {
@@ -44,6 +46,16 @@ func TestMain(m *testing.M) {
 		}
 		return m.Run()
 	}())
+}
+
+// heedSignals catches what these tests were started to ignore, as by nohup: what is
+// caught is not ignored by the programs that a process starts.
+func heedSignals() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // stage is a directory with a stand-in for a shell, and what a server is told.
