@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -43,7 +44,12 @@ func heating(t *testing.T, standin bool) (o Options, r *runner.Runner, said *[]s
 			t.Error(err)
 		}
 	})
-	log := funcr.New(func(_, line string) { *said = append(*said, line) }, funcr.Options{})
+	var mu sync.Mutex // Servers speak beside the test.
+	log := funcr.New(func(_, line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		*said = append(*said, line)
+	}, funcr.Options{})
 	return Options{Warm: true, WarmServers: 1, Executable: filepath.Join(dir, "manager"), Logger: log}, r, said
 }
 
