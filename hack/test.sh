@@ -4,7 +4,8 @@
 #   hack/test.sh unit      tests of the packages, with the race detector where a
 #                          C compiler is
 #   hack/test.sh collections
-#                          tests of the modules of collections/
+#                          tests in Python: the modules of collections/, and the
+#                          servers of warm runs
 #   hack/test.sh suites    tests below test/: real control plane, real Ansible
 #   hack/test.sh cold      the suites again that say most of runs, with --warm=false;
 #                          in the others runs are warm, as they are by default
@@ -37,7 +38,12 @@ unit() {
   go test "${race[@]+"${race[@]}"}" "${tags[@]}" -timeout 10m ./cmd/... ./internal/... ./hack/...
 }
 
-collections() { pytest --quiet; }
+# collections runs pytest once for each search path: in one interpreter the modules
+# of collections would be found by Ansible in the tests of the servers.
+collections() {
+  pytest --quiet collections
+  pytest --quiet internal/warm/server/tests
+}
 
 # suite runs one package, so that its output is seen while it runs. Results are
 # not cached: what they depend on is more than Go code.
@@ -110,7 +116,7 @@ fi
 for what in "$@"; do
   case $what in
   unit) step "unit tests" unit ;;
-  collections) step "tests of collections" collections ;;
+  collections) step "tests in Python" collections ;;
   suites) suites ;;
   cold) cold ;;
   *)

@@ -46,9 +46,9 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
     gc.collect()
     gc.disable()
     gc.freeze()
-    say("ready")
     try:
         serving = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings), say, kind.lessons)
+        say("ready")
         connection, note = serving.next()
         gc.enable()
         begin(connection, note, kind, stamps)
