@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -179,6 +180,8 @@ var _ = Describe("modules for content", Ordered, func() {
 	row("§10 k8s_event, §10 operator_sdk.util", "by its bare name; with appendTimestamp false it is counted", func(ctx context.Context) {
 		cr := create(ctx, "Bare", "counted", map[string]any{"uses": []any{"event"}})
 		after(ctx, 1, cr)
+		first := read(ctx, s.Namespace, "counted-told", &corev1.Event{}).LastTimestamp
+		Eventually(time.Now).Should(BeTemporally(">=", first.Add(time.Second)), "the times of Events are whole seconds")
 		onceMore(ctx, cr)
 		after(ctx, 2, cr)
 		told := read(ctx, s.Namespace, "counted-told", &corev1.Event{})
