@@ -136,7 +136,7 @@ func (s *sides) manned(ctx context.Context, warm bool, slots int) (err error) {
 		return err
 	}
 	o := s.options("warm", "m"+kind)
-	o.Warm, o.Slots = warm, slots
+	o.Warm, o.Slots, o.Alone = warm, slots, true
 	if s.only, err = trial.Start(ctx, o); err != nil {
 		return err
 	}

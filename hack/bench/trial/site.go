@@ -35,6 +35,26 @@ type Options struct {
 	// Slots is how many runs are live at once.
 	Slots int
 	Warm  bool
+	// Alone has it watch the kind of the reference role only, which has all slots then:
+	// some are kept free for each kind that has no live run.
+	Alone bool
+}
+
+// watched are the contents that the manager looks after, the least of them first.
+func (o Options) watched() []Content {
+	nothing, reference, mysql := Contents(o.Root)
+	if o.Alone {
+		return []Content{reference}
+	}
+	return []Content{nothing, reference, mysql}
+}
+
+// watches is the file's name for those.
+func (o Options) watches() string {
+	if o.Alone {
+		return "alone.yaml"
+	}
+	return "watches.yaml"
 }
 
 // Site is a manager that looks after the CRs of a namespace.
@@ -53,7 +73,7 @@ func Start(ctx context.Context, o Options) (*Site, error) {
 		Kubeconfig: o.Kubeconfig, Home: o.Home, Namespace: o.Namespace,
 		Args: []string{
 			"--warm=" + strconv.FormatBool(o.Warm), "--max-concurrent-runs=" + slots, "--max-concurrent-reconciles=" + slots,
-			"--leader-election-namespace=" + o.Namespace, "--ansible-roles-path=" + filepath.Join(o.Root, "roles"),
+			"--watches-file=" + o.watches(), "--leader-election-namespace=" + o.Namespace, "--ansible-roles-path=" + filepath.Join(o.Root, "roles"),
 		},
 		Env: []string{"ANSIBLE_GATHERING=explicit"}, // As config/manager has it.
 	})
@@ -61,8 +81,11 @@ func Start(ctx context.Context, o Options) (*Site, error) {
 		return nil, err
 	}
 	s := &Site{Manager: m, options: o}
-	nothing, reference, mysql := Contents(o.Root)
-	if err := m.Ready(ctx, nothing.Kind.Kind, reference.Kind.Kind, mysql.Kind.Kind); err != nil {
+	var kinds []string
+	for _, c := range o.watched() {
+		kinds = append(kinds, c.Kind.Kind)
+	}
+	if err := m.Ready(ctx, kinds...); err != nil {
 		return nil, errors.Join(err, m.Kill())
 	}
 	return s, nil
@@ -72,12 +95,12 @@ func Start(ctx context.Context, o Options) (*Site, error) {
 func (s *Site) Heat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, heated)
 	defer cancel()
-	nothing, _, _ := Contents(s.options.Root)
-	if err := s.Create(ctx, nothing, nothing.Names(1)); err != nil {
+	least := s.options.watched()[0]
+	if err := s.Create(ctx, least, least.Names(1)); err != nil {
 		return err
 	}
 	for {
-		batch, err := s.Change(ctx, nothing, nothing.Names(1))
+		batch, err := s.Change(ctx, least, least.Names(1))
 		if err != nil {
 			return fmt.Errorf("wait for a warm run: %w", err)
 		}
