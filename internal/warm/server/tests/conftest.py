@@ -3,6 +3,7 @@
 import contextlib
 import os
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 
 SERVE = Path(__file__).parents[1] / "serve.py"
 PATIENCE = 60
+_OFTEN_IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)  # by who starts tests in the background
 
 
 @dataclass
@@ -113,7 +115,8 @@ def ask(
     limited: list[tuple[int, int]] | None = None,
 ) -> None:
     limits = " ".join(f"{a % (1 << 64)}:{b % (1 << 64)}" for a, b in limited or map(resource.getrlimit, range(16)))
-    fields = [b"2", b"18", directory.encode(), b"", limits.encode(), b"1", str(len(arguments)).encode()]
+    ignored = " ".join(str(int(s)) for s in _OFTEN_IGNORED if signal.getsignal(s) is signal.SIG_IGN)
+    fields = [b"2", b"18", directory.encode(), ignored.encode(), limits.encode(), b"1", str(len(arguments)).encode()]
     fields += [a.encode() for a in arguments] + [k + b"=" + v for k, v in environment.items()]
     payload = b"".join(field + b"\0" for field in fields)
     with contextlib.suppress(BrokenPipeError):  # Why it does not read on is in its answer.
