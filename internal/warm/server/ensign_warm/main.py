@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from ensign_warm import environment, loop, noting, process, wire
+from ensign_warm import environment, immortal, loop, noting, process, wire
 from ensign_warm.kinds import Kind
 from ensign_warm.library import Unfit
 from ensign_warm.module import Module
@@ -43,9 +43,8 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
         renew(b"\0", listener, [*arguments, "library=no"], settings)
     if stamps.changed_since(_BEGUN - _UNSETTLED):
         renew(b"\0", listener, arguments, settings)
-    gc.collect()
+    immortal.keep()
     gc.disable()
-    gc.freeze()
     try:
         serving = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings), say, kind.lessons)
         say("ready")
