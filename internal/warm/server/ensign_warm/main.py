@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from ensign_warm import environment, immortal, loop, noting, process, wire
+from ensign_warm import environment, holes, immortal, loop, noting, process, wire
 from ensign_warm.kinds import Kind
 from ensign_warm.library import Unfit
 from ensign_warm.module import Module
@@ -47,6 +47,7 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
     gc.disable()
     try:
         serving = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings), say, kind.lessons)
+        holes.fill()
         say("ready")
         connection, note = serving.next()
         gc.enable()
