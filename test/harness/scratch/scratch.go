@@ -1,0 +1,58 @@
+// Package scratch gives tests directories and files to work with, and finds the
+// repository. Tests of any package may use it: it imports nothing of the module.
+package scratch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Short makes a directory whose path is short whatever the test's name is, as that of
+// t.TempDir is not: sockets have to fit below it. It goes with the test.
+func Short(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "t") //nolint:usetesting // See above.
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// Write writes files, by their paths relative to a directory, with the directories that
+// they need.
+func Write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // As files of content are.
+			t.Fatal(err)
+		}
+	}
+}
+
+// Repository is the directory of the module that the test is in.
+func Repository(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("no directory above the test has a go.mod")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
