@@ -14,21 +14,14 @@ import (
 	"github.com/ensign-operator/ensign/internal/pyenv"
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // heating is what newWarm needs, with a stand-in beside the manager if there is to be
 // one. It collects what is said to users.
 func heating(t *testing.T, standin bool) (o Options, r *runner.Runner, said *[]string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "op") //nolint:usetesting // The path of t.TempDir is too long for a socket.
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := scratch.Short(t)
 	if standin {
 		if err := os.WriteFile(filepath.Join(dir, standinName), []byte("#!/bin/sh\n"), 0o700); err != nil {
 			t.Fatal(err)
@@ -36,6 +29,7 @@ func heating(t *testing.T, standin bool) (o Options, r *runner.Runner, said *[]s
 	}
 	said = new([]string)
 	r = &runner.Runner{}
+	var err error
 	if r.Root, r.Owner, err = runner.TakeOver(filepath.Join(dir, "runs"), funcr.New(func(string, string) {}, funcr.Options{})); err != nil {
 		t.Fatal(err)
 	}

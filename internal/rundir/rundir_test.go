@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 const uid = "6f1c2d34-0000-4000-8000-000000000001"
@@ -339,23 +341,8 @@ func TestRotationRemovesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// shortTemp is a directory whose path is short wherever tests run.
-func shortTemp(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "rd") //nolint:usetesting // The path of t.TempDir is long.
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 func TestTheSharedTemporaryDirectoryHasAShortPath(t *testing.T) {
-	base := shortTemp(t)
+	base := scratch.Short(t)
 	fits := maxTempPath - len(base) - len("//.tmp")
 	for length, want := range map[int]bool{fits: true, fits + 1: false} {
 		r, err := Open(filepath.Join(base, strings.Repeat("a", length)))
@@ -374,7 +361,7 @@ func TestTheSharedTemporaryDirectoryHasAShortPath(t *testing.T) {
 }
 
 func TestTemporaryFilesGoWithTheLastRun(t *testing.T) {
-	r, err := Open(filepath.Join(shortTemp(t), "runs"))
+	r, err := Open(filepath.Join(scratch.Short(t), "runs"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +401,7 @@ func TestTemporaryFilesGoWithTheLastRun(t *testing.T) {
 // Where a run is always live, no moment comes at which all temporary files are
 // nobody's.
 func TestTemporaryFilesOfProcessesGoWithTheRunsThatMayHaveMadeThem(t *testing.T) {
-	r, err := Open(filepath.Join(shortTemp(t), "runs"))
+	r, err := Open(filepath.Join(scratch.Short(t), "runs"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,17 +8,20 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // The test binary plays Python, and a server, when FAKE says how.
 func TestMain(m *testing.M) {
 	if how := os.Getenv("FAKE"); how != "" {
 		serve(how)
-		os.Exit(0)
+		leave(0)
 	}
 	os.Exit(m.Run())
 }
@@ -71,17 +74,13 @@ func newPoolWith(t *testing.T, options Options) (*Pool, *owner) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("/tmp", "w") //nolint:usetesting // The path of t.TempDir is too long for a socket.
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := &owner{alive: map[int]bool{}}
-	p, err := NewPool(filepath.Join(dir, "warm"), Programs{Standin: self, Runner: "/r", Playbook: "/p", Python: self}, o, options)
+	p, err := NewPool(filepath.Join(scratch.Short(t), "warm"), Programs{Standin: self, Runner: "/r", Playbook: "/p", Python: self}, o, options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(p.Close(), os.RemoveAll(dir)); err != nil {
+		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 		if got := o.count(); got != 0 {
@@ -193,3 +192,7 @@ func TestNoPoolWithoutWhatItNeeds(t *testing.T) {
 		})
 	}
 }
+
+// leave ends a process that plays another one. os.Exit would keep it for a second where
+// there is the race detector, which waits for what it may still find.
+func leave(code int) { syscall.Exit(code) }

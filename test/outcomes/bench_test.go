@@ -17,6 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/pyenv"
 	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // bench is the directory of one play in one form, and the programs that run it.
@@ -31,11 +32,7 @@ type bench struct {
 // they would prove nothing.
 func environment(t *testing.T) pyenv.Env {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	env, err := pyenv.Find(pyenv.Search{Dir: root, Environ: []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME")}})
+	env, err := pyenv.Find(pyenv.Search{Dir: scratch.Repository(t), Environ: []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,15 +41,7 @@ func environment(t *testing.T) pyenv.Env {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "out") //nolint:usetesting // The path of t.TempDir is as long as the test's name.
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := scratch.Short(t)
 	b := &bench{env: environment(t), dir: dir, content: filepath.Join(dir, "content")}
 	home := filepath.Join(dir, "home")
 	b.environ = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "LANG=C.UTF-8"}

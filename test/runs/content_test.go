@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 const helloRole = `
@@ -134,7 +135,7 @@ func TestInventory(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, test.files)
-			write(t, b.content, map[string]string{"play.yml": play})
+			scratch.Write(t, b.content, map[string]string{"play.yml": play})
 			b.Inventory = filepath.Join(b.content, test.inventory)
 			wantOutcome(t, b.run(t.Context(), b.playbook("play.yml")), jobevent.Succeeded, jobevent.ReasonSuccessful)
 			if got := b.messages(); !slices.Equal(got, test.want) {
@@ -152,7 +153,7 @@ func TestArgs(t *testing.T) {
 		"play.yml":       "- hosts: localhost\n  gather_facts: false\n  vars: {inner: !vault |\n",
 	})
 	encrypted := vaultEncrypt(t, filepath.Join(b.content, "a dir", "password"), "the hidden text")
-	write(t, b.content, map[string]string{"play.yml": "- hosts: localhost\n  gather_facts: false\n  vars:\n    inner: " +
+	scratch.Write(t, b.content, map[string]string{"play.yml": "- hosts: localhost\n  gather_facts: false\n  vars:\n    inner: " +
 		strings.ReplaceAll(encrypted, "\n", "\n    ") + "\n  tasks:\n    - ansible.builtin.debug: {msg: \"{{ inner }} {{ extra }}\"}\n"})
 	b.Args = "--vault-password-file '" + filepath.Join(b.content, "a dir", "password") + "' -e \"extra='two words'\""
 	wantOutcome(t, b.run(t.Context(), b.playbook("play.yml")), jobevent.Succeeded, jobevent.ReasonSuccessful)

@@ -21,6 +21,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/runner/guard"
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // The test binary plays the manager and its guard.
@@ -35,7 +36,11 @@ func TestMain(m *testing.M) {
 		manager()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := shared.close(); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
 }
 
 // manager runs the role "content" as the real manager would, and prints what came
@@ -91,9 +96,9 @@ type killed struct {
 // for in its tasks.
 func startManager(t *testing.T, tasks string, env ...string) *killed {
 	t.Helper()
-	k := &killed{t: t, runs: filepath.Join(shortTemp(t), "runs"), content: t.TempDir(), done: make(chan struct{})}
+	k := &killed{t: t, runs: filepath.Join(scratch.Short(t), "runs"), content: t.TempDir(), done: make(chan struct{})}
 	begun := filepath.Join(k.content, "begun")
-	write(t, k.content, map[string]string{"roles/content/tasks/main.yml": strings.ReplaceAll(tasks, "{{ begun }}", begun)})
+	scratch.Write(t, k.content, map[string]string{"roles/content/tasks/main.yml": strings.ReplaceAll(tasks, "{{ begun }}", begun)})
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

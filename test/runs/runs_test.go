@@ -14,8 +14,8 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/pyenv"
-	"github.com/ensign-operator/ensign/internal/rundir"
 	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // secret is the value of a variable of the manager's environment. No file that a
@@ -26,7 +26,7 @@ const secret = "canary-e7c1a9-of-the-environment"
 // they would prove nothing.
 func environment(t *testing.T) pyenv.Env {
 	t.Helper()
-	env, err := pyenv.Find(pyenv.Search{Dir: repository(t), Environ: managerEnv()})
+	env, err := pyenv.Find(pyenv.Search{Dir: scratch.Repository(t), Environ: managerEnv()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,15 +35,6 @@ func environment(t *testing.T) pyenv.Env {
 
 func managerEnv() []string {
 	return []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8", "SECRET_OF_THE_MANAGER=" + secret}
-}
-
-func repository(t *testing.T) string {
-	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
 }
 
 // bench is a runner with a content directory of its own.
@@ -57,49 +48,14 @@ type bench struct {
 
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	b := &bench{t: t, content: t.TempDir(), runs: filepath.Join(shortTemp(t), "runs")}
-	write(t, b.content, files)
-	root, err := rundir.Open(b.runs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := root.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	env := environment(t)
-	b.Runner = &runner.Runner{Root: root, Binary: env.Runner, Python: env.Python, Env: managerEnv()}
-	heat(t, b.Runner)
+	b := &bench{t: t, content: t.TempDir(), Runner: &runner.Runner{Binary: env.Runner, Python: env.Python, Env: managerEnv()}}
+	scratch.Write(t, b.content, files)
+	c := inCommon(t, env)
+	t.Cleanup(func() { c.empty(t) })
+	b.Root, b.runs = c.root, c.root.Path()
+	c.heat(t, b.Runner)
 	return b
-}
-
-// shortTemp is a directory whose path is short whatever the test's name is.
-func shortTemp(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "runs") //nolint:usetesting // The path of t.TempDir is as long as the test's name.
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 func (b *bench) role(name string) runner.Spec {

@@ -1,81 +1,155 @@
 package runs
 
 import (
-	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/rundir"
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
 	"github.com/ensign-operator/ensign/internal/warm"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
+
+// common is what all benches run in, one after the other, as all runs of a manager do:
+// a run directory, and servers where the runs of suites are warm. Starting servers for
+// each test would take longer than most of them.
+type common struct {
+	dir   string
+	root  *rundir.Root
+	stove *stove // nil where runs are cold
+}
+
+// shared is made by the first test that needs it, and ends after the last.
+var shared *common
+
+func inCommon(t *testing.T, env pyenv.Env) *common {
+	t.Helper()
+	if shared == nil {
+		c, err := newCommon(scratch.Repository(t), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared = c
+	}
+	return shared
+}
+
+func newCommon(repository string, env pyenv.Env) (*common, error) {
+	dir, err := os.MkdirTemp("/tmp", "runs")
+	if err != nil {
+		return nil, err
+	}
+	c := &common{dir: dir}
+	if c.root, err = rundir.Open(filepath.Join(dir, "runs")); err != nil || !harness.Warm() {
+		return c, err
+	}
+	c.stove = &stove{}
+	c.stove.Pool, err = warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
+		Standin: filepath.Join(repository, "bin/warm-exec"), Runner: env.Runner,
+		Playbook: filepath.Join(env.Bin, "ansible-playbook"), Python: env.Python,
+	}, &c.stove.owner, warm.Options{Logger: logr.Discard()})
+	return c, err
+}
+
+func (c *common) close() error {
+	if c == nil {
+		return nil
+	}
+	var err error
+	if c.stove != nil {
+		err = c.stove.Close()
+	}
+	return errors.Join(err, c.root.Close(), os.RemoveAll(c.dir))
+}
+
+// empty removes what tests left, and fails if a run of theirs is not over.
+func (c *common) empty(t *testing.T) {
+	t.Helper()
+	if _, err := c.root.Sweep(func(string) bool { return false }); err != nil {
+		t.Error(err)
+	}
+}
 
 // heat makes the runs of the runner warm where those of the suites are: all of these
 // tests hold for warm runs too.
-func heat(t *testing.T, r *runner.Runner) {
+func (c *common) heat(t *testing.T, r *runner.Runner) {
 	t.Helper()
-	if !harness.Warm() {
+	if c.stove == nil {
 		return
 	}
-	r.Owner = &proctree.Owner{}
-	pool, err := warm.NewPool(filepath.Join(shortTemp(t), "warm"), warm.Programs{
-		Standin: filepath.Join(repository(t), "bin/warm-exec"), Runner: r.Binary,
-		Playbook: filepath.Join(filepath.Dir(r.Binary), "ansible-playbook"), Python: r.Python,
-	}, r.Owner, warm.Options{Logger: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pool.Close(); err != nil {
-			t.Error(err)
+	r.Owner, r.Launcher = &c.stove.owner, c.stove
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		r.Prepare()
+		if c.stove.ready && (c.stove.warm.Load() > 0 || c.warms(t, r)) {
+			return
 		}
-	})
+		if time.Now().After(deadline) {
+			t.Fatal("no run is warm")
+		}
+	}
+}
+
+// warms tells whether a run was warm. The first are not: the servers learn
+// ansible-playbook's environment from one.
+func (c *common) warms(t *testing.T, r *runner.Runner) bool {
+	t.Helper()
+	defer c.empty(t)
 	book := filepath.Join(t.TempDir(), "heat.yml")
 	if err := os.WriteFile(book, []byte("- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := &learner{pool: pool}
-	r.Launcher = l
-	for deadline := time.Now().Add(time.Minute); l.launched < 2; <-time.After(20 * time.Millisecond) {
-		r.Prepare()
-		if l.launched == 1 { // ansible-playbook's environment is learned from a run.
-			result := r.Run(context.Background(), runner.Spec{UID: "heat", ID: "heat", Playbook: book, ExtraVars: []byte("\t\n{}")}, func(jobevent.Event) {})
-			if result.Outcome.Verdict != jobevent.Succeeded {
-				t.Fatalf("%+v", result.Outcome)
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the servers are not ready")
-		}
+	result := r.Run(t.Context(), runner.Spec{UID: "heat", ID: "heat", Playbook: book, ExtraVars: []byte("\t\n{}")}, func(jobevent.Event) {})
+	if result.Outcome.Verdict != jobevent.Succeeded {
+		t.Fatalf("%+v", result.Outcome)
 	}
-	if err := r.Root.Remove("heat"); err != nil {
-		t.Fatal(err)
-	}
+	return c.stove.warm.Load() > 0
 }
 
-// learner counts what was launched warm.
-type learner struct {
-	pool     *warm.Pool
-	launched int
+// stove launches what it can warm.
+type stove struct {
+	*warm.Pool
+	owner proctree.Owner
+	ready bool         // what was asked for last would be launched
+	warm  atomic.Int32 // runs that were
 }
 
 // Prepare implements runner.Launcher.
-func (l *learner) Prepare(env []string) { _, _ = l.Launch(env) }
+func (s *stove) Prepare(env []string) {
+	program, _ := s.Pool.Launch(env)
+	s.ready = program != ""
+}
 
 // Ended implements runner.Launcher.
-func (l *learner) Ended(env []string) bool { return l.pool.Ended(env) }
-
-// Launch implements runner.Launcher.
-func (l *learner) Launch(env []string) (program, why string) {
-	program, why = l.pool.Launch(env)
-	if program != "" {
-		l.launched++
+func (s *stove) Ended(env []string) bool {
+	warm := s.Pool.Ended(env)
+	if warm {
+		s.warm.Add(1)
 	}
-	return program, why
+	return warm
+}
+
+// A run that is cold unasked would show less than these tests say.
+func TestRunsAreInTheModeOfTheSuites(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
+	if !harness.Warm() {
+		if b.Launcher != nil {
+			t.Error("something else than ansible-runner may be started")
+		}
+		return
+	}
+	before := shared.stove.warm.Load()
+	wantOutcome(t, b.run(t.Context(), b.role("hello")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if warm := shared.stove.warm.Load() - before; warm != 1 {
+		t.Errorf("of one run, %d were warm", warm)
+	}
 }

@@ -2,8 +2,6 @@ package safevars
 
 import (
 	"context"
-	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
 	"github.com/ensign-operator/ensign/internal/warm"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // stove has servers for the runs of one ansible-core.
@@ -27,18 +26,14 @@ type stove struct {
 
 func newStove(t *testing.T, c core) *stove {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "safe") //nolint:usetesting // The path of t.TempDir is too long for a socket.
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool, err := warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
+	pool, err := warm.NewPool(filepath.Join(scratch.Short(t), "warm"), warm.Programs{
 		Standin: filepath.Join(root(t), "bin", "warm-exec"), Runner: c.env.Runner, Playbook: filepath.Join(c.env.Bin, "ansible-playbook"), Python: c.env.Python,
 	}, &proctree.Owner{}, warm.Options{Logger: logr.Discard()})
 	if err != nil {
 		t.Fatalf("%v (run `make build`)", err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(pool.Close(), os.RemoveAll(dir)); err != nil {
+		if err := pool.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/warm"
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 const (
@@ -49,9 +50,9 @@ type bench struct {
 
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	b := &bench{t: t, whole: t, content: t.TempDir(), home: t.TempDir(), runs: filepath.Join(shortTemp(t), "runs"), forked: map[string]int{}}
-	write(t, b.content, files)
-	found, err := pyenv.Find(pyenv.Search{Dir: repository(t), Environ: managerEnv()})
+	b := &bench{t: t, whole: t, content: t.TempDir(), home: t.TempDir(), runs: filepath.Join(scratch.Short(t), "runs"), forked: map[string]int{}}
+	scratch.Write(t, b.content, files)
+	found, err := pyenv.Find(pyenv.Search{Dir: scratch.Repository(t), Environ: managerEnv()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func (b *bench) refusals() []string {
 // is cold in any run is all that may be.
 func (b *bench) heat(cold ...string) {
 	b.t.Helper()
-	write(b.t, b.content, map[string]string{"heat.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
+	scratch.Write(b.t, b.content, map[string]string{"heat.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
 	b.Runner.Prepare()
 	for deadline := time.Now().Add(patience); ; {
 		b.awaitServers(deadline)
@@ -200,48 +201,11 @@ func standin(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "warm-exec")
 	build := exec.Command("go", "build", "-o", program, "./cmd/warm-exec")
-	build.Dir, build.Env = repository(t), append(os.Environ(), "CGO_ENABLED=0")
+	build.Dir, build.Env = scratch.Repository(t), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return program
-}
-
-func repository(t *testing.T) string {
-	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return root
-}
-
-// shortTemp is a directory whose path is short whatever the test's name is.
-func shortTemp(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "w") //nolint:usetesting // The path of t.TempDir is as long as the test's name.
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-func write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // marked lists the processes with this text in their environment.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // once is a module that notes when it begins and when it is done, and waits between.
@@ -130,7 +131,7 @@ func (v *victim) has(file string) bool {
 func (v *victim) suffer(when moment, fault func(*victim)) runner.Result {
 	v.t.Helper()
 	// A module in a file could be executed twice; one that came through a pipe is read up.
-	write(v.t, v.content, map[string]string{"once.yml": "- hosts: localhost\n  gather_facts: false\n  vars: {ansible_pipelining: false}\n  tasks:\n  - once: {place: \"{{ place }}\"}\n", "library/once.py": once})
+	scratch.Write(v.t, v.content, map[string]string{"once.yml": "- hosts: localhost\n  gather_facts: false\n  vars: {ansible_pipelining: false}\n  tasks:\n  - once: {place: \"{{ place }}\"}\n", "library/once.py": once})
 	for _, name := range []string{"gate", "lines"} {
 		_ = os.Remove(v.out(name)) // There may be none.
 	}
@@ -166,12 +167,12 @@ func (v *victim) suffer(when moment, fault func(*victim)) runner.Result {
 		play()
 		v.await("the module", func() bool { return v.has(v.out("lines")) })
 		v.signal(syscall.SIGSTOP)
-		write(v.t, v.content, map[string]string{"out.gate": ""})
+		scratch.Write(v.t, v.content, map[string]string{"out.gate": ""})
 		v.await("the end of a fork", v.ended)
 		fault(v)
 		v.goOn()
 	}
-	write(v.t, v.content, map[string]string{"out.gate": ""})
+	scratch.Write(v.t, v.content, map[string]string{"out.gate": ""})
 	select {
 	case r := <-result:
 		return r
@@ -295,7 +296,7 @@ func TestAModuleThatKillsItsParent(t *testing.T) {
 			b.t = t
 			v := &victim{bench: b, t: t}
 			v.recover()
-			write(t, b.content, map[string]string{"group_vars/all.yml": "late: " + strconv.FormatBool(late) + "\n"})
+			scratch.Write(t, b.content, map[string]string{"group_vars/all.yml": "late: " + strconv.FormatBool(late) + "\n"})
 			cold, _ := b.play("suicide.yml", true)
 			b.refusals()
 			warm, _ := b.play("suicide.yml", false)

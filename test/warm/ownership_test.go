@@ -15,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // sleeping is a play whose module sleeps after it has made a file.
@@ -44,7 +45,7 @@ type asleep struct {
 
 func fallAsleep(t *testing.T, b *bench) *asleep {
 	t.Helper()
-	write(t, b.content, map[string]string{"sleep.yml": sleeping, "library/sleeper.py": sleeper})
+	scratch.Write(t, b.content, map[string]string{"sleep.yml": sleeping, "library/sleeper.py": sleeper})
 	begun := filepath.Join(b.content, "out.begun")
 	_ = os.Remove(begun) // There may be none.
 	ctx, cancel := context.WithCancel(context.Background())

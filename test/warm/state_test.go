@@ -10,6 +10,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 func TestRunsAreApart(t *testing.T) {
@@ -115,7 +116,7 @@ func nothingPasses(t *testing.T, b *bench) {
 	task := func(name string) string {
 		return "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - " + name + "\n"
 	}
-	write(t, b.content, map[string]string{
+	scratch.Write(t, b.content, map[string]string{
 		"look.yml":                   task("{name: look, looking: }") + "  - {name: at the playbook, debug: {msg: \"{{ lookup('spoiling') }}\"}}\n",
 		"spoil.yml":                  task("{name: spoil, spoiling: }") + "  - debug: {msg: \"{{ lookup('spoiling') }}\"}\n  - set_fact: {spoilt: 1, cacheable: true}\n",
 		"library/spoiling.py":        spoiling,
@@ -160,7 +161,7 @@ class LookupModule(LookupBase):
 // (Tasks of one ansible-playbook may draw the same, warm or cold: they are its forks.)
 func forksDraw(t *testing.T, b *bench) {
 	t.Helper()
-	write(t, b.content, map[string]string{
+	scratch.Write(t, b.content, map[string]string{
 		"draw.yml": `- hosts: localhost
   gather_facts: false
   tasks:
@@ -197,7 +198,7 @@ func resourcesShare(t *testing.T, b *bench) {
 	t.Helper()
 	before := servers(t, b)
 	for _, watch := range []string{"one", "two"} {
-		write(t, b.content, map[string]string{
+		scratch.Write(t, b.content, map[string]string{
 			filepath.Join(watch, "roles/same/tasks/main.yml"):         "- {name: tell, telling: }\n- {name: what is looked up, debug: {msg: \"{{ lookup('file', lookup('env', 'KUBECONFIG')) }} {{ 1 | told }}\"}}\n",
 			filepath.Join(watch, "roles/same/library/telling.py"):     "from ansible.module_utils.basic import AnsibleModule\nimport os\nAnsibleModule({}).exit_json(watch='" + watch + "', config=open(os.environ['KUBECONFIG']).read())\n",
 			filepath.Join(watch, "roles/same/filter_plugins/tell.py"): "class FilterModule:\n    def filters(self):\n        return {'told': lambda x: '" + watch + "'}\n",
