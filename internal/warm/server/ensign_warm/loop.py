@@ -9,6 +9,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 from ensign_warm import wire
@@ -33,20 +34,37 @@ class Lessons(Protocol):
         """Give up in a fork what is the server's."""
 
 
+class Outlook(Protocol):
+    """What a fork has to know of the world outside."""
+
+    def look(self) -> None:
+        """Find it out; called before a fork is made for who has asked for one."""
+
+    def leave_server(self) -> None:
+        """Give up in a fork what is the server's."""
+
+
+@dataclass(frozen=True)
+class Manager:
+    """What is not the loop's own."""
+
+    renew: Callable[[bytes], None]  # starts anew in this process, as a note says
+    say: Callable[[str], None]  # tells the manager
+
+
 class Loop:
     """Serves stand-ins until the manager is gone. There is one thread, so that forks are sound."""
 
     def __init__(
         self,
         listener: socket.socket,
-        renew: Callable[[bytes], None],
-        say: Callable[[str], None],
+        manager: Manager,
         lessons: Lessons | None,
+        outlook: Outlook,
     ) -> None:
         self._listener = listener
-        self._renew = renew
-        self._say = say
-        self._lessons = lessons
+        self._renew, self._say = manager.renew, manager.say
+        self._lessons, self._outlook = lessons, outlook
         self._learning = False
         self._poll = select.poll()
         self._connections: dict[int, socket.socket] = {}  # by descriptor
@@ -106,6 +124,7 @@ class Loop:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 self._accept_without_descriptor()
             return None
+        self._outlook.look()
         try:
             pid = os.fork()
         except OSError:
@@ -147,6 +166,7 @@ class Loop:
         for descriptor in (self._spare, self._woken, self._wake):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
+        self._outlook.leave_server()
         if self._lessons is not None:
             self._lessons.leave_server()
 

@@ -18,6 +18,7 @@ from ensign_warm.module import Module
 from ensign_warm.playbook import Playbook
 from ensign_warm.runner import Runner
 from ensign_warm.stamps import Stamps
+from ensign_warm.watched import Watched
 
 _BEGUN = time.time_ns()
 _RENEWALS = 5  # of one process; more mean that it would never come to rest
@@ -43,15 +44,17 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
         renew(b"\0", listener, [*arguments, "library=no"], settings)
     if stamps.changed_since(_BEGUN - _UNSETTLED):
         renew(b"\0", listener, arguments, settings)
+    watched = Watched(stamps)
     immortal.keep()
     gc.disable()
     try:
-        serving = loop.Loop(listener, lambda n: renew(n, listener, arguments, settings), say, kind.lessons)
+        manager = loop.Manager(lambda n: renew(n, listener, arguments, settings), say)
+        serving = loop.Loop(listener, manager, kind.lessons, watched)
         holes.fill()
         say("ready")
         connection, note = serving.next()
         gc.enable()
-        begin(connection, note, kind, stamps)
+        begin(connection, note, kind, watched)
     except BaseException:
         traceback.print_exc()
     os._exit(_DEFECT)  # No end of an interpreter: its handlers are the server's.
@@ -85,11 +88,11 @@ def say(line: str) -> None:
         os.write(_STDOUT, f"{line}\n".encode())
 
 
-def begin(connection: socket.socket, note: Callable[[bytes], None], kind: Kind, stamps: Stamps) -> NoReturn:
+def begin(connection: socket.socket, note: Callable[[bytes], None], kind: Kind, watched: Watched) -> NoReturn:
     """Become what the stand-in asks for, or tell it why not."""
     try:
         request = wire.receive(connection)
-        if not stamps.hold():
+        if not watched.hold():
             raise wire.Outdated("imports")
         process.put(request, loop.peer_of(connection))
         kind.admit(request)

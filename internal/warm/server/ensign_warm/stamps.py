@@ -7,6 +7,8 @@ import time
 from collections.abc import Iterable
 from types import ModuleType
 
+# The servers' own source, which no program imports.
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 Stamp = tuple[int, int, int] | None
 
 
@@ -18,7 +20,7 @@ def places(modules: Iterable[object], path: Iterable[str]) -> set[str]:
             found |= {os.path.join(place, name) for name in os.listdir(place) if name.endswith(".pth")}
     for module in modules:
         file = module.__dict__.get("__file__") if isinstance(module, ModuleType) else None
-        if isinstance(file, str) and os.path.isabs(file):
+        if isinstance(file, str) and os.path.isabs(file) and not file.startswith(_OWN):
             found |= {file, os.path.dirname(file)}
     return found
 
@@ -43,6 +45,9 @@ class Stamps:
         found = places((*modules, *sys.modules.copy().values()), sys.path)
         found |= {sys.executable, os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
         self._taken = take(found)
+
+    def places(self) -> list[str]:
+        return list(self._taken)
 
     def hold(self) -> bool:
         return all(_stamp(place) == stamp for place, stamp in self._taken.items())

@@ -101,7 +101,7 @@ class Stash(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__spec__.name if module.__spec__ is not None else module.__name__
         module.__spec__ = self._giving
-        needed = [n for n in self._closure(name) if n not in sys.modules]
+        needed = self._lacking(name)
         for other in needed:
             sys.modules[other] = self._modules[other]
         if "multiprocessing" in (name, *needed):
@@ -132,9 +132,19 @@ class Stash(MetaPathFinder, Loader):
             if name in self._modules and sys.modules.get(name) is not self._modules[name]:
                 del self._modules[name]
 
-    def _closure(self, name: str) -> set[str]:
-        """Return what an import of the module imports with it."""
-        return {other for other in reachable({name}, self._needs) if other != name and other in self._modules}
+    def _lacking(self, name: str) -> list[str]:
+        """Return what an import of the module imports with it. What was imported before has all that it needs."""
+        lacking: dict[str, None] = {}
+        pending = [name]
+        while pending:
+            found = [
+                other
+                for other in self._needs[pending.pop()]
+                if other not in lacking and other not in sys.modules and other in self._modules
+            ]
+            lacking.update(dict.fromkeys(found))
+            pending += found
+        return list(lacking)
 
 
 def needs(name: str, graph: Graph, modules: Container[str]) -> set[str]:

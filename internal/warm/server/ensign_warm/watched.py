@@ -1,0 +1,116 @@
+"""Tells that nothing has happened to files since they were looked at, without looking again.
+
+The kernel tells of each write to a file, and of each change of the directories on the
+way to it, before the program that does it goes on (inotify). Where nothing was told,
+a look would find the same. Only a write through a mapping into memory is not told of,
+and what another machine does with a file system that it shares: such ones are not
+trusted, and are looked at each time.
+"""
+
+import contextlib
+import ctypes
+import os
+import select
+from collections.abc import Iterable
+
+from ensign_warm.stamps import Stamps
+
+_MODIFY, _ATTRIB, _MOVED_FROM, _MOVED_TO = 0x2, 0x4, 0x40, 0x80
+_CREATE, _DELETE, _DELETE_SELF, _MOVE_SELF = 0x100, 0x200, 0x400, 0x800
+_OF_FILE = _MODIFY | _ATTRIB | _DELETE_SELF | _MOVE_SELF
+_OF_DIRECTORY = _ATTRIB | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _DELETE_SELF | _MOVE_SELF
+# ext, XFS, Btrfs, F2FS, tmpfs, overlayfs, the ROM of an image: as statfs calls them.
+_TRUSTED = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994, 0x794C7630, 0x73717368, 0xE0F5E1E2}
+_ROOM = 256  # bytes, more than statfs writes; the first eight are the kind
+_EVENTS = 64 << 10  # bytes that are read at once
+_MOUNTS = "/proc/self/mountinfo"
+
+
+class Watched:
+    """Stamps that are compared only when something may have changed."""
+
+    def __init__(self, stamps: Stamps) -> None:
+        self._stamps = stamps
+        self._poll: select.poll | None = None
+        self._events = self._mounts = -1
+        self._hold: bool | None = None
+        with contextlib.suppress(OSError, AttributeError, RecursionError):
+            self._watch()
+        if self._poll is None:
+            self.leave_server()
+
+    def look(self) -> None:
+        """Find out, in the server, what a fork that is made next has to know."""
+        if self._poll is None or self._hold is False:
+            return
+        if self._hold is None or self._told():
+            self._hold = self._stamps.hold()
+
+    def hold(self) -> bool:
+        """Tell, in a fork, whether all was as it had been at the last look."""
+        return self._stamps.hold() if self._hold is None else self._hold
+
+    def leave_server(self) -> None:
+        """Give up in a fork what is the server's."""
+        for descriptor in (self._events, self._mounts):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._events = self._mounts = -1
+        self._poll = None
+
+    def _watch(self) -> None:
+        library = ctypes.CDLL(None, use_errno=True)
+        self._events = library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._mounts = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
+        for place in sorted(ways(self._stamps.places())):
+            mask = _OF_DIRECTORY if os.path.isdir(place) else _OF_FILE
+            if not _is_trusted(library, place) or library.inotify_add_watch(self._events, os.fsencode(place), mask) < 0:
+                return
+        self._poll = select.poll()
+        self._poll.register(self._events, select.POLLIN)
+        self._poll.register(self._mounts, select.POLLPRI)
+        self._told()
+
+    def _told(self) -> bool:
+        """Tell whether there is news, and forget it."""
+        if self._poll is None or not self._poll.poll(0):
+            return False
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._events, _EVENTS):
+                pass
+        return True
+
+
+def _is_trusted(library: ctypes.CDLL, place: str) -> bool:
+    about = ctypes.create_string_buffer(_ROOM)
+    if library.statfs(os.fsencode(place), about) != 0:
+        return False
+    return int.from_bytes(about.raw[:8], "little") in _TRUSTED
+
+
+def ways(places: Iterable[str]) -> set[str]:
+    """Return what there is of the places, and the directories that a look at one of them leads through."""
+    found: set[str] = set()
+    known = {"/": "/"}
+
+    def real(path: str) -> str:
+        if path not in known:
+            parent, name = os.path.split(path)
+            here = real(parent)
+            found.add(here)
+            known[path] = step(here, name)
+        return known[path]
+
+    def step(here: str, name: str) -> str:
+        if name in ("", "."):
+            return here
+        if name == "..":
+            return os.path.dirname(here)
+        place = os.path.join(here, name)
+        try:
+            return real(os.path.join(here, os.readlink(place)))
+        except OSError:  # It is no link, or is not there.
+            return place
+
+    found.update(real(place) for place in places)
+    return {place for place in found if os.path.lexists(place)}
