@@ -42,7 +42,7 @@ class Server:
             env=self.environment | {b"ENSIGN_WARM_ROOM": b"." * 65536},
             stdin=self._life,
             stdout=subprocess.PIPE,
-            stderr=self.complaints.open("wb"),
+            stderr=self.complaints.open("ab"),
             text=True,
         )
         self.await_line("ready")

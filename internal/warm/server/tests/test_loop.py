@@ -15,14 +15,30 @@ from pathlib import Path
 import pytest
 from conftest import PATIENCE, Server, ask, line_of
 
-Own = Iterator[Server]
+Served = Iterator[Server]
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Own:
+def own(tmp_path: Path) -> Served:
+    """A server that the test may end."""
     served = Server(tmp_path)
     yield served
     served.close()
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Served:
+    served = Server(tmp_path_factory.mktemp("s"))
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def tough(lasting: Server) -> Server:
+    """A server that gets over what the tests do, and has nothing to complain of yet."""
+    assert works(lasting)
+    os.truncate(lasting.complaints, 0)
+    return lasting
 
 
 def descriptors(server: Server) -> int:
@@ -60,9 +76,9 @@ def works(server: Server) -> bool:
     return server.run(stdin=b"print(1)").out == b"1\n"
 
 
-def test_says_that_it_works(own: Server) -> None:
-    own.tell(b"p")
-    own.await_line("alive")
+def test_says_that_it_works(tough: Server) -> None:
+    tough.tell(b"p")
+    tough.await_line("alive")
 
 
 def test_ends_at_once_if_there_is_nothing_to_wait_for(own: Server) -> None:
@@ -90,35 +106,35 @@ def test_ends_with_its_manager_and_ends_its_forks(own: Server, tmp_path: Path, o
     await_that(lambda: not os.path.exists(f"/proc/{fork}"))
 
 
-def test_ends_what_it_may_not_signal_without_ending_itself(own: Server, tmp_path: Path) -> None:
-    connection = sleeping(own, tmp_path)
-    (fork,) = forks(own)
+def test_ends_what_it_may_not_signal_without_ending_itself(tough: Server, tmp_path: Path) -> None:
+    connection = sleeping(tough, tmp_path)
+    (fork,) = forks(tough)
     os.kill(fork, signal.SIGKILL)
     connection.close()
-    assert works(own)
+    assert works(tough)
 
 
-def test_refuses_without_a_descriptor(own: Server) -> None:
-    pid = own.process.pid
+def test_refuses_without_a_descriptor(tough: Server) -> None:
+    pid = tough.process.pid
     _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    assert works(own)
+    assert works(tough)
     most = max(int(number) for number in os.listdir(f"/proc/{pid}/fd"))
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (most + 1, hard))
     for _ in range(3):
-        assert own.run(stdin=b"print(1)").how == "cold descriptors"
+        assert tough.run(stdin=b"print(1)").how == "cold descriptors"
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
-    assert works(own)
+    assert works(tough)
 
 
-def test_does_not_spin_when_it_can_not_even_refuse(own: Server) -> None:
-    _, hard = resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE, (4, hard))
-    with own.connect():
-        ticks = spent(own)
+def test_does_not_spin_when_it_can_not_even_refuse(tough: Server) -> None:
+    _, hard = resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE, (4, hard))
+    with tough.connect():
+        ticks = spent(tough)
         time.sleep(1)
-        assert spent(own) - ticks < os.sysconf("SC_CLK_TCK") / 2
-    resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
-    assert works(own)
+        assert spent(tough) - ticks < os.sysconf("SC_CLK_TCK") / 2
+    resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
+    assert works(tough)
 
 
 def spent(server: Server) -> int:
@@ -127,129 +143,130 @@ def spent(server: Server) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-def test_refuses_a_program_that_may_not_have_descriptors(own: Server) -> None:
+def test_refuses_a_program_that_may_not_have_descriptors(tough: Server) -> None:
     limits = [resource.getrlimit(number) for number in range(16)]
     limits[resource.RLIMIT_NOFILE] = (4, limits[resource.RLIMIT_NOFILE][1])
-    connection = own.connect()
-    ask(connection, (), own.environment, "/", limits)
+    connection = tough.connect()
+    ask(connection, (), tough.environment, "/", limits)
     assert line_of(connection).startswith("cold ")
     connection.close()
-    assert works(own)
+    assert works(tough)
 
 
-def test_survives_that_it_has_no_memory(own: Server) -> None:
-    _, hard = resource.prlimit(own.process.pid, resource.RLIMIT_AS)
-    resource.prlimit(own.process.pid, resource.RLIMIT_AS, (1, hard))
+def test_survives_that_it_has_no_memory(tough: Server) -> None:
+    _, hard = resource.prlimit(tough.process.pid, resource.RLIMIT_AS)
+    resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (1, hard))
     # It may have what it needs, and a fork has the limits of its stand-in.
-    answers = {own.run(stdin=b"print(1)").how for _ in range(5)}
+    answers = {tough.run(stdin=b"print(1)").how for _ in range(5)}
     assert answers <= {"exit 0", "cold fork", "cold defect MemoryError"}
-    resource.prlimit(own.process.pid, resource.RLIMIT_AS, (hard, hard))
-    assert works(own)
+    resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (hard, hard))
+    assert works(tough)
 
 
-def test_a_slow_standin_holds_nobody(own: Server) -> None:
-    with own.connect() as slow, own.connect() as silent, own.connect() as large:
+def test_a_slow_standin_holds_nobody(tough: Server) -> None:
+    with tough.connect() as slow, tough.connect() as silent, tough.connect() as large:
         slow.sendall(b"\x01")
         large.sendall(struct.pack("<I", 16 << 20) + b"x" * 1000)
-        assert works(own)
+        assert works(tough)
         assert silent.fileno() >= 0
 
 
-def test_a_flood_of_connections_passes(own: Server) -> None:
-    assert works(own)
-    before = descriptors(own)
+def test_a_flood_of_connections_passes(tough: Server) -> None:
+    assert works(tough)
+    before = descriptors(tough)
     with contextlib.ExitStack() as flood:
         for _ in range(400):
-            flood.enter_context(own.connect())
-        assert works(own)
-    await_that(lambda: not forks(own) and descriptors(own) == before)
-    assert works(own)
+            flood.enter_context(tough.connect())
+        assert works(tough)
+    await_that(lambda: not forks(tough) and descriptors(tough) == before)
+    assert works(tough)
 
 
 @pytest.mark.parametrize("when", ["at once", "when it is ready"])
-def test_nothing_is_said_of_a_standin_that_is_gone(own: Server, when: str) -> None:
+def test_nothing_is_said_of_a_standin_that_is_gone(tough: Server, when: str) -> None:
     for _ in range(5):
-        with own.connect() as connection:
-            ask(connection, (), own.environment, "/")
+        with tough.connect() as connection:
+            ask(connection, (), tough.environment, "/")
             if when == "when it is ready":
                 line_of(connection)
-    await_that(lambda: not forks(own))
-    assert works(own)
-    assert own.complaints.read_bytes() == b""
+    await_that(lambda: not forks(tough))
+    assert works(tough)
+    assert tough.complaints.read_bytes() == b""
 
 
 # A connection that is closed with something to read is reset, which is another error.
-def test_nothing_is_said_of_a_standin_that_did_not_listen(own: Server) -> None:
+def test_nothing_is_said_of_a_standin_that_did_not_listen(tough: Server) -> None:
     for _ in range(5):
-        connection = own.connect()
-        ask(connection, (), own.environment, "/")
-        await_that(lambda: forks(own))
+        connection = tough.connect()
+        ask(connection, (), tough.environment, "/")
+        await_that(lambda: forks(tough))
         connection.recv(1, socket.MSG_PEEK)
         connection.close()
-    await_that(lambda: not forks(own))
-    assert own.complaints.read_bytes() == b""
+    await_that(lambda: not forks(tough))
+    assert tough.complaints.read_bytes() == b""
 
 
 @pytest.mark.parametrize("cut", [0, 1, 3, 4, 5, 100, -1])
-def test_a_request_that_is_cut_off_is_none(own: Server, cut: int) -> None:
+def test_a_request_that_is_cut_off_is_none(tough: Server, cut: int) -> None:
     ours, theirs = socket.socketpair()
-    ask(theirs, (), own.environment, "/")
+    ask(theirs, (), tough.environment, "/")
     whole = ours.recv(1 << 20)
-    with own.connect() as connection:
+    with tough.connect() as connection:
         connection.sendall(whole[:cut])
         connection.shutdown(socket.SHUT_WR)
         assert line_of(connection) in ("cold request", "signal 9")
-    assert works(own)
-    assert own.complaints.read_bytes() == b""
+    assert works(tough)
+    assert tough.complaints.read_bytes() == b""
 
 
-def test_a_request_may_come_byte_by_byte(own: Server) -> None:
+def test_a_request_may_come_byte_by_byte(tough: Server) -> None:
     ours, theirs = socket.socketpair()
-    ask(theirs, (), own.environment, "/")
-    with own.connect() as connection:
+    ask(theirs, (), tough.environment, "/")
+    with tough.connect() as connection:
         for byte in ours.recv(1 << 20):
             connection.sendall(bytes((byte,)))
         assert line_of(connection).startswith("ready ")
 
 
-def test_what_a_variable_is_called_is_no_line(own: Server) -> None:
-    assert own.run(extra={b"PYTHON\nready\xff": b"1"}).how == "cold variable PYTHON\\nready\\udcff"
-    assert len(own.run(extra={b"PYTHON" + b"X" * 100_000: b"1"}).how) < 300
-    assert works(own)
+def test_what_a_variable_is_called_is_no_line(tough: Server) -> None:
+    assert tough.run(extra={b"PYTHON\nready\xff": b"1"}).how == "cold variable PYTHON\\nready\\udcff"
+    assert len(tough.run(extra={b"PYTHON" + b"X" * 100_000: b"1"}).how) < 300
+    assert works(tough)
 
 
-def test_another_user_is_refused(own: Server, tmp_path: Path) -> None:
+def test_nobody_else_may_connect(tough: Server) -> None:
+    assert tough.socket.stat().st_mode & 0o777 == 0o600
+
+
+def test_another_user_is_refused(tough: Server) -> None:
     if os.geteuid() != 0:
         return  # Who can't be somebody else has nobody to play.
-    own.socket.chmod(0o666)
+    tough.socket.chmod(0o666)
     client = (
         "import socket, os, sys; c = socket.socket(fileno=int(sys.argv[1])); os.setgid(65534); os.setuid(65534);"
         "c.connect(sys.argv[2]); print(c.recv(100).decode())"
     )
-    for place in (tmp_path, *tmp_path.parents):
+    for place in tough.socket.parents:
         if str(place).startswith("/tmp/"):  # noqa: S108
             place.chmod(0o755)
     with socket.socket(socket.AF_UNIX) as theirs:
         done = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", client, str(theirs.fileno()), str(own.socket)],
+            [sys.executable, "-c", client, str(theirs.fileno()), str(tough.socket)],
             capture_output=True,
             check=True,
             pass_fds=[theirs.fileno()],
         )
+    tough.socket.chmod(0o600)
     assert done.stdout.strip() == b"cold user"
 
 
-def test_nobody_else_may_connect(own: Server) -> None:
-    assert own.socket.stat().st_mode & 0o777 == 0o600
-
-
-def test_a_server_keeps_nothing_of_a_run(own: Server) -> None:
+def test_a_server_keeps_nothing_of_a_run(tough: Server) -> None:
     # Put together here, so that the script does not have it.
     halves = b"a canary", b" of a run"
     canary = b"".join(halves)
-    assert own.run(extra={b"KUBECONFIG": canary, b"OURS": canary, b"JOB_ID": canary}, stdin=b"print(1)").out == b"1\n"
-    assert own.run(stdin=b"x = %r" % canary).how == "exit 0"
-    pid = own.process.pid
+    assert tough.run(extra={b"KUBECONFIG": canary, b"OURS": canary, b"JOB_ID": canary}, stdin=b"print(1)").out == b"1\n"
+    assert tough.run(stdin=b"x = %r" % canary).how == "exit 0"
+    pid = tough.process.pid
     assert canary not in Path(f"/proc/{pid}/environ").read_bytes()
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps:
@@ -260,4 +277,4 @@ def test_a_server_keeps_nothing_of_a_run(own: Server) -> None:
             memory.seek(start)
             assert canary not in memory.read(end - start), line
     script = b"import os; print(os.environ.get('OURS'), open('/proc/self/environ').read().count('canary'))"
-    assert own.run(stdin=script).out == b"None 0\n"
+    assert tough.run(stdin=script).out == b"None 0\n"
