@@ -6,7 +6,8 @@
 #   hack/test.sh collections
 #                          tests in Python: the modules of collections/, and the
 #                          servers of warm runs
-#   hack/test.sh suites    tests below test/: real control plane, real Ansible
+#   hack/test.sh suites    tests below test/: real control plane, real Ansible;
+#                          with "collections" before, these run beside
 #   hack/test.sh cold      the suites again that say most of runs, with --warm=false;
 #                          in the others runs are warm, as they are by default
 #
@@ -45,10 +46,14 @@ collections() {
   pytest --quiet internal/warm/server/tests
 }
 
-# suite runs one package, so that its output is seen while it runs. Results are
+# suite runs one package, or the tests in Python, so that its output is seen while it runs. Results are
 # not cached: what they depend on is more than Go code.
 suite() {
   local package=$1 flags=(-v) dependencies
+  if [[ $package == collections ]]; then
+    collections
+    return
+  fi
   dependencies=$(go list "${tags[@]}" -test -deps "$package")
   if grep -qx github.com/onsi/ginkgo/v2 <<<"$dependencies"; then
     flags+=(-ginkgo.v -ginkgo.no-color)
@@ -60,9 +65,13 @@ suite() {
 # Not awk: some hold back what they read, and with it the progress.
 without_starts() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d'; }
 
+# longest are the suites that begin first, so that none is left over at the end.
+longest='/test/(e2e|contract|safevars|warm)$'
+
 suites() {
   local packages number=0 total package
   packages=$(go list "${tags[@]}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/... | grep -E "${RUN:-.}")
+  packages="$(grep -E "$longest" <<<"$packages") $beside $(grep -vE "$longest" <<<"$packages")"
   total=$(wc -w <<<"$packages")
   if ((total == 1 || at_once == 1)); then
     for package in $packages; do
@@ -113,10 +122,17 @@ if [[ ${1:-} == aside ]]; then
   aside "$2" "$3"
   exit
 fi
+beside=
 for what in "$@"; do
   case $what in
   unit) step "unit tests" unit ;;
-  collections) step "tests in Python" collections ;;
+  collections)
+    if ((at_once > 1)) && [[ " $* " == *' suites '* ]]; then
+      beside=collections
+    else
+      step "tests in Python" collections
+    fi
+    ;;
   suites) suites ;;
   cold) cold ;;
   *)

@@ -55,6 +55,11 @@ func TestWhateverComesOverAServer(t *testing.T) {
 	}
 }
 
+func freeze(v *victim) {
+	v.frozen = true
+	v.signal(syscall.SIGSTOP)
+}
+
 // spoil does things to the server's socket.
 func (v *victim) spoil(things ...func(path string) error) {
 	v.t.Helper()

@@ -271,16 +271,11 @@ func endure(t *testing.T, all []suffering) {
 
 func kill(v *victim) { v.signal(syscall.SIGKILL) }
 
-func freeze(v *victim) {
-	v.frozen = true
-	v.signal(syscall.SIGSTOP)
-}
-
+// All that may come over servers is endured with the build tag long.
 func TestAServerThatDoesNotTell(t *testing.T) {
 	endure(t, []suffering{
 		{"module", asking, "killed", kill},
 		{"module", itsEnding, "killed", kill},
-		{"module", inModule, "frozen", freeze},
 	})
 }
 

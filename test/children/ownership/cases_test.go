@@ -27,22 +27,6 @@ var _ = Describe("a child", func() {
 		here, there = &place{r, r.owner.Namespace, "reference"}, &place{r, newNamespace(ctx), "annotations"}
 	})
 
-	It("keeps the version by which its CR was known when it was made", func(ctx context.Context) {
-		older := &place{runOf(here.cr, "v1beta1"), here.namespace, "reference"}
-		apply(ctx, older, "c")
-		older.isMarked(ctx, "c")
-		for change := 1; change <= 2; change++ {
-			applyAs("a")(ctx, here, "c", change)
-			older.isMarked(ctx, "c")
-			put(ctx, here, "c", change)
-			older.isMarked(ctx, "c")
-			patching(merging, without)(ctx, here, "c", change)
-			older.isMarked(ctx, "c")
-		}
-		Expect(k8s.Delete(ctx, here.cr)).To(Succeed())
-		Eventually(func() bool { _, err := here.find(ctx, "c"); return err != nil }).Should(BeTrue())
-	})
-
 	It("has one reference where the role gives one too", func(ctx context.Context) {
 		own := here.reference()
 		own["controller"] = true
