@@ -24,6 +24,8 @@ _TRUSTED = {0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994, 0x794C7630, 
 _ROOM = 256  # bytes, more than statfs writes; the first eight are the kind
 _EVENTS = 64 << 10  # bytes that are read at once
 _MOUNTS = "/proc/self/mountinfo"
+_LIMIT = "/proc/sys/fs/inotify/max_user_watches"
+_PART = 32  # of the limit, which all containers of a node may have in common, is what a server takes
 
 
 class Watched:
@@ -59,10 +61,13 @@ class Watched:
         self._poll = None
 
     def _watch(self) -> None:
+        places = sorted(ways(self._stamps.places()))
+        if len(places) > _most():
+            return
         library = ctypes.CDLL(None, use_errno=True)
         self._events = library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         self._mounts = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
-        for place in sorted(ways(self._stamps.places())):
+        for place in places:
             mask = _OF_DIRECTORY if os.path.isdir(place) else _OF_FILE
             if not _is_trusted(library, place) or library.inotify_add_watch(self._events, os.fsencode(place), mask) < 0:
                 return
@@ -79,6 +84,12 @@ class Watched:
             while os.read(self._events, _EVENTS):
                 pass
         return True
+
+
+def _most() -> int:
+    """Return how many places may be watched without taking them from others."""
+    with open(_LIMIT, "rb") as file:
+        return int(file.read()) // _PART
 
 
 def _is_trusted(library: ctypes.CDLL, place: str) -> bool:

@@ -108,6 +108,8 @@ UNWATCHED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a file system of which not all is told": lambda patch: patch.setattr(watched, "_TRUSTED", set()),
     "no way to be told": older,
     "more files than may be watched": lambda patch: patch.setattr(watched, "ways", lambda _: {"/is/not/there"}),
+    "more files than leave enough to others": lambda patch: patch.setattr(watched, "_PART", 1 << 30),
+    "a limit that can't be read": lambda patch: patch.setattr(watched, "_LIMIT", "/is/not/there"),
     "mounts that can't be read": lambda patch: patch.setattr(watched, "_MOUNTS", "/is/not/there"),
     "a place that depends on the working directory": lambda patch: patch.syspath_prepend("relative"),
 }
