@@ -82,6 +82,9 @@ class Stash(MetaPathFinder, Loader):
         for name, needed in self._needs.items():
             for other in needed:
                 self._users.setdefault(other, set()).add(name)
+        everything = sys.modules | modules
+        self._apart = {name for name in modules if is_apart(name, everything)}
+        self._dressed = {name for name in modules if given is not None and name in given}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -101,19 +104,28 @@ class Stash(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         name = module.__spec__.name if module.__spec__ is not None else module.__name__
         module.__spec__ = self._giving
-        needed = self._lacking(name)
-        for other in needed:
-            sys.modules[other] = self._modules[other]
+        needed = self._bring(name)
         if "multiprocessing" in (name, *needed):
             sys.modules["__mp_main__"] = sys.modules["__main__"]  # It does that when it is imported.
-        for other in needed:
+        for other in self._apart.intersection(needed):
             package, _, part = other.rpartition(".")
             if package in sys.modules and part not in sys.modules[package].__dict__:
                 sys.modules[package].__dict__[part] = self._modules[other]
-        if self._given is not None:
-            for other in (*needed, name):
-                if other in self._given:
-                    self._given.dress(other, self._modules[other])
+        for other in (*self._dressed.intersection(needed), *self._dressed.intersection((name,))):
+            if self._given is not None:
+                self._given.dress(other, self._modules[other])
+
+    def _bring(self, name: str) -> list[str]:
+        """Put into sys.modules what an import of the module imports with it. What is there has all that it needs."""
+        brought: list[str] = []
+        pending = [name]
+        while pending:
+            for other in self._needs[pending.pop()].difference(sys.modules):
+                if other in self._modules:
+                    sys.modules[other] = self._modules[other]
+                    brought.append(other)
+                    pending.append(other)
+        return brought
 
     def _fits(self, name: str, path: Sequence[str] | None) -> bool:
         """Tell whether an import would find the same module, and its package is from here or was there before."""
@@ -132,19 +144,11 @@ class Stash(MetaPathFinder, Loader):
             if name in self._modules and sys.modules.get(name) is not self._modules[name]:
                 del self._modules[name]
 
-    def _lacking(self, name: str) -> list[str]:
-        """Return what an import of the module imports with it. What was imported before has all that it needs."""
-        lacking: dict[str, None] = {}
-        pending = [name]
-        while pending:
-            found = [
-                other
-                for other in self._needs[pending.pop()]
-                if other not in lacking and other not in sys.modules and other in self._modules
-            ]
-            lacking.update(dict.fromkeys(found))
-            pending += found
-        return list(lacking)
+
+def is_apart(name: str, modules: dict[str, ModuleType]) -> bool:
+    """Tell whether a module's package, or another copy of it that is made later, does not have it."""
+    package, _, part = name.rpartition(".")
+    return package != "" and (package not in modules or part not in modules[package].__dict__)
 
 
 def needs(name: str, graph: Graph, modules: Container[str]) -> set[str]:
