@@ -1,0 +1,5 @@
+//go:build long
+
+package readcache_test
+
+const seeds = 10
