@@ -9,6 +9,7 @@ import importlib.util
 import os
 import re
 import secrets
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,12 +18,15 @@ from multiprocessing import process
 from types import ModuleType
 from typing import Any, NoReturn
 
-from ensign_warm import environment, kinds
+from ensign_warm import directories, environment, kinds
 from ensign_warm.parsed import Parsed
 from ensign_warm.payloads import Payloads
 from ensign_warm.primed import prime
 from ensign_warm.wire import Outdated, Refused, Request, UnknownEnvironment
 
+_SHELL = "/bin/sh"
+_START = f"{_SHELL} -c "
+_QUOTE, _QUOTED = "'", """'"'"'"""  # in text that is quoted
 # The settings whose variables are in environment.OF_ONE_RUN.
 _SETTINGS = ("DEFAULT_LOCAL_TMP", "CACHE_PLUGIN_CONNECTION", "DEFAULT_ROLES_PATH")
 
@@ -156,10 +160,11 @@ class Modules:
         # What the shell plugin makes of a module for this interpreter: with pipelining,
         # or with files. Whatever else it may be, with become, in another language, in the
         # background, by a plugin of the role's: it is left as it is.
-        python = re.escape(sys.executable)
+        # The shell plugin quotes each value, and then the whole.
+        value = r"(?:[a-zA-Z0-9_@%+=:,./-]+|'(?:[^']|'\"'\"')*')"
         self._command = re.compile(
-            rf"(?P<before>/bin/sh -c (?P<quote>'?)(?:[A-Za-z_]\w*=[\w./:,@%+=-]* )*){python}"
-            r"(?P<after>(?: [\w./@%+=-]*/AnsiballZ_\w+\.py)?(?: && sleep 0)?(?P=quote))"
+            rf"(?P<before>(?:[A-Za-z_][A-Za-z0-9_]*={value} )*){re.escape(sys.executable)}"
+            r"(?P<after>(?: [\w./@%+=-]*/AnsiballZ_\w+\.py)?(?: && sleep 0)?)"
         )
         self._connection = ""
 
@@ -173,6 +178,11 @@ class Modules:
         @functools.wraps(original)
         def start(popen: object, args: Any, *rest: Any, **options: Any) -> None:
             if sys._getframe(1).f_code.co_filename == self._connection:
+                usual = options.get("shell") is True and options.get("executable") == _SHELL
+                printed = directories.done(args, options.get("cwd"), os.environ) if usual else None
+                if printed is not None:
+                    finished(popen, args, printed)
+                    return
                 args = self.command(args)
             original(popen, args, *rest, **options)
 
@@ -180,5 +190,27 @@ class Modules:
 
     def command(self, args: Any) -> Any:
         """Return the command with the stand-in in the interpreter's place, if it runs a module."""
-        match = self._command.fullmatch(args) if isinstance(args, str) else None
-        return f"{match['before']}{self._standin}{match['after']}" if match else args
+        inner, quoted = _unquoted(args) if isinstance(args, str) else (None, False)
+        match = self._command.fullmatch(inner) if inner is not None else None
+        if match is None:
+            return args
+        command = f"{match['before']}{self._standin}{match['after']}"
+        return f"{_START}'{command.replace(_QUOTE, _QUOTED)}'" if quoted else _START + command
+
+
+def _unquoted(command: str) -> tuple[str | None, bool]:
+    """Return what the shell plugin has the shell do, if it is that, and whether it has quoted it."""
+    text = command.removeprefix(_START)
+    if not command.startswith(_START):
+        return None, False
+    if text == shlex.quote(text):
+        return text, False
+    inner = text[1:-1].replace(_QUOTED, _QUOTE)
+    return (inner, True) if text == f"'{inner.replace(_QUOTE, _QUOTED)}'" else (None, False)
+
+
+def finished(popen: Any, args: object, printed: bytes) -> None:
+    """Let it be that of a program that has ended well, as far as the local connection looks."""
+    popen.args, popen.returncode = args, 0
+    popen.stdin = popen.stdout = popen.stderr = None
+    popen.communicate = lambda *_: (printed, b"")

@@ -1,11 +1,13 @@
 """What a fork of ansible-playbook does otherwise than ansible-playbook."""
 
+import shlex
 import sys
 
 import pytest
 from ensign_warm.playbook import Modules
 
 PYTHON = sys.executable
+VALUE = 'it\'s\nwith $blanks and "quotes"'
 # The command of Ansible's shell plugin, and whether it runs a module that a fork can be.
 COMMANDS = {
     "with pipelining": (f"/bin/sh -c {PYTHON}", True),
@@ -19,7 +21,17 @@ COMMANDS = {
     "an interpreter with arguments": (f"/bin/sh -c '{PYTHON} -c pass'", False),
     "become": (f"/bin/sh -c 'sudo -H -S -n -u root /bin/sh -c {PYTHON}'", False),
     "another shell": (f"/bin/bash -c {PYTHON}", False),
-    "a variable with blanks": (f"""/bin/sh -c 'A='"'"'b c'"'"' {PYTHON}'""", False),
+    "a variable with blanks": (f"""/bin/sh -c 'A='"'"'b c'"'"' {PYTHON}'""", True),
+    "an empty one": (f"""/bin/sh -c 'A='"'"''"'"' {PYTHON}'""", True),
+    "one with a quote and lines": (
+        f"/bin/sh -c {shlex.quote(f'A={shlex.quote(VALUE)} {PYTHON} /t/AnsiballZ_x.py && sleep 0')}",
+        True,
+    ),
+    "one that is not quoted": (f"/bin/sh -c 'A=$B {PYTHON}'", False),
+    "a quote that has an end only": (f"""/bin/sh -c 'A=b'"'"' {PYTHON}'""", False),
+    "a quote of another kind": (f"""/bin/sh -c 'A="b c" {PYTHON}'""", False),
+    "a command before it": (f"/bin/sh -c 'true; {PYTHON}'", False),
+    "more than one word": (f"/bin/sh -c '{PYTHON}' '{PYTHON}'", False),
     "in the background": (f"/bin/sh -c '{PYTHON} /r/async_wrapper.py j1 60 false /r/tmp/AnsiballZ_ping.py'", False),
 }
 
