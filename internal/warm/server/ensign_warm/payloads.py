@@ -2,8 +2,8 @@
 
 Ansible puts a module and what it imports into a zip file, in each run anew: 0.15 s for
 one of kubernetes.core. A fork tells the server which payload it lacked; the server
-has a process of its own build it (building.py), and later forks find it where Ansible
-keeps those of a run. It is used only as long as every file and directory that was
+has a process of its own build it (building.py) while it goes on itself, and later forks
+find it where Ansible keeps those of a run. It is used only as long as every file and directory that was
 looked at while it was built is the same, and would be looked at again.
 """
 
@@ -12,10 +12,10 @@ import importlib
 import json
 import marshal
 import os
+import resource
 import select
 import signal
 import sys
-import time
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -23,7 +23,10 @@ from ensign_warm import building
 
 _MOST = 32 << 20  # bytes of payloads that are kept
 _LONGEST = 64 << 10  # of a note
-_PATIENCE = 5  # seconds for a payload to be built
+_PATIENCE = 10  # seconds for a payload to be built
+_STDIO = 3
+_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_MOMENT = 20  # milliseconds that a stand-in may have to wait for the server
 _LOUD = 3  # the verbosity from which on Ansible tells what it builds a payload of
 
 
@@ -43,6 +46,7 @@ class Payloads:
     def __init__(self) -> None:
         self._known: dict[building.Wanted, Payload] = {}
         self._wanted: list[building.Wanted] = []
+        self._builder: Builder | None = None
         self._notes = os.memfd_create("payloads")
         self._place, self._inode = f"/proc/{os.getpid()}/fd/{self._notes}", os.fstat(self._notes).st_ino
 
@@ -53,24 +57,36 @@ class Payloads:
             notes = os.pread(self._notes, size, 0)
             os.ftruncate(self._notes, 0)
             self._wanted += [w for w in map(building.parse, set(notes.splitlines())) if w is not None]
-        return bool(self._wanted)
+        return self._busy()
 
     def learn(self) -> bool:
-        """Have one payload built; tell whether there is another one."""
-        wanted = self._wanted.pop()
-        known = self._known.pop(wanted, None)
-        if known is None or not known.holds():
-            built = _built(wanted)
-            known = Payload(*built) if built is not None else None
-        if known is not None:
-            self._known[wanted] = known
+        """Have payloads built, one after the other; tell whether there is more to be done."""
+        if self._builder is None:
+            wanted = self._wanted.pop()
+            known = self._known.get(wanted)
+            if known is None or not known.holds():
+                with contextlib.suppress(OSError):  # It comes to nothing, this time.
+                    self._builder = Builder(wanted)
+        elif self._builder.ended():
+            self._keep(self._builder.wanted, self._builder.take())
+            self._builder = None
+        return self._busy()
+
+    def _busy(self) -> bool:
+        return self._builder is not None or bool(self._wanted)
+
+    def _keep(self, wanted: building.Wanted, payload: Payload | None) -> None:
+        self._known.pop(wanted, None)
+        if payload is not None:
+            self._known[wanted] = payload
         while sum(len(known.content) for known in self._known.values()) > _MOST:
             del self._known[next(iter(self._known))]
-        return bool(self._wanted)
 
     def leave_server(self) -> None:
         """Give up in a fork what is the server's."""
         os.close(self._notes)
+        if self._builder is not None:
+            self._builder.close()
 
     def use(self) -> None:
         """Have Ansible find payloads when it is about to look for them; called in a fork."""
@@ -120,41 +136,66 @@ class Payloads:
         os.close(notes)
 
 
-def _built(wanted: building.Wanted) -> building.Built | None:
-    """Have another process build a payload; None if it came to nothing."""
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    try:
-        pid = os.fork()
-    except OSError:
-        pid = -1
-    if pid == 0:
-        with contextlib.suppress(BaseException):
-            signal.alarm(_PATIENCE)
-            with os.fdopen(writing, "wb") as pipe:
-                pipe.write(marshal.dumps(building.build(wanted)))
+class Builder:
+    """A process that builds a payload, and its answer as it comes."""
+
+    def __init__(self, wanted: building.Wanted) -> None:
+        self.wanted = wanted
+        self.reading, writing = os.pipe2(os.O_CLOEXEC)
+        server = os.getpid()
+        try:
+            self._pid = os.fork()
+        except OSError:
+            os.close(self.reading)
+            raise
+        finally:
+            if os.getpid() == server:
+                os.close(writing)
+        if self._pid == 0:
+            with contextlib.suppress(BaseException):
+                _leave(server, writing)
+                with os.fdopen(writing, "wb") as pipe:
+                    pipe.write(marshal.dumps(building.build(wanted)))
+            os._exit(0)
+        try:
+            # Not its number: the server's loop reaps what has ended, and another may get that then.
+            self.handle = os.pidfd_open(self._pid)
+        except OSError:
+            os.close(self.reading)  # It ends when it can't answer.
+            raise
+        self._answer = b""
+        self._poll = select.poll()
+        self._poll.register(self.reading, select.POLLIN)
+
+    def ended(self) -> bool:
+        """Wait a moment for its end, which an alarm sees to."""
+        if not self._poll.poll(_MOMENT):
+            return False
+        part = os.read(self.reading, 1 << 20)
+        self._answer += part
+        return not part
+
+    def close(self) -> None:
+        for descriptor in (self.reading, self.handle):
+            os.close(descriptor)
+
+    def take(self) -> Payload | None:
+        """Return what has come of it, after its end."""
+        with contextlib.suppress(ChildProcessError):  # It has been reaped.
+            os.waitid(os.P_PIDFD, self.handle, os.WEXITED)
+        self.close()
+        try:
+            built = marshal.loads(self._answer)  # noqa: S302
+        except (EOFError, ValueError, TypeError):
+            return None
+        return Payload(*built) if built is not None else None
+
+
+def _leave(server: int, writing: int) -> None:
+    """Give up what is the server's, and end with it, or when it takes too long."""
+    signal.alarm(_PATIENCE)
+    os.closerange(_STDIO, writing)
+    os.closerange(writing + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    importlib.import_module("ctypes").CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != server:
         os._exit(0)
-    os.close(writing)
-    answer = _read(reading)
-    os.close(reading)
-    if pid > 0:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-    try:
-        found: building.Built | None = marshal.loads(answer)  # noqa: S302
-        return found
-    except (EOFError, ValueError, TypeError):
-        return None
-
-
-def _read(descriptor: int) -> bytes:
-    parts: list[bytes] = []
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    end = time.monotonic() + _PATIENCE
-    while poll.poll(max(0, int((end - time.monotonic()) * 1000))):
-        part = os.read(descriptor, 1 << 20)
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-    return b""

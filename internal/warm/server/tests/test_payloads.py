@@ -1,19 +1,22 @@
 """A payload that was built ahead is the one that Ansible would build."""
 
 import base64
+import contextlib
 import importlib
 import io
 import os
 import pickle
+import signal
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PATIENCE
 from ensign_warm import building
-from ensign_warm.payloads import Payloads
+from ensign_warm.payloads import Builder, Payloads
 
 UTILITY = "def answer():\n    return 1\n"
 MODULE = "from ansible.module_utils.basic import AnsibleModule\nfrom ansible.module_utils.ours import answer\n"
@@ -126,10 +129,100 @@ def files(content: bytes) -> Any:
 
 def taught(payloads: Payloads) -> bool:
     """Have the server learn what it has heard; tell whether there was something."""
-    more = heard = payloads.hear()
-    while more:
-        more = payloads.learn()
+    heard = payloads.hear()
+    if heard:
+        taught_more(payloads)
     return heard
+
+
+def taught_more(payloads: Payloads) -> bool:
+    while payloads.learn():
+        pass
+    return payloads.hear()
+
+
+@pytest.fixture
+def endless(place: Place) -> Iterator[building.Wanted]:
+    """What it takes forever to build: the module has no end."""
+    path = place.root / "endless.py"
+    os.mkfifo(path)
+    writing = os.open(path, os.O_RDWR)
+    yield building.Wanted("endless", "ansible.legacy.endless", str(path), "ZIP_DEFLATED", (), ())
+    os.close(writing)
+
+
+def test_a_server_that_ends_leaves_nothing_at_work(endless: building.Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ensign_warm.payloads._PATIENCE", 600)
+
+    def at_work() -> int:
+        importlib.import_module("ansible.executor.module_common")  # As in a server.
+        builder = Builder(endless)._pid
+        await_that(lambda: endless.path in files_of(builder))
+        return builder
+
+    builder = in_fork(at_work)
+    assert isinstance(builder, int), builder
+    await_that(lambda: state_of(builder) in ("", "Z"))
+
+
+def await_that(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+
+
+def files_of(pid: int) -> list[str]:
+    """Return what the process has open but what is being closed."""
+    found = []
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(str(link.readlink()))
+    return found
+
+
+def state_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def test_a_server_goes_on_while_a_payload_is_built(endless: building.Wanted) -> None:
+    def server() -> tuple[list[bool], bool, int]:
+        importlib.import_module("ansible.executor.module_common")
+        payloads = Payloads()
+        payloads._wanted.append(endless)
+        begun = payloads.learn()
+        assert payloads._builder is not None
+        builder = payloads._builder._pid
+        await_that(lambda: endless.path in files_of(builder))
+        goes_on = [begun, payloads.learn(), payloads.hear()]
+        os.kill(builder, signal.SIGKILL)
+        return goes_on, taught_more(payloads), len(payloads._known)
+
+    assert in_fork(server) == ([True] * 3, False, 0)
+
+
+def test_a_server_may_have_reaped_what_has_built(endless: building.Wanted) -> None:
+    builder = Builder(endless)
+    os.kill(builder._pid, signal.SIGKILL)
+    os.waitpid(builder._pid, 0)
+    assert builder.ended()
+    assert builder.take() is None
+    for descriptor in (builder.reading, builder.handle):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+
+
+def test_a_server_that_may_not_fork_builds_nothing(endless: building.Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> int:
+        raise BlockingIOError
+
+    payloads, before = Payloads(), os.listdir("/proc/self/fd")
+    payloads._wanted.append(endless)
+    monkeypatch.setattr(os, "fork", full)
+    assert not payloads.learn()
+    assert os.listdir("/proc/self/fd") == before
 
 
 def core(name: str) -> str:
