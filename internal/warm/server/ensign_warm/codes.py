@@ -65,20 +65,26 @@ class Codes:
             zipimport.__dict__["_compile_source"] = _disguised(self._giving(), original)
 
     def _giving(self) -> Give:
-        known, missed = self._known, self._missed
         given: dict[tuple[str, bytes], types.CodeType] = {}
 
         def give(pathname: str, source: bytes) -> types.CodeType | None:
-            code = given.get((pathname, source))
-            if code is None and source not in known:
-                missed.add(source)
-            elif code is None and (code := known[source]) is not None:
-                del known[source]  # A second file of the same content needs code with another name.
-                _fix_co_filename(code, pathname)
+            code = given.get((pathname, source)) or self.take(pathname, source)
+            if code is not None:
                 given[pathname, source] = code
             return code
 
         return give
+
+    def take(self, pathname: str, source: bytes) -> types.CodeType | None:
+        """Return what is known, once; what is not will be. Called in a fork."""
+        if source not in self._known:
+            self._missed.add(source)
+            return None
+        code = self._known[source]
+        if code is not None:
+            del self._known[source]  # A second file of the same content needs code with another name.
+            _fix_co_filename(code, pathname)
+        return code
 
     def note(self) -> None:
         """Tell the server what it did not know, at the end of a fork, which has kept nothing open for that."""

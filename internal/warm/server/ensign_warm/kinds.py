@@ -60,4 +60,4 @@ class Script:
         process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
         if self.code is None:
             raise Refused("program")
-        leave.run(self.code, self.path, os.path.dirname(os.path.realpath(self.path)))
+        leave.run([self.code], self.path, os.path.dirname(os.path.realpath(self.path)))

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 _FLUSH_FAILED = 120
 
 
-def run(code: CodeType, file: str, path: str, ahead: Iterable[ModuleType] = ()) -> NoReturn:
-    """Run the code as __main__ and end the process as an interpreter would.
+def run(codes: Iterable[CodeType], file: str, path: str, ahead: Iterable[ModuleType] = ()) -> NoReturn:
+    """Run the code, of which there may be several parts, as __main__ and end the process as an interpreter would.
 
     The path is the first place where it finds modules. What was imported ahead, and
     is not in sys.modules yet, is left alone at the end like what is there.
@@ -37,7 +37,7 @@ def run(code: CodeType, file: str, path: str, ahead: Iterable[ModuleType] = ()) 
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, path)
     _hide_frames(start)
-    _leave(_outcome(code, main.__dict__), before)
+    _leave(_outcome(codes, main.__dict__), before)
 
 
 def _hide_frames(start: dict[str, Any]) -> None:
@@ -56,10 +56,11 @@ def _is_own(variables: dict[str, Any]) -> bool:
     return str(variables.get("__name__")).startswith("ensign_warm.")
 
 
-def _outcome(code: CodeType, namespace: dict[str, Any]) -> int:
+def _outcome(codes: Iterable[CodeType], namespace: dict[str, Any]) -> int:
     """Run the code. A negative result is the signal to end by."""
     try:
-        exec(code, namespace)  # noqa: S102
+        for code in codes:
+            exec(code, namespace)  # noqa: S102
     except SystemExit as end:
         return exit_code(end.code)
     except BaseException as error:

@@ -6,7 +6,7 @@ import sys
 from types import CodeType, ModuleType
 from typing import NoReturn
 
-from ensign_warm import codes, environment, leave, library, noting, process, stash
+from ensign_warm import codes, environment, leave, library, noting, process, script, stash
 from ensign_warm.wire import Refused, Request
 
 _ONE = 1
@@ -97,7 +97,7 @@ class Module:
         self._platform: ModuleType | None = None
         self._ahead: list[ModuleType] = []
         self._locating: list[ModuleType] = []
-        self._code: CodeType | None = None
+        self._codes: list[CodeType] = []
 
     def load(self) -> list[ModuleType]:
         self._own = environment.current()
@@ -125,14 +125,14 @@ class Module:
         if len(request.arguments) > _ONE:
             raise Refused("arguments")
         for argument in request.arguments:
-            self._code = self._read(argument)
+            self._codes = self._read(argument)
 
-    def _read(self, path: bytes) -> CodeType:
+    def _read(self, path: bytes) -> list[CodeType]:
         if path.startswith(b"-") or not path.endswith(b".py"):
             raise Refused("arguments")
         try:
             with open(path, "rb") as file:
-                return compile(file.read(), os.fsdecode(path), "exec", dont_inherit=True)
+                return script.compiled(file.read(), os.fsdecode(path), self.lessons.take)
         except (OSError, ValueError, SyntaxError) as error:
             raise Refused("script") from error
 
@@ -144,9 +144,19 @@ class Module:
         process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
         self.lessons.use()
         atexit.register(self.lessons.note)  # It is called last.
-        if self._code is not None:
-            leave.run(self._code, arguments[0], os.path.dirname(os.path.realpath(arguments[0])), self._ahead)
-        leave.run(_from_stdin(), "<stdin>", "", self._ahead)
+        if self._codes:
+            leave.run(self._codes, arguments[0], os.path.dirname(os.path.realpath(arguments[0])), self._ahead)
+        leave.run(self._from_stdin(), "<stdin>", "", self._ahead)
+
+    def _from_stdin(self) -> list[CodeType]:
+        """Read the whole script first, as an interpreter does."""
+        text = sys.stdin.buffer.read()
+        try:
+            return script.compiled(text, "<stdin>", self.lessons.take)
+        except (SyntaxError, ValueError) as error:
+            leave.show(error)
+            sys.stderr.flush()
+            os._exit(1)
 
     def _refresh(self, request: Request) -> None:
         """Set what modules have read of the environment when they were imported."""
@@ -157,14 +167,3 @@ class Module:
             self._tempfile.__dict__["tempdir"] = None
         if self._platform is not None:
             self._platform.__dict__["_uname_cache"] = None  # It has the host's name.
-
-
-def _from_stdin() -> CodeType:
-    """Read the whole script first, as an interpreter does."""
-    text = sys.stdin.buffer.read()
-    try:
-        return compile(text, "<stdin>", "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        leave.show(error)
-        sys.stderr.flush()
-        os._exit(1)
