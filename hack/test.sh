@@ -70,7 +70,10 @@ longest='/test/(e2e|contract|safevars|warm)$'
 
 suites() {
   local packages number=0 total package
-  packages=$(go list "${tags[@]}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/... | grep -E "${RUN:-.}")
+  packages=$(go list "${tags[@]}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/... | grep -E "${RUN:-.}") || {
+    printf 'no package below test/ matches RUN=%s\n' "$RUN" >&2
+    return 1
+  }
   # Either half may be empty.
   packages="$(grep -E "$longest" <<<"$packages" || true) $beside $(grep -vE "$longest" <<<"$packages" || true)"
   total=$(wc -w <<<"$packages")
