@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
+import zipimport
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -190,9 +192,22 @@ def test_the_payload_decides(server: Server, make: Make, name: str) -> None:
 
 
 def test_a_payload_that_is_not_compressed(server: Server, make: Make) -> None:
-    module = make(how="STORED")
-    cold, warm = plain(server.run_cold(stdin=module)), plain(server.run(stdin=module))
-    assert differences(list(cold), list(warm)) == []
+    body = RETURNS.format(
+        imports="from ansible.module_utils import urls, service", value="[urls.A, service.__file__[-3:]]"
+    )
+    assert outcome(server, make(body=body, utils={"urls.py": "A = 7\n"}, how="STORED")) == [7, ".py"]
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_file_of_a_payload_is_told_from_another(tmp_path: Path, compression: int) -> None:
+    source = sources.Source("ansible.module_utils.one", b"ONE = 1\n", package=False)
+    source.pack()
+    for name, content, same in (("a", b"ONE = 1\n", True), ("b", b"ONE = 2\n", False)):
+        with zipfile.ZipFile(tmp_path / name, "w", compression) as archive:
+            archive.writestr("another", "ONE = 1\n")
+            archive.writestr(source.file, content)
+        toc = zipimport._read_directory(str(tmp_path / name))  # type: ignore[attr-defined]
+        assert source.same((tmp_path / name).read_bytes(), toc) == same
 
 
 def test_the_trace_of_an_exception(server: Server, make: Make) -> None:
