@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -105,5 +106,29 @@ func TestRunsThatCannotBeWarmAreCountedFromWhenThereAreMetrics(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(r.Root.Path(), warmName)); err != nil || len(left) > 0 {
 		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+func TestThereAreServersForAsManyEnvironmentsAsIsSaid(t *testing.T) {
+	o, r, _ := heating(t, true)
+	r.Owner = &proctree.Owner{}
+	o.WarmServers = 1
+	w := newWarm(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
+	w.Prepare([]string{"A=1"})
+	w.Prepare([]string{"A=2"})
+	sets := func() int {
+		found, err := filepath.Glob(filepath.Join(r.Root.Path(), warmName, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	for deadline := time.Now().Add(time.Minute); sets() > 1; <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("there are %d sets", sets())
+		}
+	}
+	if err := w.end(); err != nil {
+		t.Error(err)
 	}
 }

@@ -64,17 +64,15 @@ var _ = Describe("a restart", func() {
 		m.stop()
 
 		By("changing the playbook")
-		options.dir = projectWith(watchNotes, map[string]string{notePlay: readProject(notePlay) + "# another release\n"})
+		Expect(os.WriteFile(filepath.Join(options.dir, notePlay), []byte(readProject(notePlay)+"# another release\n"), 0o600)).To(Succeed())
 		m = startManager(options).ready("Note")
-		expectBothRun(m, namespace)
-		expectSuccess(ctx, settled)
-		expectSuccess(ctx, edited)
+		expectRuns(ctx, m, settled, edited)
 		m.stop()
 
 		By("installing another version of a collection")
 		install(collections, "1.0.1")
 		m = startManager(options).ready("Note")
-		expectBothRun(m, namespace)
+		expectRuns(ctx, m, settled, edited)
 	})
 })
 
@@ -86,10 +84,12 @@ func install(dir, version string) {
 	Expect(os.WriteFile(filepath.Join(collection, "MANIFEST.json"), []byte(`{"collection_info": {"version": "`+version+`"}}`), 0o600)).To(Succeed())
 }
 
-func expectBothRun(m *manager, namespace string) {
+// expectRuns waits until each CR has had one run of the manager's, whose result is told.
+func expectRuns(ctx context.Context, m *manager, crs ...*unstructured.Unstructured) {
 	GinkgoHelper()
-	for _, name := range []string{"settled", "edited"} {
-		Eventually(func() int { return m.startsOf(namespace + "/" + name) }).Should(Equal(1))
+	for _, cr := range crs {
+		Eventually(func() int { return m.startsOf(cr.GetNamespace() + "/" + cr.GetName()) }).Should(Equal(1))
+		Eventually(ctx, conditionOf(cr, "Running")).Should(HaveField("Reason", "Successful"))
 	}
 }
 
