@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, Server, ask, line_of
+from ensign_warm.wire import PING
 
 Served = Iterator[Server]
 
@@ -161,6 +162,20 @@ def test_survives_that_it_has_no_memory(tough: Server) -> None:
     assert answers <= {"exit 0", "cold fork", "cold defect MemoryError"}
     resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (hard, hard))
     assert works(tough)
+
+
+def test_tells_its_manager_that_it_has_no_memory(tough: Server) -> None:
+    _, hard = resource.prlimit(tough.process.pid, resource.RLIMIT_AS)
+    resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (1, hard))
+    assert pinged(tough) == "cold defect MemoryError"
+    resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (hard, hard))
+    assert pinged(tough) == "cold ping"
+
+
+def pinged(server: Server) -> str:
+    with server.connect() as connection:
+        connection.sendall(PING)
+        return line_of(connection)
 
 
 def test_a_slow_standin_holds_nobody(tough: Server) -> None:
