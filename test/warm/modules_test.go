@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // parentage tells whether a module's process is a fork of a server, and whether its
@@ -20,10 +21,11 @@ m.exit_json(forked='serve.py' in open('/proc/%d/cmdline' % os.getppid()).read(),
 `
 
 // A module that is started cold unasked would be right, and slow.
-func TestModulesAreForks(t *testing.T) {
-	b := newBench(t, map[string]string{
+func modulesAreForks(t *testing.T, b *bench) {
+	t.Helper()
+	scratch.Write(t, b.content, map[string]string{
 		"library/parentage.py": parentage,
-		"play.yml": `- hosts: localhost
+		"forks.yml": `- hosts: localhost
   gather_facts: false
   tasks:
   - {name: as it is by default, parentage: }
@@ -32,8 +34,7 @@ func TestModulesAreForks(t *testing.T) {
   - {name: in the background, parentage: , async: 60, poll: 1}
 `,
 	})
-	b.heat()
-	result, events := b.play("play.yml", false)
+	result, events := b.play("forks.yml", false)
 	if result.Outcome.Verdict != jobevent.Succeeded {
 		t.Fatalf("got %+v", result.Outcome)
 	}

@@ -139,9 +139,8 @@ func childrenOf(t *testing.T, parent int) []int {
 	return found
 }
 
-func TestARunThatIsCanceledLeavesNothing(t *testing.T) {
-	b := newBench(t, nil)
-	b.heat()
+func canceledLeavesNothing(t *testing.T, b *bench) {
+	t.Helper()
 	before := servers(t, b)
 	a := fallAsleep(t, b)
 	a.cancel()
@@ -152,16 +151,17 @@ func TestARunThatIsCanceledLeavesNothing(t *testing.T) {
 	if after := servers(t, b); !slices.Equal(before, after) {
 		t.Errorf("the servers were %v and are %v", before, after)
 	}
-	b.heat()
+	b.warmly("heat.yml")
 }
 
-func TestWhatARunLeavesBehindIsEnded(t *testing.T) {
-	b := newBench(t, map[string]string{
+func whatIsLeftIsEnded(t *testing.T, b *bench) {
+	t.Helper()
+	scratch.Write(t, b.content, map[string]string{
 		"left.yml": "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - leaver:\n  - command: sleep 600\n    async: 600\n    poll: 0\n",
 		"library/leaver.py": "from ansible.module_utils.basic import AnsibleModule\nimport os, time\nm = AnsibleModule({})\nif os.fork() == 0:\n    os.setsid()\n" +
 			"    for n in range(3): os.dup2(os.open('/dev/null', os.O_RDWR), n)\n    time.sleep(600)\nm.exit_json()\n",
 	})
-	b.heat()
+	b.refusals()
 	result, _ := b.play("left.yml", false)
 	if cold := b.refusals(); len(cold) > 0 || result.Outcome.Verdict != jobevent.Succeeded {
 		t.Fatalf("got %+v, started cold: %q", result.Outcome, cold)

@@ -13,6 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
+// The servers are after each of these runs what they were before.
 func TestRunsAreApart(t *testing.T) {
 	b := newBench(t, nil)
 	b.heat()
@@ -20,6 +21,9 @@ func TestRunsAreApart(t *testing.T) {
 		"nothing passes from run to run":               nothingPasses,
 		"forks of a server draw different numbers":     forksDraw,
 		"runs of several resources, and their servers": resourcesShare,
+		"modules are forks":                            modulesAreForks,
+		"a run that is canceled leaves nothing":        canceledLeavesNothing,
+		"what a run leaves behind is ended":            whatIsLeftIsEnded,
 	} {
 		t.Run(what, func(t *testing.T) {
 			b.t = t
