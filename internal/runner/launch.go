@@ -19,7 +19,7 @@ type Launcher interface {
 // start starts the command, or what stands in for it. At the end of the run, launched
 // tells whether it was warm.
 func (r *Runner) start(spec Spec, c command, nonce int64) (p *process, launched func() bool, err error) {
-	if r.Launcher != nil && !spec.Cold {
+	if r.mayBeWarm(spec) {
 		if program, _ := r.Launcher.Launch(c.env); program != "" {
 			standin := c
 			standin.path = program
@@ -33,6 +33,8 @@ func (r *Runner) start(spec Spec, c command, nonce int64) (p *process, launched 
 	p, err = start(r.owner(), c, nonce)
 	return p, func() bool { return false }, err
 }
+
+func (r *Runner) mayBeWarm(spec Spec) bool { return r.Launcher != nil && !spec.Cold }
 
 // Prepare lets the launcher get ready for runs. It is for when all of the Runner is set.
 func (r *Runner) Prepare() {

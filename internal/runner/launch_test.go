@@ -1,7 +1,11 @@
 package runner
 
 import (
+	"context"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,4 +86,38 @@ func without(env, beginnings []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		return slices.ContainsFunc(beginnings, func(b string) bool { return len(entry) >= len(b) && entry[:len(b)] == b })
 	})
+}
+
+func TestOnlyRunsThatMayBeWarmArePipelined(t *testing.T) {
+	for why, test := range map[string]struct {
+		launcher   Launcher
+		cold, want bool
+	}{
+		"one that may be warm":    {&launcher{}, false, true},
+		"one that is to be cold":  {&launcher{}, true, false},
+		"one where all are cold":  {nil, false, false},
+		"one of those to be cold": {nil, true, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			b := newBench(t, "success")
+			b.Launcher = test.launcher
+			// An ansible.cfg of the machine would be the owner's choice.
+			config := filepath.Join(t.TempDir(), "ansible.cfg")
+			if err := os.WriteFile(config, []byte("[defaults]\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			b.Env = append(b.Env, "ANSIBLE_CONFIG="+config)
+			var inventory []byte
+			b.Ready = func(context.Context) (err error) {
+				inventory, err = os.ReadFile(filepath.Join(b.runs, someSpec().UID, "run", "inventory", "hosts"))
+				return err
+			}
+			if result := b.Run(t.Context(), spec(test.cold), ignore); result.Outcome.Verdict != jobevent.Succeeded {
+				t.Errorf("got %+v", result.Outcome)
+			}
+			if got := strings.Contains(string(inventory), "ansible_pipelining=True"); got != test.want {
+				t.Errorf("got %t by %q", got, inventory)
+			}
+		})
+	}
 }

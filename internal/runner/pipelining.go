@@ -8,9 +8,10 @@ import (
 )
 
 // pipelines tells whether modules on localhost get their code by the standard input,
-// which saves Ansible some shells and a temporary directory for each. It is so unless
-// the operator's owner has chosen, one way or the other: by the variable, or in the
-// ansible.cfg that a run with this environment reads.
+// which saves Ansible some shells and a temporary directory for each. It is so where
+// runs may be warm, unless the operator's owner has chosen, one way or the other: by the
+// variable, or in the ansible.cfg that a run with this environment reads. A new
+// interpreter needs more time for a long line on its standard input than that saves.
 func pipelines(env map[string]string) bool {
 	if _, chosen := env["ANSIBLE_PIPELINING"]; chosen {
 		return false

@@ -137,7 +137,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		Kubeconfig: spec.Kubeconfig,
 		Inventory:  r.Inventory,
 		Python:     r.Python,
-		Pipelining: pipelines(r.passed()),
+		Pipelining: r.mayBeWarm(spec) && pipelines(r.passed()),
 	})
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).V(1).Info("a run directory could not be prepared", "error", err.Error())
