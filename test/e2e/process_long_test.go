@@ -10,7 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// What waits for half a minute, until a kind is looked for again, or a lease is free.
+// What waits long: until a kind is looked for again, a lease is free, or a failure may be
+// repeated.
 var _ = Describe("the manager's process, after a while", func() {
 	It("serves the other kinds while one is missing, and that one when it comes", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
@@ -54,5 +55,21 @@ var _ = Describe("the manager's process, after a while", func() {
 		Expect(k8s.Create(ctx, note)).To(Succeed())
 		expectSuccess(ctx, note)
 		Expect(standby.startsOf(namespace + "/inherited")).To(Equal(1))
+	})
+
+	It("writes one JSON object a line when it is asked to", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		m := startManager(managerOptions{namespace: namespace, args: []string{"--log-format=json"}}).ready("Probe")
+		cr := custom("Probe", namespace, "json", map[string]any{"actionName": "fail", "message": "in json"})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		expectFailure(ctx, cr, "Failed")
+		probed, err := get(ctx, "http://"+m.health+"/readyz", "")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		expectGone(ctx, cr)
+		m.stop()
+		expectJSONLines(m.log())
+		Expect(probed).To(Equal(http.StatusOK), "what a probe leaves in the log is JSON too")
+		Expect(m.log()).To(ContainSubstring("the probe failed: in json"))
 	})
 })

@@ -120,22 +120,6 @@ var _ = Describe("the manager's process", func() {
 		Expect(k8s.Create(ctx, note)).To(Succeed())
 		expectSuccess(ctx, note)
 	})
-
-	It("writes one JSON object a line when it is asked to", func(ctx context.Context) {
-		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{namespace: namespace, args: []string{"--log-format=json"}}).ready("Probe")
-		cr := custom("Probe", namespace, "json", map[string]any{"actionName": "fail", "message": "in json"})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		expectFailure(ctx, cr, "Failed")
-		probed, err := get(ctx, "http://"+m.health+"/readyz", "")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		expectGone(ctx, cr)
-		m.stop()
-		expectJSONLines(m.log())
-		Expect(probed).To(Equal(http.StatusOK), "what a probe leaves in the log is JSON too")
-		Expect(m.log()).To(ContainSubstring("the probe failed: in json"))
-	})
 })
 
 var _ = Describe("a manager that cannot start", func() {
