@@ -160,14 +160,15 @@ func (p *process) drain() error {
 	return err
 }
 
-// ending says how a run ended. One that exited with 0 ended by itself, even if
-// it was being told to end: ansible-runner reports 254 otherwise.
+// ending says how a run ended. One that was told to end, and exited with 0, may have
+// been through, which its stats tell: ansible-runner exits with 0 also where the same
+// signal has ended ansible-playbook first.
 func ending(code int, cause, readErr error, output string) jobevent.Ending {
 	e := jobevent.Ending{ExitCode: code, Cause: jobevent.Exited, Output: output}
 	switch {
 	case readErr != nil:
 		e.Cause, e.Err = jobevent.Crashed, readErr
-	case cause == nil || code == 0:
+	case cause == nil:
 	case errors.Is(cause, errTimeout):
 		e.Cause, e.Err = jobevent.TimedOut, cause
 	case errors.Is(cause, errIdle):

@@ -461,3 +461,28 @@ func TestARunStartsOnlyWhenItMay(t *testing.T) {
 		})
 	}
 }
+
+// What was told to end is not blamed, however ansible-runner exits for it.
+func TestEndingOfARunThatWasToldToEnd(t *testing.T) {
+	through := jobevent.Summary{StatsSeen: true, Hosts: 1}
+	for why, test := range map[string]struct {
+		code    int
+		cause   error
+		summary jobevent.Summary
+		want    jobevent.Reason
+	}{
+		"by itself, before its end":            {0, nil, jobevent.Summary{}, jobevent.ReasonNoStats},
+		"by itself, through":                   {0, nil, through, jobevent.ReasonSuccessful},
+		"through, when it was told":            {0, context.Canceled, through, jobevent.ReasonSuccessful},
+		"as told":                              {254, context.Canceled, jobevent.Summary{}, jobevent.ReasonCanceled},
+		"by ansible-playbook's death, as told": {0, context.Canceled, jobevent.Summary{}, jobevent.ReasonCanceled},
+		"the same, for its timeout":            {0, fmt.Errorf("%w is 1m", errTimeout), jobevent.Summary{}, jobevent.ReasonTimeout},
+		"the same, for its silence":            {0, errIdle, jobevent.Summary{}, jobevent.ReasonTimeout},
+	} {
+		t.Run(why, func(t *testing.T) {
+			if got := jobevent.Judge(ending(test.code, test.cause, nil, ""), test.summary); got.Reason != test.want {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
