@@ -272,7 +272,7 @@ def test_another_user_is_refused(tough: Server) -> None:
             pass_fds=[theirs.fileno()],
         )
     tough.socket.chmod(0o600)
-    assert done.stdout.strip() == b"cold user"
+    assert done.stdout.splitlines()[0] == b"cold user", "what comes next tells that the fork has ended"
 
 
 def test_a_server_keeps_nothing_of_a_run(tough: Server) -> None:
