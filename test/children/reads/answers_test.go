@@ -75,9 +75,12 @@ var _ = Describe("An answer from memory", func() {
 		old := harness.Definition(schema.GroupKind{Group: "reads.ensign.io", Kind: "Relic"})
 		old.Spec.Versions[0].Deprecated = true
 		Expect(k8s.Create(ctx, old)).To(Succeed())
-		r := open(cluster.Config, readcache.Options{}).grant(ctx)
 		path := "/apis/reads.ensign.io/v1/namespaces/default/relics"
-		Eventually(func() int { return r.get(ctx, path).code }).Should(Equal(200))
+		// A kind that is not discovered yet would be read live for a while.
+		Eventually(func() any { return live(ctx, "/apis/reads.ensign.io/v1")["resources"] }).Should(ContainElement(HaveKeyWithValue("name", "relics")))
+		Eventually(func() any { return live(ctx, path)["kind"] }).Should(Equal("RelicList"))
+		r := open(cluster.Config, readcache.Options{}).grant(ctx)
+		Expect(r.get(ctx, path).code).To(Equal(200))
 		Expect(r.get(ctx, path).warnings).To(ConsistOf(ContainSubstring("deprecated")))
 		r.warm(ctx, path)
 		got := r.get(ctx, path)
