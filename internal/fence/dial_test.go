@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // writerOf names the listener that the test binary writes to when it plays the
@@ -19,7 +21,7 @@ const writerOf = "FENCE_TEST_WRITE_TO"
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(writerOf); address != "" {
-		leave(playLeader(address))
+		scratch.Leave(playLeader(address))
 	}
 	os.Exit(m.Run())
 }
@@ -169,7 +171,3 @@ func TestConnectionsThatWereClosedAreForgotten(t *testing.T) {
 		t.Errorf("want none, got %d", len(f.conns))
 	}
 }
-
-// leave ends a process that plays another one. os.Exit would keep it for a second where
-// there is the race detector, which waits for what it may still find.
-func leave(code int) { syscall.Exit(code) }

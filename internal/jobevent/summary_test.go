@@ -179,9 +179,9 @@ func TestItemsOfSeveralHostsAreToldApart(t *testing.T) {
 }
 
 func TestASummaryIsBounded(t *testing.T) {
-	long := strings.Repeat("€\x1b\n", 1<<11)
+	long := strings.Repeat("€\x1b\n", 1<<12)
 	var s jobevent.Summary
-	for i := range 50 {
+	for i := range 100 {
 		for _, kind := range []jobevent.Kind{jobevent.TaskStart, jobevent.ItemFailed, jobevent.HostFailed, jobevent.HostUnreachable, jobevent.HostOK} {
 			s.Fold(jobevent.Event{
 				Kind: kind, Play: long, Task: long, Role: long, Host: fmt.Sprint(i, long), Action: "requeue_after",

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/runner/guard"
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // The test binary plays the guard, as the manager does.
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		if err := guard.Serve(os.Args[2:]); err != nil {
 			panic(err)
 		}
-		leave(0)
+		scratch.Leave(0)
 	}
 	os.Exit(m.Run())
 }
@@ -88,7 +88,3 @@ func TestOwnershipLastsFromOneEndToTheOther(t *testing.T) {
 func TestWithoutAGuardALeaseIsNobodysBusiness(*testing.T) {
 	ownership{}.extend(1, 2) // and does not panic
 }
-
-// leave ends a process that plays another one. os.Exit would keep it for a second where
-// there is the race detector, which waits for what it may still find.
-func leave(code int) { syscall.Exit(code) }

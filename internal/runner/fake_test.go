@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // The test binary plays ansible-runner, and what it starts, when FAKE says so.
@@ -22,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	if name := os.Getenv("FAKE"); name != "" {
 		fakes()[name]()
-		leave(0)
+		scratch.Leave(0)
 	}
 	os.Exit(m.Run())
 }
@@ -83,7 +85,7 @@ func forgery() {
 func crash() {
 	fmt.Println("Traceback: on stdout")
 	fmt.Fprintln(os.Stderr, "Traceback: on stderr")
-	leave(1)
+	scratch.Leave(1)
 }
 
 // secrets fails and reports what real modules report.
@@ -92,7 +94,7 @@ func secrets() {
 	event("runner_on_ok", `{"task": "read", "res": {"stdout": "hidden-environment", `+facts+`}}`)
 	event("runner_on_failed", `{"task": "write", "res": {"msg": "no luck", "invocation": {"module_args": {"token": "hidden-token"}}, `+facts+`}}`)
 	event("playbook_on_stats", strings.Replace(goodStats, `"failures": {}`, `"failures": {"localhost": 1}`, 1))
-	leave(2)
+	scratch.Leave(2)
 }
 
 // many prints more than a pipe holds and exits at once.
@@ -122,7 +124,7 @@ func noise() {
 		fmt.Fprint(os.Stderr, chunk)
 	}
 	fmt.Fprintln(os.Stderr, "the last words")
-	leave(3)
+	scratch.Leave(3)
 }
 
 // ready tells the test that the process is where it should be.
@@ -146,7 +148,7 @@ func onTerm(do func(), code int) {
 	ready()
 	<-term
 	do()
-	leave(code)
+	scratch.Leave(code)
 }
 
 // spawn starts another fake in a session of its own, without waiting for it.
@@ -235,7 +237,3 @@ func talk(say func()) {
 	fmt.Println()
 	stats()
 }
-
-// leave ends a process that plays another one. os.Exit would keep it for a second where
-// there is the race detector, which waits for what it may still find.
-func leave(code int) { syscall.Exit(code) }

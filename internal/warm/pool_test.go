@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	if how := os.Getenv("FAKE"); how != "" {
 		serve(how)
-		leave(0)
+		scratch.Leave(0)
 	}
 	os.Exit(m.Run())
 }
@@ -192,7 +191,3 @@ func TestNoPoolWithoutWhatItNeeds(t *testing.T) {
 		})
 	}
 }
-
-// leave ends a process that plays another one. os.Exit would keep it for a second where
-// there is the race detector, which waits for what it may still find.
-func leave(code int) { syscall.Exit(code) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // what a place makes of the text when the run is judged honestly.
@@ -180,7 +181,7 @@ func run(t *testing.T, runner, playbook string, vars []byte, nonce int64) (print
 	command := exec.CommandContext(ctx, runner, "run", dir, "--json", "-p", "play.yml", "-vv")
 	command.Env = []string{
 		"PATH=" + filepath.Dir(runner) + ":" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8",
-		"JOB_ID=" + strconv.FormatInt(nonce, 10), "ANSIBLE_COLLECTIONS_PATH=" + filepath.Join(root(t), "collections"),
+		"JOB_ID=" + strconv.FormatInt(nonce, 10), "ANSIBLE_COLLECTIONS_PATH=" + filepath.Join(scratch.Repository(t), "collections"),
 	}
 	printed, err := command.Output()
 	var failed *exec.ExitError
@@ -204,29 +205,12 @@ func onEachCore(t *testing.T, test func(t *testing.T, runner string)) {
 	t.Helper()
 	for version, dir := range environments() {
 		t.Run("ansible-core "+version, func(t *testing.T) {
-			runner := filepath.Join(root(t), dir, "bin", "ansible-runner")
+			runner := filepath.Join(scratch.Repository(t), dir, "bin", "ansible-runner")
 			about, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(runner), "ansible-playbook"), "--version").Output()
 			if err != nil || !strings.HasPrefix(string(about), "ansible-playbook [core "+version+".") {
 				t.Fatalf("%s holds %.40q, want ansible-core %s (error %v); run `make python-matrix`", dir, about, version, err)
 			}
 			test(t, runner)
 		})
-	}
-}
-
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the working directory")
-		}
-		dir = filepath.Dir(dir)
 	}
 }

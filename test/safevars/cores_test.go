@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // core is an environment with one version of ansible-core.
@@ -34,28 +35,12 @@ func coreAt(t *testing.T, dir, series string) core {
 // tree; anything that it finds elsewhere would be another.
 func environmentAt(t *testing.T, dir string) pyenv.Env {
 	t.Helper()
-	dir = filepath.Join(root(t), dir)
+	dir = filepath.Join(scratch.Repository(t), dir)
 	env, err := pyenv.Find(pyenv.Search{Dir: dir, Environ: []string{"VIRTUAL_ENV=" + dir, "PATH=/usr/bin:/bin"}})
 	if err != nil || env.Bin != filepath.Join(dir, "bin") {
 		t.Fatalf("%s is no environment; run `make python-matrix` (found %q, error %v)", dir, env.Bin, err)
 	}
 	return env
-}
-
-// root is that of the source tree.
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for !exists(filepath.Join(dir, "go.mod")) {
-		if dir == filepath.Dir(dir) {
-			t.Fatal("the tests do not run inside the tree")
-		}
-		dir = filepath.Dir(dir)
-	}
-	return dir
 }
 
 func exists(path string) bool {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // startManager has bin/manager start with an environment. Without an API server
@@ -17,8 +18,8 @@ func startManager(t *testing.T, env pyenv.Env, environ ...string) (code int, sai
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	dir := filepath.Join(root(t), "test", "safevars", "testdata", "operator")
-	cmd := exec.CommandContext(ctx, filepath.Join(root(t), "bin", "manager"), "run", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
+	dir := filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "operator")
+	cmd := exec.CommandContext(ctx, filepath.Join(scratch.Repository(t), "bin", "manager"), "run", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
 		"--run-dir", filepath.Join(t.TempDir(), "runs"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--user-metrics-bind-address", "0")
 	cmd.Dir = dir
 	cmd.Env = append([]string{
@@ -33,7 +34,7 @@ func startManager(t *testing.T, env pyenv.Env, environ ...string) (code int, sai
 }
 
 func TestTheManagerProvesItsEnvironment(t *testing.T) {
-	faulty := "PYTHONPATH=" + filepath.Join(root(t), "test", "safevars", "testdata", "faulty")
+	faulty := "PYTHONPATH=" + filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "faulty")
 	const refused, accepted = "Ansible evaluated text that is marked as untrusted", "reach the API server"
 	onEachCore(t, func(t *testing.T, c core) {
 		for why, test := range map[string]struct {
@@ -60,7 +61,7 @@ func TestTheFaultIsOne(t *testing.T) {
 		return map[string]any{"spec": named("p", texts(templates[:1], markers, "faulty"))}
 	}
 	onEachCore(t, func(t *testing.T, c core) {
-		r := setup{object: object, environ: []string{"PYTHONPATH=" + filepath.Join(root(t), "test", "safevars", "testdata", "faulty")}}.start(t, c, "-p", "control.yml")
+		r := setup{object: object, environ: []string{"PYTHONPATH=" + filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "faulty")}}.start(t, c, "-p", "control.yml")
 		if executed := r.executed(t); len(executed) != 1 {
 			t.Errorf("got %q, want the text executed:\n%s", executed, r.tail())
 		}

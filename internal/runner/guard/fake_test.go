@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // The test binary plays the guard, a manager, and processes of runs.
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 		if err := Serve(os.Args[2:]); err != nil {
 			panic(err)
 		}
-		leave(0)
+		scratch.Leave(0)
 	}
 	switch os.Getenv("FAKE") {
 	case "":
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 		ready("polite")
 		<-term
 		ready("told")
-		leave(0)
+		scratch.Leave(0)
 	}
 	ready(os.Getenv("FAKE"))
 	time.Sleep(10 * time.Minute) // longer than any test waits
@@ -97,7 +98,3 @@ func read(path string) string {
 	content, _ := os.ReadFile(path) // It may not exist yet.
 	return string(content)
 }
-
-// leave ends a process that plays another one. os.Exit would keep it for a second where
-// there is the race detector, which waits for what it may still find.
-func leave(code int) { syscall.Exit(code) }

@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // The test binary plays the processes of runs when FAKE says so.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("FAKE"); name != "" {
 		fakes()[name]()
-		leave(0)
+		scratch.Leave(0)
 	}
 	os.Exit(m.Run())
 }
@@ -162,7 +164,3 @@ func zombies() []proc {
 
 // someNonce is one that no other test has at the same time.
 func someNonce() int64 { return int64(os.Getpid())<<32 | time.Now().UnixNano()&math.MaxUint32 }
-
-// leave ends a process that plays another one. os.Exit would keep it for a second where
-// there is the race detector, which waits for what it may still find.
-func leave(code int) { syscall.Exit(code) }

@@ -1,5 +1,6 @@
-// Package scratch gives tests directories and files to work with, and finds the
-// repository. Tests of any package may use it: it imports nothing of the module.
+// Package scratch gives tests directories and files to work with, finds the
+// repository, and ends processes that play others. Tests of any package may use it: it
+// imports nothing of the module.
 package scratch
 
 import (
