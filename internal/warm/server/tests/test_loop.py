@@ -119,6 +119,8 @@ def test_refuses_without_a_descriptor(tough: Server) -> None:
     pid = tough.process.pid
     _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     assert works(tough)
+    tough.tell(b"p")  # It answers when it has closed what the program's end was told by.
+    tough.await_line("alive")
     most = max(int(number) for number in os.listdir(f"/proc/{pid}/fd"))
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (most + 1, hard))
     for _ in range(3):
