@@ -113,6 +113,7 @@ class Module:
         # What was asked for and was not there is missed in the same places.
         path = stash.SearchPath(set().union(modules, *noting.graph.values()))
         sys.meta_path.insert(0, stash.Stash(modules, noting.graph, path.same, given))
+        noting.graph.clear()
         self._tempfile = modules.get("tempfile")
         self._platform = modules.get("platform")
         self._locating = [m for m in modules.values() if _PLACE in m.__dict__]

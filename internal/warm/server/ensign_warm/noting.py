@@ -19,11 +19,11 @@ def _noted(name, globals=None, locals=None, fromlist=(), level=0):  # type: igno
     variables = globals if globals is not None else sys._getframe(1).f_globals
     full = _absolute(name, variables, level) if level else name
     wanted = graph.setdefault(str(variables.get("__name__")), set())
-    wanted.add(full)  # Also when it fails: its package has been imported then.
+    wanted.add(sys.intern(full))  # Also when it fails: its package has been imported then.
     module = _original(name, globals, locals, fromlist, level)
     for part in fromlist or ():
         if f"{full}.{part}" in sys.modules:
-            wanted.add(f"{full}.{part}")
+            wanted.add(sys.intern(f"{full}.{part}"))
     return module
 
 

@@ -8,7 +8,7 @@ imported itself, as in an import.
 
 import os
 import sys
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -17,8 +17,9 @@ from typing import Protocol
 
 from ensign_warm import sources
 
-_NONE: set[str] = set()
 Graph = dict[str, set[str]]
+Names = frozenset[str]
+_NONE: Names = frozenset()
 
 
 def load(names: Iterable[str]) -> None:
@@ -77,11 +78,8 @@ class Stash(MetaPathFinder, Loader):
         self._same = same
         self._given = given
         self._giving: ModuleSpec | None = None
-        self._needs = {name: needs(name, graph, modules) for name in modules}
-        self._users: Graph = {}
-        for name, needed in self._needs.items():
-            for other in needed:
-                self._users.setdefault(other, set()).add(name)
+        self._needs = compact({name: needs(name, graph, modules) for name in modules})
+        self._users = compact(inverted(self._needs))
         everything = sys.modules | modules
         self._apart = {name for name in modules if is_apart(name, everything)}
         self._dressed = {name for name in modules if given is not None and name in given}
@@ -159,7 +157,22 @@ def needs(name: str, graph: Graph, modules: Container[str]) -> set[str]:
     return {other for other in found if other in modules}
 
 
-def reachable(names: Iterable[str], graph: Graph) -> set[str]:
+def inverted(graph: Mapping[str, Iterable[str]]) -> Graph:
+    """Return who needs each name."""
+    users: Graph = {}
+    for name, needed in graph.items():
+        for other in needed:
+            users.setdefault(other, set()).add(name)
+    return users
+
+
+def compact(graph: Graph) -> dict[str, Names]:
+    """Return the graph with one set for all who need the same, as thousands do."""
+    shared: dict[Names, Names] = {}
+    return {name: shared.setdefault(found, found) for name, found in ((n, frozenset(s)) for n, s in graph.items())}
+
+
+def reachable(names: Iterable[str], graph: Mapping[str, Set[str]]) -> set[str]:
     """Return the names, and all that a way in the graph leads to."""
     found = set(names)
     pending = list(found)
