@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"os"
 	"os/signal"
 	"runtime"
 	"strconv"
@@ -33,13 +32,20 @@ func openProcess(pid, server int) (*process, error) {
 	return &process{pid: pid, handle: int(handle)}, nil
 }
 
+// parentOf reads without package os, which would have a thread wait for the file.
 func parentOf(pid int) (int, error) {
-	const parent = 1                                                 // of what follows the name
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") //nolint:gosec // A number is no way elsewhere.
+	const parent = 1 // of what follows the name
+	fd, err := syscall.Open("/proc/"+strconv.Itoa(pid)+"/stat", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, err
 	}
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	defer func() { _ = syscall.Close(fd) }() // Nothing was written.
+	var stat [512]byte                       // The name, of at most 64 bytes, is near its start.
+	n, err := syscall.Read(fd, stat[:])
+	if err != nil {
+		return 0, err
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat[:n], ')')+1 : n])
 	if len(fields) <= parent {
 		return 0, errNonsense
 	}
