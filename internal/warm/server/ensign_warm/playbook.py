@@ -18,7 +18,7 @@ from multiprocessing import process
 from types import ModuleType
 from typing import Any, NoReturn
 
-from ensign_warm import directories, environment, kinds
+from ensign_warm import directories, environment, kinds, results
 from ensign_warm.parsed import Parsed
 from ensign_warm.payloads import Payloads
 from ensign_warm.primed import prime
@@ -110,6 +110,7 @@ class Playbook:
         refresh()
         self._parsed.give_out()
         self.lessons.use()
+        results.expect()
         self._modules.redirect()
         self._script.run(request)
 
