@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from types import CodeType, ModuleType
 from typing import NoReturn, Protocol
 
@@ -53,11 +54,12 @@ class Script:
         except (OSError, ValueError, SyntaxError) as error:
             raise Outdated("program") from error
 
-    def run(self, request: Request) -> NoReturn:
+    def run(self, request: Request, ahead: Iterable[ModuleType] = ()) -> NoReturn:
+        """Run it. What was imported ahead, and is not in sys.modules yet, is left alone at the end."""
         arguments = [os.fsdecode(argument) for argument in request.arguments]
         sys.argv = [self.path, *arguments]
         sys.orig_argv = [sys.executable, self.path, *arguments]
         process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
         if self.code is None:
             raise Refused("program")
-        leave.run([self.code], self.path, os.path.dirname(os.path.realpath(self.path)))
+        leave.run([self.code], self.path, os.path.dirname(os.path.realpath(self.path)), ahead)

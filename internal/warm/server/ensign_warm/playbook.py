@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from ensign_warm import directories, environment, kinds, results
 from ensign_warm.parsed import Parsed
 from ensign_warm.payloads import Payloads
+from ensign_warm.plugins import Plugins
 from ensign_warm.primed import prime
 from ensign_warm.wire import Outdated, Refused, Request, UnknownEnvironment
 
@@ -30,8 +31,8 @@ _QUOTE, _QUOTED = "'", """'"'"'"""  # in text that is quoted
 # The settings whose variables are in environment.OF_ONE_RUN.
 _SETTINGS = ("DEFAULT_LOCAL_TMP", "CACHE_PLUGIN_CONNECTION", "DEFAULT_ROLES_PATH")
 
-# What each run of it imports besides, before anything of a role. No plugins: they are
-# found by their names, of which a role may have the same.
+# What each run of it imports besides, before anything of a role. No plugins (plugins.py):
+# they are found by their names, of which a role may have the same.
 _NEEDED = (
     "ansible._internal._errors._task_timeout",
     "ansible._internal._json._profiles._inventory_legacy",
@@ -73,6 +74,7 @@ class Playbook:
         self._script = kinds.Script(program)
         self._modules = Modules(standin)
         self._parsed = Parsed()
+        self._plugins = Plugins()
         self.lessons = Payloads()
         self._own: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
@@ -88,7 +90,8 @@ class Playbook:
         constants = importlib.import_module("ansible.constants")
         self._config = digest(constants.CONFIG_FILE)
         self._unfit = unfit(vars(constants), os.getcwd())
-        return kinds.imported(before)
+        plugins = self._plugins.load()
+        return kinds.imported(before) + plugins
 
     def admit(self, request: Request) -> None:
         if self._unfit:
@@ -109,10 +112,11 @@ class Playbook:
     def become(self, request: Request) -> NoReturn:
         refresh()
         self._parsed.give_out()
+        self._plugins.give_out()
         self.lessons.use()
         results.expect()
         self._modules.redirect()
-        self._script.run(request)
+        self._script.run(request, self._plugins.modules())
 
 
 def digest(path: object) -> tuple[str, str]:
