@@ -6,7 +6,7 @@ import sys
 from types import CodeType, ModuleType
 from typing import NoReturn
 
-from ensign_warm import codes, environment, leave, library, noting, process, script, stash
+from ensign_warm import codes, environment, kubeconfig, leave, library, noting, process, script, stash
 from ensign_warm.wire import Refused, Request
 
 _ONE = 1
@@ -114,6 +114,7 @@ class Module:
         path = stash.SearchPath(set().union(modules, *noting.graph.values()))
         sys.meta_path.insert(0, stash.Stash(modules, noting.graph, path.same, given))
         noting.graph.clear()
+        kubeconfig.give(modules)
         self._tempfile = modules.get("tempfile")
         self._platform = modules.get("platform")
         self._locating = [m for m in modules.values() if _PLACE in m.__dict__]
