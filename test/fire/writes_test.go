@@ -40,7 +40,7 @@ var _ = Describe("a write that goes wrong", func() {
 		for _, cr := range all {
 			expectSuccess(ctx, cr, 1)
 			b.expectRuns(cr, 1, 1)
-			Expect(b.applied(cr)).To(Equal(map[string]int{added: 1, running: 1, result: 1}), cr.GetName())
+			b.expectApplied(ctx, cr, map[string]int{added: 1, running: 1, result: 1})
 		}
 
 		By("deleting them")
@@ -56,6 +56,13 @@ var _ = Describe("a write that goes wrong", func() {
 		}
 	}, SpecTimeout(2*patience))
 })
+
+// expectApplied waits for the writes to an object: that one was accepted can be seen in
+// the object before it is in the journal.
+func (b *bench) expectApplied(ctx context.Context, cr *unstructured.Unstructured, want map[string]int) {
+	GinkgoHelper()
+	Eventually(ctx, func() map[string]int { return b.applied(cr) }).Should(Equal(want), cr.GetName())
+}
 
 // applied counts the writes to an object that the API server accepted.
 func (b *bench) applied(cr *unstructured.Unstructured) map[string]int {
