@@ -9,6 +9,7 @@ that a run may have its own of.
 
 import ast
 import contextlib
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -51,11 +52,15 @@ class Plugins:
         if execute is None or list(inspect.signature(execute).parameters) != _PARAMETERS:
             return []  # Another version of Ansible.
         files, before = dict(_files()), set(sys.modules)
+        for path in files.values():
+            with contextlib.suppress(Exception):
+                _read(path)  # First of all, so that no memory for it is left between what stays.
         for name in files:
             with contextlib.suppress(Exception):  # It fails in a fork, then.
                 self._load(name, files, execute)
         for name in set(sys.modules) - before:
             _put(name, None)
+        _read.cache_clear()
         return self.modules()
 
     def modules(self) -> list[ModuleType]:
@@ -91,17 +96,16 @@ class Plugins:
         key = name, files[name]
         if key in self._known or name in sys.modules:
             return self._known.get(key)
-        with open(files[name], "rb") as file:
-            top = list(_top(ast.parse(file.read())))
+        imports, timeless = _read(files[name])
         others: dict[str, ModuleType] = {}
-        for other in _imports(top):
+        for other in imports:
             plugin = self._load(other, files, execute) if other in files else None
             if plugin is not None:
                 others |= {other: plugin.module, **plugin.others}
             elif not _is_there(other):
                 return None
         before = set(sys.modules)
-        if all(map(_is_timeless, top)):
+        if timeless:
             plugin = Plugin(execute(None, python_module_name=name, path=files[name]), others)
             if set(sys.modules) - before == {name}:
                 self._known[key] = plugin
@@ -131,6 +135,14 @@ def _files() -> Iterator[tuple[str, str]]:
         for file in sorted(os.listdir(os.path.join(package, kind))):
             if file.endswith(".py") and file != "__init__.py":
                 yield f"{_PACKAGE}.{kind}.{file.removesuffix('.py')}", os.path.join(package, kind, file)
+
+
+@functools.cache
+def _read(path: str) -> tuple[set[str], bool]:
+    """Return what a plugin imports, and whether it does the same whenever it is executed."""
+    with open(path, "rb") as file:
+        top = list(_top(ast.parse(file.read())))
+    return _imports(top), all(map(_is_timeless, top))
 
 
 def _top(tree: ast.Module) -> Iterator[ast.AST]:
