@@ -1,54 +1,68 @@
-"""Waits for the results of workers until one comes, where Ansible looks for one each millisecond.
+"""Waits for what workers send until it comes, where Ansible looks for it each millisecond.
 
 That costs 2 % of the time that modules take, and half a millisecond for each result.
 """
 
 import collections
 import importlib
+import queue
 import sys
 import threading
 import time
+from types import ModuleType
 from typing import Any
 
 # Seconds until Ansible looks all the same: for workers that have died, and for its own end.
 _LONGEST = 0.02
 _WAITING = "_wait_on_pending_results"
+# Up when something may have come. One for all strategies: each looks at all that there
+# is before it waits, and no two wait at the same time.
+_news = threading.Event()
 
 
 class Results(collections.deque[Any]):
-    """Results that have come, and a flag that is up when that may be news."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._arrived = threading.Event()
+    """Results that have come."""
 
     def append(self, result: Any) -> None:
         super().append(result)
-        self._arrived.set()
-
-    def wait(self) -> None:
-        """Wait for a result; whoever calls this looks at all that there are before the next call."""
-        self._arrived.wait(_LONGEST)
-        self._arrived.clear()
+        _news.set()
 
 
-class Clock:
-    """The module time, for the one that it stands in for there."""
+class Requests(queue.Queue[Any]):
+    """What workers have asked for: to add a host or a group."""
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        super().put(item, block, timeout)
+        _news.set()
+
+
+class StandIn:
+    """A module, but for some of its names."""
+
+    def __init__(self, module: ModuleType, **others: Any) -> None:
+        self.__dict__.update(others)
+        self._module = module
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(time, name)
+        return getattr(self._module, name)
 
-    def sleep(self, seconds: float) -> None:
-        frame = sys._getframe(1)
-        results = getattr(frame.f_locals.get("self"), "_results", None)
-        if frame.f_code.co_name == _WAITING and isinstance(results, Results) and seconds < _LONGEST:
-            results.wait()
-        else:
-            time.sleep(seconds)
+
+def sleep(seconds: float) -> None:
+    """Wait for news, if it is a strategy that waits for results, and that is how it would hear of them."""
+    frame = sys._getframe(1)
+    results = getattr(frame.f_locals.get("self"), "_results", None)
+    if frame.f_code.co_name == _WAITING and isinstance(results, Results) and seconds < _LONGEST:
+        _news.wait(_LONGEST)
+        _news.clear()
+    else:
+        time.sleep(seconds)
 
 
 def expect() -> None:
     """Let strategies wait like that; called in a fork."""
-    strategy = importlib.import_module("ansible.plugins.strategy")
-    if strategy.__dict__.get("deque") is collections.deque and strategy.__dict__.get("time") is time:
-        strategy.__dict__["deque"], strategy.__dict__["time"] = Results, Clock()
+    names = importlib.import_module("ansible.plugins.strategy").__dict__
+    if names.get("deque") is not collections.deque or names.get("time") is not time:
+        return
+    names["deque"], names["time"] = Results, StandIn(time, sleep=sleep)
+    if names.get("queue") is queue:
+        names["queue"] = StandIn(queue, Queue=Requests)

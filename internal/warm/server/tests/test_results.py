@@ -2,6 +2,7 @@
 
 import collections
 import importlib
+import queue
 import threading
 import time
 from collections.abc import Iterator
@@ -45,16 +46,30 @@ def test_a_strategy_keeps_its_results_where_they_are_heard_of(strategy: ModuleTy
     assert strategy.deque is results.Results
 
 
-def test_a_result_ends_the_waiting(strategy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_strategy_keeps_requests_where_they_are_heard_of(strategy: ModuleType) -> None:
+    results.expect()
+    assert "_rpc_queue" in strategy.StrategyBase._process_rpc_queue.__code__.co_names
+    assert {"queue", "Queue"} <= set(strategy.StrategyBase.__init__.__code__.co_names)
+    assert strategy.queue.Queue is results.Requests
+    assert strategy.queue.Empty is queue.Empty
+
+
+@pytest.fixture(autouse=True)
+def no_news() -> None:
+    results._news.clear()
+
+
+@pytest.mark.parametrize("what", ["a result", "a request"])
+def test_what_comes_ends_the_waiting(strategy: ModuleType, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     monkeypatch.setattr(results, "_LONGEST", _LONG)
     results.expect()
-    found = strategy.deque()
+    found, requests = strategy.deque(), strategy.queue.Queue()
     waiting = Waiting(strategy, found)
-    thread = threading.Timer(0.01, found.append, ("came",))
+    thread = threading.Timer(0.01, found.append if what == "a result" else requests.put, ("came",))
     thread.start()
     begun = time.monotonic()
     waiting._wait_on_pending_results(0.001)
-    assert list(found) == ["came"]
+    assert [*found, *requests.queue] == ["came"]
     assert time.monotonic() - begun < _LONG / 2
     thread.join()
 
@@ -104,6 +119,7 @@ def test_a_strategy_that_somebody_has_changed_is_left_alone(strategy: ModuleType
     results.expect()
     assert strategy.deque is list
     assert strategy.time is time
+    assert strategy.queue is queue
 
 
 def test_the_clock_is_the_other_one_in_all_else(strategy: ModuleType) -> None:
