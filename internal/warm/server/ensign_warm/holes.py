@@ -35,9 +35,14 @@ def fill() -> None:
     """Give pages back that hold nothing, and take what is free in the others, for good."""
     with contextlib.suppress(AttributeError):  # Another C library, or interpreter, does without.
         _fill_pools(ctypes.pythonapi.PyObject_Malloc)
-        library = ctypes.CDLL(None)
-        library.malloc_trim(0)
-        _fill_heap(library)
+        trim()
+        _fill_heap(ctypes.CDLL(None))
+
+
+def trim() -> None:
+    """Give pages back that hold nothing."""
+    with contextlib.suppress(AttributeError):  # Another C library keeps them.
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _fill_pools(allocate: "ctypes._NamedFuncPointer") -> None:

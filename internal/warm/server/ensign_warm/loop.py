@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-from ensign_warm import wire
+from ensign_warm import holes, wire
 
 _PATIENCE = 5.0  # seconds for a stand-in to say what it wants
 _MANAGER = 0  # the descriptor of a pipe that the manager holds
@@ -93,6 +93,8 @@ class Loop:
             if happened := self._poll.poll(0):
                 return happened
             self._learning = self._lessons.learn()
+            if not self._learning:
+                holes.trim()  # What it took to learn is not needed any more.
         return self._poll.poll()
 
     def _turn(self, descriptor: int) -> socket.socket | None:

@@ -6,6 +6,7 @@ who has the very same text, once in a process: its copy is its own, to be change
 """
 
 import ast
+import hashlib
 import importlib
 import os
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ class Parsed:
 
     def __init__(self) -> None:
         self._documents: dict[object, Any] = {}  # by text and tags
-        self._routing: dict[bytes, Any] = {}
+        self._routing: dict[bytes, Any] = {}  # by a digest of the text, which is long
         self.given = 0
 
     def load(self) -> None:
@@ -51,7 +52,7 @@ class Parsed:
 
     def _routing_of(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def parse(text: object, content_id: object) -> Any:
-            found = self._routing.pop(text, _MISSING) if isinstance(text, bytes) else _MISSING
+            found = self._routing.pop(_digest(text), _MISSING) if isinstance(text, bytes) else _MISSING
             self.given += found is not _MISSING
             return original(text, content_id) if found is _MISSING else found
 
@@ -61,7 +62,7 @@ class Parsed:
         with open(_directory("config", "ansible_builtin_runtime.yml"), "rb") as file:
             text = file.read()
         parse = importlib.import_module("ansible.utils.collection_loader._collection_meta")._meta_yml_to_dict
-        self._routing[text] = parse(text, ("ansible.builtin", "runtime.yml"))
+        self._routing[_digest(text)] = parse(text, ("ansible.builtin", "runtime.yml"))
 
     def _load_documents(self) -> None:
         fragments = dict(_fragments())
@@ -97,6 +98,10 @@ class _Yaml:
 
 def _loader() -> Any:
     return importlib.import_module("ansible.parsing.yaml.loader").AnsibleLoader
+
+
+def _digest(text: bytes) -> bytes:
+    return hashlib.sha256(text).digest()
 
 
 def _key(text: object) -> object:

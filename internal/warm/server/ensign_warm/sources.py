@@ -39,17 +39,22 @@ class Source:
     """A file that payloads have."""
 
     def __init__(self, name: str, content: bytes, package: bool, origin: str = "") -> None:
-        self.content = content
+        self._content = content
         self.package = package
         self.origin = origin  # "" if Ansible makes it up
         self.name = name
         self.file = stem(name) + ("/__init__.py" if package else ".py")
         self._packed = b""
 
+    @property
+    def content(self) -> bytes:
+        return zlib.decompress(self._packed, -zlib.MAX_WBITS) if self._packed else self._content
+
     def pack(self) -> None:
-        """Prepare for comparisons, by doing what zipfile does."""
+        """Keep what zipfile makes of the content, to be compared, and takes less memory."""
         compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-        self._packed = compressor.compress(self.content) + compressor.flush()
+        self._packed = compressor.compress(self._content) + compressor.flush()
+        self._content = b""
 
     def same(self, archive: bytes, toc: Toc) -> bool:
         """Tell whether a payload has this file, and none that would be taken for it."""
