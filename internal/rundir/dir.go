@@ -127,7 +127,9 @@ func (d *Dir) prepare(id string, in Inputs) error {
 // fill lays out a fresh run directory.
 func (d *Dir) fill(run *os.Root, in Inputs) error {
 	d.Private = filepath.Join(d.root.path, d.uid, runName)
-	for _, name := range []string{"project", "output", "tmp", "env", "inventory"} {
+	// The directory of temporary files of modules is there, because one that has to make
+	// it warns of that. Those without pipelining find it made by Ansible.
+	for _, name := range []string{"project", "output", "tmp", "tmp/" + remoteName, "env", "inventory"} {
 		if err := mkdir(run, name); err != nil {
 			return err
 		}

@@ -45,13 +45,16 @@ func writeInventory(run *os.Root, temp string, in Inputs) (string, error) {
 	return target, nil
 }
 
+// remoteName is the directory of what Ansible takes for remote temporary files.
+const remoteName = "remote"
+
 // localhost is the inventory of a run on the manager's own machine. Its remote
 // temporary files and the state of asynchronous tasks lie in the run directory
 // too: by default they would be left in the home directory.
 func localhost(in Inputs, temp string) (string, error) {
 	vars := []string{
 		"ansible_connection=local",
-		"ansible_remote_tmp=" + iniQuote(filepath.Join(temp, "remote")),
+		"ansible_remote_tmp=" + iniQuote(filepath.Join(temp, remoteName)),
 		"ansible_async_dir=" + iniQuote(filepath.Join(temp, "async")),
 	}
 	if in.Python != "" {

@@ -112,6 +112,7 @@ func TestPrepareLaysOutTheRun(t *testing.T) {
 		"output":          "drwx------",
 		"project":         "drwx------",
 		"tmp":             "drwx------",
+		"tmp/remote":      "drwx------",
 	}
 	if diff := cmp.Diff(want, tree(t, private)); diff != "" {
 		t.Error(diff)

@@ -45,6 +45,7 @@ type bench struct {
 	refused  []string       // programs, with the reasons
 	forked   map[string]int // programs
 	launched string         // what the last run was to start with
+	withheld bool           // are the servers: runs are cold, and as warm ones in all else
 	count    int            // of runs
 }
 
@@ -167,6 +168,12 @@ func (b *bench) Ended(env []string) bool { return b.pool.Ended(env) }
 
 // Launch implements runner.Launcher, and notes what came of it.
 func (b *bench) Launch(env []string) (program, why string) {
+	b.mu.Lock()
+	withheld := b.withheld
+	b.mu.Unlock()
+	if withheld {
+		return "", "withheld"
+	}
 	program, why = b.pool.Launch(env)
 	b.mu.Lock()
 	defer b.mu.Unlock()
