@@ -36,8 +36,8 @@ class Requests(queue.Queue[Any]):
         _news.set()
 
 
-class StandIn:
-    """A module, but for some of its names."""
+class Overlay:
+    """A module with other values for some of its names."""
 
     def __init__(self, module: ModuleType, **others: Any) -> None:
         self.__dict__.update(others)
@@ -63,6 +63,6 @@ def expect() -> None:
     names = importlib.import_module("ansible.plugins.strategy").__dict__
     if names.get("deque") is not collections.deque or names.get("time") is not time:
         return
-    names["deque"], names["time"] = Results, StandIn(time, sleep=sleep)
+    names["deque"], names["time"] = Results, Overlay(time, sleep=sleep)
     if names.get("queue") is queue:
-        names["queue"] = StandIn(queue, Queue=Requests)
+        names["queue"] = Overlay(queue, Queue=Requests)
