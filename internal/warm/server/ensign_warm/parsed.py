@@ -12,6 +12,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ensign_warm.overlay import Overlay
+
 _KINDS = ("become", "cache", "callback", "connection", "inventory", "lookup", "shell", "strategy", "vars")
 _SECTION = "DOCUMENTATION"
 _EXTENDED = "extends_documentation_fragment"
@@ -42,7 +44,7 @@ class Parsed:
         finder.__dict__["_meta_yml_to_dict"] = self._routing_of(finder._meta_yml_to_dict)
         for user in ("ansible.plugins.loader", "ansible.utils.plugin_docs"):
             module = importlib.import_module(user)
-            module.__dict__["yaml"] = _Yaml(module.yaml, self)
+            module.__dict__["yaml"] = Overlay(module.yaml, load=self._reading(module.yaml.load))
 
     def document(self, text: object) -> object:
         """Return what the text is parsed to, or _MISSING."""
@@ -57,6 +59,13 @@ class Parsed:
             return original(text, content_id) if found is _MISSING else found
 
         return parse
+
+    def _reading(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def load(stream: Any, Loader: Any) -> Any:  # noqa: N803
+            found = self.document(stream) if isinstance(stream, str) and Loader is _loader() else _MISSING
+            return original(stream, Loader=Loader) if found is _MISSING else found
+
+        return load
 
     def _load_routing(self) -> None:
         with open(_directory("config", "ansible_builtin_runtime.yml"), "rb") as file:
@@ -80,20 +89,6 @@ class Parsed:
         found = importlib.import_module("yaml").load(tagged, Loader=_loader())
         self._documents[_key(tagged)] = found
         return found
-
-
-class _Yaml:
-    """The module yaml, for those modules of Ansible that parse documentation."""
-
-    def __init__(self, original: Any, parsed: Parsed) -> None:
-        self._original, self._parsed = original, parsed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
-
-    def load(self, stream: Any, Loader: Any) -> Any:  # noqa: N803
-        found = self._parsed.document(stream) if isinstance(stream, str) and Loader is _loader() else _MISSING
-        return self._original.load(stream, Loader=Loader) if found is _MISSING else found
 
 
 def _loader() -> Any:

@@ -9,8 +9,9 @@ import queue
 import sys
 import threading
 import time
-from types import ModuleType
 from typing import Any
+
+from ensign_warm.overlay import Overlay
 
 # Seconds until Ansible looks all the same: for workers that have died, and for its own end.
 _LONGEST = 0.02
@@ -34,17 +35,6 @@ class Requests(queue.Queue[Any]):
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         super().put(item, block, timeout)
         _news.set()
-
-
-class Overlay:
-    """A module with other values for some of its names."""
-
-    def __init__(self, module: ModuleType, **others: Any) -> None:
-        self.__dict__.update(others)
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._module, name)
 
 
 def sleep(seconds: float) -> None:
