@@ -14,7 +14,6 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,24 +93,13 @@ func (g *Ground) Kubelet(ctx context.Context) *Kubelet {
 		}
 		return err
 	}).Should(gomega.Succeed())
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}}}
+	// The cluster's own kwok makes it ready, by patches of what it has seen earlier: they
+	// take away addresses that come later than the node, unless both kinds are there.
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}, Status: corev1.NodeStatus{
+		Addresses:       []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: "127.0.0.1"}},
+		DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: portOf(address)}},
+	}}
 	gomega.Expect(g.Client.Create(ctx, node)).To(gomega.Succeed())
-	gomega.Eventually(func() error { // Against the cluster's own kwok, which writes the status too.
-		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
-			return err
-		}
-		if len(node.Status.Conditions) == 0 {
-			return fmt.Errorf("node %s has no status yet", node.Name)
-		}
-		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
-		node.Status.DaemonEndpoints.KubeletEndpoint.Port = portOf(address)
-		err := g.Client.Status().Update(ctx, node)
-		if apierrors.IsConflict(err) {
-			return err
-		}
-		gomega.Expect(err).NotTo(gomega.HaveOccurred())
-		return nil
-	}).Should(gomega.Succeed())
 	return k
 }
 
