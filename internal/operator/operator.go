@@ -8,24 +8,14 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/controller"
-	"github.com/ensign-operator/ensign/internal/eventlog"
-	"github.com/ensign-operator/ensign/internal/metrics"
 	"github.com/ensign-operator/ensign/internal/proxy"
-	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/slots"
-	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // connectTimeout bounds the first request to the API server.
@@ -94,13 +84,6 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	return p, p.add()
 }
 
-// close gives up what setUp took.
-func (p parts) close() {
-	if err := p.ansible.owned.end(); err != nil {
-		p.options.Logger.Error(err, "could not give up the run directory")
-	}
-}
-
 func newSlots(o Options, a ansible) *slots.Slots {
 	limit := o.MaxConcurrentRuns
 	if limit == 0 {
@@ -134,156 +117,6 @@ func connect(o Options) (*rest.Config, error) {
 	}
 	o.Logger.V(1).Info("connected", "server", config.Host, "version", version.GitVersion)
 	return config, nil
-}
-
-// parts are what a manager is put together from.
-type parts struct {
-	options Options
-	manager manager.Manager
-	proxy   *proxy.Proxy
-	reading *reading
-	ansible ansible
-	runs    *controller.RunGroup
-	slots   *slots.Slots
-	lease   lease
-	related *related
-}
-
-// add adds everything long-lived to the manager.
-func (p parts) add() error {
-	counters, err := metrics.New(ctrlmetrics.Registry, p.options.Build)
-	if err != nil {
-		return err
-	}
-	if err := metrics.RegisterRunDirectory(ctrlmetrics.Registry, p.ansible.runner.Root.Bytes); err != nil {
-		return err
-	}
-	if err := p.ansible.owned.warm.count(ctrlmetrics.Registry); err != nil {
-		return err
-	}
-	p.slots.Waited = counters.Waited
-	if err := counters.ShowSlots(p.slots, p.slots.Limit(), p.ansible.names()); err != nil {
-		return err
-	}
-	lines := eventlog.New(eventlog.Options{
-		Logger: p.options.Logger.WithName("run"), Blocks: p.options.Blocks, JSON: p.options.JSONLogs, Level: p.options.LogEvents,
-	})
-	if err := errors.Join(p.related.addTo(p.manager, counters), p.addProxy(), p.addUserMetrics(), p.reading.add(p.manager, counters)); err != nil {
-		return err
-	}
-	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())
-	if err != nil {
-		return fmt.Errorf("prepare discovery: %w", err)
-	}
-	if err := p.manager.Add(p.sweeper(served)); err != nil {
-		return fmt.Errorf("add the sweeper of run directories: %w", err)
-	}
-	observers := []controller.Observer{lines, counters}
-	for _, watch := range p.ansible.watches {
-		s := p.supervisor(watch, observers, counters)
-		s.Discovery = served
-		if err := p.manager.Add(s); err != nil {
-			return fmt.Errorf("add the watch of %s: %w", watch.GVK, err)
-		}
-		if err := p.manager.AddReadyzCheck("cache "+watch.GVK.GroupKind().String(), s.Check); err != nil {
-			return fmt.Errorf("add the check of %s: %w", watch.GVK, err)
-		}
-	}
-	return nil
-}
-
-func (p parts) sweeper(served kinds) sweeper {
-	return sweeper{
-		directories: p.ansible.runner.Root,
-		reader:      p.manager.GetAPIReader(),
-		kinds:       served,
-		interval:    sweepInterval,
-		watches:     p.ansible.watches,
-		namespaces:  newEnvironment(p.options.Env).namespaces(),
-		log:         p.options.Logger.WithName("sweeper"),
-	}
-}
-
-func (p parts) addProxy() error {
-	for _, server := range p.proxy.Servers() {
-		if err := p.manager.Add(server); err != nil {
-			return fmt.Errorf("add the %s: %w", server.Name, err)
-		}
-	}
-	return p.addChecks("proxy", p.proxy.Check)
-}
-
-func (p parts) addChecks(name string, check healthz.Checker) error {
-	return errors.Join(p.manager.AddHealthzCheck(name, check), p.manager.AddReadyzCheck(name, check))
-}
-
-func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, counters *metrics.Metrics) *controller.Supervisor {
-	o := p.options
-	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.WatchReady(gvk.String(), ready) }
-	counters.Watch(watch.GVK.String())
-	concurrent := watch.MaxConcurrentReconciles
-	if concurrent == 0 {
-		concurrent = o.MaxConcurrentReconciles
-	}
-	return &controller.Supervisor{
-		GVK:                     watch.GVK,
-		Cache:                   p.manager.GetCache(),
-		MaxConcurrentReconciles: concurrent,
-		Logger:                  o.Logger.WithName("controller").WithValues("kind", watch.GVK.Kind),
-		Ready:                   ready,
-		NewReconciler: func(noStatus bool) *controller.Reconciler {
-			return &controller.Reconciler{
-				Watch:     watch,
-				Defaults:  p.defaults(),
-				Client:    p.manager.GetClient(),
-				Reader:    p.manager.GetAPIReader(),
-				Runner:    runs{p.ansible.runner},
-				Access:    opener{p.proxy},
-				Observers: observers,
-				Related:   p.related,
-				Recorder:  p.manager.GetEventRecorder("ensign"),
-				Runs:      p.runs,
-				Slots:     p.slots,
-				Digest:    p.ansible.digests[watch.GVK],
-				Clock:     clock.RealClock{},
-				NoStatus:  noStatus,
-				Fence:     p.lease.fence.Held,
-			}
-		},
-	}
-}
-
-func (p parts) defaults() controller.Defaults {
-	return controller.Defaults{
-		ReconcilePeriod: p.options.ReconcilePeriod,
-		Verbosity:       p.options.AnsibleVerbosity,
-		MaxVerbosity:    p.options.MaxVerbosity,
-		MaxBackoff:      p.options.MaxBackoff,
-		RefuseSops:      p.ansible.sops,
-	}
-}
-
-// runs are the runner together with the directories that it works in.
-type runs struct{ *runner.Runner }
-
-// Remove implements controller.Runner.
-func (r runs) Remove(uid string) error { return r.Root.Remove(uid) }
-
-// confined tells whose runs write in the namespace of their CR only.
-func confined(o Options, all []watches.Watch) func(access.Owner) bool {
-	kinds := map[schema.GroupKind]bool{}
-	for i := range all {
-		kinds[all[i].GVK.GroupKind()] = o.ConfineToNamespace || all[i].ConfineToNamespace
-	}
-	return func(owner access.Owner) bool { return kinds[owner.GVK.GroupKind()] }
-}
-
-// opener opens the proxy for the runs of a CR.
-type opener struct{ proxy *proxy.Proxy }
-
-// Grant implements controller.Access.
-func (o opener) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
-	return o.proxy.Grant(access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()})
 }
 
 // explainBind adds the remedy to the error of an occupied port.
