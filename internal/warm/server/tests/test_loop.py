@@ -77,6 +77,14 @@ def works(server: Server) -> bool:
     return server.run(stdin=b"print(1)").out == b"1\n"
 
 
+def rests(server: Server) -> bool:
+    """Tell whether it works and has closed what the program's end was told by: it answers its manager afterwards."""
+    worked = works(server)
+    server.tell(b"p")
+    server.await_line("alive")
+    return worked
+
+
 def test_says_that_it_works(tough: Server) -> None:
     tough.tell(b"p")
     tough.await_line("alive")
@@ -118,9 +126,7 @@ def test_ends_what_it_may_not_signal_without_ending_itself(tough: Server, tmp_pa
 def test_refuses_without_a_descriptor(tough: Server) -> None:
     pid = tough.process.pid
     _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    assert works(tough)
-    tough.tell(b"p")  # It answers when it has closed what the program's end was told by.
-    tough.await_line("alive")
+    assert rests(tough)
     most = max(int(number) for number in os.listdir(f"/proc/{pid}/fd"))
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (most + 1, hard))
     for _ in range(3):
@@ -189,7 +195,7 @@ def test_a_slow_standin_holds_nobody(tough: Server) -> None:
 
 
 def test_a_flood_of_connections_passes(tough: Server) -> None:
-    assert works(tough)
+    assert rests(tough)
     before = descriptors(tough)
     with contextlib.ExitStack() as flood:
         for _ in range(400):
