@@ -1,7 +1,7 @@
 """What happens to files, and is told by the kernel."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,17 @@ FURTHER: dict[str, Callable[[Path], object]] = {
 def replace_link(link: Path, target: Path) -> None:
     (link.parent / "new").symlink_to(target)
     (link.parent / "new").rename(link)
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let only the test's directory be watched: in those above it, as in /tmp, others make and remove files."""
+    ways = watched.ways
+
+    def own(places: Iterable[str]) -> set[str]:
+        return {place for place in ways(places) if Path(place).is_relative_to(tmp_path)}
+
+    monkeypatch.setattr(watched, "ways", own)
 
 
 class Counted(Stamps):
