@@ -78,11 +78,11 @@ func manager() {
 	if _, err := owner.Start(cmd, int64(os.Getpid())); err != nil {
 		panic(err)
 	}
-	if os.Getenv("TERM_IN") != "" {
-		g.Extend(in("TERM_IN"), in("KILL_IN"))
-	}
 	for !strings.Contains(read(os.Getenv("READY")), os.Getenv("RUN")) {
 		time.Sleep(time.Millisecond)
+	}
+	if os.Getenv("TERM_IN") != "" {
+		g.Extend(in("TERM_IN"), in("KILL_IN"))
 	}
 }
 
