@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -229,15 +230,18 @@ func TestALeaderWhoseRenewalsFailIsFencedBeforeItsSuccessor(t *testing.T) {
 
 func TestALeaderThatSeesAnotherOneIsFencedAtOnce(t *testing.T) {
 	server := fake.NewClientset()
-	robbed := &atomic.Bool{}
+	robbed, refused := &atomic.Bool{}, make(chan struct{})
+	refusal := sync.OnceFunc(func() { close(refused) })
 	e := elect(t, server, candidate{id: "robbed", lease: time.Hour, fail: func() error {
 		if robbed.Load() {
+			refusal()
 			return apierrors.NewConflict(schema.GroupResource{}, "lease", nil) // The fake does not find out by itself.
 		}
 		return nil
 	}})
 	eventually(t, "it leads", e.fence.Held)
 	robbed.Store(true)
+	<-refused // No renewal is on its way any more that would undo the robbery.
 	leases := server.CoordinationV1().Leases("ns")
 	lease, err := leases.Get(t.Context(), "lease", metav1.GetOptions{})
 	if err != nil {
