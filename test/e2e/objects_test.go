@@ -38,6 +38,13 @@ func definition(kind string) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
+// served lists a kind, as the first that wants to know of it would.
+func served(ctx context.Context, kind string) error {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: kind + "List"})
+	return k8s.List(ctx, list, client.Limit(1))
+}
+
 // newNamespace makes a namespace for one spec. It is deleted with the cluster.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()

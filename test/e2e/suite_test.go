@@ -52,7 +52,11 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
 	k8s, err = client.NewWithWatch(cluster.Config, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
-	for _, kind := range []string{"Probe", "Note", "Broken", "Nobody", "Far", "Slow"} {
+	kinds := []string{"Probe", "Note", "Broken", "Nobody", "Far", "Slow"}
+	for _, kind := range kinds {
 		Expect(k8s.Create(ctx, definition(kind))).To(Succeed())
+	}
+	for _, kind := range kinds { // Some specs make objects before there is a manager that waits for kinds.
+		Eventually(ctx, served).WithArguments(kind).Should(Succeed())
 	}
 })
