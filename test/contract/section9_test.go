@@ -126,6 +126,9 @@ var _ = Describe("metrics and probes", Ordered, ContinueOnFailure, func() {
 		s.Create(ctx, good, bad)
 		Eventually(s.Ended(good)).Should(Equal(1))
 		Eventually(s.Failed(bad)).Should(BeNumerically(">=", 1))
+		// Runs are counted after the log tells of their end, and before statuses do.
+		Eventually(ctx, s.Condition(good, "Successful")).Should(HaveField("Status", "True"))
+		Eventually(ctx, s.Condition(bad, "Failure")).Should(HaveField("Status", "True"))
 		text = metrics(ctx)
 		Expect(k8s.Delete(ctx, bad)).To(Succeed())
 	})
