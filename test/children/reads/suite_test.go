@@ -212,6 +212,9 @@ func (r *run) try(ctx context.Context, input, name string, args ...string) (stri
 func space(ctx context.Context, name string) string {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	Eventually(func() error { // What each namespace comes to have is counted among its config maps.
+		return k8s.Get(ctx, client.ObjectKey{Namespace: name, Name: "kube-root-ca.crt"}, &corev1.ConfigMap{})
+	}).Should(Succeed())
 	return name
 }
 
