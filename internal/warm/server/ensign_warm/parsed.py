@@ -1,13 +1,15 @@
 """What Ansible parses in each run, and is always the same.
 
-That is its own routing of plugins, and the documentation of the plugins that can be
-configured: 0.1 s of YAML. Each text is parsed once, in the server, and given out to
-who has the very same text, once in a process: its copy is its own, to be changed.
+That is its own routing of plugins, and the documentation of its plugins that can be
+configured, and of ansible-runner's: 0.1 s of YAML. Each text is parsed once, in the
+server, and given out to who has the very same text, once in a process: its copy is its
+own, to be changed. What others have written may warn or fail, and each run parses it.
 """
 
 import ast
 import hashlib
 import importlib
+import importlib.util
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,7 +35,7 @@ class Parsed:
         try:
             self._load_routing()
             self._load_documents()
-        except (ImportError, AttributeError, TypeError, OSError, ValueError):
+        except Exception:
             self._documents, self._routing = {}, {}
 
     def give_out(self) -> None:
@@ -109,13 +111,20 @@ def _directory(*names: str) -> str:
 
 
 def _plugins() -> Iterator[str]:
-    """Return the files of Ansible's plugins and of callbacks, ansible-runner's among them."""
-    constants = importlib.import_module("ansible.constants")
-    places = [_directory("plugins", kind) for kind in _KINDS]
-    for place in (*places, *(constants.DEFAULT_CALLBACK_PLUGIN_PATH or ())):
+    """Return the files of Ansible's plugins and of ansible-runner's callbacks."""
+    for place in (*(_directory("plugins", kind) for kind in _KINDS), *_callbacks()):
         if os.path.isdir(place):
             names = sorted(os.listdir(place))
             yield from (os.path.join(place, name) for name in names if name.endswith(".py") and name[0] != "_")
+
+
+def _callbacks() -> Iterator[str]:
+    """Return where ansible-runner's are, by the names that the setting has for it."""
+    runner = importlib.util.find_spec("ansible_runner")
+    for own in (runner.submodule_search_locations or ()) if runner is not None else ():
+        for place in importlib.import_module("ansible.constants").DEFAULT_CALLBACK_PLUGIN_PATH or ():
+            if os.path.realpath(place).startswith(os.path.join(os.path.realpath(own), "")):
+                yield place
 
 
 def _fragments() -> Iterator[tuple[str, str]]:

@@ -106,6 +106,35 @@ def test_routing_is_the_same(parsed: Parsed) -> None:
     assert finder._meta_yml_to_dict(b"plugin_routing: {}", ("a.b", "runtime.yml")) == {"plugin_routing": {}}
 
 
+# Callbacks, and what is wrong with them.
+STRANGE = {
+    "a key that is there twice": "DOCUMENTATION = 'name: one\\nname: other\\n'\n",
+    "no YAML": "DOCUMENTATION = 'name: ['\n",
+    "a fragment that is none": "DOCUMENTATION = 'extends_documentation_fragment: 1'\n",
+    "no Python": 'print "no"\n',
+    "nothing": "DOCUMENTATION = 'name: fine'\n",
+}
+
+
+@pytest.mark.parametrize("source", STRANGE.values(), ids=STRANGE.keys())
+def test_what_others_have_written_is_parsed_by_who_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    place = tmp_path / "ansible_runner" / "callback"
+    place.mkdir(parents=True)
+    (place / "one.py").write_text(source)
+    own = str(Path(str(importlib.import_module("ansible_runner").__file__)).parent / "display_callback" / "callback")
+    monkeypatch.setattr("ansible.constants.DEFAULT_CALLBACK_PLUGIN_PATH", [str(place), own])
+    warned: list[object] = []
+    display = importlib.import_module("ansible.utils.display").Display()
+    monkeypatch.setattr(type(display), "warning", lambda *_, **text: warned.append(text))
+    parsed = Parsed()
+    parsed.load()
+    documents = [str(document) for document in parsed._documents]
+    assert [text for text in documents if str(tmp_path) in text] == warned == []
+    assert any(own in text for text in documents)
+
+
 def test_a_version_that_does_it_otherwise_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("ansible._internal._datatag._tags.TrustedAsTemplate")
     parsed = Parsed()
