@@ -26,6 +26,7 @@ _KINDS = (
 _PACKAGE = "ansible.plugins"
 # What the source may call and look at when it is executed. Ansible has one display in a process.
 _CALLED = {"Display", "frozenset", "re.compile", "set", "type"}
+_DECORATORS = {"_clean_resources", "_ssh_retry", "classmethod", "functools.cached_property", "property", "staticmethod"}
 _ATTRIBUTES = {"TYPE_CHECKING", "cached_property", "compile", "search", "version_info"}
 # What is another in each fork, and may only be looked up there.
 _OWN = {"ansible.constants", "os", "sys", "tempfile"}
@@ -34,10 +35,11 @@ _PARAMETERS = ["self", "python_module_name", "path"]
 
 
 class Plugin(NamedTuple):
-    """A plugin that was executed, with those that it has imported."""
+    """A plugin that was executed, with those that it has imported, and what they all could not import."""
 
     module: ModuleType
     others: dict[str, ModuleType]
+    absent: frozenset[str]
 
 
 class Plugins:
@@ -85,6 +87,8 @@ class Plugins:
             return None
         if any(sys.modules.get(other, module) is not module for other, module in plugin.others.items()):
             return None  # It would get another one where it imports that.
+        if any(map(_can_be, plugin.absent)):
+            return None  # It would import that by now.
         for other, module in plugin.others.items():
             if other not in sys.modules:
                 _put(other, module)
@@ -98,15 +102,17 @@ class Plugins:
             return self._known.get(key)
         imports, timeless = _read(files[name])
         others: dict[str, ModuleType] = {}
-        for other in imports:
+        absent = {other for other in imports if not _can_be(other)}
+        for other in imports - absent:
             plugin = self._load(other, files, execute) if other in files else None
             if plugin is not None:
                 others |= {other: plugin.module, **plugin.others}
-            elif not _is_there(other):
+                absent |= plugin.absent
+            elif other not in sys.modules:
                 return None
         before = set(sys.modules)
         if timeless:
-            plugin = Plugin(execute(None, python_module_name=name, path=files[name]), others)
+            plugin = Plugin(execute(None, python_module_name=name, path=files[name]), others, frozenset(absent))
             if set(sys.modules) - before == {name}:
                 self._known[key] = plugin
         return self._known.get(key)
@@ -155,7 +161,9 @@ def _top(tree: ast.Module) -> Iterator[ast.AST]:
             todo += [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
         elif isinstance(node, ast.Try) and not all(map(_can_be, _imports(node.body[:1]))):
             todo += [node.body[0], *node.handlers, *node.finalbody]  # That import fails.
-        elif not isinstance(node, ast.Lambda):
+        elif isinstance(node, ast.Lambda):
+            todo.append(node.args)
+        else:
             todo += ast.iter_child_nodes(node)
 
 
@@ -170,11 +178,6 @@ def _imports(top: Iterable[ast.AST]) -> set[str]:
     return found
 
 
-def _is_there(name: str) -> bool:
-    """Tell whether an import of the module executes nothing more."""
-    return name in sys.modules or not _can_be(name)
-
-
 def _can_be(name: str) -> bool:
     """Tell whether the module's first package can be imported."""
     first = name.partition(".")[0]
@@ -185,6 +188,10 @@ def _is_timeless(node: ast.AST) -> bool:
     """Tell whether that part of a source does the same whenever it is executed."""
     if isinstance(node, ast.Call):
         return ast.unparse(node.func) in _CALLED
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return all(ast.unparse(one) in _DECORATORS for one in node.decorator_list)
+    if isinstance(node, ast.AugAssign | ast.Subscript):  # It may be what somebody else has.
+        return isinstance(getattr(node, "ctx", None), ast.Load)
     if isinstance(node, ast.Attribute):
         return node.attr in _ATTRIBUTES
     if isinstance(node, ast.ImportFrom):

@@ -35,6 +35,13 @@ SOURCES = {
     "a call for a default": ("def f(a=object()):\n    pass\n", False),
     "a call for a default by name": ("def f(*, a=object()):\n    pass\n", False),
     "a call that decorates": ("import functools\n@functools.cache\ndef f():\n    pass\n", False),
+    "a call for a default of a nameless function": ("f = lambda a=id(1): a\n", False),
+    "a call by a decorator": ("from atexit import register\n@register\ndef f():\n    pass\n", False),
+    "a call by a decorator of a class": ("from gc import is_tracked\n@is_tracked\nclass Connection:\n    pass\n", False),
+    "usual decorators": ("class Connection:\n    @property\n    def x(self):\n        return 1\n", True),
+    "a place in what others have": ("from string import __all__ as names\nnames[0] = 'x'\n", False),
+    "more in what others have": ("from string import __all__ as names\nnames += 'x'\n", False),
+    "less in what others have": ("from string import __all__ as names\ndel names[0]\n", False),
     "a variable of the environment": ("import os\nX = os.environ\n", False),
     "the environment": ("from os import environ\n", False),
     "a setting": ("from ansible import constants as C\nX = C.DEFAULT_LOCAL_TMP\n", False),
@@ -134,6 +141,25 @@ def test_only_what_is_the_same_at_any_time_is_executed(tmp_path: Path, source: s
     known = plugins._load(name, {name: str(tmp_path / "first.py")}, loader()._load_module_source)
     assert (known is not None) == fit
     assert (name in sys.modules) == fit
+
+
+def test_what_can_be_imported_by_now_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (f"ansible.plugins.connection.{name}" for name in ("first", "second"))
+    (tmp_path / "first.py").write_text("try:\n    import vendored\nexcept ImportError:\n    vendored = None\n")
+    (tmp_path / "second.py").write_text("from ansible.plugins.connection.first import vendored\n")
+    files = {name: str(tmp_path / f"{name.rpartition('.')[2]}.py") for name in (first, second)}
+    plugins = Plugins()
+    monkeypatch.setattr("ansible.plugins.connection.__path__", [str(tmp_path)])
+    for name in files:
+        assert plugins._load(name, files, loader()._load_module_source) is not None
+    for name in files:
+        del sys.modules[name]
+    plugins.give_out()
+    (tmp_path / "vendor").mkdir()
+    (tmp_path / "vendor" / "vendored.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path / "vendor"))
+    assert load(second, files[second]).vendored.__name__ == "vendored"
+    assert load(first, files[first]).vendored.__name__ == "vendored"
 
 
 @pytest.mark.parametrize("fit", [True, False])
