@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import site
 import sys
 import time
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from types import ModuleType
 
 # The servers' own source, which no program imports.
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-Stamp = tuple[int, int, int] | None
+Stamp = tuple[int, int, int, int] | None
 
 
 def places(modules: Iterable[object], path: Iterable[str]) -> set[str]:
@@ -26,7 +27,10 @@ def places(modules: Iterable[object], path: Iterable[str]) -> set[str]:
 
 
 def take(found: Iterable[str]) -> dict[str, Stamp]:
-    """Return what changes when a file is written, or when a directory gets, loses or replaces something."""
+    """Return what changes when a file is written, or when a directory gets, loses or replaces something.
+
+    The last of it can't be set: a file that is written in place may be as long and look as old as before.
+    """
     return {place: _stamp(place) for place in found}
 
 
@@ -35,7 +39,13 @@ def _stamp(place: str) -> Stamp:
         status = os.stat(place)
     except OSError:
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size, status.st_ctime_ns
+
+
+def missing() -> set[str]:
+    """Return what an interpreter would search as well, if it were there when that starts."""
+    users = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return {place for place in (*site.getsitepackages(), *users) if not os.path.exists(place)}
 
 
 class Stamps:
@@ -43,7 +53,7 @@ class Stamps:
 
     def __init__(self, modules: Iterable[ModuleType]) -> None:
         found = places((*modules, *sys.modules.copy().values()), sys.path)
-        found |= {sys.executable, os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
+        found |= missing() | {sys.executable, os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
         self._taken = take(found)
 
     def places(self) -> list[str]:

@@ -36,8 +36,10 @@ class Watched:
         self._poll: select.poll | None = None
         self._events = self._mounts = -1
         self._hold: bool | None = None
+        places = stamps.places()
+        self._missing = [place for place in places if not os.path.lexists(place)]
         with contextlib.suppress(OSError, AttributeError, RecursionError):
-            self._watch()
+            self._watch(places)
         if self._poll is None:
             self.leave_server()
 
@@ -46,7 +48,7 @@ class Watched:
         if self._poll is None or self._hold is False:
             return
         if self._hold is None or self._told():
-            self._hold = self._stamps.hold()
+            self._hold = self._stamps.hold() if self._follow(self._missing) else None
 
     def hold(self) -> bool:
         """Tell, in a fork, whether all was as it had been at the last look."""
@@ -60,21 +62,33 @@ class Watched:
         self._events = self._mounts = -1
         self._poll = None
 
-    def _watch(self) -> None:
-        places = sorted(ways(self._stamps.places()))
-        if len(places) > _most():
-            return
-        library = ctypes.CDLL(None, use_errno=True)
-        self._events = library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+    def _watch(self, places: Iterable[str]) -> None:
+        self._library = ctypes.CDLL(None, use_errno=True)
+        self._events = self._library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         self._mounts = os.open(_MOUNTS, os.O_RDONLY | os.O_CLOEXEC)
-        for place in places:
-            mask = _OF_DIRECTORY if os.path.isdir(place) else _OF_FILE
-            if not _is_trusted(library, place) or library.inotify_add_watch(self._events, os.fsencode(place), mask) < 0:
-                return
         self._poll = select.poll()
         self._poll.register(self._events, select.POLLIN)
         self._poll.register(self._mounts, select.POLLPRI)
-        self._told()
+        if self._follow(places):
+            self._told()
+
+    def _follow(self, places: Iterable[str]) -> bool:
+        """Have the kernel tell of the ways to the places, of which there may be more by now; tell whether it does."""
+        followed: set[str] = set()
+        with contextlib.suppress(OSError, RecursionError):
+            while further := ways(places) - followed:  # What comes meanwhile is not told.
+                followed |= further
+                if len(followed) > _most() or not all(map(self._add, sorted(further))):
+                    break
+            else:
+                return True
+        self.leave_server()
+        return False
+
+    def _add(self, place: str) -> bool:
+        mask = _OF_DIRECTORY if os.path.isdir(place) else _OF_FILE
+        watched = self._library.inotify_add_watch(self._events, os.fsencode(place), mask)
+        return watched >= 0 and _is_trusted(self._library, place)
 
     def _told(self) -> bool:
         """Tell whether there is news, and forget it."""

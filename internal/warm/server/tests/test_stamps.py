@@ -1,6 +1,7 @@
 """What was imported, and changes afterwards."""
 
 import os
+import site
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,9 +24,16 @@ def replace(file: Path, text: str) -> None:
     new.rename(file)
 
 
+def disguise(file: Path, text: str) -> None:
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    file.write_text(text)
+    os.utime(file, ns=times)
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a module is written in place": lambda place: (place / "package/module.py").write_text("two = 2"),
     "a module is replaced by one of the same size": lambda place: replace(place / "package/module.py", "two"),
+    "a module is written in place, and looks as old": lambda place: disguise(place / "package/module.py", "two"),
     "a module is removed": lambda place: (place / "package/module.py").unlink(),
     "another module is installed": lambda place: (place / "another.py").touch(),
     "another module is put into the package": lambda place: (place / "package/another.py").touch(),
@@ -76,6 +84,23 @@ def test_a_place_that_was_missing_is_noticed(tmp_path: Path, monkeypatch: pytest
     taken = stamps.Stamps([])
     (tmp_path / "later").mkdir()
     assert not taken.hold()
+
+
+def test_the_places_of_a_user_or_system_that_were_missing_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path / "user"))
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(tmp_path / "system")])
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", True)
+    for name in ("user", "system"):
+        taken = stamps.Stamps([])
+        (tmp_path / name).mkdir()
+        assert not taken.hold()
+        assert stamps.Stamps([]).hold()
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", False)
+    taken = stamps.Stamps([])
+    (tmp_path / "user").rmdir()
+    assert taken.hold(), "nobody looks there"
 
 
 def test_what_changed_during_the_imports_is_told(searched: Path) -> None:

@@ -78,6 +78,34 @@ def test_what_happens_is_noticed(searched: Path, change: str) -> None:
     assert outlook.hold() == Stamps.hold(stamps)
 
 
+def test_what_is_missing_comes_in_steps(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = searched.parent / "some/thing/missing"
+    monkeypatch.syspath_prepend(str(place))
+    outlook = watched.Watched(Stamps([]))
+    for step in (searched.parent / "some", searched.parent / "some/thing"):
+        outlook.look()
+        step.mkdir()
+        outlook.look()
+        assert outlook.hold()
+    place.mkdir()
+    outlook.look()
+    assert not outlook.hold()
+
+
+def test_what_is_missing_may_come_where_nothing_is_told(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = searched.parent / "some/thing"
+    monkeypatch.syspath_prepend(str(place))
+    outlook = watched.Watched(Stamps([]))
+    outlook.look()
+    monkeypatch.setattr(watched, "_is_trusted", lambda _, path: not path.endswith("some"))
+    place.parent.mkdir()
+    outlook.look()
+    assert outlook.hold()
+    place.mkdir()
+    outlook.look()
+    assert not outlook.hold()
+
+
 def test_a_change_before_the_first_look_is_noticed(searched: Path) -> None:
     stamps = counted(searched)
     replace(searched / "package/module.py", "two")
