@@ -21,7 +21,7 @@ _MAKE = re.compile(
 _REMOVE = re.compile(rf"/bin/sh -c 'rm -f -r {_PLACE}/ > /dev/null 2>&1'", re.ASCII)
 # What has other programs take the place of these, or does something in them.
 _PROGRAMS = {name: frozenset((f"/bin/{name}", f"/usr/bin/{name}")) for name in ("mkdir", "rm")}
-_INFLUENCES = ("LD_", "BASH_", "POSIXLY_")
+_INFLUENCES = ("LD_", "BASH", "SHELLOPTS", "POSIXLY_")
 
 
 def done(command: object, directory: object, environment: Mapping[str, str]) -> bytes | None:
@@ -43,6 +43,7 @@ def _ordinary(directory: object, environment: Mapping[str, str]) -> bool:
     path = environment.get("PATH", "")
     return (
         (isinstance(directory, str) and os.path.isdir(directory) and os.access(directory, os.X_OK))
+        and all(map(os.path.isabs, path.split(os.pathsep)))
         and not any(name.startswith(_INFLUENCES) for name in environment)
         and all(shutil.which(name, path=path) in usual for name, usual in _PROGRAMS.items())
         and os.access(_SHELL, os.X_OK)

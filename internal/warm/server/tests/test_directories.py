@@ -101,6 +101,9 @@ STRANGE: dict[str, tuple[str, str, dict[str, str]]] = {
     "nothing strange": ("", "/", {}),
     "a library in every program": ("", "/", {"LD_PRELOAD": "/x.so"}),
     "functions for a shell": ("", "/", {"BASH_FUNC_mkdir%%": "() { :; }"}),
+    "settings for a shell": ("", "/", {"SHELLOPTS": "noexec"}),
+    "further settings for a shell": ("", "/", {"BASHOPTS": "xpg_echo"}),
+    "programs of the working directory": ("", "/", {"PATH": ":/usr/bin:/bin"}),
     "a working directory that is gone": ("", "/nowhere", {}),
     "other programs of those names": ("own:", "/", {}),
 }
