@@ -5,18 +5,21 @@ a server and copies all their memory. Here only those go that the server did not
 """
 
 import atexit
+import functools
 import gc
 import os
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
 _FLUSH_FAILED = 120
+_OWN = os.path.join(os.path.dirname(__file__), "")
+_Step = tuple[FrameType, Any]  # of a trace: with the place in the source
 
 
 def run(codes: Iterable[CodeType], file: str, path: str, ahead: Iterable[ModuleType] = ()) -> NoReturn:
@@ -47,13 +50,27 @@ def _hide_frames(start: dict[str, Any]) -> None:
     def walk_stack(f: FrameType | None) -> Iterator[tuple[FrameType, int]]:
         if f is None:
             return original(f)  # It counts frames of callers, and must not find another one.
-        return ((g, line) for g, line in original(f) if g.f_globals is not start and not _is_own(g.f_globals))
+        return ((g, line) for g, line in original(f) if g.f_globals is not start and not _is_own(g))
 
     traceback.walk_stack = walk_stack
+    for name in ("walk_tb", "_walk_tb_with_full_positions"):  # The second is what Python's own functions use.
+        if hasattr(traceback, name):
+            setattr(traceback, name, _without_own(getattr(traceback, name)))
 
 
-def _is_own(variables: dict[str, Any]) -> bool:
-    return str(variables.get("__name__")).startswith("ensign_warm.")
+def _without_own(walk: Callable[[TracebackType | None], Iterator[_Step]]) -> Callable[..., Iterator[_Step]]:
+    """Let traces of errors lack the frames of what stands in for functions of Ansible's and Python's."""
+
+    @functools.wraps(walk)
+    def walked(tb: TracebackType | None) -> Iterator[_Step]:
+        return (step for step in walk(tb) if not _is_own(step[0]))
+
+    return walked
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Tell by the file's name. What stands in for a function that is to be seen has that one's (codes.py)."""
+    return frame.f_code.co_filename.startswith(_OWN)
 
 
 def _outcome(codes: Iterable[CodeType], namespace: dict[str, Any]) -> int:
