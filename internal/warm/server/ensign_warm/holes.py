@@ -34,7 +34,7 @@ class _Figures(ctypes.Structure):
 def fill() -> None:
     """Give pages back that hold nothing, and take what is free in the others, for good."""
     with contextlib.suppress(AttributeError):  # Another C library, or interpreter, does without.
-        _fill_pools(ctypes.pythonapi.PyObject_Malloc)
+        _fill_pools(ctypes.PyDLL(None).PyObject_Malloc)  # Not that of pythonapi, which forks have.
         trim()
         _fill_heap(ctypes.CDLL(None))
 

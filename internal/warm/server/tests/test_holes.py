@@ -1,10 +1,15 @@
 """Where what a fork allocates lies, in an interpreter of its own, because holes are filled for good."""
 
+import contextlib
+import os
+import select
+import socket
 import subprocess
 import sys
 
 import pytest
 from conftest import SERVE
+from ensign_warm import holes, loop
 
 # A part of everything is free, in pieces; a fork needs less than that.
 PROGRAM = """
@@ -21,6 +26,8 @@ if filled:
 if os.fork():
     os.wait()
 else:
+    import ctypes
+    assert ctypes.pythonapi.PyObject_Malloc.argtypes is None, "a program could tell"
     print(len({id(item) // 4096 for item in make(count // 20)}), flush=True)
 """
 
@@ -47,3 +54,44 @@ def test_what_a_fork_allocates_lies_together(size: int, count: int) -> None:
 def test_another_allocator_is_left_alone(monkeypatch: pytest.MonkeyPatch, allocator: str) -> None:
     monkeypatch.setenv("PYTHONMALLOC", allocator)
     assert pages(100, 1000) > 0
+
+
+class Finite:
+    """Lessons that end, and something that happens then."""
+
+    def __init__(self, number: int, wake: int) -> None:
+        self._left, self._wake = number, wake
+
+    def hear(self) -> bool:
+        return True
+
+    def learn(self) -> bool:
+        self._left -= 1
+        if not self._left:
+            os.write(self._wake, b".")
+        return bool(self._left)
+
+    def look(self) -> None:
+        pass
+
+    def leave_server(self) -> None:
+        pass
+
+
+def test_memory_that_it_took_to_learn_is_given_back_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    trimmed: list[bool] = []
+    woken, wake = os.pipe()
+    monkeypatch.setattr(holes, "trim", lambda: trimmed.append(bool(select.select([woken], [], [], 0)[0])))
+    monkeypatch.setattr(loop, "_MANAGER", 1)
+    with contextlib.ExitStack() as kept:
+        for descriptor in (woken, wake):
+            kept.callback(os.close, descriptor)
+        lessons = Finite(3, wake)
+        listener = kept.enter_context(socket.socket(socket.AF_UNIX))
+        serving = loop.Loop(listener, loop.Manager(lambda _: None, lambda _: None), lessons, lessons)
+        for descriptor in (serving._notes, serving._woken, serving._wake, serving._spare):
+            kept.callback(os.close, descriptor)
+        serving._poll.register(woken, select.POLLIN)
+        serving._learning = lessons.hear()
+        assert serving._wait() == [(woken, select.POLLIN)]
+    assert trimmed == [True]
