@@ -14,7 +14,7 @@ from types import CodeType
 # The call, with a literal as it stands in the source. That has no escapes, so it is its own value.
 _CALL = re.compile(
     rb"""^if __name__ == "__main__":\n    _ansiballz_main\(\n(?:\w+=.*\n)*?zip_data='([\w+/=]+)',\n\)\n\Z""",
-    re.M | re.A,
+    re.M,
 )
 _MARK = "@payload@"  # nothing that a literal like that holds
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)

@@ -27,7 +27,7 @@ def by_shell(command: str) -> bytes:
     return subprocess.run(command, shell=True, executable="/bin/sh", check=True, capture_output=True).stdout  # noqa: S602
 
 
-def ours(command: str) -> bytes | None:
+def ours(command: object) -> bytes | None:
     return directories.done(command, "/", USUAL)
 
 
@@ -97,35 +97,71 @@ def test_the_shell_has_to_do_with(tmp_path: Path, which: int, furnish: Callable[
     assert seen(tmp_path) == before
 
 
-STRANGE: dict[str, tuple[str, str, dict[str, str]]] = {
+Strange = tuple[str, object, dict[str, str]]
+STRANGE: dict[str, Strange] = {
     "nothing strange": ("", "/", {}),
     "a library in every program": ("", "/", {"LD_PRELOAD": "/x.so"}),
     "functions for a shell": ("", "/", {"BASH_FUNC_mkdir%%": "() { :; }"}),
     "settings for a shell": ("", "/", {"SHELLOPTS": "noexec"}),
     "further settings for a shell": ("", "/", {"BASHOPTS": "xpg_echo"}),
+    "settings for programs": ("", "/", {"POSIXLY_CORRECT": "1"}),
     "programs of the working directory": ("", "/", {"PATH": ":/usr/bin:/bin"}),
     "a working directory that is gone": ("", "/nowhere", {}),
-    "other programs of those names": ("own:", "/", {}),
+    "a working directory that is none": ("", "/bin/sh", {}),
+    "no working directory": ("", None, {}),
+    "another program to make directories": ("mkdir", "/", {}),
+    "another program to remove them": ("rm", "/", {}),
 }
 
 
-@pytest.mark.parametrize(("path", "directory", "extra"), STRANGE.values(), ids=STRANGE.keys())
-def test_the_shell_sees_to_what_is_strange(tmp_path: Path, path: str, directory: str, extra: dict[str, str]) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    for name in ("mkdir", "rm"):
-        (own / name).touch(mode=0o755)
-    environment = {"PATH": path.replace("own", str(own)) + USUAL["PATH"]} | extra
+@pytest.mark.parametrize(("program", "directory", "extra"), STRANGE.values(), ids=STRANGE.keys())
+def test_the_shell_sees_to_what_is_strange(
+    tmp_path: Path, program: str, directory: object, extra: dict[str, str]
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / (program or "another")).touch(mode=0o755)
+    environment = {"PATH": f"{tmp_path}/own:{USUAL['PATH']}"} | extra
     printed = directories.done(commands(tmp_path / "place")[0], directory, environment)
-    assert (printed is None) is bool(path or extra or directory != "/")
+    assert (printed is None) is bool(program or extra or directory != "/")
+
+
+@pytest.mark.parametrize("what", ["/", "/bin/sh"])
+def test_the_shell_says_what_may_not_be_entered_or_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    make, _ = commands(tmp_path / "place")
+    able = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != what and able(path, mode))
+    assert ours(make) is None
+
+
+def others(make: str, remove: str) -> list[object]:
+    """Return commands that look nearly like the two."""
+    return [
+        *(make.replace("77", "22"), make.replace("mkdir -p", "mkdir"), make.replace("`\" )'", "`\" ); id'")),
+        *(make.replace("/place", "/.."), make.replace("/place", "/$x"), make.replace("/place", "/pläce")),
+        *(make.replace(f"{NAME}=", "own="), make.replace(NAME, "own", 1), make.replace(NAME, "own"), f"{make}; id"),
+        *(make.replace("/place ", "/own ", 1), make[::-1].replace("ecalp/", "nwo/", 1)[::-1]),
+        *(remove.replace(NAME, "own"), remove.replace(NAME, f"{NAME}ä"), remove.replace("/place", "/*"), remove[:-1]),
+        remove.replace("/place", "/$x"),
+        *(remove.replace("/ >", " >"), remove.replace("2>&1", "2>&1; id"), f"{remove}; id", ["/bin/sh", "-c", "id"]),
+    ]
 
 
 def test_other_commands_are_the_shells(tmp_path: Path) -> None:
     make, remove = commands(tmp_path / "place")
-    for command in (
-        *(make.replace("77", "22"), make.replace("mkdir -p", "mkdir"), make.replace("`\" )'", "`\" ); id'")),
-        *(make.replace("/place", "/.."), make.replace(NAME, "own", 1), remove.replace(NAME, "own")),
-        *(remove.replace(" > /dev", "x > /dev"), remove[:-1], remove.replace("/place", "/*"), ["/bin/sh", "-c", "id"]),
-    ):
-        assert directories.done(command, "/", USUAL) is None
-    assert not (tmp_path / "place").exists()
+    for place in ("place", "*", "$x"):
+        for name in (NAME, f"{NAME}ä", "own"):
+            (tmp_path / place / name).mkdir(parents=True)
+    before = seen(tmp_path)
+    for command in others(make, remove):
+        assert command not in (make, remove)
+        assert ours(command) is None
+    assert seen(tmp_path) == before
+    for place in ("place", "*", "$x"):
+        (tmp_path / place).rename(tmp_path / f"former {place}")
+    before = seen(tmp_path)
+    for command in others(make, remove):
+        assert ours(command) is None
+    assert seen(tmp_path) == before
+    assert ours(make) is not None

@@ -37,7 +37,10 @@ SOURCES = {
     "a call that decorates": ("import functools\n@functools.cache\ndef f():\n    pass\n", False),
     "a call for a default of a nameless function": ("f = lambda a=id(1): a\n", False),
     "a call by a decorator": ("from atexit import register\n@register\ndef f():\n    pass\n", False),
-    "a call by a decorator of a class": ("from gc import is_tracked\n@is_tracked\nclass Connection:\n    pass\n", False),
+    "a call by a decorator of a class": (
+        "from gc import is_tracked\n@is_tracked\nclass Connection:\n    pass\n",
+        False,
+    ),
     "usual decorators": ("class Connection:\n    @property\n    def x(self):\n        return 1\n", True),
     "a place in what others have": ("from string import __all__ as names\nnames[0] = 'x'\n", False),
     "more in what others have": ("from string import __all__ as names\nnames += 'x'\n", False),
