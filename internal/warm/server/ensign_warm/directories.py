@@ -1,8 +1,9 @@
 """Makes and removes a task's directory as the shell commands do that Ansible has for it.
 
-An action that may send files gets a directory before it and loses it after it: four
-shells, two of mkdir and one of rm, about 5 ms of processor time for each task of k8s. What
-is not exactly such a command, or does not go well, is left to the shell.
+An action that may send files gets a directory before it and loses it after it. The two
+commands are four shells, two processes mkdir and one rm: about 5 ms of processor time for
+each task of k8s. What is not exactly such a command, what may have other programs or settings
+than usual, and what does not go well is left to the shell.
 """
 
 import os

@@ -1,10 +1,10 @@
 """Payloads of modules that earlier runs have needed.
 
 Ansible puts a module and what it imports into a zip file, in each run anew: 0.15 s for
-one of kubernetes.core. A fork tells the server which payload it lacked; the server
-has a process of its own build it (building.py) while it goes on itself, and later forks
-find it where Ansible keeps those of a run. It is used only as long as every file and directory that was
-looked at while it was built is the same, and would be looked at again.
+one of kubernetes.core. A fork tells the server which payload it lacked; the server has
+a process of its own build it (building.py) while it goes on itself, and later forks find
+it where Ansible keeps those of a run. It is used only as long as every file and directory
+that was looked at while it was built is the same, and would be looked at again.
 """
 
 import contextlib

@@ -1,8 +1,9 @@
 """Ansible's own plugins, executed ahead.
 
 A fork is given one where Ansible's loader would execute that very file under that very
-name: not where a role has a plugin of the same name, whose file is another, and not
-where the name is taken. Executed ahead are only those that can't tell when that is done,
+name: not where a role has a plugin of the same name, whose file is another, not where
+the name is taken, and not where by now the plugin could import something that it did
+without. Executed ahead are only those that can't tell when that is done,
 as their source shows: at its top level it calls next to nothing, and looks at nothing
 that a run may have its own of.
 """

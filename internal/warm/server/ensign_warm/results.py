@@ -1,6 +1,6 @@
 """Waits for what workers send until it comes, where Ansible looks for it each millisecond.
 
-That costs 2 % of the time that modules take, and half a millisecond for each result.
+To look costs 2 % of the time that modules take, and half a millisecond for each result.
 """
 
 import collections
