@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -215,20 +213,4 @@ func (m *Manager) Address(ctx context.Context, server string) (string, error) {
 		return "", err
 	}
 	return expression.FindStringSubmatch(text)[1], nil
-}
-
-// FreeAddress gives an address of the loopback interface that nobody listens on. It is
-// below the ports that the kernel gives to those who ask for any, as managers do too.
-func FreeAddress() (string, error) {
-	const first, beyond, tries = 15000, 32768, 100
-	var failed error
-	for range tries {
-		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(beyond-first)) //nolint:gosec // It need not be secret.
-		listener, err := net.Listen("tcp", address)
-		if err == nil {
-			return address, listener.Close()
-		}
-		failed = err
-	}
-	return "", failed
 }
