@@ -215,6 +215,9 @@ var _ = Describe("modules for content", Ordered, func() {
 		Expect(current.Object["status"]).To(And(HaveKeyWithValue("nodes", Equal([]any{"a", "b"})), HaveKeyWithValue("more", HaveLen(2))))
 
 		By("replace_lists and another status of the condition: fewer items, another time")
+		moment, err := time.Parse(time.RFC3339, fmt.Sprint(since))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(time.Now).Should(BeTemporally(">=", moment.Add(time.Second)), "the times of conditions are whole seconds")
 		less["replaceLists"] = true
 		less["conditions"] = []any{map[string]any{"type": "Polite", "status": "False"}}
 		writes(ctx, cr, less)

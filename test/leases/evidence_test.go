@@ -1,7 +1,6 @@
 package leases
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/ensign-operator/ensign/test/faults/audit"
 )
 
 // life is what the journal tells of one run: the time between its first sign of
@@ -146,8 +147,7 @@ func readAudit(namespace string) (reigns []reign, late []string) {
 	file, err := os.Open(auditLog)
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = file.Close() }()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
+	lines := audit.Lines(file)
 	for lines.Scan() {
 		var r request
 		Expect(json.Unmarshal(lines.Bytes(), &r)).To(Succeed())

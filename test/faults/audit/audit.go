@@ -69,8 +69,7 @@ func (l Log) Writes(namespace, agent string) ([]Write, error) {
 	if _, err := file.Seek(l.from, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)
 	}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
+	lines := Lines(file)
 	var found []Write
 	for lines.Scan() {
 		if !bytes.Contains(lines.Bytes(), []byte(namespace)) {
@@ -85,6 +84,20 @@ func (l Log) Writes(namespace, agent string) ([]Write, error) {
 		}
 	}
 	return found, lines.Err()
+}
+
+// Lines gives the whole lines of a log. One that is just being written is not there yet.
+func Lines(log io.Reader) *bufio.Scanner {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		advance, line, err := bufio.ScanLines(data, false)
+		if atEOF && advance == 0 {
+			advance = len(data)
+		}
+		return advance, line, err
+	})
+	return lines
 }
 
 func (e entry) accepted() bool {

@@ -38,6 +38,7 @@ func TestWrites(t *testing.T) {
 		"a read":                               {line("get", "ensign/1", "ns", 200), false},
 		"another's write":                      {line("patch", "kubectl/1", "ns", 200), false},
 		"another namespace of a similar name":  {line("patch", "ensign/1", "ns2", 200), false},
+		"one that is just being written":       {line("patch", "ensign/1", "ns", 200)[:80], false},
 		"a request that is not about a object": {`{"verb":"get","requestURI":"/version","note":"ns"}` + "\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
