@@ -78,6 +78,20 @@ def test_what_happens_is_noticed(searched: Path, change: str) -> None:
     assert outlook.hold() == Stamps.hold(stamps)
 
 
+def test_what_is_above_the_end_of_a_link_is_noticed(searched: Path) -> None:
+    above = searched.parent / "far/above"
+    above.mkdir(parents=True)
+    searched.rename(above / "end")
+    searched.symlink_to(above / "end")
+    stamps = Stamps([module(searched)])
+    outlook = watched.Watched(stamps)
+    outlook.look()
+    assert outlook.hold()
+    above.rename(above.parent / "moved")
+    outlook.look()
+    assert not outlook.hold()
+
+
 def test_what_is_missing_comes_in_steps(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = searched.parent / "some/thing/missing"
     monkeypatch.syspath_prepend(str(place))
