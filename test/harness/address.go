@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,12 +36,7 @@ func FreeAddress() (string, error) {
 // abstract name space, of which nothing is left when the process ends. There is nothing
 // to be closed before.
 func claim(port int) error {
-	syscall.ForkLock.RLock() // No child may inherit the socket.
-	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
-	if err == nil {
-		unix.CloseOnExec(socket)
-	}
-	syscall.ForkLock.RUnlock()
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0) // No child may inherit it.
 	if err != nil {
 		return fmt.Errorf("claim a port: %w", err)
 	}
