@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,37 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 const testGroup = "test.ensign.io"
 
-// definition gives a CRD of the tests' group whose spec and status take anything.
+// definition gives a CRD of the tests' group.
 func definition(kind string) *apiextensionsv1.CustomResourceDefinition {
-	anything := true
-	free := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything}
-	plural := strings.ToLower(kind) + "s"
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + testGroup},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: testGroup,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"},
-			Scope: apiextensionsv1.NamespaceScoped,
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": free, "status": free},
-				}},
-			}},
-		},
-	}
-}
-
-// served lists a kind, as the first that wants to know of it would.
-func served(ctx context.Context, kind string) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: kind + "List"})
-	return k8s.List(ctx, list, client.Limit(1))
+	return harness.Definition(schema.GroupKind{Group: testGroup, Kind: kind})
 }
 
 // newNamespace makes a namespace for one spec. It is deleted with the cluster.
