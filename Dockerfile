@@ -47,6 +47,7 @@ COPY --from=manager /out/manager /out/warm-exec /usr/local/bin/
 # The layout that images built on the ansible-operator base image expect, with
 # a home that they may install collections into.
 ENV HOME=/opt/ansible \
+    LANG=C.UTF-8 \
     PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONUNBUFFERED=1 \
     ANSIBLE_LOCAL_TEMP=/tmp/ansible-local \

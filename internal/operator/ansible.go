@@ -42,6 +42,10 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	if err != nil {
 		return ansible{}, err
 	}
+	found, replaced := found.InUTF8(ctx)
+	if len(replaced) > 0 {
+		o.Logger.Info("WARNING: runs have the locale C.UTF-8, because these environment variables name one that is not in UTF-8 or not installed", "variables", replaced)
+	}
 	info, err := found.Inspect(ctx)
 	if err != nil {
 		return ansible{}, err
@@ -143,7 +147,7 @@ func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env)
 		Owner:           owner,
 		Binary:          found.Runner,
 		Python:          found.Python,
-		Env:             env.list(),
+		Env:             found.Environ(),
 		DropEnv:         o.DropEnv,
 		RolesPath:       search.roles,
 		CollectionsPath: search.collections,

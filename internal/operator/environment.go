@@ -33,16 +33,6 @@ func (e environment) lookup(name string) (string, bool) {
 	return value, ok
 }
 
-// list gives the environment as "NAME=value", sorted.
-func (e environment) list() []string {
-	entries := make([]string, 0, len(e))
-	for name, value := range e {
-		entries = append(entries, name+"="+value)
-	}
-	slices.Sort(entries)
-	return entries
-}
-
 // ansiblePaths are where runs, too, search for roles and collections; nil leaves
 // that to Ansible and its configuration.
 type ansiblePaths struct{ roles, collections []string }

@@ -52,7 +52,7 @@ func startManager(o managerOptions) *manager {
 	}
 	command := exec.Command(o.binary, args...)
 	command.Dir = o.dir
-	command.Env = append(os.Environ(), append([]string{"KUBECONFIG=", "KUBERNETES_SERVICE_HOST=", "WATCH_NAMESPACE=" + o.namespace}, o.env...)...)
+	command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "WATCH_NAMESPACE=" + o.namespace}, o.env...) // As `env -i` with PATH alone.
 	var err error
 	m.Session, err = gexec.Start(command, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())

@@ -34,7 +34,8 @@ type Options struct {
 	Home string
 	// Namespace is the only one that is watched; "" for all.
 	Namespace string
-	// Args are further flags, Env further "NAME=value".
+	// Args are further flags, Env further "NAME=value". Of the environment of the test
+	// the manager gets PATH alone, because that is all it may need.
 	Args, Env []string
 	// Copy receives the log too; may be nil.
 	Copy io.Writer
@@ -71,10 +72,10 @@ func Start(o Options) (*Manager, error) {
 		"--metrics-bind-address=" + m.metrics, "--metrics-secure=false", "--metrics-require-rbac=false",
 	}, append(Mode(), o.Args...)...)...)
 	m.command.Dir = o.Project
-	m.command.Env = append(os.Environ(), append([]string{
-		"KUBECONFIG=", "KUBERNETES_SERVICE_HOST=", "WATCH_NAMESPACE=" + o.Namespace,
+	m.command.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "WATCH_NAMESPACE=" + o.Namespace,
 		"HOME=" + filepath.Join(o.Home, "home"), "TMPDIR=" + filepath.Join(o.Home, "tmp"),
-	}, o.Env...)...)
+	}, o.Env...)
 	var out io.Writer = log
 	if o.Copy != nil {
 		out = io.MultiWriter(log, o.Copy)

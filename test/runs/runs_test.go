@@ -30,11 +30,13 @@ func environment(t *testing.T) pyenv.Env {
 	if err != nil {
 		t.Fatal(err)
 	}
+	env, _ = env.InUTF8(t.Context())
 	return env
 }
 
+// managerEnv has no locale, as most containers have none.
 func managerEnv() []string {
-	return []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8", "SECRET_OF_THE_MANAGER=" + secret}
+	return []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "SECRET_OF_THE_MANAGER=" + secret}
 }
 
 // bench is a runner with a content directory of its own.
@@ -49,7 +51,7 @@ type bench struct {
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
 	env := environment(t)
-	b := &bench{t: t, content: t.TempDir(), Runner: &runner.Runner{Binary: env.Runner, Python: env.Python, Env: managerEnv()}}
+	b := &bench{t: t, content: t.TempDir(), Runner: &runner.Runner{Binary: env.Runner, Python: env.Python, Env: env.Environ()}}
 	scratch.Write(t, b.content, files)
 	c := inCommon(t, env)
 	t.Cleanup(func() { c.empty(t) })

@@ -39,6 +39,7 @@ type bench struct {
 	pool    *warm.Pool
 	content string
 	home    string
+	environ []string // what the programs of the Python environment are run with
 	runs    string
 
 	mu       sync.Mutex
@@ -57,6 +58,8 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found, _ = found.InUTF8(t.Context())
+	b.environ = found.Environ()
 	root, owner, err := runner.TakeOver(b.runs, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
@@ -86,13 +89,14 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	return b
 }
 
+// managerEnv has no locale, as most containers have none.
 func managerEnv() []string {
-	return []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}
+	return []string{"PATH=/usr/bin:/bin"}
 }
 
 // env is a manager's environment whose home directory is the test's.
 func (b *bench) env(further ...string) []string {
-	return append(managerEnv(), append([]string{"HOME=" + b.home}, further...)...)
+	return append(slices.Clone(b.environ), append([]string{"HOME=" + b.home}, further...)...)
 }
 
 func (b *bench) fork(program string) {
