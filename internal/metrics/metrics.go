@@ -36,6 +36,7 @@ type Metrics struct {
 	live        *prometheus.GaugeVec
 	failedTasks *prometheus.CounterVec
 	watchReady  *prometheus.GaugeVec
+	watchCold   *prometheus.GaugeVec
 	waits       *prometheus.HistogramVec
 	followed    *prometheus.GaugeVec
 	registry    prometheus.Registerer
@@ -70,6 +71,9 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		watchReady: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ansible_operator_watch_ready", Help: "1 while the watched kind is served and its cache is filled.",
 		}, []string{labelGVK}),
+		watchCold: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ansible_operator_watch_cold", Help: "1 while the runs of the watch stay cold although they may be warm.",
+		}, []string{labelGVK}),
 		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "ansible_operator_slot_wait_seconds", Help: "How long runs waited for a slot, in seconds.", Buckets: waitBuckets,
 		}, []string{labelGVK}),
@@ -77,7 +81,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 			Name: "ansible_operator_followed_kind", Help: "Kinds that are followed beside the watched ones, by state; always 1.",
 		}, []string{"purpose", "resource", "namespace", "state"}),
 	}
-	for _, c := range []prometheus.Collector{info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.waits, m.followed} {
+	for _, c := range []prometheus.Collector{info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register a metric: %w", err)
 		}
@@ -89,6 +93,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 // and the first run of all as an increase from 0.
 func (m *Metrics) Watch(gvk string) {
 	m.WatchReady(gvk, false)
+	m.WatchCold(gvk, false)
 	for _, v := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled} {
 		m.results.WithLabelValues(gvk, result(v))
 	}
@@ -102,11 +107,19 @@ func (m *Metrics) Watch(gvk string) {
 
 // WatchReady notes whether a watch is at work.
 func (m *Metrics) WatchReady(gvk string, ready bool) {
-	value := 0.0
-	if ready {
-		value = 1
+	m.watchReady.WithLabelValues(gvk).Set(number(ready))
+}
+
+// WatchCold notes whether the runs of a watch stay cold although they may be warm.
+func (m *Metrics) WatchCold(gvk string, cold bool) {
+	m.watchCold.WithLabelValues(gvk).Set(number(cold))
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
 	}
-	m.watchReady.WithLabelValues(gvk).Set(value)
+	return 0
 }
 
 // RunStarted implements controller.Observer.

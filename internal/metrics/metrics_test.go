@@ -22,6 +22,7 @@ func TestRunsAreCountedByWatchAndResult(t *testing.T) {
 	run := jobevent.Run{Watch: "g/v1, Kind=K", Object: "ns/name"}
 	m.Watch("g/v1, Kind=K")
 	m.WatchReady("g/v1, Kind=K", true)
+	m.WatchCold("g/v1, Kind=K", true)
 	m.Watch("g/v1, Kind=Missing")
 	for _, verdict := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled, jobevent.Failed} {
 		m.RunStarted(run)
@@ -60,6 +61,10 @@ ansible_operator_runs_total{GVK="g/v1, Kind=K",mode="cold"} 3
 ansible_operator_runs_total{GVK="g/v1, Kind=K",mode="warm"} 1
 ansible_operator_runs_total{GVK="g/v1, Kind=Missing",mode="cold"} 0
 ansible_operator_runs_total{GVK="g/v1, Kind=Missing",mode="warm"} 0
+# HELP ansible_operator_watch_cold 1 while the runs of the watch stay cold although they may be warm.
+# TYPE ansible_operator_watch_cold gauge
+ansible_operator_watch_cold{GVK="g/v1, Kind=K"} 1
+ansible_operator_watch_cold{GVK="g/v1, Kind=Missing"} 0
 # HELP ansible_operator_watch_ready 1 while the watched kind is served and its cache is filled.
 # TYPE ansible_operator_watch_ready gauge
 ansible_operator_watch_ready{GVK="g/v1, Kind=K"} 1
@@ -67,7 +72,7 @@ ansible_operator_watch_ready{GVK="g/v1, Kind=Missing"} 0
 `
 	names := []string{
 		"ansible_operator_build_info", "ansible_operator_failed_tasks_total", "ansible_operator_live_runs",
-		"ansible_operator_reconcile_result", "ansible_operator_runs_total", "ansible_operator_watch_ready",
+		"ansible_operator_reconcile_result", "ansible_operator_runs_total", "ansible_operator_watch_cold", "ansible_operator_watch_ready",
 	}
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), names...); err != nil {
 		t.Error(err)

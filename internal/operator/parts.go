@@ -72,6 +72,9 @@ func (p parts) add() error {
 		return fmt.Errorf("add the sweeper of run directories: %w", err)
 	}
 	observers := []controller.Observer{lines, counters}
+	if p.options.Warm {
+		observers = append(observers, p.coldWatches(counters))
+	}
 	for _, watch := range p.ansible.watches {
 		s := p.supervisor(watch, observers, counters)
 		s.Discovery = served
@@ -83,6 +86,12 @@ func (p parts) add() error {
 		}
 	}
 	return nil
+}
+
+func (p parts) coldWatches(counters *metrics.Metrics) *coldWatches {
+	c := newColdWatches(p.ansible.watches)
+	c.reason, c.show, c.log = p.ansible.owned.warm.reason, counters.WatchCold, p.options.Logger.WithName("warm")
+	return c
 }
 
 func (p parts) sweeper(served kinds) sweeper {

@@ -15,6 +15,8 @@ import (
 const (
 	// standinName is the stand-in, which lies beside the manager.
 	standinName = "warm-exec"
+	// moduleProgram is what refused calls the interpreter of a module.
+	moduleProgram = "python"
 	// warmName is the directory of the servers, in the run directory.
 	warmName = ".warm"
 )
@@ -23,6 +25,7 @@ const (
 type warmth struct {
 	pool      *warm.Pool
 	fallbacks atomic.Pointer[metrics.Fallbacks] // nil before the manager is put together
+	last      atomic.Pointer[string]            // why ansible-runner or ansible-playbook was started cold the last time
 }
 
 // newWarm gives the runner a launcher. Without one runs do the same, but slower, so
@@ -63,9 +66,23 @@ func (w *warmth) Launch(env []string) (program, why string) {
 }
 
 func (w *warmth) refused(program, reason string) {
-	if fallbacks := w.fallbacks.Load(); fallbacks != nil {
-		fallbacks.Count(program, reason)
+	if program != moduleProgram { // A run is warm also where a module of it is cold.
+		w.last.Store(&reason)
 	}
+	if fallbacks := w.fallbacks.Load(); fallbacks != nil {
+		fallbacks.Count(program, warm.WithoutDetail(reason))
+	}
+}
+
+// reason is why the last run that is cold is so.
+func (w *warmth) reason() string {
+	if w == nil {
+		return "failed"
+	}
+	if last := w.last.Load(); last != nil {
+		return *last
+	}
+	return "unknown"
 }
 
 // count begins to count.

@@ -68,11 +68,11 @@ func (v *server) refusal(reason string) {
 	v.told[reason] = true
 	v.mu.Unlock()
 	v.log.V(level(again)).Info("a program of a warm run is started cold", "program", nameOf(v.kind), "reason", reason)
-	v.pool.refused(nameOf(v.kind), withoutDetail(reason))
+	v.pool.refused(nameOf(v.kind), reason)
 }
 
-// withoutDetail leaves out what a reason names, of which there may be any number.
-func withoutDetail(reason string) string {
+// WithoutDetail leaves out what a reason names, of which there may be any number.
+func WithoutDetail(reason string) string {
 	for _, word := range []string{"variable", "defect"} {
 		if strings.HasPrefix(reason, word+" ") {
 			return word

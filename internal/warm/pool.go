@@ -65,8 +65,8 @@ type Options struct {
 	// Limit is for how many environments there are servers at most; 4 when it is 0.
 	Limit  int
 	Logger logr.Logger
-	// Refused is told of each program that was started cold in a warm run, and why: a
-	// word or a few, of which there are not many. It must not block.
+	// Refused is told of each program that was started cold in a warm run, and why; see
+	// WithoutDetail. It must not block.
 	Refused func(program, reason string)
 	// Forked is told of each program that was forked. It must not block.
 	Forked func(program string)

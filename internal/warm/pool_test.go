@@ -168,7 +168,7 @@ func TestWhatServersStartIsTold(t *testing.T) {
 	var told []string
 	p := &Pool{onFork: func(program string) { told = append(told, program) }, refused: func(program, reason string) { told = append(told, program+" "+reason) }}
 	newServer(nil, module, p).listen(strings.NewReader("ready\nwarm\ncold variable TZ\nwarm\n"))
-	if want := []string{"python", "python variable", "python"}; !slices.Equal(told, want) {
+	if want := []string{"python", "python variable TZ", "python"}; !slices.Equal(told, want) {
 		t.Errorf("got %q, want %q", told, want)
 	}
 }

@@ -133,11 +133,11 @@ func TestReasonsForMetricsAreFew(t *testing.T) {
 		"control group":    "control group",
 		"variables":        "variables",
 	} {
-		if got := withoutDetail(reason); got != want {
+		if got := WithoutDetail(reason); got != want {
 			t.Errorf("got %q for %q", got, reason)
 		}
 	}
-	// Each reason that names something begins with a word that withoutDetail knows.
+	// Each reason that names something begins with a word that WithoutDetail knows.
 	naming := regexp.MustCompile(`(?:Refused|Outdated|UnknownEnvironment|reason =.*)\(?.*\bf"([^"]*)"`)
 	found := 0
 	files, err := filepath.Glob("server/ensign_warm/*.py")
@@ -151,7 +151,7 @@ func TestReasonsForMetricsAreFew(t *testing.T) {
 		}
 		for _, match := range naming.FindAllSubmatch(content, -1) {
 			found++
-			if text := string(match[1]); withoutDetail(text) == text {
+			if text := string(match[1]); WithoutDetail(text) == text {
 				t.Errorf("%s: a metric would have %q", file, text)
 			}
 		}

@@ -108,7 +108,7 @@ func (b *bench) fork(program string) {
 func (b *bench) refuse(program, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refused = append(b.refused, program+": "+reason)
+	b.refused = append(b.refused, program+": "+warm.WithoutDetail(reason))
 }
 
 // refusals are what was refused since the last call.

@@ -1,0 +1,69 @@
+package operator
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+func TestWatchesThatStayColdAreTold(t *testing.T) {
+	const each = 31 * time.Second
+	run := func(warm bool) ended { return ended{warm: warm, verdict: jobevent.Succeeded, after: each} }
+	tests := map[string]struct {
+		kind     string
+		ended    []ended
+		want     []bool // what is shown
+		wantTold int
+	}{
+		"a minute and three runs":             {ended: []ended{run(false), run(false), run(false), run(false)}, want: []bool{true}, wantTold: 1},
+		"failed runs count":                   {ended: []ended{{verdict: jobevent.Failed, after: each}, {verdict: jobevent.Failed, after: each}, run(false)}, want: []bool{true}, wantTold: 1},
+		"two runs may have had no luck":       {ended: []ended{{verdict: jobevent.Succeeded, after: time.Hour}, {verdict: jobevent.Succeeded, after: time.Hour}}},
+		"many runs may be before the servers": {ended: []ended{{after: time.Second}, {after: time.Second}, {after: time.Second}, {after: time.Second}}},
+		"a warm run begins anew":              {ended: []ended{run(false), run(false), run(true), run(false), run(false)}, want: []bool{false}},
+		"and tells that it is over":           {ended: []ended{run(false), run(false), run(false), run(true)}, want: []bool{true, false}, wantTold: 1},
+		"what was canceled says nothing":      {ended: []ended{run(false), run(false), {verdict: jobevent.Canceled, after: each}}},
+		"a watch with warm: false is cold":    {kind: "Chill", ended: []ended{run(false), run(false), run(false), run(false)}},
+	}
+	for why, test := range tests {
+		t.Run(why, func(t *testing.T) {
+			gvk := func(kind string) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Group: "g", Version: "v1", Kind: kind}
+			}
+			if test.kind == "" {
+				test.kind = "Hot"
+			}
+			now := time.Now()
+			var shown []bool
+			var said []string
+			c := newColdWatches([]watches.Watch{{GVK: gvk("Hot"), Warm: true}, {GVK: gvk("Chill")}})
+			c.reason = func() string { return "variable SPECIAL" }
+			c.show = func(_ string, cold bool) { shown = append(shown, cold) }
+			c.now = func() time.Time { return now }
+			c.log = funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{})
+			for _, e := range test.ended {
+				now = now.Add(e.after)
+				c.RunEnded(jobevent.Run{Watch: gvk(test.kind).String(), Warm: e.warm}, jobevent.Outcome{Verdict: e.verdict}, jobevent.Summary{}, e.after)
+			}
+			if diff := cmp.Diff(test.want, shown); diff != "" {
+				t.Error(diff)
+			}
+			if len(said) != test.wantTold || len(said) > 0 && !(strings.Contains(said[0], "variable SPECIAL") && strings.Contains(said[0], "set SPECIAL in")) {
+				t.Errorf("got %q, want %d lines with reason and remedy", said, test.wantTold)
+			}
+		})
+	}
+}
+
+// ended is a run that took all the time since the one before.
+type ended struct {
+	warm    bool
+	verdict jobevent.Verdict
+	after   time.Duration
+}
