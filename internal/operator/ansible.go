@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -155,6 +156,7 @@ func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env)
 		Inventory:       absolute(o.Dir, env["ANSIBLE_INVENTORY"]),
 		SkipFacts:       env["ANSIBLE_GATHERING"] == "explicit",
 		IdleTimeout:     o.RunIdleTimeout,
+		Killed:          func() uint64 { return oomKills(os.DirFS("/")) },
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,16 +28,31 @@ const (
 // than the memory holds, also when all of them are cold. GOMAXPROCS knows the CPU limit of the cgroup.
 func defaultRuns(watches int, memory uint64, warm bool) int {
 	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)
-	own := uint64(ownMemory)
-	if warm {
-		own += serversMemory
-	}
 	room := uint64(0)
-	if memory > own {
+	if own := baseMemory(warm); memory > own {
 		room = min((memory-own)/runMemory, math.MaxInt32)
 	}
 	return max(1, min(wanted, int(room)))
 }
+
+// baseMemory is what is needed before any run, in bytes.
+func baseMemory(warm bool) uint64 {
+	if warm {
+		return ownMemory + serversMemory
+	}
+	return ownMemory
+}
+
+// warnOfMemory warns where not even one run fits into the memory.
+func warnOfMemory(log logr.Logger, memory uint64, warm bool) {
+	if needed := baseMemory(warm) + runMemory; memory < needed {
+		log.Info("WARNING: the memory limit is too low for a run: the kernel will end runs or the manager; raise the limit",
+			"limit", mebibytes(memory), "needed", mebibytes(needed), "neededWithoutWarm", mebibytes(baseMemory(false)+runMemory))
+	}
+}
+
+// mebibytes writes a size as a limit of a container is written.
+func mebibytes(bytes uint64) string { return strconv.FormatUint(bytes>>20, 10) + "Mi" }
 
 // availableMemory is what the machine has or, if less, what the cgroups of this
 // process allow, in bytes. files is the root of the file system.
@@ -46,7 +62,7 @@ func availableMemory(files fs.FS) uint64 {
 	if unix.Sysinfo(&info) == nil {
 		limit = info.Totalram * uint64(info.Unit)
 	}
-	for _, name := range limitFiles(files) {
+	for _, name := range memoryFiles(files, "memory.max", "memory.limit_in_bytes") {
 		data, err := fs.ReadFile(files, name)
 		if err != nil {
 			continue // Not every level has one, and most hierarchies are not mounted.
@@ -58,9 +74,27 @@ func availableMemory(files fs.FS) uint64 {
 	return limit
 }
 
-// limitFiles are the files that may limit the memory of this process: of its own
-// cgroup and those above, as each hierarchy (cgroups(7), version 2 and 1) names them.
-func limitFiles(files fs.FS) []string {
+// oomKills counts the processes of this process' cgroup that the kernel has ended for
+// want of memory. files is the root of the file system.
+func oomKills(files fs.FS) uint64 {
+	for _, name := range memoryFiles(files, "memory.events", "memory.oom_control") {
+		data, err := fs.ReadFile(files, name)
+		if err != nil {
+			continue // In a container, the level that can be read is its own.
+		}
+		for line := range strings.Lines(string(data)) {
+			if count, found := strings.CutPrefix(line, "oom_kill "); found {
+				n, _ := strconv.ParseUint(strings.TrimSpace(count), 10, 64) // What is no number counts nothing.
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// memoryFiles are the files of that name which tell of the memory of this process, of its
+// own cgroup and those above, as each hierarchy (cgroups(7), version 2 and 1) calls them.
+func memoryFiles(files fs.FS, version2, version1 string) []string {
 	data, err := fs.ReadFile(files, "proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -71,9 +105,9 @@ func limitFiles(files fs.FS) []string {
 		switch {
 		case len(fields) != 3:
 		case fields[0] == "0":
-			names = append(names, upwards("sys/fs/cgroup", fields[2], "memory.max")...)
+			names = append(names, upwards("sys/fs/cgroup", fields[2], version2)...)
 		case fields[1] == "memory":
-			names = append(names, upwards("sys/fs/cgroup/memory", fields[2], "memory.limit_in_bytes")...)
+			names = append(names, upwards("sys/fs/cgroup/memory", fields[2], version1)...)
 		}
 	}
 	return names

@@ -2,8 +2,11 @@ package operator
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/go-logr/logr/funcr"
 )
 
 func TestDefaultRuns(t *testing.T) {
@@ -62,6 +65,59 @@ func TestAvailableMemory(t *testing.T) {
 			}
 			if got := availableMemory(files); got != test.want {
 				t.Errorf("want %d, got %d", test.want, got)
+			}
+		})
+	}
+}
+
+func TestOOMKills(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  uint64
+	}{
+		"version 2": {
+			map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.events": "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 1\n"}, 2,
+		},
+		"version 1": {
+			map[string]string{"proc/self/cgroup": "4:memory:/pod\n", "sys/fs/cgroup/memory/pod/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 19\n"}, 19,
+		},
+		"version 1 in a container, where the path is the host's": {
+			map[string]string{"proc/self/cgroup": "4:memory:/kubepods/x\n0::/\n", "sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 4\n"}, 4,
+		},
+		"its own group counts, not one above": {
+			map[string]string{"proc/self/cgroup": "0::/a/b\n", "sys/fs/cgroup/a/memory.events": "oom_kill 7\n", "sys/fs/cgroup/a/b/memory.events": "oom_kill 1\n"}, 1,
+		},
+		"no group that tells":    {map[string]string{"proc/self/cgroup": "0::/\n"}, 0},
+		"a kernel without count": {map[string]string{"proc/self/cgroup": "4:memory:/\n", "sys/fs/cgroup/memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\n"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := fstest.MapFS{}
+			for path, text := range test.files {
+				files[path] = &fstest.MapFile{Data: []byte(text)}
+			}
+			if got := oomKills(files); got != test.want {
+				t.Errorf("want %d, got %d", test.want, got)
+			}
+		})
+	}
+}
+
+func TestALimitThatIsTooLowIsTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		memory uint64
+		warm   bool
+		want   string // in what is said; "" for nothing
+	}{
+		"one run fits":                      {448 << 20, true, ""},
+		"no run fits beside the servers":    {447 << 20, true, `"needed"="448Mi" "neededWithoutWarm"="288Mi"`},
+		"without servers less is needed":    {288 << 20, false, ""},
+		"no run fits, not even without any": {200 << 20, false, `"limit"="200Mi" "needed"="288Mi"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said := ""
+			warnOfMemory(funcr.New(func(_, line string) { said = line }, funcr.Options{}), test.memory, test.warm)
+			if (said == "") != (test.want == "") || !strings.Contains(said, test.want) {
+				t.Errorf("got %q", said)
 			}
 		})
 	}

@@ -85,9 +85,11 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 }
 
 func newSlots(o Options, a ansible) *slots.Slots {
+	memory, warm := availableMemory(os.DirFS("/")), a.owned.warm != nil
+	warnOfMemory(o.Logger, memory, warm)
 	limit := o.MaxConcurrentRuns
 	if limit == 0 {
-		limit = defaultRuns(len(a.watches), availableMemory(os.DirFS("/")), a.owned.warm != nil)
+		limit = defaultRuns(len(a.watches), memory, warm)
 	}
 	return slots.New(limit, a.names()...)
 }

@@ -67,6 +67,9 @@ type Runner struct {
 	// Launcher may know a program that does what Binary does in less time; nil if there
 	// is none.
 	Launcher Launcher
+	// Killed counts the processes that the kernel has ended for want of memory, among
+	// those that share this process' limit; nil if nobody counts them.
+	Killed func() uint64
 	// Ready is asked before each run whether Binary may be started, and may take its
 	// time; nil if it always may. Its error, which becomes the run's, must be the
 	// same for the same fault.
@@ -144,13 +147,18 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		return r.conclude(result, explain(crashed(err), result.Summary, nil))
 	}
 	keep := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
+	killed := r.killed()
 	ending, warm := r.execute(ctx, spec, &keep, func(e jobevent.Event) {
 		result.Summary.Fold(e)
 		keep.event(e)
 		dir.DropEvents()
 		observe(e)
 	})
-	result = r.conclude(result, explain(ending, result.Summary, keep.err))
+	ending = explain(ending, result.Summary, keep.err)
+	if r.killed() > killed {
+		ending.Hint = killedHint
+	}
+	result = r.conclude(result, ending)
 	result.Warm = warm
 	keep.result(result, ending)
 	keep.close(spec.MaxArtifacts)

@@ -56,6 +56,17 @@ func explain(e jobevent.Ending, s jobevent.Summary, own error) jobevent.Ending {
 	return e
 }
 
+// killedHint is for a run during which the kernel ended processes. Whether they were its
+// own, nobody tells.
+const killedHint = "while this run was live, the kernel ended processes of this operator for want of memory (oom_kill); raise the memory limit of the container, or let fewer runs be live by --max-concurrent-runs"
+
+func (r *Runner) killed() uint64 {
+	if r.Killed == nil {
+		return 0
+	}
+	return r.Killed()
+}
+
 // told is true when a program of the run has said that it lacks this: in the C
 // library's words, which begin with a capital. Of what a role may mean otherwise,
 // nothing is concluded.

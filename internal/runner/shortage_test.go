@@ -104,3 +104,27 @@ func TestWhatRanOutDoesNotDependOnWhere(t *testing.T) {
 		t.Errorf("the same failure has several messages:\n%s", diff)
 	}
 }
+
+func TestMemoryThatRanOutDuringARunIsTold(t *testing.T) {
+	tests := map[string]struct {
+		fake          string
+		before, after uint64
+		want          bool
+	}{
+		"a failed run during which the kernel killed": {"secrets", 3, 5, true},
+		"a killed one": {"killed", 0, 1, true},
+		"a failed run, where it killed before that":      {"secrets", 3, 3, false},
+		"a run that came through has nothing to tell of": {"success", 0, 1, false},
+	}
+	for why, test := range tests {
+		t.Run(why, func(t *testing.T) {
+			b := newBench(t, test.fake)
+			counts := []uint64{test.before, test.after}
+			b.Killed = func() (n uint64) { n, counts = counts[0], counts[1:]; return n }
+			message := b.Run(t.Context(), someSpec(), ignore).Outcome.Message
+			if got := strings.Contains(message, "oom_kill") && strings.Contains(message, "--max-concurrent-runs"); got != test.want {
+				t.Errorf("got %q", message)
+			}
+		})
+	}
+}
