@@ -175,20 +175,15 @@ func (g *gauge) apply(metric prometheus.Collector) {
 }
 
 // observation is one value for a histogram, with Prometheus' default buckets, or for a
-// summary, without quantiles.
+// summary, without quantiles. A post that says none observes 0.
 type observation struct {
-	Observe *float64 `json:"observe"`
+	Observe float64 `json:"observe"`
 	of      string
 }
 
 func (o *observation) kind() string { return o.of }
 
-func (o *observation) check() error {
-	if o.Observe == nil {
-		return errors.New("observe is missing")
-	}
-	return nil
-}
+func (*observation) check() error { return nil }
 
 func (o *observation) collector(name, description string) prometheus.Collector {
 	if o.of == "summary" {
@@ -207,6 +202,6 @@ func (o *observation) series(name string) []string {
 
 func (o *observation) apply(metric prometheus.Collector) {
 	if m, ok := metric.(prometheus.Observer); ok {
-		m.Observe(*o.Observe)
+		m.Observe(o.Observe)
 	}
 }

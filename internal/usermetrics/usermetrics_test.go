@@ -93,6 +93,8 @@ func TestPosts(t *testing.T) {
 		"increment, decrement and the rest add up":        {[]string{`{"gauge": {"subtract": 5, "add": 100, "decrement": true, "increment": true}}`}, "m 95\n"},
 		"a histogram counts and sums":                     {[]string{`{"histogram": {"observe": 2}}`, `{"histogram": {"observe": 0.5}}`}, "m_sum 2.5\nm_count 2\n"},
 		"a summary too":                                   {[]string{`{"summary": {"observe": -2}}`, `{"summary": {"observe": 0}}`}, "m_sum -2\nm_count 2\n"},
+		"nothing to observe is 0":                         {[]string{`{"histogram": {}}`, `{"histogram": {"observe": null}}`, `{"histogram": {"observe": 3}}`}, "m_sum 3\nm_count 3\n"},
+		"for a summary too":                               {[]string{`{"summary": {}}`, `{"summary": {"observe": null}}`}, "m_sum 0\nm_count 2\n"},
 		"members that are no kinds are ignored":           {[]string{`{"state": "present", "gauge": {"set": 1}}`}, "m 1\n"},
 		"a description may change, the first one remains": {[]string{`{"gauge": {"set": 1}}`, `{"description": "y", "gauge": {"set": 2}}`}, "m 2\n"},
 	} {
@@ -127,8 +129,7 @@ func TestRefusedPostsChangeNothing(t *testing.T) {
 		"a known counter that would become less":   {`{"name": "known", "counter": {"increment": true, "add": -1}}`, "-1"},
 		"another kind for a known metric":          {`{"name": "known", "gauge": {"set": 5}}`, "is a counter and can't become a gauge"},
 		"a summary that was a histogram":           {`{"name": "times", "summary": {"observe": 5}}`, "is a histogram"},
-		"nothing to observe":                       {`{"name": "m", "histogram": {}}`, "observe is missing"},
-		"null to observe":                          {`{"name": "m", "summary": {"observe": null}}`, "observe is missing"},
+		"what is observed is text":                 {`{"name": "m", "histogram": {"observe": "1"}}`, `observe is string, and has to be a number`},
 		"a member of a kind that is not known":     {`{"name": "m", "gauge": {"sett": 1}}`, "sett"},
 		"a number that is text":                    {`{"name": "m", "gauge": {"set": "1"}}`, `set is string, and has to be a number`},
 		"a truth that is a number":                 {`{"name": "m", "gauge": {"increment": 1}}`, "true or false"},

@@ -57,7 +57,15 @@ const toolPlay = `
     when: "'metrics' in uses"
   - PREFIXosdk_metric: {name: KIND_bytes, description: Bytes of KIND., summary: {observe: 12}}
     when: "'metrics' in uses"
+  - PREFIXosdk_metric: {name: KIND_seconds, histogram: {}}
+    register: posted
+    failed_when: posted.msg is defined
+    when: "'metrics' in uses"
+  - PREFIXosdk_metric: {name: KIND_bytes, summary: {observe: null}, address: "{{ lookup('env', 'ENSIGN_USER_METRICS') | replace('http://', '') | dirname }}"}
+    when: "'metrics' in uses"
   - PREFIXrequeue_after: {time: "{{ again }}"}
+    register: wish
+    failed_when: wish.msg is defined
     when: again is defined
 `
 
@@ -157,7 +165,7 @@ var _ = Describe("modules for content", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(metrics).To(And(MatchRegexp(`(?m)^`+kind+`_runs_total 1$`), ContainSubstring("# HELP "+kind+"_runs_total Runs of "+kind+".")))
 		if len(further) > 0 {
-			for _, line := range []string{`_level 3`, `_seconds_bucket\{le="0.5"\} 1`, `_seconds_sum 0.3`, `_bytes_sum 12`, `_bytes_count 1`} {
+			for _, line := range []string{`_level 3`, `_seconds_bucket\{le="0.5"\} 1`, `_seconds_sum 0.3`, `_seconds_count 2`, `_bytes_sum 12`, `_bytes_count 2`} {
 				Expect(metrics).To(MatchRegexp(`(?m)^` + kind + line + `$`))
 			}
 		}

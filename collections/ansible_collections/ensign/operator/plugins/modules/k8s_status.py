@@ -21,7 +21,7 @@ options:
   api_version:
     description: API version of the object, such as V(v1) or V(cache.example.com/v1alpha1).
     type: str
-    required: true
+    default: v1
     aliases: [api, version]
   kind:
     description: Kind of the object.
@@ -235,7 +235,7 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "api_version": {"type": "str", "required": True, "aliases": ["api", "version"]},
+            "api_version": {"type": "str", "default": "v1", "aliases": ["api", "version"]},
             "kind": {"type": "str", "required": True},
             "name": {"type": "str", "required": True},
             "namespace": {"type": "str"},

@@ -68,23 +68,22 @@ options:
     type: dict
     suboptions:
       observe:
-        description: The value that was observed.
+        description: The value that was observed; V(0) if not given.
         type: float
-        required: true
   summary:
     description: Observations, of which sum and number are shown.
     type: dict
     suboptions:
       observe:
-        description: The value that was observed.
+        description: The value that was observed; V(0) if not given.
         type: float
-        required: true
-  endpoint:
+  address:
     description:
-      - Where to post. Without it, where E(ENSIGN_USER_METRICS) says, which the operator sets, or else
-        V(http://127.0.0.1:5050/metrics).
+      - Where to post, such as V(127.0.0.1:5050) or V(http://127.0.0.1:5050/metrics). Without it, where
+        E(ENSIGN_USER_METRICS) says, which the operator sets for its runs. Where that is not set, nothing is posted.
       - The token of E(K8S_AUTH_KUBECONFIG) goes along there and to this host, and nowhere else.
     type: str
+    aliases: [endpoint]
 extends_documentation_fragment:
   - ensign.operator.attributes
 attributes:
@@ -121,8 +120,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+msg:
+  description: Why nothing was posted.
+  returned: outside of an operator's run, or where the operator takes no metrics of roles
+  type: str
 metric:
-  description: What was posted, or in check mode would be.
+  description: What was posted, or would be.
   returned: success
   type: dict
   sample:
@@ -147,8 +150,7 @@ try:
 except ImportError:  # Then nothing is known of a token.
     yaml = None  # type: ignore[assignment]
 
-DEFAULT_ENDPOINT = "http://127.0.0.1:5050/metrics"
-OBSERVE = {"observe": {"type": "float", "required": True}}
+OBSERVE = {"observe": {"type": "float"}}
 KINDS: dict[str, dict[str, dict[str, Any]]] = {
     "counter": {"increment": {"type": "bool", "default": False}, "add": {"type": "float"}},
     "gauge": {
@@ -199,6 +201,12 @@ def is_local(url: str) -> bool:
         return False
 
 
+def url_of(address: str) -> str:
+    """Return the URL that an address means, which may lack the scheme and the path."""
+    url = urlsplit(address if "://" in address else f"http://{address}")
+    return url._replace(path="/metrics").geturl() if url.path in ("", "/") else url.geturl()
+
+
 def post(url: str, body: dict[str, Any], bearer: str) -> None:
     """Post the metric, or raise OSError with the reason why it was not taken."""
     headers = {"Content-Type": "application/json"}
@@ -228,18 +236,23 @@ def main() -> None:
             "name": {"type": "str", "required": True},
             "description": {"type": "str", "default": "", "aliases": ["help"]},
             **{kind: {"type": "dict", "options": options} for kind, options in KINDS.items()},
-            "endpoint": {"type": "str"},
+            "address": {"type": "str", "aliases": ["endpoint"]},
         },
         mutually_exclusive=[list(KINDS)],
         required_one_of=[list(KINDS)],
         supports_check_mode=True,
     )
     body = metric(module.params)
-    endpoint = module.params["endpoint"]
-    url = endpoint or os.environ.get("ENSIGN_USER_METRICS") or DEFAULT_ENDPOINT
-    bearer = token(os.environ.get("K8S_AUTH_KUBECONFIG", "")) if not endpoint or is_local(endpoint) else ""
+    address = module.params["address"]
+    own = os.environ.get("ENSIGN_USER_METRICS")
+    if not address and not own:
+        # Whoever listens at the usual port here is not known.
+        note = "nothing was posted: outside of an operator's run ENSIGN_USER_METRICS is not set; address says where to post"
+        module.exit_json(changed=False, metric=body, msg=note)
     if not module.check_mode:
         try:
+            url = url_of(address or own)
+            bearer = token(os.environ.get("K8S_AUTH_KUBECONFIG", "")) if not address or is_local(url) else ""
             post(url, body, bearer)
         except (OSError, ValueError) as error:
             module.fail_json(msg=f"{module.params['name']}: {error}", metric=body)

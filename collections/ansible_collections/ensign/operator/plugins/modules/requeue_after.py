@@ -16,7 +16,7 @@ description:
     Then, after the given time, the operator runs again for that custom resource.
   - Of several wishes in one run the shortest counts. In a run that fails, the operator's pause after
     failures counts instead.
-  - Outside of an operator's run the module does nothing.
+  - Outside of an operator's run the module does nothing, and RV(msg) says so.
 options:
   time:
     description:
@@ -51,8 +51,13 @@ period:
   returned: success
   type: str
   sample: 30s
+msg:
+  description: That nothing comes again.
+  returned: outside of an operator's run
+  type: str
 """
 
+import os
 import re
 
 from ansible.module_utils.basic import AnsibleModule
@@ -78,7 +83,9 @@ def main() -> None:
     period: str = module.params["time"]
     if nanoseconds(period) < 1:
         module.fail_json(msg=f'time: "{period}" is no positive duration such as "90s" or "1h30m"')
-    module.exit_json(changed=False, period=period)
+    if "ENSIGN_MANAGER" in os.environ:
+        module.exit_json(changed=False, period=period)
+    module.exit_json(changed=False, period=period, msg=f"outside of an operator's run: nothing runs again after {period}")
 
 
 if __name__ == "__main__":

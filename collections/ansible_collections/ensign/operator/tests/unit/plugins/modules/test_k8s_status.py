@@ -138,6 +138,13 @@ def test_a_kind_without_namespace(run: Run, server: Any) -> None:
     assert wide["status"] == {"x": 1}
 
 
+def test_without_an_api_version_it_is_v1(run: Run, server: Any) -> None:
+    server.objects["/api/v1"]["resources"].append({"name": "pods/status", "kind": "Pod", "namespaced": True})
+    pod = server.add("/api/v1/namespaces/ns/pods/p", kind="Pod", apiVersion="v1")
+    assert run(k8s_status.main, kind="Pod", name="p", namespace="ns", status={"x": 1})["changed"]
+    assert pod["status"] == {"x": 1}
+
+
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "nothing to write": ({}, "status, conditions"),
     "conditions twice": ({"status": {"conditions": []}, "conditions": []}, "in status too"),

@@ -33,6 +33,8 @@ POSTED: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     ({"histogram": {"observe": 0.3}}, {"histogram": {"observe": 0.3}}),
     ({"summary": {"observe": -1}}, {"summary": {"observe": -1.0}}),
+    ({"histogram": {}}, {"histogram": {}}),
+    ({"summary": {"observe": None}}, {"summary": {}}),
 ]
 
 
@@ -75,10 +77,40 @@ def test_the_token_stays_on_this_host(run: Run, monkeypatch: pytest.MonkeyPatch)
         "http://localhost:1/",
     ):
         run(osdk_metric.main, **METRIC, counter={}, endpoint=endpoint)
+    assert [bool(bearer) for _url, bearer in sent] == [False, False, True, True]
+
+
+def test_outside_of_a_run_nothing_is_posted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+    monkeypatch.setattr(osdk_metric, "post", lambda *posted: sent.append(posted))
     monkeypatch.delenv("ENSIGN_USER_METRICS")
-    run(osdk_metric.main, **METRIC, counter={})
-    assert [bool(bearer) for _url, bearer in sent] == [False, False, True, True, True]
-    assert sent[-1][0] == "http://127.0.0.1:5050/metrics"
+    result = run(osdk_metric.main, **METRIC, counter={"increment": True})
+    assert (result.get("failed"), result["changed"]) == (None, False)
+    assert result["metric"] == {**METRIC, "counter": {"increment": True}}
+    assert result["msg"].startswith("nothing was posted: ")
+    assert sent == []
+
+
+@pytest.mark.parametrize(
+    ("address", "want"),
+    [
+        ("{url}", "/metrics"),
+        ("{url}/", "/metrics"),
+        ("{url}/metrics", "/metrics"),
+        ("{url}/elsewhere", "/elsewhere"),
+        ("{host}", "/metrics"),
+        ("{host}/metrics", "/metrics"),
+    ],
+)
+def test_an_address_that_is_given_is_used_outside_of_a_run_too(
+    run: Run, server: Any, monkeypatch: pytest.MonkeyPatch, address: str, want: str
+) -> None:
+    server.before = lambda _: (200, {})
+    monkeypatch.delenv("ENSIGN_USER_METRICS")
+    address = address.format(url=server.url, host=server.url.removeprefix("http://"))
+    result = run(osdk_metric.main, **METRIC, counter={}, address=address)
+    assert "msg" not in result
+    assert [request.path for request in server.requests] == [want]
 
 
 def test_a_refusal_says_why(run: Run, server: Any) -> None:
@@ -99,7 +131,6 @@ def test_nobody_listens(run: Run) -> None:
     [
         ({}, "counter, gauge, histogram, summary"),
         ({"counter": {}, "gauge": {}}, "mutually exclusive"),
-        ({"histogram": {}}, "observe"),
         ({"counter": {"set": 1}}, "set"),
         ({"gauge": {"set": "much"}}, "set"),
     ],

@@ -52,5 +52,17 @@ def test_what_is_no_positive_duration_of_go_fails(run: Run, time: str) -> None:
     assert "period" not in result
 
 
+@pytest.mark.parametrize("manager", [None, "12-34"])
+def test_outside_of_a_run_a_note_says_that_nothing_comes_again(
+    run: Run, monkeypatch: pytest.MonkeyPatch, manager: str | None
+) -> None:
+    monkeypatch.delenv("ENSIGN_MANAGER", raising=False)
+    if manager:
+        monkeypatch.setenv("ENSIGN_MANAGER", manager)
+    result = run(requeue_after.main, time="30s")
+    assert (result.get("failed"), result["period"]) == (None, "30s")
+    assert ("outside of an operator's run" in result.get("msg", "")) == (manager is None)
+
+
 def test_the_time_is_required(run: Run) -> None:
     assert "time" in run(requeue_after.main)["msg"]
