@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/google/shlex"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -61,7 +60,7 @@ func (f *runFlags) content(set *pflag.FlagSet, o *operator.Options) {
 	set.StringVar(&o.WatchesFile, "watches-file", "./watches.yaml", "`file` that says which kinds run which content")
 	set.StringVar(&o.AnsibleRolesPath, "ansible-roles-path", "", "`directories`, joined by \":\", where roles are searched; over ANSIBLE_ROLES_PATH")
 	set.StringVar(&o.AnsibleCollectionsPath, "ansible-collections-path", "", "`directories`, joined by \":\", where collections are searched; over ANSIBLE_COLLECTIONS_PATH")
-	set.StringVar(&o.AnsibleArgs, "ansible-args", "", "further `arguments` of ansible-playbook, quoted as for a shell")
+	set.StringVar(&o.AnsibleArgs, "ansible-args", "", "further `arguments` of ansible-playbook, quoted as for a shell; quotes around all of them are taken off")
 	set.IntVar(&o.AnsibleVerbosity, "ansible-verbosity", 2, "Ansible's verbosity: a `number` of -v, 0 to 7; over it go a watch's verbosity, ANSIBLE_VERBOSITY_<KIND>_<GROUP> and a resource's annotation")
 	set.IntVar(&o.MaxVerbosity, "max-verbosity", 2, "the highest `number` that a resource's verbosity annotation gets, 0 to 7")
 }
@@ -132,6 +131,7 @@ func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
 // to out.
 func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 	o := f.options
+	o.AnsibleArgs = unwrapped(o.AnsibleArgs)
 	level, levelErr := eventlog.ParseLevel(f.logEvents)
 	if levelErr != nil {
 		levelErr = fmt.Errorf("--ansible-log-events: %w", levelErr)
@@ -149,7 +149,7 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		notNegative("--run-idle-timeout", o.RunIdleTimeout),
 		notNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),
 		atLeastASecond("--max-backoff", o.MaxBackoff),
-		quoted("--ansible-args", o.AnsibleArgs),
+		closed("--ansible-args", o.AnsibleArgs),
 		noneOrAtLeast("--artifacts-max-bytes", f.artifacts, 1<<20),
 		noneOrAtLeast("--proxy-cache-max-bytes", f.cache, 1<<20),
 		f.protected(),
@@ -184,14 +184,6 @@ func within(name string, value, low, high int) error {
 func notNegative(name string, value time.Duration) error {
 	if value < 0 {
 		return fmt.Errorf("%s=%s: allowed is 0s and more", name, value)
-	}
-	return nil
-}
-
-// quoted checks that a shell could split the value.
-func quoted(name, value string) error {
-	if _, err := shlex.Split(value); err != nil {
-		return fmt.Errorf("%s: quote its value as for a shell: %w", name, err)
 	}
 	return nil
 }

@@ -52,6 +52,31 @@ func TestValuesThatAreNotAllowedAreAllNamed(t *testing.T) {
 	}
 }
 
+func TestArgumentsForAnsible(t *testing.T) {
+	for given, want := range map[string]string{
+		"--vault-password-file /x":                   "--vault-password-file /x",
+		"'--vault-password-file /x'":                 "--vault-password-file /x", // As scaffolds write it in YAML.
+		`"--vault-password-file /x"`:                 "--vault-password-file /x",
+		`'--extra-vars="a=b c"'`:                     `--extra-vars="a=b c"`,
+		"'--tags' 'a b'":                             "'--tags' 'a b'",
+		`--extra-vars '{"a": "b # c"}' --tags=it\'s`: `--extra-vars '{"a": "b # c"}' --tags=it\'s`,
+		`--extra-vars "a='\"'"`:                      `--extra-vars "a='\"'"`,
+		`--tags='\'`:                                 `--tags='\'`,
+		"''":                                         "",
+		"":                                           "",
+	} {
+		options, err := parse(t, "--ansible-args="+given).complete(&bytes.Buffer{})
+		if err != nil || options.AnsibleArgs != want {
+			t.Errorf("%s: got %s (error %v), want %s", given, options.AnsibleArgs, err, want)
+		}
+	}
+	for _, given := range []string{"'", `"a`, `a\`, `"a\"`, "'a' b'", `--tags "it's`} {
+		if _, err := parse(t, "--ansible-args="+given).complete(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--ansible-args") {
+			t.Errorf("%s: want an error that names the flag, got %v", given, err)
+		}
+	}
+}
+
 func TestBytesAreWrittenAsQuantities(t *testing.T) {
 	for arg, want := range map[string]int64{
 		"--run-dir=/x": 1 << 30, "--artifacts-max-bytes=512Mi": 512 << 20, "--artifacts-max-bytes=0": 0, "--artifacts-max-bytes=0Gi": 0,

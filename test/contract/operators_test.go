@@ -81,7 +81,7 @@ var _ = Describe("an operator for the base image", func() {
 		password := filepath.Join(s.Dir, "the password")
 		Expect(os.WriteFile(password, []byte("open sesame\n"), 0o600)).To(Succeed())
 		s.Options.Env = append(s.Options.Env, "ANSIBLE_COLLECTIONS_PATH="+filepath.Join(s.Options.Project, "collections"))
-		s.Options.Args = append(s.Options.Args, "--ansible-args=--vault-password-file '"+password+"'")
+		s.Options.Args = append(s.Options.Args, "--ansible-args='--vault-password-file \""+password+"\"'")
 		s.Start(ctx, "Webshop")
 		s.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "closed"}})
 		cr := harness.Custom(schema.GroupKind{Group: "shop.example.com", Kind: "Webshop"}, s.Namespace, "corner", map[string]any{
