@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -91,8 +92,8 @@ func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
 
 func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
 	set.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8443", "`address` of the metrics endpoint; 0 switches it off")
-	set.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics with TLS")
-	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to who may get the non-resource URL /metrics")
+	set.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics with TLS; if neither this nor --metrics-require-rbac is given, not at a loopback address")
+	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to who may get the non-resource URL /metrics; default as for --metrics-secure")
 	set.BoolVar(&o.EnableHTTP2, "enable-http2", false, "let the metrics endpoint speak HTTP/2")
 	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":6789", "`address` of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&o.UserMetricsBindAddress, "user-metrics-bind-address", "127.0.0.1:5050", "`address` where roles post metrics of their own; 0 switches it off")
@@ -132,6 +133,9 @@ func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
 func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 	o := f.options
 	o.AnsibleArgs = unwrapped(o.AnsibleArgs)
+	if atLoopback(o.MetricsBindAddress) && !f.lookup("metrics-secure").Changed && !f.lookup("metrics-require-rbac").Changed {
+		o.MetricsSecure, o.MetricsRequireRBAC = false, false // A proxy in front does both, as in older scaffolds.
+	}
 	level, levelErr := eventlog.ParseLevel(f.logEvents)
 	if levelErr != nil {
 		levelErr = fmt.Errorf("--ansible-log-events: %w", levelErr)
@@ -172,6 +176,12 @@ func (f *runFlags) protected() error {
 		return errors.New("--metrics-require-rbac needs --metrics-secure: without TLS the tokens of readers could be read by others")
 	}
 	return nil
+}
+
+// atLoopback reports whether only this host, or pod, reaches the address.
+func atLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func within(name string, value, low, high int) error {

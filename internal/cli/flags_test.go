@@ -52,6 +52,30 @@ func TestValuesThatAreNotAllowedAreAllNamed(t *testing.T) {
 	}
 }
 
+func TestMetricsAreSecureUnlessAtALoopbackAddress(t *testing.T) {
+	for args, want := range map[string]struct{ secure, rbac bool }{
+		"--metrics-bind-address=:8443":                                       {true, true},
+		"--metrics-bind-address=0.0.0.0:8443":                                {true, true},
+		"--metrics-bind-address=10.0.0.1:8443":                               {true, true},
+		"--metrics-bind-address=0":                                           {true, true},
+		"--metrics-bind-address=example.com:1":                               {true, true},
+		"--metrics-bind-address=127.0.0.1:8080":                              {},
+		"--metrics-bind-address=[::1]:8080":                                  {},
+		"--metrics-bind-address=localhost:8080":                              {},
+		"--metrics-addr=127.0.0.1:8080":                                      {},
+		"--metrics-bind-address=127.0.0.1:8080 --metrics-secure":             {true, true},
+		"--metrics-bind-address=127.0.0.1:8080 --metrics-require-rbac":       {true, true},
+		"--metrics-bind-address=127.0.0.1:8080 --metrics-require-rbac=false": {true, false},
+		"--metrics-bind-address=127.0.0.1:8080 --metrics-secure=false":       {false, true},
+		"--metrics-secure=false --metrics-require-rbac=false":                {},
+	} {
+		options, err := parse(t, strings.Fields(args)...).complete(&bytes.Buffer{})
+		if err != nil || options.MetricsSecure != want.secure || options.MetricsRequireRBAC != want.rbac {
+			t.Errorf("%s: got TLS %v, RBAC %v (error %v), want %+v", args, options.MetricsSecure, options.MetricsRequireRBAC, err, want)
+		}
+	}
+}
+
 func TestArgumentsForAnsible(t *testing.T) {
 	for given, want := range map[string]string{
 		"--vault-password-file /x":                   "--vault-password-file /x",

@@ -77,7 +77,7 @@ var _ = Describe("the manager's process", func() {
 
 	It("serves probes to everyone and metrics to those who may read them", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{namespace: namespace}).ready("Note")
+		m := startManager(managerOptions{namespace: namespace, args: []string{"--metrics-secure"}}).ready("Note")
 		for _, path := range []string{"/healthz", "/readyz"} {
 			Eventually(func() (int, error) { return get(ctx, "http://"+m.health+path, "") }).Should(Equal(http.StatusOK))
 		}

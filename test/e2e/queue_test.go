@@ -102,7 +102,7 @@ var _ = Describe("a kind whose runs take for ever", func() {
 		namespace := newNamespace(ctx)
 		const slow = "playbooks/slow.yml"
 		m := startManager(managerOptions{
-			namespace: namespace, args: []string{"--max-concurrent-runs=2", "--max-concurrent-reconciles=3", "--metrics-secure=false", "--metrics-require-rbac=false"},
+			namespace: namespace, args: []string{"--max-concurrent-runs=2", "--max-concurrent-reconciles=3"},
 			dir: projectWith(watchBoth, map[string]string{slow: readProject(slow), notePlay: readProject(notePlay)}),
 		}).ready("Slow", "Note")
 		gauge := func(name string) func() (string, error) {

@@ -60,7 +60,7 @@ func newSight(ctx context.Context, venv, settings string) *sight {
 		dir: projectWith("- {group: test.ensign.io, version: v1, kind: Note, playbook: sight.yml}\n", map[string]string{
 			"sight.yml": strings.ReplaceAll(sightPlay, "PLACE", s.place), "filter_plugins/mark.py": sightFilter, "library/mark.py": sightModule,
 		}),
-		args: []string{"--warm=true", "--metrics-secure=false", "--metrics-require-rbac=false"},
+		args: []string{"--warm=true"},
 		env:  []string{"VIRTUAL_ENV=" + venv, "ANSIBLE_CONFIG=" + settings},
 	}).ready("Note")
 	s.cr = custom("Note", namespace, "sight", nil)

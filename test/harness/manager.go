@@ -69,7 +69,7 @@ func Start(o Options) (*Manager, error) {
 	m.log = log.Name()
 	m.command = exec.Command(o.Binary, append([]string{
 		"run", "--kubeconfig=" + o.Kubeconfig, "--run-dir=" + m.RunDir(), "--max-backoff=10s", "--health-probe-bind-address=0", "--user-metrics-bind-address=127.0.0.1:0",
-		"--metrics-bind-address=" + m.metrics, "--metrics-secure=false", "--metrics-require-rbac=false",
+		"--metrics-bind-address=" + m.metrics,
 	}, append(Mode(), o.Args...)...)...)
 	m.command.Dir = o.Project
 	m.command.Env = append([]string{
