@@ -20,6 +20,10 @@
 //
 // A body that need not change is passed on byte by byte.
 //
+// What a patch does is foretold by the libraries that the API server uses, and JSON patches
+// need that most: gopkg.in/evanphx/json-patch.v4 copies a missing member as null and
+// replaces one that is missing, which RFC 6902 and other libraries refuse.
+//
 // The package does not know requests, or which kinds are stored at all: what is not,
 // and subresources other than status, must not be given to it.
 package ownership

@@ -2,11 +2,12 @@ package ownership_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"sigs.k8s.io/yaml"
@@ -31,6 +32,9 @@ func FuzzPatch(f *testing.F) {
 		`[{"op":"replace","path":"/metadata","value":{"name":"c"}}]`,
 		`[{"op":"add","path":"/metadata/ownerReferences/-","value":` + ours + `}]`,
 		`[{"op":"remove","path":"/metadata/annotations/operator-sdk~1primary-resource"},{"op":"replace","path":"","value":{"metadata":{}}}]`,
+		`[{"op":"copy","from":"/metadata/none","path":"/metadata/ownerReferences"},{"op":"copy","from":"/none","path":"/metadata/annotations"}]`,
+		`[{"op":"replace","path":"/spec/none","value":1},{"op":"remove","path":"/metadata/ownerReferences"}]`,
+		`[{"op":"replace","path":""}]`,
 		`{"metadata":{"ownerReferences":null,"annotations":{"$patch":"replace"}}}`,
 		`{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"u1"}],"$setElementOrder/ownerReferences":[{"uid":"u2"}]}}`,
 		`{"metadata":{"$retainKeys":["name"],"name":"c"}}`,
@@ -78,10 +82,15 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// apply does what the API server does.
-func apply(contentType, before, patch string) (map[string]any, error) {
+// apply does what the API server does, with the library and the limits of k8s.io/apiserver,
+// which takes a panic of the library for an error.
+func apply(contentType, before, patch string) (object map[string]any, err error) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("the API server fails: %v", panicked)
+		}
+	}()
 	var after []byte
-	var err error
 	switch contentType {
 	case mergeType:
 		after, err = jsonpatch.MergePatch([]byte(before), []byte(patch))
@@ -96,7 +105,6 @@ func apply(contentType, before, patch string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var object map[string]any
 	err = json.Unmarshal(after, &object)
 	return object, err
 }

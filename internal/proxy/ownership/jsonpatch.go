@@ -6,8 +6,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+)
+
+// maxOperations and maxCopyBytes are the API server's own limits for a JSON patch: how
+// many operations it may have, and how many bytes they may copy.
+const (
+	maxOperations = 10000
+	maxCopyBytes  = 3 << 20
 )
 
 // operations are a JSON patch.
@@ -91,8 +99,8 @@ func tokens(pointer string) []string {
 }
 
 func (p operations) carry(t Target, live map[string]any) ([]byte, error) {
-	if live == nil || p.look(t) == LookNowhere {
-		return nil, nil // There is nothing to patch, which the API server says.
+	if live == nil || len(p) > maxOperations || p.look(t) == LookNowhere {
+		return nil, nil // There is nothing to patch, or too much, which the API server says.
 	}
 	desired, err := p.apply(live)
 	if err != nil {
@@ -110,9 +118,16 @@ func (p operations) carry(t Target, live map[string]any) ([]byte, error) {
 	return p.with(difference(before, after))
 }
 
-// apply gives what the patch makes of the live object, its tests aside: where one
-// fails the API server changes nothing.
-func (p operations) apply(live map[string]any) (map[string]any, error) {
+// apply returns what the API server makes of the live object. Tests are left out: where one
+// fails, the API server changes nothing.
+func (p operations) apply(live map[string]any) (patched map[string]any, err error) {
+	defer func() { // The library panics at some patches, and so at the API server.
+		if panicked := recover(); panicked != nil {
+			err = fmt.Errorf("apply the JSON patch: %v", panicked)
+		}
+	}()
+	// The limit is the library's only setting, and global. The API server sets it the same way.
+	atomic.CompareAndSwapInt64(&jsonpatch.AccumulatedCopySizeLimit, 0, maxCopyBytes)
 	object, err := json.Marshal(live)
 	if err != nil {
 		return nil, err

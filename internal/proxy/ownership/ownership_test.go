@@ -256,6 +256,27 @@ func TestCarry(t *testing.T) {
 			inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/m\u0065tadata/ownerReferences"}]`, `{"metadata":{"ownerReferences":[` + ours + `]}}`,
 			`[{"op":"remove","path":"/m\u0065tadata/ownerReferences"},{"op":"add","path":"/metadata/ownerReferences","value":[` + ours + `]}]`,
 		},
+		"what is copied from a missing member is nothing, and takes ours away": {
+			inNamespace(), "patch", jsonPatchType, `[{"op":"copy","from":"/metadata/labels","path":"/metadata/ownerReferences"}]`, `{"metadata":{"ownerReferences":[` + ours + `]}}`,
+			`[{"op":"copy","from":"/metadata/labels","path":"/metadata/ownerReferences"},{"op":"add","path":"/metadata/ownerReferences","value":[` + ours + `]}]`,
+		},
+		"a missing member may be replaced before ours are removed": {
+			inNamespace(), "patch", jsonPatchType, `[{"op":"replace","path":"/spec","value":{}},{"op":"remove","path":"/metadata/ownerReferences"}]`, `{"metadata":{"ownerReferences":[` + ours + `]}}`,
+			`[{"op":"replace","path":"/spec","value":{}},{"op":"remove","path":"/metadata/ownerReferences"},{"op":"add","path":"/metadata/ownerReferences","value":[` + ours + `]}]`,
+		},
+		"nothing copied over all annotations takes ours away": {
+			elsewhere(), "patch", jsonPatchType, `[{"op":"copy","from":"/none","path":"/metadata/annotations"}]`, `{"metadata":{"annotations":{` + notes + `}}}`,
+			`[{"op":"copy","from":"/none","path":"/metadata/annotations"},{"op":"add","path":"/metadata/annotations","value":{` + notes + `}}]`,
+		},
+		"more operations than the API server takes are its to refuse": {
+			inNamespace(), "patch", jsonPatchType, `[` + strings.Repeat(`{"op":"test","path":"/kind","value":"x"},`, 10000) + `{"op":"remove","path":"/metadata/ownerReferences"}]`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, same,
+		},
+		"copies that grow beyond what the API server takes are its to refuse": {
+			inNamespace(), "patch", jsonPatchType, `[` + strings.Repeat(`{"op":"copy","from":"/spec","path":"/spec/-"},`, 18) + `{"op":"remove","path":"/metadata/ownerReferences"}]`, `{"metadata":{"ownerReferences":[` + ours + `]},"spec":["0123456789abcdef"]}`, same,
+		},
+		"an operation that the API server's library panics at is the API server's": {
+			inNamespace(), "patch", jsonPatchType, `[{"op":"replace","path":""}]`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, same,
+		},
 		"what does not apply is the API server's": {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/ownerReferences/7"}]`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, same},
 		"a test that fails is the API server's": {
 			inNamespace(), "patch", jsonPatchType, `[{"op":"test","path":"/data","value":1},{"op":"remove","path":"/metadata/ownerReferences"}]`, `{"metadata":{"ownerReferences":[` + ours + `]}}`,

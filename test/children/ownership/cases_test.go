@@ -175,6 +175,9 @@ var _ = Describe("a child", func() {
 			{jsonPatch, []any{object{"op": "replace", "path": "", "value": here.child("c", 1)}}},
 			{jsonPatch, []any{object{"op": "add", "path": "x/metadata/ownerReferences", "value": []any{}}}},
 			{jsonPatch, []any{object{"op": "move", "from": "/metadata/ownerReferences", "path": "/metadata/finalizers"}}},
+			{jsonPatch, []any{object{"op": "copy", "from": "/metadata/labels", "path": "/metadata/ownerReferences"}}},
+			{jsonPatch, []any{object{"op": "replace", "path": "/metadata/labels", "value": object{}}, object{"op": "remove", "path": "/metadata/ownerReferences"}}},
+			{jsonPatch, []any{object{"op": "replace", "path": ""}}},
 		} {
 			code, answer := here.try(ctx, patches, here.path("c"), try.contentType, try.body)
 			GinkgoWriter.Printf("%s %v: %d %v\n", try.contentType, try.body, code, answer.Object["message"])
