@@ -187,6 +187,7 @@ func TestADeletionThatOnlyLooksLikeADryRunIsTold(t *testing.T) {
 		"the API server reads the options of the body alone":  `{"propagationPolicy":"Background"}`,
 		"it reads members by their exact names":               `{"DryRun":["All"]}`,
 		"of a member that is there twice it takes the second": `{"dryRun":["All"],"dryRun":[]}`,
+		"the proxy does not replace aliases without bounds":   "a: &a " + strings.Repeat("x", 30_000) + "\ndryRun: [" + strings.Repeat("*a ,", 1000) + "]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newNotes()

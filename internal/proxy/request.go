@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
-	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/proxy/ownership"
 )
 
 // maxOptionsBytes is how much of a deletion's body is read; it holds a handful of
@@ -91,7 +91,7 @@ func (q *request) isDry() (dry, known bool) {
 
 // readDeleteOptions knows members by their exact names, as the API server does.
 func readDeleteOptions(body []byte) (options metav1.DeleteOptions, err error) {
-	if body, err = yaml.YAMLToJSON(body); err != nil {
+	if body, err = ownership.YAMLToJSON(body); err != nil {
 		return options, err
 	}
 	return options, json.Unmarshal(body, &options)

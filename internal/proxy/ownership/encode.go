@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 )
 
 // readDocument reads the object of a POST or a PUT. No content type means JSON, as
@@ -33,7 +32,7 @@ func readYAML(body []byte) (map[string]any, error) {
 	if object, err := readJSON(body); err == nil {
 		return object, nil
 	}
-	body, err := yaml.YAMLToJSON(body)
+	body, err := YAMLToJSON(body)
 	if err != nil {
 		return nil, fmt.Errorf("read the object as YAML: %w", err)
 	}
