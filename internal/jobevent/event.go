@@ -31,8 +31,10 @@ type Run struct {
 type Kind string
 
 // The kinds that Ensign looks at; others pass through as they are. A handler's
-// start is a TaskStart too.
+// start is a TaskStart too. NoHostsMatched follows the PlayStart that it is about.
 const (
+	PlayStart       Kind = "playbook_on_play_start"
+	NoHostsMatched  Kind = "playbook_on_no_hosts_matched"
 	TaskStart       Kind = "playbook_on_task_start"
 	Stats           Kind = "playbook_on_stats"
 	HostOK          Kind = "runner_on_ok"

@@ -13,7 +13,8 @@ const maxMessage = 4 << 10
 
 const (
 	unknownFailure = "unknown playbook failure"
-	noHosts        = "no host took part: what the play says under hosts matches nothing in the inventory, or there is no task"
+	noHosts        = "no host took part: what the play says under hosts matches nothing in the inventory"
+	noPlay         = "no play started on a host, as far as the run's events tell"
 )
 
 // Cause says what ended a run's processes.
@@ -88,9 +89,9 @@ type Outcome struct {
 }
 
 // Judge says what a run came to. It succeeded exactly when ansible-runner
-// exited with 0 and this run's stats count at least one host, no failure and no
-// unreachable host, and no task asked for an unusable requeue period. The first
-// rule that fits decides.
+// exited with 0, a play started on a host, this run's stats count no failure and
+// no unreachable host, and no task asked for an unusable requeue period. The
+// first rule that fits decides.
 func Judge(e Ending, s Summary) Outcome {
 	switch {
 	case e.Cause == Crashed:
@@ -130,8 +131,10 @@ func judgeStats(e Ending, s Summary) Outcome {
 		return failed(e, ReasonFailed, failures(s))
 	case s.Unreachable > 0:
 		return failed(e, ReasonUnreachable, failures(s))
-	case s.Hosts == 0:
+	case !s.started() && s.Unmatched > 0:
 		return failed(e, ReasonNoHosts, noHosts)
+	case !s.started():
+		return explained(e, ReasonFailed, noPlay)
 	case s.BadRequeue == nil:
 		return explained(e, ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode))
 	}
@@ -139,7 +142,7 @@ func judgeStats(e Ending, s Summary) Outcome {
 }
 
 func succeeded(s Summary) bool {
-	return s.StatsSeen && s.Hosts > 0 && s.Failures == 0 && s.Unreachable == 0 && s.BadRequeue == nil
+	return s.StatsSeen && s.started() && s.Failures == 0 && s.Unreachable == 0 && s.BadRequeue == nil
 }
 
 func failed(e Ending, r Reason, parts ...string) Outcome {

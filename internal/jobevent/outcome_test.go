@@ -18,15 +18,22 @@ func counted(hosts, failures, unreachable int) jobevent.Summary {
 
 // TestEveryCombinationHasARow goes through all of cause × exit code × stats. A
 // row lists the reasons for the summaries nothing reported, no stats though a
-// task had failed, fine, rescued and ignored failures, no hosts, failed,
-// unreachable, both, a bad requeue period, in this order.
+// task had failed, fine, rescued and ignored failures, no host matched, failed,
+// unreachable, both, a bad requeue period, a play without a result, such a play
+// beside one that no host matched, no play at all, in this order.
 func TestEveryCombinationHasARow(t *testing.T) {
 	bad := counted(1, 0, 0)
 	bad.BadRequeue = &jobevent.TaskFailure{Message: "bad"}
 	lost := jobevent.Summary{Play: "p", Task: "t", Failed: []jobevent.TaskFailure{{Task: "t", Message: "boom"}}}
 	forgiven := counted(2, 0, 0)
 	forgiven.Rescued, forgiven.Ignored = 3, 2
-	summaries := []jobevent.Summary{{}, lost, counted(1, 0, 0), forgiven, counted(0, 0, 0), counted(1, 1, 0), counted(1, 0, 1), counted(2, 1, 1), bad}
+	played := func(plays, unmatched int) jobevent.Summary {
+		return jobevent.Summary{StatsSeen: true, Plays: plays, Unmatched: unmatched}
+	}
+	summaries := []jobevent.Summary{
+		{}, lost, counted(1, 0, 0), forgiven, played(0, 1), counted(1, 1, 0), counted(1, 0, 1), counted(2, 1, 1), bad,
+		played(1, 0), played(1, 1), played(0, 0),
+	}
 	const (
 		S = jobevent.ReasonSuccessful
 		F = jobevent.ReasonFailed
@@ -38,10 +45,10 @@ func TestEveryCombinationHasARow(t *testing.T) {
 		C = jobevent.ReasonCanceled
 	)
 	all := func(r jobevent.Reason) []jobevent.Reason { return slices.Repeat([]jobevent.Reason{r}, len(summaries)) }
-	failed := []jobevent.Reason{N, N, F, F, H, F, U, F, F}
+	failed := []jobevent.Reason{N, N, F, F, H, F, U, F, F, F, F, F}
 	rows := map[jobevent.Cause]map[int][]jobevent.Reason{
 		jobevent.Exited: {
-			0:   {N, N, S, S, H, F, U, F, F},
+			0:   {N, N, S, S, H, F, U, F, F, S, S, F},
 			1:   failed, // no hosts at all, a parse error, a worker that died
 			2:   failed, // failed hosts
 			3:   failed,
@@ -65,7 +72,7 @@ func TestEveryCombinationHasARow(t *testing.T) {
 			-15: all(R),
 		},
 		jobevent.TimedOut: {
-			0:   {T, T, S, S, T, T, T, T, T},
+			0:   {T, T, S, S, T, T, T, T, T, S, S, T},
 			2:   all(T),
 			137: all(T),
 			254: all(T),
@@ -73,12 +80,12 @@ func TestEveryCombinationHasARow(t *testing.T) {
 			-15: all(T),
 		},
 		jobevent.Idle: {
-			0:   {T, T, S, S, T, T, T, T, T},
+			0:   {T, T, S, S, T, T, T, T, T, S, S, T},
 			254: all(T),
 			-9:  all(T),
 		},
 		jobevent.Interrupted: {
-			0:   {C, C, S, S, C, C, C, C, C},
+			0:   {C, C, S, S, C, C, C, C, C, S, S, C},
 			2:   all(C),
 			137: all(C),
 			254: all(C),

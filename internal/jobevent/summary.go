@@ -29,8 +29,12 @@ type Summary struct {
 
 	OK, Changed, Skipped, Failures, Unreachable, Rescued, Ignored int
 
-	// Hosts is the number of hosts that the run worked on.
+	// Hosts is the number of hosts that have a result of a task. A play that has no
+	// task, or ends before the first, leaves none.
 	Hosts int
+	// Plays is the number of plays that started on a host, where each batch of a
+	// play's hosts counts, and Unmatched that of plays that matched none.
+	Plays, Unmatched int
 	// Completion is when the run reported its counts, in UTC.
 	Completion time.Time
 	// Failed and UnreachableHosts are at most 16 of their sort, oldest first. Where
@@ -63,6 +67,10 @@ type TaskFailure struct {
 	Message string
 }
 
+// started reports whether a play started on a host. Ansible counts no host
+// without a result, and tells of a play that no host matches in an event.
+func (s Summary) started() bool { return s.Hosts > 0 || s.Plays > 0 }
+
 // Fold takes the next event of the run into account. A Summary stays below
 // 128 KiB whatever the events hold.
 //
@@ -72,6 +80,8 @@ type TaskFailure struct {
 // rescues a failure of its own, after one that nobody rescued, is told wrong.)
 func (s *Summary) Fold(e Event) {
 	switch e.Kind {
+	case PlayStart, NoHostsMatched:
+		s.foldPlay(e.Kind)
 	case TaskStart:
 		s.Play, s.Task = name(e.Play), name(e.TaskName())
 	case ItemFailed:
@@ -87,6 +97,17 @@ func (s *Summary) Fold(e Event) {
 		s.UnreachableHosts = keep(s.UnreachableHosts, newFailure(e, message(e.Result)))
 	case Stats:
 		s.foldStats(e)
+	}
+}
+
+// foldPlay counts a play where it starts, and takes it back where it has no host.
+func (s *Summary) foldPlay(k Kind) {
+	switch {
+	case s.StatsSeen:
+	case k == PlayStart:
+		s.Plays++
+	default:
+		s.Plays, s.Unmatched = max(s.Plays-1, 0), s.Unmatched+1
 	}
 }
 
@@ -133,6 +154,9 @@ func (s *Summary) foldStats(e Event) {
 	s.Failures, s.Unreachable = sum(h.Failures), sum(h.Unreachable)
 	s.Rescued, s.Ignored = sum(h.Rescued), sum(h.Ignored)
 	s.Hosts = len(h.Processed)
+	if h.Failures == nil || h.Unreachable == nil || h.Processed == nil {
+		s.Plays = 0 // Whether they went well, these counts do not say.
+	}
 	s.Completion = e.Created
 	s.Failed = lastByHost(s.Failed, h.Failures)
 	s.UnreachableHosts = lastByHost(s.UnreachableHosts, h.Unreachable)

@@ -78,6 +78,36 @@ func TestASecondStatsEventNeverCounts(t *testing.T) {
 	}
 }
 
+// Which plays started is told by events, and how they went by the counts alone.
+func TestPlaysThatStarted(t *testing.T) {
+	begun, unmatched := jobevent.Event{Kind: jobevent.PlayStart}, jobevent.Event{Kind: jobevent.NoHostsMatched}
+	none := map[string]int{}
+	whole := stats(jobevent.HostStats{Failures: none, Unreachable: none, Processed: none})
+	cases := map[string]struct {
+		events []jobevent.Event
+		want   jobevent.Reason
+	}{
+		"a play without a result":                   {[]jobevent.Event{begun, whole}, jobevent.ReasonSuccessful},
+		"no host matched":                           {[]jobevent.Event{begun, unmatched, whole}, jobevent.ReasonNoHosts},
+		"no host matched twice":                     {[]jobevent.Event{begun, unmatched, begun, unmatched, whole}, jobevent.ReasonNoHosts},
+		"none matched the first play":               {[]jobevent.Event{begun, unmatched, begun, whole}, jobevent.ReasonSuccessful},
+		"none matched the last play":                {[]jobevent.Event{begun, begun, unmatched, whole}, jobevent.ReasonSuccessful},
+		"no play":                                   {[]jobevent.Event{whole}, jobevent.ReasonFailed},
+		"a play that was lost, and a word about it": {[]jobevent.Event{unmatched, begun, unmatched, whole}, jobevent.ReasonNoHosts},
+		"counts without failures":                   {[]jobevent.Event{begun, stats(jobevent.HostStats{Unreachable: none, Processed: none})}, jobevent.ReasonFailed},
+		"counts without unreachable hosts":          {[]jobevent.Event{begun, stats(jobevent.HostStats{Failures: none, Processed: none})}, jobevent.ReasonFailed},
+		"counts without hosts":                      {[]jobevent.Event{begun, stats(jobevent.HostStats{Failures: none, Unreachable: none})}, jobevent.ReasonFailed},
+		"a play after the counts":                   {[]jobevent.Event{whole, begun}, jobevent.ReasonFailed},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			if got := jobevent.Judge(jobevent.Ending{}, fold(c.events...)); got.Reason != c.want {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
 func TestRequeue(t *testing.T) {
 	asked := func(action, resolved string, period any) jobevent.Event {
 		return jobevent.Event{Kind: jobevent.HostOK, Task: "t", Action: action, Resolved: resolved, Result: map[string]any{"period": period}}

@@ -11,10 +11,10 @@
 //
 // Each also runs with plain ansible-playbook. Ansible's own verdict is its exit
 // code and the recap that it prints, read by this package alone; what is stricter
-// in Ensign is that at least one host took part and none failed or was
-// unreachable. The verdict must be that one, the counts must be those of the
-// recap, and verdict, reason and a part of the message must be those that the play
-// states by hand. A play that fails runs twice and fails with the same message.
+// in Ensign is that a play had a host and none failed or was unreachable. The
+// verdict must be that one, the counts must be those of the recap, and verdict,
+// reason and a part of the message must be those that the play states by hand. A
+// play that fails runs twice and fails with the same message.
 //
 // A finalizer runs here without a manager: as the watch's own role with the
 // finalizer's variables, which make it take other tasks, or as a playbook of its

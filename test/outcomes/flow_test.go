@@ -66,7 +66,13 @@ func flow() map[string]play {
   ansible.builtin.meta: end_play
 - name: Never
   ansible.builtin.fail: {msg: never}
-`, expected: expected{reason: noHosts}, included: &expected{}},
+`},
+		"end_host before any task": {tasks: `
+- name: End
+  ansible.builtin.meta: end_host
+- name: Never
+  ansible.builtin.fail: {msg: never}
+`},
 		"end_play after a task": {tasks: `
 - name: Say
   ansible.builtin.debug: {msg: hello}

@@ -15,7 +15,12 @@ func hosts() map[string]play {
 - name: Play
   hosts: localhost
   gather_facts: false
-`, expected: expected{reason: noHosts, message: "no host took part"}},
+`},
+		"an inventory without hosts": {playbook: `
+- name: Play
+  hosts: all
+  gather_facts: false
+`, inventory: "[all]\n", expected: expected{reason: noHosts, message: "no host took part"}},
 		"an empty playbook":                  {playbook: "[]\n", expected: expected{reason: noStats, exit: 4, message: "must contain at least one play"}},
 		"a file without anything":            {playbook: "---\n", expected: expected{reason: noStats, exit: 4, message: "play.yml"}},
 		"a limit that leaves no host":        {playbook: two, inventory: fleet, args: "--limit nobody", expected: expected{reason: noStats, exit: 1, message: "limit"}},

@@ -28,6 +28,19 @@ func playbooks() map[string]play {
     - name: Never
       ansible.builtin.debug: {msg: never}
 `, expected: expected{reason: failed, exit: 2, message: "play [First], task [Work]"}},
+		"no play has a host": {playbook: `
+- name: First
+  hosts: nobody
+- name: Second
+  hosts: nowhere
+`, expected: expected{reason: noHosts, message: "no host took part"}},
+		"the first play has no host and the second no task": {playbook: `
+- name: First
+  hosts: nobody
+- name: Second
+  hosts: localhost
+  gather_facts: false
+`},
 		"the first play has no host and the second goes well": {playbook: `
 - name: First
   hosts: nobody
