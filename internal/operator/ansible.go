@@ -43,6 +43,10 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	if err != nil {
 		return ansible{}, err
 	}
+	if found.Skipped != "" {
+		o.Logger.Info("WARNING: VIRTUAL_ENV names a Python environment that can't be used; another one is: install ansible-runner and ansible-core in the former, or do not set the variable",
+			"reason", found.Skipped, "used", found.Bin)
+	}
 	found, replaced := found.InUTF8(ctx)
 	if len(replaced) > 0 {
 		o.Logger.Info("WARNING: runs have the locale C.UTF-8, because these environment variables name one that is not in UTF-8 or not installed", "variables", replaced)

@@ -38,6 +38,9 @@ type Env struct {
 	Runner string
 	// Python is the interpreter that ansible-runner itself runs on.
 	Python string
+	// Skipped says why it is not the one that VIRTUAL_ENV names; "" if it is, or none
+	// was named.
+	Skipped string
 
 	environ []string
 }
@@ -50,6 +53,9 @@ func Find(s Search) (Env, error) {
 	for _, bin := range s.places() {
 		env, err := s.at(bin)
 		if err == nil {
+			if s.getenv("VIRTUAL_ENV") != "" && len(looked) > 0 {
+				env.Skipped = looked[0]
+			}
 			return env, nil
 		}
 		looked = append(looked, fmt.Sprintf("%s: %v", bin, err))

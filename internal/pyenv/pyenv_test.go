@@ -59,7 +59,7 @@ func TestFindTakesTheFirstPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			bin := filepath.Join(dir, test.want, "bin")
-			got.environ = nil
+			got.environ, got.Skipped = nil, ""
 			if diff := cmp.Diff(Env{Bin: bin, Runner: bin + "/ansible-runner", Python: bin + "/python"}, got, cmp.AllowUnexported(Env{})); diff != "" {
 				t.Error(diff)
 			}
@@ -97,6 +97,22 @@ func TestFindSaysWhereItLookedAndWhatToDo(t *testing.T) {
 	}
 	if strings.Count(err.Error(), filepath.Join(dir, ".venv")) != 1 {
 		t.Errorf("got %q, want each place once", err)
+	}
+}
+
+func TestFindTellsOfAnActiveEnvironmentThatDoesNotDo(t *testing.T) {
+	dir := t.TempDir()
+	fakeEnv(t, filepath.Join(dir, "work", ".venv"), "", "")
+	other := fakeEnv(t, filepath.Join(dir, "other"), "", "")
+	for active, want := range map[string]string{
+		"":             "",
+		dir + "/other": "",
+		dir + "/mine":  dir + "/mine/bin: no ansible-runner",
+	} {
+		got, err := Find(Search{Dir: filepath.Join(dir, "work"), Environ: []string{"VIRTUAL_ENV=" + active, "PATH=" + other}})
+		if err != nil || got.Skipped != want {
+			t.Errorf("VIRTUAL_ENV=%s: got %q (error %v), want %q", active, got.Skipped, err, want)
+		}
 	}
 }
 
