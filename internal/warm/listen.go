@@ -61,13 +61,9 @@ func level(again bool) int {
 	return 0
 }
 
-// refusal tells why a program was started cold: each reason once in the log.
+// refusal tells why a program was started cold. Nobody has to do something about one.
 func (v *server) refusal(reason string) {
-	v.mu.Lock()
-	again := v.told[reason]
-	v.told[reason] = true
-	v.mu.Unlock()
-	v.log.V(level(again)).Info("a program of a warm run is started cold", "program", nameOf(v.kind), "reason", reason)
+	v.log.V(1).Info("a program of a warm run is started cold", "program", nameOf(v.kind), "reason", reason)
 	v.pool.refused(nameOf(v.kind), reason)
 }
 

@@ -121,7 +121,7 @@ func (p *Pool) Launch(env []string) (program, why string) {
 		return "", why
 	}
 	if why := s.hindrance(); why != "" {
-		s.tell(why)
+		p.log.V(1).Info("a run is cold, because of its servers", "reason", why)
 		return "", why
 	}
 	if !s.whole() {
@@ -189,7 +189,7 @@ func (p *Pool) tellOf(common []string) {
 		return
 	}
 	last := p.recent[len(p.recent)-1]
-	p.log.Info("starting further servers for warm runs, because an environment differs", "variables", differing(p.sets[last].common, common))
+	p.log.V(1).Info("starting further servers for warm runs, because an environment differs", "variables", differing(p.sets[last].common, common))
 }
 
 func (p *Pool) touch(k string) {

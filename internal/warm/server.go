@@ -43,13 +43,12 @@ type server struct {
 	mu       sync.Mutex
 	process  *process
 	serving  bool
-	leaving  bool            // the process ends when it has no fork left
-	changed  time.Time       // when the process was started, and began or ended to serve
-	asked    bool            // whether it works
-	answered bool            // what it was asked last
-	served   bool            // the process has
-	failed   bool            // the one before never did
-	told     map[string]bool // reasons that were logged
+	leaving  bool      // the process ends when it has no fork left
+	changed  time.Time // when the process was started, and began or ended to serve
+	asked    bool      // whether it works
+	answered bool      // what it was asked last
+	served   bool      // the process has
+	failed   bool      // the one before never did
 }
 
 // process is a server's process with the pipe that keeps it alive.
@@ -61,7 +60,7 @@ type process struct {
 func newServer(s *set, k kind, p *Pool) *server {
 	return &server{
 		kind: k, set: s, pool: p, log: p.log.WithValues("server", string(k)),
-		closing: make(chan struct{}), gone: make(chan struct{}), told: map[string]bool{},
+		closing: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
 

@@ -46,15 +46,12 @@ type set struct {
 	servers  []*server
 	removing sync.Once
 
-	mu   sync.Mutex
-	told map[string]bool // reasons that were logged
-
 	laying sync.Mutex // held while the directory is laid out
 }
 
 // newSet lays out the directory and starts the servers.
 func newSet(p *Pool, dir string, common []string) (*set, error) {
-	s := &set{dir: dir, programs: p.programs, common: common, log: p.log, told: map[string]bool{}}
+	s := &set{dir: dir, programs: p.programs, common: common, log: p.log}
 	if err := s.fill(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -92,14 +89,6 @@ func (s *set) hindrance() string {
 		}
 	}
 	return why
-}
-
-// tell logs why a run is cold, each reason once.
-func (s *set) tell(why string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.log.V(level(s.told[why])).Info("a run is cold, because of its servers", "reason", why)
-	s.told[why] = true
 }
 
 // retire lets the servers end when no run is left in them. The directory stays until
