@@ -46,14 +46,17 @@ type Handler struct {
 // with their environment and errors of conditions (verbose), warnings of modules,
 // failures of tasks (error). So once a task has started nothing of it is Output,
 // but for an error that no event of the run follows. Such an error has ended the
-// run and is not a task's; it comes last.
+// run; it comes last. Of it, and of what was printed past Ansible by then, only
+// words are Output that hold no value.
 func Decode(r io.Reader, nonce int64, h Handler) error {
 	d := decoder{Handler: h, jobID: strconv.FormatInt(nonce, 10)}
 	lines := jsonline.NewReader(r)
 	for lines.Next() {
 		d.line(lines)
 	}
-	d.text(d.last)
+	if d.last != "" {
+		d.lines(ownError(d.last))
+	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading job events: %w", err)
 	}
@@ -77,13 +80,22 @@ func (d *decoder) line(lines *jsonline.Reader) {
 	case lines.Done() && l.lost():
 		d.output(lostEvent)
 	case !lines.Done() || l.repeats() || l.event.Kind == "":
-		d.output(raw(lines.Beginning()))
+		d.printed(raw(lines.Beginning()))
 	case l.jobID == d.jobID:
 		d.genuine(l.event)
 	case l.ids == 0 && displayed(l.event.Kind):
-		d.text(l.event.Stdout)
+		d.printed(l.event.Stdout)
 	default:
-		d.output(raw(lines.Beginning()))
+		d.printed(raw(lines.Beginning()))
+	}
+}
+
+// printed takes text that is no event of this run.
+func (d *decoder) printed(text string) {
+	if !d.tasks {
+		d.lines(text)
+	} else if text = own(text); text != "" {
+		d.lines(text)
 	}
 }
 
@@ -96,7 +108,7 @@ func (d *decoder) genuine(e Event) {
 		d.event(e)
 	case e.Kind == "verbose" || e.Kind == "debug":
 	case !d.tasks:
-		d.text(e.Stdout)
+		d.lines(e.Stdout)
 	case e.Kind == "error" && !strings.HasPrefix(e.Stdout, "[ERROR]: Task failed"):
 		d.last = e.Stdout
 	}
@@ -124,9 +136,9 @@ func (h Handler) output(line string) {
 	}
 }
 
-func (h Handler) text(text string) {
-	for line := range strings.Lines(text) {
-		h.output(strings.TrimRight(line, "\r\n"))
+func (h Handler) lines(text string) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+		h.output(strings.TrimRight(line, "\r"))
 	}
 }
 
@@ -189,6 +201,7 @@ func readLine(r *jsonline.Reader) line {
 }
 
 func readData(r *jsonline.Reader, e *Event) {
+	resolvable := false
 	r.Object(func(key []byte) {
 		switch string(key) {
 		case "play":
@@ -202,7 +215,7 @@ func readData(r *jsonline.Reader, e *Event) {
 		case "task_action":
 			e.Action = r.Text(jsonline.MaxName)
 		case "resolved_action":
-			e.Resolved = r.Text(jsonline.MaxName)
+			e.Resolved, resolvable = r.Text(jsonline.MaxName), true
 		case "duration":
 			e.Duration = seconds(r.Literal())
 		case "ignore_errors":
@@ -213,6 +226,9 @@ func readData(r *jsonline.Reader, e *Event) {
 			readStats(r, e, key)
 		}
 	})
+	if resolvable && e.Resolved == "" {
+		e.hideAction()
+	}
 }
 
 // readResult reads a task's result, nil where it is no object. No module and no

@@ -1,6 +1,7 @@
 package jobevent_test
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -144,14 +145,9 @@ func TestForgedMarkers(t *testing.T) {
 	if got := r.summary; got.OK != 2 || got.Failures != 1 || got.Ignored != 1 || got.Requeue != 0 || len(got.Failed) != 1 || got.Failed[0].Task != "Really fails" {
 		t.Errorf("%+v", got)
 	}
-	forged := 0
-	for _, line := range r.output {
-		if strings.Contains(line, `"uuid": "forged"`) {
-			forged++
-		}
-	}
-	if forged < 4 {
-		t.Errorf("the capture has only %d forged events: %q", forged, r.output)
+	stream, err := os.ReadFile("testdata/forged.jsonl")
+	if forged := bytes.Count(stream, []byte("\n{\"uuid\": \"forged\"")); err != nil || forged < 4 {
+		t.Errorf("the capture has only %d forged events, error %v", forged, err)
 	}
 	for _, e := range r.events {
 		if e.UUID == "forged" {
@@ -258,7 +254,12 @@ func genuine(kind, task, stdout string) string {
 // Ansible displays commands with the environment of tasks under no_log, and what
 // went wrong with them, next to what ends a run. Only the latter may come out.
 func TestWhatAnsibleDisplaysOfTasksIsNoOutput(t *testing.T) {
-	const fatal = "[ERROR]: The requested handler 'x' was not found"
+	const fatal = "[ERROR]: A worker was found in a dead state"
+	const hidden = "[ERROR]: (Ansible's words for what ended the run are not shown: they do not respect no_log)"
+	throttle := "[ERROR]: Failed to convert the throttle value to an integer: invalid literal for int() with base 10: 'secret'\r\n" +
+		"Origin: /p/main.yml:8:17\r\n\r\n7   debug: {msg: secret}\r\n8   throttle: \"{{ secret }}\"\r\n              ^ column 17"
+	yaml := "[ERROR]: YAML parsing failed: While parsing a flow node did not find expected node content.\r\nOrigin: /p/broken.yml:2:1\r\n\r\n1 password: secret"
+	trace := "Traceback (most recent call last):\n  File \"/lib/x.py\", line 7, in run\n    int(secret)\nValueError: invalid literal for int() with base 10: 'secret'\n"
 	exec := genuine("verbose", "t", "<localhost> EXEC /bin/sh -c 'DB_PASSWORD=secret python'")
 	started, ended := genuine("playbook_on_task_start", "t", "TASK [t]"), genuine("runner_on_failed", "t", "")
 	failed := genuine("error", "t", "[ERROR]: Task failed: Action failed: secret")
@@ -276,6 +277,14 @@ func TestWhatAnsibleDisplaysOfTasksIsNoOutput(t *testing.T) {
 		"a task's failure, even as the last word":    {started + failed, nil},
 		"an error before any task":                   {genuine("error", "", fatal) + genuine("verbose", "", "x"), []string{fatal}},
 		"the error that ends a run":                  {started + exec + ended + failed + genuine("error", "t", fatal), []string{fatal}},
+		"a handler, whose name may be a template":    {started + genuine("error", "t", "[ERROR]: The requested handler 'secret' was not found in any list"), []string{"[ERROR]: The requested handler '********' was not found in any list"}},
+		"a value of a keyword":                       {started + genuine("error", "t", throttle), []string{"[ERROR]: Failed to convert the throttle value to an integer", "Origin: /p/main.yml:8:17"}},
+		"an error that nobody knows":                 {started + genuine("error", "t", "[ERROR]: it is secret\r\nOrigin: /p/main.yml:8:17\r\n\r\n8 secret"), []string{hidden, "Origin: /p/main.yml:8:17"}},
+		"an error without a place":                   {started + genuine("error", "t", "[ERROR]: it is secret"), []string{hidden}},
+		"a file that is no YAML":                     {started + genuine("error", "t", yaml), []string{"[ERROR]: YAML parsing failed: While parsing a flow node did not find expected node content.", "Origin: /p/broken.yml:2:1"}},
+		"what is printed past Ansible":               {started + "secret\n" + `{"event":"verbose","stdout":"[WARNING]: secret\r\n1 secret"}` + "\n", nil},
+		"a trace, whose message may hold a value":    {started + trace, []string{"Traceback (most recent call last):", `  File "/lib/x.py", line 7, in run`, "ValueError"}},
+		"a trace of a full disk":                     {started + "OSError: [Errno 28] No space left on device: '/secret'\n", []string{"OSError: [Errno 28] No space left on device"}},
 		"such an error, and what is printed with it": {started + genuine("error", "t", fatal) + "Killed\n", []string{"Killed", fatal}},
 	}
 	for why, c := range cases {

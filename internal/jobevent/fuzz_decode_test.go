@@ -139,6 +139,9 @@ func topLevel(line []byte) map[string]int {
 func checkEvent(t *testing.T, line []byte, want map[string]any, got jobevent.Event) {
 	t.Helper()
 	data, _ := want["event_data"].(map[string]any)
+	if resolved, said := data["resolved_action"]; said && (resolved == "" || got.Resolved == "") {
+		hideAction(data)
+	}
 	for _, text := range []struct {
 		got   string
 		value any
@@ -168,6 +171,15 @@ func checkEvent(t *testing.T, line []byte, want map[string]any, got jobevent.Eve
 	if got.Duration < 0 || got.Duration > 11*366*24*time.Hour || got.Created.Location() != time.UTC {
 		t.Errorf("%.300q: took %v, created %v", line, got.Duration, got.Created)
 	}
+}
+
+// hideAction is what becomes of an action that Ansible has not resolved.
+func hideAction(data map[string]any) {
+	const hidden = "(an action that was not resolved)"
+	if data["task"] == data["task_action"] || data["task"] == nil && data["task_action"] == "" {
+		data["task"] = hidden
+	}
+	data["task_action"] = hidden
 }
 
 func render(value any) string {

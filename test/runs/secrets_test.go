@@ -102,9 +102,11 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
   no_log: true
 `
 	tests := map[string]struct{ last, want string }{
-		"a handler that does not exist": {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "handler 'nobody' was not found"},
-		"a file that is no YAML":        {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml"},
-		"the end of ansible-playbook":   {killer, "before the run was through"},
+		"a handler that does not exist":     {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "The requested handler"},
+		"a handler whose name is a secret":  {"- ansible.builtin.command: echo hello\n  notify: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "The requested handler"},
+		"a keyword whose value is a secret": {"- ansible.builtin.command: echo hello\n  throttle: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "throttle value"},
+		"a file that is no YAML":            {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml"},
+		"the end of ansible-playbook":       {killer, "before the run was through"},
 	}
 	for name, test := range tests {
 		for _, verbosity := range []int{0, 3} {
@@ -126,6 +128,43 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A task without a name is named for its action, which may be a template.
+func TestNoLogHoldsInTheNamesOfTasks(t *testing.T) {
+	b := newBench(t, map[string]string{"roles/content/tasks/main.yml": `
+- action: "{{ secret }}"
+  no_log: true
+  ignore_errors: true
+- name: Log in
+  action: "{{ secret }}"
+  loop: [1]
+  no_log: true
+  ignore_errors: true
+- action: "{{ module }}"
+  args: {msg: hello}
+- action:
+    module: "{{ secret }}"
+  no_log: true
+`, "roles/content/vars/main.yml": "secret: pa55word\nmodule: ansible.builtin.debug\n"})
+	b.SkipFacts = true
+	got := b.run(t.Context(), b.role("content"))
+	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonFailed)
+	const want = "task [content : (an action that was not resolved)]"
+	if kept := b.artifact("0b2e8f6a-uid", "events.jsonl"); !strings.Contains(got.Outcome.Message, want) || strings.Contains(got.Outcome.Message+kept, "pa55word") {
+		t.Errorf("got message %q and artifact %s", got.Outcome.Message, kept)
+	}
+	resolved := false
+	for _, e := range b.events {
+		e.Stdout = "" // Nobody is shown that.
+		if strings.Contains(fmt.Sprint(e), "pa55word") {
+			t.Errorf("got event %+v", e)
+		}
+		resolved = resolved || e.Kind == jobevent.HostOK && e.Task == "ansible.builtin.debug"
+	}
+	if !resolved {
+		t.Error("an action that was found is not shown")
 	}
 }
 
