@@ -99,7 +99,8 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 	}
 	switch outcome.Verdict {
 	case jobevent.Succeeded:
-		l.options.Logger.Info("run succeeded", append(values, "run", run.ID)...)
+		// The message is the ansible-operator base image's, which scripts look for.
+		l.options.Logger.Info("run succeeded", append(values, "message", "Ansible-runner exited successfully", "run", run.ID)...)
 	case jobevent.Canceled:
 		l.options.Logger.Info("run canceled", append(values, "run", run.ID)...)
 	default:

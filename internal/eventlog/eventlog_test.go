@@ -109,7 +109,7 @@ func TestConsole(t *testing.T) {
 			`INFO task {"cr": "default/sample", "task": "Change something", "host": "localhost", "outcome": "changed", "seconds": 0, "run": "r1"}` + "\n" +
 			`INFO task {"cr": "default/sample", "task": "Not today", "host": "localhost", "outcome": "skipped", "seconds": 0, "run": "r1"}` + "\n" +
 			`INFO task {"cr": "default/sample", "task": "Restart", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
-			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 4, "changed": 1, "skipped": 1, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "run": "r1"}` + "\n"},
+			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 4, "changed": 1, "skipped": 1, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "message": "Ansible-runner exited successfully", "run": "r1"}` + "\n"},
 		"a run without a failed task explains itself in a block": {"syntax", 4, eventlog.Tasks, begun +
 			`ERROR run failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Failed", "reason": "NoStats", "message": "ansible-runner exited with 4 before the run was through\n[ERROR]: YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\nOrigin: /run/project/syntax.yml:6:1\n\n(source not shown: file truncated)", "seconds": 2.346, "ok": 0, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "run": "r1"}` + "\n" +
 			top +
@@ -120,7 +120,7 @@ func TestConsole(t *testing.T) {
 			"default/sample | (source not shown: file truncated)\n" +
 			bottom},
 		"nothing of tasks at Nothing": {"rescued_only", 0, eventlog.Nothing, begun +
-			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 1, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 1, "ignored": 0, "run": "r1"}` + "\n"},
+			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 1, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 1, "ignored": 0, "message": "Ansible-runner exited successfully", "run": "r1"}` + "\n"},
 		"every task has a block at Everything": {"requeue", 0, eventlog.Everything, begun +
 			`INFO task {"cr": "default/sample", "task": "Later", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
 			top + "default/sample | TASK [Later] ****\n" +
@@ -132,7 +132,7 @@ func TestConsole(t *testing.T) {
 			`INFO task {"cr": "default/sample", "task": "Only says so", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
 			top + "default/sample | TASK [Only says so] ****\n" +
 			`default/sample | ok: [localhost] => {"changed": false, "msg": {"period": "1s"}}` + "\n" + bottom +
-			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 3, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "requeueAfter": "1m30s", "run": "r1"}` + "\n"},
+			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 3, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "requeueAfter": "1m30s", "message": "Ansible-runner exited successfully", "run": "r1"}` + "\n"},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {

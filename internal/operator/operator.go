@@ -81,6 +81,9 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if p.manager, err = newManager(config, p.lease, ansible.watches, o); err != nil {
 		return parts{}, fmt.Errorf("set up the manager: %w", explainBind(err))
 	}
+	if p.events, err = newRecorder(ctx, p.manager.GetConfig(), p.manager.GetScheme(), o.Logger.WithName("events")); err != nil {
+		return parts{}, err
+	}
 	return p, p.add()
 }
 

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -33,6 +34,7 @@ type parts struct {
 	slots   *slots.Slots
 	lease   lease
 	related *related
+	events  events.EventRecorder
 }
 
 // close gives up what setUp took.
@@ -143,7 +145,7 @@ func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, 
 				Access:    opener{p.proxy},
 				Observers: observers,
 				Related:   p.related,
-				Recorder:  p.manager.GetEventRecorder("ensign"),
+				Recorder:  p.events,
 				Runs:      p.runs,
 				Slots:     p.slots,
 				Digest:    p.ansible.digests[watch.GVK],

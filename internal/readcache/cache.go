@@ -226,7 +226,7 @@ func (c *Cache) consult(key informers.Key, watch schema.GroupVersionKind) (tools
 	now := c.options.Clock.Now()
 	k.used = now
 	switch {
-	case k.form != nil && c.options.Blacklisted(watch, k.form.kind):
+	case k.form != nil && c.skips(k, watch):
 		return nil, nil, Bypass
 	case k.informer == nil && !k.opening && !now.Before(k.rests):
 		select {

@@ -374,6 +374,9 @@ func TestABlacklistedKindIsReadLiveByItsWatchAlone(t *testing.T) {
 	if b.Kinds() > 0 {
 		t.Error("a kind is kept for nobody")
 	}
+	if !b.logged("Skipping cache lookup") {
+		t.Error("the log does not say that the cache is not asked")
+	}
 	blacklisting := b.session
 	b.session = &access.Session{Owner: access.Owner{GVK: schema.GroupVersionKind{Kind: "Other"}}}
 	b.await(configMaps + "/one")

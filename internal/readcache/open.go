@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/informers"
 )
@@ -16,7 +17,7 @@ func (c *Cache) open(ctx context.Context, w want) {
 	if form != nil {
 		w.kind.form = form
 	}
-	if err != nil || c.options.Blacklisted(w.watch, form.kind) {
+	if err != nil || c.skips(w.kind, w.watch) {
 		w.kind.opening = false
 		if err != nil && ctx.Err() == nil {
 			c.rest(w.kind, err)
@@ -34,6 +35,16 @@ func (c *Cache) open(ctx context.Context, w want) {
 	defer c.mu.Unlock()
 	w.kind.opening, w.kind.said = false, false
 	w.kind.informer, w.kind.release = informer, release
+}
+
+// skips reports whether runs of the watch read the kind live, and logs it in the words of
+// the ansible-operator base image, which scripts look for.
+func (c *Cache) skips(k *kept, watch schema.GroupVersionKind) bool {
+	if !c.options.Blacklisted(watch, k.form.kind) {
+		return false
+	}
+	c.options.Logger.Info("Skipping cache lookup", "watch", watch.String(), "resource", k.key.String())
+	return true
 }
 
 // transformOf is called while the set begins an informer for open.

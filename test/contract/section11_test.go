@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -148,7 +149,7 @@ var _ = Describe("the log", Ordered, ContinueOnFailure, func() {
 		for i, task := range []string{"Say it", "Keep quiet", "Show a Secret", "Look at a file", "Count the words"} {
 			Expect(records[i+1]).To(MatchRegexp(`INFO\trun\ttask\t.*"task": %q, "host": "localhost", "outcome": "(ok|skipped)", "seconds": [0-9.]+`, task))
 		}
-		Expect(records[pageTasks+1]).To(MatchRegexp(`INFO\trun\trun succeeded\t.*"outcome": "Succeeded", .*"seconds": [0-9.]+, "ok": 4, "changed": 0, "skipped": 1, "failures": 0`))
+		Expect(records[pageTasks+1]).To(MatchRegexp(`INFO\trun\trun succeeded\t.*"outcome": "Succeeded", .*"seconds": [0-9.]+, "ok": 4, "changed": 0, "skipped": 1, "failures": 0.*"message": "Ansible-runner exited successfully"`))
 	})
 	row("§11 block", "a failed task prints its own, with the CR before each line, right behind its record", func() {
 		for i, page := range pages {
@@ -261,5 +262,26 @@ var _ = Describe("the log of everything, as JSON", Ordered, ContinueOnFailure, f
 	})
 	row("§11 no_log", "holds at every level", func() {
 		Expect(log).NotTo(ContainSubstring("quiet-canary"))
+	})
+})
+
+var _ = Describe("an account without a right to Events", func() {
+	row("§11 Events", "that may not be written are one warning", func(ctx context.Context) {
+		definePages(ctx)
+		s := ground.Site(ctx, map[string]string{"watches.yaml": pageWatches, "page.yml": pagePlay})
+		s.Limit(ctx, rbacv1.PolicyRule{APIGroups: []string{"", "pages.example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+		s.Start(ctx, "Page")
+		for _, name := range []string{"one", "two"} {
+			page := harness.Custom(pageKind(), s.Namespace, name, map[string]any{"words": "few"})
+			s.Create(ctx, page)
+			Eventually(s.Ended(page)).Should(Equal(1))
+			Expect(k8s.Delete(ctx, page)).To(Succeed())
+			gone(ctx, page)
+			Eventually(s.Log).Should(ContainSubstring("WARNING: Events are not written"))
+		}
+		text, err := s.Log()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(strings.Count(text, "Events are not written")).To(Equal(1))
+		Expect(text).NotTo(ContainSubstring("Server rejected event"))
 	})
 })

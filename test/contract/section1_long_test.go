@@ -75,6 +75,7 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 		}
 		Eventually(func() bool { return read("Parent") }).Should(BeTrue())
 		Consistently(func() bool { return read("Picky") }, site.Calm).Should(BeFalse())
+		Expect(s.Log()).To(MatchRegexp(`Skipping cache lookup.*Kind=Picky".*configmaps`))
 	})
 	row("§1 watchDependentResources, §1 blacklist", "children bring their CR back; not where it is false, or their kind is listed", func(ctx context.Context) {
 		for _, kind := range kinds {

@@ -1,0 +1,65 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+)
+
+// newRecorder returns a recorder of Events about CRs. It writes until the process ends:
+// the last ones come when ctx, the signal's, has ended.
+func newRecorder(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, log logr.Logger) (events.EventRecorder, error) {
+	client, err := eventsclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to write Events: %w", err)
+	}
+	broadcaster := events.NewBroadcaster(&eventSink{EventSink: &events.EventSinkImpl{Interface: client}, log: log})
+	if err := broadcaster.StartRecordingToSinkWithContext(logr.NewContext(context.WithoutCancel(ctx), log)); err != nil {
+		return nil, fmt.Errorf("begin to write Events: %w", err)
+	}
+	return broadcaster.NewRecorder(scheme, "ensign"), nil
+}
+
+// eventSink writes Events. That the account may not is logged once; the broadcaster would
+// log an error with the whole object for each Event.
+type eventSink struct {
+	events.EventSink
+
+	log    logr.Logger
+	warned sync.Once
+}
+
+// Create implements events.EventSink.
+func (s *eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	written, err := s.EventSink.Create(ctx, event)
+	return s.unlessForbidden(event, written, err)
+}
+
+// Patch implements events.EventSink.
+func (s *eventSink) Patch(ctx context.Context, event *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
+	written, err := s.EventSink.Patch(ctx, event, patch)
+	return s.unlessForbidden(event, written, err)
+}
+
+func (s *eventSink) unlessForbidden(event, written *eventsv1.Event, err error) (*eventsv1.Event, error) {
+	switch {
+	case !apierrors.IsForbidden(err):
+		return written, err
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause): // No right is missing.
+		s.log.V(1).Info("an Event can't be written while its namespace goes", "namespace", event.Namespace)
+	default:
+		s.warned.Do(func() {
+			s.log.Info("WARNING: Events are not written: the account lacks create and patch of events in the group events.k8s.io, or something else forbids them; this is said once", "answer", err.Error())
+		})
+	}
+	return event, nil
+}
