@@ -35,6 +35,8 @@ const (
 // Discovery tells what the API server serves.
 type Discovery interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+	// ServerGroupsAndResources returns what is known beside an error, too.
+	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
 // Supervisor runs the controller of one watch while its kind is served. A kind
@@ -143,7 +145,12 @@ func (s *Supervisor) remind(err error) {
 		s.Logger.Info("the watched kind could not be looked for; it is tried again. Other kinds are not affected", "gvk", s.GVK.String(), "error", err.Error())
 		return
 	}
-	s.Logger.Info("the watched kind is not served; its CRD may be missing. Other kinds are not affected", "gvk", s.GVK.String())
+	values := []any{"gvk", s.GVK.String()}
+	_, served, _ := s.Discovery.ServerGroupsAndResources() // What can't be told now is no candidate.
+	if instead := servedInstead(s.GVK.GroupKind(), served); instead != nil {
+		values = append(values, "servedInstead", instead)
+	}
+	s.Logger.Info("WARNING: the watched kind is not served; its CRD may be missing. Other kinds are not affected", values...)
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -26,15 +26,21 @@ func (d discovery) ServerResourcesForGroupVersion(string) (*metav1.APIResourceLi
 	return &metav1.APIResourceList{}, d.err
 }
 
+func (d discovery) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return nil, []*metav1.APIResourceList{{GroupVersion: "g/v2", APIResources: []metav1.APIResource{{Name: "ks", Kind: "K"}}}}, errors.New("another group can't be told")
+}
+
 func TestWhatTheLogSaysOfAKindThatIsAwaited(t *testing.T) {
 	for name, test := range map[string]struct {
 		err     error
 		want    string
 		wantNot string
 	}{
-		"its group has other kinds": {nil, "its CRD may be missing", "error"},
-		"nor is its group served":   {apierrors.NewNotFound(schema.GroupResource{}, "x"), "its CRD may be missing", "error"},
-		"nobody could be asked":     {errors.New("connection refused"), "connection refused", "CRD"},
+		"its group has other kinds":  {nil, "its CRD may be missing", "error"},
+		"its other version is named": {nil, `WARNING: the watched kind is not served`, "error"},
+		"as what is served instead":  {nil, `"servedInstead"=["g/v2, Kind=K"]`, "error"},
+		"nor is its group served":    {apierrors.NewNotFound(schema.GroupResource{}, "x"), "its CRD may be missing", "error"},
+		"nobody could be asked":      {errors.New("connection refused"), "connection refused", "CRD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
@@ -59,6 +65,10 @@ type missing struct{ err error }
 
 func (m missing) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
 	return &metav1.APIResourceList{}, m.err
+}
+
+func (m missing) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return nil, nil, m.err
 }
 
 func TestAMissingKindIsToldOfOnceAMinute(t *testing.T) {

@@ -171,7 +171,7 @@ func (r *reader) fields(n *yaml.Node, what string, known map[string]setter) {
 			continue
 		}
 		names := slices.Sorted(maps.Keys(known))
-		if near := closest(p.key, names); near != "" {
+		if near := Closest(p.key, names); near != "" {
 			r.fault(p.line, "%q is no field of %s; did you mean %q?", p.key, what, near)
 			continue
 		}
@@ -179,9 +179,9 @@ func (r *reader) fields(n *yaml.Node, what string, known map[string]setter) {
 	}
 }
 
-// closest is the known name that a typing error may have turned into name, or
+// Closest returns the known name that a typing error may have turned into name, or
 // "".
-func closest(name string, known []string) string {
+func Closest(name string, known []string) string {
 	best, least := "", max(2, len(name)/3)+1
 	for _, candidate := range known {
 		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < least {

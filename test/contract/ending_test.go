@@ -40,7 +40,7 @@ var _ = Describe("the end of a manager", Ordered, func() {
 		first, second *unstructured.Unstructured
 	)
 	BeforeAll(func(ctx context.Context) {
-		ground.Define(ctx, harness.Definition(sleeper))
+		ground.Define(ctx, harness.Definition(sleeper), harness.Definition(schema.GroupKind{Group: late.Group, Kind: "Later"}))
 		s = ground.Site(ctx, map[string]string{"watches.yaml": endingWatches, "sleep.yml": sleepPlay})
 		s.Options.Env = append(s.Options.Env, "KEEP="+s.Dir)
 		s.Options.Args = append(s.Options.Args, "--max-concurrent-runs=1", "--graceful-shutdown-timeout=10m")
@@ -49,7 +49,7 @@ var _ = Describe("the end of a manager", Ordered, func() {
 	})
 
 	row("§12 missing kind", "the others go on; it is looked for again", func(ctx context.Context) {
-		Eventually(s.Log).Should(MatchRegexp(`not served.*Kind=Late`))
+		Eventually(s.Log).Should(MatchRegexp(`WARNING.*not served.*Kind=Late".*"servedInstead": \["ending.example.com/v1, Kind=Later"\]`))
 		s.Create(ctx, first)
 		Eventually(s.Runs(first)).Should(Equal(1))
 		ground.Define(ctx, harness.Definition(late))

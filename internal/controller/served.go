@@ -1,0 +1,35 @@
+package controller
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// servedInstead returns what whoever wrote a watch of a kind that is not served may have
+// meant: the kind in other versions, or else the kind of the nearest name, as
+// "demo.example.com/v1, Kind=Greeting". It is nil where nothing is near.
+func servedInstead(wanted schema.GroupKind, served []*metav1.APIResourceList) []string {
+	found := map[string][]string{}
+	for _, list := range served {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range list.APIResources {
+			if !strings.Contains(resource.Name, "/") {
+				gvk := gv.WithKind(resource.Kind)
+				found[gvk.GroupKind().String()] = append(found[gvk.GroupKind().String()], gvk.String())
+			}
+		}
+	}
+	if same := found[wanted.String()]; same != nil {
+		return same
+	}
+	return found[watches.Closest(wanted.String(), slices.Sorted(maps.Keys(found)))]
+}
