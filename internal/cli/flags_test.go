@@ -76,6 +76,15 @@ func TestMetricsAreSecureUnlessAtALoopbackAddress(t *testing.T) {
 	}
 }
 
+func TestAFlagOfOtherOperatorsPointsToItsVariable(t *testing.T) {
+	for arg, want := range map[string]bool{"--watch-namespace=ns": true, "--watch-namespaces=ns": false} {
+		err := Execute(t.Context(), Build{}, []string{"run", arg})
+		if err == nil || strings.Contains(err.Error(), "WATCH_NAMESPACE") != want || !strings.Contains(err.Error(), `"manager run --help"`) {
+			t.Errorf("%s: want an error that names the variable: %t, got %v", arg, want, err)
+		}
+	}
+}
+
 func TestArgumentsForAnsible(t *testing.T) {
 	for given, want := range map[string]string{
 		"--vault-password-file /x":                   "--vault-password-file /x",

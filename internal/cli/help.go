@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // register adds the flags to the command and makes its help show them by group.
@@ -22,7 +24,11 @@ func (f *runFlags) register(cmd *cobra.Command) {
 		return err
 	})
 	cmd.SetFlagErrorFunc(func(asked *cobra.Command, err error) error {
-		return fmt.Errorf("%w; \"%s --help\" lists the flags", err, asked.CommandPath())
+		hint := ""
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "watch-namespace" {
+			hint = "the environment variable WATCH_NAMESPACE names the namespaces to watch, joined by commas; "
+		}
+		return fmt.Errorf("%w; %s\"%s --help\" lists the flags", err, hint, asked.CommandPath())
 	})
 }
 

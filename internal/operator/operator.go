@@ -102,11 +102,8 @@ func connect(o Options) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-	if clientcmd.IsEmptyConfig(err) {
-		err = errors.New("none of them names one") // The library would speak of a variable that is not read here.
-	}
 	if err != nil {
-		return nil, fmt.Errorf("find the API server (in a pod, or by --kubeconfig, KUBECONFIG or ~/.kube/config): %w", err)
+		return nil, fmt.Errorf("find the API server (in a pod, or by --kubeconfig, KUBECONFIG or ~/.kube/config): %w", explainKubeconfig(rules, err))
 	}
 	config.QPS = -1 // The API server's own priority and fairness decide; a second limit here would only delay results.
 	config.UserAgent = "ensign/" + o.Build.Version
