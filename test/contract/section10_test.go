@@ -165,7 +165,7 @@ var _ = Describe("modules for content", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(metrics).To(And(MatchRegexp(`(?m)^`+kind+`_runs_total 1$`), ContainSubstring("# HELP "+kind+"_runs_total Runs of "+kind+".")))
 		if len(further) > 0 {
-			for _, line := range []string{`_level 3`, `_seconds_bucket\{le="0.5"\} 1`, `_seconds_sum 0.3`, `_seconds_count 2`, `_bytes_sum 12`, `_bytes_count 2`} {
+			for _, line := range []string{`_level 3`, `_seconds_bucket\{le="0.5"\} 2`, `_seconds_sum 0.3`, `_seconds_count 2`, `_bytes_sum 12`, `_bytes_count 2`} {
 				Expect(metrics).To(MatchRegexp(`(?m)^` + kind + line + `$`))
 			}
 		}
