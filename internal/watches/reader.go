@@ -1,6 +1,7 @@
 package watches
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -24,6 +25,8 @@ const (
 type reader struct {
 	file   string
 	lookup func(string) (string, bool)
+	// unset is told of variables that have no value; may be nil.
+	unset  func(name string, line int)
 	faults Faults
 	values int // read so far, aliases expanded
 }
@@ -112,15 +115,23 @@ func (r *reader) affordable(line int) bool {
 	return r.values <= maxValues
 }
 
-// expand replaces ${VAR} in a scalar where VAR is set. A plain scalar is typed
-// anew, but an empty one stays an empty text.
+// expand replaces ${VAR} in a scalar where VAR is set, and ${VAR:-default}, as a shell
+// does. A plain scalar is typed anew, but an empty one stays an empty text.
 func (r *reader) expand(n *yaml.Node) *yaml.Node {
 	if n.Kind != yaml.ScalarNode || r.lookup == nil || !strings.Contains(n.Value, "${") {
 		return n
 	}
 	text := variable.ReplaceAllStringFunc(n.Value, func(reference string) string {
-		if value, ok := r.lookup(reference[2 : len(reference)-1]); ok {
+		parts := variable.FindStringSubmatch(reference)
+		name, hasDefault, fallback := parts[1], parts[2] != "", parts[3]
+		value, set := r.lookup(name)
+		switch {
+		case hasDefault:
+			return cmp.Or(value, fallback)
+		case set:
 			return value
+		case r.unset != nil:
+			r.unset(name, n.Line)
 		}
 		return reference
 	})
@@ -136,7 +147,7 @@ func (r *reader) expand(n *yaml.Node) *yaml.Node {
 	return &expanded
 }
 
-var variable = regexp.MustCompile(`\$\{[a-zA-Z_][a-zA-Z0-9_]*\}`)
+var variable = regexp.MustCompile(`\$\{([a-zA-Z_][a-zA-Z0-9_]*)(:-([^}]*))?\}`)
 
 // resolved follows an alias.
 func resolved(n *yaml.Node) *yaml.Node {

@@ -94,12 +94,15 @@ type Search struct {
 	RolesPath, CollectionsPath []string
 	// LookupEnv replaces ${VAR}; nil replaces nothing.
 	LookupEnv func(string) (string, bool)
+	// Unset is told of each ${VAR} that stays as it is because VAR is not set; nil is
+	// told of none.
+	Unset func(name string, line int)
 }
 
 // Load reads the file at path, relative to search.Dir. The watches come in the
 // file's order. The error is of type Faults and holds everything that is wrong.
 func Load(path string, search Search) ([]Watch, error) {
-	r := &reader{file: path, lookup: search.LookupEnv}
+	r := &reader{file: path, lookup: search.LookupEnv, unset: search.Unset}
 	var watches []Watch
 	for _, node := range r.entries(search.absolute(path)) {
 		if watch, ok := r.watch(node, search); ok {

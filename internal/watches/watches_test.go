@@ -2,6 +2,7 @@ package watches
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -233,6 +234,8 @@ func TestLoadReplacesVariables(t *testing.T) {
 	}
 	search := operator(t)
 	search.LookupEnv = func(name string) (string, bool) { value, ok := environment[name]; return value, ok }
+	var unset []string
+	search.Unset = func(name string, line int) { unset = append(unset, fmt.Sprintf("%s on line %d", name, line)) }
 	got := mustLoad(t, search, `
 - version: v1
   kind: ${KIND}
@@ -251,13 +254,21 @@ func TestLoadReplacesVariables(t *testing.T) {
     merge: ${MERGE}
     ${PORT}: a key stays as it is
     empty: ${EMPTY}
+    default: ${UNSET:-3307}
+    nothing: ${EMPTY:-it is empty}
+    set: "${PORT:-1}"
+    none: ${UNSET:-}
 `)
 	want := map[string]any{
 		"number": int64(3306), "text": "3306", "tagged": "3306", "within": "p-3306-l", "unset": "${UNSET}",
 		"mixed": "${UNSET}-3306", "dollar": "$PORT $3306 ${} ${1A} $", "structure": "{a: 1}\nrole: other",
 		"merge": "<<", "${PORT}": "a key stays as it is", "empty": "",
+		"default": int64(3307), "nothing": "it is empty", "set": "3306", "none": "",
 	}
 	if diff := cmp.Diff(want, got[0].Vars); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"UNSET on line 12", "UNSET on line 13"}, unset); diff != "" {
 		t.Error(diff)
 	}
 	if got[0].GVK != (schema.GroupVersionKind{Version: "v1", Kind: "Widget"}) || got[0].Content.Role != "mysql" {

@@ -145,7 +145,7 @@ func comesAgain(s *site.Site, cr client.Object) func() (string, error) {
 
 const settingsWatches = `
 - {group: one.example.com, version: v1, kind: Thing, role: own, verbosity: 2, maxRunnerArtifacts: 1, reconcilePeriod: 2h,
-   vars: {fromWatch: "{{ size }} here", mixed: "${PLACE} ${NOT_SET} $HOME"},
+   vars: {fromWatch: "{{ size }} here", mixed: "${PLACE} ${NOT_SET} ${NOT_SET:-none} $HOME"},
    finalizer: {name: one.example.com/finalizer, vars: {phase: final}}}
 - {group: two.example.com, version: v1, kind: Thing, playbook: say.yml, snakeCaseParameters: false, markUnsafe: false, watchAnnotationsChanges: true, reconcilePeriod: 0s,
    finalizer: {name: two.example.com/finalizer, role: bye, vars: {phase: away}}}

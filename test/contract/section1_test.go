@@ -44,8 +44,9 @@ func watchRows(w *settings) {
 	row("§1 vars", "may hold Jinja", func() {
 		Expect(lastSaid(w.Site, w.one, 1).Vars).To(HaveKeyWithValue("fromWatch", "3 here"))
 	})
-	row("§1 ${VAR}", "replaced where it is set, left otherwise; a bare $ stays", func() {
-		Expect(lastSaid(w.Site, w.one, 1).Vars).To(HaveKeyWithValue("mixed", w.Namespace+" ${NOT_SET} $HOME"))
+	row("§1 ${VAR}", "replaced where it is set, left with a warning or replaced by its default otherwise; a bare $ stays", func() {
+		Expect(lastSaid(w.Site, w.one, 1).Vars).To(HaveKeyWithValue("mixed", w.Namespace+" ${NOT_SET} none $HOME"))
+		Expect(w.Log()).To(MatchRegexp(`WARNING: the watches file names an environment variable that is not set.*"variable": "NOT_SET", "line": \d+`))
 	})
 	row("§1 snakeCaseParameters", "true by default; false leaves keys as they are", func() {
 		Expect(lastSaid(w.Site, w.one, 1).Vars).To(And(HaveKeyWithValue("camel_case", "kept"), HaveKeyWithValue("camelCase", "absent")))
