@@ -2,8 +2,8 @@ package proxy
 
 import "time"
 
-// SetPatience shortens how long a body may pause.
-func (p *Proxy) SetPatience(patience time.Duration) { p.patience = patience }
+// SetBodyTimeout shortens how long the body of a write may take.
+func (p *Proxy) SetBodyTimeout(timeout time.Duration) { p.bodyTimeout = timeout }
 
 // MaxConnections is how many are served at once.
 const MaxConnections = maxConnections

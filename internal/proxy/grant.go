@@ -9,16 +9,21 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/ensign-operator/ensign/internal/access"
-	"github.com/ensign-operator/ensign/internal/proxy/bounds"
 )
 
-// tokenBytes makes tokens of 256 bits.
-const tokenBytes = 32
+const (
+	// tokenBytes makes tokens of 256 bits.
+	tokenBytes = 32
+	// lastWords is how long a client may take for what is still written to it when its
+	// token has ended.
+	lastWords = time.Second
+)
 
 // grants holds those of live runs by the digest of their token: a look-up by digest
 // takes the same time for every wrong token, however much of it is right, and a copy of
@@ -132,7 +137,9 @@ func (g *grant) during(ctx context.Context, w http.ResponseWriter) (context.Cont
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(g.ended, func() {
 		cancel()
-		bounds.Cut(w)
+		connection, now := http.NewResponseController(w), time.Now()
+		_ = connection.SetReadDeadline(now)
+		_ = connection.SetWriteDeadline(now.Add(lastWords))
 	})
 	return ctx, func() {
 		stop()

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/net/netutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/ensign-operator/ensign/internal/proxy/bounds"
 )
 
 // listenOpenly takes the open port, if there is to be one.
@@ -22,7 +21,7 @@ func (p *Proxy) listenOpenly(port int) error {
 	if err != nil {
 		return fmt.Errorf("listen without tokens (--proxy-open-port=%d): %w", port, err)
 	}
-	p.open = bounds.Limit(listener, maxConnections)
+	p.open = netutil.LimitListener(listener, maxConnections)
 	p.log.Info("whoever reaches this port has the rights of the manager, without a token (--proxy-open-port)", "address", listener.Addr().String())
 	return nil
 }
@@ -45,7 +44,6 @@ func (p *Proxy) OpenServer() *manager.Server {
 
 func (p *Proxy) serveOpenly(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r}
-	q.Body = bounds.Patient(w, r, p.patience)
 	for _, step := range []func(http.ResponseWriter, *request) error{checkSource, p.checkPath, p.held} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)

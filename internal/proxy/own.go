@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -28,7 +29,7 @@ func (p *Proxy) own(w http.ResponseWriter, q *request) error {
 	if err != nil || !owned {
 		return err
 	}
-	body, err := readBody(w, q.Request)
+	body, err := p.readBody(w, q.Request)
 	if err != nil {
 		return err
 	}
@@ -79,10 +80,14 @@ func (p *Proxy) ownable(q *request) (bool, error) {
 	}
 }
 
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	rest := r.Body
+func (p *Proxy) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	connection, rest := http.NewResponseController(w), r.Body
+	_ = connection.SetReadDeadline(time.Now().Add(p.bodyTimeout)) // A writer that knows no deadlines has no slow client.
 	body, err := io.ReadAll(http.MaxBytesReader(w, rest, maxObjectBytes))
 	if err == nil {
+		// From here on the server itself reads, to see the client hang up. After an error it
+		// reads what is left of the body, and must not wait for it.
+		_ = connection.SetReadDeadline(time.Time{})
 		return body, nil
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -90,7 +95,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, refusal(http.StatusRequestEntityTooLarge, "the object is larger than %d bytes", maxObjectBytes)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, refusal(http.StatusRequestTimeout, "nothing of the body came for %s", patience)
+		return nil, refusal(http.StatusRequestTimeout, "the body did not come within %s", p.bodyTimeout)
 	}
 	return nil, refusal(http.StatusBadRequest, "read the object: %v", err)
 }

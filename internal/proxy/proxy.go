@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ensign-operator/ensign/internal/access"
-	"github.com/ensign-operator/ensign/internal/proxy/bounds"
 	"github.com/ensign-operator/ensign/internal/proxy/upstream"
 )
 
@@ -28,13 +28,16 @@ const (
 	// by then; what is left are idle connections.
 	drainTimeout = 2 * time.Second
 	// maxConnections is far more than all runs of a manager use: a task has one or
-	// two.
+	// two. A further connection waits until another ends.
 	maxConnections = 512
 	// maxHeaderBytes is what the header of a request may have.
 	maxHeaderBytes = 64 << 10
-	// patience is how long a client may keep the header of a request, or the next
-	// byte of its body, to itself.
-	patience = 30 * time.Second
+	// headerTimeout is how long a client may take for the handshake, and for the header
+	// of its first request. Connections without a token are not kept for longer.
+	headerTimeout = 10 * time.Second
+	// bodyTimeout is how long a client may take for the body of a write that gets an
+	// owner, at most 3 MiB.
+	bodyTimeout = 30 * time.Second
 	// idleTimeout is longer than a task is silent between two requests, mostly.
 	idleTimeout = 2 * time.Minute
 )
@@ -65,21 +68,21 @@ type Fence interface{ Held() bool }
 
 // Proxy forwards the requests of runs to the API server.
 type Proxy struct {
-	listener  net.Listener
-	open      net.Listener // nil where there is no open port
-	address   string
-	ca        []byte
-	roots     *x509.CertPool
-	grants    grants
-	resolver  apirequest.RequestInfoResolver
-	upstream  *upstream.Upstream
-	inject    bool
-	confines  func(access.Owner) bool
-	fence     Fence
-	followers []access.Follower
-	reader    access.Reader
-	patience  time.Duration
-	log       logr.Logger
+	listener    net.Listener
+	open        net.Listener // nil where there is no open port
+	address     string
+	ca          []byte
+	roots       *x509.CertPool
+	grants      grants
+	resolver    apirequest.RequestInfoResolver
+	upstream    *upstream.Upstream
+	inject      bool
+	confines    func(access.Owner) bool
+	fence       Fence
+	followers   []access.Follower
+	reader      access.Reader
+	bodyTimeout time.Duration
+	log         logr.Logger
 }
 
 // New makes a proxy that reaches the API server as cfg says, and takes its
@@ -99,7 +102,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		return nil, fmt.Errorf("listen for the API proxy (--proxy-port=%d; 0 takes any free port): %w", options.Port, err)
 	}
 	p := &Proxy{
-		listener: identity.wrap(bounds.Limit(listener, maxConnections)),
+		listener: identity.wrap(netutil.LimitListener(listener, maxConnections)),
 		address:  listener.Addr().String(),
 		ca:       identity.ca,
 		roots:    identity.roots(),
@@ -107,14 +110,14 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 			APIPrefixes:          sets.NewString("api", "apis"),
 			GrouplessAPIPrefixes: sets.NewString("api"),
 		},
-		upstream:  up,
-		inject:    options.InjectOwnerRef,
-		confines:  options.Confine,
-		fence:     options.Fence,
-		followers: options.Followers,
-		reader:    options.Reader,
-		patience:  patience,
-		log:       options.Logger,
+		upstream:    up,
+		inject:      options.InjectOwnerRef,
+		confines:    options.Confine,
+		fence:       options.Fence,
+		followers:   options.Followers,
+		reader:      options.Reader,
+		bodyTimeout: bodyTimeout,
+		log:         options.Logger,
 	}
 	if err := p.listenOpenly(options.OpenPort); err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -143,22 +146,13 @@ func (p *Proxy) Server() *manager.Server {
 	}
 }
 
-// bounded gives a server of the handler that no client can use up.
+// bounded returns a server that waits for no client without end.
 func bounded(handler http.Handler, log logr.Logger) *http.Server {
 	return &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if bounds.Over(r.Context()) {
-				w.Header().Set("Connection", "close")
-				w.Header().Set("Retry-After", "1")
-				refuse(w, refusal(http.StatusTooManyRequests, "more than %d connections are open: use one for many requests, and close those that are idle", maxConnections))
-				return
-			}
-			handler.ServeHTTP(w, r)
-		}),
-		ReadHeaderTimeout: patience,
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout, // Of the handshake too.
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ConnContext:       bounds.Context,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelDebug),
 	}
 }

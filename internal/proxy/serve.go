@@ -4,13 +4,13 @@ import (
 	"net/http"
 
 	"github.com/ensign-operator/ensign/internal/access"
-	"github.com/ensign-operator/ensign/internal/proxy/bounds"
 )
 
 // ServeHTTP answers one request of a run.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	granted, done, ok := p.grants.authenticate(r)
 	if !ok {
+		w.Header().Set("Connection", "close") // It may be one of many that nobody may have.
 		refuse(w, refusal(http.StatusUnauthorized, "no token of a live run: use the kubeconfig that KUBECONFIG of the run names"))
 		return
 	}
@@ -18,7 +18,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := granted.during(r.Context(), w)
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), session: granted.session}
-	q.Body = bounds.Patient(w, q.Request, p.patience)
 	w = &severable{w, ctx}
 	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, p.strip, p.confine, p.held} {
 		if err := step(w, q); err != nil {

@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/netutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-
-	"github.com/ensign-operator/ensign/internal/proxy/bounds"
 )
 
 const (
 	path = "/metrics"
 	// maxBody is far more than a post with the longest name and description has.
 	maxBody = 64 << 10
-	// maxConnections are more than all runs of a manager open at once: a task has one.
+	// maxConnections are more than all runs of a manager open at once: a task has one. A
+	// further connection waits until another ends.
 	maxConnections = 128
 	// patience bounds how long a post may take to come, and its answer to be taken.
 	patience = 10 * time.Second
@@ -49,7 +49,7 @@ func New(registry *Registry, o Options) (*Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for metrics of roles: %w", err)
 	}
-	return &Endpoint{registry: registry, listener: bounds.Limit(listener, maxConnections), allow: o.Allow, log: o.Logger}, nil
+	return &Endpoint{registry: registry, listener: netutil.LimitListener(listener, maxConnections), allow: o.Allow, log: o.Logger}, nil
 }
 
 // URL is where to post.
@@ -64,7 +64,6 @@ func (e *Endpoint) Server() *manager.Server {
 			Handler:     e,
 			ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
 			MaxHeaderBytes: maxBody,
-			ConnContext:    bounds.Context,
 			ErrorLog:       slog.NewLogLogger(logr.ToSlogHandler(e.log), slog.LevelDebug),
 		},
 		Listener:        e.listener,
@@ -94,9 +93,6 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admit is an error for what is no post by somebody who may post.
 func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (code int, err error) {
 	switch {
-	case bounds.Over(r.Context()):
-		w.Header().Set("Connection", "close")
-		return http.StatusTooManyRequests, fmt.Errorf("more than %d connections are open", maxConnections)
 	case r.URL.Path != path:
 		return http.StatusNotFound, fmt.Errorf("only %s is here", path)
 	case r.Method != http.MethodPost:
