@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -62,10 +61,13 @@ func checkSource(_ http.ResponseWriter, q *request) error {
 		return refusal(http.StatusForbidden, "the request is for the host %q; this is 127.0.0.1", q.Host)
 	}
 	for _, origin := range q.Header.Values("Origin") {
-		from, err := url.Parse(origin)
-		if err != nil || !isLoopback(from.Host) {
+		if origin != "http://"+q.Host {
 			return refusal(http.StatusForbidden, "the request comes from a page of %q", origin)
 		}
+	}
+	// What a page loads without a script carries no Origin.
+	if site := q.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return refusal(http.StatusForbidden, "a browser sends the request for a page from elsewhere (Sec-Fetch-Site: %s)", site)
 	}
 	return nil
 }
