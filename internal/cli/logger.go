@@ -7,8 +7,6 @@ import (
 
 	uberzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/ensign-operator/ensign/internal/operator"
@@ -43,8 +41,6 @@ func (f *runFlags) setLogger(o *operator.Options, out io.Writer) error {
 	}
 	o.Logger = zap.New(settings...)
 	o.Blocks = stream
-	ctrl.SetLogger(o.Logger)
-	klog.SetLogger(o.Logger.WithName("client-go"))
 	return nil
 }
 

@@ -137,6 +137,21 @@ func (f *Fence) Lose() {
 	}
 }
 
+// Close closes the fence for good and reports whether the lease was surely held
+// until now. Only then does the lease belong to this process, which may give it
+// back; whatever writes behind the fence cannot do so any more. For a nil Fence
+// there is no lease.
+func (f *Fence) Close() (held bool) {
+	if f == nil {
+		return false
+	}
+	f.closeIf(func() bool {
+		held = f.state == leading && !f.overdue()
+		return f.state == leading
+	})
+	return held
+}
+
 // Watch sees to it that Lost is closed in time, also when nobody asks. It
 // returns when ctx ends.
 func (f *Fence) Watch(ctx context.Context) {

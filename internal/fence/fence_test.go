@@ -88,13 +88,39 @@ func TestHeld(t *testing.T) {
 func TestWithoutLeaderElectionItIsAlwaysHeld(t *testing.T) {
 	var none *Fence
 	none.Lose()
-	if !none.Held() {
+	if none.Close() || !none.Held() {
 		t.Error("want a nil fence to be open")
 	}
 	select {
 	case <-none.Lost():
 		t.Error("want a nil fence to be never lost")
 	default:
+	}
+}
+
+func TestCloseTellsWhetherTheLeaseIsStillHeld(t *testing.T) {
+	for why, test := range map[string]struct {
+		story func(f *Fence, c *clock)
+		want  bool
+	}{
+		"a leader":       {func(f *Fence, c *clock) { f.Renewed(c.read()) }, true},
+		"one that waits": {func(*Fence, *clock) {}, false},
+		"one that was too late": {func(f *Fence, c *clock) {
+			f.Renewed(c.read())
+			c.pass(12 * time.Second)
+		}, false},
+		"one that has lost it": {func(f *Fence, c *clock) {
+			f.Renewed(c.read())
+			f.Lose()
+		}, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			f, c := standard(Options{})
+			test.story(f, c)
+			if got := f.Close(); got != test.want || f.Held() || f.Close() {
+				t.Errorf("want %t and then a fence that is closed, got %t", test.want, got)
+			}
+		})
 	}
 }
 

@@ -278,3 +278,61 @@ func (accepting) Identity() string { return "self" }
 func (accepting) Create(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
 
 func (accepting) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
+
+func TestRelease(t *testing.T) {
+	for why, test := range map[string]struct {
+		holder    string
+		lose      bool
+		conflicts int // with a renewal that arrives late
+		want      string
+	}{
+		"a lease that is held":                  {holder: "self", want: ""},
+		"a renewal arrives after the election":  {holder: "self", conflicts: 1, want: ""},
+		"another leader's lease is left alone":  {holder: "other", want: "other"},
+		"a lease that was lost is not given up": {holder: "self", lose: true, want: "self"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			lock := &heldBy{record: resourcelock.LeaderElectionRecord{HolderIdentity: test.holder, LeaderTransitions: 7}, conflicts: test.conflicts}
+			l := lease{fence: fence.New(fence.Options{Lease: time.Hour, Retry: time.Second})}
+			l.lock = &fencedLock{Interface: lock, fence: l.fence}
+			l.fence.Renewed(fence.Now())
+			if test.lose {
+				l.fence.Lose()
+			}
+			if err := l.release(); err != nil {
+				t.Fatal(err)
+			}
+			if lock.record.HolderIdentity != test.want || lock.record.LeaderTransitions != 7 {
+				t.Errorf("want the holder %q, got %+v", test.want, lock.record)
+			}
+			if l.fence.Held() {
+				t.Error("want the fence to be closed")
+			}
+		})
+	}
+	if err := (lease{}).release(); err != nil {
+		t.Errorf("want nothing to be done without leader election, got %v", err)
+	}
+}
+
+// heldBy is a lock on a lease that some updates conflict with.
+type heldBy struct {
+	accepting
+
+	record    resourcelock.LeaderElectionRecord
+	conflicts int
+}
+
+func (h *heldBy) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record := h.record
+	return &record, nil, nil
+}
+
+func (h *heldBy) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	if h.conflicts > 0 {
+		h.conflicts--
+		return apierrors.NewConflict(schema.GroupResource{}, "lease", nil)
+	}
+	h.record = r
+	return nil
+}

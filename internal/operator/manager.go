@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,10 +16,10 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-func newManager(config *rest.Config, l lease, list []watches.Watch, o Options) (manager.Manager, error) {
+func newManager(config *rest.Config, l lease, list []watches.Watch, o Options, log logr.Logger) (manager.Manager, error) {
 	env := newEnvironment(o.Env)
 	options := ctrl.Options{
-		Logger:                 o.Logger,
+		Logger:                 log,
 		Cache:                  cacheOptions(env, list),
 		Metrics:                metricsOptions(o),
 		HealthProbeBindAddress: o.HealthProbeBindAddress,
@@ -27,9 +28,9 @@ func newManager(config *rest.Config, l lease, list []watches.Watch, o Options) (
 		LeaseDuration:          &o.LeaderElectLeaseDuration,
 		RenewDeadline:          &o.LeaderElectRenewDeadline,
 		RetryPeriod:            &l.retry,
-		// client-go would give the lease back after a failed renewal too, and only
-		// then tell that it is lost: a successor could start beside live runs. So it
-		// runs out instead.
+		// client-go would release the lease after a failed renewal too, and only then
+		// tell that it is lost: a successor could start beside live runs. So the
+		// operator releases it, at the end of an orderly stop (stop.go).
 		LeaderElectionReleaseOnCancel: false,
 		GracefulShutdownTimeout:       &o.GracefulShutdownTimeout,
 	}

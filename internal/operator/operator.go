@@ -40,11 +40,16 @@ func Run(ctx context.Context, o Options) error {
 	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(p.ansible.watches), "maxConcurrentRuns", p.slots.Limit(),
 		"ansibleCore", p.ansible.info.AnsibleCore, "ansibleRunner", p.ansible.info.AnsibleRunner, "python", p.ansible.environment.Python)
 	p.ansible.runner.Prepare() // Only now it has the whole environment of runs.
-	return stopper{runs: p.runs, fence: p.lease.fence, grace: o.GracefulShutdownTimeout, log: o.Logger}.runUntilStopped(ctx, p.manager)
+	return stopper{
+		runs: p.runs, fence: p.lease.fence, release: p.lease.release, grace: o.GracefulShutdownTimeout,
+		log: o.Logger, stopping: p.libraries.stopping,
+	}.runUntilStopped(ctx, p.manager)
 }
 
 // setUp puts the manager together. Nothing in it is at work yet.
 func setUp(ctx context.Context, o Options) (p parts, err error) {
+	libraries := newLibraryLog(o.Logger)
+	libraries.install()
 	env := newEnvironment(o.Env)
 	o = o.with(env)
 	ansible, err := prepareAnsible(ctx, o, env)
@@ -60,7 +65,7 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if err != nil {
 		return parts{}, err
 	}
-	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible)}
+	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), libraries: libraries}
 	if p.lease, err = newLease(config, o, env, holders{stop: p.runs.Stop, extend: ansible.owned.extend}); err != nil {
 		return parts{}, err
 	}
@@ -78,7 +83,7 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if p.proxy, err = proxy.New(p.lease.behind(config), way); err != nil {
 		return parts{}, err
 	}
-	if p.manager, err = newManager(config, p.lease, ansible.watches, o); err != nil {
+	if p.manager, err = newManager(config, p.lease, ansible.watches, o, p.libraries.Logger); err != nil {
 		return parts{}, fmt.Errorf("set up the manager: %w", explainBind(err))
 	}
 	if p.events, err = newRecorder(ctx, p.manager.GetConfig(), p.manager.GetScheme(), o.Logger.WithName("events")); err != nil {

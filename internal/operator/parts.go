@@ -35,6 +35,8 @@ type parts struct {
 	lease   lease
 	related *related
 	events  events.EventRecorder
+	// libraries is the log of controller-runtime and client-go.
+	libraries libraryLog
 }
 
 // close gives up what setUp took.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -30,14 +31,19 @@ type stopper struct {
 	runs *controller.RunGroup
 	// fence has runs.Stop called when it closes; nil without leader election.
 	fence *fence.Fence
-	grace time.Duration
-	log   logr.Logger
+	// release gives the lease back if this manager holds it.
+	release func() error
+	grace   time.Duration
+	log     logr.Logger
+	// stopping is set when all runs have ended and the manager is told to stop.
+	stopping *atomic.Bool
 }
 
 // runUntilStopped runs the manager until ctx ends, and then stops it in two
 // phases. controller-runtime would stop proxy and caches under live runs; so the
 // manager's own context ends only when the runs have ended and their statuses
-// are written.
+// are written. The release of the lease is the last act of such a stop: the next
+// leader begins when nothing of this one is left.
 //
 // It ends by itself when its lease is not surely held any more, also if it could
 // be renewed after all: its runs have been ended by then, and a new process is the
@@ -64,7 +70,9 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 		s.runs.Stop()
 		if err := s.waitForRuns(max(s.grace, runsEnd)); err != nil {
 			s.log.Error(err, "not every run was reported within --graceful-shutdown-timeout")
+			return
 		}
+		s.stopping.Store(true)
 	}()
 	err := m.Start(managerCtx)
 	close(ended)
@@ -74,7 +82,13 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 		s.fence.Lose() // client-go has given up renewing, or there was nothing to lose.
 	}
 	s.runs.Stop()
-	return errors.Join(explainBind(err), s.waitForRuns(lostLeaseWait))
+	err = errors.Join(explainBind(err), s.waitForRuns(lostLeaseWait))
+	if err == nil {
+		if err := s.release(); err != nil {
+			s.log.Info("the lease runs out by itself: it could not be released", "error", err.Error())
+		}
+	}
+	return err
 }
 
 // lostLease is an error when the lease was lost.

@@ -3,10 +3,13 @@ package operator
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/fence"
@@ -34,7 +37,7 @@ func TestTheManagerGoesOnUntilTheRunsHaveEnded(t *testing.T) {
 		<-managerCtx.Done() // Phase two.
 		return nil
 	})
-	if err := (stopper{runs: runs, log: logr.Discard()}).runUntilStopped(signal, manager); err != nil {
+	if err := (stopper{runs: runs, release: noLease, log: logr.Discard(), stopping: &atomic.Bool{}}).runUntilStopped(signal, manager); err != nil {
 		t.Errorf("want an orderly end, got %v", err)
 	}
 }
@@ -52,13 +55,24 @@ func TestALostLeaseIsAnErrorAfterTheRunsHaveEnded(t *testing.T) {
 		}()
 		return lost
 	})
-	if err := (stopper{runs: runs, log: logr.Discard()}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
+	if err := (stopper{runs: runs, release: never(t), log: logr.Discard(), stopping: &atomic.Bool{}}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
 		t.Errorf("want %v, got %v", lost, err)
 	}
 	select {
 	case <-left:
 	default:
 		t.Error("it returned while a run was live")
+	}
+}
+
+// noLease is the release of a manager without leader election.
+func noLease() error { return nil }
+
+// never is the release of a lease that must not be released.
+func never(t *testing.T) func() error {
+	return func() error {
+		t.Error("the lease was released")
+		return nil
 	}
 }
 
@@ -87,7 +101,7 @@ func TestAFenceThatClosesEndsRunsAndManager(t *testing.T) {
 		}()
 		return nil
 	})
-	err := stopper{runs: runs, fence: lease, log: logr.Discard()}.runUntilStopped(t.Context(), manager)
+	err := stopper{runs: runs, fence: lease, release: never(t), log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(t.Context(), manager)
 	if !errors.Is(err, fence.ErrLost) {
 		t.Errorf("want %v, got %v", fence.ErrLost, err)
 	}
@@ -103,7 +117,7 @@ func TestAManagerThatGaveUpItsLeaseIsFenced(t *testing.T) {
 	lease := held(runs)
 	lost := errors.New("leader election lost")
 	manager := startFunc(func(context.Context) error { return lost })
-	if err := (stopper{runs: runs, fence: lease, log: logr.Discard()}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
+	if err := (stopper{runs: runs, fence: lease, release: never(t), log: logr.Discard(), stopping: &atomic.Bool{}}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
 		t.Errorf("want %v, got %v", lost, err)
 	}
 	if lease.Held() {
@@ -111,16 +125,46 @@ func TestAManagerThatGaveUpItsLeaseIsFenced(t *testing.T) {
 	}
 }
 
-func TestAnOrderlyStopLosesNoLease(t *testing.T) {
+func TestAnOrderlyStopReleasesTheLeaseLast(t *testing.T) {
 	runs := controller.NewRunGroup()
 	lease := held(runs)
 	signal, stop := context.WithCancel(t.Context())
+	var order []string
 	manager := startFunc(func(managerCtx context.Context) error {
+		runCtx, leave, _ := runs.Enter(managerCtx)
 		stop()
+		<-runCtx.Done()
+		order = append(order, "the run ends")
+		leave()
 		<-managerCtx.Done()
+		order = append(order, "the manager ends")
 		return nil
 	})
-	if err := (stopper{runs: runs, fence: lease, log: logr.Discard()}).runUntilStopped(signal, manager); err != nil || !lease.Held() {
-		t.Errorf("want the lease to run out by itself, got held=%t, %v", lease.Held(), err)
+	release := func() error {
+		order = append(order, "the lease is released")
+		return errors.New("no route to the API server") // It runs out instead.
 	}
+	err := stopper{runs: runs, fence: lease, release: release, log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(signal, manager)
+	if diff := cmp.Diff([]string{"the run ends", "the manager ends", "the lease is released"}, order); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+func TestALeaseIsNotReleasedWhileARunIsAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := controller.NewRunGroup()
+		signal, stop := context.WithCancel(t.Context())
+		var leave func()
+		manager := startFunc(func(managerCtx context.Context) error {
+			_, leave, _ = runs.Enter(managerCtx)
+			stop()
+			<-managerCtx.Done()
+			return nil
+		})
+		err := stopper{runs: runs, fence: held(runs), release: never(t), log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(signal, manager)
+		if err == nil {
+			t.Error("want the run that goes on to be an error")
+		}
+		leave()
+	})
 }

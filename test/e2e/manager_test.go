@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -60,13 +61,21 @@ func startManager(o managerOptions) *manager {
 	return m
 }
 
-// stop ends the manager orderly and expects exit code 0.
+// stop ends the manager orderly.
 func (m *manager) stop() {
 	GinkgoHelper()
 	if m.ExitCode() < 0 {
 		m.Terminate()
-		Eventually(m.Session, time.Minute).Should(gexec.Exit(0))
+		m.stopped()
 	}
+}
+
+// stopped expects the end of an orderly stop: exit code 0, and no error in its log.
+func (m *manager) stopped() {
+	GinkgoHelper()
+	Eventually(m.Session, time.Minute).Should(gexec.Exit(0))
+	_, stop, _ := strings.Cut(m.log(), "stopping: ")
+	Expect(stop).NotTo(ContainSubstring("\tERROR\t"))
 }
 
 // ready waits until the manager watches a kind.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -29,13 +28,16 @@ const slowWatch = `
 var _ = Describe("the manager's process", func() {
 	It("ends its runs on SIGTERM, reports them as canceled, and exits with 0", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{namespace: namespace, dir: projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})}).ready("Slow")
+		m := startManager(managerOptions{
+			namespace: namespace, dir: projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")}),
+			args: []string{"--leader-elect", "--leader-election-id=stopped", "--leader-election-namespace=" + namespace},
+		}).ready("Slow")
 		cr := custom("Slow", namespace, "stopped", map[string]any{})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		Eventually(m.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
-		Expect(m.Command.Process.Signal(syscall.SIGTERM)).To(Succeed())
+		m.Terminate()
 		Eventually(m.descendants, 5*time.Second).Should(BeEmpty())
-		Eventually(m.Session).Should(gexec.Exit(0))
+		m.stopped()
 		Expect(conditionOf(cr, "Running")(ctx)).To(And(HaveField("Status", "False"), HaveField("Reason", "Canceled")))
 		Expect(conditionOf(cr, "Failure")(ctx)).To(Equal(condition{}))
 		By("starting the next manager, which takes the CR up again")

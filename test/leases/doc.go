@@ -6,7 +6,8 @@
 //
 // What must hold: no two runs of one custom resource live at once, whoever started
 // them, and no request of a former leader that would write reaches the API server
-// once its successor has acquired the lease.
+// once its successor has acquired the lease. So it is too where a leader releases
+// its lease at the end of an orderly stop.
 //
 // `make test` loses the lease in each way but the last once. The build tag long makes it 100
 // losses and 20 freezes (LEASES_LOSSES and LEASES_FREEZES say otherwise).

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -61,6 +62,7 @@ type operator struct {
 
 	namespace string
 	dir       string
+	lease     time.Duration
 	started   int
 	woke      map[string]time.Time
 }
@@ -74,7 +76,7 @@ func newOperator(ctx context.Context) *operator {
 	DeferCleanup(os.RemoveAll, dir)
 	o := &operator{
 		journal:   journal{path: filepath.Join(dir, "journal.jsonl"), lives: map[string]*life{}},
-		namespace: namespace.Name, dir: dir, woke: map[string]time.Time{},
+		namespace: namespace.Name, dir: dir, lease: leaseDuration, woke: map[string]time.Time{},
 	}
 	writeEnvironment(filepath.Join(dir, "venv", "bin"))
 	for name, content := range map[string]string{
@@ -133,7 +135,7 @@ func (o *operator) succession(ctx context.Context, ways ...way) {
 		afterwards := lose(o, leader)
 		o.leads(ctx, standby)
 		afterwards()
-		leader.exited(ctx)
+		leader.exited(ctx, 1)
 		leader = standby
 	}
 	stop()
@@ -169,5 +171,36 @@ func (o *operator) judge(leaders int) {
 var _ = Describe("a lost lease", func() {
 	It("leaves nothing to a former leader, be it cut off, robbed or stopped", func(ctx context.Context) {
 		newOperator(ctx).succession(ctx, partition, theft, freeze)
+	})
+})
+
+var _ = Describe("an orderly stop", func() {
+	It("hands the lease over as soon as nothing of the leader is left", func(ctx context.Context) {
+		o := newOperator(ctx)
+		o.lease = time.Hour // Whoever waits until it runs out waits in vain.
+		leader := o.start()
+		o.leads(ctx, leader)
+		touching, stop := context.WithCancel(ctx)
+		defer stop()
+		go o.touch(touching)
+		standby := o.start()
+		Expect(standby.Logged(ctx, regexp.MustCompile("Attempting to acquire leader lease"))).To(Succeed())
+		Expect(o.atWork(leader.name, stubborn, gentle)).To(BeTrue(), "there are runs to be ended")
+		leader.signal(syscall.SIGTERM, false)
+		o.leads(ctx, standby)
+		leader.exited(ctx, 0)
+		Expect(leader.Log()).NotTo(ContainSubstring("ERROR"))
+		stop()
+		o.judge(2)
+	})
+
+	It("is the only end after which a lease is free", func(ctx context.Context) {
+		o := newOperator(ctx)
+		leader := o.start()
+		o.leads(ctx, leader)
+		Expect(leader.Kill()).To(Succeed())
+		lease := &coordinationv1.Lease{}
+		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: leaseName}, lease)).To(Succeed())
+		Expect(lease.Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
 	})
 })

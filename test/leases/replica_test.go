@@ -46,7 +46,7 @@ func (o *operator) start() *replica {
 		Env:        []string{"VIRTUAL_ENV=" + filepath.Join(o.dir, "venv"), journalVariable + "=" + o.journal.path, replicaVariable + "=" + r.name},
 		Args: []string{
 			"--leader-elect", "--leader-election-id=" + leaseName, "--leader-election-namespace=" + o.namespace,
-			"--leader-elect-lease-duration=" + leaseDuration.String(), "--leader-elect-renew-deadline=3s",
+			"--leader-elect-lease-duration=" + o.lease.String(), "--leader-elect-renew-deadline=3s",
 			"--max-concurrent-reconciles=4", "--max-concurrent-runs=4",
 		},
 	})
@@ -76,11 +76,11 @@ func (o *operator) kubeconfig(r *replica, home string) string {
 	return path
 }
 
-// exited waits until the replica has ended as one that lost its lease: by itself,
-// with 1, and without live runs.
-func (r *replica) exited(ctx context.Context) {
+// exited waits until the replica has ended by itself, with the code and without
+// live runs: 1 after the loss of its lease, 0 after an orderly stop.
+func (r *replica) exited(ctx context.Context, code int) {
 	GinkgoHelper()
-	Eventually(ctx, r.ExitCode).Should(Equal(1), "%s", r.name)
+	Eventually(ctx, r.ExitCode).Should(Equal(code), "%s", r.name)
 	Expect(harness.ProcessesOf(r.RunDir())).To(BeEmpty(), "processes of runs of %s", r.name)
 }
 
