@@ -22,7 +22,7 @@ func newManager(config *rest.Config, l lease, list []watches.Watch, o Options, l
 		Logger:                 log,
 		Cache:                  cacheOptions(env, list),
 		Metrics:                metricsOptions(o),
-		HealthProbeBindAddress: o.HealthProbeBindAddress,
+		HealthProbeBindAddress: "0", // See probes.
 		LeaderElection:         o.LeaderElect,
 		LeaderElectionID:       l.id,
 		LeaseDuration:          &o.LeaderElectLeaseDuration,

@@ -65,7 +65,7 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if err != nil {
 		return parts{}, err
 	}
-	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), libraries: libraries}
+	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraries: libraries}
 	if p.lease, err = newLease(config, o, env, holders{stop: p.runs.Stop, extend: ansible.owned.extend}); err != nil {
 		return parts{}, err
 	}

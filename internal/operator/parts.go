@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -35,6 +34,7 @@ type parts struct {
 	lease   lease
 	related *related
 	events  events.EventRecorder
+	probes  probes
 	// libraries is the log of controller-runtime and client-go.
 	libraries libraryLog
 }
@@ -85,11 +85,9 @@ func (p parts) add() error {
 		if err := p.manager.Add(s); err != nil {
 			return fmt.Errorf("add the watch of %s: %w", watch.GVK, err)
 		}
-		if err := p.manager.AddReadyzCheck("cache "+watch.GVK.GroupKind().String(), s.Check); err != nil {
-			return fmt.Errorf("add the check of %s: %w", watch.GVK, err)
-		}
+		p.probes.readyz.checks["cache "+watch.GVK.GroupKind().String()] = s.Check
 	}
-	return nil
+	return p.probes.addTo(p.manager, p.options.HealthProbeBindAddress)
 }
 
 func (p parts) coldWatches(counters *metrics.Metrics) *coldWatches {
@@ -116,11 +114,8 @@ func (p parts) addProxy() error {
 			return fmt.Errorf("add the %s: %w", server.Name, err)
 		}
 	}
-	return p.addChecks("proxy", p.proxy.Check)
-}
-
-func (p parts) addChecks(name string, check healthz.Checker) error {
-	return errors.Join(p.manager.AddHealthzCheck(name, check), p.manager.AddReadyzCheck(name, check))
+	p.probes.healthz.checks["proxy"], p.probes.readyz.checks["proxy"] = p.proxy.Check, p.proxy.Check
+	return nil
 }
 
 func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, counters *metrics.Metrics) *controller.Supervisor {

@@ -35,6 +35,10 @@ var _ = Describe("the operator's own content, deployed", Ordered, func() {
 			err := fetch(ctx, deployment)
 			return deployment.Status.AvailableReplicas, err
 		}).Should(Equal(int32(1)))
+		container := deployment.Spec.Template.Spec.Containers[0]
+		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+			Expect(probe.TimeoutSeconds).To(BeEquivalentTo(5), "a node that is busy with runs answers late")
+		}
 	})
 
 	It("runs a MySQLCluster through its life", func(ctx context.Context) {

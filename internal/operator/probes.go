@@ -1,0 +1,110 @@
+package operator
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// probeTimeout bounds what a client of the probes may take for its request.
+const probeTimeout = 10 * time.Second
+
+// probe answers one of the kubelet's probes: 200 while all checks pass, otherwise
+// 500. It says in its answer and in the log which check fails and why;
+// controller-runtime's handler says neither.
+type probe struct {
+	name   string
+	checks map[string]healthz.Checker
+	log    logr.Logger
+
+	mu     sync.Mutex
+	logged string // the failures that the log has named last
+}
+
+// probes are the manager's two, by their names.
+type probes struct{ healthz, readyz *probe }
+
+func newProbes(log logr.Logger) probes {
+	named := func(name string) *probe {
+		return &probe{name: name, checks: map[string]healthz.Checker{}, log: log}
+	}
+	return probes{healthz: named("healthz"), readyz: named("readyz")}
+}
+
+// addTo serves the probes at the address while the manager lives; "" and "0" are none.
+func (p probes) addTo(m manager.Manager, address string) error {
+	if address == "" || address == "0" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for probes: %w", explainBind(err))
+	}
+	mux := http.NewServeMux()
+	for _, probe := range []*probe{p.healthz, p.readyz} {
+		mux.Handle("/"+probe.name, probe)
+		mux.Handle("/"+probe.name+"/{check...}", probe)
+	}
+	server := &http.Server{Handler: mux, ReadTimeout: probeTimeout, IdleTimeout: time.Minute}
+	return m.Add(&manager.Server{Name: "health probe", Server: server, Listener: listener})
+}
+
+// ServeHTTP runs all checks, or the one that the path names.
+func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	names := slices.Sorted(maps.Keys(p.checks))
+	one := r.PathValue("check")
+	if one != "" {
+		if p.checks[one] == nil {
+			http.NotFound(w, r)
+			return
+		}
+		names = []string{one}
+	}
+	var lines, failures []string
+	for _, name := range names {
+		if err := p.checks[name](r); err != nil {
+			failures = append(failures, name+": "+err.Error())
+			lines = append(lines, fmt.Sprintf("[-]%s failed: %v", name, err))
+		} else {
+			lines = append(lines, fmt.Sprintf("[+]%s ok", name))
+		}
+	}
+	if one == "" {
+		p.tell(failures)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	switch _, verbose := r.URL.Query()["verbose"]; {
+	case len(failures) > 0:
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprintf(w, "%s\n%s check failed\n", strings.Join(lines, "\n"), p.name)
+	case verbose:
+		fmt.Fprintf(w, "%s\n%s check passed\n", strings.Join(lines, "\n"), p.name)
+	default:
+		fmt.Fprint(w, "ok")
+	}
+}
+
+// tell logs failures that differ from those of the probe before.
+func (p *probe) tell(failures []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := strings.Join(failures, "; ")
+	switch {
+	case text == p.logged:
+	case text == "":
+		p.log.Info("the probe succeeds again", "probe", p.name)
+	default:
+		p.log.Info("the probe fails", "probe", p.name, "failing", text)
+	}
+	p.logged = text
+}
