@@ -18,6 +18,7 @@ const (
 	skip step = iota
 	reportPending
 	reportPaused
+	refuseAnnotations
 	comeBack
 	rest
 	addFinalizer
@@ -46,6 +47,8 @@ func decide(cr *unstructured.Unstructured, watch *watches.Watch, k known) step {
 		return skip
 	case paused(cr):
 		return reportPaused
+	case refusedAnnotations(cr) != nil:
+		return refuseAnnotations
 	case !k.admitted:
 		return comeBack // It seemed to be gone: another object has its name by now.
 	case cr.GetDeletionTimestamp() != nil:

@@ -87,6 +87,7 @@ func selectorWatch() watches.Watch {
 func TestDecide(t *testing.T) {
 	on := withLabels(map[string]string{"on": "yes"})
 	off := withAnnotations(map[string]string{pausedAnnotation: "true"})
+	often := withAnnotations(map[string]string{periodAnnotation: "often"})
 	for name, test := range map[string]struct {
 		cr    *unstructured.Unstructured
 		watch watches.Watch
@@ -114,6 +115,8 @@ func TestDecide(t *testing.T) {
 		"a pause that is over is none":                               {widget(withAnnotations(map[string]string{pausedAnnotation: "false"})), plainWatch(), known{admitted: true}, run},
 		"nothing runs without a slot":                                {widget(), plainWatch(), known{}, comeBack},
 		"not even a finalizer":                                       {widget(withFinalizers(ourFinalizer), deleting), finalizerWatch(), known{}, comeBack},
+		"annotations that do not parse are refused without a slot":   {widget(often), finalizerWatch(), known{}, refuseAnnotations},
+		"and keep nothing from being finalized":                      {widget(often, withFinalizers(ourFinalizer), deleting), finalizerWatch(), known{admitted: true}, finalize},
 		"what needs no slot does not come back for one":              {widget(deleting), plainWatch(), known{}, skip},
 		"what an earlier manager settled may rest":                   {widget(), plainWatch(), known{admitted: true, mayRest: true}, rest},
 		"but not while it lacks the finalizer":                       {widget(), finalizerWatch(), known{admitted: true, mayRest: true}, addFinalizer},

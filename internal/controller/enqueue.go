@@ -82,6 +82,8 @@ func (h *enqueue) sight(cr *unstructured.Unstructured) sight {
 		return sight{idle: !holdsFinalizer(h.watch, cr), class: slots.Urgent}
 	case paused(cr):
 		return sight{idle: true, class: slots.Usual}
+	case refusedAnnotations(cr) != nil:
+		return sight{idle: true, class: slots.Changed}
 	case observed != cr.GetGeneration():
 		return sight{class: slots.Changed}
 	default:

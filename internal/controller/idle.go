@@ -32,7 +32,7 @@ func (r *Reconciler) comesAgain(ctx context.Context, a *attempt) reconcile.Resul
 		a.memory.met = true
 		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", a.rest)
 		return reconcile.Result{RequeueAfter: a.rest, Priority: priority(slots.Usual)}
-	case skip, reportPending, addFinalizer, run, finalize:
+	case skip, reportPending, refuseAnnotations, addFinalizer, run, finalize:
 	}
 	return reconcile.Result{}
 }

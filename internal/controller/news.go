@@ -15,7 +15,7 @@ import (
 // sight is what an event shows of a CR before it is read.
 type sight struct {
 	// idle is true where nothing can run: the object is gone, or is being deleted
-	// without our finalizer, or is paused.
+	// without our finalizer, or is paused, or has annotations that do not parse.
 	idle  bool
 	class slots.Class
 }

@@ -124,6 +124,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 		attempt.resume()
 	case reportPaused, rest:
 		err = r.leaveAlone(ctx, attempt)
+	case refuseAnnotations:
+		attempt.nudged = r.memories.begins(cr)
+		attempt.refuse(ctx, status.ReasonInvalidAnnotation, refusedAnnotations(cr))
 	case addFinalizer, run, finalize:
 		attempt.nudged = r.memories.begins(cr)
 		err = r.perform(ctx, runCtx, attempt)

@@ -653,6 +653,15 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 	}
 }
 
+func TestAnnotationsThatDoNotParseAreReportedThoughNoSlotIsFree(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(withAnnotations(map[string]string{periodAnnotation: "often"})), interceptor.Funcs{})
+	b.Slots = full(t)
+	h, q := b.handler()
+	h.Create(t.Context(), crCreated{Object: b.stored()}, q)
+	wantEqual(t, time.Duration(0), b.mustReconcile().RequeueAfter)
+	wantEqual(t, "True/InvalidAnnotation", b.conditions()["Failure"])
+}
+
 func TestACRThatIsForgottenAlreadyTakesNoSlotEither(t *testing.T) {
 	b := newBench(t, plainWatch(), nil, interceptor.Funcs{})
 	b.Slots = full(t)

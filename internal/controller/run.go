@@ -16,13 +16,11 @@ import (
 )
 
 // prepare reads the CR's annotations and builds its variables. It is false when
-// one of them refuses the CR; then nothing runs and nothing is retried until the
+// they cannot be built; then nothing runs and nothing is retried until the
 // CR changes. A finalizer run is never refused for what the CR says.
 func (r *Reconciler) prepare(ctx context.Context, a *attempt) bool {
 	var err error
-	if a.settings, err = r.settingsOf(a.cr); err != nil && !a.finalizing() {
-		return a.refuse(ctx, status.ReasonInvalidAnnotation, err)
-	}
+	a.settings, _ = r.settingsOf(a.cr) // What does not parse counts at a deletion alone: see decide.
 	a.variables, err = extravars.Build(a.cr.Object, r.variableOptions(a))
 	if err != nil {
 		return a.refuse(ctx, status.ReasonInvalidSpec, err)

@@ -41,13 +41,25 @@ func (r *Reconciler) settingsOf(cr *unstructured.Unstructured) (settings, error)
 	if r.Watch.Verbosity != nil {
 		s.verbosity = *r.Watch.Verbosity
 	}
-	annotations := cr.GetAnnotations()
-	return s, errors.Join(
+	return s, s.read(cr.GetAnnotations(), r.Defaults.MaxVerbosity)
+}
+
+func (s *settings) read(annotations map[string]string, maxVerbosity int) error {
+	return errors.Join(
 		s.readPeriod(annotations),
 		readInt(annotations, maxArtifactsAnnotation, bounds{0, math.MaxInt32}, &s.maxArtifacts),
-		s.readVerbosity(annotations, r.Defaults.MaxVerbosity),
+		s.readVerbosity(annotations, maxVerbosity),
 		checkPaused(annotations),
 	)
+}
+
+// refusedAnnotations returns what keeps the CR from being run until it changes: its
+// annotations that do not parse. Nothing keeps it from being finalized.
+func refusedAnnotations(cr *unstructured.Unstructured) error {
+	if cr.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return (&settings{}).read(cr.GetAnnotations(), 0)
 }
 
 // paused tells whether nothing is to be run for the CR but its finalizer.

@@ -197,6 +197,8 @@ func TestWhatAnEventShows(t *testing.T) {
 		"a reported generation is usual":              {widget(withStatus(map[string]any{"observedGeneration": int64(1)})), plainWatch(), sight{class: slots.Usual}},
 		"what is to be finalized is urgent":           {widget(deleting, withFinalizers(ourFinalizer)), finalizerWatch(), sight{class: slots.Urgent}},
 		"what only others finalize is idle":           {widget(deleting, withFinalizers("x.io/y")), finalizerWatch(), sight{idle: true, class: slots.Urgent}},
+		"annotations that do not parse need no slot":  {widget(withAnnotations(map[string]string{periodAnnotation: "often"})), plainWatch(), sight{idle: true, class: slots.Changed}},
+		"not even such annotations keep a finalizer":  {widget(deleting, withFinalizers(ourFinalizer), withAnnotations(map[string]string{periodAnnotation: "often"})), finalizerWatch(), sight{class: slots.Urgent}},
 		"without a finalizer of the watch it is idle": {widget(deleting, withFinalizers(ourFinalizer)), plainWatch(), sight{idle: true, class: slots.Urgent}},
 	} {
 		t.Run(name, func(t *testing.T) {
