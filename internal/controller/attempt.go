@@ -61,6 +61,8 @@ type verdict struct {
 	period time.Duration
 	// digest stands for what a success came about with.
 	digest string
+	// refusals counts how often the API server has refused to take it.
+	refusals int
 }
 
 func (a *attempt) finalizing() bool { return a.step == finalize }

@@ -18,7 +18,7 @@ func (r *Reconciler) leaveAlone(ctx context.Context, a *attempt) error {
 		return nil
 	}
 	log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", pausedAnnotation)
-	return r.writeStatus(ctx, a, status.Paused(a.cr.GetGeneration()), brief)
+	return r.writeInterim(ctx, a, status.Paused(a.cr.GetGeneration()))
 }
 
 // comesAgain says when a CR comes back whose attempt has nothing to tell.

@@ -242,10 +242,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 	}
 	a.memory.met = true
 	if err := r.record(ctx, a); err != nil {
-		if ignoreGone(err) != nil {
-			a.memory.pending = a.verdict
-		}
-		return leave(err)
+		return r.recordLater(ctx, a, err)
 	}
 	a.memory.pending = nil
 	r.announce(a)
@@ -259,6 +256,23 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 		class = slots.Urgent
 	}
 	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}, nil
+}
+
+// recordLater leaves the verdict to a later attempt. What the API server refuses comes
+// after the pauses that follow upon failed runs, and the log says so once.
+func (r *Reconciler) recordLater(ctx context.Context, a *attempt, err error) (reconcile.Result, error) {
+	if ignoreGone(err) == nil {
+		return leave(err)
+	}
+	a.memory.pending = a.verdict
+	if !errors.Is(err, errRefused) {
+		return leave(err)
+	}
+	a.verdict.refusals++
+	if a.verdict.refusals == 1 {
+		log.FromContext(ctx).Error(err, "the API server refuses the result; it is written again with ever longer pauses, and nothing runs for the resource until it is taken")
+	}
+	return reconcile.Result{RequeueAfter: backoffAfter(a.verdict.refusals, r.Defaults.MaxBackoff)}, nil
 }
 
 // leave ends an attempt with an error. A CR that turned out to be gone comes once
@@ -279,7 +293,7 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	if finalized && len(a.cr.GetFinalizers()) == 1 {
 		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
 	}
-	if err := r.writeStatus(ctx, a, a.verdict.report(), lasting); err != nil {
+	if err := r.writeResult(ctx, a); err != nil {
 		return err
 	}
 	if finalized {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -14,10 +15,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -441,7 +444,7 @@ func TestNothingRunsWhenItsStartCannotBeReported(t *testing.T) {
 
 func TestAStatusThatNobodyTakesDoesNotStopTheRuns(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"the schema refuses conditions":      apierrors.NewInvalid(schema.GroupKind{}, "w", nil),
+		"the schema refuses conditions":      schemaError(),
 		"the kind lost its status meanwhile": apierrors.NewNotFound(schema.GroupResource{}, "w"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -452,6 +455,52 @@ func TestAStatusThatNobodyTakesDoesNotStopTheRuns(t *testing.T) {
 			wantEqual(t, time.Hour, result.RequeueAfter)
 		})
 	}
+}
+
+// schemaError is what the API server says of a status that the kind's schema refuses.
+func schemaError() error {
+	at := field.NewPath("status", "conditions").Index(0).Child("ansibleResult")
+	return apierrors.NewInvalid(schema.GroupKind{Group: "g.io", Kind: "Widget"}, "w", field.ErrorList{field.TypeInvalid(at, "object", "must be of type string")})
+}
+
+// policyError is what it says of one that a ValidatingAdmissionPolicy denies.
+func policyError() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+		Details: &metav1.StatusDetails{Group: "g.io", Kind: "widgets", Name: "w", Causes: []metav1.StatusCause{{Message: "not now"}}},
+	}}
+}
+
+func TestAResultThatAPolicyRefusesIsWrittenOnceItIsNot(t *testing.T) {
+	broken := false
+	b := newBench(t, plainWatch(), widget(), failing(&broken, policyError()))
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		broken = true
+		return succeed(ctx, spec)
+	}
+	for _, pause := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		wantEqual(t, pause, b.mustReconcile().RequeueAfter)
+	}
+	wantEqual(t, "True/Running", b.conditions()["Running"])
+	broken = false
+	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
+	wantEqual(t, "True/Successful", b.conditions()["Successful"])
+	wantEqual(t, 1, len(b.runner.specs))
+}
+
+func TestAResultThatTheSchemaRefusesEndsRunningAllTheSame(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if data, err := patch.Data(obj); err != nil || strings.Contains(string(data), "ansibleResult") {
+				return errors.Join(err, schemaError())
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	})
+	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
+	wantEqual(t, map[string]string{"Running": "False/StatusRefused", "Successful": "False/Running"}, b.conditions())
+	b.mustReconcile()
+	wantEqual(t, 2, len(b.runner.specs))
 }
 
 func TestConflictsNeverCostASecondRun(t *testing.T) {

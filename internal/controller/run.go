@@ -72,7 +72,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer revoke()
-	if err := r.writeStatus(ctx, a, status.Started(a.cr.GetGeneration(), a.again()), brief); err != nil {
+	if err := r.writeInterim(ctx, a, status.Started(a.cr.GetGeneration(), a.again())); err != nil {
 		return err
 	}
 	if !r.leads() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -24,8 +25,8 @@ import (
 // followed by another object of its name. There is nothing left to do for it.
 var errGone = errors.New("the custom resource is gone")
 
-// errRefused says that the API server refuses a write for what it says, so that
-// no repetition mends it.
+// errRefused says that the API server refuses a write for what it says: no other
+// writer was in the way, and repeating it at once mends nothing.
 var errRefused = errors.New("the API server refuses the change")
 
 // errFenced says that this manager does not surely lead any more: whatever is to
@@ -69,6 +70,48 @@ const (
 // briefTries spread over about 5 s.
 const briefTries = 9
 
+// writeInterim writes a report that is no result. Where the API server refuses it,
+// the attempt goes on: the CR's content matters more.
+func (r *Reconciler) writeInterim(ctx context.Context, a *attempt, report status.Report) error {
+	err := r.writeStatus(ctx, a, report, brief)
+	if errors.Is(err, errRefused) {
+		log.FromContext(ctx).Error(err, statusRefused)
+		return nil
+	}
+	return err
+}
+
+const statusRefused = "the status could not be written; does the schema of the kind have one, and allow conditions with ansibleResult?"
+
+// writeResult writes what the attempt came to. What the kind's schema refuses, no
+// repetition mends: the log says so, and the status only ceases to say that a run is
+// at work. An admission policy or webhook may refuse it for a time: that is an error.
+func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
+	err := r.writeStatus(ctx, a, a.verdict.report(), lasting)
+	switch {
+	case !errors.Is(err, errRefused):
+		return err
+	case apierrors.IsNotFound(err): // The kind has lost its status.
+		log.FromContext(ctx).Error(err, statusRefused)
+		return nil
+	case schemaRefuses(err):
+		log.FromContext(ctx).Error(err, statusRefused)
+		return r.writeStatus(ctx, a, status.Unwritable(a.verdict.generation), lasting)
+	}
+	return err
+}
+
+// schemaRefuses reports whether the schema of the kind refuses a change: it names each
+// field that it refuses, and why. An admission policy gives a message alone.
+func schemaRefuses(err error) bool {
+	var answer apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
+		return false
+	}
+	causes := answer.Status().Details.Causes
+	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Type == "" || c.Field == "" })
+}
+
 // writeStatus merges the report into what stands in the CR's status now. It
 // writes nothing where that says the report already.
 func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.Report, p patience) error {
@@ -78,10 +121,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.
 	err := r.patch(ctx, a, write{r.toStatus, p}, func(current *unstructured.Unstructured) []status.Operation {
 		return status.Patch(current, report, r.Clock.Now())
 	})
-	if errors.Is(err, errRefused) {
-		log.FromContext(ctx).Error(err, "the status could not be written; does the schema of the kind have one, and allow conditions with ansibleResult?")
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 // there, and once applied there is nothing more to write.
 func FuzzPatch(f *testing.F) {
 	f.Add(`{"observedGeneration":1,"conditions":[{"type":"Own","status":"True"}]}`, int64(2), uint8(1), "boom", 3)
+	f.Add(`{"observedGeneration":1,"conditions":[{"type":"Running","status":"True","reason":"Running"}]}`, int64(2), uint8(66), "a\x1b[31m : \xff", 3)
 	f.Fuzz(func(t *testing.T, statusText string, generation int64, which uint8, message string, count int) {
 		obj := &unstructured.Unstructured{}
 		if obj.UnmarshalJSON([]byte(`{"apiVersion":"g/v1","kind":"K","metadata":{"name":"n","uid":"u1","resourceVersion":"7","generation":5},"status":`+statusText+"}")) != nil ||
@@ -52,7 +53,9 @@ func FuzzPatch(f *testing.F) {
 func fuzzReport(generation int64, which uint8, message string, count int) status.Report {
 	summary := jobevent.Summary{StatsSeen: which&16 != 0, OK: count, Failures: count, Completion: first}
 	if which&64 != 0 {
-		return status.Paused(generation)
+		return []status.Report{
+			status.Paused(generation), status.Unwritable(generation), status.Working(generation, message, first), status.Paused(generation),
+		}[which%4]
 	}
 	switch which % 4 {
 	case 0:

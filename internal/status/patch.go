@@ -18,6 +18,7 @@ import (
 const (
 	maxMessage = 4 << 10
 	maxReason  = 256
+	maxTask    = 256
 	cutMark    = "… [cut]"
 )
 
@@ -39,6 +40,9 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 	if observed, ok := current["observedGeneration"].(int64); ok && r.generation < observed && observed <= obj.GetGeneration() {
 		return nil
 	}
+	if r.during && !showsRun(current) {
+		return nil
+	}
 	changes := conditionChanges(current, r, now)
 	if current["observedGeneration"] != r.generation && !r.idle {
 		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
@@ -52,6 +56,13 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 		ops = append(ops, Operation{Op: "add", Path: "/status", Value: map[string]any{}})
 	}
 	return append(ops, changes...)
+}
+
+// showsRun reports whether a status says that a run is at work.
+func showsRun(current map[string]any) bool {
+	list, _ := current["conditions"].([]any)
+	_, running := find(list, Running)
+	return running["status"] == "True" && running["reason"] == string(ReasonRunning)
 }
 
 func digestChanges(current map[string]any, r Report) []Operation {

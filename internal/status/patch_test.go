@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -352,6 +353,52 @@ func TestAMessageIsCutOnlyWhereItMustBe(t *testing.T) {
 			after := apply(t, object(t, ""), status.Refused(2, status.ReasonInvalidSpec, test.message), first)
 			if got := status.Last(after).Message; got != test.want {
 				t.Errorf("got %d bytes, ending in %q", len(got), got[max(0, len(got)-20):])
+			}
+		})
+	}
+}
+
+func TestWhatIsReportedDuringARun(t *testing.T) {
+	const started = `{"observedGeneration":2,"conditions":[{"type":"Running","status":"True","reason":"Running","message":"Running reconciliation","lastTransitionTime":"2026-01-02T03:04:05Z","observedGeneration":2}]}`
+	const over = `{"observedGeneration":2,"conditions":[{"type":"Running","status":"True","reason":"Successful","message":"Awaiting next reconciliation","lastTransitionTime":"2026-01-02T03:04:05Z","observedGeneration":2}]}`
+	for why, test := range map[string]struct {
+		status string
+		report status.Report
+		want   string // Running's status, reason and message; "" for no write
+	}{
+		"the task and its beginning, in UTC": {
+			started, status.Working(2, "db : Wait for it", later.In(time.FixedZone("", 3600))),
+			`True Running Running reconciliation: task "db : Wait for it" since 2026-01-02T04:04:05Z`,
+		},
+		"a name holds no control characters and no line ends": {
+			started, status.Working(2, "a\x1b[31mred\nb\x07", first), `True Running Running reconciliation: task "ared\nb\\x07" since 2026-01-02T03:04:05Z`,
+		},
+		"a long name is cut": {
+			started, status.Working(2, strings.Repeat("n", 1000), first),
+			`True Running Running reconciliation: task "` + strings.Repeat("n", 256-len("… [cut]")) + `… [cut]" since 2026-01-02T03:04:05Z`,
+		},
+		"no task after the result":                           {over, status.Working(2, "late", first), ""},
+		"no task where no run was reported":                  {"", status.Working(2, "late", first), ""},
+		"no task of an older generation":                     {started, status.Working(1, "late", first), ""},
+		"a result that is refused ends what was reported":    {started, status.Unwritable(2), "False StatusRefused The schema of this kind refuses the result of the run; the operator's log says why"},
+		"a result that is refused changes no earlier result": {over, status.Unwritable(2), ""},
+	} {
+		t.Run(why, func(t *testing.T) {
+			obj := object(t, test.status)
+			after := apply(t, obj, test.report, later)
+			if test.want == "" {
+				if after != obj {
+					t.Errorf("want no write, got %v", after.Object["status"])
+				}
+				return
+			}
+			list, _, _ := unstructured.NestedSlice(after.Object, "status", "conditions")
+			c := list[0].(map[string]any)
+			if got := fmt.Sprint(c["status"], " ", c["reason"], " ", c["message"]); got != test.want {
+				t.Errorf("want %q, got %q", test.want, got)
+			}
+			if since := c["lastTransitionTime"]; (since == "2026-01-02T03:04:05Z") != (c["status"] == "True") {
+				t.Errorf("the time of the transition moves with the status alone, got %v", since)
 			}
 		})
 	}

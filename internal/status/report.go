@@ -1,6 +1,8 @@
 package status
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
@@ -23,6 +25,8 @@ const (
 	ReasonRunning jobevent.Reason = "Running"
 	// ReasonPaused is the reason while an annotation keeps runs from starting.
 	ReasonPaused jobevent.Reason = "Paused"
+	// ReasonUnwritable is set when the kind's schema refuses what a run came to.
+	ReasonUnwritable jobevent.Reason = "StatusRefused"
 	// ReasonInvalidSpec is set when the CR's spec cannot become variables.
 	ReasonInvalidSpec jobevent.Reason = "InvalidSpec"
 	// ReasonInvalidAnnotation is set when an annotation of ours does not parse.
@@ -35,6 +39,7 @@ const (
 	messageSucceeded = "Last reconciliation succeeded"
 	messageFailed    = "Last reconciliation failed"
 	messageCanceled  = "Reconciliation was canceled"
+	messageRefused   = "The schema of this kind refuses the result of the run; the operator's log says why"
 	messagePaused    = "Nothing is run while the resource is paused"
 )
 
@@ -56,6 +61,9 @@ type Report struct {
 	// idle is true for a report of nothing that was done: the generation is as far
 	// from being observed as before.
 	idle bool
+	// during is true for a report that changes only a status that says that a run is
+	// at work.
+	during bool
 }
 
 type condition struct {
@@ -100,6 +108,24 @@ func Finished(generation int64, outcome jobevent.Outcome, summary jobevent.Summa
 func Paused(generation int64) Report {
 	return Report{generation: generation, idle: true, conditions: []condition{
 		{kind: Running, status: "False", reason: ReasonPaused, message: messagePaused},
+	}}
+}
+
+// Working reports the task that a run is at, and since when. It changes only a status
+// that says that a run is at work. The task's name is cut where it is long.
+func Working(generation int64, task string, since time.Time) Report {
+	name := strconv.Quote(bounded(jobevent.Visible(task), maxTask))
+	return Report{generation: generation, idle: true, during: true, conditions: []condition{{
+		kind: Running, status: "True", reason: ReasonRunning,
+		message: fmt.Sprintf("%s: task %s since %s", messageRunning, name, since.UTC().Format(time.RFC3339)),
+	}}}
+}
+
+// Unwritable reports that a run is over whose result the kind's schema refuses. It
+// changes only a status that says that a run is at work.
+func Unwritable(generation int64) Report {
+	return Report{generation: generation, idle: true, during: true, conditions: []condition{
+		{kind: Running, status: "False", reason: ReasonUnwritable, message: messageRefused},
 	}}
 }
 

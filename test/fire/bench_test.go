@@ -21,6 +21,7 @@ import (
 
 const watchesFile = `
 - {group: fire.ensign.io, version: v1, kind: Spark, playbook: play.yml}
+- {group: fire.ensign.io, version: v1, kind: Ash, playbook: play.yml}
 - group: fire.ensign.io
   version: v1
   kind: Flame
@@ -63,7 +64,7 @@ func newBench(ctx context.Context) *bench {
 	DeferCleanup(func() { Expect(b.Stop()).To(Succeed()) })
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	Expect(b.Ready(limited, flame.Kind, spark.Kind)).To(Succeed())
+	Expect(b.Ready(limited, flame.Kind, spark.Kind, ash.Kind)).To(Succeed())
 	return b
 }
 

@@ -1,6 +1,7 @@
 package fire
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -39,6 +40,7 @@ type variables struct {
 	Fail  text    `json:"fail"`
 	Flame *object `json:"_fire_ensign_io_flame"`
 	Spark *object `json:"_fire_ensign_io_spark"`
+	Ash   *object `json:"_fire_ensign_io_ash"`
 }
 
 type object struct {
@@ -75,10 +77,7 @@ func stubRun(args []string) int {
 		event("runner_on_ok", `{"task":"canary","res":{"msg":["`+vars.Canary.Unsafe+`"]}}`)
 		return 0
 	}
-	cr := vars.Flame
-	if cr == nil {
-		cr = vars.Spark
-	}
+	cr := cmp.Or(vars.Flame, vars.Spark, vars.Ash)
 	entry := ran{UID: cr.Metadata.UID.Unsafe, Name: cr.Metadata.Name.Unsafe, Generation: cr.Metadata.Generation, Finalizing: vars.Finalizing}
 	keep(entry)
 	event("playbook_on_task_start", `{"play":"p","task":"burn"}`)

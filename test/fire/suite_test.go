@@ -33,6 +33,8 @@ var (
 	// A flame has a finalizer, a spark has none.
 	flame = schema.GroupKind{Group: "fire.ensign.io", Kind: "Flame"}
 	spark = schema.GroupKind{Group: "fire.ensign.io", Kind: "Spark"}
+	// The schema of an ash refuses what a run came to.
+	ash = schema.GroupKind{Group: "fire.ensign.io", Kind: "Ash"}
 )
 
 func TestMain(m *testing.M) {
@@ -65,4 +67,14 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	for _, kind := range []schema.GroupKind{flame, spark} {
 		Expect(k8s.Create(ctx, harness.Definition(kind))).To(Succeed())
 	}
+	narrow := harness.Definition(ash)
+	status := narrow.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
+	status.Properties = map[string]apiextensionsv1.JSONSchemaProps{"conditions": {
+		Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object", XPreserveUnknownFields: status.XPreserveUnknownFields,
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{"ansibleResult": {Type: "string"}},
+		}},
+	}}
+	narrow.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = status
+	Expect(k8s.Create(ctx, narrow)).To(Succeed())
 })
