@@ -78,7 +78,10 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if !r.leads() {
 		return errFenced
 	}
-	result := r.launch(runCtx, a, r.spec(a, vars, kubeconfig))
+	at := &progress{}
+	stop := r.showProgress(ctx, a, at)
+	result := r.launch(runCtx, a, r.spec(a, vars, kubeconfig), at)
+	stop()
 	if !r.leads() {
 		return errFenced // It was ended, and is for the next leader to judge.
 	}
@@ -110,7 +113,7 @@ func (r *Reconciler) spec(a *attempt, vars, kubeconfig []byte) runner.Spec {
 }
 
 // launch runs the spec in front of the observers.
-func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec) runner.Result {
+func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, at *progress) runner.Result {
 	run := jobevent.Run{
 		ID:         spec.ID,
 		Watch:      r.Watch.GVK.String(),
@@ -124,6 +127,7 @@ func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec) r
 	}
 	started := r.Clock.Now()
 	result := r.Runner.Run(ctx, spec, func(event jobevent.Event) {
+		at.observe(event, r.Clock.Now())
 		for _, o := range r.Observers {
 			o.JobEvent(run, event)
 		}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // faults are the ways in which a write goes wrong, by name.
@@ -55,6 +56,24 @@ var _ = Describe("a write that goes wrong", func() {
 			Expect(b.met(cr.GetName())).To(BeTrue(), "the fault of %s met a write", cr.GetName())
 		}
 	}, SpecTimeout(2*patience))
+})
+
+var _ = Describe("a run that takes long", func() {
+	It("shows the task that it is at, and a short one does not", func(ctx context.Context) {
+		b := newBench(ctx)
+		long := b.create(ctx, spark, "long", map[string]any{"hold": "the-task"})
+		short := b.create(ctx, spark, "short", nil)
+		expectSuccess(ctx, short, 1)
+		Eventually(ctx, func(ctx context.Context) (harness.Condition, error) {
+			err := k8s.Get(ctx, client.ObjectKeyFromObject(long), long)
+			return harness.ConditionOf(long, "Running"), err
+		}).Should(And(HaveField("Status", "True"), HaveField("Message", MatchRegexp(`^Running reconciliation: task "burn" since 20.*Z$`))))
+		b.open("the-task")
+		expectSuccess(ctx, long, 1)
+		Expect(harness.ConditionOf(long, "Running").Message).To(Equal("Awaiting next reconciliation"))
+		b.expectApplied(ctx, long, map[string]int{running: 2, result: 1})
+		b.expectApplied(ctx, short, map[string]int{running: 1, result: 1})
+	})
 })
 
 // expectApplied waits for the writes to an object: that one was accepted can be seen in

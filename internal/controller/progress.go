@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/status"
+)
+
+// progressPause is the least time from a run's start to the first status that names
+// its task, and from there to the next.
+const progressPause = 10 * time.Second
+
+// progress knows the task that a run is at.
+type progress struct {
+	mu    sync.Mutex
+	task  string
+	since time.Time
+	tasks int // that have begun
+}
+
+func (p *progress) observe(e jobevent.Event, now time.Time) {
+	if e.Kind != jobevent.TaskStart {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.task, p.since = e.TaskName(), now
+	p.tasks++
+}
+
+func (p *progress) report(generation int64) (report status.Report, tasks int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return status.Working(generation, p.task, p.since), p.tasks
+}
+
+// showProgress writes the task that a run is at into the CR's status, until stop is
+// called, which waits for the last write. A write that reaches the API server later
+// still changes nothing: the result has another resource version by then.
+func (r *Reconciler) showProgress(ctx context.Context, a *attempt, p *progress) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(progressPause)
+		defer ticker.Stop()
+		shown := 0
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			report, tasks := p.report(a.cr.GetGeneration())
+			if tasks == shown {
+				continue
+			}
+			if err := r.writeStatus(ctx, a, report, brief); err != nil {
+				log.FromContext(ctx).V(1).Info("the running task could not be written to the status", "error", err.Error())
+				continue // The next one may.
+			}
+			shown = tasks
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
