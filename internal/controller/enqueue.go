@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/slots"
@@ -35,6 +36,7 @@ type enqueue struct {
 
 // Create puts a new CR, or one that was there at the start, into the queue.
 func (h *enqueue) Create(ctx context.Context, e crCreated, q queue) {
+	warnOfAnnotations(ctx, nil, e.Object)
 	h.refers(e.Object)
 	seen := h.sight(e.Object)
 	news := h.memories.saw(e.Object, seen, aCreation)
@@ -46,11 +48,12 @@ func (h *enqueue) Create(ctx context.Context, e crCreated, q queue) {
 // name: the end of the one and the creation of the other may be told at once.
 func (h *enqueue) Update(ctx context.Context, e crUpdated, q queue) {
 	h.refers(e.ObjectNew)
-	seen, how := h.sight(e.ObjectNew), aChange
+	seen, how, before := h.sight(e.ObjectNew), aChange, e.ObjectOld
 	if replaced(e) {
 		h.memories.lost(e.ObjectOld)
-		how = aCreation
+		how, before = aCreation, nil
 	}
+	warnOfAnnotations(ctx, before, e.ObjectNew)
 	news := h.memories.saw(e.ObjectNew, seen, how)
 	if seen.idle && e.ObjectNew.GetDeletionTimestamp() != nil {
 		h.memories.deleted(e.ObjectNew)
@@ -65,6 +68,18 @@ func (h *enqueue) Delete(ctx context.Context, e crDeleted, q queue) {
 	}
 	news := h.memories.lost(e.Object)
 	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, places(q, news, slots.Usual))
+}
+
+// warnOfAnnotations logs annotations that seem to steer runs and do not, when they first
+// appear. There may be thousands of them.
+func warnOfAnnotations(ctx context.Context, before, cr *unstructured.Unstructured) {
+	const limit = 5
+	unknown := unknownAnnotations(before, cr)
+	if unknown == nil {
+		return
+	}
+	log.FromContext(ctx).Info("WARNING: annotations with the operator's prefix have no effect, because it knows none of these names", "cr", client.ObjectKeyFromObject(cr).String(),
+		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", watches.Closest(unknown[0], knownAnnotations()))
 }
 
 // refers tells to what a CR refers, before anything is run for it.

@@ -3,12 +3,17 @@ package controller
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/runner"
@@ -58,6 +63,62 @@ func TestAChangeThatCameBeforeTheFirstAttemptIsNoReasonToRest(t *testing.T) {
 			test.happens(h, q, b.stored())
 			b.mustReconcile()
 			wantEqual(t, test.want, len(b.runner.specs))
+		})
+	}
+}
+
+func TestAnAnnotationWithoutEffectIsToldOfOnce(t *testing.T) {
+	annotated := func(uid types.UID, names ...string) *unstructured.Unstructured {
+		annotations := map[string]string{}
+		for _, name := range names {
+			annotations[annotationPrefix+name] = "1"
+		}
+		cr := widget()
+		cr.SetUID(uid)
+		cr.SetAnnotations(annotations)
+		return cr
+	}
+	many := strings.Fields(strings.Repeat("x ", 300))
+	for i := range many {
+		many[i] += strconv.Itoa(i)
+	}
+	for name, test := range map[string]struct {
+		happens func(ctx context.Context, h *enqueue, q queue)
+		want    []string // each in a line of its own
+	}{
+		"those that are known": {func(ctx context.Context, h *enqueue, q queue) {
+			h.Create(ctx, crCreated{Object: annotated("1", "reconcile-period", "max-runner-artifacts", "verbosity", "paused", "reconcile-requested-at")}, q)
+		}, nil},
+		"one that is not, with the one that may be meant": {func(ctx context.Context, h *enqueue, q queue) {
+			h.Create(ctx, crCreated{Object: annotated("1", "reconcile-periode", "paused")}, q)
+		}, []string{`"annotations"=["` + annotationPrefix + `reconcile-periode"] "number"=1 "nearest"="` + annotationPrefix + `reconcile-period"`}},
+		"not again when the CR changes": {func(ctx context.Context, h *enqueue, q queue) {
+			h.Create(ctx, crCreated{Object: annotated("1", "pause")}, q)
+			h.Update(ctx, crUpdated{ObjectOld: annotated("1", "pause"), ObjectNew: annotated("1", "pause", "verbosity")}, q)
+		}, []string{"pause"}},
+		"one that comes later": {func(ctx context.Context, h *enqueue, q queue) {
+			h.Update(ctx, crUpdated{ObjectOld: annotated("1", "pause"), ObjectNew: annotated("1", "pause", "wait")}, q)
+		}, []string{`["` + annotationPrefix + `wait"]`}},
+		"those of a successor": {func(ctx context.Context, h *enqueue, q queue) {
+			h.Update(ctx, crUpdated{ObjectOld: annotated("1", "pause"), ObjectNew: annotated("2", "pause")}, q)
+		}, []string{`pause`}},
+		"a few of many": {func(ctx context.Context, h *enqueue, q queue) {
+			h.Create(ctx, crCreated{Object: annotated("1", many...)}, q)
+		}, []string{`x101"] "number"=300`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+			h, q := newBench(t, selectorWatch(), widget(), interceptor.Funcs{}).handler()
+			test.happens(ctx, h, q)
+			if len(lines) != len(test.want) {
+				t.Fatalf("got %q, want lines with %q", lines, test.want)
+			}
+			for i, want := range test.want {
+				if !strings.Contains(lines[i], want) || !strings.Contains(lines[i], "WARNING") || !strings.Contains(lines[i], `"cr"="`) {
+					t.Errorf("want %q in a warning, got %q", want, lines[i])
+				}
+			}
 		})
 	}
 }

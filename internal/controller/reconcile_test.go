@@ -38,8 +38,6 @@ import (
 // These tests put faults between the reconciler and the API server that a real
 // one cannot be made to show at will. The real parts are tested in test/e2e.
 
-const requestedAnnotation = annotationPrefix + "reconcile-requested-at"
-
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "w"}}
 
 // runnerFunc is a Runner whose runs come to what it says.

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +20,30 @@ const (
 	maxArtifactsAnnotation = annotationPrefix + "max-runner-artifacts"
 	verbosityAnnotation    = annotationPrefix + "verbosity"
 	pausedAnnotation       = annotationPrefix + "paused"
+	requestedAnnotation    = annotationPrefix + "reconcile-requested-at"
 )
+
+// knownAnnotations are all that begin with the prefix and mean something.
+func knownAnnotations() []string {
+	return []string{periodAnnotation, maxArtifactsAnnotation, verbosityAnnotation, pausedAnnotation, requestedAnnotation}
+}
+
+// unknownAnnotations returns, sorted, the CR's annotations that begin with the prefix and
+// mean nothing, without those that it had before.
+func unknownAnnotations(before, cr *unstructured.Unstructured) []string {
+	var found []string
+	had := map[string]string{}
+	if before != nil {
+		had = before.GetAnnotations()
+	}
+	for name := range cr.GetAnnotations() {
+		if _, old := had[name]; !old && strings.HasPrefix(name, annotationPrefix) && !slices.Contains(knownAnnotations(), name) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
 
 // minPeriod keeps a CR from taking the operator for itself.
 const minPeriod = 10 * time.Second
