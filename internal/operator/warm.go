@@ -37,10 +37,8 @@ func newWarm(o Options, env pyenv.Env, r *runner.Runner) *warmth {
 	w := &warmth{}
 	var err error
 	w.pool, err = warm.NewPool(filepath.Join(r.Root.Path(), warmName), warm.Programs{
-		Standin:  filepath.Join(filepath.Dir(o.Executable), standinName),
-		Runner:   env.Runner,
-		Playbook: filepath.Join(env.Bin, "ansible-playbook"),
-		Python:   env.Python,
+		Standin: filepath.Join(filepath.Dir(o.Executable), standinName),
+		Python:  env.Python,
 	}, r.Owner, warm.Options{Limit: o.WarmServers, Logger: o.Logger.WithName("warm"), Refused: w.refused})
 	if err != nil {
 		o.Logger.Error(err, "all runs are cold: servers for warm ones can't be started")

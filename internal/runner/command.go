@@ -35,11 +35,12 @@ func newNonce() (int64, error) {
 	}
 }
 
-// command is what runs the spec in dir, with job events that carry nonce.
-func (r *Runner) command(spec Spec, dir *rundir.Dir, nonce int64) command {
+// command is what runs the spec in dir, with job events that carry nonce: the
+// interpreter with the program that is ansible-runner with the playbook in it.
+func (r *Runner) command(spec Spec, dir *rundir.Dir, program string, nonce int64) command {
 	return command{
-		path: r.Binary,
-		args: r.argv(spec, dir),
+		path: r.Python,
+		args: append([]string{program}, r.argv(spec, dir)...),
 		env:  r.environ(dir, nonce),
 		dir:  dir.Project,
 	}

@@ -81,9 +81,9 @@ func TestArgv(t *testing.T) {
 }
 
 func TestCommandRunsInThePrivateProject(t *testing.T) {
-	r := Runner{Binary: "/env/bin/ansible-runner"}
-	got := r.command(Spec{ID: "r1", Playbook: "/p"}, someDir, 5)
-	if got.path != "/env/bin/ansible-runner" || got.dir != someDir.Project || len(got.args) == 0 || !slices.Contains(got.env, "JOB_ID=5") {
+	r := Runner{Binary: "/env/bin/ansible-runner", Python: "/env/bin/python"}
+	got := r.command(Spec{ID: "r1", Playbook: "/p"}, someDir, "/runs/.program/ensign_run.py", 5)
+	if got.path != "/env/bin/python" || got.dir != someDir.Project || !slices.Equal(got.args[:2], []string{"/runs/.program/ensign_run.py", "run"}) || !slices.Contains(got.env, "JOB_ID=5") {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -206,7 +206,7 @@ func manager() {
 	if err != nil {
 		panic(err)
 	}
-	r := &Runner{Root: root, Owner: owner, Binary: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
+	r := &Runner{Root: root, Owner: owner, Binary: self, Python: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
 	r.Run(context.Background(), someSpec(), ignore)
 }
 

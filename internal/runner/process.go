@@ -33,17 +33,20 @@ const (
 	maxTail = 3 << 10
 )
 
-// process is a started ansible-runner with the pipes to it.
+// process is a started run with the pipes to it: its standard output has job events
+// and nothing else, its standard error has text.
 type process struct {
 	tree   *proctree.Tree
 	nonce  int64
 	stdout *stream
 	stderr *stream
-	tail   tail
-	exited chan int   // the leader's exit code, as proctree.Tree.Wait has it
-	events chan error // the end of the job events
-	noise  chan struct{}
-	stack  []byte // of a panic while events were taken; set before events is
+	// displayed and loose are the ends of what Ansible has displayed and of what was
+	// written to a descriptor. Which of the two came first is not known.
+	displayed, loose tail
+	exited           chan int   // the leader's exit code, as proctree.Tree.Wait has it
+	events           chan error // the end of the job events
+	noise            chan struct{}
+	stack            []byte // of a panic while events were taken; set before events is
 }
 
 // start starts the command as the first process of a run that the owner owns.
@@ -89,7 +92,7 @@ func (p *process) read(on func(jobevent.Event)) {
 	go func() {
 		defer close(p.noise)
 		// An error ends the reading like the end of the stream.
-		_, _ = io.Copy(&p.tail, p.stderr)
+		_, _ = io.Copy(&p.loose, p.stderr)
 		_ = p.stderr.file.Close() // Nobody reads it any more.
 	}()
 }
@@ -107,7 +110,7 @@ func (p *process) decode(on func(jobevent.Event)) (err error) {
 	}()
 	return jobevent.Decode(p.stdout, p.nonce, jobevent.Handler{
 		Event:  on,
-		Output: func(line string) { p.tail.write([]byte(line + "\n")) },
+		Output: func(line string) { p.displayed.write([]byte(line + "\n")) },
 	})
 }
 
@@ -134,7 +137,9 @@ func (p *process) wait(ctx context.Context, grace time.Duration, ended func() er
 	if p.stack != nil {
 		log.Error(err, "a run's events could not be taken to their end", "stack", string(p.stack))
 	}
-	return ending(code, cause, err, p.tail.String())
+	// Last is what Ansible says of its end.
+	_, _ = p.loose.Write([]byte(p.displayed.String())) // It never fails.
+	return ending(code, cause, err, p.loose.String())
 }
 
 // end ends the run's processes and gives the exit code of the first one, which is

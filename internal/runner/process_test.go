@@ -41,7 +41,7 @@ func newBench(t *testing.T, fake string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Runner = &Runner{Root: root, Binary: self, Env: []string{"FAKE=" + fake, "READY=" + b.ready}, Grace: 500 * time.Millisecond}
+	b.Runner = &Runner{Root: root, Binary: self, Python: self, Env: []string{"FAKE=" + fake, "READY=" + b.ready}, Grace: 500 * time.Millisecond}
 	t.Cleanup(func() {
 		_ = root.Close() // A test may have closed it already.
 		goleak.VerifyNone(t)
@@ -327,7 +327,7 @@ func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 
 func TestRunsDoNotEndEachOther(t *testing.T) {
 	b := newBench(t, "sleep")
-	other := &Runner{Root: b.Root, Binary: b.Binary, Env: []string{"FAKE=finisher", "READY=" + b.ready + "-other"}}
+	other := &Runner{Root: b.Root, Binary: b.Binary, Python: b.Python, Env: []string{"FAKE=finisher", "READY=" + b.ready + "-other"}}
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -385,7 +385,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, "")
-			b.Binary = test.binary
+			b.Python = test.binary
 			got := b.Run(t.Context(), someSpec(), ignore)
 			want(t, got, jobevent.Failed, jobevent.ReasonRunnerCrashed)
 			if !strings.Contains(got.Outcome.Message, test.want) {

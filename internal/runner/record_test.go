@@ -71,10 +71,10 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 
 func TestArtifactOfACommandThatCannotBeStarted(t *testing.T) {
 	b := newBench(t, "")
-	b.Binary = "/missing/ansible-runner"
+	b.Python = "/missing/python"
 	want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Failed, jobevent.ReasonRunnerCrashed)
 	got := b.artifacts()
-	if len(got) != 2 || got["command.json"] == "" || !strings.Contains(got["outcome.json"], "/missing/ansible-runner") {
+	if len(got) != 2 || got["command.json"] == "" || !strings.Contains(got["outcome.json"], "/missing/python") {
 		t.Errorf("got %q", got)
 	}
 }

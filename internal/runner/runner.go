@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,7 +14,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobevent"
 	"github.com/ensign-operator/ensign/internal/rundir"
 	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/internal/runner/program"
 )
+
+// programDir is where the program of runs is, in the directory of all runs.
+const programDir = ".program"
 
 // defaultGrace is the time between TERM and KILL. A pod of operators written for
 // the base image has 10 s to end, of which the statuses need some.
@@ -25,7 +30,7 @@ var (
 	errIdle    = errors.New("no job event and no output")
 )
 
-// Runner starts runs. Root and Binary are required. It must not be changed or
+// Runner starts runs. Root, Binary and Python are required. It must not be changed or
 // copied once it is in use; Run may be called at the same time.
 type Runner struct {
 	// Root holds the directories of the runs.
@@ -33,8 +38,8 @@ type Runner struct {
 	// Binary is ansible-runner's absolute path. Its directory comes first on the
 	// PATH of a run, so that ansible-playbook is the one beside it.
 	Binary string
-	// Python is the interpreter of localhost in the default inventory, as an
-	// absolute path; "" leaves the choice to Ansible.
+	// Python is the absolute path of the interpreter that ansible-runner is for. Runs
+	// execute their program with it, and it is localhost's in the default inventory.
 	Python string
 	// Env is the manager's environment as "NAME=value". A run gets it without
 	// what would lead around the API proxy or is meant for the manager alone.
@@ -190,7 +195,11 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 	if err != nil {
 		return crashed(err), false
 	}
-	command := r.command(spec, keep.dir, nonce)
+	path, err := program.Provide(filepath.Join(r.Root.Path(), programDir))
+	if err != nil {
+		return crashed(err), false
+	}
+	command := r.command(spec, keep.dir, path, nonce)
 	keep.command(command)
 	ctx, end := r.limit(ctx, permit, spec.Timeout)
 	defer end(nil)

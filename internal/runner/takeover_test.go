@@ -147,7 +147,7 @@ func TestARunWhosePermitEndedIsCanceled(t *testing.T) {
 
 func TestNothingIsStartedWithoutAPermit(t *testing.T) {
 	b := newBench(t, "")
-	b.Binary = "/nowhere" // An attempt to start it would show.
+	b.Python = "/nowhere" // An attempt to start it would show.
 	over, end := context.WithCancelCause(t.Context())
 	end(errors.New("over"))
 	b.Permit = func() context.Context { return over }

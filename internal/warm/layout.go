@@ -33,7 +33,7 @@ func (s *set) links() map[string]string {
 	links := map[string]string{}
 	for _, k := range kinds() {
 		links[filepath.Join(s.dir, binName, nameOf(k))] = s.programs.Standin
-		links[filepath.Join(s.dir, realName, nameOf(k))] = s.programs.of(k)
+		links[filepath.Join(s.dir, realName, nameOf(k))] = s.programs.Python
 	}
 	return links
 }

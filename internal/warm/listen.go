@@ -26,7 +26,7 @@ func (v *server) listen(out io.Reader) {
 			v.refusal(rest)
 		case "warm":
 			v.pool.onFork(nameOf(v.kind))
-			if v.kind == playbook {
+			if v.kind == runner {
 				v.pool.forked(rest)
 			}
 		}

@@ -32,11 +32,9 @@ type Processes interface {
 	Release(pid int)
 }
 
-// Programs are absolute paths. All but Standin are of one Python environment.
-type Programs struct {
-	Standin                  string
-	Runner, Playbook, Python string
-}
+// Programs are absolute paths: of the stand-in, and of the interpreter of a Python
+// environment with Ansible, which executes runs and modules.
+type Programs struct{ Standin, Python string }
 
 // Pool has servers for the environments of runs. Its methods may be called at the
 // same time.
@@ -56,7 +54,7 @@ type Pool struct {
 	old    map[*set]bool   // which end when no run is left in them
 	recent []string        // keys, the one used last at the end
 	count  int             // of all sets ever made
-	live   map[string]bool // runs that were launched, by their number: whether ansible-playbook was forked
+	live   map[string]bool // runs that were launched, by their number: whether they were forked
 	closed bool
 }
 
@@ -88,7 +86,7 @@ func NewPool(dir string, programs Programs, processes Processes, o Options) (*Po
 	if p.onFork == nil {
 		p.onFork = func(string) {}
 	}
-	if longest := filepath.Join(dir, "1000000", nameOf(playbook)+".sock"); len(longest) > maxSocket {
+	if longest := filepath.Join(dir, "1000000", nameOf(runner)+".sock"); len(longest) > maxSocket {
 		return nil, fmt.Errorf("the path %q is too long for a socket; choose a shorter one by --run-dir", longest)
 	}
 	if info, err := os.Stat(programs.Standin); err != nil || info.Mode()&0o111 == 0 {
@@ -110,9 +108,9 @@ func (p *Pool) Prepare(env []string) {
 	_, _ = p.use(env)
 }
 
-// Launch gives the program to start in ansible-runner's place for a run with this
-// environment, or why it has to be ansible-runner: servers for it are being started,
-// then, or could not be. A run that is started with the program must be Ended.
+// Launch gives the program to start in Python's place for a run with this environment,
+// or why it has to be Python: servers for it are being started, then, or could not be.
+// A run that is started with the program must be Ended.
 func (p *Pool) Launch(env []string) (program, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,8 +132,8 @@ func (p *Pool) Launch(env []string) (program, why string) {
 	return s.standin(), ""
 }
 
-// Ended takes note of the end of a run with this environment, and tells whether
-// ansible-playbook was forked for it, from ansible-runner, which was forked then.
+// Ended takes note of the end of a run with this environment, and tells whether it was
+// forked.
 func (p *Pool) Ended(env []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +143,7 @@ func (p *Pool) Ended(env []string) bool {
 	return forked
 }
 
-// forked takes note that ansible-playbook was forked for the run of this number.
+// forked takes note that the run of this number was forked.
 func (p *Pool) forked(number string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -74,7 +74,7 @@ func newPoolWith(t *testing.T, options Options) (*Pool, *owner) {
 		t.Fatal(err)
 	}
 	o := &owner{alive: map[int]bool{}}
-	p, err := NewPool(filepath.Join(scratch.Short(t), "warm"), Programs{Standin: self, Runner: "/r", Playbook: "/p", Python: self}, o, options)
+	p, err := NewPool(filepath.Join(scratch.Short(t), "warm"), Programs{Standin: self, Python: self}, o, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRunsAreColdUntilServersAreThere(t *testing.T) {
 	if target, err := os.Readlink(program); err != nil || target != p.programs.Standin {
 		t.Errorf("got %q (error %v)", target, err)
 	}
-	if again := launched(t, p, "FAKE=server", "JOB_ID=2"); again != program || o.count() != 3 {
+	if again := launched(t, p, "FAKE=server", "JOB_ID=2"); again != program || o.count() != 2 {
 		t.Errorf("got %q and %d servers", again, o.count())
 	}
 	if info, err := os.Stat(p.dir); err != nil || info.Mode().Perm() != 0o700 {
@@ -134,7 +134,7 @@ func TestServersOfTheEnvironmentUsedLeastRecentlyEnd(t *testing.T) {
 		t.Errorf("got %q, want %q", again, first)
 	}
 	launched(t, p, "FAKE=server", "A=3")
-	await(t, "the end of three servers", func() bool { return o.count() == 6 })
+	await(t, "the end of two servers", func() bool { return o.count() == 4 })
 	await(t, "the end of their directory", func() bool { _, err := os.Lstat(second); return errors.Is(err, os.ErrNotExist) })
 	if again := launched(t, p, "FAKE=server", "A=1"); again != first {
 		t.Errorf("got %q, want %q", again, first)
@@ -159,7 +159,7 @@ func TestAServerThatDiesIsReplaced(t *testing.T) {
 	}
 	await(t, "the runs to be cold", func() bool { program, _ := p.Launch([]string{"FAKE=server"}); return program == "" })
 	launched(t, p, "FAKE=server")
-	if got := o.count(); got != 3 {
+	if got := o.count(); got != 2 {
 		t.Errorf("got %d servers", got)
 	}
 }

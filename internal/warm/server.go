@@ -152,7 +152,7 @@ func (v *server) start() (p *process, out *os.File, err error) {
 func (v *server) command() *exec.Cmd {
 	s := v.set
 	cmd := exec.Command(s.programs.Python, s.dir+"/server/serve.py", string(v.kind),
-		"socket="+s.socket(v.kind), "runner="+s.programs.Runner, "playbook="+s.programs.Playbook,
+		"socket="+s.socket(v.kind),
 		"standins="+s.dir+"/"+binName, "temporary="+s.temporary(v.kind),
 		"room="+strings.Repeat(" ", argumentsRoom))
 	cmd.Env, cmd.Dir = v.env, s.dir+"/"+homeName

@@ -15,16 +15,15 @@ import (
 type kind string
 
 const (
-	runner   kind = "runner"
-	playbook kind = "playbook"
-	module   kind = "module"
+	runner kind = "runner" // with the playbook
+	module kind = "module"
 )
 
-func kinds() []kind { return []kind{runner, playbook, module} }
+func kinds() []kind { return []kind{runner, module} }
 
 // nameOf is the name of a kind's stand-in.
 func nameOf(k kind) string {
-	return map[kind]string{runner: "ansible-runner", playbook: "ansible-playbook", module: "python"}[k]
+	return map[kind]string{runner: "ansible-runner", module: "python"}[k]
 }
 
 //go:embed server/serve.py server/ensign_warm/*.py
@@ -32,7 +31,7 @@ var source embed.FS
 
 const (
 	binName  = "bin"  // the stand-ins
-	realName = "real" // links to what they stand in for
+	realName = "real" // links to what they stand in for, which is Python
 	tempName = "tmp"  // the servers' own ANSIBLE_LOCAL_TEMP
 	homeName = "home" // the servers' working directory
 )
@@ -62,11 +61,6 @@ func newSet(p *Pool, dir string, common []string) (*set, error) {
 		go v.keep()
 	}
 	return s, nil
-}
-
-// of is the real program of a kind.
-func (p Programs) of(k kind) string {
-	return map[kind]string{runner: p.Runner, playbook: p.Playbook, module: p.Python}[k]
 }
 
 // standin is the program that a run starts with.

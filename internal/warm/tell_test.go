@@ -33,7 +33,7 @@ func (j *journal) count(text string) int {
 	return strings.Count(strings.Join(j.lines, "\n"), text)
 }
 
-func TestARunIsWarmWhenItsPlaybookWasForked(t *testing.T) {
+func TestARunIsWarmWhenItWasForked(t *testing.T) {
 	p, _ := newPool(t, 1)
 	env := func(number string) []string { return []string{"FAKE=server", "JOB_ID=" + number} }
 	launched(t, p, env("7")...)
@@ -41,7 +41,7 @@ func TestARunIsWarmWhenItsPlaybookWasForked(t *testing.T) {
 	for _, said := range []struct {
 		kind kind
 		line string
-	}{{playbook, "warm 7"}, {module, "warm 8"}, {runner, "warm 8"}, {playbook, "warm 9"}, {playbook, "warm"}, {playbook, "cold imports"}} {
+	}{{runner, "warm 7"}, {module, "warm 8"}, {runner, "warm 9"}, {runner, "warm"}, {runner, "cold imports"}} {
 		newServer(&set{}, said.kind, p).listen(strings.NewReader(said.line + "\n"))
 	}
 	for number, want := range map[string]bool{"7": true, "8": false, "9": false} {
@@ -59,17 +59,17 @@ func TestWhatNeverServesIsToldOfOnce(t *testing.T) {
 		verbosity int
 		enough    func(ended int) bool
 	}{
-		"to users":      {0, func(ended int) bool { return ended == 3 }},
-		"for debuggers": {1, func(ended int) bool { return ended > 3 }},
+		"to users":      {0, func(ended int) bool { return ended == 2 }},
+		"for debuggers": {1, func(ended int) bool { return ended > 2 }},
 	} {
 		t.Run(why, func(t *testing.T) {
 			var j journal
 			p, o := newPoolWith(t, j.options(test.verbosity))
 			env := []string{"FAKE=killed"}
 			await(t, "the failure", func() bool { _, why := p.Launch(env); return why == reasonFailed })
-			await(t, "two ends of one server", func() bool { return o.started() > 6 })
+			await(t, "two ends of one server", func() bool { return o.started() > 4 })
 			await(t, "the log", func() bool { return test.enough(j.count("a server for warm runs ended")) })
-			if got := j.count("no such module"); got < 3 || test.verbosity == 0 && got > 3 {
+			if got := j.count("no such module"); got < 2 || test.verbosity == 0 && got > 2 {
 				t.Errorf("got %d complaints", got)
 			}
 			if _, why := p.Launch(env); why != reasonFailed {
@@ -88,7 +88,7 @@ func TestWhatCannotServeIsNotTriedAgainSoon(t *testing.T) {
 			var j journal
 			p, _ := newPoolWith(t, j.options(0))
 			p.Prepare([]string{"FAKE=" + how})
-			await(t, "the log", func() bool { return j.count(`"pause"="`+pause+`"`) == 3 })
+			await(t, "the log", func() bool { return j.count(`"pause"="`+pause+`"`) == 2 })
 		})
 	}
 }
@@ -102,7 +102,7 @@ func TestFurtherServersAreToldOf(t *testing.T) {
 		t.Errorf("got %q", j.lines)
 	}
 	launched(t, p, "FAKE=server", "A=1")
-	if got := o.started(); got != 3 {
+	if got := o.started(); got != 2 {
 		t.Errorf("got %d servers", got)
 	}
 	p.Prepare([]string{"FAKE=server", "A=2", "B="})
@@ -156,7 +156,7 @@ func TestReasonsForMetricsAreFew(t *testing.T) {
 			}
 		}
 	}
-	if found < 4 {
+	if found < 3 {
 		t.Errorf("found %d reasons", found)
 	}
 }

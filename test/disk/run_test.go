@@ -122,8 +122,8 @@ var _ = Describe("a run on a disk that is full", func() {
 
 	It("keeps a good result when only its artifact does not fit in", func(ctx context.Context) {
 		b := newBench()
-		ansible := b.Binary
-		b.Binary = b.script(`printf '{"event": "playbook_on_stats", "job_id": %s, "event_data": {"ok": {"localhost": 1}, "processed": {"localhost": 1}}}\n' "$JOB_ID"
+		python := b.Python
+		b.Python = b.script(`printf '{"event": "playbook_on_stats", "job_id": %s, "event_data": {"ok": {"localhost": 1}, "processed": {"localhost": 1}}}\n' "$JOB_ID"
 cat /dev/zero > "$DISK/filler" 2>/dev/null; exit 0`)
 		expectSuccess(b.run(ctx, b.play(quick), ignore))
 		Expect(b.logged).To(ContainElement(ContainSubstring("the artifact of a run is incomplete")))
@@ -131,15 +131,15 @@ cat /dev/zero > "$DISK/filler" 2>/dev/null; exit 0`)
 			Expect(os.ReadFile(filepath.Join(b.runs, name))).To(Or(BeEmpty(), HaveSuffix("\n")), "nothing is half-made")
 		}
 		b.free()
-		b.Binary = ansible
+		b.Python = python
 		expectSuccess(b.run(ctx, b.play(quick), ignore))
 	})
 })
 
-// script writes a program that stands in for ansible-runner.
+// script writes a program that stands in for the interpreter of runs.
 func (b *bench) script(text string) string {
 	GinkgoHelper()
-	path := filepath.Join(b.content, "ansible-runner")
+	path := filepath.Join(b.content, "python")
 	Expect(os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700)).To(Succeed())
 	return path
 }

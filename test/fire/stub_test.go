@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/ensign-operator/ensign/test/harness/idle"
 )
 
 // Where runs keep their journal and look for what they wait for.
@@ -54,6 +56,7 @@ type object struct {
 // stub plays the programs of a Python environment that is none, and tells
 // whether it did.
 func stub(args []string) (exitCode int, played bool) {
+	args = idle.Asked(args)
 	switch filepath.Base(args[0]) {
 	case "python3":
 		fmt.Println(`{"python":"3.13.0","ansible_core":"2.21.5","ansible_runner":"2.4.3","collections":[],"installed":[],"contents":[]}`)

@@ -10,11 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/ensign-operator/ensign/test/harness/idle"
 )
 
 // stub plays the programs of a Python environment that is none, and tells
 // whether it did.
 func stub(args []string) (exitCode int, played bool) {
+	args = idle.Asked(args)
 	switch filepath.Base(args[0]) {
 	case "python3":
 		fmt.Println(`{"python":"3.13.0","ansible_core":"2.21.5","ansible_runner":"2.4.3","collections":[],"installed":[],"contents":[]}`)

@@ -140,7 +140,7 @@ func writeEnvironment(bin string) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.MkdirAll(bin, 0o700)).To(Succeed())
 	for name, script := range map[string]string{
-		"python3":          fmt.Sprintf("cat <<'END'\n%s\nEND\n", python),
+		"python3":          fmt.Sprintf("case \"$1\" in *ensign_run.py) shift; exec ansible-runner \"$@\" ;; esac\ncat <<'END'\n%s\nEND\n", python),
 		"ansible-playbook": "",
 		"ansible-runner":   fmt.Sprintf("case \"$*\" in *canary.json*) cat <<'END'\n%s\nEND\nexit ;; esac\nexec env %s=1 %s \"$@\"\n", canary, playVariable, self),
 	} {

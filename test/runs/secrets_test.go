@@ -90,10 +90,10 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
   no_log: true
 `
 	const killer = `
-- name: Kill ansible-playbook
+- name: Kill the run's first process
   ansible.builtin.shell: |
     for p in /proc/[0-9]*; do
-      if grep -qz "^JOB_ID=$JOB_ID$" "$p/environ" && tr '\0' ' ' <"$p/cmdline" | grep -q '^[^ ]*python[^ ]* [^ ]*/ansible-playbook '; then
+      if grep -qz "^JOB_ID=$JOB_ID$" "$p/environ" && tr '\0' ' ' <"$p/cmdline" | grep -q '^[^ ]*python[^ ]* [^ ]*/ensign_run.py '; then
         top="$top ${p#/proc/}"
       fi
     done
@@ -101,12 +101,15 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
   environment: {DB_PASSWORD: pa55word}
   no_log: true
 `
-	tests := map[string]struct{ last, want string }{
-		"a handler that does not exist":     {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "The requested handler"},
-		"a handler whose name is a secret":  {"- ansible.builtin.command: echo hello\n  notify: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "The requested handler"},
-		"a keyword whose value is a secret": {"- ansible.builtin.command: echo hello\n  throttle: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "throttle value"},
-		"a file that is no YAML":            {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml"},
-		"the end of ansible-playbook":       {killer, "before the run was through"},
+	tests := map[string]struct {
+		last, want string
+		wantReason jobevent.Reason
+	}{
+		"a handler that does not exist":     {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "The requested handler", jobevent.ReasonNoStats},
+		"a handler whose name is a secret":  {"- ansible.builtin.command: echo hello\n  notify: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "The requested handler", jobevent.ReasonNoStats},
+		"a keyword whose value is a secret": {"- ansible.builtin.command: echo hello\n  throttle: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "throttle value", jobevent.ReasonNoStats},
+		"a file that is no YAML":            {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml", jobevent.ReasonNoStats},
+		"the end of its first process":      {killer, "was ended by SIGKILL", jobevent.ReasonRunnerCrashed},
 	}
 	for name, test := range tests {
 		for _, verbosity := range []int{0, 3} {
@@ -119,7 +122,7 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
 				spec := b.role("content")
 				spec.Verbosity = verbosity
 				got := b.run(t.Context(), spec)
-				wantOutcome(t, got, jobevent.Failed, jobevent.ReasonNoStats)
+				wantOutcome(t, got, jobevent.Failed, test.wantReason)
 				if !strings.Contains(got.Outcome.Message, test.want) {
 					t.Errorf("got message %q, want %q in it", got.Outcome.Message, test.want)
 				}

@@ -55,8 +55,7 @@ func newCommon(repository string, env pyenv.Env) (*common, error) {
 	}
 	c.stove = &stove{}
 	c.stove.Pool, err = warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
-		Standin: filepath.Join(repository, "bin/warm-exec"), Runner: env.Runner,
-		Playbook: filepath.Join(env.Bin, "ansible-playbook"), Python: env.Python,
+		Standin: filepath.Join(repository, "bin/warm-exec"), Python: env.Python,
 	}, &c.stove.owner, warm.Options{Logger: logr.Discard()})
 	return c, err
 }

@@ -27,7 +27,7 @@ type stove struct {
 func newStove(t *testing.T, c core) *stove {
 	t.Helper()
 	pool, err := warm.NewPool(filepath.Join(scratch.Short(t), "warm"), warm.Programs{
-		Standin: filepath.Join(scratch.Repository(t), "bin", "warm-exec"), Runner: c.env.Runner, Playbook: filepath.Join(c.env.Bin, "ansible-playbook"), Python: c.env.Python,
+		Standin: filepath.Join(scratch.Repository(t), "bin", "warm-exec"), Python: c.env.Python,
 	}, &proctree.Owner{}, warm.Options{Logger: logr.Discard()})
 	if err != nil {
 		t.Fatalf("%v (run `make build`)", err)

@@ -66,7 +66,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	}
 	_ = owner.Group() // Without control groups other ways have to do.
 	b.pool, err = warm.NewPool(filepath.Join(b.runs, ".warm"), warm.Programs{
-		Standin: standin(t), Runner: found.Runner, Playbook: filepath.Join(found.Bin, "ansible-playbook"), Python: found.Python,
+		Standin: standin(t), Python: found.Python,
 	}, owner, warm.Options{Logger: logger(t), Refused: b.refuse, Forked: b.fork, LookPause: lookPause})
 	if err != nil {
 		t.Fatal(err)

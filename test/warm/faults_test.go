@@ -251,7 +251,7 @@ func (v *victim) settled() bool {
 }
 
 func kindsOfServers() map[string]string {
-	return map[string]string{"runner": "ansible-runner", "playbook": "ansible-playbook", "module": "python"}
+	return map[string]string{"runner": "ansible-runner", "module": "python"}
 }
 
 // suffering is what comes over a server of a kind, and when.

@@ -53,9 +53,9 @@ type starts struct {
 // starts are those of the play's warm run. What is cold keeps what it starts from
 // being anything else.
 func (p play) starts() starts {
-	want := starts{Forked: map[string]int{"ansible-runner": 1, "ansible-playbook": 1, "python": max(p.python, 0)}, Cold: p.cold}
-	if slices.ContainsFunc(p.cold, func(cold string) bool { return strings.HasPrefix(cold, "ansible-playbook") }) {
-		want.Forked["ansible-playbook"] = 0
+	want := starts{Forked: map[string]int{"ansible-runner": 1, "python": max(p.python, 0)}, Cold: p.cold}
+	if slices.ContainsFunc(p.cold, func(cold string) bool { return strings.HasPrefix(cold, "ansible-runner") }) {
+		want.Forked["ansible-runner"] = 0
 	}
 	maps.DeleteFunc(want.Forked, func(_ string, n int) bool { return n == 0 })
 	return want

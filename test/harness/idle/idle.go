@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/ensign-operator/ensign/internal/runner/program"
 )
 
 // Environment makes a Python environment of the program that calls it, which must call
@@ -32,9 +34,19 @@ func Environment(dir string) error {
 	return nil
 }
 
+// Asked returns the command line that a program of such an environment was called with.
+// An interpreter that is asked to execute the program of runs is ansible-runner.
+func Asked(args []string) []string {
+	if len(args) > 1 && filepath.Base(args[0]) == "python3" && filepath.Base(args[1]) == program.Name {
+		return append([]string{"ansible-runner"}, args[2:]...)
+	}
+	return args
+}
+
 // Play plays the program that it was called as, with a command line and the standard
 // output, and tells whether that was one of the environment.
 func Play(args []string, out io.Writer) (played bool, err error) {
+	args = Asked(args)
 	switch filepath.Base(args[0]) {
 	case "python3":
 		_, err = io.WriteString(out, `{"python":"3.13.0","ansible_core":"2.21.5","ansible_runner":"2.4.3","collections":[],"installed":[],"contents":[]}`+"\n")

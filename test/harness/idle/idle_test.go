@@ -35,6 +35,9 @@ func TestPlay(t *testing.T) {
 			args: []string{"ansible-runner", "run", directory(`{"c": {"__ansible_unsafe": "{{ 6*7 }}"}}`)}, played: true,
 			want: []string{`"msg":["{{ 6*7 }}"]`, "playbook_on_stats"},
 		},
+		"a run of the manager's": {
+			args: []string{"/env/bin/python3", "/runs/.program/ensign_run.py", "run", directory("\t\n{}")}, played: true, want: []string{`"job_id":42,"event":"playbook_on_stats"`},
+		},
 		"a run without a directory": {args: []string{"ansible-runner", "run"}, played: true, wantErr: true},
 		"a run without variables":   {args: []string{"ansible-runner", "run", t.TempDir()}, played: true, wantErr: true},
 		"variables that are none":   {args: []string{"ansible-runner", "run", directory("x: y")}, played: true, wantErr: true},

@@ -1,7 +1,7 @@
 """Programs that are forked from a process which has imported what they need.
 
-A server (loop.py) has one kind of program: ansible-runner, ansible-playbook, or
-modules (kinds.py). A stand-in for that program connects to it, and gets a fork of
+A server (loop.py) has one kind of program: runs, which are ansible-runner with the
+playbook in the same process, or modules (kinds.py). A stand-in for that program connects to it, and gets a fork of
 the server that becomes the program with everything of the stand-in's: arguments,
 environment, working directory, limits, descriptors, terminal (process.py).
 

@@ -8,7 +8,7 @@ from typing import NoReturn, Protocol
 
 from ensign_warm import leave, process
 from ensign_warm.loop import Lessons
-from ensign_warm.wire import Outdated, Refused, Request
+from ensign_warm.wire import Refused, Request
 
 
 class Kind(Protocol):
@@ -35,31 +35,19 @@ def imported(before: set[str]) -> list[ModuleType]:
     return [module for name, module in sys.modules.items() if name not in before and isinstance(module, ModuleType)]
 
 
-class Script:
-    """A program of the environment that is a script for this interpreter."""
+def source(request: Request) -> CodeType:
+    """Return what the first argument is to execute; called in the fork, which runs what is there at that moment."""
+    try:
+        path = os.fsdecode(request.arguments[0])
+        with open(path, "rb") as file:
+            return compile(file.read(), path, "exec", dont_inherit=True)
+    except (OSError, IndexError, ValueError, SyntaxError) as error:
+        raise Refused("program") from error
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.code: CodeType | None = None
 
-    def read(self) -> None:
-        """Read the script; called in the fork, which runs what is there at that moment."""
-        try:
-            with open(self.path, "rb") as file:
-                text = file.read()
-            first = text.partition(b"\n")[0]
-            if first != b"#!" + os.fsencode(sys.executable):
-                raise Outdated("interpreter")
-            self.code = compile(text, self.path, "exec", dont_inherit=True)
-        except (OSError, ValueError, SyntaxError) as error:
-            raise Outdated("program") from error
-
-    def run(self, request: Request, ahead: Iterable[ModuleType] = ()) -> NoReturn:
-        """Run it. What was imported ahead, and is not in sys.modules yet, is left alone at the end."""
-        arguments = [os.fsdecode(argument) for argument in request.arguments]
-        sys.argv = [self.path, *arguments]
-        sys.orig_argv = [sys.executable, self.path, *arguments]
-        process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
-        if self.code is None:
-            raise Refused("program")
-        leave.run([self.code], self.path, os.path.dirname(os.path.realpath(self.path)), ahead)
+def run(code: CodeType, request: Request, ahead: Iterable[ModuleType] = ()) -> NoReturn:
+    """Run the code as this interpreter's script. What was imported ahead of sys.modules is left alone at the end."""
+    sys.argv = [os.fsdecode(argument) for argument in request.arguments]
+    sys.orig_argv = [sys.executable, *sys.argv]
+    process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
+    leave.run([code], sys.argv[0], os.path.dirname(os.path.realpath(sys.argv[0])), ahead)

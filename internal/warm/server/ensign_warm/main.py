@@ -15,8 +15,7 @@ from ensign_warm import environment, holes, immortal, loop, noting, process, wir
 from ensign_warm.kinds import Kind
 from ensign_warm.library import Unfit
 from ensign_warm.module import Module
-from ensign_warm.playbook import Playbook
-from ensign_warm.runner import Runner
+from ensign_warm.run import Run
 from ensign_warm.stamps import Stamps
 from ensign_warm.watched import Watched
 
@@ -61,12 +60,9 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
 
 
 def make(name: str, settings: dict[str, str], before: set[str]) -> Kind:
-    if name != "module":
-        noting.end()
     if name == "runner":
-        return Runner(settings["runner"], settings["playbook"], settings["standins"] + "/ansible-playbook")
-    if name == "playbook":
-        return Playbook(settings["playbook"], settings["standins"] + "/python")
+        noting.end()
+        return Run(settings["standins"] + "/python")
     return Module(before, settings.get("library") != "no")
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from ensign_warm import playbook
+from ensign_warm import run as runs
 from ensign_warm.plugins import Plugins
 
 OF_PLUGIN = re.compile(r"ansible\.plugins\.\w+\.\w+")
@@ -59,7 +59,7 @@ SOURCES = {
 @pytest.fixture(autouse=True)
 def process() -> Iterator[None]:
     """What a server has imported, with the effects of a test undone."""
-    for name in playbook._NEEDED:
+    for name in runs._NEEDED:
         importlib.import_module(name)
     before = sys.modules.copy()
     for name in filter(OF_PLUGIN.fullmatch, before):

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/test/faults/stub"
+	"github.com/ensign-operator/ensign/test/harness/idle"
 )
 
 // canceled is what ansible-runner exits with when it is told to end.
@@ -24,7 +25,8 @@ func main() { os.Exit(run()) }
 
 // run plays the program that it was called as, and gives its exit code.
 func run() int {
-	code, err := perform(filepath.Base(os.Args[0]), os.Args[1:])
+	args := idle.Asked(os.Args)
+	code, err := perform(filepath.Base(args[0]), args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "stub:", err)
 		return 1

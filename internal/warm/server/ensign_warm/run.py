@@ -1,4 +1,4 @@
-"""ansible-playbook."""
+"""A run: ansible-runner with the playbook in the same process."""
 
 import atexit
 import contextlib
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from multiprocessing import process
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
 from ensign_warm import directories, environment, kinds, results
@@ -65,23 +65,26 @@ _NEEDED = (
 )
 
 
-class Playbook:
-    """ansible-playbook, whose local connection starts a stand-in for modules of this interpreter."""
+class Run:
+    """ensign_run.py, whose local connection starts a stand-in for modules of this interpreter."""
 
-    command = b"ansible-playboo"
+    command = b"python"
 
-    def __init__(self, program: str, standin: str) -> None:
-        self._script = kinds.Script(program)
+    def __init__(self, standin: str) -> None:
         self._modules = Modules(standin)
         self._parsed = Parsed()
         self._plugins = Plugins()
         self.lessons = Payloads()
         self._own: dict[bytes, bytes] = {}
+        self._of_playbook: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
         self._unfit = ""
 
     def load(self) -> list[ModuleType]:
         self._own, before = environment.current(), set(sys.modules)
+        importlib.import_module("ansible_runner.__main__")
+        os.environ.update(added_by_runner())
+        self._of_playbook = environment.current()
         for name in _NEEDED:
             with contextlib.suppress(ImportError):  # Another version of Ansible has others.
                 importlib.import_module(name)
@@ -107,16 +110,46 @@ class Playbook:
             raise Outdated("ansible.cfg")
         if not request.blocking:
             raise Refused("descriptors")  # Ansible says so itself, at its start.
-        self._script.read()
+        self._code: CodeType = kinds.source(request)
 
     def become(self, request: Request) -> NoReturn:
+        command_line = importlib.import_module("ansible.cli.playbook")
+        original, output = command_line.main, os.dup(1)
+
+        def main(args: list[str] | None = None) -> object:
+            if environment.difference(self._of_playbook, environment.current()):
+                anew(request, output)
+            os.close(output)
+            self._begin_playbook()
+            return original(args)
+
+        command_line.__dict__["main"] = main
+        kinds.run(self._code, request, self._plugins.modules())
+
+    def _begin_playbook(self) -> None:
         refresh()
         self._parsed.give_out()
         self._plugins.give_out()
         self.lessons.use()
         results.expect()
         self._modules.redirect()
-        self._script.run(request, self._plugins.modules())
+
+
+def added_by_runner() -> dict[str, str]:
+    """Return what ansible-runner adds to the environment of each playbook, which Ansible reads when it is imported."""
+    config = importlib.import_module("ansible_runner.config.runner").RunnerConfig
+    with tempfile.TemporaryDirectory() as place:
+        imagined = config(place, playbook="none", ident="none")
+        imagined.prepare()
+    common = {n: v for n, v in imagined.env.items() if os.fsencode(n) not in environment.OF_ONE_RUN}
+    return {name: value for name, value in common.items() if os.environ.get(name) != value}
+
+
+def anew(request: Request, output: int) -> NoReturn:
+    """Start the run in a new interpreter after all: ansible-runner gives its playbook another environment."""
+    os.chdir(request.directory)
+    os.dup2(output, 1, inheritable=True)
+    os.execve(sys.executable, [os.fsencode(sys.executable), *request.arguments], request.environment)  # noqa: S606
 
 
 def digest(path: object) -> tuple[str, str]:
@@ -135,8 +168,6 @@ def unfit(settings: dict[str, Any], directory: str) -> str:
     """Say why no fork can have the settings that this process has read; "" if each can."""
     if settings.get("DEFAULT_LOG_PATH"):
         return "log file"  # It is opened once, and its lines name the process.
-    if not settings.get("ANSIBLE_NOCOLOR") and not settings.get("ANSIBLE_FORCE_COLOR"):
-        return "colour"  # It depends on the terminal.
     if any(directory in repr(value) for name, value in settings.items() if name.isupper() and name not in _SETTINGS):
         return "working directory in a setting"
     return ""
@@ -152,6 +183,9 @@ def refresh() -> None:
         setattr(constants, name, constants.config.get_config_value(name, variables=vars(constants)))
     display = importlib.import_module("ansible.utils.display")
     display.Display()._set_column_width()
+    for stream in (sys.stdout, sys.stderr):
+        display._synchronize_textiowrapper(stream, display.Display()._lock)
+        stream.reconfigure(errors="_replacing_warning_handler")  # type: ignore[union-attr]
     variables = importlib.import_module("ansible.utils.vars")
     variables.__dict__["random_int"] = f"{secrets.randbelow(1 << 32):08x}"
     process.current_process()._config["authkey"] = process.AuthenticationString(os.urandom(32))  # type: ignore[attr-defined]

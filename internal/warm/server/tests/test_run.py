@@ -1,10 +1,10 @@
-"""What a fork of ansible-playbook does otherwise than ansible-playbook."""
+"""What the fork of a run does otherwise than a new interpreter."""
 
 import shlex
 import sys
 
 import pytest
-from ensign_warm.playbook import Modules
+from ensign_warm.run import Modules
 
 PYTHON = sys.executable
 VALUE = 'it\'s\nwith $blanks and "quotes"'
