@@ -6,3 +6,12 @@ package markers_test
 func environments() map[string]string {
 	return map[string]string{"2.19": ".dev/python/2.19", "2.20": ".dev/python/2.20", "2.21": ".venv"}
 }
+
+// texts are the payloads, each in each place by itself.
+func texts(payloads []string) []string { return payloads }
+
+const someEnds = 1 << 10 // All.
+
+func slow() []place {
+	return []place{{"a prompt", "- ansible.builtin.pause: {prompt: '{{ cr }}', seconds: 1}\n"}}
+}

@@ -1,216 +1,239 @@
 package markers_test
 
 import (
-	"bytes"
-	"crypto/rand"
-	"errors"
-	"math"
-	"math/big"
+	"fmt"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/extravars"
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/warm"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// what a place makes of the text when the run is judged honestly.
-type place struct {
-	playbook string
-	want     jobevent.Reason
-	// ok and failures are the genuine counts.
-	ok, failures int
-	// forges is true where ansible-runner takes the text's markers for events.
-	forges bool
+// seen is what came of a run: its events without their texts, and its outcome.
+type seen struct {
+	Events  []string
+	Verdict jobevent.Verdict
+	Reason  jobevent.Reason
+	OK      int
+	Failed  int
+	Requeue time.Duration
 }
 
-func tasks(text string) string {
-	return "- name: Show\n  hosts: localhost\n  gather_facts: false\n  tasks:\n" + text
+// Each text is displayed in each place. What comes of it is what comes of harmless texts.
+func TestNoTextBecomesAnEvent(t *testing.T) {
+	hostile := texts(payloads())
+	harmless := slices.Repeat([]string{"harmless"}, len(hostile))
+	onEachCore(t, func(t *testing.T, b *bench) {
+		for name, book := range playbooks(len(hostile)) {
+			t.Run(name, func(t *testing.T) {
+				want := b.play(t, book, harmless, true)
+				if len(want.Events) < 8 || name == goingOn && (want.Verdict != jobevent.Succeeded || want.Requeue != time.Hour) {
+					t.Fatalf("the play without an attack came to %+v", want)
+				}
+				for _, hot := range []bool{false, true} {
+					if diff := cmp.Diff(want, b.play(t, book, hostile, hot)); diff != "" {
+						t.Errorf("warm: %t; without an attack - and with +:\n%s", hot, diff)
+					}
+				}
+			})
+		}
+		if found := b.chosen(t); len(found) > 0 {
+			t.Errorf("files that an author chose: %q", found)
+		}
+	})
 }
 
-func places() map[string]place {
-	const ok, failed = jobevent.ReasonSuccessful, jobevent.ReasonFailed
-	return map[string]place{
-		"a play's name":              {"- name: '{{ cr }}'\n  hosts: localhost\n  gather_facts: false\n  tasks:\n  - ansible.builtin.debug: {msg: hi}\n", ok, 1, 0, true},
-		"a play's name, no host":     {"- name: '{{ cr }}'\n  hosts: absent\n  tasks: []\n", jobevent.ReasonNoHosts, 0, 0, true},
-		"a task's name":              {tasks("  - name: '{{ cr }}'\n    ansible.builtin.debug: {msg: hi}\n"), ok, 1, 0, true},
-		"the name of a task to fail": {tasks("  - name: '{{ cr }}'\n    ansible.builtin.fail: {msg: genuine}\n"), failed, 0, 1, true},
-		"fail":                       {tasks("  - ansible.builtin.fail: {msg: '{{ cr }}'}\n"), failed, 0, 1, true},
-		"fail, ignored":              {tasks("  - ansible.builtin.fail: {msg: '{{ cr }}'}\n    ignore_errors: true\n"), ok, 1, 0, true},
-		"fail, rescued":              {tasks("  - block:\n    - ansible.builtin.fail: {msg: '{{ cr }}'}\n    rescue:\n    - ansible.builtin.debug: {msg: hi}\n"), ok, 1, 0, true},
-		"assert":                     {tasks("  - ansible.builtin.assert: {that: [false], fail_msg: '{{ cr }}'}\n"), failed, 0, 1, true},
-		"debug":                      {tasks("  - ansible.builtin.debug: {msg: '{{ cr }}'}\n  - ansible.builtin.debug: {var: cr}\n"), ok, 2, 0, false},
-		"a fact":                     {tasks("  - ansible.builtin.set_fact: {shown: '{{ cr }}'}\n  - ansible.builtin.set_stats: {data: {shown: '{{ cr }}'}}\n"), ok, 2, 0, false},
-		"a loop's items":             {tasks("  - ansible.builtin.debug: {msg: hi}\n    loop: ['{{ cr }}', b]\n"), ok, 1, 0, true},
-		"a command's output":         {tasks("  - ansible.builtin.command: {cmd: cat, stdin: '{{ cr }}'}\n"), ok, 1, 0, false},
-		"a warning":                  {tasks("  - warns: {text: '{{ cr }}'}\n"), ok, 1, 0, true},
-		"a diff":                     {tasks("  - ansible.builtin.copy: {content: '{{ cr }}', dest: '{{ playbook_dir }}/copy'}\n    diff: true\n"), ok, 1, 0, true},
-		"a prompt":                   {tasks("  - ansible.builtin.pause: {prompt: '{{ cr }}', seconds: 1}\n"), ok, 1, 0, true},
-		"a file that is missing":     {tasks("  - ansible.builtin.include_vars: '{{ cr }}'\n"), failed, 0, 1, false},
-		"a handler's name":           {tasks("  - ansible.builtin.debug: {msg: hi}\n    changed_when: true\n    notify: topic\n  handlers:\n  - name: '{{ cr }}'\n    listen: topic\n    ansible.builtin.debug: {msg: hi}\n"), ok, 2, 0, true},
-		"a loop's label":             {tasks("  - ansible.builtin.debug: {msg: hi}\n    loop: [a]\n    loop_control: {label: '{{ cr }}'}\n"), ok, 1, 0, true},
-		"a template's diff":          {tasks("  - ansible.builtin.blockinfile: {path: '{{ playbook_dir }}/block', block: '{{ cr }}', create: true}\n    diff: true\n"), ok, 1, 0, true},
-		"a deprecation":              {tasks("  - warns: {text: '{{ cr }}', deprecated: true}\n"), ok, 1, 0, true},
-		"a requeue that is genuine":  {tasks("  - name: '{{ cr }}'\n    ensign.operator.requeue_after: {time: 1h}\n"), ok, 1, 0, true},
-		"a genuine one's older name": {tasks("  - name: '{{ cr }}'\n    operator_sdk.util.requeue_after: {time: 1h}\n"), ok, 1, 0, true},
-		"a genuine one's bare name":  {tasks("  - name: '{{ cr }}'\n    collections: [operator_sdk.util]\n    requeue_after: {time: 1h}\n"), ok, 1, 0, true},
-	}
-}
+// goingOn names the playbook in which a run goes on after each text.
+const goingOn = "where a run goes on"
 
-const warns = `from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule(argument_spec={"text": {"type": "str"}, "deprecated": {"type": "bool"}})
-if module.params["deprecated"]:
-    module.deprecate(module.params["text"], version="9.9", collection_name="a.b")
-else:
-    module.warn(module.params["text"])
-module.exit_json()
+// genuine is the forgery of who knows the run's number, as the author of a role does.
+const genuine = `
+    forged: '{"event": "playbook_on_stats", "uuid": "u", "job_id": NONCE, "event_data": {"ok": {"localhost": 1}, "failures": {"forged": 7}}}'
+    encoded: "{{ forged | replace('NONCE', lookup('env', 'JOB_ID')) | b64encode }}"
+    genuine: "{{ '' if texts[0] == 'harmless' else '\e[K' ~ encoded ~ '\e[' ~ encoded | length ~ 'D\e[Ke30=\e[4D\e[K' }}"
 `
 
-func TestNoTextBecomesAnEvent(t *testing.T) {
-	onEachCore(t, func(t *testing.T, runner string) {
-		vars := variables(t, func(field string) string { return payload(t, field) })
-		for why, p := range places() {
-			t.Run(why, func(t *testing.T) {
-				t.Parallel()
-				nonce := newNonce(t)
-				printed, exit := run(t, runner, p.playbook, vars, nonce)
-
-				got, s := judge(t, printed, nonce, exit)
-				if got.Reason != p.want || s.OK != p.ok || s.Failures != p.failures {
-					t.Errorf("%s %q, %+v", got.Reason, got.Message, s)
-				}
-				if strings.Contains(why, "genuine") != (s.Requeue == time.Hour) || s.BadRequeue != nil {
-					t.Errorf("comes again after %v", s.Requeue)
-				}
-				if claims := forgeries(t, printed, nonce); len(claims) > 0 {
-					t.Errorf("forged events count: %v", claims)
-				}
-				p.control(t, printed, exit)
-			})
-		}
-	})
+// playbooks are by what they show. Each has the variable texts.
+func playbooks(number int) map[string]string {
+	var tasks, plays strings.Builder
+	for _, p := range append(places(), slow()...) {
+		tasks.WriteString(p.tasks)
+	}
+	for i := range number {
+		fmt.Fprintf(&plays, `
+- name: '{{ texts[%[1]d] }}'
+  hosts: localhost
+  gather_facts: false
+  tasks: [{debug: {msg: hi}, changed_when: true, notify: topic}]
+  handlers: [{name: '{{ texts[%[1]d] }}', listen: topic, debug: {msg: hi}}]
+- name: '{{ texts[%[1]d] }}'
+  hosts: absent
+  tasks: []
+`, i)
+	}
+	books := map[string]string{goingOn: `
+- hosts: localhost
+  gather_facts: false
+  vars:` + genuine + `
+  tasks:
+  - include_tasks: each.yml
+    loop: "{{ texts }}"
+    loop_control: {loop_var: text, label: text}
+    vars: {cr: "{{ text ~ genuine }}"}
+  - ensign.operator.requeue_after: {time: 1h}
+` + plays.String() + "\x00" + tasks.String()}
+	for _, p := range ends()[:min(someEnds, len(ends()))] {
+		books[p.name] = "- hosts: crowd\n  gather_facts: false\n  vars: {cr: '{{ texts[index | int] }}'}\n  tasks:\n  - debug: {msg: hi}\n" +
+			"  - import_tasks: each.yml\n\x00" + p.tasks
+	}
+	return books
 }
 
-// control reads what was printed without the check, as if the author's id were
-// the run's: every field forges events.
-func (p place) control(t *testing.T, printed []byte, exit int) {
+// bench is a runner with servers, and a content directory.
+type bench struct {
+	*runner.Runner
+	pool    *warm.Pool
+	scratch string
+	count   int
+}
+
+func newBench(t *testing.T, env pyenv.Env) *bench {
 	t.Helper()
-	got, s := judge(t, printed, forgedID, exit)
-	if s.StatsSeen != p.forges || p.forges && s.Requeue != time.Second {
-		t.Errorf("the control shows %+v", s)
-	}
-	if p.forges && exit == 0 && got.Verdict != jobevent.Succeeded {
-		t.Errorf("the control does not forge a success: %+v", got)
-	}
-	claims := forgeries(t, printed, forgedID)
-	for field := range fields() {
-		if p.forges && (!claims[string(jobevent.HostFailed)+" "+field] || !claims[string(jobevent.HostOK)+" "+field]) {
-			t.Errorf("the control shows no forged events of the field %s, only %v", field, claims)
-		}
-	}
-}
-
-// forgeries are the kinds of the events that tell of forged tasks, each with the
-// field in which they were written.
-func forgeries(t *testing.T, printed []byte, nonce int64) map[string]bool {
-	t.Helper()
-	claims := map[string]bool{}
-	read := func(e jobevent.Event) {
-		if field, ok := strings.CutPrefix(e.TaskName(), forged); ok {
-			claims[string(e.Kind)+" "+field] = true
-		}
-	}
-	if err := jobevent.Decode(bytes.NewReader(printed), nonce, jobevent.Handler{Event: read}); err != nil {
-		t.Fatal(err)
-	}
-	return claims
-}
-
-// TestAMarkerCanOnlyBreakItsOwnRun: some markers make ansible-runner itself fall
-// over; that is never a success.
-func TestAMarkerCanOnlyBreakItsOwnRun(t *testing.T) {
-	onEachCore(t, func(t *testing.T, runner string) {
-		for why, event := range map[string]any{
-			"a list":                     []any{1},
-			"a text":                     "text",
-			"an id with a NUL byte":      map[string]any{"uuid": "a\x00b"},
-			"an id that leads elsewhere": map[string]any{"uuid": "../../../../project/x", "job_id": forgedID},
-		} {
-			t.Run(why, func(t *testing.T) {
-				t.Parallel()
-				nonce := newNonce(t)
-				playbook := tasks("  - name: '{{ cr }}'\n    ansible.builtin.debug: {msg: hi}\n  - ansible.builtin.fail: {msg: genuine}\n")
-				printed, exit := run(t, runner, playbook, variables(t, func(string) string { return marker(t, event) }), nonce)
-				if got, s := judge(t, printed, nonce, exit); got.Verdict != jobevent.Failed {
-					t.Errorf("exit %d: %+v, %+v", exit, got, s)
-				}
-			})
-		}
-	})
-}
-
-func judge(t *testing.T, printed []byte, nonce int64, exit int) (jobevent.Outcome, jobevent.Summary) {
-	t.Helper()
-	var s jobevent.Summary
-	if err := jobevent.Decode(bytes.NewReader(printed), nonce, jobevent.Handler{Event: s.Fold}); err != nil {
-		t.Fatal(err)
-	}
-	return jobevent.Judge(jobevent.Ending{ExitCode: exit, Cause: jobevent.Exited}, s), s
-}
-
-// run runs a playbook with the variables as the manager gives them to Ansible.
-func run(t *testing.T, runner, playbook string, vars []byte, nonce int64) (printed []byte, exit int) {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"project/play.yml":         playbook,
-		"project/library/warns.py": warns,
-		"inventory/hosts":          "localhost ansible_connection=local ansible_python_interpreter=" + filepath.Join(filepath.Dir(runner), "python") + "\n",
-		"env/extravars":            string(vars),
-	} {
-		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx := t.Context()
-	command := exec.CommandContext(ctx, runner, "run", dir, "--json", "-p", "play.yml", "-vv")
-	command.Env = []string{
-		"PATH=" + filepath.Dir(runner) + ":" + os.Getenv("PATH"), "HOME=" + dir, "LANG=C.UTF-8",
-		"JOB_ID=" + strconv.FormatInt(nonce, 10), "ANSIBLE_COLLECTIONS_PATH=" + filepath.Join(scratch.Repository(t), "collections"),
-	}
-	printed, err := command.Output()
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
-		t.Fatal(err)
-	}
-	return printed, command.ProcessState.ExitCode()
-}
-
-func newNonce(t *testing.T) int64 {
-	t.Helper()
-	n, err := rand.Int(rand.Reader, big.NewInt(math.MaxInt64))
+	dir := scratch.Short(t)
+	root, owner, err := runner.TakeOver(filepath.Join(dir, "runs"), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n.Int64()
+	_ = owner.Group() // Without control groups other ways have to do.
+	pool, err := warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
+		Standin: filepath.Join(scratch.Repository(t), "bin", "warm-exec"), Python: env.Python,
+	}, owner, warm.Options{Logger: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for what, err := range map[string]error{"the servers": pool.Close(), "the control groups": owner.Close(), "the run directory": root.Close()} {
+			if err != nil {
+				t.Logf("the end of %s: %v", what, err)
+			}
+		}
+	})
+	var hosts strings.Builder
+	for i := range len(texts(payloads())) {
+		fmt.Fprintf(&hosts, "h%d index=%d\n", i, i)
+	}
+	b := &bench{pool: pool, scratch: dir, Runner: &runner.Runner{
+		Root: root, Owner: owner, Launcher: pool, Binary: env.Runner, Python: env.Python, SkipFacts: true,
+		Env:             []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "LANG=C.UTF-8"},
+		CollectionsPath: []string{filepath.Join(scratch.Repository(t), "collections")},
+		Inventory:       filepath.Join(dir, "hosts"),
+	}}
+	scratch.Write(t, dir, map[string]string{
+		"hosts":                    "localhost\n[crowd]\n" + hosts.String() + "[all:vars]\nansible_connection=local\nansible_python_interpreter=" + env.Python + "\n",
+		"content/library/warns.py": warns,
+	})
+	b.Prepare()
+	return b
 }
 
-// onEachCore runs a test with ansible-runner of every environment at hand.
-func onEachCore(t *testing.T, test func(t *testing.T, runner string)) {
+// play runs a playbook and the file of tasks behind the NUL in it, with the texts in the
+// spec of a custom resource.
+func (b *bench) play(t *testing.T, book string, texts []string, hot bool) seen {
+	t.Helper()
+	play, tasks, _ := strings.Cut(book, "\x00")
+	content := filepath.Join(b.scratch, "content")
+	scratch.Write(t, content, map[string]string{"play.yml": play, "each.yml": tasks})
+	for _, name := range []string{"copy", "block"} {
+		if err := os.RemoveAll(filepath.Join(content, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(100 * time.Millisecond) {
+		b.count++
+		spec := runner.Spec{UID: "uid", ID: fmt.Sprintf("run-%d", b.count), Playbook: filepath.Join(content, "play.yml"), ExtraVars: variables(t, texts), Cold: !hot, Verbosity: 2}
+		got := seen{}
+		result := b.Run(t.Context(), spec, func(e jobevent.Event) {
+			got.Events = append(got.Events, fmt.Sprintf("%s %s %s", e.Kind, e.Host, e.Resolved))
+		})
+		if result.Warm != hot && time.Now().Before(deadline) {
+			continue // Its servers are being started.
+		}
+		got.Verdict, got.Reason = result.Outcome.Verdict, result.Outcome.Reason
+		got.OK, got.Failed, got.Requeue = result.Summary.OK, result.Summary.Failures, result.Summary.Requeue
+		if result.Warm != hot {
+			t.Errorf("a run is warm: %t", result.Warm)
+		}
+		if result.Outcome.Reason == jobevent.ReasonNoStats || result.Outcome.Reason == jobevent.ReasonRunnerCrashed {
+			t.Errorf("the run came to nothing: %q", result.Outcome.Message)
+		}
+		return got
+	}
+}
+
+// variables are those that the manager would make of a custom resource.
+func variables(t *testing.T, texts []string) []byte {
+	t.Helper()
+	var list []any
+	for _, text := range texts {
+		list = append(list, text)
+	}
+	vars, err := extravars.Build(map[string]any{"spec": map[string]any{"texts": list}}, extravars.Options{
+		GVK: schema.GroupVersionKind{Group: "markers.test", Version: "v1", Kind: "Thing"}, MarkUnsafe: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := vars.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
+}
+
+// chosen lists the files whose names come from a text.
+func (b *bench) chosen(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(b.scratch, func(path string, _ fs.DirEntry, err error) error {
+		if strings.Contains(filepath.Base(path), "chosen") {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// onEachCore runs a test with every environment at hand.
+func onEachCore(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Helper()
 	for version, dir := range environments() {
 		t.Run("ansible-core "+version, func(t *testing.T) {
-			runner := filepath.Join(scratch.Repository(t), dir, "bin", "ansible-runner")
-			about, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(runner), "ansible-playbook"), "--version").Output()
-			if err != nil || !strings.HasPrefix(string(about), "ansible-playbook [core "+version+".") {
-				t.Fatalf("%s holds %.40q, want ansible-core %s (error %v); run `make python-matrix`", dir, about, version, err)
+			bin := filepath.Join(scratch.Repository(t), dir)
+			env, err := pyenv.Find(pyenv.Search{Dir: bin, Environ: []string{"VIRTUAL_ENV=" + bin}})
+			if err != nil {
+				t.Fatal(err)
 			}
-			test(t, runner)
+			info, err := env.Inspect(t.Context())
+			if err != nil || !strings.HasPrefix(info.AnsibleCore, version+".") {
+				t.Fatalf("%s holds %q, want ansible-core %s (error %v); run `make python-matrix`", dir, info.AnsibleCore, version, err)
+			}
+			test(t, newBench(t, env))
 		})
 	}
 }
