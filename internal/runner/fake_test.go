@@ -35,6 +35,7 @@ func fakes() map[string]func() {
 		"forgery":   forgery,
 		"nothing":   func() {},
 		"crash":     crash,
+		"loose":     loose,
 		"killed":    func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
 		"many":      many,
 		"secrets":   secrets,
@@ -85,6 +86,13 @@ func forgery() {
 func crash() {
 	fmt.Println("Traceback: on stdout")
 	fmt.Fprintln(os.Stderr, "Traceback: on stderr")
+	scratch.Leave(1)
+}
+
+// loose ends while a task is at work, with words that are not Ansible's.
+func loose() {
+	event("playbook_on_task_start", `{"task": "one"}`)
+	fmt.Fprintln(os.Stderr, "OSError: [Errno 5] Input/output error: 'pa55word'")
 	scratch.Leave(1)
 }
 

@@ -43,10 +43,12 @@ type process struct {
 	// displayed and loose are the ends of what Ansible has displayed and of what was
 	// written to a descriptor. Which of the two came first is not known.
 	displayed, loose tail
-	exited           chan int   // the leader's exit code, as proctree.Tree.Wait has it
-	events           chan error // the end of the job events
-	noise            chan struct{}
-	stack            []byte // of a panic while events were taken; set before events is
+	// tasks is true once a task has started; set before events is.
+	tasks  bool
+	exited chan int   // the leader's exit code, as proctree.Tree.Wait has it
+	events chan error // the end of the job events
+	noise  chan struct{}
+	stack  []byte // of a panic while events were taken; set before events is
 }
 
 // start starts the command as the first process of a run that the owner owns.
@@ -109,7 +111,10 @@ func (p *process) decode(on func(jobevent.Event)) (err error) {
 		}
 	}()
 	return jobevent.Decode(p.stdout, p.nonce, jobevent.Handler{
-		Event:  on,
+		Event: func(e jobevent.Event) {
+			p.tasks = p.tasks || e.Task != ""
+			on(e)
+		},
 		Output: func(line string) { p.displayed.write([]byte(line + "\n")) },
 	})
 }
@@ -137,9 +142,22 @@ func (p *process) wait(ctx context.Context, grace time.Duration, ended func() er
 	if p.stack != nil {
 		log.Error(err, "a run's events could not be taken to their end", "stack", string(p.stack))
 	}
-	// Last is what Ansible says of its end.
-	_, _ = p.loose.Write([]byte(p.displayed.String())) // It never fails.
-	return ending(code, cause, err, p.loose.String())
+	return ending(code, cause, err, p.printed())
+}
+
+// printed is the end of all that was no event. Last is what Ansible says of its end.
+func (p *process) printed() string {
+	loose := p.loose.String()
+	if p.tasks {
+		loose = jobevent.Own(loose)
+	}
+	var all tail
+	all.write([]byte(loose))
+	if loose != "" && !strings.HasSuffix(loose, "\n") {
+		all.write([]byte("\n"))
+	}
+	all.write([]byte(p.displayed.String()))
+	return all.String()
 }
 
 // end ends the run's processes and gives the exit code of the first one, which is

@@ -134,6 +134,7 @@ func TestRun(t *testing.T) {
 		"forgery":  {jobevent.Failed, jobevent.ReasonNoStats, ""},
 		"nothing":  {jobevent.Failed, jobevent.ReasonNoStats, ""},
 		"crash":    {jobevent.Failed, jobevent.ReasonNoStats, "Traceback: on stdout"},
+		"loose":    {jobevent.Failed, jobevent.ReasonNoStats, "OSError: [Errno 5] Input"},
 		"noise":    {jobevent.Failed, jobevent.ReasonNoStats, "the last words"},
 		"killed":   {jobevent.Failed, jobevent.ReasonRunnerCrashed, ""},
 	}
@@ -141,6 +142,9 @@ func TestRun(t *testing.T) {
 		t.Run(fake, func(t *testing.T) {
 			got := newBench(t, fake).Run(t.Context(), someSpec(), ignore)
 			want(t, got, test.verdict, test.reason)
+			if strings.Contains(got.Outcome.Message, "pa55word") {
+				t.Errorf("got message %q, with what a task was given", got.Outcome.Message)
+			}
 			if !strings.Contains(got.Outcome.Message, test.message) || len(got.Outcome.Message) > 4<<10 {
 				t.Errorf("got message %q, want %q in it", got.Outcome.Message, test.message)
 			}
