@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/kube-openapi/pkg/spec3"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -45,10 +46,12 @@ type Discovery interface {
 type Supervisor struct {
 	// NewReconciler makes the reconciler of one period of service; noStatus says
 	// that the kind has no status subresource.
-	NewReconciler           func(noStatus bool) *Reconciler
-	GVK                     schema.GroupVersionKind
-	Cache                   cache.Cache
-	Discovery               Discovery
+	NewReconciler func(noStatus bool) *Reconciler
+	GVK           schema.GroupVersionKind
+	Cache         cache.Cache
+	Discovery     Discovery
+	// OpenAPI returns the schemas of a group's version; nil where nobody knows them.
+	OpenAPI                 func(schema.GroupVersion) (*spec3.OpenAPI, error)
 	MaxConcurrentReconciles int
 	Logger                  logr.Logger
 	// Ready is told when the watch begins and ceases to be at work.
@@ -139,20 +142,6 @@ func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, bool) {
 	}
 }
 
-// remind logs that the kind is not served, or why that is not known.
-func (s *Supervisor) remind(err error) {
-	if err != nil {
-		s.Logger.Info("the watched kind could not be looked for; it is tried again. Other kinds are not affected", "gvk", s.GVK.String(), "error", err.Error())
-		return
-	}
-	values := []any{"gvk", s.GVK.String()}
-	_, served, _ := s.Discovery.ServerGroupsAndResources() // What can't be told now is no candidate.
-	if instead := servedInstead(s.GVK.GroupKind(), served); instead != nil {
-		values = append(values, "servedInstead", instead)
-	}
-	s.Logger.Info("WARNING: the watched kind is not served; its CRD may be missing. Other kinds are not affected", values...)
-}
-
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -175,6 +164,7 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	defer cancel()
 	s.lacks(fmt.Errorf("the cache of %s is not filled yet", s.GVK))
 	go s.announceSync(ctx)
+	go s.warnOfPaths(ctx, reconciler.Watch.References)
 	go func() {
 		s.awaitLoss(ctx)
 		cancel()

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/openapi3"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -81,7 +82,7 @@ func (p parts) add() error {
 	}
 	for _, watch := range p.ansible.watches {
 		s := p.supervisor(watch, observers, counters)
-		s.Discovery = served
+		s.Discovery, s.OpenAPI = served, openapi3.NewRoot(served.OpenAPIV3()).GVSpec
 		if err := p.manager.Add(s); err != nil {
 			return fmt.Errorf("add the watch of %s: %w", watch.GVK, err)
 		}

@@ -18,7 +18,7 @@ import (
 
 const endingWatches = `
 - {group: ending.example.com, version: v1, kind: Sleeper, playbook: sleep.yml}
-- {group: ending.example.com, version: v1, kind: Late, playbook: sleep.yml}
+- {group: ending.example.com, version: v1, kind: Late, playbook: sleep.yml, references: [{version: v1, kind: Secret, name: spec.secret}, {version: v1, kind: Secret, name: spek.secret}]}
 `
 
 // sleepPlay lets a gate know that it sleeps, and ignores TERM then.
@@ -54,6 +54,7 @@ var _ = Describe("the end of a manager", Ordered, func() {
 		Eventually(s.Runs(first)).Should(Equal(1))
 		ground.Define(ctx, harness.Definition(late))
 		Expect(s.Ready(ctx, "Late")).To(Succeed())
+		Eventually(s.Log).Should(MatchRegexp(`WARNING: a path of references leads to a field.*"path": "spek.secret", "field": "spek"`))
 	})
 
 	row("§12 SIGTERM", "no new runs, the live one ended whatever the grace period, its status written, exit 0", func(ctx context.Context) {
