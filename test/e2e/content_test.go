@@ -45,6 +45,7 @@ var _ = Describe("the operator's own content, deployed", Ordered, func() {
 		cr := mysql("MySQLCluster", namespace, "db", map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers", "size": "2Gi"})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		expectSuccess(ctx, cr)
+		Expect(kubectl(ctx, "get", "mysqlclusters", "-n", namespace)).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +AGE\ndb +True +Successful +\S+\n$`))
 
 		Expect(fetch(ctx, cr)).To(Succeed())
 		Expect(cr.Object["status"]).To(And(HaveKeyWithValue("ready", true), HaveKeyWithValue("endpoint", "db-writer."+namespace+".svc:3306")))
@@ -81,6 +82,8 @@ var _ = Describe("the operator's own content, deployed", Ordered, func() {
 		cr := mysql("MySQLCluster", namespace, "poor", map[string]any{"mysqlAdminSecret": "nowhere", "mysqlReadersSecret": "mysql-readers"})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		Expect(expectFailure(ctx, cr, "Failed")).To(ContainSubstring("Secret " + namespace + "/nowhere"))
+		Expect(kubectl(ctx, "get", "mysqlcluster", "poor", "-n", namespace, "-o", "wide")).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +ENDPOINT +MESSAGE +AGE\npoor +False +Failed .*Secret ` + namespace + `/nowhere.*does not exist`),
+			"also while the next attempt runs")
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		expectGone(ctx, cr)
 	})
@@ -92,10 +95,11 @@ func mysql(kind, namespace, name string, spec map[string]any) *unstructured.Unst
 	return cr
 }
 
-func kubectl(ctx context.Context, args ...string) {
+func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out, err := exec.CommandContext(ctx, cluster.Kubectl, append([]string{"--kubeconfig=" + cluster.Kubeconfig}, args...)...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
+	return string(out)
 }
 
 // serviceAccountKubeconfig writes a kubeconfig with a token of the deployed
