@@ -99,6 +99,8 @@ func (r *Reconciler) spec(a *attempt, vars, kubeconfig []byte) runner.Spec {
 	}
 	return runner.Spec{
 		UID:          string(a.cr.GetUID()),
+		Watch:        r.Watch.GVK.String(),
+		CR:           strings.TrimPrefix(a.request.String(), "/"),
 		ID:           string(uuid.NewUUID()),
 		Role:         content.Role,
 		RolesPath:    content.RolesPath,
@@ -116,8 +118,8 @@ func (r *Reconciler) spec(a *attempt, vars, kubeconfig []byte) runner.Spec {
 func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, at *progress) runner.Result {
 	run := jobevent.Run{
 		ID:         spec.ID,
-		Watch:      r.Watch.GVK.String(),
-		Object:     strings.TrimPrefix(a.request.String(), "/"),
+		Watch:      spec.Watch,
+		Object:     spec.CR,
 		Generation: a.cr.GetGeneration(),
 		Trigger:    a.trigger(),
 		Finalizer:  a.finalizing(),

@@ -64,14 +64,16 @@ type hostStats struct {
 	Processed   map[string]int `json:"processed,omitempty"`
 }
 
-// command keeps how the run was started: the names of its environment only, and
+// command keeps what the run is for and how it was started: the names of its environment only, and
 // not the arguments that the operator's owner gave, which may hold a password.
-func (k *record) command(c command) {
+func (k *record) command(spec Spec, c command) {
 	kept := struct {
-		Argv []string `json:"argv"`
-		Env  []string `json:"env"`
-		Dir  string   `json:"dir"`
-	}{Argv: []string{c.path}, Dir: c.dir}
+		Watch string   `json:"watch"`
+		CR    string   `json:"cr"`
+		Argv  []string `json:"argv"`
+		Env   []string `json:"env"`
+		Dir   string   `json:"dir"`
+	}{Watch: spec.Watch, CR: spec.CR, Argv: []string{c.path}, Dir: c.dir}
 	for _, arg := range c.args {
 		if strings.HasPrefix(arg, argsOption) {
 			arg = argsOption + "(the operator's --ansible-args)"

@@ -36,6 +36,7 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 	b.Env = append(b.Env, "PASSWORD=hidden-environment")
 	b.Args = "-e password=hidden-argument"
 	spec := someSpec()
+	spec.Watch, spec.CR = "example.com/v1, Kind=Site", "default/sample"
 	spec.ExtraVars, spec.Kubeconfig = []byte("hidden-variable"), []byte("hidden-token")
 	want(t, b.Run(t.Context(), spec, ignore), jobevent.Failed, jobevent.ReasonFailed)
 	got := b.artifacts()
@@ -45,14 +46,18 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 		}
 	}
 	var command struct {
-		Argv []string `json:"argv"`
-		Env  []string `json:"env"`
+		Watch, CR string
+		Argv      []string `json:"argv"`
+		Env       []string `json:"env"`
 	}
 	if err := json.Unmarshal([]byte(got["command.json"]), &command); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(strings.Join(command.Env, " "), "PASSWORD PATH") || !strings.Contains(strings.Join(command.Argv, " "), "--json --ident=run-1") {
 		t.Errorf("got command %+v, want its arguments and the names of its environment", command)
+	}
+	if command.Watch != spec.Watch || command.CR != spec.CR {
+		t.Errorf("got %q and %q, want the CR that the run is for", command.Watch, command.CR)
 	}
 	wantEvents := `{"time":"2026-01-02T03:04:05.000006Z","event":"runner_on_ok","task":"read"}
 {"time":"2026-01-02T03:04:05.000006Z","event":"runner_on_failed","task":"write","result":{"msg":"no luck"}}
@@ -124,7 +129,7 @@ func TestRecordEndsWithinTheLimitOfTheRunDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	keep := record{dir: dir, log: funcr.New(func(_, args string) { t.Error(args) }, funcr.Options{})}
-	keep.command(command{path: "/p", args: []string{strings.Repeat("a", 4<<10)}})
+	keep.command(Spec{}, command{path: "/p", args: []string{strings.Repeat("a", 4<<10)}})
 	for range 1000 {
 		keep.event(jobevent.Event{Kind: jobevent.TaskStart, Task: "one of many"})
 	}
@@ -152,7 +157,7 @@ func TestARecordThatCannotBeWrittenIsLogged(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(b.runs, "uid-1", "artifacts")); err != nil {
 		t.Fatal(err)
 	}
-	keep.command(command{path: "/p"})
+	keep.command(Spec{}, command{path: "/p"})
 	keep.event(jobevent.Event{Kind: jobevent.TaskStart})
 	keep.result(Result{}, jobevent.Ending{})
 	keep.close(0)

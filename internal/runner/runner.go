@@ -105,6 +105,8 @@ func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Owner, erro
 type Spec struct {
 	// UID is the CR's. Two runs for one UID are never live at once.
 	UID string
+	// Watch and CR say in the artifact what the run is for, as the log does.
+	Watch, CR string
 	// ID is unique among the runs of this manager and names the artifact.
 	ID string
 	// Role is a role's name in RolesPath, or ns.collection.role with RolesPath "".
@@ -200,7 +202,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 		return crashed(err), false
 	}
 	command := r.command(spec, keep.dir, path, nonce)
-	keep.command(command)
+	keep.command(spec, command)
 	ctx, end := r.limit(ctx, permit, spec.Timeout)
 	defer end(nil)
 	p, launched, err := r.start(spec, command, nonce)
