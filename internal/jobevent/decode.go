@@ -212,6 +212,8 @@ func readData(r *jsonline.Reader, e *Event) {
 			e.Role = r.Text(jsonline.MaxName)
 		case "host":
 			e.Host = r.Text(jsonline.MaxName)
+		case "task_path":
+			e.Place = r.Text(jsonline.MaxName)
 		case "task_action":
 			e.Action = r.Text(jsonline.MaxName)
 		case "resolved_action":

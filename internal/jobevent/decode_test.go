@@ -64,16 +64,16 @@ func TestRealRuns(t *testing.T) {
 		"rescued_only": {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 1, Rescued: 1}},
 		"ignored":      {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 2, Changed: 1, Ignored: 1}},
 		"requeue":      {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 3}},
-		"rescued": {2, jobevent.ReasonFailed, "play [Repair], task [Fails for good], host [localhost]: the disk is full",
+		"rescued": {2, jobevent.ReasonFailed, "play [Repair], task [Fails for good] (/run/project/rescued.yml:12), host [localhost]: the disk is full",
 			jobevent.Summary{OK: 1, Rescued: 1, Failures: 1}},
-		"always": {2, jobevent.ReasonFailed, "play [Repair], task [Fails for good], host [localhost]: the disk is full",
+		"always": {2, jobevent.ReasonFailed, "play [Repair], task [Fails for good] (/run/project/always.yml:7), host [localhost]: the disk is full",
 			jobevent.Summary{OK: 1, Failures: 1}},
-		"loop": {2, jobevent.ReasonFailed, "play [Loop], task [Each], host [localhost]: One or more items failed\n(item=a) no room for a\n(item=c) no room for c",
+		"loop": {2, jobevent.ReasonFailed, "play [Loop], task [Each] (/run/project/loop.yml:5), host [localhost]: One or more items failed\n(item=a) no room for a\n(item=c) no room for c",
 			jobevent.Summary{Failures: 1}},
-		"no_log": {2, jobevent.ReasonFailed, "play [Discreet], task [Log in], host [localhost]: " + hiddenByNoLog,
+		"no_log": {2, jobevent.ReasonFailed, "play [Discreet], task [Log in] (/run/project/no_log.yml:10), host [localhost]: " + hiddenByNoLog,
 			jobevent.Summary{OK: 1, Failures: 1, Ignored: 1}},
 		"unreachable": {4, jobevent.ReasonUnreachable,
-			"play [Far away], task [Call], host [far]: Task failed: Failed to connect to the host via ssh: ssh: connect to host 127.0.0.1 port 1: Connection refused",
+			"play [Far away], task [Call] (/run/project/unreachable.yml:5), host [far]: Task failed: Failed to connect to the host via ssh: ssh: connect to host 127.0.0.1 port 1: Connection refused",
 			jobevent.Summary{Unreachable: 1}},
 		"no_hosts":     {0, jobevent.ReasonNoHosts, "no host took part: what the play says under hosts matches nothing in the inventory", jobevent.Summary{}},
 		"half_matched": {0, jobevent.ReasonSuccessful, "", jobevent.Summary{}},
@@ -81,7 +81,7 @@ func TestRealRuns(t *testing.T) {
 		"empty_role":   {0, jobevent.ReasonSuccessful, "", jobevent.Summary{}},
 		"end_play":     {0, jobevent.ReasonSuccessful, "", jobevent.Summary{}},
 		"bad_requeue": {0, jobevent.ReasonFailed,
-			`play [Come back], task [Soon], host [localhost]: requeue_after: period "soon" is no positive duration such as "90s" or "1h30m"`,
+			`play [Come back], task [Soon] (/run/project/bad_requeue.yml:5), host [localhost]: requeue_after: period "soon" is no positive duration such as "90s" or "1h30m"`,
 			jobevent.Summary{OK: 1}},
 		"syntax": {4, jobevent.ReasonNoStats, "ansible-runner exited with 4 before the run was through\n" +
 			"[ERROR]: YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
@@ -111,7 +111,7 @@ func TestRealEvents(t *testing.T) {
 	}
 	got.Created, got.UUID, got.Duration, got.Stdout = time.Time{}, "", 0, ""
 	want := jobevent.Event{
-		Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost",
+		Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost", Place: "/run/project/roles/site/tasks/main.yml:1",
 		Action: "ansible.builtin.debug", Resolved: "ansible.builtin.debug",
 		Result: map[string]any{"changed": false, "msg": "hello", "_ansible_verbose_always": true},
 	}

@@ -61,6 +61,8 @@ type Event struct {
 	Task   string
 	Role   string
 	Host   string
+	// Place is where the task stands, as file:line; "" where Ansible does not say.
+	Place string
 	// Action is the module as the task's author wrote it, Resolved the full name
 	// that Ansible found for it ("kubernetes.core.k8s"); "" where it found none.
 	Action, Resolved string

@@ -147,7 +147,7 @@ func checkEvent(t *testing.T, line []byte, want map[string]any, got jobevent.Eve
 		value any
 	}{
 		{string(got.Kind), want["event"]}, {got.UUID, want["uuid"]}, {got.Play, data["play"]}, {got.Task, data["task"]},
-		{got.Role, data["role"]}, {got.Host, data["host"]}, {got.Action, data["task_action"]}, {got.Resolved, data["resolved_action"]},
+		{got.Role, data["role"]}, {got.Host, data["host"]}, {got.Place, data["task_path"]}, {got.Action, data["task_action"]}, {got.Resolved, data["resolved_action"]},
 	} {
 		value, _ := text.value.(string)
 		kept, cut := strings.CutSuffix(text.got, jsonline.CutMark)

@@ -40,10 +40,11 @@ const (
 )
 
 // message is Ansible's msg of a result, or what stands for it under no_log, and
-// the signal that ended what the task ran; "" where there is nothing.
+// of a command that failed its return code and the end of its errors; "" where
+// there is nothing.
 func message(result map[string]any) string {
 	told := map[string]any{}
-	for _, key := range []string{"msg", "message", "censored", "rc", "_ansible_no_log"} {
+	for _, key := range []string{"msg", "message", "censored", "rc", "stderr", "_ansible_no_log"} {
 		told[key] = result[key]
 	}
 	fit := Sanitize(told)
@@ -55,7 +56,11 @@ func message(result map[string]any) string {
 		// include_vars says what it met beside msg, and Ansible fills that in.
 		text = strings.TrimSpace(text + " " + render(fit["message"]))
 	}
-	return strings.TrimSpace(text + ended(fit["rc"]))
+	if plain := plainStatus(text); plain != text {
+		text = sanitizer{}.text(plain)
+	}
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text + exited(fit["rc"], text) + printed(fit["stderr"], text))
 }
 
 // itemMessage is the message of one item of a loop, with the item as the loop

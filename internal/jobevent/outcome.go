@@ -185,7 +185,7 @@ func at(s Summary) string {
 	if s.StatsSeen || s.Task == "" {
 		return ""
 	}
-	return fmt.Sprintf("ended in play [%s], task [%s]", s.Play, s.Task)
+	return fmt.Sprintf("ended in play [%s], task [%s]%s", s.Play, s.Task, place(s.Place))
 }
 
 // failures tells of each failed task, and of as many as there is room for. Hosts
@@ -213,7 +213,14 @@ func (f TaskFailure) tell() string {
 	if message == "" {
 		message = unknownFailure
 	}
-	return fmt.Sprintf("play [%s], task [%s], host [%s]: %s", f.Play, f.Task, f.Host, message)
+	return fmt.Sprintf("play [%s], task [%s]%s, host [%s]: %s", f.Play, f.Task, place(f.Place), f.Host, message)
+}
+
+func place(place string) string {
+	if place == "" {
+		return ""
+	}
+	return " (" + place + ")"
 }
 
 // banner is what ansible-playbook says of itself when it is verbose.

@@ -1,7 +1,6 @@
 package jobevent
 
 import (
-	"encoding/json"
 	"regexp"
 	"strconv"
 	"syscall"
@@ -61,14 +60,4 @@ func signal(code int) string {
 		return name
 	}
 	return "signal " + strconv.Itoa(int(number))
-}
-
-// ended says of a task's return code that a signal ended what the task ran.
-func ended(rc any) string {
-	number, _ := rc.(json.Number)
-	code, err := strconv.Atoi(number.String())
-	if err != nil || signal(code) == "" {
-		return ""
-	}
-	return " (rc " + number.String() + ": ended by " + signal(code) + ")"
 }

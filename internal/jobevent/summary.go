@@ -51,8 +51,8 @@ type Summary struct {
 	// BadRequeue is the first requeue_after task whose period is no positive Go
 	// duration; nil when there is none. Such a run has failed.
 	BadRequeue *TaskFailure
-	// Play and Task name the task that was started last.
-	Play, Task string
+	// Play, Task and Place name the task that was started last.
+	Play, Task, Place string
 	// FailedItems are the first failed items of loops that are still at work, five
 	// for each of eight hosts. When a task with a loop fails, they become part of
 	// its message.
@@ -63,6 +63,8 @@ type Summary struct {
 // and fit to be shown.
 type TaskFailure struct {
 	Play, Task, Host string
+	// Place is where the task stands, as file:line; "" where nobody knows.
+	Place string
 	// Message is Ansible's msg; "" where Ansible gives none.
 	Message string
 }
@@ -83,7 +85,7 @@ func (s *Summary) Fold(e Event) {
 	case PlayStart, NoHostsMatched:
 		s.foldPlay(e.Kind)
 	case TaskStart:
-		s.Play, s.Task = name(e.Play), name(e.TaskName())
+		s.Play, s.Task, s.Place = name(e.Play), name(e.TaskName()), placed(e.Place)
 	case ItemFailed:
 		s.foldItem(name(e.Host), e)
 	case ItemOK:
@@ -236,13 +238,33 @@ func isRequeueAfter(module string) bool {
 	return false
 }
 
+// Failure tells of a task that failed on a host, as an outcome does, with the items
+// of its loop. It is the same text for the same failure.
+func Failure(e Event) string {
+	lines := []string{newFailure(e, message(e.Result)).tell()}
+	results, _ := e.Result["results"].([]any)
+	for _, item := range results {
+		result, _ := item.(map[string]any)
+		if failed, _ := result["failed"].(bool); failed && len(lines) <= maxItems {
+			lines = append(lines, steady(shown(itemMessage(result), maxItemMessage)))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 func newFailure(e Event, message string) TaskFailure {
 	return TaskFailure{
 		Play:    name(e.Play),
 		Task:    name(e.TaskName()),
+		Place:   placed(e.Place),
 		Host:    name(e.Host),
 		Message: steady(shown(message, maxFailureMessage)),
 	}
+}
+
+// placed is a place fit to be shown; its end says the most.
+func placed(text string) string {
+	return clipFront(strings.ReplaceAll(Visible(text), "\n", `\n`), maxFailureName)
 }
 
 func name(text string) string {

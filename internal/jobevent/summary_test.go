@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -255,7 +256,20 @@ func TestMessages(t *testing.T) {
 		"this end of a connection":                 {map[string]any{"msg": "read tcp 10.1.2.3:43512->10.96.0.1:443: reset"}, "read tcp 10.1.2.3:…->10.96.0.1:443: reset"},
 		"the signal that ended a command":          {map[string]any{"msg": "non-zero return code", "rc": json.Number("-9")}, "non-zero return code (rc -9: ended by SIGKILL)"},
 		"the same, as a shell has it":              {map[string]any{"msg": "non-zero return code", "rc": json.Number("139")}, "non-zero return code (rc 139: ended by SIGSEGV)"},
-		"a return code that means no signal":       {map[string]any{"msg": "non-zero return code", "rc": json.Number("129")}, "non-zero return code"},
+		"a return code that means no signal":       {map[string]any{"msg": "non-zero return code", "rc": json.Number("129")}, "non-zero return code (rc 129)"},
+		"a return code of success":                 {map[string]any{"msg": "failed_when", "rc": json.Number("0")}, "failed_when"},
+		"what a command says of its failure":       {map[string]any{"msg": "non-zero return code", "rc": json.Number("2"), "stderr": "sh: 1: nope: not found\n"}, "non-zero return code (rc 2)\nsh: 1: nope: not found"},
+		"the end of what it says":                  {map[string]any{"msg": "m", "rc": json.Number("2"), "stderr": strings.Repeat("é", 4000) + "\nlast"}, "m (rc 2)\n… [cut]" + strings.Repeat("é", 505) + "\nlast"},
+		"errors that the message has":              {map[string]any{"msg": "helm: boom\n", "rc": json.Number("1"), "stderr": "boom\n"}, "helm: boom (rc 1)"},
+		"errors with colours and a new process":    {map[string]any{"msg": "m", "rc": json.Number("1"), "stderr": "\x1b[31mpid 4711\x1b[0m\x00"}, "m (rc 1)\npid …\\x00"},
+		"a Secret among errors":                    {map[string]any{"msg": "m", "rc": json.Number("1"), "stderr": "kind: Secret\ndata: {a: Yg==}"}, "m (rc 1)\n******** (text of a Secret)"},
+		"errors under no_log":                      {map[string]any{"censored": "hidden", "rc": json.Number("2"), "stderr": "pa55word", "_ansible_no_log": true}, hiddenByNoLog},
+		"an API server's answer":                   {map[string]any{"msg": "Failed to create object: " + refused("ConfigMap")}, `Failed to create object: ConfigMap "X" is invalid: data[k]: Invalid value: "********": it's é`},
+		"an answer, and more":                      {map[string]any{"msg": "a " + refused("Pod") + " b " + refused("Pod") + " c"}, `a Pod "X" is invalid: data[k]: Invalid value: "********": it's é b Pod "X" is invalid: data[k]: Invalid value: "********": it's é c`},
+		"an answer as JSON":                        {map[string]any{"msg": `body: {"kind":"Status","apiVersion":"v1","message":"no \"x\"","code":404}` + "\nmore"}, "body: no \"x\"\nmore"},
+		"an answer that was cut":                   {map[string]any{"msg": `Failed: b'{"kind":"Status","message":"a`}, `Failed: b'{"kind":"Status","message":"a`},
+		"an answer without a message":              {map[string]any{"msg": `Failed: b'{"kind":"Status","code":404}'`}, `Failed: b'{"kind":"Status","code":404}'`},
+		"an answer that is no answer":              {map[string]any{"msg": `Failed: b'{"kind":"Status",}' {"kind":"Status",`}, `Failed: b'{"kind":"Status",}' {"kind":"Status",`},
 		"a return code that is no number":          {map[string]any{"msg": "no", "rc": "-9"}, "no"},
 		"a return code under no_log":               {map[string]any{"censored": "hidden", "rc": json.Number("-9"), "_ansible_no_log": true}, hiddenByNoLog},
 		"a Secret's name alone is nothing to hide": {map[string]any{"msg": "the Secret mysql-admin does not exist (kind: Secret)"}, "the Secret mysql-admin does not exist (kind: Secret)"},
@@ -268,6 +282,25 @@ func TestMessages(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// refused is an API server's answer as Python writes its bytes.
+func refused(kind string) string {
+	return `b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"` + kind + ` \\"X\\" is invalid: data[k]: Invalid value: \\"hunter2\\": it\'s \xc3\xa9","reason":"Invalid","details":{"name":"X","kind":"` + kind + `"},"code":422}\n'`
+}
+
+// A place is cut at its beginning: the file's name and the line say the most.
+func TestPlacesOfFailures(t *testing.T) {
+	failed := jobevent.Event{Kind: jobevent.HostFailed, Play: "p", Task: "t", Host: "h", Place: strings.Repeat("é/", 300) + "main.yml:3", Result: map[string]any{"msg": "boom"}}
+	s := fold(jobevent.Event{Kind: jobevent.TaskStart, Play: "p", Task: "t", Place: "a\x1b\nb.yml:1"}, failed)
+	if got := s.Failed[0].Place; len(got) > 256 || !strings.HasSuffix(got, "é/main.yml:3") || !utf8.ValidString(got) {
+		t.Errorf("%q", got)
+	}
+	want := "ansible-runner exited with 1 before the run was through\nended in play [p], task [t] (a\\x1b\\nb.yml:1)\n" +
+		"play [p], task [t] (" + s.Failed[0].Place + "), host [h]: boom"
+	if got := jobevent.Judge(jobevent.Ending{ExitCode: 1}, s).Message; got != want {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -66,6 +66,10 @@ const deedPlay = `
   - name: Fail after all
     ansible.builtin.fail: {msg: "after all"}
     when: fails | default(false)
+  - name: Fail at the API
+    kubernetes.core.k8s:
+      definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: "Not_valid", namespace: "{{ ansible_operator_meta.namespace }}"}}
+    when: how == "refused"
 
 - name: Deeds of the mate
   hosts: mate

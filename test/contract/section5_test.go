@@ -103,12 +103,12 @@ func statusRows(w *deeds) {
 				messages[failure.Message] = true
 			}
 		}
-		Expect(messages).To(Equal(map[string]bool{"play [Deeds], task [Fail plainly], host [localhost]: it went wrong": true}))
+		Expect(messages).To(Equal(map[string]bool{"play [Deeds], task [Fail plainly] (deed.yml:15), host [localhost]: it went wrong": true}))
 	})
 	row("§5 message", "no word of the task, no_log, at most 4 KiB of whole characters", func(ctx context.Context) {
 		said := map[string]string{}
 		var all []*unstructured.Unstructured
-		for _, how := range []string{"silent", "hidden", "long"} {
+		for _, how := range []string{"silent", "hidden", "long", "refused"} {
 			all = append(all, w.deed(ctx, how, map[string]any{"how": how}))
 		}
 		for _, cr := range all {
@@ -118,8 +118,10 @@ func statusRows(w *deeds) {
 			said[cr.GetName()] = failure.Message
 			Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		}
-		Expect(said["silent"]).To(MatchRegexp(`task \[Fail without a word\], host \[localhost\]: .*(Unknown error|unknown playbook failure)`), "newer versions of Ansible have words of their own")
+		Expect(said["silent"]).To(MatchRegexp(`task \[Fail without a word\] \(deed.yml:18\), host \[localhost\]: .*(Unknown error|unknown playbook failure)`), "newer versions of Ansible have words of their own")
 		Expect(said["hidden"]).To(And(ContainSubstring("task [Fail in secret]"), Not(ContainSubstring("canary"))))
+		Expect(said["refused"]).To(MatchRegexp(`task \[Fail at the API\] \(deed.yml:\d+\), host \[localhost\]: .*: ConfigMap "Not_valid" is invalid: metadata.name: `))
+		Expect(said["refused"]).NotTo(ContainSubstring(`"kind"`), "what the API server answered is JSON")
 		Expect(said["long"]).To(ContainSubstring("äää"))
 		Expect(len(said["long"])).To(BeNumerically("<=", 4<<10))
 		Expect(utf8.ValidString(said["long"])).To(BeTrue())

@@ -73,7 +73,7 @@ func TestAResultThatIsTooLargeIsNotPassedOverInSilence(t *testing.T) {
 	b.Env = append(b.Env, "MAX_EVENT_RES=1000")
 	got := b.run(t.Context(), b.playbook("play.yml"))
 	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonFailed)
-	if !strings.Contains(got.Outcome.Message, "task [Say much], host [localhost]: the task's result was too large to be shown") {
+	if !strings.Contains(got.Outcome.Message, "task [Say much] (play.yml:6), host [localhost]: the task's result was too large to be shown") {
 		t.Errorf("got outcome %+v, want a failure that says why it tells nothing", got.Outcome)
 	}
 	for _, e := range b.events {

@@ -263,6 +263,33 @@ func TestTheSameFailureGivesTheSameMessage(t *testing.T) {
 	}
 }
 
+// A failure says where its task stands, and a command's why it failed.
+func TestAFailureSaysWhereAndWhy(t *testing.T) {
+	b := newBench(t, map[string]string{
+		"roles/content/tasks/main.yml":   "- name: Take\n  ansible.builtin.include_tasks: \"{{ file }}.yml\"\n",
+		"roles/content/tasks/shell.yml":  "- name: Call\n  ansible.builtin.shell: echo useless; echo gone wrong >&2; exit 3\n",
+		"roles/content/tasks/hidden.yml": "- name: Call\n  ansible.builtin.shell: echo pa55word >&2; exit 3\n  no_log: true\n",
+		"roles/content/tasks/loop.yml":   "- name: Call\n  ansible.builtin.shell: echo gone {{ item }} >&2; exit 3\n  loop: [wrong]\n",
+	})
+	b.SkipFacts = true
+	const hidden = "the output has been hidden due to the fact that 'no_log: true' was specified for this result"
+	for file, want := range map[string]string{
+		"shell":  "non-zero return code (rc 3)\ngone wrong",
+		"hidden": hidden,
+		"loop":   "One or more items failed\n(item=wrong) non-zero return code (rc 3)\ngone wrong",
+	} {
+		t.Run(file, func(t *testing.T) {
+			spec := b.role("content")
+			spec.ExtraVars = fmt.Appendf(nil, "\t\n{\"file\": %q}", file)
+			got := b.run(t.Context(), spec)
+			want = "play [localhost], task [content : Call] (roles/content/tasks/" + file + ".yml:1), host [localhost]: " + want
+			if got.Outcome.Message != want {
+				t.Errorf("got message %q, want %q", got.Outcome.Message, want)
+			}
+		})
+	}
+}
+
 // marker is what ansible-runner takes for a job event wherever it is printed.
 func marker(event string) string {
 	encoded := base64.StdEncoding.EncodeToString([]byte(event))
