@@ -42,6 +42,12 @@ type Observer interface {
 	RunEnded(run jobevent.Run, outcome jobevent.Outcome, summary jobevent.Summary, elapsed time.Duration)
 }
 
+// Forgetter is an Observer that remembers something of CRs.
+type Forgetter interface {
+	// Forget is told of a CR that is gone.
+	Forget(watch, object string)
+}
+
 // Slots limits how many runs are live in all watches together.
 type Slots interface {
 	// Acquire waits for a slot; release gives it back.
@@ -223,6 +229,11 @@ func (r *Reconciler) mayRest(a *attempt) bool {
 func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 	if r.Related != nil && len(r.Watch.References) > 0 {
 		r.Related.Refers(r.Watch.GVK, req.NamespacedName, nil)
+	}
+	for _, o := range r.Observers {
+		if f, remembers := o.(Forgetter); remembers {
+			f.Forget(r.Watch.GVK.String(), named(req))
+		}
 	}
 	for _, uid := range r.memories.drop(req.NamespacedName) {
 		r.removeDirectory(ctx, string(uid))

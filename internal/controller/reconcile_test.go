@@ -66,7 +66,11 @@ type accessFunc func(cr *unstructured.Unstructured) ([]byte, func(), error)
 func (f accessFunc) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) { return f(cr) }
 
 // journal is an Observer that keeps what it saw.
-type journal struct{ lines []string }
+type journal struct{ lines, forgotten []string }
+
+func (j *journal) Forget(watch, object string) {
+	j.forgotten = append(j.forgotten, watch+" "+object)
+}
 
 func (j *journal) RunStarted(run jobevent.Run) {
 	j.lines = append(j.lines, fmt.Sprintf("started %s generation %d: %s", run.Object, run.Generation, run.Trigger))
@@ -696,6 +700,11 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 			wantEqual(t, reconcile.Result{}, <-done)
 			wantEqual(t, test.want, b.runner.removed)
 			wantEqual(t, 0, len(b.runner.specs))
+			var forgotten []string
+			if test.cr == nil {
+				forgotten = []string{b.Watch.GVK.String() + " " + request.String()}
+			}
+			wantEqual(t, forgotten, b.journal.forgotten)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/extravars"
 	"github.com/ensign-operator/ensign/internal/jobevent"
@@ -113,6 +114,9 @@ func (r *Reconciler) spec(a *attempt, vars, kubeconfig []byte) runner.Spec {
 		MaxArtifacts: a.settings.maxArtifacts,
 	}
 }
+
+// named is the CR's name as observers are told it.
+func named(req reconcile.Request) string { return strings.TrimPrefix(req.String(), "/") }
 
 // launch runs the spec in front of the observers.
 func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, at *progress) runner.Result {

@@ -29,7 +29,10 @@ type Options struct {
 }
 
 // Log is an observer of runs. Its methods may be called by several runs at once.
-type Log struct{ options Options }
+type Log struct {
+	options Options
+	repeats repeats
+}
 
 // New gives a Log with these options.
 func New(o Options) *Log {
@@ -60,16 +63,32 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 		l.options.Logger.Info("item", append(values, "item", item(e))...)
 		return
 	}
-	text := ""
 	if out.failure() {
 		values = append(values, "watch", run.Watch) // Whoever looks for failures begins here.
 	}
-	if out.failure() || l.options.Level == Everything {
+	text := ""
+	if times := l.times(run, e, out); l.shows(times) {
 		text = taskText(e)
+	} else if times > 1 {
+		values = append(values, "asBefore", true, "times", times)
 	}
 	l.line(out, l.withBlock(values, text))
 	l.block(run, text)
 }
+
+// times is how many runs in a row have failed like this, 0 for what is no failure.
+func (l *Log) times(run jobevent.Run, e jobevent.Event, out outcome) int {
+	if !out.failure() {
+		return 0
+	}
+	return l.repeats.met(run, jobevent.Failure(e))
+}
+
+// shows reports whether a block is shown of what so many runs in a row have met.
+func (l *Log) shows(times int) bool { return times == 1 || l.options.Level == Everything }
+
+// Forget drops what is remembered of a CR that is gone.
+func (l *Log) Forget(watch, object string) { l.repeats.forget(watch, object) }
 
 func (l *Log) line(out outcome, values []any) {
 	switch out {
@@ -105,10 +124,11 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 		l.options.Logger.Info("run canceled", append(values, "run", run.ID)...)
 	default:
 		l.options.Logger.Error(nil, "run failed", append(values, "run", run.ID)...)
-		if len(s.Failed)+len(s.UnreachableHosts) == 0 {
+		if len(s.Failed)+len(s.UnreachableHosts) == 0 && l.shows(l.repeats.met(run, outcome.Message)) {
 			l.block(run, outcome.Message)
 		}
 	}
+	l.repeats.ended(run, outcome.Verdict == jobevent.Canceled)
 }
 
 func (l *Log) withBlock(values []any, text string) []any {

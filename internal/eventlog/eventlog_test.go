@@ -102,7 +102,7 @@ func TestConsole(t *testing.T) {
 			"default/sample | TASK [Fails for good] ****\n" +
 			"default/sample | fatal: [localhost]: FAILED! => {\"changed\": false, \"msg\": \"the disk is full\"}\n" +
 			bottom +
-			`ERROR run failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Failed", "reason": "Failed", "message": "play [Repair], task [Fails for good], host [localhost]: the disk is full", "seconds": 2.346, "ok": 1, "changed": 0, "skipped": 0, "failures": 1, "unreachable": 0, "rescued": 1, "ignored": 0, "run": "r1"}` + "\n"},
+			`ERROR run failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Failed", "reason": "Failed", "message": "play [Repair], task [Fails for good] (/run/project/rescued.yml:12), host [localhost]: the disk is full", "seconds": 2.346, "ok": 1, "changed": 0, "skipped": 0, "failures": 1, "unreachable": 0, "rescued": 1, "ignored": 0, "run": "r1"}` + "\n"},
 		"each task has one line": {"ok", 0, eventlog.Tasks, begun +
 			`INFO task {"cr": "default/sample", "task": "site : Say hello", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
 			`INFO task {"cr": "default/sample", "task": "site : ansible.builtin.debug", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
@@ -161,6 +161,110 @@ func TestJSONHasOneObjectALine(t *testing.T) {
 	if len(blocks) != 1 || !strings.HasPrefix(blocks[0], "ignored: TASK [May fail] ****\nfatal: [localhost]: FAILED! => {") || !strings.HasSuffix(blocks[0], "\n...ignoring") {
 		t.Errorf("%q", blocks)
 	}
+}
+
+// A run is what happens in one: the messages of tasks that fail, in order, and "-"
+// for the end of a run that was cut off.
+func TestAFailureThatRepeatsIsShownOnce(t *testing.T) {
+	other := aRun
+	other.Object = "default/other"
+	many := make([]string, 20)
+	for i := range many {
+		many[i] = fmt.Sprint("failure ", i)
+	}
+	cases := map[string]struct {
+		runs [][]string
+		want []int // blocks of each run
+	}{
+		"the same failure":                  {[][]string{{"boom"}, {"boom"}, {"boom"}}, []int{1, 0, 0}},
+		"another failure":                   {[][]string{{"boom"}, {"bang"}, {"bang"}}, []int{1, 1, 0}},
+		"one that comes back":               {[][]string{{"boom"}, {"bang"}, {"boom"}}, []int{1, 1, 1}},
+		"one more":                          {[][]string{{"boom"}, {"boom", "bang"}, {"boom", "bang"}}, []int{1, 1, 0}},
+		"a success between":                 {[][]string{{"boom"}, {}, {"boom"}}, []int{1, 0, 1}},
+		"a run that was cut off between":    {[][]string{{"boom"}, {"-"}, {"boom"}}, []int{1, 0, 0}},
+		"what differs in each run":          {[][]string{{"boom at 2026-11-21 12:41:01.460473, pid 12"}, {"boom at 2026-11-21 12:41:02.1, pid 345"}}, []int{1, 0}},
+		"more failures than are remembered": {[][]string{many, many}, []int{20, 4}},
+		"a failure of the run":              {[][]string{{"run: no role"}, {"run: no role"}, {"run: no play"}}, []int{1, 0, 1}},
+	}
+	for why, c := range cases {
+		for _, asJSON := range []bool{false, true} {
+			t.Run(fmt.Sprint(why, ", JSON ", asJSON), func(t *testing.T) {
+				var out bytes.Buffer
+				l := log(&out, eventlog.Tasks, asJSON)
+				for i, failures := range c.runs {
+					shown := blocks(t, &out, asJSON, func() { play(l, aRun, failures) })
+					if asJSON && strings.HasPrefix(why, "a failure of the run") {
+						continue // Its line has it all.
+					}
+					if shown != c.want[i] {
+						t.Errorf("run %d: %d blocks, want %d", i+1, shown, c.want[i])
+					}
+					if blocks(t, &out, asJSON, func() { play(l, other, []string{fmt.Sprint("only of run ", i)}) }) != 1 {
+						t.Errorf("run %d: that of another CR is not shown", i+1)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestARepeatSaysSo(t *testing.T) {
+	var out bytes.Buffer
+	l := log(&out, eventlog.Tasks, false)
+	for range 3 {
+		out.Reset()
+		play(l, aRun, []string{"boom"})
+	}
+	const want = `ERROR task failed {"cr": "default/sample", "task": "t", "host": "h", "outcome": "failed", "seconds": 0, "run": "r1", "watch": "example.com/v1, Kind=Site", "asBefore": true, "times": 3}` + "\n"
+	if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, top) {
+		t.Errorf("%s", got)
+	}
+	l.Forget(aRun.Watch, aRun.Object)
+	if blocks(t, &out, false, func() { play(l, aRun, []string{"boom"}) }) != 1 {
+		t.Error("a CR that is gone is remembered")
+	}
+}
+
+func TestEverythingIsEverything(t *testing.T) {
+	var out bytes.Buffer
+	l := log(&out, eventlog.Everything, false)
+	play(l, aRun, []string{"boom"})
+	if blocks(t, &out, false, func() { play(l, aRun, []string{"boom"}) }) != 1 {
+		t.Error("a block is left out at the highest level")
+	}
+}
+
+// play shows a run in which tasks fail.
+func play(l *eventlog.Log, run jobevent.Run, failures []string) {
+	var s jobevent.Summary
+	outcome := jobevent.Outcome{Verdict: jobevent.Succeeded}
+	l.RunStarted(run)
+	for _, message := range failures {
+		outcome.Verdict = jobevent.Failed
+		if said, ofRun := strings.CutPrefix(message, "run: "); ofRun {
+			outcome.Message = said
+			continue
+		}
+		if message == "-" {
+			outcome.Verdict = jobevent.Canceled
+			continue
+		}
+		e := jobevent.Event{Kind: jobevent.HostFailed, Task: "t", Host: "h", Result: map[string]any{"msg": message}}
+		s.Fold(e)
+		l.JobEvent(run, e)
+	}
+	l.RunEnded(run, outcome, s, 0)
+}
+
+// blocks counts those that are written meanwhile.
+func blocks(t *testing.T, out *bytes.Buffer, asJSON bool, do func()) int {
+	t.Helper()
+	out.Reset()
+	do()
+	if asJSON {
+		return strings.Count(out.String(), `"block":`)
+	}
+	return strings.Count(out.String(), top)
 }
 
 func TestNoLogHolds(t *testing.T) {
