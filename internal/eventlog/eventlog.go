@@ -58,13 +58,10 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 	if out == none || l.options.Level < out.level() {
 		return
 	}
-	values := []any{"cr", run.Object, "task", oneLine(e.TaskName()), "host", oneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
+	values := []any{"cr", run.Object, "watch", run.Watch, "task", oneLine(e.TaskName()), "host", oneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
 	if out.item() {
 		l.options.Logger.Info("item", append(values, "item", item(e))...)
 		return
-	}
-	if out.failure() {
-		values = append(values, "watch", run.Watch) // Whoever looks for failures begins here.
 	}
 	text := ""
 	if times := l.times(run, e, out); l.shows(times) {

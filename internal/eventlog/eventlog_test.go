@@ -91,24 +91,24 @@ func TestConsole(t *testing.T) {
 		want    string
 	}{
 		"a failed task is followed by its block, a rescued one too": {"rescued", 2, eventlog.Tasks, begun +
-			`ERROR task failed {"cr": "default/sample", "task": "Fails but is rescued", "host": "localhost", "outcome": "failed", "seconds": 0, "run": "r1", "watch": "example.com/v1, Kind=Site"}` + "\n" +
+			`ERROR task failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Fails but is rescued", "host": "localhost", "outcome": "failed", "seconds": 0, "run": "r1"}` + "\n" +
 			top +
 			"default/sample | TASK [Fails but is rescued] ****\n" +
 			"default/sample | fatal: [localhost]: FAILED! => {\"changed\": false, \"msg\": \"the first try failed\"}\n" +
 			bottom +
-			`INFO task {"cr": "default/sample", "task": "Clean up", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
-			`ERROR task failed {"cr": "default/sample", "task": "Fails for good", "host": "localhost", "outcome": "failed", "seconds": 0, "run": "r1", "watch": "example.com/v1, Kind=Site"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Clean up", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
+			`ERROR task failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Fails for good", "host": "localhost", "outcome": "failed", "seconds": 0, "run": "r1"}` + "\n" +
 			top +
 			"default/sample | TASK [Fails for good] ****\n" +
 			"default/sample | fatal: [localhost]: FAILED! => {\"changed\": false, \"msg\": \"the disk is full\"}\n" +
 			bottom +
 			`ERROR run failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Failed", "reason": "Failed", "message": "play [Repair], task [Fails for good] (/run/project/rescued.yml:12), host [localhost]: the disk is full", "seconds": 2.346, "ok": 1, "changed": 0, "skipped": 0, "failures": 1, "unreachable": 0, "rescued": 1, "ignored": 0, "run": "r1"}` + "\n"},
 		"each task has one line": {"ok", 0, eventlog.Tasks, begun +
-			`INFO task {"cr": "default/sample", "task": "site : Say hello", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
-			`INFO task {"cr": "default/sample", "task": "site : ansible.builtin.debug", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
-			`INFO task {"cr": "default/sample", "task": "Change something", "host": "localhost", "outcome": "changed", "seconds": 0, "run": "r1"}` + "\n" +
-			`INFO task {"cr": "default/sample", "task": "Not today", "host": "localhost", "outcome": "skipped", "seconds": 0, "run": "r1"}` + "\n" +
-			`INFO task {"cr": "default/sample", "task": "Restart", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "site : Say hello", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "site : ansible.builtin.debug", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Change something", "host": "localhost", "outcome": "changed", "seconds": 0, "run": "r1"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Not today", "host": "localhost", "outcome": "skipped", "seconds": 0, "run": "r1"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Restart", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
 			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 4, "changed": 1, "skipped": 1, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "message": "Ansible-runner exited successfully", "run": "r1"}` + "\n"},
 		"a run without a failed task explains itself in a block": {"syntax", 4, eventlog.Tasks, begun +
 			`ERROR run failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Failed", "reason": "NoStats", "message": "ansible-runner exited with 4 before the run was through\n[ERROR]: YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\nOrigin: /run/project/syntax.yml:6:1\n\n(source not shown: file truncated)", "seconds": 2.346, "ok": 0, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "run": "r1"}` + "\n" +
@@ -122,14 +122,14 @@ func TestConsole(t *testing.T) {
 		"nothing of tasks at Nothing": {"rescued_only", 0, eventlog.Nothing, begun +
 			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 1, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 1, "ignored": 0, "message": "Ansible-runner exited successfully", "run": "r1"}` + "\n"},
 		"every task has a block at Everything": {"requeue", 0, eventlog.Everything, begun +
-			`INFO task {"cr": "default/sample", "task": "Later", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Later", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
 			top + "default/sample | TASK [Later] ****\n" +
 			longResult +
 			bottom +
-			`INFO task {"cr": "default/sample", "task": "Sooner", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Sooner", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
 			top + "default/sample | TASK [Sooner] ****\n" +
 			`default/sample | ok: [localhost] => {"changed": false, "period": "90s"}` + "\n" + bottom +
-			`INFO task {"cr": "default/sample", "task": "Only says so", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
+			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Only says so", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
 			top + "default/sample | TASK [Only says so] ****\n" +
 			`default/sample | ok: [localhost] => {"changed": false, "msg": {"period": "1s"}}` + "\n" + bottom +
 			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 3, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "requeueAfter": "1m30s", "message": "Ansible-runner exited successfully", "run": "r1"}` + "\n"},

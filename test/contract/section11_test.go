@@ -162,7 +162,7 @@ var _ = Describe("the log", Ordered, ContinueOnFailure, func() {
 				name(page) + ` | fatal: [localhost]: FAILED! => {"changed": false, "msg": "too many words on ` + page.GetName() + `"}`,
 			}))
 			Expect(len(blocks)%2).To(BeZero(), "%q", blocks)
-			Expect(log).To(MatchRegexp(`ERROR\trun\ttask failed\t.*"cr": %q, "task": "Count the words".*\n(\S+\tINFO.*\n)*-+ Ansible Task StdOut -+\n%s \| `, name(page), name(page)))
+			Expect(log).To(MatchRegexp(`ERROR\trun\ttask failed\t.*"cr": %q, "watch": "[^"]*", "task": "Count the words".*\n(\S+\tINFO.*\n)*-+ Ansible Task StdOut -+\n%s \| `, name(page), name(page)))
 		}
 	})
 	row("§11 many", "of many CRs at once, each failure's one line tells kind, CR, task, host and message", func() {
