@@ -162,7 +162,7 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	}
 	ctx, cancel := context.WithCancel(log.IntoContext(ctx, s.Logger))
 	defer cancel()
-	s.lacks(fmt.Errorf("the cache of %s is not filled yet", s.GVK))
+	s.lacks(fmt.Errorf("the cache of %s is not filled yet; where that lasts, the account may lack list or watch of the kind, and the log has the API server's answer", s.GVK))
 	go s.announceSync(ctx)
 	go s.warnOfPaths(ctx, reconciler.Watch.References)
 	go func() {
