@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -96,6 +95,7 @@ func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
 	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to who may get the non-resource URL /metrics; default as for --metrics-secure")
 	set.BoolVar(&o.EnableHTTP2, "enable-http2", false, "let the metrics endpoint speak HTTP/2")
 	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":6789", "`address` of /healthz and /readyz; 0 switches them off")
+	set.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "`address` of profiles for go tool pprof, such as 127.0.0.1:6060, which has to be a loopback one; 0 switches them off")
 	set.StringVar(&o.UserMetricsBindAddress, "user-metrics-bind-address", "127.0.0.1:5050", "`address` where roles post metrics of their own; 0 switches it off")
 	set.BoolVar(&o.UserMetricsOpen, "user-metrics-open", true, "take metrics without the token of a live run too")
 }
@@ -133,7 +133,7 @@ func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
 func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 	o := f.options
 	o.AnsibleArgs = unwrapped(o.AnsibleArgs)
-	if atLoopback(o.MetricsBindAddress) && !f.lookup("metrics-secure").Changed && !f.lookup("metrics-require-rbac").Changed {
+	if operator.AtLoopback(o.MetricsBindAddress) && !f.lookup("metrics-secure").Changed && !f.lookup("metrics-require-rbac").Changed {
 		o.MetricsSecure, o.MetricsRequireRBAC = false, false // A proxy in front does both, as in older scaffolds.
 	}
 	level, levelErr := eventlog.ParseLevel(f.logEvents)
@@ -176,12 +176,6 @@ func (f *runFlags) protected() error {
 		return errors.New("--metrics-require-rbac needs --metrics-secure: without TLS the tokens of readers could be read by others")
 	}
 	return nil
-}
-
-// atLoopback reports whether only this host, or pod, reaches the address.
-func atLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 func within(name string, value, low, high int) error {

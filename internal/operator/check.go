@@ -46,8 +46,12 @@ func (o Options) checkListeners() error {
 	metrics, metricsErr := parseAddress("--metrics-bind-address", o.MetricsBindAddress)
 	probes, probesErr := parseAddress("--health-probe-bind-address", o.HealthProbeBindAddress)
 	posts, postsErr := parseAddress("--user-metrics-bind-address", o.UserMetricsBindAddress)
-	errs := []error{metricsErr, probesErr, postsErr}
-	all := []listener{metrics, probes, posts, proxies("--proxy-port", o.ProxyPort), proxies("--proxy-open-port", o.ProxyOpenPort)}
+	profiles, profilesErr := parseAddress("--pprof-bind-address", cmp.Or(o.PprofBindAddress, "0"))
+	errs := []error{metricsErr, probesErr, postsErr, profilesErr}
+	if profiles.value != "" && !AtLoopback(profiles.value) {
+		errs = append(errs, fmt.Errorf("%s=%s: allowed is a loopback address such as 127.0.0.1:6060, because whoever reaches it may read profiles and use up the processor", profiles.flag, profiles.value))
+	}
+	all := []listener{metrics, probes, posts, profiles, proxies("--proxy-port", o.ProxyPort), proxies("--proxy-open-port", o.ProxyOpenPort)}
 	for i, l := range all {
 		for _, other := range all[:i] {
 			if l.meets(other) {
@@ -61,6 +65,12 @@ func (o Options) checkListeners() error {
 func (l listener) meets(other listener) bool {
 	everywhere := func(host string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, host) }
 	return l.port != 0 && l.port == other.port && (l.host == other.host || everywhere(l.host) || everywhere(other.host))
+}
+
+// AtLoopback reports whether only this host, or pod, reaches the address.
+func AtLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // parseAddress reads the address of a listener; "0" is none.

@@ -35,6 +35,7 @@ func TestSettingsThatGoTogether(t *testing.T) {
 	}{
 		"the usual ones":                         {},
 		"nothing listens":                        {change: func(o *Options) { o.MetricsBindAddress, o.HealthProbeBindAddress = "0", "0" }},
+		"profiles at a loopback address":         {change: func(o *Options) { o.PprofBindAddress = "[::1]:6060" }},
 		"any free ports":                         {change: func(o *Options) { o.MetricsBindAddress, o.HealthProbeBindAddress = "127.0.0.1:0", "127.0.0.1:0" }},
 		"one port of two addresses":              {change: func(o *Options) { o.MetricsBindAddress, o.HealthProbeBindAddress = "10.0.0.1:80", "10.0.0.2:80" }},
 		"leader election with its usual times":   {change: func(o *Options) { o.LeaderElect = true }},
@@ -67,6 +68,10 @@ func TestSettingsThatDoNotGoTogetherAreAllNamed(t *testing.T) {
 		"an address without a port":      {func(o *Options) { o.MetricsBindAddress = "8443" }, nil, []string{"--metrics-bind-address=8443", ":8443", "0"}},
 		"no address":                     {func(o *Options) { o.HealthProbeBindAddress = "" }, nil, []string{"--health-probe-bind-address=", "0 for none"}},
 		"a port that is none":            {func(o *Options) { o.HealthProbeBindAddress = ":70000" }, nil, []string{"--health-probe-bind-address=:70000"}},
+		"profiles for everybody":         {func(o *Options) { o.PprofBindAddress = ":6060" }, nil, []string{"--pprof-bind-address=:6060", "loopback"}},
+		"profiles for other hosts":       {func(o *Options) { o.PprofBindAddress = "10.0.0.1:6060" }, nil, []string{"--pprof-bind-address=10.0.0.1:6060", "loopback"}},
+		"profiles without a port":        {func(o *Options) { o.PprofBindAddress = "localhost" }, nil, []string{"--pprof-bind-address=localhost"}},
+		"profiles at the probes' port":   {func(o *Options) { o.PprofBindAddress = "127.0.0.1:6789" }, nil, []string{"--pprof-bind-address=127.0.0.1:6789", "--health-probe-bind-address=:6789"}},
 		"one port for two":               {func(o *Options) { o.MetricsBindAddress = "127.0.0.1:6789" }, nil, []string{"--metrics-bind-address=127.0.0.1:6789", "--health-probe-bind-address=:6789", "same port"}},
 		"the proxy's port twice":         {func(o *Options) { o.ProxyPort, o.ProxyOpenPort = 8888, 8888 }, nil, []string{"--proxy-port=8888", "--proxy-open-port=8888"}},
 		"roles' metrics and the proxy's": {func(o *Options) { o.ProxyPort = 5050 }, nil, []string{"--user-metrics-bind-address=127.0.0.1:5050", "--proxy-port=5050"}},

@@ -23,6 +23,7 @@ func newManager(config *rest.Config, l lease, list []watches.Watch, o Options, l
 		Cache:                  cacheOptions(env, list),
 		Metrics:                metricsOptions(o),
 		HealthProbeBindAddress: "0", // See probes.
+		PprofBindAddress:       o.PprofBindAddress,
 		LeaderElection:         o.LeaderElect,
 		LeaderElectionID:       l.id,
 		LeaseDuration:          &o.LeaderElectLeaseDuration,

@@ -129,7 +129,7 @@ func connect(o Options) (*rest.Config, error) {
 // explainBind adds the remedy to the error of an occupied port.
 func explainBind(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w (another process has this port: choose another by --metrics-bind-address or --health-probe-bind-address; 0 switches the listener off)", err)
+		return fmt.Errorf("%w (another process has this port: choose another by --metrics-bind-address, --health-probe-bind-address or --pprof-bind-address; 0 switches the listener off)", err)
 	}
 	return err
 }

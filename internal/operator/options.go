@@ -59,6 +59,7 @@ type Options struct {
 	MetricsRequireRBAC     bool
 	EnableHTTP2            bool
 	HealthProbeBindAddress string
+	PprofBindAddress       string // at a loopback address; "0": nowhere
 	// UserMetricsBindAddress is where roles post metrics; "0": nowhere.
 	UserMetricsBindAddress string
 	// UserMetricsOpen takes them without the token of a live run too.

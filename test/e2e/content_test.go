@@ -82,7 +82,7 @@ var _ = Describe("the operator's own content, deployed", Ordered, func() {
 		cr := mysql("MySQLCluster", namespace, "poor", map[string]any{"mysqlAdminSecret": "nowhere", "mysqlReadersSecret": "mysql-readers"})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		Expect(expectFailure(ctx, cr, "Failed")).To(ContainSubstring("Secret " + namespace + "/nowhere"))
-		Expect(kubectl(ctx, "get", "mysqlcluster", "poor", "-n", namespace, "-o", "wide")).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +ENDPOINT +MESSAGE +AGE\npoor +False +Failed .*Secret ` + namespace + `/nowhere.*does not exist`),
+		Expect(kubectl(ctx, "get", "mysqlcluster", "poor", "-n", namespace, "-o", "wide")).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +ENDPOINT +MESSAGE +AGE\npoor +False +Failed .*Secret `+namespace+`/nowhere.*does not exist`),
 			"also while the next attempt runs")
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		expectGone(ctx, cr)

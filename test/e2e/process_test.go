@@ -78,8 +78,9 @@ var _ = Describe("the manager's process", func() {
 	})
 
 	It("serves probes to everyone and metrics to those who may read them", func(ctx context.Context) {
-		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{namespace: namespace, args: []string{"--metrics-secure"}}).ready("Note")
+		namespace, profiles := newNamespace(ctx), freeAddress()
+		m := startManager(managerOptions{namespace: namespace, args: []string{"--metrics-secure", "--pprof-bind-address=" + profiles}}).ready("Note")
+		Eventually(func() (int, error) { return get(ctx, "http://"+profiles+"/debug/pprof/cmdline", "") }).Should(Equal(http.StatusOK))
 		for _, path := range []string{"/healthz", "/readyz"} {
 			Eventually(func() (int, error) { return get(ctx, "http://"+m.health+path, "") }).Should(Equal(http.StatusOK))
 		}
