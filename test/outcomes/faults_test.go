@@ -178,7 +178,7 @@ func faults() map[string]play {
 		"ansible-playbook is killed": {tasks: `
 - name: Work
   ansible.builtin.debug: {msg: "{{ lookup('pipe', 'kill -9 $(cut -d\" \" -f4 /proc/$PPID/stat)') }}"}
-`, expected: expected{reason: noStats, exit: -1, message: "for want of memory"}},
+`, expected: expected{reason: crashed, exit: -1, message: "for want of memory"}},
 		"a task finds the disk full": {tasks: `
 - name: Write
   ansible.builtin.shell: dd if=/dev/zero of=/dev/full count=1 || { echo No space left on device; exit 1; }

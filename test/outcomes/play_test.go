@@ -53,6 +53,7 @@ func (p play) in(f form) play {
 const (
 	failed      = jobevent.ReasonFailed
 	noStats     = jobevent.ReasonNoStats
+	crashed     = jobevent.ReasonRunnerCrashed
 	noHosts     = jobevent.ReasonNoHosts
 	unreachable = jobevent.ReasonUnreachable
 	timeout     = jobevent.ReasonTimeout
