@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,7 +65,7 @@ func directory(path string) error {
 	return nil
 }
 
-// unpack writes what is missing of the servers' source.
+// unpack writes what of the servers' source is missing or is not what is embedded here.
 func (s *set) unpack() error {
 	return fs.WalkDir(source, "server", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -77,10 +78,17 @@ func (s *set) unpack() error {
 		if err != nil {
 			return err
 		}
-		// A disk that was full has files of another size.
-		if info, err := os.Lstat(filepath.Join(s.dir, path)); err == nil && info.Mode().IsRegular() && info.Size() == int64(len(content)) {
+		path = filepath.Join(s.dir, path)
+		info, err := os.Lstat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+		// A disk that was full, or somebody else, has left another one.
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, content) {
 			return nil
 		}
-		return os.WriteFile(filepath.Join(s.dir, path), content, 0o600)
+		return os.WriteFile(path, content, 0o600)
 	})
 }

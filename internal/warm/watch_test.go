@@ -1,6 +1,7 @@
 package warm
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -65,6 +66,13 @@ func TestAServerThatNobodyReachesIsReplaced(t *testing.T) {
 		"the servers' own files are empty": func(s *set) error {
 			return errors.Join(os.Truncate(s.dir+"/server/serve.py", 0), os.Remove(s.socket(module)))
 		},
+		"somebody has edited the servers' own files": func(s *set) error {
+			content, err := os.ReadFile(s.dir + "/server/serve.py")
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.WriteFile(s.dir+"/server/serve.py", bytes.ToUpper(content), 0o600), os.Remove(s.socket(module)))
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
@@ -79,8 +87,9 @@ func TestAServerThatNobodyReachesIsReplaced(t *testing.T) {
 			v := s.servers[1]
 			await(t, "its socket", func() bool { return v.serves() != 0 && reach(s.socket(module), v.serves(), ample) == nil })
 			launched(t, p, "FAKE=server")
-			if content, err := os.ReadFile(s.dir + "/server/serve.py"); err != nil || len(content) == 0 {
-				t.Errorf("got a source of %d bytes (error %v)", len(content), err)
+			want, err := source.ReadFile("server/serve.py")
+			if content, errThere := os.ReadFile(s.dir + "/server/serve.py"); err != nil || errThere != nil || !bytes.Equal(content, want) {
+				t.Errorf("got the source %q (errors %v, %v)", content, err, errThere)
 			}
 			if !s.whole() {
 				t.Error("stand-ins are missing")

@@ -6,7 +6,6 @@ server compiles that itself for later ones: what it knows is a function of the
 sources' bytes and of nothing else.
 """
 
-import contextlib
 import os
 import struct
 import sys
@@ -15,6 +14,8 @@ import warnings
 import zipimport
 from _imp import _fix_co_filename  # type: ignore[attr-defined]  # As importlib does with code from elsewhere.
 from collections.abc import Callable, Iterator
+
+from ensign_warm.notes import Notes
 
 _MOST = 4 << 20  # bytes of sources that are kept
 _SIZE = struct.Struct("<I")
@@ -25,21 +26,16 @@ Give = Callable[[str, bytes], types.CodeType | None]
 class Codes:
     """Code by its source. None stands for a source that has to be compiled each time."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str) -> None:
         self._known: dict[bytes, types.CodeType | None] = {}
         self._size = 0
         self._wanted: list[bytes] = []
         self._missed: set[bytes] = set()
-        self._notes = os.memfd_create("sources")
-        self._place, self._inode = f"/proc/{os.getpid()}/fd/{self._notes}", os.fstat(self._notes).st_ino
+        self._notes = Notes(os.path.join(directory, "sources"))
 
     def hear(self) -> bool:
         """Take the notes that forks have left; tell whether there is something to learn."""
-        size = os.fstat(self._notes).st_size
-        if size:
-            notes = os.pread(self._notes, size, 0)
-            os.ftruncate(self._notes, 0)
-            self._wanted += _parse(notes)
+        self._wanted += _parse(self._notes.take())
         return bool(self._wanted)
 
     def learn(self) -> bool:
@@ -56,7 +52,7 @@ class Codes:
 
     def leave_server(self) -> None:
         """Give up in a fork what is the server's."""
-        os.close(self._notes)
+        self._notes.leave_server()
 
     def use(self) -> None:
         """Let zipimport have what is known; called in a fork."""
@@ -87,12 +83,9 @@ class Codes:
         return code
 
     def note(self) -> None:
-        """Tell the server what it did not know, at the end of a fork, which has kept nothing open for that."""
-        with contextlib.suppress(OSError):
-            notes = os.open(self._place, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-            if self._missed and os.fstat(notes).st_ino == self._inode:
-                os.write(notes, b"".join(_SIZE.pack(len(source)) + source for source in self._missed))
-            os.close(notes)
+        """Tell the server what it did not know, at the end of a fork."""
+        if self._missed:
+            self._notes.leave(b"".join(_SIZE.pack(len(source)) + source for source in self._missed))
 
 
 def compiled(source: bytes) -> types.CodeType | None:

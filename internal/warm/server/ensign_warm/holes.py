@@ -12,6 +12,7 @@ import re
 import sys
 
 _STDERR = 2
+_NOEXEC_SEAL = 8
 # A line of a table: a class, its size, its pools, and of their blocks those in use and others.
 _ROOM = re.compile(r"^ *\d+ +(\d+) +\d+ +\d+ +(\d+)$", re.MULTILINE)
 _STEP = 16  # bytes from one size of malloc to the next one
@@ -55,7 +56,7 @@ def _fill_pools(allocate: "ctypes._NamedFuncPointer") -> None:
 
 def _figures() -> str:
     """Return what Python's own allocator, if that is in use, shows of itself, which is on the standard error."""
-    shown, kept = os.memfd_create("figures"), os.dup(_STDERR)
+    shown, kept = memory_file("figures"), os.dup(_STDERR)
     os.dup2(shown, _STDERR)
     try:
         sys._debugmallocstats()
@@ -65,6 +66,14 @@ def _figures() -> str:
     with open(shown, "rb") as file:
         file.seek(0)
         return file.read().decode()
+
+
+def memory_file(name: str) -> int:
+    """Return a file in memory, also where the kernel wants to hear that it is not to be executed."""
+    try:
+        return os.memfd_create(name, os.MFD_CLOEXEC | _NOEXEC_SEAL)
+    except OSError:  # An older kernel.
+        return os.memfd_create(name)
 
 
 def _fill_heap(library: ctypes.CDLL) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-from ensign_warm import holes, wire
+from ensign_warm import holes, process, wire
 
 _PATIENCE = 5.0  # seconds for a stand-in to say what it wants
 _MANAGER = 0  # the descriptor of a pipe that the manager holds
@@ -48,7 +48,7 @@ class Outlook(Protocol):
 class Manager:
     """What is not the loop's own."""
 
-    renew: Callable[[bytes], None]  # starts anew in this process, as a note says
+    renew: Callable[[], None]  # starts anew in this process
     say: Callable[[str], None]  # tells the manager
 
 
@@ -70,12 +70,13 @@ class Loop:
         self._connections: dict[int, socket.socket] = {}  # by descriptor
         self._forks: dict[int, int] = {}  # pid by descriptor
         self._retired = False
-        self._notes = os.memfd_create("notes")
+        self._outdated = False  # as forks have found
+        self._news, self._tell_news = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._woken, self._wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._spare = os.dup(_MANAGER)  # for a connection when there are no more
 
-    def next(self) -> tuple[socket.socket, Callable[[bytes], None]]:
-        """Return in each fork only: its connection, and what takes a note for the server."""
+    def next(self) -> tuple[socket.socket, Callable[[bool], None]]:
+        """Return in each fork only: its connection, and what it says whether the server is outdated by."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         for descriptor in (self._listener.fileno(), self._woken):
@@ -85,7 +86,7 @@ class Loop:
             for descriptor, _ in self._wait():
                 connection = self._turn(descriptor)
                 if connection is not None:
-                    return connection, self._note
+                    return connection, self._judge
 
     def _wait(self) -> list[tuple[int, int]]:
         """Return what has happened; learn as long as nothing does."""
@@ -159,24 +160,26 @@ class Loop:
 
     def _leave_server(self) -> None:
         """Give up in a fork all that is the server's."""
+        process.show()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         for connection in self._connections.values():
             connection.close()
         self._listener.close()
-        for descriptor in (self._spare, self._woken, self._wake):
+        for descriptor in (self._spare, self._woken, self._wake, self._news):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
         self._outlook.leave_server()
         if self._lessons is not None:
             self._lessons.leave_server()
 
-    def _note(self, note: bytes) -> None:
-        """Leave a note for the server, from a fork that is about to end, or b"" to say that none will come."""
-        if note:
-            os.pwrite(self._notes, note, 0)
-        os.close(self._notes)
+    def _judge(self, outdated: bool) -> None:
+        """Say in a fork, once, whether the server has to start anew."""
+        if outdated:
+            with contextlib.suppress(OSError):
+                os.write(self._tell_news, b".")
+        os.close(self._tell_news)
 
     def _kill(self, number: int) -> None:
         """End a fork whose stand-in is gone, as if it had been that."""
@@ -197,7 +200,7 @@ class Loop:
                 break
             self._tell(pid, status)
         self._learning = self._lessons is not None and self._lessons.hear()
-        self._take_note()
+        self._follow()
 
     def _tell(self, pid: int, status: int) -> None:
         number = next((n for n, p in self._forks.items() if p == pid), None)
@@ -215,13 +218,14 @@ class Loop:
         with contextlib.suppress(OSError):
             connection.send(line.encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
-    def _take_note(self) -> None:
-        """Follow a note when no fork is left that would lose this server."""
+    def _follow(self) -> None:
+        """End or start anew, if that is due, when no fork is left that would lose this server."""
         if self._retired and not self._forks:
             os._exit(0)
-        size = os.fstat(self._notes).st_size
-        if size and not self._forks:
-            self._renew(os.pread(self._notes, size, 0))
+        with contextlib.suppress(BlockingIOError):
+            self._outdated = bool(os.read(self._news, 4096)) or self._outdated
+        if self._outdated and not self._forks:
+            self._renew()
 
     def _end(self) -> NoReturn:
         for pid in self._forks.values():

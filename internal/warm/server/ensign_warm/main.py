@@ -20,6 +20,7 @@ from ensign_warm.stamps import Stamps
 from ensign_warm.watched import Watched
 
 _BEGUN = time.time_ns()
+_GIVEN = environment.current()  # Imports add to it.
 _RENEWALS = 5  # of one process; more mean that it would never come to rest
 _STDOUT = 1
 _MAX_REASON = 200
@@ -33,6 +34,7 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
     """Serve. The arguments are the kind of the programs and settings, as NAME=VALUE."""
     kind_name, *pairs = arguments
     settings = dict(pair.split("=", 1) for pair in pairs)
+    process.hide()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     listener = listen(settings)
     kind = make(kind_name, settings, before)
@@ -40,20 +42,20 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
         stamps = Stamps(kind.load())
     except Unfit as unfit:
         sys.stderr.write(f"not imported ahead: {unfit}\n")
-        renew(b"\0", listener, [*arguments, "library=no"], settings)
+        renew(listener, [*arguments, "library=no"], settings)
     if stamps.changed_since(_BEGUN - _UNSETTLED):
-        renew(b"\0", listener, arguments, settings)
+        renew(listener, arguments, settings)
     watched = Watched(stamps)
     immortal.keep()
     gc.disable()
     try:
-        manager = loop.Manager(lambda n: renew(n, listener, arguments, settings), say)
+        manager = loop.Manager(lambda: renew(listener, arguments, settings), say)
         serving = loop.Loop(listener, manager, kind.lessons, watched)
         holes.fill()
         say("ready")
-        connection, note = serving.next()
+        connection, outdated = serving.next()
         gc.enable()
-        begin(connection, note, kind, watched)
+        begin(connection, outdated, kind, watched)
     except BaseException:
         traceback.print_exc()
     os._exit(_DEFECT)  # No end of an interpreter: its handlers are the server's.
@@ -62,8 +64,8 @@ def run(arguments: list[str], before: set[str]) -> NoReturn:
 def make(name: str, settings: dict[str, str], before: set[str]) -> Kind:
     if name == "runner":
         noting.end()
-        return Run(settings["standins"] + "/python")
-    return Module(before, settings.get("library") != "no")
+        return Run(settings["standins"] + "/python", settings["temporary"])
+    return Module(before, settings["temporary"], settings.get("library") != "no")
 
 
 def listen(settings: dict[str, str]) -> socket.socket:
@@ -84,7 +86,7 @@ def say(line: str) -> None:
         os.write(_STDOUT, f"{line}\n".encode())
 
 
-def begin(connection: socket.socket, note: Callable[[bytes], None], kind: Kind, watched: Watched) -> NoReturn:
+def begin(connection: socket.socket, outdated: Callable[[bool], None], kind: Kind, watched: Watched) -> NoReturn:
     """Become what the stand-in asks for, or tell it why not."""
     try:
         request = wire.receive(connection)
@@ -93,12 +95,12 @@ def begin(connection: socket.socket, note: Callable[[bytes], None], kind: Kind, 
         process.put(request, loop.peer_of(connection))
         kind.admit(request)
     except Exception as error:
-        refuse(connection, note, error)
+        refuse(connection, outdated, error)
     connection.settimeout(None)
     descriptors = loop.await_go(connection)
     connection.close()
     say(f"warm {identity(request)}")
-    note(b"")
+    outdated(False)
     process.name(kind.command)
     process.take_descriptors(descriptors)
     process.open_streams()
@@ -111,14 +113,11 @@ def identity(request: wire.Request) -> str:
     return number.decode() if number.isdigit() else ""
 
 
-def refuse(connection: socket.socket, note: Callable[[bytes], None], error: Exception) -> NoReturn:
+def refuse(connection: socket.socket, outdated: Callable[[bool], None], error: Exception) -> NoReturn:
     reason = plain(str(error)) if isinstance(error, wire.Refused) else f"defect {type(error).__name__}"
     if reason != "ping":
         say(f"cold {reason}")
-    if isinstance(error, wire.UnknownEnvironment):
-        note(b"\0".join(name + b"=" + value for name, value in error.environment.items()))
-    elif isinstance(error, wire.Outdated):
-        note(b"\0")
+    outdated(isinstance(error, wire.Outdated))
     with contextlib.suppress(OSError):
         connection.sendall(f"cold {reason}\n".encode())
     os._exit(0)
@@ -129,18 +128,16 @@ def plain(text: str) -> str:
     return ascii(text)[1:-1][:_MAX_REASON]
 
 
-def renew(learned: bytes, listener: socket.socket, arguments: list[str], settings: dict[str, str]) -> None:
-    """Start anew in this process, with the environment that was learned, if one was."""
+def renew(listener: socket.socket, arguments: list[str], settings: dict[str, str]) -> None:
+    """Start anew in this process, with the environment that the manager gave to it."""
     renewals = int(settings.get("renewals", "0")) + 1
     if renewals > _RENEWALS:
         os._exit(0)  # The manager starts another one, not at once.
-    variables = (entry.partition(b"=") for entry in learned.split(b"\0"))
-    environ = {name: value for name, _, value in variables if name} or environment.current()
     say("renewed")
     kept = [a for a in arguments if not a.startswith(("listener=", "renewals="))]
     os.set_inheritable(listener.fileno(), True)
     os.execve(  # noqa: S606
         sys.executable,
         [sys.executable, sys.argv[0], *kept, f"listener={listener.fileno()}", f"renewals={renewals}"],
-        environment.of_server(environ, os.fsencode(settings["temporary"])),
+        environment.of_server(_GIVEN, os.fsencode(settings["temporary"])),
     )

@@ -87,8 +87,8 @@ class Module:
 
     command = b"python"
 
-    def __init__(self, before: set[str], with_library: bool = True) -> None:
-        self.lessons = codes.Codes()
+    def __init__(self, before: set[str], directory: str, with_library: bool = True) -> None:
+        self.lessons = codes.Codes(directory)
         self._before = before
         self._with_library = with_library
         self._recorder = environment.Recorder()

@@ -20,6 +20,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 from ensign_warm import building
+from ensign_warm.notes import Notes
 
 _MOST = 32 << 20  # bytes of payloads that are kept
 _LONGEST = 64 << 10  # of a note
@@ -43,20 +44,15 @@ class Payload(NamedTuple):
 class Payloads:
     """Payloads by what they depend on besides files."""
 
-    def __init__(self) -> None:
+    def __init__(self, directory: str) -> None:
         self._known: dict[building.Wanted, Payload] = {}
         self._wanted: list[building.Wanted] = []
         self._builder: Builder | None = None
-        self._notes = os.memfd_create("payloads")
-        self._place, self._inode = f"/proc/{os.getpid()}/fd/{self._notes}", os.fstat(self._notes).st_ino
+        self._notes = Notes(os.path.join(directory, "payloads"))
 
     def hear(self) -> bool:
         """Take the notes that forks have left; tell whether there is something to learn."""
-        size = os.fstat(self._notes).st_size
-        if size:
-            notes = os.pread(self._notes, size, 0)
-            os.ftruncate(self._notes, 0)
-            self._wanted += [w for w in map(building.parse, set(notes.splitlines())) if w is not None]
+        self._wanted += [w for w in map(building.parse, set(self._notes.take().splitlines())) if w is not None]
         return self._busy()
 
     def learn(self) -> bool:
@@ -84,7 +80,7 @@ class Payloads:
 
     def leave_server(self) -> None:
         """Give up in a fork what is the server's."""
-        os.close(self._notes)
+        self._notes.leave_server()
         if self._builder is not None:
             self._builder.close()
 
@@ -130,10 +126,8 @@ class Payloads:
 
     def _note(self, wanted: building.Wanted) -> None:
         note = json.dumps(wanted).encode() + b"\n"
-        notes = os.open(self._place, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        if len(note) <= _LONGEST and os.fstat(notes).st_ino == self._inode:
-            os.write(notes, note)
-        os.close(notes)
+        if len(note) <= _LONGEST:
+            self._notes.leave(note)
 
 
 class Builder:

@@ -1,6 +1,7 @@
 """Makes a fork the process that a stand-in asked for."""
 
 import contextlib
+import ctypes
 import fcntl
 import io
 import os
@@ -15,6 +16,19 @@ from ensign_warm.wire import STDIO, Refused, Request
 
 _OWNERS = (b"JOB_ID", b"ENSIGN_RUN_ROOT", b"ENSIGN_MANAGER")
 _CGROUPS = "/proc/self/mountinfo"
+
+
+_DUMPABLE = 4  # of prctl
+
+
+def hide() -> None:
+    """Let no other process of this user look into a server: what is there becomes a part of all later runs."""
+    ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
+
+
+def show() -> None:
+    """Let a fork be seen as any process is: the marks of its run stand in its environment."""
+    ctypes.CDLL(None).prctl(_DUMPABLE, 1, 0, 0, 0)
 
 
 def put(request: Request, peer: int) -> None:

@@ -23,7 +23,7 @@ from ensign_warm.parsed import Parsed
 from ensign_warm.payloads import Payloads
 from ensign_warm.plugins import Plugins
 from ensign_warm.primed import prime
-from ensign_warm.wire import Outdated, Refused, Request, UnknownEnvironment
+from ensign_warm.wire import Outdated, Refused, Request
 
 _SHELL = "/bin/sh"
 _START = f"{_SHELL} -c "
@@ -70,11 +70,11 @@ class Run:
 
     command = b"python"
 
-    def __init__(self, standin: str) -> None:
+    def __init__(self, standin: str, directory: str) -> None:
         self._modules = Modules(standin)
         self._parsed = Parsed()
         self._plugins = Plugins()
-        self.lessons = Payloads()
+        self.lessons = Payloads(directory)
         self._own: dict[bytes, bytes] = {}
         self._of_playbook: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
@@ -100,7 +100,7 @@ class Run:
         if self._unfit:
             raise Refused(self._unfit)
         if name := environment.difference(self._own, request.environment):
-            raise UnknownEnvironment(f"variable {name}", request.environment)
+            raise Refused(f"variable {name}")
         manager = importlib.import_module("ansible.config.manager")
         warnings: set[str] = set()
         name, content = digest(manager.find_ini_config_file(warnings))

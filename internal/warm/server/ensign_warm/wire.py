@@ -29,14 +29,6 @@ class Outdated(Refused):
     """The whole server has to be started anew, because its imports are not what they would be now."""
 
 
-class UnknownEnvironment(Refused):
-    """A server with this environment could take the request."""
-
-    def __init__(self, reason: str, environment: dict[bytes, bytes]) -> None:
-        super().__init__(reason)
-        self.environment = environment
-
-
 @dataclass(frozen=True)
 class Request:
     """A program to become."""

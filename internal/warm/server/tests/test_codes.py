@@ -101,9 +101,9 @@ def test_other_bytes_are_another_source(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def learned(monkeypatch: pytest.MonkeyPatch) -> codes.Codes:
+def learned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> codes.Codes:
     monkeypatch.setattr(zipimport, "_compile_source", zipimport._compile_source)  # type: ignore[attr-defined]
-    return codes.Codes()
+    return codes.Codes(str(tmp_path))
 
 
 def teach(learned: codes.Codes, *sources: bytes) -> None:
@@ -141,7 +141,7 @@ def test_notes_that_are_none_are_no_sources() -> None:
 def test_leaves_no_note_where_the_server_was(learned: codes.Codes, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"theirs")
-    learned._place, learned._missed = str(other), {b"a"}
+    learned._notes._path, learned._missed = str(other), {b"a"}
     learned.note()
     assert other.read_bytes() == b"theirs"
 

@@ -88,8 +88,8 @@ def test_memory_that_it_took_to_learn_is_given_back_once(monkeypatch: pytest.Mon
             kept.callback(os.close, descriptor)
         lessons = Finite(3, wake)
         listener = kept.enter_context(socket.socket(socket.AF_UNIX))
-        serving = loop.Loop(listener, loop.Manager(lambda _: None, lambda _: None), lessons, lessons)
-        for descriptor in (serving._notes, serving._woken, serving._wake, serving._spare):
+        serving = loop.Loop(listener, loop.Manager(lambda: None, lambda _: None), lessons, lessons)
+        for descriptor in (serving._news, serving._tell_news, serving._woken, serving._wake, serving._spare):
             kept.callback(os.close, descriptor)
         serving._poll.register(woken, select.POLLIN)
         serving._learning = lessons.hear()

@@ -7,6 +7,7 @@ import io
 import os
 import pickle
 import signal
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -180,6 +181,10 @@ def files_of(pid: int) -> list[str]:
     return found
 
 
+def somewhere() -> Payloads:
+    return Payloads(tempfile.mkdtemp())
+
+
 def state_of(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -190,7 +195,7 @@ def state_of(pid: int) -> str:
 def test_a_server_goes_on_while_a_payload_is_built(endless: building.Wanted) -> None:
     def server() -> tuple[list[bool], bool, int]:
         importlib.import_module("ansible.executor.module_common")
-        payloads = Payloads()
+        payloads = somewhere()
         payloads._wanted.append(endless)
         begun = payloads.learn()
         assert payloads._builder is not None
@@ -218,7 +223,7 @@ def test_a_server_that_may_not_fork_builds_nothing(endless: building.Wanted, mon
     def full() -> int:
         raise BlockingIOError
 
-    payloads, before = Payloads(), os.listdir("/proc/self/fd")
+    payloads, before = somewhere(), os.listdir("/proc/self/fd")
     payloads._wanted.append(endless)
     monkeypatch.setattr(os, "fork", full)
     assert not payloads.learn()
@@ -244,7 +249,7 @@ MODULES = {
 @pytest.mark.parametrize("which", MODULES)
 def test_it_is_the_same_and_built_once(place: Place, which: str) -> None:
     path, name = MODULES[which](place)
-    payloads = Payloads()
+    payloads = somewhere()
     first, built = find(place, path, name, payloads)
     assert built
     assert taught(payloads)
@@ -267,7 +272,7 @@ CHANGES: dict[str, Callable[[Place], object]] = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_it_is_built_anew_after_a_change_of(place: Place, change: str) -> None:
     path, name = MODULES["a role's"](place)
-    payloads = Payloads()
+    payloads = somewhere()
     first, _ = find(place, path, name, payloads)
     assert taught(payloads)
     CHANGES[change](place)
@@ -293,7 +298,7 @@ COLLECTED_CHANGES: dict[str, Callable[[Place], object]] = {
 @pytest.mark.parametrize("change", COLLECTED_CHANGES)
 def test_it_is_built_anew_after_a_change_in_collections_of(place: Place, change: str) -> None:
     path, name = MODULES["one of a collection"](place)
-    payloads = Payloads()
+    payloads = somewhere()
     first, _ = find(place, path, name, payloads)
     assert taught(payloads)
     COLLECTED_CHANGES[change](place)
@@ -304,7 +309,7 @@ def test_it_is_built_anew_after_a_change_in_collections_of(place: Place, change:
 
 def test_what_has_just_changed_is_not_kept(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     path, name = MODULES["a role's"](place)
-    payloads = Payloads()
+    payloads = somewhere()
     monkeypatch.setattr(building, "_UNSETTLED", 1 << 62)
     assert find(place, path, name, payloads)[1]
     assert taught(payloads)
@@ -316,7 +321,7 @@ def test_a_warning_is_heard_each_time(place: Place) -> None:
     place.write("ansible_collections/a/b/meta/runtime.yml", removal)
     place.settle()
     path, name = MODULES["one of a collection"](place)
-    payloads = Payloads()
+    payloads = somewhere()
     assert find(place, path, name, payloads)[1]
     assert taught(payloads)
     assert find(place, path, name, payloads)[1]
@@ -324,14 +329,14 @@ def test_a_warning_is_heard_each_time(place: Place) -> None:
 
 
 def test_ansible_tells_what_it_builds_when_asked_to(place: Place) -> None:
-    payloads = Payloads()
+    payloads = somewhere()
     assert find(place, core("ping"), "ping", payloads, verbosity=3)[1]
     assert not payloads.hear()
 
 
 def test_notes_that_are_none_are_nothing(place: Place) -> None:
-    payloads = Payloads()
+    payloads = somewhere()
     for note in (b"\xff\n", b"{}\n", b"[1, 2, 3, 4, 5, 6]\n", b'["a", "b", "/nowhere", "ZIP_DEFLATED", [], []]\n'):
-        os.write(payloads._notes, note)
+        payloads._notes.leave(note)
     assert taught(payloads)
     assert find(place, core("ping"), "ping", payloads)[1]

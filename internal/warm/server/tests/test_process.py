@@ -1,11 +1,13 @@
 """A fork goes where its stand-in is, or says that it can't."""
 
+import ctypes
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import Server
 from ensign_warm import process
 from ensign_warm.wire import Refused
 
@@ -116,3 +118,18 @@ def test_refuses_a_limit_that_it_may_not_have() -> None:
         "except Refused as error: print(error)",
     )
     assert shown == "limits"
+
+
+def test_a_server_is_hidden_and_its_forks_are_not(server: Server) -> None:
+    assert server.run(stdin=b"import ctypes; print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))").out == b"1\n"
+    if (pid := os.fork()) == 0:
+        process.hide()
+        os._exit(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_server_has_no_memory_that_others_could_write(server: Server) -> None:
+    place = f"/proc/{server.process.pid}/fd"
+    assert not [
+        link for link in (os.readlink(os.path.join(place, name)) for name in os.listdir(place)) if "memfd" in link
+    ]
