@@ -1,10 +1,10 @@
-"""What the fork of a run does otherwise than a new interpreter."""
+"""What the local connection of a fork starts."""
 
 import shlex
 import sys
 
 import pytest
-from ensign_warm.run import Modules
+from ensign_warm.local import Modules
 
 PYTHON = sys.executable
 VALUE = 'it\'s\nwith $blanks and "quotes"'
