@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/ensign-operator/ensign/internal/runner/program"
 )
 
 // limit is the time that one run may take on a busy machine.
@@ -43,13 +45,23 @@ func (s setup) start(t *testing.T, c core, args ...string) run {
 	return s.lay(t, c).byRunner(t, c, args...)
 }
 
+// theProgram is the path of the program that runs execute.
+func theProgram(t *testing.T) string {
+	t.Helper()
+	path, err := program.Provide(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // byRunner runs what was laid.
 func (r run) byRunner(t *testing.T, c core, args ...string) run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	roles := filepath.Join(r.dir, "project", "roles")
-	cmd := exec.CommandContext(ctx, c.env.Runner, append([]string{"run", r.dir, "--json"}, args...)...)
+	cmd := exec.CommandContext(ctx, c.env.Python, append([]string{theProgram(t), "run", r.dir, "--json"}, args...)...)
 	if slices.Contains(args, "--role") {
 		cmd.Args = append(cmd.Args, "--roles-path", roles, "--hosts", "localhost", "--role-skip-facts")
 	}

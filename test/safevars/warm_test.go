@@ -73,7 +73,7 @@ func (s *stove) once(t *testing.T, r run, args []string) (done run, warm bool) {
 			t.Fatal("the servers are not ready")
 		}
 	}
-	cmd := exec.CommandContext(ctx, program, append([]string{"run", r.dir, "--json"}, args...)...)
+	cmd := exec.CommandContext(ctx, program, append([]string{theProgram(t), "run", r.dir, "--json"}, args...)...)
 	if slices.Contains(args, "--role") {
 		cmd.Args = append(cmd.Args, "--roles-path", roles, "--hosts", "localhost", "--role-skip-facts")
 	}
