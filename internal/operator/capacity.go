@@ -20,6 +20,11 @@ const (
 	ownMemory = 128 << 20
 	// serversMemory is what a set of servers for warm runs needs, in bytes.
 	serversMemory = 160 << 20
+	// leastOwnMemory and leastServersMemory are what these hold where little is watched, in
+	// bytes. With a limit of 320 MiB, or of 224 without servers, run after run came
+	// through; with 256 the kernel ended servers.
+	leastOwnMemory     = 64 << 20
+	leastServersMemory = 96 << 20
 )
 
 // defaultRuns is how many runs may be live at once where nobody says: two for
@@ -28,26 +33,27 @@ const (
 // than the memory holds, also when all of them are cold. GOMAXPROCS knows the CPU limit of the cgroup.
 func defaultRuns(watches int, memory uint64, warm bool) int {
 	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)
+	own := uint64(ownMemory)
+	if warm {
+		own += serversMemory
+	}
 	room := uint64(0)
-	if own := baseMemory(warm); memory > own {
+	if memory > own {
 		room = min((memory-own)/runMemory, math.MaxInt32)
 	}
 	return max(1, min(wanted, int(room)))
 }
 
-// baseMemory is what is needed before any run, in bytes.
-func baseMemory(warm bool) uint64 {
-	if warm {
-		return ownMemory + serversMemory
-	}
-	return ownMemory
-}
-
 // warnOfMemory warns where not even one run fits into the memory.
 func warnOfMemory(log logr.Logger, memory uint64, warm bool) {
-	if needed := baseMemory(warm) + runMemory; memory < needed {
+	const cold = leastOwnMemory + runMemory
+	needed := uint64(cold)
+	if warm {
+		needed += leastServersMemory
+	}
+	if memory < needed {
 		log.Info("WARNING: the memory limit is too low for a run: the kernel will end runs or the manager; raise the limit",
-			"limit", mebibytes(memory), "needed", mebibytes(needed), "neededWithoutWarm", mebibytes(baseMemory(false)+runMemory))
+			"limit", mebibytes(memory), "needed", mebibytes(needed), "neededWithoutWarm", mebibytes(cold))
 	}
 }
 

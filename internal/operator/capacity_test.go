@@ -108,10 +108,10 @@ func TestALimitThatIsTooLowIsTold(t *testing.T) {
 		warm   bool
 		want   string // in what is said; "" for nothing
 	}{
-		"one run fits":                      {448 << 20, true, ""},
-		"no run fits beside the servers":    {447 << 20, true, `"needed"="448Mi" "neededWithoutWarm"="288Mi"`},
-		"without servers less is needed":    {288 << 20, false, ""},
-		"no run fits, not even without any": {200 << 20, false, `"limit"="200Mi" "needed"="288Mi"`},
+		"one run fits":                      {320 << 20, true, ""},
+		"no run fits beside the servers":    {319 << 20, true, `"needed"="320Mi" "neededWithoutWarm"="224Mi"`},
+		"without servers less is needed":    {224 << 20, false, ""},
+		"no run fits, not even without any": {200 << 20, false, `"limit"="200Mi" "needed"="224Mi"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ""
