@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -82,13 +81,10 @@ func (c *coldWatches) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ job
 
 // coldRemedy says what helps against a reason for cold runs.
 func coldRemedy(reason string) string {
-	word, detail, _ := strings.Cut(reason, " ")
-	switch {
-	case word == "variable" && detail != "":
-		return "set " + detail + " in the operator's environment as ansible-playbook has it, or nowhere"
-	case reason == "starting":
+	switch reason {
+	case "starting":
 		return "the servers for warm runs never get ready: give the operator more CPU and memory"
-	case reason == "log file":
+	case "log file":
 		return "take log_path out of ansible.cfg, or ANSIBLE_LOG_PATH out of the environment: the operator's log has every task"
 	default:
 		return `README says under "Warm runs" what the reason means; warm: false in watches.yaml where cold runs are meant`

@@ -43,7 +43,7 @@ func TestWatchesThatStayColdAreTold(t *testing.T) {
 			var shown []bool
 			var said []string
 			c := newColdWatches([]watches.Watch{{GVK: gvk("Hot"), Warm: true}, {GVK: gvk("Chill")}})
-			c.reason = func() string { return "variable SPECIAL" }
+			c.reason = func() string { return "log file" }
 			c.show = func(_ string, cold bool) { shown = append(shown, cold) }
 			c.now = func() time.Time { return now }
 			c.log = funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{})
@@ -54,7 +54,7 @@ func TestWatchesThatStayColdAreTold(t *testing.T) {
 			if diff := cmp.Diff(test.want, shown); diff != "" {
 				t.Error(diff)
 			}
-			if len(said) != test.wantTold || len(said) > 0 && !(strings.Contains(said[0], "variable SPECIAL") && strings.Contains(said[0], "set SPECIAL in")) {
+			if len(said) != test.wantTold || len(said) > 0 && !(strings.Contains(said[0], `"reason"="log file"`) && strings.Contains(said[0], "log_path")) {
 				t.Errorf("got %q, want %d lines with reason and remedy", said, test.wantTold)
 			}
 		})

@@ -25,7 +25,7 @@ const (
 type warmth struct {
 	pool      *warm.Pool
 	fallbacks atomic.Pointer[metrics.Fallbacks] // nil before the manager is put together
-	last      atomic.Pointer[string]            // why ansible-runner or ansible-playbook was started cold the last time
+	last      atomic.Pointer[string]            // why a run was cold the last time
 }
 
 // newWarm gives the runner a launcher. Without one runs do the same, but slower, so
