@@ -215,7 +215,7 @@ func TestARepeatSaysSo(t *testing.T) {
 		out.Reset()
 		play(l, aRun, []string{"boom"})
 	}
-	const want = `ERROR task failed {"cr": "default/sample", "task": "t", "host": "h", "outcome": "failed", "seconds": 0, "run": "r1", "watch": "example.com/v1, Kind=Site", "asBefore": true, "times": 3}` + "\n"
+	const want = `ERROR task failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "t", "host": "h", "outcome": "failed", "seconds": 0, "run": "r1", "asBefore": true, "times": 3}` + "\n"
 	if got := out.String(); !strings.Contains(got, want) || strings.Contains(got, top) {
 		t.Errorf("%s", got)
 	}
