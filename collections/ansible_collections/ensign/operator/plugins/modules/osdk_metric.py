@@ -244,14 +244,14 @@ def main() -> None:
     )
     body = metric(module.params)
     address = module.params["address"]
-    own = os.environ.get("ENSIGN_USER_METRICS")
-    if not address and not own:
+    to = address or os.environ.get("ENSIGN_USER_METRICS", "")
+    if not to:
         # Whoever listens at the usual port here is not known.
-        note = "nothing was posted: outside of an operator's run ENSIGN_USER_METRICS is not set; address says where to post"
+        note = "nothing was posted: outside of an operator's run ENSIGN_USER_METRICS is not set; address says where to"
         module.exit_json(changed=False, metric=body, msg=note)
     if not module.check_mode:
         try:
-            url = url_of(address or own)
+            url = url_of(to)
             bearer = token(os.environ.get("K8S_AUTH_KUBECONFIG", "")) if not address or is_local(url) else ""
             post(url, body, bearer)
         except (OSError, ValueError) as error:

@@ -85,7 +85,8 @@ def main() -> None:
         module.fail_json(msg=f'time: "{period}" is no positive duration such as "90s" or "1h30m"')
     if "ENSIGN_MANAGER" in os.environ:
         module.exit_json(changed=False, period=period)
-    module.exit_json(changed=False, period=period, msg=f"outside of an operator's run: nothing runs again after {period}")
+    note = f"outside of an operator's run: nothing runs again after {period}"
+    module.exit_json(changed=False, period=period, msg=note)
 
 
 if __name__ == "__main__":
