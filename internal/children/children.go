@@ -167,10 +167,11 @@ func (c *Children) prod() {
 }
 
 // Follow calls changed for each CR of the watch of whose children, or of the
-// objects to which it refers, there is news, one at a time, until ctx ends. The UID
+// objects to which it refers, there is news, one at a time, until ctx ends, and says
+// what has changed, such as "Secret shop/hello-tls changed". The UID
 // is "" where the object does not tell it; there may be no such CR. It returns once
 // the kinds are followed that an earlier manager knew, or after a while.
-func (c *Children) Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID)) {
+func (c *Children) Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string)) {
 	inbox := c.inboxes[watch.GVK.GroupKind()]
 	if inbox == nil {
 		return
@@ -188,8 +189,27 @@ func (c *Children) Follow(ctx context.Context, watch Scope, changed func(cr type
 }
 
 // tell puts news of a CR where whoever follows its watch finds it.
-func (c *Children) tell(cr ledger.CR, uid types.UID) {
+func (c *Children) tell(cr ledger.CR, uid types.UID, what string) {
 	if inbox := c.inboxes[cr.Kind]; inbox != nil {
-		inbox.put(news{cr.NamespacedName, uid})
+		inbox.put(news{cr.NamespacedName, uid, what})
 	}
+}
+
+// kindOf returns the name of a kind that is followed, or of its resource.
+func (c *Children) kindOf(resource schema.GroupResource) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.kinds[resource]; f != nil {
+		return f.kind.Kind
+	}
+	return resource.Resource
+}
+
+// whatOf says what a change is about, for the log.
+func whatOf(kind string, change ledger.Change) string {
+	verb := "changed"
+	if change.Deleted {
+		verb = "was deleted"
+	}
+	return kind + " " + storeKey(change.Namespace, change.Name) + " " + verb
 }

@@ -38,6 +38,10 @@ func TestDriftOfAChildIsNewsAndTheRunsOwnWritesAreNot(t *testing.T) {
 	s.store(configMaps, object("ConfigMap", "others", ownedBy(gadgets, "g"), saying("one")))
 	s.remove(configMaps, object("ConfigMap", "d"))
 	s.heard(news)
+	want := []string{"ConfigMap ns/c changed", "ConfigMap ns/c changed", "ConfigMap ns/c was deleted", "ConfigMap ns/d was deleted"}
+	if diff := cmp.Diff(want, s.whats); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestARunDeletesItsChild(t *testing.T) {
@@ -483,9 +487,9 @@ func TestAChildOfAPredecessorThatGoes(t *testing.T) {
 
 func TestNewsIsHeldOnce(t *testing.T) {
 	i := newInbox()
-	for range 3 {
-		i.put(news{types.NamespacedName{Name: "a"}, "u"})
-		i.put(news{types.NamespacedName{Name: "b"}, "u"})
+	for _, what := range []string{"Secret ns/s changed", "ConfigMap ns/c changed"} {
+		i.put(news{types.NamespacedName{Name: "a"}, "u", what})
+		i.put(news{types.NamespacedName{Name: "b"}, "u", what})
 	}
 	var got []string
 	for {
@@ -493,9 +497,9 @@ func TestNewsIsHeldOnce(t *testing.T) {
 		if !ok {
 			break
 		}
-		got = append(got, n.cr.Name)
+		got = append(got, n.cr.Name+": "+n.what)
 	}
-	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"a: Secret ns/s changed", "b: Secret ns/s changed"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -162,7 +162,7 @@ func (c *Children) resolve(ctx context.Context) {
 			f.referenced = now
 			if f.synced() {
 				for cr := range kind.uncertain {
-					c.tell(cr, "")
+					c.tell(cr, "", gvk.Kind+" objects can be read now")
 				}
 				clear(kind.uncertain)
 			}

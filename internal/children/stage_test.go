@@ -52,6 +52,7 @@ type stage struct {
 	version int
 	refused map[string]error // by resource, "resource in namespace", or "resource version"
 	news    []string
+	whats   []string // of the same news
 	log     []string
 	served  []metav1.APIResource
 	// discoveryDown lets discovery fail.
@@ -117,9 +118,10 @@ func (s *stage) start() *stage {
 // listen collects the news of both watches.
 func (s *stage) listen() *stage {
 	for _, watch := range []schema.GroupVersionKind{widgets, gadgets} {
-		s.Follow(s.t.Context(), Scope{watch, true}, func(cr types.NamespacedName, uid types.UID) {
+		s.Follow(s.t.Context(), Scope{watch, true}, func(cr types.NamespacedName, uid types.UID, what string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			s.whats = append(s.whats, what)
 			s.news = append(s.news, strings.TrimSpace(fmt.Sprintf("%s %s %s", watch.Kind, cr, uid)))
 		})
 	}

@@ -23,8 +23,9 @@ type attempt struct {
 	variables extravars.Variables
 	// digest is that of Reconciler.digestWith when the attempt began.
 	digest string
-	// nudged is true where related objects asked for the attempt.
-	nudged bool
+	// related is what has changed of the CR's related objects, where that asked for the
+	// attempt.
+	related string
 	// rest is how long a CR that needs no run may be left alone; 0 is until it
 	// changes.
 	rest time.Duration
@@ -69,15 +70,6 @@ func (a *attempt) finalizing() bool { return a.step == finalize }
 
 // again tells whether this manager has reported the CR as it stands before.
 func (a *attempt) again() bool { return a.memory.met && a.memory.edition == a.edition }
-
-// trigger says in one word why a run starts.
-func (a *attempt) trigger() string {
-	trigger := triggerOf(a.cr, a.finalizing(), a.again())
-	if trigger == "again" && a.nudged {
-		return "related"
-	}
-	return trigger
-}
 
 // resume takes up the verdict of an earlier attempt that could not be written.
 func (a *attempt) resume() { a.verdict = a.memory.pending }

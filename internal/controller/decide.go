@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/status"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -102,24 +101,5 @@ func requeueAfter(v *verdict, generation int64, backoff time.Duration) time.Dura
 		return v.summary.Requeue
 	default:
 		return v.period
-	}
-}
-
-// triggerOf says in one word why a run starts, as far as the CR's own status
-// tells, or again, that this manager has reported the generation before.
-func triggerOf(cr *unstructured.Unstructured, finalizing, again bool) string {
-	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
-	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
-	switch {
-	case finalizing:
-		return "deleted"
-	case len(conditions) == 0 && !again:
-		return "created"
-	case observed != cr.GetGeneration() && !again:
-		return "changed"
-	case status.Last(cr).Verdict == jobevent.Failed:
-		return "retry"
-	default:
-		return "again"
 	}
 }

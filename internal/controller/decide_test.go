@@ -174,20 +174,29 @@ func TestTriggerOf(t *testing.T) {
 	reported := func(generation int64, conditions ...any) func(*unstructured.Unstructured) {
 		return withStatus(map[string]any{"observedGeneration": generation, "conditions": conditions})
 	}
+	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	settled := widget(withStatus(map[string]any{"observedGeneration": int64(1), "contentDigest": "d1", "conditions": []any{condition("Successful", "True")}}))
 	for name, test := range map[string]struct {
-		cr                *unstructured.Unstructured
-		finalizing, again bool
-		want              string
+		cr   *unstructured.Unstructured
+		c    circumstances
+		want string
 	}{
-		"nothing reported yet":                             {widget(), false, false, "created"},
-		"another generation":                               {widget(withGeneration(3), reported(2, condition("Successful", "True"))), false, false, "changed"},
-		"the same one after a failure":                     {widget(reported(1, condition("Failure", "True"))), false, false, "retry"},
-		"the same one after a success":                     {widget(reported(1, condition("Successful", "True"))), false, false, "again"},
-		"a kind that keeps no status, after its first run": {widget(), false, true, "again"},
-		"a finalizer's run is deletion":                    {widget(reported(1, condition("Failure", "True"))), true, false, "deleted"},
+		"nothing reported yet":                             {widget(), circumstances{}, "created"},
+		"another generation":                               {widget(withGeneration(3), reported(2, condition("Successful", "True"))), circumstances{met: true, related: "Secret a/b changed"}, "changed"},
+		"the same one after a failure":                     {widget(reported(1, condition("Failure", "True"))), circumstances{met: true, again: true}, "retry"},
+		"a failure's cause may have been mended":           {widget(reported(1, condition("Failure", "True"))), circumstances{met: true, again: true, related: "Secret a/b changed"}, "related: Secret a/b changed"},
+		"an annotation may ask for the same once more":     {widget(reported(1, condition("Failure", "True"))), circumstances{met: true, again: true, annotated: true}, "annotation"},
+		"its period is over":                               {settled, circumstances{met: true, again: true, due: due{"period", first}, now: first}, "period"},
+		"its role asked for it":                            {settled, circumstances{met: true, again: true, due: due{"requeue_after", first}, now: first}, "requeue_after"},
+		"it came back before its time":                     {settled, circumstances{met: true, again: true, due: due{"period", first}, now: first.Add(-1)}, "again"},
+		"a kind that keeps no status, after its first run": {widget(), circumstances{met: true, again: true}, "again"},
+		"another manager has left it":                      {settled, circumstances{digest: "d1"}, "restart"},
+		"and with other content":                           {settled, circumstances{digest: "d2"}, "content changed"},
+		"what it was left with is not known":               {settled, circumstances{}, "restart"},
+		"a finalizer's run is deletion":                    {widget(reported(1, condition("Failure", "True"))), circumstances{finalizing: true}, "deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := triggerOf(test.cr, test.finalizing, test.again); got != test.want {
+			if got := triggerOf(test.cr, test.c); got != test.want {
 				t.Errorf("want %q, got %q", test.want, got)
 			}
 		})

@@ -24,6 +24,10 @@ type memory struct {
 	edition  edition
 	// announced is the outcome of which Events have told.
 	announced jobevent.Outcome
+	// annotations are those that trigger, as a digest, and due is what brings the CR back
+	// by itself, both since the last run.
+	annotations string
+	due         due
 	// pending is the verdict that could not be written yet.
 	pending *verdict
 
@@ -42,10 +46,12 @@ type memory struct {
 	wake context.CancelFunc
 	// known is the UID of the object that events have shown last.
 	known types.UID
-	// nudged is true from news of the CR's related objects until an attempt begins
-	// that runs content. going is true of an attempt from the end of its wait until it
+	// nudged is what has changed of the CR's related objects, from the first news until
+	// an attempt begins that runs content.
+	nudged string
+	// going is true of an attempt from the end of its wait until it
 	// has taken up the CR, and late once there was news meanwhile that it may not see.
-	nudged, going, late bool
+	going, late bool
 }
 
 // memories holds the memory of each CR of a watch, by name: the queue never

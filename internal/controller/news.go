@@ -132,22 +132,23 @@ func (m *memories) rests(cr *unstructured.Unstructured) {
 	m.entry(client.ObjectKeyFromObject(cr)).takeUp(cr)
 }
 
-// begins notes that an attempt runs content for the CR as it was read. It tells
-// whether the CR's related objects asked for it: the content will see them all.
-func (m *memories) begins(cr *unstructured.Unstructured) (nudged bool) {
+// begins notes that an attempt runs content for the CR as it was read. It returns
+// what has changed of the CR's related objects, if that asked for the attempt: the
+// content will see them all.
+func (m *memories) begins(cr *unstructured.Unstructured) (related string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.entry(client.ObjectKeyFromObject(cr))
-	nudged, found.nudged = found.nudged, false
+	related, found.nudged = found.nudged, ""
 	found.takeUp(cr)
-	return nudged
+	return related
 }
 
 // takeUp ends what admitted began. Of the news since then counts what the attempt
 // has not seen.
 func (m *memory) takeUp(cr *unstructured.Unstructured) {
 	m.read = cr.GetResourceVersion()
-	m.going, m.late = false, m.late && (m.asked() || m.nudged)
+	m.going, m.late = false, m.late && (m.asked() || m.nudged != "")
 	if m.seen.class == slots.Changed && !m.asked() {
 		m.seen.class = slots.Usual
 	}

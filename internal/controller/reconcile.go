@@ -131,10 +131,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (resu
 	case reportPaused, rest:
 		err = r.leaveAlone(ctx, attempt)
 	case refuseAnnotations:
-		attempt.nudged = r.memories.begins(cr)
+		attempt.related = r.memories.begins(cr)
 		attempt.refuse(ctx, status.ReasonInvalidAnnotation, refusedAnnotations(cr))
 	case addFinalizer, run, finalize:
-		attempt.nudged = r.memories.begins(cr)
+		attempt.related = r.memories.begins(cr)
 		err = r.perform(ctx, runCtx, attempt)
 		release() // Before the result is written: that may take as long as the API server is away.
 	}
@@ -258,6 +258,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 	a.memory.pending = nil
 	r.announce(a)
 	after := requeueAfter(a.verdict, a.cr.GetGeneration(), r.backoff(a))
+	a.memory.due = dueAfter(a.verdict, r.Clock.Now().Add(after))
 	if a.step == reportPending && (r.memories.asked(a.request.NamespacedName) || r.memories.mustRun(a.request.NamespacedName)) {
 		after = soon // An event came that has only led to this report.
 	}

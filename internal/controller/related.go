@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,8 +29,9 @@ type Objects = map[schema.GroupVersionKind][]types.NamespacedName
 type Related interface {
 	// Follow calls changed for each CR of the watch of whose objects there is news,
 	// one at a time, until ctx ends. It returns once the watches are on their way
-	// that an earlier manager had. The UID is "" where an object does not tell it.
-	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID))
+	// that an earlier manager had. The UID is "" where an object does not tell it; what
+	// says for the log what has changed.
+	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string))
 	// Refers says to what a CR refers, in place of what it did before.
 	Refers(watch schema.GroupVersionKind, cr types.NamespacedName, to Objects)
 	// State stands for the objects as they are. It is "" where that is not known,
@@ -101,18 +103,18 @@ func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
 // nudged notes that there is news of objects that the CR has to do with. It is
 // true where that asks for an attempt: not while one waits for its slot, which will
 // see everything, and not for a CR that has not been shown yet or goes.
-func (m *memories) nudged(name types.NamespacedName, uid types.UID) (news bool) {
+func (m *memories) nudged(name types.NamespacedName, uid types.UID, what string) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := m.entry(name)
 	switch {
 	case found.known == "":
-		found.nudged = true // Its own event comes, and must not let it rest.
+		found.nudged = cmp.Or(found.nudged, what) // Its own event comes, and must not let it rest.
 		return false
 	case uid != "" && uid != found.known, found.seen.idle, found.seen.class == slots.Urgent:
 		return false
 	}
-	found.nudged = true
+	found.nudged = cmp.Or(found.nudged, what)
 	if found.going {
 		found.late = true // What it runs will see everything.
 		return false
@@ -144,7 +146,7 @@ func (m *memories) over(name types.NamespacedName) (late bool) {
 func (m *memories) mustRun(name types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.entry(name).nudged
+	return m.entry(name).nudged != ""
 }
 
 // news is the source of the requests that come from the related objects of CRs.
@@ -166,12 +168,12 @@ func (n news) Start(ctx context.Context, q queue) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", n.GVK, err)
 	}
-	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(cr types.NamespacedName, uid types.UID) {
+	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(cr types.NamespacedName, uid types.UID, what string) {
 		synced := func(context.Context) (bool, error) { return informer.HasSynced(), nil }
 		if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) != nil || !n.knows(ctx, cr) {
 			return
 		}
-		places(q, n.memories.nudged(cr, uid), slots.Changed).Add(reconcile.Request{NamespacedName: cr})
+		places(q, n.memories.nudged(cr, uid, what), slots.Changed).Add(reconcile.Request{NamespacedName: cr})
 	})
 	return nil
 }

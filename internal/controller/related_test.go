@@ -27,7 +27,7 @@ type relation struct {
 	asked  Objects
 }
 
-func (r *relation) Follow(context.Context, Scope, func(types.NamespacedName, types.UID)) {}
+func (r *relation) Follow(context.Context, Scope, func(types.NamespacedName, types.UID, string)) {}
 
 func (r *relation) Refers(_ schema.GroupVersionKind, _ types.NamespacedName, to Objects) {
 	r.refers = append(r.refers, to)
@@ -94,7 +94,7 @@ func TestNewsOfRelatedObjects(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			m := &memories{}
 			test.before(m)
-			wantEqual(t, test.want, m.nudged(name, test.uid))
+			wantEqual(t, test.want, m.nudged(name, test.uid, "Secret ns/s changed"))
 		})
 	}
 }
@@ -106,14 +106,14 @@ func TestNewsWakesWhatWaits(t *testing.T) {
 	woken := 0
 	class, _ := m.await(request.NamespacedName, func() { woken++ })
 	wantEqual(t, slots.Usual, class)
-	m.nudged(request.NamespacedName, "uid-1")
+	m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed")
 	class, _ = m.await(request.NamespacedName, func() { woken++ })
 	wantEqual(t, slots.Changed, class)
-	m.nudged(request.NamespacedName, "uid-1")
+	m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed")
 	wantEqual(t, 1, woken)
-	wantEqual(t, true, m.begins(widget()))
+	wantEqual(t, "Secret ns/s changed", m.begins(widget()))
 	wantEqual(t, false, m.mustRun(request.NamespacedName))
-	wantEqual(t, false, m.begins(widget()))
+	wantEqual(t, "", m.begins(widget()))
 }
 
 func TestADriftBeforeTheFirstAttemptIsNotLost(t *testing.T) {
@@ -133,17 +133,17 @@ func TestADriftBeforeTheFirstAttemptIsNotLost(t *testing.T) {
 		"no drift": {func(*memories) {}, 0},
 		"a drift before the CR is shown": {func(m *memories) {
 			m.byName = nil
-			m.nudged(request.NamespacedName, "uid-1")
+			m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed")
 			m.saw(widget(), sight{}, aCreation)
 		}, 1},
-		"a drift after the CR is shown": {func(m *memories) { m.nudged(request.NamespacedName, "uid-1") }, 1},
+		"a drift after the CR is shown": {func(m *memories) { m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed") }, 1},
 	} {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t, plainWatch(), cr.DeepCopy(), interceptor.Funcs{})
 			test.nudge(&b.memories)
 			b.mustReconcile()
 			wantEqual(t, test.want, len(b.runner.specs))
-			if test.want > 0 && !strings.HasSuffix(b.journal.lines[0], ": related") {
+			if test.want > 0 && !strings.HasSuffix(b.journal.lines[0], ": related: Secret ns/s changed") {
 				t.Error(b.journal.lines[0])
 			}
 		})
@@ -165,7 +165,7 @@ func TestNewsDuringAnAttemptThatRunsNothing(t *testing.T) {
 	var b *bench
 	var first sync.Once
 	b = newBench(t, plainWatch(), cr, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-		first.Do(func() { wantEqual(t, false, b.memories.nudged(key, "uid-1")) })
+		first.Do(func() { wantEqual(t, false, b.memories.nudged(key, "uid-1", "Secret ns/s changed")) })
 		return c.Get(ctx, key, object, options...)
 	}})
 	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
@@ -175,7 +175,7 @@ func TestNewsDuringAnAttemptThatRunsNothing(t *testing.T) {
 	m.saw(widget(), sight{}, aCreation)
 	m.await(request.NamespacedName, func() {})
 	m.admitted(request.NamespacedName)
-	m.nudged(request.NamespacedName, "uid-1")
+	m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed")
 	wantEqual(t, true, m.over(request.NamespacedName))
 	wantEqual(t, false, m.over(request.NamespacedName))
 }

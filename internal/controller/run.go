@@ -125,7 +125,7 @@ func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, a
 		Watch:      spec.Watch,
 		Object:     spec.CR,
 		Generation: a.cr.GetGeneration(),
-		Trigger:    a.trigger(),
+		Trigger:    r.trigger(a),
 		Finalizer:  a.finalizing(),
 	}
 	for _, o := range r.Observers {

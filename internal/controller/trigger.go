@@ -146,8 +146,12 @@ func (r *Reconciler) digestOf(cr *unstructured.Unstructured) string {
 	if r.Digest == "" || len(annotations) == 0 {
 		return r.Digest
 	}
+	return digestOfAnnotations(r.Digest, annotations)
+}
+
+func digestOfAnnotations(prefix string, annotations map[string]string) string {
 	var text strings.Builder
-	text.WriteString(r.Digest)
+	text.WriteString(prefix)
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		fmt.Fprintf(&text, "\n%q: %q", name, annotations[name])
 	}

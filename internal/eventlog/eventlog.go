@@ -110,7 +110,7 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 	values = append(values, "seconds", seconds(elapsed),
 		"ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
 		"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored)
-	if s.Requeue > 0 {
+	if s.Requeue > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
 		values = append(values, "requeueAfter", s.Requeue.String())
 	}
 	switch outcome.Verdict {

@@ -145,6 +145,28 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+func TestAPauseThatARoleAskedForIsToldOnlyWhereItCounts(t *testing.T) {
+	for why, test := range map[string]struct {
+		verdict   jobevent.Verdict
+		finalizer bool
+		want      bool
+	}{
+		"after a success":               {jobevent.Succeeded, false, true},
+		"not where back-off rules":      {jobevent.Failed, false, false},
+		"not where nothing comes again": {jobevent.Succeeded, true, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			var out bytes.Buffer
+			run := aRun
+			run.Finalizer = test.finalizer
+			log(&out, eventlog.Nothing, false).RunEnded(run, jobevent.Outcome{Verdict: test.verdict}, jobevent.Summary{Requeue: time.Minute}, time.Second)
+			if got := strings.Contains(out.String(), "requeueAfter"); got != test.want {
+				t.Errorf("%s", out.String())
+			}
+		})
+	}
+}
+
 func TestJSONHasOneObjectALine(t *testing.T) {
 	var out bytes.Buffer
 	replay(t, log(&out, eventlog.Tasks, true), "ignored", 0)

@@ -18,7 +18,7 @@ type Run struct {
 	Object string
 	// Generation is the CR's metadata.generation that the run works on.
 	Generation int64
-	// Trigger says in one word why the run started.
+	// Trigger says in a few words why the run started.
 	Trigger string
 	// Finalizer is true for the run of a finalizer's content.
 	Finalizer bool

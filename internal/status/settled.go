@@ -19,6 +19,13 @@ func (r Report) WithDigest(digest string) Report {
 	return r
 }
 
+// Digest returns what the last success came about with, "" where the status of obj
+// does not say it.
+func Digest(obj *unstructured.Unstructured) string {
+	digest, _, _ := unstructured.NestedString(obj.Object, "status", digestKey)
+	return digest
+}
+
 // Settled tells whether the status of obj says that its generation was brought to
 // success with the digest, and when that run ended. It is false where anything is
 // missing, as with schemas that do not keep what Ensign writes, or kinds without

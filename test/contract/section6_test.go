@@ -31,7 +31,7 @@ func triggerRows(w *deeds) {
 		tick := w.custom("Tick", "tick", nil)
 		w.Create(ctx, tick)
 		Eventually(w.Ended(tick)).Should(BeNumerically(">=", 2))
-		Expect(w.Log()).To(MatchRegexp(`run started.*/tick".*"reason": "again"`))
+		Expect(w.Log()).To(MatchRegexp(`run started.*/tick".*"reason": "period"`))
 		Expect(k8s.Delete(ctx, tick)).To(Succeed())
 		vanishes(ctx, tick)
 	})
