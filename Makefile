@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # The image that docker-build makes, docker-push pushes and deploy runs.
-IMG ?= ensign:latest
+IMG ?= ensign:dev
 CONTAINER_TOOL ?= docker
 # The kubectl for install, deploy and their counterparts.
 KUBECTL ?= $(if $(wildcard bin/controlplane/kubectl),bin/controlplane/kubectl,kubectl)

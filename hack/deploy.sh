@@ -30,7 +30,7 @@ choose_cluster() {
 # overlay writes a kustomization that is config/default with image IMG, and
 # prints its directory.
 overlay() {
-  local image=${IMG:-ensign:latest} dir=.dev/deploy name reference last
+  local image=${IMG:-ensign:dev} dir=.dev/deploy name reference last
   last=${image##*/} # A colon before the last slash is a registry's port.
   case $last in
   *@*) name=${image%@*} reference="digest: ${image##*@}" ;;

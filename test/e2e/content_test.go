@@ -38,6 +38,8 @@ var _ = Describe("the operator's own content, deployed", Ordered, func() {
 		container := deployment.Spec.Template.Spec.Containers[0]
 		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
 			Expect(probe.TimeoutSeconds).To(BeEquivalentTo(5), "a node that is busy with runs answers late")
+		Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "an image may be loaded by hand")
+		Expect(container.Image).NotTo(HaveSuffix(":latest"))
 		}
 	})
 
