@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var _ = Describe("the operator's own content, deployed", Ordered, func() {
@@ -36,14 +38,20 @@ var _ = Describe("the operator's own content, deployed", Ordered, func() {
 			return deployment.Status.AvailableReplicas, err
 		}).Should(Equal(int32(1)))
 		container := deployment.Spec.Template.Spec.Containers[0]
-		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
-			Expect(probe.TimeoutSeconds).To(BeEquivalentTo(5), "a node that is busy with runs answers late")
 		Expect(container.ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "an image may be loaded by hand")
 		Expect(container.Image).NotTo(HaveSuffix(":latest"))
+		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+			Expect(probe.TimeoutSeconds).To(BeEquivalentTo(5), "a node that is busy with runs answers late")
 		}
 	})
 
 	It("runs a MySQLCluster through its life", func(ctx context.Context) {
+		By("creating an endpoint before its cluster, which is no failure")
+		endpoint := mysql("MySQLEndpoint", namespace, "app", map[string]any{"cluster": "db", "configMap": "app-db"})
+		Expect(k8s.Create(ctx, endpoint)).To(Succeed())
+		expectSuccess(ctx, endpoint)
+		Expect(conditionOf(endpoint, "Published")(ctx)).To(And(HaveField("Status", "False"), HaveField("Reason", "ClusterNotFound")))
+
 		cr := mysql("MySQLCluster", namespace, "db", map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers", "size": "2Gi"})
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		expectSuccess(ctx, cr)
@@ -66,12 +74,21 @@ var _ = Describe("the operator's own content, deployed", Ordered, func() {
 		Expect(k8s.Update(ctx, cr)).To(MatchError(ContainSubstring("size")))
 
 		By("publishing its endpoint, which a playbook does")
-		endpoint := mysql("MySQLEndpoint", namespace, "app", map[string]any{"cluster": "db", "configMap": "app-db"})
-		Expect(k8s.Create(ctx, endpoint)).To(Succeed())
-		expectSuccess(ctx, endpoint)
-		published := configMap(namespace, "app-db")
-		Expect(fetch(ctx, published)).To(Succeed())
-		Expect(published.Data).To(HaveKeyWithValue("port", "3306"))
+		expectPublished := func(port string) {
+			Eventually(ctx, func(ctx context.Context) (map[string]string, error) {
+				published := configMap(namespace, "app-db")
+				err := client.IgnoreNotFound(fetch(ctx, published))
+				return published.Data, err
+			}).Should(HaveKeyWithValue("port", port))
+			Eventually(conditionOf(endpoint, "Published")).WithContext(ctx).Should(HaveField("Status", "True"))
+		}
+		expectPublished("3306")
+		Expect(conditionOf(endpoint, "Failure")(ctx)).NotTo(HaveField("Status", "True"))
+
+		By("publishing another port once the server listens there")
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"mysqlPort":3307}}`))
+		Expect(k8s.Patch(ctx, cr, patch)).To(Succeed())
+		expectPublished("3307")
 
 		By("deleting it with its claim, and collecting its children")
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
