@@ -91,8 +91,8 @@ func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
 
 func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
 	set.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8443", "`address` of the metrics endpoint; 0 switches it off")
-	set.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics with TLS; if neither this nor --metrics-require-rbac is given, not at a loopback address")
-	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to who may get the non-resource URL /metrics; default as for --metrics-secure")
+	set.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics with TLS. At a loopback address only if this or metrics-require-rbac is given")
+	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to who may get the non-resource URL /metrics. At a loopback address only if this or metrics-secure is given")
 	set.BoolVar(&o.EnableHTTP2, "enable-http2", false, "let the metrics endpoint speak HTTP/2")
 	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":6789", "`address` of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "`address` of profiles for go tool pprof, such as 127.0.0.1:6060, which has to be a loopback one; 0 switches them off")
