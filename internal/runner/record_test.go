@@ -46,9 +46,10 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 		}
 	}
 	var command struct {
-		Watch, CR string
-		Argv      []string `json:"argv"`
-		Env       []string `json:"env"`
+		Watch string   `json:"watch"`
+		CR    string   `json:"cr"`
+		Argv  []string `json:"argv"`
+		Env   []string `json:"env"`
 	}
 	if err := json.Unmarshal([]byte(got["command.json"]), &command); err != nil {
 		t.Fatal(err)
