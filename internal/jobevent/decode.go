@@ -229,7 +229,7 @@ func readData(r *jsonline.Reader, e *Event) {
 		}
 	})
 	if resolvable && e.Resolved == "" {
-		e.hideAction()
+		hideAction(e)
 	}
 }
 

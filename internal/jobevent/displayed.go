@@ -71,7 +71,7 @@ func ownError(text string) string {
 // with it the name of a task that has no other. Such an action is a template, whose
 // value may be anything; an action that stands in the content is resolved before
 // any task starts.
-func (e *Event) hideAction() {
+func hideAction(e *Event) {
 	if e.Task == e.Action {
 		e.Task = unresolved
 	}

@@ -71,7 +71,7 @@ type TaskFailure struct {
 
 // started reports whether a play started on a host. Ansible counts no host
 // without a result, and tells of a play that no host matches in an event.
-func (s Summary) started() bool { return s.Hosts > 0 || s.Plays > 0 }
+func (s *Summary) started() bool { return s.Hosts > 0 || s.Plays > 0 }
 
 // Fold takes the next event of the run into account. A Summary stays below
 // 128 KiB whatever the events hold.

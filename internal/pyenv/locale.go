@@ -38,7 +38,8 @@ func (e Env) InUTF8(ctx context.Context) (in Env, replaced []string) {
 	if len(replaced) > 0 && e.takesLocale(ctx) {
 		return e, nil
 	}
-	e.environ = append(kept, defaultLocale)
+	kept = append(kept, defaultLocale)
+	e.environ = kept
 	return e, replaced
 }
 
