@@ -140,10 +140,10 @@ func (b *bench) finished(ctx context.Context, cr *unstructured.Unstructured, gen
 	Eventually(ctx, func() int { _, ended := b.runs(cr, generation); return ended }).Should(Equal(1))
 }
 
-// begun waits until a run for the generation is at work.
-func (b *bench) begun(ctx context.Context, cr *unstructured.Unstructured, generation int64) {
+// begun waits until the run for the first generation is at work.
+func (b *bench) begun(ctx context.Context, cr *unstructured.Unstructured) {
 	GinkgoHelper()
-	Eventually(ctx, func() int { begun, _ := b.runs(cr, generation); return begun }).Should(Equal(1))
+	Eventually(ctx, func() int { begun, _ := b.runs(cr, 1); return begun }).Should(Equal(1))
 }
 
 // expectSuccess waits until the generation is reported as successful.

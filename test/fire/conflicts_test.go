@@ -108,7 +108,7 @@ func fight(ctx context.Context, pace time.Duration, generations int64) {
 	cr := b.create(ctx, flame, "fought-over", map[string]any{"hold": "the-fight"})
 	r := startRival(ctx, cr, pace)
 	defer r.stop()
-	b.begun(ctx, cr, 1)
+	b.begun(ctx, cr)
 	b.open("the-fight")
 	expectSuccess(ctx, cr, 1)
 	last := int64(1)

@@ -20,7 +20,7 @@ var _ = Describe("a result that the API server refuses", func() {
 	It("is written once an admission policy lets it pass", func(ctx context.Context) {
 		b := newBench(ctx)
 		cr := b.create(ctx, spark, "denied", map[string]any{"hold": "the-policy"})
-		b.begun(ctx, cr, 1)
+		b.begun(ctx, cr)
 		allow := b.deny(ctx, cr)
 		b.open("the-policy")
 		Eventually(ctx, func() int { return b.refused(cr) }).Should(BeNumerically(">=", 2), "the result is refused, and tried again")
