@@ -15,6 +15,11 @@ const (
 	noMemory    = "raise the memory limit, or run fewer at once by --max-concurrent-runs"
 	noAnsible   = "install ansible-core beside ansible-runner: `make python` makes the environment, or `pip install ansible-core ansible-runner`"
 	noVault     = "give the manager the password, in a file that ANSIBLE_VAULT_PASSWORD_FILE names"
+	howto       = " (docs/howto-ansible-core-2.19.md)"
+	noBoolean   = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being" + howto
+	noText      = "since ansible-core 2.19 a template that is a whole value keeps its type: end it with `| string` where text is wanted" + howto
+	noResult    = "since ansible-core 2.19 a template that renders nothing, such as {% if … %} without {% else %}, is None: use `default('', true)`, or {{ … if … else '' }}" + howto
+	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml" + howto
 )
 
 // The words of those failures, and of one that has a hint.
@@ -24,6 +29,10 @@ var (
 	ansibleWords = regexp.MustCompile(`not found or was not executable: ansible-playbook`)
 	vaultWords   = regexp.MustCompile(`(?i)no vault secrets`)
 	diskWords    = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`)
+	booleanWords = regexp.MustCompile(`Conditionals must have a boolean result`)
+	textWords    = regexp.MustCompile(`cannot unmarshal (number|bool) into Go struct field \S+ of type string|expected string, got &value\.valueUnstructured`)
+	resultWords  = regexp.MustCompile(`unsupported operand type\(s\) for .*'NoneType'|object of type 'NoneType' has no |value of \w+ must be one of: .*, got: None\b`)
+	rawWords     = regexp.MustCompile(`Failed to load resource definition: while (constructing a mapping(?s:.*)found unhashable key|scanning for the next token\s+found character '%')|Invalid value: "\{\{ `)
 )
 
 // remedy is what helps against a failure; "" where its words say it. A text that
@@ -39,6 +48,14 @@ func remedy(message string) string {
 		return noAnsible
 	case vaultWords.MatchString(message):
 		return noVault
+	case booleanWords.MatchString(message):
+		return noBoolean
+	case textWords.MatchString(message):
+		return noText
+	case resultWords.MatchString(message):
+		return noResult
+	case rawWords.MatchString(message):
+		return unrendered
 	}
 	return ""
 }

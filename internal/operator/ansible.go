@@ -66,6 +66,7 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	}); err != nil {
 		return ansible{}, err
 	}
+	warnOfCollections(o.Logger, collectionTrees(searched))
 	a.sops = info.HasCollection("community.sops", searched...)
 	if a.digests, err = a.digestWatches(search.roles, searched); err != nil {
 		return ansible{}, err
