@@ -206,10 +206,13 @@ func (c *Children) kindOf(resource schema.GroupResource) string {
 }
 
 // whatOf says what a change is about, for the log.
-func whatOf(kind string, change ledger.Change) string {
+func whatOf(kind string, change ledger.Change, created bool) string {
 	verb := "changed"
-	if change.Deleted {
+	switch {
+	case change.Deleted:
 		verb = "was deleted"
+	case created:
+		verb = "was created"
 	}
 	return kind + " " + storeKey(change.Namespace, change.Name) + " " + verb
 }

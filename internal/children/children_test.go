@@ -38,7 +38,11 @@ func TestDriftOfAChildIsNewsAndTheRunsOwnWritesAreNot(t *testing.T) {
 	s.store(configMaps, object("ConfigMap", "others", ownedBy(gadgets, "g"), saying("one")))
 	s.remove(configMaps, object("ConfigMap", "d"))
 	s.heard(news)
-	want := []string{"ConfigMap ns/c changed", "ConfigMap ns/c changed", "ConfigMap ns/c was deleted", "ConfigMap ns/d was deleted"}
+	s.store(configMaps, object("ConfigMap", "f", ownedBy(widgets, "w")))
+	s.heard(news)
+	want := []string{
+		"ConfigMap ns/c changed", "ConfigMap ns/c changed", "ConfigMap ns/c was deleted", "ConfigMap ns/d was deleted", "ConfigMap ns/f was created",
+	}
 	if diff := cmp.Diff(want, s.whats); diff != "" {
 		t.Error(diff)
 	}

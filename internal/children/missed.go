@@ -33,7 +33,7 @@ func (f *followed) miss(now time.Time) {
 					continue
 				}
 				if f.children.ledger.See(cr, change) {
-					f.children.tell(cr, "", whatOf(f.kind.Kind, change))
+					f.children.tell(cr, "", whatOf(f.kind.Kind, change, false))
 				}
 			case unknown:
 				complete = false

@@ -20,7 +20,7 @@ func (c *Children) Writing(session *access.Session, write access.Write) (answere
 	flight := c.ledger.Begin(cr, write)
 	return func(answer access.Answer) {
 		for _, change := range c.ledger.Answered(flight, c.own(watch, owner, write, answer)...) {
-			c.tell(cr, change.Owner, whatOf(c.kindOf(change.Resource), change))
+			c.tell(cr, change.Owner, whatOf(c.kindOf(change.Resource), change, false))
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (f *followed) saw(before, after *reduce.Object, first bool) {
 		_, is := now[cr]
 		change.Owner, change.Same = uid, same && was && is
 		if f.children.ledger.See(cr, change) {
-			f.children.tell(cr, uid, whatOf(f.kind.Kind, change))
+			f.children.tell(cr, uid, whatOf(f.kind.Kind, change, before == nil && !first))
 		}
 	}
 	if after == nil {
