@@ -184,12 +184,13 @@ func (h *history) names() []string {
 	return names
 }
 
-// during gives the states of a CR while a run of the generation was at work.
+// during gives the states of a CR as each run of the generation began: later the
+// message of a long one names its task.
 func (h *history) during(name string, generation int64) func() []*unstructured.Unstructured {
 	return func() []*unstructured.Unstructured {
 		var found []*unstructured.Unstructured
 		for _, cr := range h.of(name) {
-			if running := harness.ConditionOf(cr, "Running"); running.Reason == "Running" && running.Generation == generation {
+			if running := harness.ConditionOf(cr, "Running"); running.Message == "Running reconciliation" && running.Generation == generation {
 				found = append(found, cr)
 			}
 		}
