@@ -179,7 +179,7 @@ var _ = Describe("the log", Ordered, ContinueOnFailure, func() {
 				continue
 			}
 			Expect(ends).To(HaveEach(MatchRegexp(`"cr": %q, "watch": "pages.example.com/v1, Kind=Page", "outcome": "Failed", "reason": "Failed", `+
-				`"message": "play \[Print\], task \[Count the words\], host \[localhost\]: too many words on %s"`, name(page), page.GetName())))
+				`"message": "play \[Print\], task \[Count the words\] \(page.yml:\d+\), host \[localhost\]: too many words on %s"`, name(page), page.GetName())))
 		}
 	})
 	row("§11 no_log, §11 Secrets, §11 invocation", "nothing of what is to be hidden stands in it", func() {
