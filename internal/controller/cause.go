@@ -54,12 +54,16 @@ func (r *Reconciler) trigger(a *attempt) string {
 	})
 }
 
+// differs reports whether the run depends on something else than what has this digest.
+func (c circumstances) differs(digest string) bool {
+	return digest != "" && c.digest != "" && digest != c.digest
+}
+
 // triggerOf says why a run starts, as far as the CR's status and the circumstances
 // tell.
 func triggerOf(cr *unstructured.Unstructured, c circumstances) string {
 	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
-	digest := status.Digest(cr)
 	switch {
 	case c.finalizing:
 		return "deleted"
@@ -73,7 +77,7 @@ func triggerOf(cr *unstructured.Unstructured, c circumstances) string {
 		return "annotation"
 	case status.Last(cr).Verdict == jobevent.Failed:
 		return "retry"
-	case !c.met && digest != "" && c.digest != "" && digest != c.digest:
+	case !c.met && c.differs(status.Digest(cr)):
 		return "content changed"
 	case !c.met:
 		return "restart"

@@ -14,7 +14,7 @@ const maxPrinted = 1 << 10
 // their message: as JSON, or as Python writes the bytes of that.
 var (
 	apiStatus  = regexp.MustCompile(`(?:\bb(['"]))?\{"kind":\s*"Status",`)
-	bytesQuote = map[string]*regexp.Regexp{
+	bytesQuote = map[string]*regexp.Regexp{ //nolint:gochecknoglobals // Constants that Go cannot write as such.
 		`'`: regexp.MustCompile(`^(?:[^'\\]|\\.)*'`),
 		`"`: regexp.MustCompile(`^(?:[^"\\]|\\.)*"`),
 	}
@@ -38,7 +38,9 @@ func plainStatus(text string) string {
 		end = begin + len(quoted)
 		answer = unquoteBytes(quoted[:len(quoted)-1])
 	}
-	var status struct{ Message string }
+	var status struct {
+		Message string `json:"message"`
+	}
 	decoder := json.NewDecoder(strings.NewReader(answer))
 	if decoder.Decode(&status) != nil || status.Message == "" {
 		return text
