@@ -318,35 +318,64 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var open, most atomic.Int64
 	serveWith(t, p, func(s *manager.Server) {
 		if s.Server.ReadHeaderTimeout > 10*time.Second {
 			t.Errorf("a connection may be silent for %s", s.Server.ReadHeaderTimeout)
 		}
 		s.Server.ReadHeaderTimeout = time.Second
-		s.Server.ConnState = func(_ net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				most.Store(max(most.Load(), open.Add(1)))
-			case http.StateClosed, http.StateHijacked:
-				open.Add(-1)
-			}
-		}
 	})
 	c := newWire(t, p)
-	for range proxy.MaxConnections + 100 {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", c.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
-	}
+	dialSilently(t, c.address, proxy.MaxConnections+100)
 	if codes := c.send("GET /version HTTP/1.1\r\n"+head+"\r\n", 1); fmt.Sprint(codes) != "[200]" {
 		t.Errorf("want an answer behind connections that say nothing, got %v", codes)
 	}
-	if most.Load() > proxy.MaxConnections {
-		t.Errorf("want at most %d connections at once, got %d", proxy.MaxConnections, most.Load())
+}
+
+// The server tells of a closed connection after the next one is accepted, so that only
+// the connections that were accepted can be counted: one more for each that the client
+// closes, and no other.
+func TestAConnectionBeyondTheLimitWaitsForAnotherToEnd(t *testing.T) {
+	p, err := proxy.New(newBackend(t).config(), proxy.Options{Logger: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
 	}
+	var accepted atomic.Int64
+	serveWith(t, p, func(s *manager.Server) {
+		s.Server.ReadHeaderTimeout = time.Hour // Nothing ends but what the client ends.
+		s.Server.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				accepted.Add(1)
+			}
+		}
+	})
+	silent := dialSilently(t, newWire(t, p).address, proxy.MaxConnections+100)
+	for closed := range 3 {
+		want := int64(proxy.MaxConnections + closed)
+		for deadline := time.Now().Add(time.Minute); accepted.Load() < want && time.Now().Before(deadline); {
+			<-time.After(time.Millisecond)
+		}
+		if got := accepted.Load(); got != want {
+			t.Fatalf("want %d connections to be accepted after %d were closed, got %d", want, closed, got)
+		}
+		if err := silent[closed].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// dialSilently opens connections that say nothing.
+func dialSilently(t *testing.T, address string, count int) []net.Conn {
+	t.Helper()
+	var opened []net.Conn
+	for range count {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		opened = append(opened, conn)
+	}
+	return opened
 }
 
 func TestAConnectionWithoutATokenIsClosed(t *testing.T) {
