@@ -100,7 +100,7 @@ var _ = Describe("warm runs", Ordered, func() {
 		h.runUntil(ctx, chill, "cold")
 		Expect(h.counted(ctx, "Chill", "warm")).To(BeZero())
 		Expect(filepath.Glob(filepath.Join(h.RunDir(), ".warm", "*"))).To(HaveLen(1))
-		Eventually(h.servers).Should(HaveLen(3), "a fork is like its server for a moment")
+		Eventually(h.servers).Should(HaveLen(2), "a fork is like its server for a moment")
 		Expect(h.Stop()).To(Succeed())
 		Expect(h.servers()).To(BeEmpty())
 		Expect(filepath.Glob(filepath.Join(h.RunDir(), ".warm*"))).To(BeEmpty())

@@ -247,7 +247,7 @@ func (v *victim) settled() bool {
 			return false
 		}
 	}
-	return len(sockets) == 3 && v.launchable() != ""
+	return len(sockets) == len(kindsOfServers()) && v.launchable() != ""
 }
 
 func kindsOfServers() map[string]string {
