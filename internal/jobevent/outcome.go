@@ -107,18 +107,15 @@ func Judge(e Ending, s Summary) Outcome {
 	case signal(e.ExitCode) != "":
 		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signal(e.ExitCode), at(s), failures(s))
 	case !s.StatsSeen:
-		return explained(e, ReasonNoStats, early(e, s), at(s), failures(s))
+		return explained(e, ReasonNoStats, early(e), at(s), failures(s))
 	}
 	return judgeStats(e, s)
 }
 
-// early says of a run without stats how it ended. ansible-runner exits with 0
-// when a signal ended ansible-playbook, and with 254 when it was told to end.
-func early(e Ending, s Summary) string {
-	switch {
-	case e.ExitCode == 0 && s.Task != "":
-		return "ansible-playbook was killed before the run was through"
-	case e.ExitCode == 254:
+// early says of a run without stats how it ended. ansible-runner exits with 254
+// when it was told to end.
+func early(e Ending) string {
+	if e.ExitCode == 254 {
 		return "ansible-runner was told to end (exit code 254) by somebody other than this operator"
 	}
 	return fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode)

@@ -185,7 +185,6 @@ func TestFailuresOfTheMachineNameTheirRemedy(t *testing.T) {
 		"the same, told by what started it":            {jobevent.Ending{ExitCode: 137}, at, "ended by SIGKILL", "memory limit"},
 		"another signal is only named":                 {jobevent.Ending{ExitCode: -11}, at, "ended by SIGSEGV", ""},
 		"a signal without a name":                      {jobevent.Ending{ExitCode: -40}, at, "signal 40", ""},
-		"ansible-playbook killed":                      {jobevent.Ending{ExitCode: 0}, at, "ansible-playbook was killed", "memory limit"},
 		"ansible-playbook that had nothing to do":      {jobevent.Ending{ExitCode: 0, Output: "playbook: /p.yml"}, jobevent.Summary{}, "exited with 0", ""},
 		"a worker killed":                              {jobevent.Ending{ExitCode: 1, Output: "[ERROR]: A worker was found in a dead state"}, at, "dead state", "memory limit"},
 		"Python out of memory":                         {jobevent.Ending{ExitCode: 250, Output: "MemoryError"}, at, "MemoryError", "memory limit"},

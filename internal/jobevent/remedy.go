@@ -24,7 +24,7 @@ const (
 
 // The words of those failures, and of one that has a hint.
 var (
-	killedWords  = regexp.MustCompile(`ended by SIGKILL|ansible-playbook was killed|A worker was found in a dead state`)
+	killedWords  = regexp.MustCompile(`ended by SIGKILL|A worker was found in a dead state`)
 	memoryWords  = regexp.MustCompile(`(?i)cannot allocate memory|\bMemoryError\b`)
 	ansibleWords = regexp.MustCompile(`not found or was not executable: ansible-playbook`)
 	vaultWords   = regexp.MustCompile(`(?i)no vault secrets`)

@@ -59,7 +59,8 @@ func (b *bench) play(tasks string) string {
 	return path
 }
 
-// run runs a playbook, and expects that nothing of the run is left but its artifact.
+// run runs a playbook, and expects that nothing of the run is left but its artifact
+// and the program of all runs.
 func (b *bench) run(ctx context.Context, playbook string, observe func(jobevent.Event)) runner.Result {
 	GinkgoHelper()
 	b.number++
@@ -71,7 +72,9 @@ func (b *bench) run(ctx context.Context, playbook string, observe func(jobevent.
 	result := b.Run(logr.NewContext(ctx, log), runner.Spec{
 		UID: uid, ID: fmt.Sprintf("run-%d", b.number), Playbook: playbook, ExtraVars: []byte("\t\n{}"),
 	}, observe)
-	left := slices.DeleteFunc(files(b.runs), func(name string) bool { return strings.HasPrefix(name, uid+"/artifacts/") })
+	left := slices.DeleteFunc(files(b.runs), func(name string) bool {
+		return strings.HasPrefix(name, uid+"/artifacts/") || name == ".program/ensign_run.py"
+	})
 	Expect(left).To(ConsistOf(".lock"))
 	return result
 }

@@ -61,7 +61,7 @@ type text struct {
 type flood struct {
 	print func(p *player)
 	// failures is what the run reports of itself, and makes its exit code 2; -1
-	// lets it end without a report.
+	// lets it end without a report, and before its first task.
 	failures int
 	// behind is printed last of all.
 	behind func(p *player)
@@ -78,8 +78,8 @@ func floods() map[string]flood {
 		"line":     {print: func(p *player) { p.text("x", 100_000_000); p.text("\n", 1) }},
 		"object":   {print: func(p *player) { p.text(`{"a":`, 20_000_000); p.text("\n", 1) }},
 		"unended":  {behind: func(p *player) { p.text("x", 100_000_000) }},
-		"stderr":   {print: func(p *player) { p.flushTo(os.Stderr); p.text("x", 100_000_000); p.flushTo(os.Stdout) }},
-		"nostats":  {print: func(p *player) { p.text("[ERROR]: "+strings.Repeat("x", 90)+"\n", 1_000_000) }, failures: -1},
+		"stderr":   {print: func(p *player) { p.toStderr("x", 100_000_000) }},
+		"nostats":  {print: func(p *player) { p.toStderr("[ERROR]: "+strings.Repeat("x", 90)+"\n", 1_000_000) }, failures: -1},
 		"display": {print: func(p *player) {
 			p.open("verbose")
 			p.text(`,"stdout":"`, 1)
@@ -94,7 +94,7 @@ func floods() map[string]flood {
 		"controls": {print: func(p *player) {
 			p.result("runner_on_failed", `"msg":"\u001b]0;`, `\u0000\u0007\ud800\u202e\n`, 1_000_000, `"`)
 		}, failures: 1},
-		"bytes":   {print: func(p *player) { p.text("\x00\x1b[2J\xff\xfe\xc0\xaf\xed\xa0\x80\r\x07\u202e\n", 1_000_000) }, failures: -1},
+		"bytes":   {print: func(p *player) { p.toStderr("\x00\x1b[2J\xff\xfe\xc0\xaf\xed\xa0\x80\r\x07\u202e\n", 1_000_000) }, failures: -1},
 		"badjson": {print: func(p *player) { p.result("runner_on_failed", `"msg":"`, "\x00\xff\x1b", 1_000_000, `"`) }, failures: 1},
 		"hosts":   {print: func(p *player) { p.stats(200_000) }},
 	}
@@ -116,7 +116,9 @@ type player struct {
 }
 
 func (p *player) run(f flood) int {
-	p.event("playbook_on_task_start", `{"play":"p","task":"a flood"}`)
+	if f.failures >= 0 {
+		p.event("playbook_on_task_start", `{"play":"p","task":"a flood"}`)
+	}
 	if f.print != nil {
 		f.print(p)
 	}
@@ -171,6 +173,13 @@ func (p *player) text(repeated string, times int) {
 		_, _ = p.out.Write(large)
 	}
 	_, _ = p.out.Write(large[:times*len(repeated)])
+}
+
+// toStderr writes where a run's text goes; the standard output takes events alone.
+func (p *player) toStderr(repeated string, times int) {
+	p.flushTo(os.Stderr)
+	p.text(repeated, times)
+	p.flushTo(os.Stdout)
 }
 
 func (p *player) flushTo(w io.Writer) {

@@ -131,7 +131,7 @@ func TestTimeout(t *testing.T) {
 		got = b.run(t.Context(), spec)
 	}
 	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonTimeout)
-	want := fmt.Sprintf("the timeout of the watch is %s\nended in play [localhost], task [content : Sleep]", spec.Timeout)
+	want := fmt.Sprintf("the timeout of the watch is %s\nended in play [localhost], task [content : Sleep] (roles/content/tasks/main.yml:2)", spec.Timeout)
 	if !strings.HasSuffix(got.Outcome.Message, want) {
 		t.Errorf("got message %q, want %q at its end", got.Outcome.Message, want)
 	}

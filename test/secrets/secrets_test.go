@@ -34,6 +34,6 @@ var _ = Describe("a manager with much to hide", Ordered, func() {
 		Expect(shown("the CR control")).To(ConsistOf("shown_failure"))
 		Expect(found).To(ContainElement(WithTransform(b.canaries.in, ConsistOf("shown_failure"))))
 		Expect(string(found["the metrics"])).To(ContainSubstring(`Kind=Keeper`))
-		Expect(string(found["command lines"])).To(And(ContainSubstring("--json"), ContainSubstring("ansible-playbook")))
+		Expect(string(found["command lines"])).To(And(ContainSubstring("--json"), ContainSubstring("--role=keeper")))
 	})
 })
