@@ -70,6 +70,9 @@ const deedPlay = `
     kubernetes.core.k8s:
       definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: "Not_valid", namespace: "{{ ansible_operator_meta.namespace }}"}}
     when: how == "refused"
+  - name: Show what the spec says
+    ansible.builtin.debug: {msg: "{{ item }}"}
+    loop: "{{ shown | default([]) }}"
 
 - name: Deeds of the mate
   hosts: mate
@@ -86,6 +89,9 @@ const deedBye = `
   hosts: localhost
   gather_facts: false
   tasks:
+  - name: Show what the spec says
+    ansible.builtin.debug: {msg: "{{ item }}"}
+    loop: "{{ shown | default([]) }}"
   - name: Stay
     ansible.builtin.fail: {msg: "not yet"}
     when: stay | default(false)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/escapes"
 )
 
 // pauses are those that followed the attempts of a CR, as the log for debugging tells.
@@ -111,6 +112,17 @@ func finalizerRows(w *deeds) {
 		Expect(staying.GetFinalizers()).To(Equal([]string{"deeds.example.com/finalizer"}))
 		patch(ctx, staying, `{"spec": {"stay": false}}`)
 		vanishes(ctx, staying)
+	})
+	row("§6 displayed text", "of the spec neither ends a run nor keeps a finalizer from its end", func(ctx context.Context) {
+		var texts []any
+		for _, text := range escapes.Texts() {
+			texts = append(texts, text)
+		}
+		shown := w.deed(ctx, "shown", map[string]any{"how": "good", "shown": texts})
+		Eventually(ctx, w.Condition(shown, "Successful")).Should(HaveField("Status", "True"))
+		Expect(k8s.Delete(ctx, shown)).To(Succeed())
+		vanishes(ctx, shown)
+		Expect(w.Failed(shown)()).To(BeZero())
 	})
 	row("§6 deleted during a run", "with a finalizer the run ends first; without one it is canceled", func(ctx context.Context) {
 		waiting, loose := w.deed(ctx, "waiting", map[string]any{"how": "wait"}), w.custom("Loose", "loose", nil)

@@ -19,6 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/pyenv"
 	"github.com/ensign-operator/ensign/internal/runner"
 	"github.com/ensign-operator/ensign/internal/warm"
+	"github.com/ensign-operator/ensign/test/harness/escapes"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -34,7 +35,7 @@ type seen struct {
 
 // Each text is displayed in each place. What comes of it is what comes of harmless texts.
 func TestNoTextBecomesAnEvent(t *testing.T) {
-	hostile := texts(payloads())
+	hostile := texts(escapes.Texts())
 	harmless := slices.Repeat([]string{"harmless"}, len(hostile))
 	onEachCore(t, func(t *testing.T, b *bench) {
 		for name, book := range playbooks(len(hostile)) {
@@ -132,7 +133,7 @@ func newBench(t *testing.T, env pyenv.Env) *bench {
 		}
 	})
 	var hosts strings.Builder
-	for i := range len(texts(payloads())) {
+	for i := range len(texts(escapes.Texts())) {
 		fmt.Fprintf(&hosts, "h%d index=%d\n", i, i)
 	}
 	b := &bench{pool: pool, scratch: dir, Runner: &runner.Runner{

@@ -1,4 +1,7 @@
-package markers_test
+// Package escapes has texts that ansible-runner takes for job events where Ansible
+// displays them, as the author of a custom resource may write them. It does not run
+// anything.
+package escapes
 
 import (
 	"encoding/base64"
@@ -31,9 +34,9 @@ const (
 	wrong = `{"event": "runner_on_failed", "uuid": "u", "job_id": %s, "event_data": {"task": "forged", "host": "localhost", "res": {"msg": "forged"}}}`
 )
 
-// payloads are what the author of a custom resource writes, those first that end plain
-// ansible-runner or have it open a file of the author's choice.
-func payloads() []string {
+// Texts are those that end plain ansible-runner, or have it open a file of the author's
+// choice, and then others like them.
+func Texts() []string {
 	const id = "666" // The run's own is not known to anybody before the run.
 	everything := fmt.Sprintf(stats, "u", id) + "\n" + fmt.Sprintf(again, id) + "\n" + fmt.Sprintf(wrong, id)
 	return []string{
