@@ -230,7 +230,7 @@ func (v *victim) recover() {
 			v.t.Errorf("got %+v", result.Summary)
 		}
 		v.mu.Lock()
-		warm := len(v.forked) == 3 && len(v.refused) == 0
+		warm := len(v.forked) == len(kindsOfServers()) && len(v.refused) == 0
 		v.mu.Unlock()
 		return warm && result.Outcome.Verdict == jobevent.Succeeded && v.settled()
 	})
