@@ -74,7 +74,7 @@ func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
 	set.Var(&f.artifacts, "artifacts-max-bytes", "the most `bytes` that artifacts of runs may take in the run directory, such as 512Mi; of one resource a sixteenth of it. The oldest go first; 0 is no limit")
 	set.DurationVar(&o.RunIdleTimeout, "run-idle-timeout", 0, "the longest `time` without a job event or output before a run is ended as hung; 0s is no limit")
 	set.BoolVar(&o.Warm, "warm", true, "fork runs and modules from servers that have imported Ansible already, where that is certain to make no difference")
-	set.IntVar(&o.WarmServers, "warm-servers", 4, "for how many different environments of runs there are such servers, a set of three for each")
+	set.IntVar(&o.WarmServers, "warm-servers", 4, "for how many different environments of runs there are such servers, a set of two for each")
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
 }
 
