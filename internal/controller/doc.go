@@ -9,4 +9,18 @@
 // The package owns the interfaces of what it needs (Runner, Access, Observer). It
 // does not know where runs get their API access from, what observers do with job
 // events, or which flags exist.
+//
+// # Gotchas
+//
+//   - A JSON Patch whose test fails answers Invalid, as a schema and an admission policy do.
+//     patch tells them apart by reading again. A schema names fields as causes, a policy does
+//     not.
+//   - The queue drops a pause of zero.
+//   - A finalizer is removed by its index, which is right only together with the patch's test
+//     of the resourceVersion.
+//   - A source waits for all kinds of its cache; alone gives it a cache of one kind.
+//   - Reducer must keep all fields that the triggers compare. It is the cache's default
+//     transform: a transform named by kind would need each CRD at the start.
+//   - A worker that waits for a slot holds a place in the queue. So the queue has the same
+//     priorities as the slots, and a result that must be written waits in neither.
 package controller

@@ -10,4 +10,13 @@
 //
 // The package is pure. It does not read or write files, start processes, know
 // watches.yaml, or decide what becomes of an object whose spec is refused.
+//
+// # Gotchas
+//
+//   - TAB and LF stand before the JSON. Where Ansible's JSON decoder gives up, Ansible reads
+//     the file as YAML, in which the marks of untrusted strings are ordinary maps. A TAB is
+//     white space to JSON and an error to YAML. The LF keeps values out of the text of the
+//     error.
+//   - vars_prompt, and files that content writes and reads, make text trusted again. No
+//     encoding prevents that (docs/security.md).
 package extravars

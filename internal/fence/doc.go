@@ -17,4 +17,12 @@
 // The package renews nothing and knows no lease object: renewals are reported to
 // it. The way between a connection and the API server is beyond it; what waits
 // there is refused by its resourceVersion.
+//
+// # Gotchas
+//
+//   - CLOCK_MONOTONIC, and with it Go's time, stands still in suspend. Fence and guard count
+//     CLOCK_BOOTTIME.
+//   - A closed socket still delivers what the kernel holds for it, for minutes. Connections
+//     behind the fence are reset, and have TCP_USER_TIMEOUT for the case that nobody is awake
+//     to reset them.
 package fence

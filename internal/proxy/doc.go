@@ -19,4 +19,12 @@
 //
 // The package knows owners and tokens. It does not know runs, and it guards
 // against mistakes: code in a role has the pod's rights anyway.
+//
+// # Gotchas
+//
+//   - client-go sends no credentials over plain HTTP, so the proxy speaks TLS.
+//   - The API server ignores the query options of a DELETE that has a body. The proxy looks
+//     for dryRun where the API server does.
+//   - net/http reads on in an unread body (256 KiB) before it answers. Behind a slow client an
+//     answer would wait, so readBody lets the deadline stand.
 package proxy

@@ -3,6 +3,7 @@
 //
 //	ROOT/                          0700, locked by one process
 //	  .tmp/                        temporary files of all runs
+//	  .program/, .warm/            what packages runner and warm put there
 //	  <uid>/                       the CR's, by metadata.uid
 //	    run/                       what ansible-runner works in; made before each
 //	                               run and removed after it, whatever is in it
@@ -30,4 +31,15 @@
 //
 // The package does not know Kubernetes, start processes, or read what is in the
 // files.
+//
+// # Gotchas
+//
+//   - A stray file args or env/cmdline in run/ would replace or extend Ansible's command, so
+//     run/ is made anew for each run.
+//   - A missing env/extravars silently means no variables at all, so the package looks for the
+//     file before the start.
+//   - ansible-runner keeps a file for each event; Dir.DropEvents removes them during the run.
+//   - TMPDIR is at most 75 bytes long, or left alone: Ansible puts sockets below it, and the
+//     path of a socket ends at 107 bytes. Runs share it, because Python's client of Kubernetes
+//     caches discovery there.
 package rundir

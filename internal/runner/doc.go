@@ -17,4 +17,12 @@
 // The package does not know custom resources, write status, retry, or decide
 // whether a run may start. It writes to a logger only what it can report in no
 // other way.
+//
+// # Gotchas
+//
+//   - TakeOver locks, hunts, clears, in this order. The lock comes first, so that two managers
+//     never end each other's runs. Then it ends what a killed manager left, by
+//     ENSIGN_RUN_ROOT. Only then do that manager's files go.
+//   - JOB_ID marks a run's processes, and job events carry it. It is no secret: no text of a
+//     run can become an event, whatever it holds.
 package runner

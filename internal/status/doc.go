@@ -8,4 +8,9 @@
 //
 // The package computes; it does not talk to the API server, keeps no state and
 // does not know when a run starts or ends.
+//
+// # Gotchas
+//
+//   - A merge patch would replace the whole list of conditions, and lands on any UID. Hence
+//     JSON Patch by index, with tests.
 package status

@@ -3,8 +3,7 @@
 //
 // Reading is strict: an unknown field, a wrong type, a role or playbook that
 // is not there, a selector that does not parse is a fault, and Load reports
-// every fault of the file at once with its line. Fields whose behaviour is not
-// built yet are checked and then refused, so that none is silently ignored.
+// every fault of the file at once with its line.
 //
 // ${VAR} in a value is replaced from the environment where VAR is set. That
 // happens after the YAML is parsed, to single values and never to keys, so no

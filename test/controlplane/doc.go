@@ -16,4 +16,9 @@
 //
 // The package does not build the programs, install custom resources, or know
 // what the cluster is for.
+//
+// # Gotchas
+//
+//   - The garbage collector does not know a new kind for up to 30 s: a test that waits for a
+//     deletion of a child has to allow for that.
 package controlplane

@@ -26,4 +26,9 @@
 //
 // The package does not know requests, or which kinds are stored at all: what is not,
 // and subresources other than status, must not be given to it.
+//
+// # Gotchas
+//
+//   - Kubernetes' own kinds take metadata from a write of status too, owner references among
+//     it.
 package ownership

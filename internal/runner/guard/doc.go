@@ -13,4 +13,10 @@
 // they leave is ended by the next manager of the run directory.
 //
 // The package does not know leases, and does not decide when a run may start.
+//
+// # Gotchas
+//
+//   - The guard looks for ENSIGN_MANAGER, which names one manager process, and not for
+//     ENSIGN_RUN_ROOT: the guard may still be at work when the next manager of the run
+//     directory has begun.
 package guard

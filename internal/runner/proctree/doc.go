@@ -1,8 +1,8 @@
 // Package proctree knows which processes belong to runs, and ends them.
 //
-// A run's processes do not hold together by themselves: ansible-playbook leaves
-// ansible-runner's process group and session, and what a task puts into the
-// background loses its parent. So they are found in three ways, and a process that
+// A run's processes do not hold together by themselves: Ansible's workers leave the
+// process group and session of the run's first process, and what a task puts into
+// the background loses its parent. So they are found in three ways, and a process that
 // one of them finds belongs to the run (family.go):
 //
 //   - by descent from one that belongs to it;
@@ -22,4 +22,15 @@
 // can't be ended by anybody; it is given up after a while, with its KILL pending.
 //
 // The package knows nothing of Ansible.
+//
+// # Gotchas
+//
+//   - Two Owners in one process would collect each other's exit codes; Owner.reap therefore
+//     looks at its own children only. Use one Runner in a process.
+//   - A program whose first thread has ended looks like a zombie while its other threads work:
+//     the package counts threads.
+//   - A process table that can't be read is not empty: with no descriptor left, the package
+//     waits for one.
+//   - Most containers mount /sys/fs/cgroup read-only. There a daemon that shed parent, session
+//     and environment lives until its container ends.
 package proctree

@@ -3,6 +3,14 @@
 // interpreter that executes it; servers for warm runs have imported it.
 //
 // The package writes it where an interpreter finds it. It starts nothing.
+//
+// # Gotchas
+//
+//   - ansible-runner usually starts the playbook behind a terminal and looks for events in all
+//     that is displayed. Here the playbook runs in ansible-runner's own process, and the
+//     display callback hands each event over as an object.
+//   - The standard output takes events and nothing else. Descriptors 1 and 2 of Ansible are
+//     for text.
 package program
 
 import (
