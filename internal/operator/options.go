@@ -11,7 +11,7 @@ import (
 )
 
 // Options are the settings of a manager. The command line's flags fill them in;
-// contract.md section 2 says what each means.
+// docs/reference-command-line.md says what each means.
 type Options struct {
 	Build metrics.Build
 

@@ -12,7 +12,7 @@ import (
 // status.conditions.
 type Type string
 
-// The condition types that Ensign owns, as in contract.md section 5.
+// The condition types that Ensign owns: see docs/reference-status.md.
 const (
 	Running    Type = "Running"
 	Successful Type = "Successful"
