@@ -14,12 +14,12 @@ import (
 // document has a place for figures.
 func document(t *testing.T) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "README.md")
-	if err := os.WriteFile(file, readme, 0o600); err != nil {
+	file := filepath.Join(t.TempDir(), "performance.md")
+	if err := os.WriteFile(file, page, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -215,12 +215,12 @@ func TestAnUnknownFlagLeadsToTheHelp(t *testing.T) {
 	}
 }
 
-// TestTheReadmeListsTheFlags compares README's table of flags with the flags.
-func TestTheReadmeListsTheFlags(t *testing.T) {
+// TestTheReferenceListsTheFlags compares the table of docs/reference-command-line.md with the flags.
+func TestTheReferenceListsTheFlags(t *testing.T) {
 	cmd := &cobra.Command{}
 	newRunFlags().register(cmd)
 	listed := map[string]string{}
-	for _, row := range readmeTable(t, "### Flags") {
+	for _, row := range tableBelow(t, "../../docs/reference-command-line.md", "## Flags") {
 		names, defaults := codeSpans(row[0]), codeSpans(row[1])
 		for i, name := range names {
 			listed[strings.TrimPrefix(name, "--")] = ""
@@ -235,30 +235,30 @@ func TestTheReadmeListsTheFlags(t *testing.T) {
 		}
 		said, ok := listed[f.Name]
 		if !ok {
-			t.Errorf("README does not list --%s", f.Name)
+			t.Errorf("the reference does not list --%s", f.Name)
 		}
 		plain := strings.TrimSuffix(strings.TrimSuffix(f.DefValue, "0s"), "0m") // 10h0m0s
 		if stated := said != "" && strings.Trim(f.DefValue, "[]") != ""; stated && said != f.DefValue && said != plain && !strings.Contains(said, "$TMPDIR") {
-			t.Errorf("README says that --%s is %s, its default is %s", f.Name, said, f.DefValue)
+			t.Errorf("the reference says that --%s is %s, its default is %s", f.Name, said, f.DefValue)
 		}
 		delete(listed, f.Name)
 	})
 	if len(listed) > 0 {
-		t.Errorf("README lists flags that do not exist: %q", listed)
+		t.Errorf("the reference lists flags that do not exist: %q", listed)
 	}
 }
 
-// readmeTable gives the rows of the first table below the heading.
-func readmeTable(t *testing.T, heading string) [][]string {
+// tableBelow returns the rows of the first table below the heading of a Markdown file.
+func tableBelow(t *testing.T, file, heading string) [][]string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, below, found := strings.Cut(string(text), "\n"+heading+"\n")
 	_, table, underlined := strings.Cut(below, "\n|---")
 	if !found || !underlined {
-		t.Fatalf("README has no table below %q", heading)
+		t.Fatalf("%s has no table below %q", file, heading)
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	var rows [][]string

@@ -87,6 +87,6 @@ func coldRemedy(reason string) string {
 	case "log file":
 		return "take log_path out of ansible.cfg, or ANSIBLE_LOG_PATH out of the environment: the operator's log has every task"
 	default:
-		return `README says under "Warm runs" what the reason means; warm: false in watches.yaml where cold runs are meant`
+		return "docs/warm-runs.md says what the reason means; warm: false in watches.yaml where cold runs are meant"
 	}
 }

@@ -2,6 +2,9 @@ package contract
 
 import (
 	_ "embed"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -67,7 +70,51 @@ func faultsOf(index string, shown map[string]bool, long bool) []string {
 	return faults
 }
 
+// sectionHeading is a heading of a reference page that ends with its section: (§3).
+var sectionHeading = regexp.MustCompile(`(?m)^#+ .*\(§(\d+)\)$`)
+
+// withoutHeading returns the numbered sections of the index that no heading of the
+// pages names, and the sections of headings that the index does not have.
+func withoutHeading(index, pages string) []string {
+	indexed, written := map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(index) {
+		if section, _, _ := strings.Cut(line, "\t"); strings.Trim(section, "0123456789") == "" {
+			indexed[section] = true
+		}
+	}
+	for _, heading := range sectionHeading.FindAllStringSubmatch(pages, -1) {
+		written[heading[1]] = true
+	}
+	var faults []string
+	for section := range indexed {
+		if !written[section] {
+			faults = append(faults, "no heading of docs/reference-*.md: §"+section)
+		}
+	}
+	for section := range written {
+		if !indexed[section] {
+			faults = append(faults, "no place in the index: §"+section)
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
 var _ = Describe("the index of the contract", func() {
+	It("has each of its sections in the reference, and no other", func() {
+		files, err := filepath.Glob("../../docs/reference-*.md")
+		Expect(err).NotTo(HaveOccurred())
+		var pages strings.Builder
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			Expect(err).NotTo(HaveOccurred())
+			pages.Write(text)
+		}
+		Expect(withoutHeading(index, pages.String())).To(BeEmpty())
+		Expect(withoutHeading("1\ta\n2\tb\noperators\tc\n", "# A (§1)\n\nText (§2)\n## C (§3)\n")).To(
+			HaveExactElements("no heading of docs/reference-*.md: §2", "no place in the index: §3"))
+	})
+
 	It("has a row for each place, and each row its place", func() {
 		Expect(faultsOf(index, shown, withLong)).To(BeEmpty())
 	})
