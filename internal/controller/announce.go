@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/status"
 )
 
 const (
@@ -19,21 +18,16 @@ const (
 // before, and none when nothing changed.
 func (r *Reconciler) announce(a *attempt) {
 	v := a.verdict
-	before := a.memory.announced
-	if before.Verdict == "" {
-		before = status.Last(a.cr)
-	}
 	switch {
 	case v.outcome.Verdict == jobevent.Canceled:
 		return
 	case v.finalizing && v.outcome.Verdict == jobevent.Succeeded:
 		r.event(a, corev1.EventTypeNormal, eventFinalized, "The finalizer's run succeeded")
-	case v.outcome.Verdict == jobevent.Succeeded && before.Verdict != jobevent.Succeeded:
+	case v.outcome.Verdict == jobevent.Succeeded && v.before.Verdict != jobevent.Succeeded:
 		r.event(a, corev1.EventTypeNormal, eventSucceeded, "The last reconciliation succeeded")
-	case v.outcome.Verdict == jobevent.Failed && v.outcome != before:
+	case v.outcome.Verdict == jobevent.Failed && v.outcome != v.before:
 		r.event(a, corev1.EventTypeWarning, string(v.outcome.Reason), v.outcome.Message)
 	}
-	a.memory.announced = v.outcome
 }
 
 func (r *Reconciler) event(a *attempt, kind, reason, note string) {

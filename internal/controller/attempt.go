@@ -5,54 +5,77 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/extravars"
 	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/slots"
+	"github.com/ensign-operator/ensign/internal/status"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // attempt is one pass over one CR.
 type attempt struct {
-	request   reconcile.Request
-	cr        *unstructured.Unstructured // as it was read; later reads do not change it
-	memory    *memory
-	edition   edition
+	request reconcile.Request
+	cr      *unstructured.Unstructured // as it was read; later reads do not change it
+	version version
+	// state is the CR's as the attempt found it.
+	state     state
 	step      step
 	settings  settings
 	variables extravars.Variables
-	// digest is that of Reconciler.digestWith when the attempt began.
+	// refusal is why nothing may run for this version; nil for all other steps than refuse.
+	refusal *jobevent.Outcome
+	// digest is that of Reconciler.digestWith when the run began.
 	digest string
-	// related is what has changed of the CR's related objects, where that asked for the
-	// attempt.
-	related string
-	// rest is how long a CR that needs no run may be left alone; 0 is until it
-	// changes.
-	rest time.Duration
+	// release gives the slot of a run back, and may be called more than once.
+	release func()
+	// heard ends when an event of the CR comes after the read.
+	heard context.Context //nolint:containedctx // It belongs to this attempt alone.
 	// verdict is what the attempt came to; nil while there is nothing to say.
 	verdict *verdict
 }
 
-// edition is one state of what a CR says: a generation or, where the kind has none, a
-// digest.
-type edition struct {
+// version is what of a CR brings a run when it differs from the version that ran last.
+type version struct {
+	uid        types.UID
 	generation int64
-	digest     string
+	// content is the digest of a CR whose kind has no generations, else "".
+	content string
+	// annotations is the digest of the annotations that trigger runs.
+	annotations string
+	deleting    bool
 }
 
-func editionOf(cr *unstructured.Unstructured) edition {
-	e := edition{generation: cr.GetGeneration()}
-	if e.generation == 0 {
-		e.digest, _ = contentDigest(cr) // What came as JSON can be JSON again.
+// sameSpec reports whether the versions differ in annotations and deletion at most.
+func (v version) sameSpec(other version) bool {
+	v.annotations, v.deleting = other.annotations, other.deleting
+	return v == other
+}
+
+// versionOf returns the version of a CR, or of its reduced copy in the cache.
+func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
+	v := version{
+		uid: cr.GetUID(), generation: cr.GetGeneration(),
+		annotations: annotationsDigest(triggering(watch, cr)), deleting: cr.GetDeletionTimestamp() != nil,
 	}
-	return e
+	if v.generation != 0 {
+		return v
+	}
+	var reduced bool
+	if v.content, reduced = cr.Object[digestField].(string); !reduced {
+		v.content, _ = contentDigest(cr) // What came as JSON can be JSON again.
+	}
+	return v
 }
 
-// verdict is what one attempt came to. It outlives the attempt until it is
-// written to the API server.
+// verdict is what one attempt came to. It outlives the attempt: the next one compares
+// with it, and writes it to the API server if this one could not.
 type verdict struct {
-	edition
-
+	version version
+	// before is the outcome that this one follows, of which an Event has told.
+	before     jobevent.Outcome
 	finalizing bool
 	// refused is true when nothing was run.
 	refused bool
@@ -68,24 +91,36 @@ type verdict struct {
 
 func (a *attempt) finalizing() bool { return a.step == finalize }
 
-// again tells whether this manager has reported the CR as it stands before.
-func (a *attempt) again() bool { return a.memory.met && a.memory.edition == a.edition }
-
-// resume takes up the verdict of an earlier attempt that could not be written.
-func (a *attempt) resume() { a.verdict = a.memory.pending }
-
-// refuse ends the attempt without a run. It gives false, for prepare.
-func (a *attempt) refuse(ctx context.Context, reason jobevent.Reason, why error) bool {
-	log.FromContext(ctx).Info("nothing is run until the resource changes", "reason", reason, "message", why.Error())
-	a.conclude(verdict{
-		refused: true,
-		outcome: jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: why.Error()},
-	})
-	return false
+// class is the CR's among those that wait for a slot.
+func (a *attempt) class() slots.Class {
+	if a.state.dirty != "" {
+		return max(classOf(a.cr), slots.Changed)
+	}
+	return classOf(a.cr)
 }
 
-func (a *attempt) conclude(v verdict) {
-	v.edition = a.edition
-	v.finalizing = a.finalizing()
+// again reports whether this manager has reconciled the CR's spec as it stands before.
+func (a *attempt) again() bool { return a.state.last != nil && a.state.version.sameSpec(a.version) }
+
+// conclude ends the attempt with a verdict, which the next attempt starts from.
+func (r *Reconciler) conclude(a *attempt, v verdict) {
+	v.version, v.finalizing = a.version, a.finalizing()
+	v.before = status.Last(a.cr)
+	failures := 0
+	if last := a.state.last; last != nil {
+		v.before = last.outcome
+	}
+	if a.state.version.sameSpec(a.version) {
+		failures = a.state.failures
+	}
+	if failures++; v.outcome.Verdict != jobevent.Failed {
+		failures = 0
+	}
 	a.verdict = &v
+	r.states.update(a.request.NamespacedName, func(st *state) {
+		st.version, st.last, st.unwritten, st.failures, st.due = a.version, &v, true, failures, time.Time{}
+		if v.refused {
+			st.dirty = "" // Only a change of the CR can make a run of it.
+		}
+	})
 }

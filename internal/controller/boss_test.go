@@ -29,10 +29,9 @@ type boss struct {
 	leads      atomic.Bool
 	attempts   atomic.Int64
 
-	// atWork is true during an attempt, read once it has read its CR.
-	atWork, read atomic.Bool
-	// excused is true when one run may follow for nothing.
-	excused atomic.Bool
+	// gained is true when an event told that the CR gained its labels: it may come after a
+	// run that has seen them, and cost another one.
+	gained atomic.Bool
 	// settled is the CR as the manager found it at its start, if it was to rest.
 	settled *unstructured.Unstructured
 }
@@ -40,7 +39,6 @@ type boss struct {
 func newBoss(server *apiServer, watch watches.Watch, stage Runner, access Access) *boss {
 	b := &boss{gates: &gates{admit: make(chan struct{})}, ended: make(chan struct{})}
 	b.leads.Store(true)
-	server.onAnswer(func() { b.read.Store(true) })
 	b.reconciler = &Reconciler{
 		Watch: watch, Client: server, Reader: server, Runner: stage, Access: access, Recorder: events.NewFakeRecorder(10_000),
 		Runs: NewRunGroup(), Slots: b.gates, Digest: "d", Clock: clock.RealClock{}, Fence: b.leads.Load,
@@ -51,7 +49,7 @@ func newBoss(server *apiServer, watch watches.Watch, stage Runner, access Access
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = func() { q.ShutDown(); cancel() }
-	b.view = &view{server: server, tell: &enqueue{watch: &b.reconciler.Watch, memories: &b.reconciler.memories}, queue: q, told: b.told}
+	b.view = &view{server: server, tell: &handler{watch: &b.reconciler.Watch, states: &b.reconciler.states}, queue: q, gained: func() { b.gained.Store(true) }}
 	go b.work(ctx, q)
 	return b
 }
@@ -68,38 +66,20 @@ func (b *boss) list(ctx context.Context, behind int) {
 	}
 }
 
-// told notes an event after which a run for nothing may follow: one that came
-// before the read of an attempt that did not wait any more, or that is misleading.
-func (b *boss) told(cr *unstructured.Unstructured) {
-	began := b.atWork.Load() && !b.read.Load() && !b.gates.waits()
-	if began || cr != nil && b.misleads(cr) {
-		b.excused.Store(true)
-	}
-}
-
 // informed is true where events have told all that the manager can know.
 func (b *boss) informed() bool {
-	memories := &b.reconciler.memories
-	memories.mu.Lock()
-	defer memories.mu.Unlock()
-	known := memories.byName[request.NamespacedName]
-	return b.view.behind() == 0 && (known == nil || slices.Contains(b.view.uids, known.uid))
+	uid := b.reconciler.states.get(request.NamespacedName).version.uid
+	return b.view.behind() == 0 && (uid == "" || slices.Contains(b.view.uids, uid))
 }
 
-// misleads is true of what has been read, but seems not to have been: a list shows
-// it after a write of the manager's own, or it is a predecessor's creation.
-func (b *boss) misleads(cr *unstructured.Unstructured) bool {
-	memories := &b.reconciler.memories
-	memories.mu.Lock()
-	defer memories.mu.Unlock()
-	known := memories.byName[request.NamespacedName]
-	switch {
-	case known == nil:
+// drift does what a related object's event does. It is false where nobody is told.
+func (b *boss) drift() bool {
+	if cr := b.view.cached; cr == nil || cr.GetDeletionTimestamp() != nil {
 		return false
-	case known.uid != cr.GetUID():
-		return known.hasRead(cr)
 	}
-	return b.view.server.factsAt(known.read) == b.view.server.factsOf(cr)
+	b.reconciler.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+	b.view.queue.Add(request)
+	return true
 }
 
 // work does what a controller does with its queue.
@@ -110,11 +90,8 @@ func (b *boss) work(ctx context.Context, q priorityqueue.PriorityQueue[reconcile
 		if stopped {
 			return
 		}
-		b.read.Store(false)
-		b.atWork.Store(true)
 		b.attempts.Add(1)
 		result, err := b.reconciler.Reconcile(ctx, req)
-		b.atWork.Store(false)
 		switch {
 		case err != nil:
 			q.AddWithOpts(priorityqueue.AddOpts{RateLimited: true}, req)

@@ -9,81 +9,52 @@ import (
 	"github.com/ensign-operator/ensign/internal/status"
 )
 
-// due is what brings a CR back that nothing else triggers, and when.
-type due struct {
-	why string
-	at  time.Time
-}
+// What makes a CR dirty, in the words of the log. The name of an object follows the first.
+const (
+	causeRelated  = "related: "
+	causeResumed  = "resumed"
+	causeSelected = "selected"
+)
 
-// dueAfter returns what brings the CR back at the time that requeueAfter gave.
-func dueAfter(v *verdict, at time.Time) due {
+// cause says for the log why the attempt's run starts, as far as the CR's status and the
+// state of the CR tell.
+func (a *attempt) cause(now time.Time) string {
+	conditions, _, _ := unstructured.NestedSlice(a.cr.Object, "status", "conditions")
+	observed, _, _ := unstructured.NestedInt64(a.cr.Object, "status", "observedGeneration")
+	last := a.state.last
 	switch {
-	case v.outcome.Verdict != jobevent.Succeeded:
-		return due{}
-	case v.summary.Requeue > 0:
-		return due{"requeue_after", at}
-	default:
-		return due{"period", at}
-	}
-}
-
-// circumstances are what triggerOf cannot see in the CR alone.
-type circumstances struct {
-	finalizing bool
-	// again is true where this manager has reported the CR as it stands before, and
-	// met where it has reported the CR at all.
-	again, met bool
-	// related is what has changed of the CR's related objects.
-	related string
-	// annotated is true where annotations that trigger have changed since the last run.
-	annotated bool
-	// digest stands for all that the run depends on, "" where that is not known.
-	digest string
-	due    due
-	now    time.Time
-}
-
-// trigger says for the log why a run starts. It notes what the next run's is told from.
-func (r *Reconciler) trigger(a *attempt) string {
-	annotations := digestOfAnnotations("", triggering(&r.Watch, a.cr))
-	before := a.memory.annotations
-	a.memory.annotations = annotations
-	return triggerOf(a.cr, circumstances{
-		finalizing: a.finalizing(), again: a.again(), met: a.memory.met, related: a.related,
-		annotated: before != "" && before != annotations, digest: a.digest, due: a.memory.due, now: r.Clock.Now(),
-	})
-}
-
-// differs reports whether the run depends on something else than what has this digest.
-func (c circumstances) differs(digest string) bool {
-	return digest != "" && c.digest != "" && digest != c.digest
-}
-
-// triggerOf says why a run starts, as far as the CR's status and the circumstances
-// tell.
-func triggerOf(cr *unstructured.Unstructured, c circumstances) string {
-	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
-	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
-	switch {
-	case c.finalizing:
+	case a.finalizing():
 		return "deleted"
-	case len(conditions) == 0 && !c.again:
+	case len(conditions) == 0 && !a.again():
 		return "created"
-	case observed != cr.GetGeneration() && !c.again:
+	case !a.again() && (last != nil || observed != a.version.generation):
 		return "changed"
-	case c.related != "":
-		return "related: " + c.related
-	case c.annotated:
+	case a.state.dirty != "":
+		return a.state.dirty
+	case last != nil && a.state.version.annotations != a.version.annotations:
 		return "annotation"
-	case status.Last(cr).Verdict == jobevent.Failed:
+	case status.Last(a.cr).Verdict == jobevent.Failed:
 		return "retry"
-	case !c.met && c.differs(status.Digest(cr)):
+	case last == nil && differ(status.Digest(a.cr), a.digest):
 		return "content changed"
-	case !c.met:
+	case last == nil:
 		return "restart"
-	case c.due.why != "" && !c.now.Before(c.due.at):
-		return c.due.why
 	default:
-		return "again"
+		return a.state.causeOfReturn(now)
 	}
 }
+
+// causeOfReturn says why a CR runs again of which nothing has changed since its success.
+func (st *state) causeOfReturn(now time.Time) string {
+	switch {
+	case st.due.IsZero() || now.Before(st.due):
+		return "again"
+	case st.last.summary.Requeue > 0:
+		return "requeue_after"
+	default:
+		return "period"
+	}
+}
+
+// differ reports whether the digests stand for different things; "" is not known.
+func differ(before, after string) bool { return before != "" && after != "" && before != after }

@@ -15,53 +15,55 @@ type step int
 
 const (
 	skip step = iota
-	reportPending
+	report
 	reportPaused
-	refuseAnnotations
-	comeBack
 	rest
+	refuse
 	addFinalizer
 	run
 	finalize
 )
 
-// known is what decide cannot see in the CR alone.
-type known struct {
-	// pending is true while a result of the CR is not written yet.
-	pending bool
-	// admitted is true where a slot is held, without which nothing runs.
-	admitted bool
-	// mayRest is true for a CR that an earlier manager left as it should be.
-	mayRest bool
-}
+// runs reports whether the step runs content.
+func (s step) runs() bool { return s >= addFinalizer }
 
-// decide says what is to be done with a CR as it stands. A result that is not
+// decide returns what is to be done with a CR as it stands. A verdict that is not
 // written yet goes first: nothing runs again before its last run is reported.
-func decide(cr *unstructured.Unstructured, watch *watches.Watch, k known) step {
+func decide(cr *unstructured.Unstructured, v version, watch *watches.Watch, st state, now time.Time) step {
 	held := holdsFinalizer(watch, cr)
 	switch {
-	case k.pending:
-		return reportPending
+	case st.unwritten:
+		return report
 	case !concernsRuns(cr, watch, held):
 		return skip
 	case paused(cr):
 		return reportPaused
-	case refusedAnnotations(cr) != nil:
-		return refuseAnnotations
-	case !k.admitted:
-		return comeBack // It seemed to be gone: another object has its name by now.
-	case cr.GetDeletionTimestamp() != nil:
-		return finalize
-	case watch.Finalizer != nil && !held:
+	case !v.deleting && watch.Finalizer != nil && !held:
 		return addFinalizer
-	case k.mayRest:
+	case !mustRun(v, st, now):
 		return rest
+	case v.deleting:
+		return finalize
 	default:
 		return run
 	}
 }
 
-// concernsRuns tells whether anything is ever run for the CR as it stands.
+// mustRun reports whether content must run: no run of the version has come to a verdict, or
+// its time has come, or something has made it dirty. What becomes of its children is no
+// reason for a CR that is being deleted: its finalizer removes them.
+func mustRun(v version, st state, now time.Time) bool {
+	switch {
+	case st.last == nil || st.version != v:
+		return true
+	case !st.due.IsZero() && !now.Before(st.due):
+		return true
+	default:
+		return st.dirty != "" && !v.deleting
+	}
+}
+
+// concernsRuns reports whether anything is ever run for the CR as it stands.
 func concernsRuns(cr *unstructured.Unstructured, watch *watches.Watch, held bool) bool {
 	if cr.GetDeletionTimestamp() != nil {
 		return held
@@ -85,12 +87,11 @@ func backoffAfter(failures int, limit time.Duration) time.Duration {
 // soon brings a CR back at once. The queue drops a pause of zero.
 const soon = time.Millisecond
 
-// requeueAfter says when the CR comes again by itself; 0 is never. A CR that
-// was refused comes when it changes, and a canceled one with the next manager.
-func requeueAfter(v *verdict, generation int64, backoff time.Duration) time.Duration {
+// requeueAfter returns the pause until content runs again although nothing changed; 0 is
+// never. A CR that was refused runs when it changes, and a canceled one with the next
+// manager.
+func requeueAfter(v *verdict, backoff time.Duration) time.Duration {
 	switch {
-	case v.generation != generation:
-		return soon // The verdict was an earlier generation's, written late.
 	case v.refused || v.outcome.Verdict == jobevent.Canceled:
 		return 0
 	case v.outcome.Verdict == jobevent.Failed:

@@ -69,12 +69,14 @@ type game struct {
 	granted *unstructured.Unstructured // the CR of the run that begins
 	removed []string
 	easy    bool // runs succeed at once
+	drifts  int  // of related objects, of which this manager was told
 }
 
 // ran is a run.
 type ran struct {
 	facts    facts
 	deleting bool
+	drifts   int
 	boss     int
 	ctx      context.Context //nolint:containedctx // To see whether it was ended.
 	end      chan runner.Result
@@ -108,6 +110,7 @@ func (g *game) start() {
 		behind = g.rng.IntN(n)
 	}
 	g.bosses++
+	g.drifts = 0
 	g.boss = newBoss(g.server, g.watch, g, accessFunc(g.grant))
 	g.boss.list(g.t.Context(), behind)
 	g.tell("manager %d starts, %d moments behind; settled: %v", g.bosses, behind, g.boss.settled != nil)
@@ -149,9 +152,9 @@ func (g *game) Remove(uid string) error {
 
 func (g *game) began(ctx context.Context) (*ran, bool) {
 	g.mu.Lock()
-	cr, easy := g.granted, g.easy
+	cr, easy, drifts := g.granted, g.easy, g.drifts
 	g.mu.Unlock()
-	run := &ran{facts: g.server.factsOf(cr), deleting: cr.GetDeletionTimestamp() != nil, boss: g.bosses, ctx: ctx, end: make(chan runner.Result)}
+	run := &ran{facts: g.server.factsOf(cr), deleting: cr.GetDeletionTimestamp() != nil, drifts: drifts, boss: g.bosses, ctx: ctx, end: make(chan runner.Result)}
 	g.tell("  a run of version %s begins: %+v, deleting %v", cr.GetResourceVersion(), run.facts, run.deleting)
 	if !g.justified(run) {
 		g.fail("a run began for nothing")
@@ -165,15 +168,15 @@ func (g *game) began(ctx context.Context) (*ran, bool) {
 	return run, easy
 }
 
-// justified tells whether there is a reason for the run.
+// justified reports whether there is a reason for the run.
 func (g *game) justified(run *ran) bool {
 	last := g.last()
 	switch {
 	case last != nil && last.boss == run.boss:
-		again := last.result.Outcome.Verdict == jobevent.Failed || last.result.Summary.Requeue > 0
-		return again || last.facts != run.facts || last.deleting != run.deleting || g.boss.excused.CompareAndSwap(true, false)
+		again := last.result.Outcome.Verdict == jobevent.Failed || last.result.Summary.Requeue > 0 || last.drifts != run.drifts
+		return again || last.facts != run.facts || last.deleting != run.deleting || g.boss.gained.CompareAndSwap(true, false)
 	case g.boss.settled != nil:
-		return g.server.factsOf(g.boss.settled) != run.facts || g.boss.excused.Load()
+		return g.server.factsOf(g.boss.settled) != run.facts || run.drifts > 0 || g.boss.gained.Load()
 	}
 	return true
 }
@@ -211,7 +214,7 @@ func (g *game) play() {
 // move does one thing at random.
 func (g *game) move() {
 	moves := []func(){
-		g.user, g.user, g.user, g.hear, g.hear, g.hear, g.admit, g.admit, g.endRun, g.endRun, g.slow, g.server.hurry, g.trouble, g.calm, g.pass, g.pass,
+		g.user, g.user, g.user, g.hear, g.hear, g.hear, g.admit, g.admit, g.endRun, g.endRun, g.slow, g.server.hurry, g.trouble, g.calm, g.pass, g.pass, g.drift,
 	}
 	if g.rng.IntN(12) == 0 {
 		g.restart()
@@ -282,6 +285,20 @@ func (g *game) hear() {
 	relist := g.rng.IntN(4) == 0
 	g.tell("%d moments are told, by a list: %v", n, relist)
 	g.boss.view.advance(g.t.Context(), n, relist)
+}
+
+// drift changes a related object of the CR.
+func (g *game) drift() {
+	g.mu.Lock()
+	g.drifts++
+	g.mu.Unlock()
+	if !g.boss.drift() {
+		g.mu.Lock()
+		g.drifts--
+		g.mu.Unlock()
+		return
+	}
+	g.tell("a related object drifted")
 }
 
 func (g *game) admit() {
@@ -428,6 +445,9 @@ func (g *game) present(cr *unstructured.Unstructured) {
 	if got != want {
 		g.fail("it is %+v, and %+v has run", want, got)
 	}
+	if run := g.last(); run != nil && run.boss == g.bosses && run.drifts != g.drifts {
+		g.fail("related objects drifted %d times, and the last run has seen %d", g.drifts, run.drifts)
+	}
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	if observed != cr.GetGeneration() || !strings.Contains(conditions, "Last reconciliation succeeded") {
 		g.fail("generation %d is reported of %d: %s", observed, cr.GetGeneration(), conditions)
@@ -435,9 +455,9 @@ func (g *game) present(cr *unstructured.Unstructured) {
 }
 
 func (g *game) absent() {
-	memories := &g.boss.reconciler.memories
-	if len(memories.byName) > 0 {
-		g.fail("it is remembered: %+v", memories.byName[request.NamespacedName])
+	states := &g.boss.reconciler.states
+	if len(states.byName) > 0 {
+		g.fail("it is remembered: %+v", states.byName[request.NamespacedName])
 	}
 	uids := map[types.UID]bool{}
 	for _, run := range g.runs {

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,65 +88,129 @@ type Reconciler struct {
 	Related Related
 	// NoStatus is true where the kind has no status subresource.
 	NoStatus bool
-	// Fence tells whether this manager surely leads, without which nothing is run
+	// Fence reports whether this manager surely leads, without which nothing is run
 	// and nothing written. Nil: it always does.
 	Fence func() bool
 
-	memories memories
+	states states
 }
 
-// Reconcile brings one CR to where its content wants it.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (result reconcile.Result, err error) {
+// Reconcile runs the CR's role or playbook if it must run, and updates the CR's status.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	runCtx, leave, ok := r.Runs.Enter(ctx)
 	if !ok {
 		return reconcile.Result{}, nil // The manager stops; its successor starts from the CR as it is then.
 	}
 	defer leave()
-	release, admitted := r.takeSlot(runCtx, req) // Before the read: what waits must not grow stale.
-	defer release()
+	a, err := r.admit(ctx, runCtx, req)
+	switch {
+	case err != nil:
+	case a.step == report:
+		a.verdict = a.state.last
+	case a.step == reportPaused:
+		err = r.reportPaused(ctx, a)
+	case a.step == refuse:
+		r.reportRefusal(ctx, a)
+	case a.step.runs():
+		err = r.perform(ctx, runCtx, a)
+	}
+	r.states.over(req.NamespacedName)
+	return r.finish(ctx, a, err)
+}
+
+// admit reads the CR and decides what to do. Where content is to run, it waits for a slot
+// and then reads and decides again, because what waited may be stale. Every event of the
+// CR ends the wait: the CR may have become more pressing, or need no run any more.
+func (r *Reconciler) admit(ctx, runCtx context.Context, req reconcile.Request) (*attempt, error) {
+	for runCtx.Err() == nil {
+		heard, cancel := r.states.listen(runCtx, req.NamespacedName)
+		a, err := r.look(ctx, req)
+		if err != nil || !a.step.runs() {
+			cancel(nil)
+			return a, err
+		}
+		release, err := r.Slots.Acquire(heard, r.Watch.GVK.String(), a.class())
+		cancel(nil)
+		if err == nil {
+			return r.lookAgain(ctx, runCtx, req, release)
+		}
+	}
+	return &attempt{request: req}, nil // The manager stops.
+}
+
+// lookAgain looks at the CR of an attempt that has got a slot. It gives the slot back if
+// nothing is to run any more.
+func (r *Reconciler) lookAgain(ctx, runCtx context.Context, req reconcile.Request, release func()) (a *attempt, err error) {
 	defer func() {
-		if r.memories.over(req.NamespacedName) && err == nil {
-			result = reconcile.Result{RequeueAfter: soon}
+		if a == nil || !a.step.runs() {
+			release()
 		}
 	}()
+	heard, _ := r.states.listen(runCtx, req.NamespacedName) // It ends with runCtx.
+	a, err = r.look(ctx, req)
+	a.heard, a.release = heard, release
+	return a, err
+}
+
+// look reads the CR live and decides what is to be done with it. A CR that is gone is
+// forgotten; the attempt then has nothing to do.
+func (r *Reconciler) look(ctx context.Context, req reconcile.Request) (*attempt, error) {
+	a := &attempt{request: req}
 	cr, err := r.get(ctx, req)
 	if apierrors.IsNotFound(err) {
 		r.forget(ctx, req)
-		return reconcile.Result{}, nil
+		return a, nil
 	}
 	if err != nil {
-		return reconcile.Result{}, r.unlessFenced(err)
+		return a, r.unlessFenced(err)
 	}
-	attempt := r.begin(ctx, req, cr)
-	if admitted {
-		attempt.digest = r.digestWith(runCtx, attempt)
+	if predecessor := r.states.adopt(req.NamespacedName, cr.GetUID()); predecessor != "" {
+		r.removeDirectory(ctx, string(predecessor))
 	}
-	defer func() { result, err = r.finish(ctx, attempt, err) }()
+	a.cr, a.version, a.state = cr, versionOf(&r.Watch, cr), r.states.get(req.NamespacedName)
+	a.step = decide(cr, a.version, &r.Watch, a.state, r.Clock.Now())
+	if a.step == run && r.settled(ctx, a) {
+		a.step = rest
+	}
+	if a.step.runs() {
+		r.prepare(a)
+	}
+	return a, nil
+}
 
-	switch attempt.step = decide(cr, &r.Watch, r.known(attempt, admitted)); attempt.step {
-	case skip, comeBack:
-	case reportPending:
-		attempt.resume()
-	case reportPaused, rest:
-		err = r.leaveAlone(ctx, attempt)
-	case refuseAnnotations:
-		attempt.related = r.memories.begins(cr)
-		attempt.refuse(ctx, status.ReasonInvalidAnnotation, refusedAnnotations(cr))
-	case addFinalizer, run, finalize:
-		attempt.related = r.memories.begins(cr)
-		err = r.perform(ctx, runCtx, attempt)
-		release() // Before the result is written: that may take as long as the API server is away.
+// settled reports whether the CR's status proves that an earlier manager ran this version
+// with the same content, and that its period has not elapsed. Then the CR's state says so
+// from here on. Without a status subresource whoever writes the CR writes its status, too,
+// so that it proves nothing.
+func (r *Reconciler) settled(ctx context.Context, a *attempt) bool {
+	if a.state.last != nil || a.state.dirty != "" || r.NoStatus || r.Digest == "" {
+		return false
 	}
-	return result, err
+	a.digest = r.digestWith(ctx, a)
+	ended, ok := status.Settled(a.cr, a.digest)
+	s, err := r.settingsOf(a.cr)
+	if !ok || err != nil {
+		return false
+	}
+	var due time.Time
+	if now := r.Clock.Now(); s.period > 0 {
+		// A clock that was wrong then must not make the rest longer than a period.
+		due = now.Add(min(s.period, s.period-now.Sub(ended)))
+		if !now.Before(due) {
+			return false
+		}
+	}
+	r.states.update(a.request.NamespacedName, func(st *state) {
+		st.version, st.last, st.due = a.version, &verdict{outcome: status.Last(a.cr)}, due
+	})
+	return true
 }
 
 // perform runs the content that the step asks for. The finalizer is added before
 // the first run, and only to a CR whose variables build: what Ensign cannot run
 // must not keep a CR from being deleted.
 func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
-	if !r.prepare(ctx, a) {
-		return nil
-	}
+	defer a.release() // Before the result is written: that may take as long as the API server is away.
 	if a.step == addFinalizer {
 		if err := r.addFinalizer(ctx, a); err != nil {
 			return err
@@ -156,26 +219,18 @@ func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
 	return r.run(ctx, runCtx, a)
 }
 
-// takeSlot waits for one of the manager's slots. An attempt that cannot lead to a
-// run is not admitted and does not wait: for a CR that is gone, or being deleted
-// without our finalizer, and for a result that only waits to be written. What an
-// event tells meanwhile counts at once.
-func (r *Reconciler) takeSlot(ctx context.Context, req reconcile.Request) (release func(), admitted bool) {
-	defer r.memories.admitted(req.NamespacedName)
-	for ctx.Err() == nil {
-		waiting, wake := context.WithCancel(ctx)
-		class, needed := r.memories.await(req.NamespacedName, wake)
-		if !needed {
-			wake()
-			break
-		}
-		release, err := r.Slots.Acquire(waiting, r.Watch.GVK.String(), class)
-		wake()
-		if err == nil {
-			return release, true
-		}
-	}
-	return func() {}, false
+// reportRefusal ends the attempt without a run.
+func (r *Reconciler) reportRefusal(ctx context.Context, a *attempt) {
+	log.FromContext(ctx).Info("nothing is run until the resource changes", "reason", a.refusal.Reason, "message", a.refusal.Message)
+	r.conclude(a, verdict{refused: true, outcome: *a.refusal})
+}
+
+// reportPaused says in the status that nothing is run. What would have run meanwhile runs
+// when the pause ends.
+func (r *Reconciler) reportPaused(ctx context.Context, a *attempt) error {
+	r.states.markDirty(a.request.NamespacedName, causeResumed)
+	log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", pausedAnnotation)
+	return r.writeInterim(ctx, a, status.Paused(a.cr.GetGeneration()))
 }
 
 func (r *Reconciler) get(ctx context.Context, req reconcile.Request) (*unstructured.Unstructured, error) {
@@ -185,43 +240,6 @@ func (r *Reconciler) get(ctx context.Context, req reconcile.Request) (*unstructu
 	defer cancel()
 	err := r.Reader.Get(ctx, req.NamespacedName, cr)
 	return cr, err
-}
-
-// begin opens the attempt and forgets what is remembered of a predecessor of
-// the same name.
-func (r *Reconciler) begin(ctx context.Context, req reconcile.Request, cr *unstructured.Unstructured) *attempt {
-	memory, predecessor := r.memories.of(req.NamespacedName, cr.GetUID())
-	if predecessor != "" {
-		r.removeDirectory(ctx, string(predecessor))
-	}
-	return &attempt{request: req, cr: cr, memory: memory, edition: editionOf(cr)}
-}
-
-// known gathers what decide must know beside the CR.
-func (r *Reconciler) known(a *attempt, admitted bool) known {
-	return known{pending: a.memory.pending != nil, admitted: admitted, mayRest: r.mayRest(a)}
-}
-
-// mayRest tells whether the CR is as its content wants it since an earlier
-// manager's run, and how long its period lets it rest. That is asked once, unless
-// it has changed already: from then on there is a run whenever something asks for one.
-// Without a status subresource whoever writes the CR writes its status too, so that
-// it proves nothing.
-func (r *Reconciler) mayRest(a *attempt) bool {
-	ended, settled := status.Settled(a.cr, a.digest)
-	s, err := r.settingsOf(a.cr)
-	if a.memory.met || r.NoStatus || !settled || err != nil || r.memories.changed(a.request.NamespacedName) {
-		return false
-	}
-	if r.memories.mustRun(a.request.NamespacedName) {
-		return false // As its content wanted it, but for what has changed since.
-	}
-	if s.period == 0 {
-		return true
-	}
-	// A clock that was wrong then must not make the rest longer than a period.
-	a.rest = min(s.period, s.period-r.Clock.Since(ended))
-	return a.rest > 0
 }
 
 // forget drops what is remembered of a CR that is gone. An attempt may have said to what
@@ -235,93 +253,7 @@ func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 			f.Forget(r.Watch.GVK.String(), named(req))
 		}
 	}
-	for _, uid := range r.memories.drop(req.NamespacedName) {
+	if uid := r.states.forget(req.NamespacedName); uid != "" {
 		r.removeDirectory(ctx, string(uid))
 	}
-}
-
-// finish is the only exit of an attempt that saw the CR: it writes the status,
-// removes the finalizer when its run succeeded, tells of a changed outcome, and
-// says when the CR comes again. What cannot be written is remembered and written
-// by the next attempt; the content does not run again for it.
-func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (reconcile.Result, error) {
-	if cause != nil {
-		return leave(cause)
-	}
-	if a.verdict == nil {
-		return r.comesAgain(ctx, a), nil
-	}
-	a.memory.met = true
-	if err := r.record(ctx, a); err != nil {
-		return r.recordLater(ctx, a, err)
-	}
-	a.memory.pending = nil
-	r.announce(a)
-	after := requeueAfter(a.verdict, a.cr.GetGeneration(), r.backoff(a))
-	a.memory.due = dueAfter(a.verdict, r.Clock.Now().Add(after))
-	if a.step == reportPending && (r.memories.asked(a.request.NamespacedName) || r.memories.mustRun(a.request.NamespacedName)) {
-		after = soon // An event came that has only led to this report.
-	}
-	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.verdict.outcome.Reason, "requeueAfter", after)
-	class := slots.Usual
-	if a.verdict.finalizing {
-		class = slots.Urgent
-	}
-	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}, nil
-}
-
-// recordLater leaves the verdict to a later attempt. What the API server refuses comes
-// after the pauses that follow upon failed runs, and the log says so once.
-func (r *Reconciler) recordLater(ctx context.Context, a *attempt, err error) (reconcile.Result, error) {
-	if ignoreGone(err) == nil {
-		return leave(err)
-	}
-	a.memory.pending = a.verdict
-	if !errors.Is(err, errRefused) {
-		return leave(err)
-	}
-	a.verdict.refusals++
-	if a.verdict.refusals == 1 {
-		log.FromContext(ctx).Error(err, "the API server refuses the result; it is written again with ever longer pauses, and nothing runs for the resource until it is taken")
-	}
-	return reconcile.Result{RequeueAfter: backoffAfter(a.verdict.refusals, r.Defaults.MaxBackoff)}, nil
-}
-
-// leave ends an attempt with an error. A CR that turned out to be gone comes once
-// more, to be forgotten, or for a successor: no event may tell of its end.
-func leave(err error) (reconcile.Result, error) {
-	if errors.Is(err, errGone) {
-		return reconcile.Result{RequeueAfter: firstBackoff}, nil
-	}
-	return reconcile.Result{}, ignoreGone(err)
-}
-
-// priority is the place that the queue gives a class.
-func priority(class slots.Class) *int { return new(int(class)) }
-
-// record writes the verdict to the API server.
-func (r *Reconciler) record(ctx context.Context, a *attempt) error {
-	finalized := a.verdict.finalizing && a.verdict.outcome.Verdict == jobevent.Succeeded
-	if finalized && len(a.cr.GetFinalizers()) == 1 {
-		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
-	}
-	if err := r.writeResult(ctx, a); err != nil {
-		return err
-	}
-	if finalized {
-		return r.removeFinalizer(ctx, a)
-	}
-	return nil
-}
-
-func (v *verdict) report() status.Report {
-	if v.refused {
-		return status.Refused(v.generation, v.outcome.Reason, v.outcome.Message)
-	}
-	report := status.Finished(v.generation, v.outcome, v.summary)
-	// A role that asked to come again is not done, whatever manager is there then.
-	if v.outcome.Verdict == jobevent.Succeeded && !v.finalizing && v.summary.Requeue == 0 {
-		report = report.WithDigest(v.digest)
-	}
-	return report
 }

@@ -93,6 +93,7 @@ type bench struct {
 	recorder *events.FakeRecorder
 	revoked  int
 	client   client.WithWatch
+	clock    *testclock.FakePassiveClock
 }
 
 func succeed(context.Context, runner.Spec) runner.Result {
@@ -123,6 +124,7 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 		t: t, runner: &runnerFunc{run: succeed}, journal: &journal{}, recorder: events.NewFakeRecorder(20),
 		client: builder.Build(),
 	}
+	b.clock = testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c := interceptor.NewClient(b.client, faults)
 	b.Reconciler = &Reconciler{
 		Watch: watch, Client: c, Reader: c, Runner: b.runner, Recorder: b.recorder, Runs: NewRunGroup(), Slots: slots.New(1), Digest: "d1",
@@ -131,9 +133,8 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 			return []byte("config"), func() { b.revoked++ }, nil
 		}),
 		Observers: []Observer{b.journal},
-		Clock:     testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		Clock:     b.clock,
 	}
-	b.memories.saw(widget(), sight{}, aCreation)
 	return b
 }
 
@@ -150,6 +151,33 @@ func (b *bench) mustReconcile() reconcile.Result {
 	}
 	return result
 }
+
+// mustReconcileDue reconciles when the time of the next run has come.
+func (b *bench) mustReconcileDue() reconcile.Result {
+	b.t.Helper()
+	due := b.states.get(request.NamespacedName).due
+	if due.IsZero() {
+		b.t.Fatal("no run is due, ever")
+	}
+	b.clock.SetTime(due)
+	return b.mustReconcile()
+}
+
+// annotate gives the stored CR an annotation, "" for none.
+func (b *bench) annotate(name, value string) {
+	b.t.Helper()
+	cr := b.stored()
+	cr.SetAnnotations(map[string]string{name: value})
+	if value == "" {
+		cr.SetAnnotations(nil)
+	}
+	if err := b.client.Update(b.t.Context(), cr); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// handler tells the bench of events.
+func (b *bench) handler() *handler { return &handler{watch: &b.Watch, states: &b.states} }
 
 func (b *bench) stored() *unstructured.Unstructured {
 	b.t.Helper()
@@ -184,9 +212,9 @@ func (b *bench) events() []string {
 	}
 }
 
-func wantEqual(t *testing.T, want, got any, options ...cmp.Option) {
+func wantEqual(t *testing.T, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, options...); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -222,9 +250,9 @@ func TestTheFirstRunOfAKindWithoutGenerationsIsNoRepetition(t *testing.T) {
 	}
 	b.mustReconcile()
 	wantEqual(t, map[string]string{"Running": "True/Running", "Successful": "False/Running"}, atRun)
-	b.mustReconcile()
+	b.mustReconcileDue()
 	wantEqual(t, "started ns/w generation 0: created", b.journal.lines[0])
-	wantEqual(t, "started ns/w generation 0: again", b.journal.lines[3])
+	wantEqual(t, "started ns/w generation 0: period", b.journal.lines[3])
 	wantEqual(t, "True/Successful", atRun["Successful"])
 }
 
@@ -240,9 +268,13 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		{fail, nil},
 		{succeed, []string{"Normal Succeeded The last reconciliation succeeded"}},
 	}
-	for _, step := range steps {
+	for i, step := range steps {
 		b.runner.run = step.run
-		b.mustReconcile()
+		if i == 0 {
+			b.mustReconcile()
+		} else {
+			b.mustReconcileDue()
+		}
 		wantEqual(t, step.want, b.events())
 	}
 }
@@ -250,9 +282,9 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 func TestFailuresBackOffUntilTheSpecChanges(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	b.runner.run = fail
-	var pauses []time.Duration
-	for range 3 {
-		pauses = append(pauses, b.mustReconcile().RequeueAfter)
+	pauses := []time.Duration{b.mustReconcile().RequeueAfter}
+	for range 2 {
+		pauses = append(pauses, b.mustReconcileDue().RequeueAfter)
 	}
 	changed := b.stored()
 	changed.SetGeneration(2)
@@ -263,10 +295,23 @@ func TestFailuresBackOffUntilTheSpecChanges(t *testing.T) {
 	wantEqual(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, time.Second}, pauses)
 }
 
+// An annotation runs the content at once, but mends nothing in it.
+func TestAnAnnotationDoesNotResetTheBackOff(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = fail
+	pauses := []time.Duration{b.mustReconcile().RequeueAfter}
+	for _, value := range []string{"first", "second"} {
+		b.annotate(requestedAnnotation, value)
+		pauses = append(pauses, b.mustReconcile().RequeueAfter)
+	}
+	wantEqual(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, pauses)
+	wantEqual(t, "started ns/w generation 1: annotation", b.journal.lines[3])
+}
+
 func TestFailuresBackOffUntilTheContentChangesWhereThereAreNoGenerations(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(withGeneration(0)), interceptor.Funcs{})
 	b.runner.run = fail
-	first, second := b.mustReconcile(), b.mustReconcile()
+	first, second := b.mustReconcile(), b.mustReconcileDue()
 	changed := b.stored()
 	changed.Object["data"] = map[string]any{"key": "value"}
 	if err := b.client.Update(t.Context(), changed); err != nil {
@@ -278,35 +323,28 @@ func TestFailuresBackOffUntilTheContentChangesWhereThereAreNoGenerations(t *test
 
 func TestAPause(t *testing.T) {
 	off := withAnnotations(map[string]string{pausedAnnotation: "true"})
-	h := func(b *bench) *enqueue { return &enqueue{watch: &b.Watch, memories: &b.memories} }
-	t.Run("keeps runs and the finalizer away, says so once, and comes back until an event has shown it", func(t *testing.T) {
+	t.Run("keeps runs and the finalizer away, and says so once", func(t *testing.T) {
 		b := newBench(t, finalizerWatch(), widget(off), interceptor.Funcs{})
-		wantEqual(t, firstBackoff, b.mustReconcile().RequeueAfter)
+		wantEqual(t, reconcile.Result{}, b.mustReconcile())
 		wantEqual(t, map[string]string{"Running": "False/Paused"}, b.conditions())
 		before := b.stored()
-		b.memories.saw(before, h(b).sight(before), aChange)
-		wantEqual(t, time.Duration(0), b.mustReconcile().RequeueAfter)
+		wantEqual(t, reconcile.Result{}, b.mustReconcile())
 		wantEqual(t, before.GetResourceVersion(), b.stored().GetResourceVersion())
 		wantEqual(t, 0, len(b.runner.specs)+len(before.GetFinalizers())+len(b.events()))
 	})
-	t.Run("takes no slot, and ends with a run", func(t *testing.T) {
-		b := newBench(t, plainWatch(), widget(off), interceptor.Funcs{})
-		b.memories.saw(b.stored(), h(b).sight(b.stored()), aChange)
-		occupied, err := b.Slots.Acquire(t.Context(), "other", slots.Usual)
-		if err != nil {
-			t.Fatal(err)
-		}
+	t.Run("takes no slot, and ends with a run, even of a version that ran before it", func(t *testing.T) {
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 		b.mustReconcile()
-		wantEqual(t, map[string]string{"Running": "False/Paused"}, b.conditions())
-		occupied()
-		resumed := b.stored()
-		resumed.SetAnnotations(nil)
-		if err := b.client.Update(t.Context(), resumed); err != nil {
-			t.Fatal(err)
-		}
-		b.memories.saw(b.stored(), h(b).sight(b.stored()), aChange)
+		free := b.Slots
+		b.Slots = full(t)
+		b.annotate(pausedAnnotation, "true")
+		b.mustReconcile()
+		wantEqual(t, "False/Paused", b.conditions()["Running"])
+		b.Slots = free
+		b.annotate(pausedAnnotation, "")
 		b.mustReconcile()
 		wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"}, b.conditions())
+		wantEqual(t, 2, len(b.runner.specs))
 	})
 	t.Run("ends no run that is at work", func(t *testing.T) {
 		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
@@ -315,7 +353,7 @@ func TestAPause(t *testing.T) {
 			off(paused)
 			q := priorityqueue.New[reconcile.Request]("test")
 			defer q.ShutDown()
-			h(b).Update(ctx, crUpdated{ObjectOld: b.stored(), ObjectNew: paused}, q)
+			b.handler().Update(ctx, crUpdated{ObjectOld: b.stored(), ObjectNew: paused}, q)
 			if ctx.Err() != nil {
 				t.Error("the run was ended")
 			}
@@ -424,13 +462,13 @@ func TestAResultThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 		t.Fatal("want the API server's error")
 	}
 	broken = false
-	result := b.mustReconcile()
-	wantEqual(t, 1, len(b.runner.specs))
+	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
 	wantEqual(t, "True/Failed", b.conditions()["Failure"])
-	wantEqual(t, time.Second, result.RequeueAfter)
+	wantEqual(t, time.Second, b.mustReconcile().RequeueAfter)
+	wantEqual(t, 1, len(b.runner.specs))
 	wantEqual(t, []string{"Warning Failed no disk"}, b.events())
 	b.runner.run = succeed
-	b.mustReconcile()
+	b.mustReconcileDue()
 	wantEqual(t, 2, len(b.runner.specs))
 }
 
@@ -485,8 +523,9 @@ func TestAResultThatAPolicyRefusesIsWrittenOnceItIsNot(t *testing.T) {
 	}
 	wantEqual(t, "True/Running", b.conditions()["Running"])
 	broken = false
-	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
+	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
 	wantEqual(t, "True/Successful", b.conditions()["Successful"])
+	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
 	wantEqual(t, 1, len(b.runner.specs))
 }
 
@@ -501,7 +540,7 @@ func TestAResultThatTheSchemaRefusesEndsRunningAllTheSame(t *testing.T) {
 	})
 	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
 	wantEqual(t, map[string]string{"Running": "False/StatusRefused", "Successful": "False/Running"}, b.conditions())
-	b.mustReconcile()
+	b.mustReconcileDue()
 	wantEqual(t, 2, len(b.runner.specs))
 }
 
@@ -564,20 +603,26 @@ func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 
 func TestNothingBeginsThatIsToEndAtOnce(t *testing.T) {
 	for name, happens := range map[string]func(b *bench){
-		"the manager stops before the run":        func(b *bench) { b.Runs.Stop() },
-		"the deletion is told of before the read": func(b *bench) { b.memories.deleted(widget()) },
+		"the manager stops before the run":      func(b *bench) { b.Runs.Stop() },
+		"the deletion is told of with the read": func(b *bench) { b.states.tell(request.NamespacedName, news{uid: "uid-1", end: errDeleted}) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			reads := 0
 			var b *bench
 			b = newBench(t, plainWatch(), widget(), interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-					happens(b)
+					if reads++; reads == 2 { // A slot is held by then.
+						happens(b)
+					}
 					return c.Get(context.WithoutCancel(ctx), key, obj, opts...)
 				},
 			})
+			hall := slots.New(1)
+			b.Slots = hall
 			before := b.stored().GetResourceVersion()
 			wantEqual(t, reconcile.Result{}, b.mustReconcile())
-			wantEqual(t, 0, len(b.runner.specs))
+			wantEqual(t, 2, reads)
+			wantEqual(t, 0, len(b.runner.specs)+hall.Live(b.Watch.GVK.String()))
 			wantEqual(t, before, b.stored().GetResourceVersion())
 		})
 	}
@@ -589,7 +634,7 @@ func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
 		if err := b.client.Delete(ctx, b.stored()); err != nil {
 			t.Error(err)
 		}
-		b.memories.lost(widget())
+		b.states.tell(request.NamespacedName, news{uid: "uid-1", end: errGone})
 		<-ctx.Done()
 		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled}}
 	}
@@ -612,7 +657,7 @@ func TestACRWhoseEndNobodyToldOfIsForgotten(t *testing.T) {
 	wantEqual(t, firstBackoff, b.mustReconcile().RequeueAfter)
 	wantEqual(t, reconcile.Result{}, b.mustReconcile())
 	wantEqual(t, []string{"uid-1"}, b.runner.removed)
-	wantEqual(t, 0, len(b.memories.byName))
+	wantEqual(t, 0, len(b.states.byName))
 }
 
 func TestWithoutManagedStatusNothingIsWritten(t *testing.T) {
@@ -629,7 +674,7 @@ func TestWithoutManagedStatusNothingIsWritten(t *testing.T) {
 			wantEqual(t, before, b.stored().GetResourceVersion())
 			wantEqual(t, 1, len(b.runner.specs))
 			b.events()
-			b.mustReconcile()
+			b.mustReconcileDue()
 			wantEqual(t, []string(nil), b.events())
 		})
 	}
@@ -639,7 +684,7 @@ func TestACRThatIsDeletedBeforeItsFinalizerCameEndsQuietly(t *testing.T) {
 	reads := 0
 	b := newBench(t, finalizerWatch(), widget(withFinalizers("x.io/y")), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if reads++; reads == 2 {
+			if reads++; reads == 3 { // After a slot is held, before the finalizer is added.
 				if err := c.Delete(ctx, widget()); err != nil {
 					return err
 				}
@@ -652,14 +697,8 @@ func TestACRThatIsDeletedBeforeItsFinalizerCameEndsQuietly(t *testing.T) {
 	wantEqual(t, []string{"x.io/y"}, b.stored().GetFinalizers())
 }
 
-func TestARunWaitsForItsSlotBeforeItsCRIsRead(t *testing.T) {
-	reads := 0
-	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			reads++
-			return c.Get(ctx, key, obj, opts...)
-		},
-	})
+func TestWhatWaitedForItsSlotIsReadAgain(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	hall := slots.New(1)
 	b.Slots = hall
 	release, err := hall.Acquire(t.Context(), "other", slots.Usual)
@@ -669,61 +708,101 @@ func TestARunWaitsForItsSlotBeforeItsCRIsRead(t *testing.T) {
 	done := make(chan reconcile.Result)
 	go func() { done <- b.mustReconcile() }()
 	eventually(t, func() bool { return hall.Waiting(b.Watch.GVK.String()) == 1 })
-	wantEqual(t, 0, reads)
+	changed := b.stored()
+	changed.SetGeneration(2)
+	if err := b.client.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
 	release()
 	wantEqual(t, time.Hour, (<-done).RequeueAfter)
-	wantEqual(t, 1, len(b.runner.specs))
+	wantEqual(t, []string{"started ns/w generation 2: created", "playbook_on_stats", "ended Succeeded"}, b.journal.lines)
 	wantEqual(t, 0, hall.Live(b.Watch.GVK.String()))
 }
 
 func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
+	ran := func(b *bench) { b.mustReconcile() }
+	none := func(*bench) {}
 	for name, test := range map[string]struct {
-		cr   *unstructured.Unstructured
-		seen sight
-		want []string // removed directories
+		cr      *unstructured.Unstructured
+		before  func(b *bench)
+		want    []string // removed directories
+		after   time.Duration
+		already int // runs before
 	}{
-		"a CR that is gone": {nil, sight{idle: true}, []string{"uid-1"}},
-		"a CR that is being deleted without our finalizer": {widget(withFinalizers("x.io/y")), sight{idle: true, class: slots.Urgent}, nil},
+		"a CR that is gone": {nil, func(b *bench) { b.states.adopt(request.NamespacedName, "uid-1") }, []string{"uid-1"}, 0, 0},
+		"a CR that is being deleted without our finalizer": {widget(withFinalizers("x.io/y"), deleting), none, nil, 0, 0},
+		"a CR whose version has run":                       {widget(), ran, nil, time.Hour, 1},
+		"a CR with an annotation that cannot be read":      {widget(withAnnotations(map[string]string{periodAnnotation: "soon"})), none, nil, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, plainWatch(), test.cr, interceptor.Funcs{})
-			if test.cr != nil {
-				if err := b.client.Delete(t.Context(), b.stored()); err != nil {
-					t.Fatal(err)
-				}
-			}
+			test.before(b)
 			b.Slots = full(t)
-			b.memories.of(request.NamespacedName, "uid-1")
-			done := make(chan reconcile.Result)
-			go func() { done <- b.mustReconcile() }()
-			b.memories.saw(widget(), test.seen, aCreation) // Before or while it waits.
-			wantEqual(t, reconcile.Result{}, <-done)
+			for range 2 { // As late events and repeated ones do.
+				wantEqual(t, test.after, b.mustReconcile().RequeueAfter)
+			}
 			wantEqual(t, test.want, b.runner.removed)
-			wantEqual(t, 0, len(b.runner.specs))
+			wantEqual(t, test.already, len(b.runner.specs))
 			var forgotten []string
 			if test.cr == nil {
 				forgotten = []string{b.Watch.GVK.String() + " " + request.String()}
 			}
-			wantEqual(t, forgotten, b.journal.forgotten)
+			wantEqual(t, forgotten, slices.Compact(b.journal.forgotten))
 		})
 	}
 }
 
-func TestAnnotationsThatDoNotParseAreReportedThoughNoSlotIsFree(t *testing.T) {
-	b := newBench(t, plainWatch(), widget(withAnnotations(map[string]string{periodAnnotation: "often"})), interceptor.Funcs{})
-	b.Slots = full(t)
-	h, q := b.handler()
-	h.Create(t.Context(), crCreated{Object: b.stored()}, q)
-	wantEqual(t, time.Duration(0), b.mustReconcile().RequeueAfter)
-	wantEqual(t, "True/InvalidAnnotation", b.conditions()["Failure"])
-}
-
-func TestACRThatIsForgottenAlreadyTakesNoSlotEither(t *testing.T) {
-	b := newBench(t, plainWatch(), nil, interceptor.Funcs{})
-	b.Slots = full(t)
-	b.memories.saw(widget(), sight{idle: true}, aCreation)
-	for range 2 { // An event wakes the attempt that waits, and asks for another.
-		wantEqual(t, reconcile.Result{}, b.mustReconcile())
+func TestAPanicGivesItsSlotBack(t *testing.T) {
+	for name, where := range map[string]func(b *bench){
+		"in the run": func(b *bench) {
+			b.runner.run = func(context.Context, runner.Spec) runner.Result { panic("a defect") }
+		},
+		"in the read that follows the wait": func(b *bench) {
+			reads := 0
+			b.Reader = interceptor.NewClient(b.client, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					if reads++; reads == 2 {
+						panic("a defect")
+					}
+					return c.Get(ctx, key, obj, opts...)
+				},
+			})
+		},
+		"in the write of what came of it": func(b *bench) {
+			ended := false
+			b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+				ended = true
+				return succeed(ctx, spec)
+			}
+			b.Client = interceptor.NewClient(b.client, interceptor.Funcs{
+				SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+					if ended {
+						ended = false
+						panic("a defect")
+					}
+					return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+				},
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+			hall := slots.New(1)
+			b.Slots = hall
+			where(b)
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("the test saw no panic")
+					}
+				}()
+				_, _ = b.reconcile()
+			}()
+			wantEqual(t, 0, hall.Live(b.Watch.GVK.String()))
+			b.runner.run = succeed
+			b.mustReconcile()
+			wantEqual(t, "True/Successful", b.conditions()["Successful"])
+		})
 	}
 }
 
@@ -741,8 +820,9 @@ func TestAResultIsWrittenThoughNoSlotIsFree(t *testing.T) {
 	}
 	broken = false
 	b.Slots = full(t)
-	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
+	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
 	wantEqual(t, "True/Successful", b.conditions()["Successful"])
+	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
 }
 
 func TestAnEventThatMetAnUnwrittenResultStillLeadsToARun(t *testing.T) {
@@ -756,7 +836,7 @@ func TestAnEventThatMetAnUnwrittenResultStillLeadsToARun(t *testing.T) {
 		t.Fatal("want the API server's error")
 	}
 	broken = false
-	b.memories.saw(b.stored(), sight{}, aCreation)
+	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
 	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
 	b.runner.run = succeed
 	b.mustReconcile()
@@ -782,10 +862,10 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	if err := b.client.Delete(t.Context(), b.stored()); err != nil {
 		t.Fatal(err)
 	}
-	b.memories.saw(widget(), sight{class: slots.Urgent}, aCreation)
+	b.states.tell(request.NamespacedName, news{uid: "uid-1"})
 	<-ask
 	<-done
-	wantEqual(t, []slots.Class{slots.Usual, slots.Urgent}, classes)
+	wantEqual(t, []slots.Class{slots.Changed, slots.Urgent}, classes)
 	wantEqual(t, "bye", b.runner.specs[0].Role)
 }
 
@@ -878,8 +958,8 @@ func TestRestart(t *testing.T) {
 				t.Error("something was written for a CR that rests")
 			}
 			if test.after > 0 {
-				b.mustReconcile()
-				wantEqual(t, test.runs+1, len(b.runner.specs)) // What asks again gets its run.
+				b.mustReconcileDue()
+				wantEqual(t, test.runs+1, len(b.runner.specs))
 			}
 		})
 	}
@@ -898,17 +978,8 @@ func TestLateEventsBringNoRunToWhatRests(t *testing.T) {
 	b := newBench(t, plainWatch(), cr, interceptor.Funcs{})
 	b.mustReconcile()
 	wantEqual(t, 0, len(b.runner.specs))
-	for name, late := range map[string]struct {
-		cr  *unstructured.Unstructured
-		how occasion
-	}{
-		"a predecessor's deletion": {widget(withUID("uid-0"), deleting), aChange},
-		"its own creation":         {b.stored(), aCreation},
-	} {
-		t.Run(name, func(t *testing.T) {
-			wantEqual(t, false, b.memories.saw(late.cr, sight{}, late.how))
-		})
-	}
+	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
+	wantEqual(t, 0, len(b.runner.specs))
 }
 
 func TestAResultOutlivesAnOutage(t *testing.T) {

@@ -1,10 +1,7 @@
 package controller
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -96,91 +93,47 @@ func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
 	if state == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(own + "\n" + state))
-	return hex.EncodeToString(sum[:])
+	return digestOfText(own + "\n" + state)
 }
 
-// nudged notes that there is news of objects that the CR has to do with. It is
-// true where that asks for an attempt: not while one waits for its slot, which will
-// see everything, and not for a CR that has not been shown yet or goes.
-func (m *memories) nudged(name types.NamespacedName, uid types.UID, what string) (news bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found := m.entry(name)
-	switch {
-	case found.known == "":
-		found.nudged = cmp.Or(found.nudged, what) // Its own event comes, and must not let it rest.
-		return false
-	case uid != "" && uid != found.known, found.seen.idle, found.seen.class == slots.Urgent:
-		return false
-	}
-	found.nudged = cmp.Or(found.nudged, what)
-	if found.going {
-		found.late = true // What it runs will see everything.
-		return false
-	}
-	if found.seen.class == slots.Usual {
-		found.seen.class = slots.Changed
-		if found.wake != nil {
-			found.wake()
-		}
-	}
-	return found.wake == nil
-}
-
-// over ends an attempt. It tells whether there was news for it that it has not
-// seen.
-func (m *memories) over(name types.NamespacedName) (late bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	found := m.byName[name]
-	if found == nil {
-		return false
-	}
-	late = found.late
-	found.going, found.late = false, false
-	return late
-}
-
-// mustRun tells whether there was news of objects that the CR has to do with.
-func (m *memories) mustRun(name types.NamespacedName) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.entry(name).nudged != ""
-}
-
-// news is the source of the requests that come from the related objects of CRs.
-// What there is news of before the CRs are known waits until they are.
-type news struct {
+// relatedSource is the source of the requests that come from the related objects of CRs.
+// An event of such an object waits until the CRs are known.
+type relatedSource struct {
 	*Supervisor
 	*Reconciler
 
 	kind servedKind
 }
 
-func (n news) String() string { return "related objects" }
+func (n relatedSource) String() string { return "related objects" }
 
 // Start implements source.Source.
-func (n news) Start(ctx context.Context, q queue) error {
+func (n relatedSource) Start(ctx context.Context, q queue) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(n.GVK)
 	informer, err := n.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", n.GVK, err)
 	}
-	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(cr types.NamespacedName, uid types.UID, what string) {
+	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(name types.NamespacedName, uid types.UID, what string) {
 		synced := func(context.Context) (bool, error) { return informer.HasSynced(), nil }
-		if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) != nil || !n.knows(ctx, cr) {
+		if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) != nil {
 			return
 		}
-		places(q, n.memories.nudged(cr, uid, what), slots.Changed).Add(reconcile.Request{NamespacedName: cr})
+		if cr := n.cached(ctx, name); cr != nil && (uid == "" || uid == cr.GetUID()) && cr.GetDeletionTimestamp() == nil {
+			n.states.markDirty(name, causeRelated+what)
+			withPriority(q, slots.Changed).Add(reconcile.Request{NamespacedName: name})
+		}
 	})
 	return nil
 }
 
-// knows tells whether there is a CR of the name.
-func (s *Supervisor) knows(ctx context.Context, cr types.NamespacedName) bool {
+// cached returns the CR of the name as the cache has it, nil if it has none.
+func (s *Supervisor) cached(ctx context.Context, name types.NamespacedName) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(s.GVK)
-	return s.Cache.Get(ctx, cr, object) == nil
+	if s.Cache.Get(ctx, name, object) != nil {
+		return nil
+	}
+	return object
 }

@@ -2,14 +2,15 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -25,9 +26,13 @@ type relation struct {
 	state  string
 	refers []Objects
 	asked  Objects
+	// news is the UID of a CR whose Secret has changed.
+	news types.UID
 }
 
-func (r *relation) Follow(context.Context, Scope, func(types.NamespacedName, types.UID, string)) {}
+func (r *relation) Follow(_ context.Context, _ Scope, changed func(types.NamespacedName, types.UID, string)) {
+	changed(request.NamespacedName, r.news, "Secret ns/s changed")
+}
 
 func (r *relation) Refers(_ schema.GroupVersionKind, _ types.NamespacedName, to Objects) {
 	r.refers = append(r.refers, to)
@@ -51,96 +56,103 @@ func referring(cr *unstructured.Unstructured) {
 	cr.Object["spec"] = map[string]any{"secret": "a", "others": []any{"b", "c/d"}, "home": "far"}
 }
 
+// cacheOf is a filled cache that holds the CR, or nothing.
+type cacheOf struct {
+	cache.Cache
+	cache.Informer
+
+	cr *unstructured.Unstructured
+}
+
+func (c cacheOf) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return c, nil
+}
+
+func (cacheOf) HasSynced() bool { return true }
+
+func (c cacheOf) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	if c.cr == nil {
+		return apierrors.NewNotFound(schema.GroupResource{}, "w")
+	}
+	c.cr.DeepCopyInto(object.(*unstructured.Unstructured))
+	return nil
+}
+
 func TestNewsOfRelatedObjects(t *testing.T) {
-	name := request.NamespacedName
-	shown := func(s sight) func(*memories) { return func(m *memories) { m.saw(widget(), s, aCreation) } }
 	for why, test := range map[string]struct {
-		before func(*memories)
-		uid    types.UID
-		want   bool
+		cr   *unstructured.Unstructured
+		uid  types.UID
+		want string
 	}{
-		"of a CR that is known":                         {shown(sight{}), "uid-1", true},
-		"of a CR whose UID is not told":                 {shown(sight{}), "", true},
-		"of a predecessor of the name":                  {shown(sight{}), "uid-0", false},
-		"of a CR that was never shown":                  {func(*memories) {}, "uid-1", false},
-		"of a CR that is gone, or only others finalize": {shown(sight{idle: true, class: slots.Urgent}), "uid-1", false},
-		"of a CR that is being finalized":               {shown(sight{class: slots.Urgent}), "uid-1", false},
-		"of a CR whose attempt waits for its slot": {func(m *memories) {
-			m.saw(widget(), sight{}, aCreation)
-			m.await(name, func() {})
-		}, "uid-1", false},
-		"of a CR whose attempt holds its slot and reads it": {func(m *memories) {
-			m.saw(widget(), sight{}, aCreation)
-			m.await(name, func() {})
-			m.admitted(name)
-		}, "uid-1", false},
-		"of a CR whose attempt ended without a run": {func(m *memories) {
-			m.saw(widget(), sight{}, aCreation)
-			m.await(name, func() {})
-			m.admitted(name)
-			m.over(name)
-		}, "uid-1", true},
-		"of a CR whose run is at work": {func(m *memories) {
-			m.saw(widget(), sight{}, aCreation)
-			m.await(name, func() {})
-			m.admitted(name)
-			m.begins(widget())
-		}, "uid-1", true},
-		"of a CR that was deleted": {func(m *memories) {
-			m.saw(widget(), sight{}, aCreation)
-			m.lost(widget())
-		}, "uid-1", false},
+		"of a CR that is known":         {widget(), "uid-1", "related: Secret ns/s changed"},
+		"of a CR whose UID is not told": {widget(), "", "related: Secret ns/s changed"},
+		"of a predecessor of the name":  {widget(), "uid-0", ""},
+		"of a CR that is not there":     {nil, "uid-1", ""},
+		"of a CR that goes":             {widget(deleting, withFinalizers(ourFinalizer)), "uid-1", ""},
 	} {
 		t.Run(why, func(t *testing.T) {
-			m := &memories{}
-			test.before(m)
-			wantEqual(t, test.want, m.nudged(name, test.uid, "Secret ns/s changed"))
+			q, r := newQueue(t), &Reconciler{Related: &relation{news: test.uid}}
+			source := relatedSource{&Supervisor{Cache: cacheOf{cr: test.cr}}, r, servedKind{}}
+			if err := source.Start(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+			wantEqual(t, test.want, r.states.get(request.NamespacedName).dirty)
+			wantEqual(t, test.want != "", q.Len() == 1)
 		})
 	}
 }
 
-// What waits for its slot waits in the class of what has changed.
-func TestNewsWakesWhatWaits(t *testing.T) {
-	m := &memories{}
-	m.saw(widget(), sight{class: slots.Usual}, aCreation)
-	woken := 0
-	class, _ := m.await(request.NamespacedName, func() { woken++ })
-	wantEqual(t, slots.Usual, class)
-	m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed")
-	class, _ = m.await(request.NamespacedName, func() { woken++ })
-	wantEqual(t, slots.Changed, class)
-	m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed")
-	wantEqual(t, 1, woken)
-	wantEqual(t, "Secret ns/s changed", m.begins(widget()))
-	wantEqual(t, false, m.mustRun(request.NamespacedName))
-	wantEqual(t, "", m.begins(widget()))
+func TestADriftRunsWhatHasRun(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.mustReconcile()
+	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+	b.mustReconcile()
+	wantEqual(t, []string{"started ns/w generation 1: created", "started ns/w generation 1: related: Secret ns/s changed"}, []string{b.journal.lines[0], b.journal.lines[3]})
+	b.mustReconcile()
+	wantEqual(t, 2, len(b.runner.specs))
+}
+
+func TestADriftDuringARunRunsAgain(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+		return succeed(ctx, spec)
+	}
+	b.mustReconcile()
+	b.runner.run = succeed
+	b.mustReconcile()
+	b.mustReconcile()
+	wantEqual(t, 2, len(b.runner.specs))
+}
+
+// What the start of a run could not be written for must not cost the reason of the run.
+func TestADriftOutlivesARunThatCouldNotBegin(t *testing.T) {
+	broken := false
+	b := newBench(t, plainWatch(), widget(), failing(&broken, apierrors.NewForbidden(schema.GroupResource{}, "w", errors.New("not now"))))
+	b.mustReconcile()
+	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+	broken = true
+	if _, err := b.reconcile(); err == nil {
+		t.Fatal("want the API server's error")
+	}
+	broken = false
+	b.mustReconcile()
+	wantEqual(t, 2, len(b.runner.specs))
 }
 
 func TestADriftBeforeTheFirstAttemptIsNotLost(t *testing.T) {
-	before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
-	before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
-		result := succeed(ctx, spec)
-		result.Summary.Completion = before.Clock.Now()
-		return result
-	}
-	before.mustReconcile()
-	cr := before.stored()
-	cr.SetResourceVersion("")
 	for why, test := range map[string]struct {
-		nudge func(m *memories)
+		dirty string
 		want  int
 	}{
-		"no drift": {func(*memories) {}, 0},
-		"a drift before the CR is shown": {func(m *memories) {
-			m.byName = nil
-			m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed")
-			m.saw(widget(), sight{}, aCreation)
-		}, 1},
-		"a drift after the CR is shown": {func(m *memories) { m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed") }, 1},
+		"no drift": {"", 0},
+		"a drift":  {causeRelated + "Secret ns/s changed", 1},
 	} {
 		t.Run(why, func(t *testing.T) {
-			b := newBench(t, plainWatch(), cr.DeepCopy(), interceptor.Funcs{})
-			test.nudge(&b.memories)
+			b := newBench(t, selectorWatch(), settled(t), interceptor.Funcs{})
+			if test.dirty != "" {
+				b.states.markDirty(request.NamespacedName, test.dirty)
+			}
 			b.mustReconcile()
 			wantEqual(t, test.want, len(b.runner.specs))
 			if test.want > 0 && !strings.HasSuffix(b.journal.lines[0], ": related: Secret ns/s changed") {
@@ -150,34 +162,23 @@ func TestADriftBeforeTheFirstAttemptIsNotLost(t *testing.T) {
 	}
 }
 
-// Whether it comes before or after the decision: news while a CR is let rest lets
-// it run after all, once.
-func TestNewsDuringAnAttemptThatRunsNothing(t *testing.T) {
-	before := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
-	before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
-		result := succeed(ctx, spec)
-		result.Summary.Completion = before.Clock.Now()
-		return result
-	}
-	before.mustReconcile()
-	cr := before.stored()
-	cr.SetResourceVersion("")
-	var b *bench
-	var first sync.Once
-	b = newBench(t, plainWatch(), cr, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-		first.Do(func() { wantEqual(t, false, b.memories.nudged(key, "uid-1", "Secret ns/s changed")) })
-		return c.Get(ctx, key, object, options...)
-	}})
-	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
+func TestWhatWaitsForItsSlotIsMorePressingOnceItIsDirty(t *testing.T) {
+	b := newBench(t, selectorWatch(), settled(t), interceptor.Funcs{})
+	b.mustReconcile()
+	b.clock.SetTime(b.states.get(request.NamespacedName).due)
+	var classes []slots.Class
+	b.Slots = slotsFunc(func(ctx context.Context, _ string, class slots.Class) (func(), error) {
+		classes = append(classes, class)
+		if class == slots.Usual {
+			b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		return func() {}, nil
+	})
+	b.mustReconcile()
+	wantEqual(t, []slots.Class{slots.Usual, slots.Changed}, classes)
 	wantEqual(t, 1, len(b.runner.specs))
-
-	m := &memories{}
-	m.saw(widget(), sight{}, aCreation)
-	m.await(request.NamespacedName, func() {})
-	m.admitted(request.NamespacedName)
-	m.nudged(request.NamespacedName, "uid-1", "Secret ns/s changed")
-	wantEqual(t, true, m.over(request.NamespacedName))
-	wantEqual(t, false, m.over(request.NamespacedName))
 }
 
 func TestTheCacheKeepsReferences(t *testing.T) {
@@ -191,9 +192,8 @@ func TestTheCacheKeepsReferences(t *testing.T) {
 	want := Objects{secretKind: {{Namespace: "ns", Name: "a"}, {Namespace: "far", Name: "b"}, {Namespace: "far", Name: "c/d"}}}
 	wantEqual(t, want, keptReferences(watch.References, reduced))
 	wantEqual(t, Objects{}, keptReferences(watch.References[:0], reduced))
-	q, h := testQueue(t)
 	know := &relation{}
-	h.watch, h.related = &watch, know
+	q, h := newQueue(t), &handler{watch: &watch, states: &states{}, related: know}
 	h.Create(t.Context(), crCreated{Object: reduced}, q)
 	h.Update(t.Context(), crUpdated{ObjectOld: reduced, ObjectNew: reduced}, q)
 	h.Delete(t.Context(), crDeleted{Object: reduced}, q)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -16,21 +15,22 @@ import (
 	"github.com/ensign-operator/ensign/internal/status"
 )
 
-// prepare reads the CR's annotations and builds its variables. It is false when
-// they cannot be built; then nothing runs and nothing is retried until the
-// CR changes. A finalizer run is never refused for what the CR says.
-func (r *Reconciler) prepare(ctx context.Context, a *attempt) bool {
+// prepare reads the CR's annotations and builds its variables. Where one of them refuses
+// the CR, nothing runs until it changes, and no slot is needed to say so. A finalizer run
+// is never refused for what the CR says.
+func (r *Reconciler) prepare(a *attempt) {
 	var err error
-	a.settings, _ = r.settingsOf(a.cr) // What does not parse counts at a deletion alone: see decide.
-	a.variables, err = extravars.Build(a.cr.Object, r.variableOptions(a))
-	if err != nil {
-		return a.refuse(ctx, status.ReasonInvalidSpec, err)
+	if a.settings, err = r.settingsOf(a.cr); err != nil && !a.finalizing() {
+		a.refuse(status.ReasonInvalidAnnotation, err)
+		return
 	}
-	if dropped := a.variables.Dropped; len(dropped) > 0 {
-		log.FromContext(ctx).Info("spec keys are not passed to Ansible, which has its own value for them; they stay readable in the _spec variable",
-			"keys", strings.Join(dropped, ", "))
+	if a.variables, err = extravars.Build(a.cr.Object, r.variableOptions(a)); err != nil {
+		a.refuse(status.ReasonInvalidSpec, err)
 	}
-	return true
+}
+
+func (a *attempt) refuse(reason jobevent.Reason, why error) {
+	a.step, a.refusal = refuse, &jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: why.Error()}
 }
 
 func (r *Reconciler) variableOptions(a *attempt) extravars.Options {
@@ -53,20 +53,25 @@ func (r *Reconciler) variableOptions(a *attempt) extravars.Options {
 func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	runCtx, cancel := context.WithCancelCause(runCtx)
 	defer cancel(nil)
-	if !r.memories.running(a.request.NamespacedName, cancel) {
-		return errGone
+	if !r.states.running(a.heard, a.request.NamespacedName, a.cr.GetUID(), cancel) {
+		return nil
 	}
-	defer r.memories.ended(a.request.NamespacedName)
 	switch { // It would be ended at once.
 	case r.Runs.Stopped():
 		return errStopped
 	case runCtx.Err() != nil:
 		return context.Cause(runCtx)
 	}
-
+	if dropped := a.variables.Dropped; len(dropped) > 0 {
+		log.FromContext(ctx).Info("spec keys are not passed to Ansible, which has its own value for them; they stay readable in the _spec variable",
+			"keys", strings.Join(dropped, ", "))
+	}
 	vars, err := a.variables.Encode()
 	if err != nil {
 		return fmt.Errorf("encode the variables: %w", err)
+	}
+	if a.digest == "" {
+		a.digest = r.digestWith(runCtx, a)
 	}
 	kubeconfig, revoke, err := r.Access.Grant(a.cr)
 	if err != nil {
@@ -79,6 +84,9 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if !r.leads() {
 		return errFenced
 	}
+	// What makes the CR dirty from here on is news to this run. And where the run comes to
+	// no verdict, nothing has run.
+	r.states.update(a.request.NamespacedName, func(st *state) { st.version, st.last, st.dirty = a.version, nil, "" })
 	at := &progress{}
 	stop := r.showProgress(ctx, a, at)
 	result := r.launch(runCtx, a, r.spec(a, vars, kubeconfig), at)
@@ -86,10 +94,10 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if !r.leads() {
 		return errFenced // It was ended, and is for the next leader to judge.
 	}
-	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: it is set by memories.lost only.
+	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return errGone
 	}
-	a.conclude(verdict{outcome: result.Outcome, summary: result.Summary, period: a.settings.period, digest: a.digest})
+	r.conclude(a, verdict{outcome: result.Outcome, summary: result.Summary, period: a.settings.period, digest: a.digest})
 	return nil
 }
 
@@ -101,7 +109,7 @@ func (r *Reconciler) spec(a *attempt, vars, kubeconfig []byte) runner.Spec {
 	return runner.Spec{
 		UID:          string(a.cr.GetUID()),
 		Watch:        r.Watch.GVK.String(),
-		CR:           strings.TrimPrefix(a.request.String(), "/"),
+		CR:           named(a.request),
 		ID:           string(uuid.NewUUID()),
 		Role:         content.Role,
 		RolesPath:    content.RolesPath,
@@ -120,18 +128,18 @@ func named(req reconcile.Request) string { return strings.TrimPrefix(req.String(
 
 // launch runs the spec in front of the observers.
 func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, at *progress) runner.Result {
+	started := r.Clock.Now()
 	run := jobevent.Run{
 		ID:         spec.ID,
 		Watch:      spec.Watch,
 		Object:     spec.CR,
 		Generation: a.cr.GetGeneration(),
-		Trigger:    r.trigger(a),
+		Trigger:    a.cause(started),
 		Finalizer:  a.finalizing(),
 	}
 	for _, o := range r.Observers {
 		o.RunStarted(run)
 	}
-	started := r.Clock.Now()
 	result := r.Runner.Run(ctx, spec, func(event jobevent.Event) {
 		at.observe(event, r.Clock.Now())
 		for _, o := range r.Observers {
@@ -144,21 +152,6 @@ func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, a
 		o.RunEnded(run, result.Outcome, result.Summary, elapsed)
 	}
 	return result
-}
-
-// backoff counts the failures in a row of an edition and gives the pause
-// that follows.
-func (r *Reconciler) backoff(a *attempt) time.Duration {
-	m, v := a.memory, a.verdict
-	if m.edition != v.edition {
-		m.edition, m.failures = v.edition, 0
-	}
-	if v.outcome.Verdict != jobevent.Failed {
-		m.failures = 0
-		return 0
-	}
-	m.failures++
-	return backoffAfter(m.failures, r.Defaults.MaxBackoff)
 }
 
 // removeDirectory deletes the directory of a CR that is gone. A failure is for

@@ -78,16 +78,7 @@ func (s *settings) read(annotations map[string]string, maxVerbosity int) error {
 	)
 }
 
-// refusedAnnotations returns what keeps the CR from being run until it changes: its
-// annotations that do not parse. Nothing keeps it from being finalized.
-func refusedAnnotations(cr *unstructured.Unstructured) error {
-	if cr.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	return (&settings{}).read(cr.GetAnnotations(), 0)
-}
-
-// paused tells whether nothing is to be run for the CR but its finalizer.
+// paused reports whether nothing is to be run for the CR but its finalizer.
 func paused(cr *unstructured.Unstructured) bool {
 	return cr.GetAnnotations()[pausedAnnotation] == "true" && cr.GetDeletionTimestamp() == nil
 }

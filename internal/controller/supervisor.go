@@ -197,9 +197,9 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(s.GVK)
-	err = c.Watch(source.Kind(alone{s.Cache}, object, &enqueue{watch: &r.Watch, memories: &r.memories, related: r.Related}, triggers(&r.Watch)))
+	err = c.Watch(source.Kind(alone{s.Cache}, object, &handler{watch: &r.Watch, states: &r.states, related: r.Related}, triggers(&r.Watch)))
 	if err == nil && r.Related != nil {
-		err = c.Watch(news{s, r, kind})
+		err = c.Watch(relatedSource{s, r, kind})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", s.GVK, err)

@@ -83,20 +83,18 @@ func contentDigest(full *unstructured.Unstructured) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return digestOfText(string(data)), nil
 }
 
-// triggers says which changes of a CR bring it to its content: creation, a new
-// generation, deletion, gaining the selector's labels, an annotation that steers
-// runs, and any annotation where the watch asks for it.
+// triggers lets the events of the CRs through that the watch has to do with. The handler
+// decides which of their changes count.
 func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstructured] {
 	return predicate.TypedFuncs[*unstructured.Unstructured]{
 		CreateFunc: func(e event.TypedCreateEvent[*unstructured.Unstructured]) bool {
 			return concerns(watch, e.Object)
 		},
 		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
-			return replaced(e) || concerns(watch, e.ObjectNew) && (!concerns(watch, e.ObjectOld) || changed(watch, e.ObjectOld, e.ObjectNew))
+			return replaced(e) || concerns(watch, e.ObjectNew)
 		},
 		GenericFunc: func(e event.TypedGenericEvent[*unstructured.Unstructured]) bool {
 			return concerns(watch, e.Object)
@@ -104,7 +102,7 @@ func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstr
 	}
 }
 
-// concerns tells whether the watch has anything to do with a CR as it stands.
+// concerns reports whether the watch has anything to do with a CR as it stands.
 // One that lost its labels but holds our finalizer must still be finalized.
 func concerns(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	if watch.Selector.Matches(labels.Set(cr.GetLabels())) {
@@ -117,15 +115,14 @@ func holdsFinalizer(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	return watch.Finalizer != nil && slices.Contains(cr.GetFinalizers(), watch.Finalizer.Name)
 }
 
-// replaced tells whether the update is the end of one object and the creation of
+// replaced reports whether the update is the end of one object and the creation of
 // another of its name, of which a watch has missed the moments between.
 func replaced(e crUpdated) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }
 
+// changed reports whether the update changes what brings a run: a new generation, the
+// deletion, an annotation that steers runs, and any annotation where the watch asks for it.
 func changed(watch *watches.Watch, before, after *unstructured.Unstructured) bool {
-	return before.GetGeneration() != after.GetGeneration() ||
-		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
-		before.Object[digestField] != after.Object[digestField] ||
-		!maps.Equal(triggering(watch, before), triggering(watch, after))
+	return versionOf(watch, before) != versionOf(watch, after)
 }
 
 // triggering gives the annotations whose changes bring a CR to its content: those
@@ -139,22 +136,29 @@ func triggering(watch *watches.Watch, cr *unstructured.Unstructured) map[string]
 	return annotations
 }
 
-// digestOf stands for all that brings the CR to its content beside its generation,
-// as a status can tell later: "" where that is not known.
+// digestOf stands for all that triggers a run of the CR beside its generation, so that a
+// later manager can compare with it: "" where that is not known.
 func (r *Reconciler) digestOf(cr *unstructured.Unstructured) string {
-	annotations := triggering(&r.Watch, cr)
-	if r.Digest == "" || len(annotations) == 0 {
+	annotations := annotationsDigest(triggering(&r.Watch, cr))
+	if r.Digest == "" || annotations == "" {
 		return r.Digest
 	}
-	return digestOfAnnotations(r.Digest, annotations)
+	return digestOfText(r.Digest + annotations)
 }
 
-func digestOfAnnotations(prefix string, annotations map[string]string) string {
+// annotationsDigest is "" where there are no annotations.
+func annotationsDigest(annotations map[string]string) string {
+	if len(annotations) == 0 {
+		return ""
+	}
 	var text strings.Builder
-	text.WriteString(prefix)
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		fmt.Fprintf(&text, "\n%q: %q", name, annotations[name])
 	}
-	sum := sha256.Sum256([]byte(text.String()))
+	return digestOfText(text.String())
+}
+
+func digestOfText(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }

@@ -38,8 +38,6 @@ type apiServer struct {
 	// slow keeps reads, "before" or "after" they have seen the object, until released.
 	slow    string
 	release chan struct{}
-	// answered is told of the end of each read.
-	answered func()
 }
 
 // moment is the object after a change; gone is set where it went, as it was then.
@@ -78,8 +76,6 @@ func (s *apiServer) store(cr *unstructured.Unstructured) {
 		paused: cr.GetAnnotations()[pausedAnnotation] == "true", gains: s.gains, resumes: s.resumes,
 	}
 }
-
-func (s *apiServer) onAnswer(answered func()) { s.set(func(s *apiServer) { s.answered = answered }) }
 
 func (s *apiServer) set(change func(s *apiServer)) {
 	s.mu.Lock()
@@ -209,7 +205,6 @@ func (s *apiServer) Get(ctx context.Context, _ client.ObjectKey, into client.Obj
 	if err == nil {
 		err = s.hold(ctx, "after")
 	}
-	s.answered()
 	switch {
 	case err != nil:
 		return err
@@ -284,11 +279,10 @@ type view struct {
 	next   int // of the server's history
 	cached *unstructured.Unstructured
 	uids   []types.UID // of all that was told of
-	tell   *enqueue
+	tell   *handler
 	queue  queue
-	// told is called before each event that reaches the handlers, with what it shows,
-	// nil for an end.
-	told func(cr *unstructured.Unstructured)
+	// gained is called when the handler is told that the CR gained its labels.
+	gained func()
 }
 
 // behind is how many moments are to be told.
@@ -325,7 +319,6 @@ func (v *view) show(ctx context.Context, m moment) {
 		if before == nil {
 			return // It was never told of.
 		}
-		v.told(nil)
 		v.tell.Delete(ctx, crDeleted{Object: must(Reducer()(m.gone)).(*unstructured.Unstructured)}, v.queue)
 		return
 	}
@@ -334,10 +327,11 @@ func (v *view) show(ctx context.Context, m moment) {
 	created, updated := crCreated{Object: v.cached}, crUpdated{ObjectOld: before, ObjectNew: v.cached}
 	switch {
 	case before == nil && predicate.Create(created):
-		v.told(v.cached)
 		v.tell.Create(ctx, created, v.queue)
 	case before != nil && predicate.Update(updated):
-		v.told(v.cached)
+		if !concerns(v.tell.watch, before) {
+			v.gained()
+		}
 		v.tell.Update(ctx, updated, v.queue)
 	}
 }

@@ -96,7 +96,7 @@ func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
 		return nil
 	case schemaRefuses(err):
 		log.FromContext(ctx).Error(err, statusRefused)
-		return r.writeStatus(ctx, a, status.Unwritable(a.verdict.generation), lasting)
+		return r.writeStatus(ctx, a, status.Unwritable(a.verdict.version.generation), lasting)
 	}
 	return err
 }

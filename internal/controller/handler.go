@@ -23,51 +23,68 @@ type (
 	queue     = workqueue.TypedRateLimitingInterface[reconcile.Request]
 )
 
-// enqueue puts CRs into the queue of which an event has news, the pressing ones
-// first, keeps operator-lib's metric of them, and ends the runs of CRs that are
-// deleted.
-type enqueue struct {
+// handler puts every CR of which an event tells into the queue, the pressing ones first.
+// It interrupts the attempt that waits for a slot for the CR, and ends the run of a CR
+// that goes. An event that is late, repeated or wrong costs a read of the CR.
+type handler struct {
 	libhandler.InstrumentedEnqueueRequestForObject[*unstructured.Unstructured]
-	watch    *watches.Watch
-	memories *memories
+	watch  *watches.Watch
+	states *states
 	// related learns to what CRs refer; may be nil.
 	related Related
 }
 
-// Create puts a new CR, or one that was there at the start, into the queue.
-func (h *enqueue) Create(ctx context.Context, e crCreated, q queue) {
+// Create implements handler.TypedEventHandler.
+func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 	warnOfAnnotations(ctx, nil, e.Object)
 	h.refers(e.Object)
-	seen := h.sight(e.Object)
-	news := h.memories.saw(e.Object, seen, aCreation)
-	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, places(q, news, seen.class))
+	h.tell(e.Object, nil)
+	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, withPriority(q, classOf(e.Object)))
 }
 
-// Update cancels the run of a CR that is being deleted, unless our finalizer
-// waits for that run's end, and of one that is followed by another object of its
-// name: the end of the one and the creation of the other may be told at once.
-func (h *enqueue) Update(ctx context.Context, e crUpdated, q queue) {
+// Update implements handler.TypedEventHandler. An object may have been followed by another
+// of its name since the last event, and a CR that gains the selector's labels runs even
+// if this version of it ran before it lost them. An attempt may have read what events
+// never show, so that an update that changes nothing counts where the state has not seen
+// that version run.
+func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	h.refers(e.ObjectNew)
-	seen, how, before := h.sight(e.ObjectNew), aChange, e.ObjectOld
-	if replaced(e) {
-		h.memories.lost(e.ObjectOld)
-		how, before = aCreation, nil
+	name, before := client.ObjectKeyFromObject(e.ObjectNew), e.ObjectOld
+	news := true
+	switch {
+	case replaced(e):
+		h.tell(e.ObjectOld, errGone)
+		before = nil
+	case !concerns(h.watch, e.ObjectOld):
+		h.states.markDirty(name, causeSelected)
+	default:
+		news = changed(h.watch, e.ObjectOld, e.ObjectNew)
 	}
 	warnOfAnnotations(ctx, before, e.ObjectNew)
-	news := h.memories.saw(e.ObjectNew, seen, how)
-	if seen.idle && e.ObjectNew.GetDeletionTimestamp() != nil {
-		h.memories.deleted(e.ObjectNew)
+	if !news && !h.states.misses(name, versionOf(h.watch, e.ObjectNew)) {
+		return
 	}
-	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, places(q, news, seen.class))
+	var end error
+	if e.ObjectNew.GetDeletionTimestamp() != nil && !holdsFinalizer(h.watch, e.ObjectNew) {
+		end = errDeleted
+	}
+	if news {
+		h.tell(e.ObjectNew, end)
+	}
+	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, withPriority(q, classOf(e.ObjectNew)))
 }
 
-// Delete ends the run of a CR that is gone.
-func (h *enqueue) Delete(ctx context.Context, e crDeleted, q queue) {
+// Delete implements handler.TypedEventHandler.
+func (h *handler) Delete(ctx context.Context, e crDeleted, q queue) {
 	if h.related != nil && len(h.watch.References) > 0 {
 		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(e.Object), nil)
 	}
-	news := h.memories.lost(e.Object)
-	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, places(q, news, slots.Usual))
+	h.tell(e.Object, errGone)
+	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, withPriority(q, slots.Usual))
+}
+
+func (h *handler) tell(cr *unstructured.Unstructured, end error) {
+	h.states.tell(client.ObjectKeyFromObject(cr), news{uid: cr.GetUID(), end: end})
 }
 
 // warnOfAnnotations logs annotations that seem to steer runs and do not, when they first
@@ -83,47 +100,34 @@ func warnOfAnnotations(ctx context.Context, before, cr *unstructured.Unstructure
 }
 
 // refers tells to what a CR refers, before anything is run for it.
-func (h *enqueue) refers(cr *unstructured.Unstructured) {
+func (h *handler) refers(cr *unstructured.Unstructured) {
 	if h.related != nil && len(h.watch.References) > 0 {
 		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(cr), keptReferences(h.watch.References, cr))
 	}
 }
 
-// sight says what can be seen of the CR in the cache.
-func (h *enqueue) sight(cr *unstructured.Unstructured) sight {
+// classOf is how pressing the CR is, as it or its reduced copy in the cache shows it.
+func classOf(cr *unstructured.Unstructured) slots.Class {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	switch {
 	case cr.GetDeletionTimestamp() != nil:
-		return sight{idle: !holdsFinalizer(h.watch, cr), class: slots.Urgent}
-	case paused(cr):
-		return sight{idle: true, class: slots.Usual}
-	case refusedAnnotations(cr) != nil:
-		return sight{idle: true, class: slots.Changed}
+		return slots.Urgent
 	case observed != cr.GetGeneration():
-		return sight{class: slots.Changed}
+		return slots.Changed
 	default:
-		return sight{class: slots.Usual}
+		return slots.Usual
 	}
 }
 
-// places gives news the place of its class in the queue, and what is no news none.
-// A queue without priorities stays as it is.
-func places(q queue, news bool, class slots.Class) queue {
-	if !news {
-		return closed{q}
-	}
+// withPriority gives what is added to the queue the priority of its class. A queue
+// without priorities stays as it is.
+func withPriority(q queue, class slots.Class) queue {
 	prioritized, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !ok {
 		return q
 	}
 	return ordered{prioritized, priority(class)}
 }
-
-// closed takes nothing into the queue.
-type closed struct{ queue }
-
-// Add implements workqueue.TypedInterface.
-func (closed) Add(reconcile.Request) {}
 
 // ordered overrules the priorities of controller-runtime, which puts all that was
 // there at the start last.

@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+func TestCause(t *testing.T) {
+	condition := func(kind, status string) map[string]any {
+		return map[string]any{"type": kind, "status": status, "reason": "R"}
+	}
+	reported := func(generation int64, conditions ...any) func(*unstructured.Unstructured) {
+		return withStatus(map[string]any{"observedGeneration": generation, "contentDigest": "d1", "conditions": conditions})
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	const drift = causeRelated + "Secret a/b changed"
+	succeeded, failed := reported(1, condition("Successful", "True")), reported(1, condition("Failure", "True"))
+	// ran is the state after a run of the first generation.
+	ran := func(change func(*state)) state {
+		st := state{version: version{uid: "uid-1", generation: 1}, last: &verdict{}}
+		change(&st)
+		return st
+	}
+	nothing := func(*state) {}
+	for name, test := range map[string]struct {
+		cr     *unstructured.Unstructured
+		state  state
+		digest string
+		want   string
+	}{
+		"nothing reported yet":                               {widget(), state{dirty: drift}, "", "created"},
+		"another generation":                                 {widget(withGeneration(2), succeeded), ran(func(st *state) { st.dirty = drift }), "", "changed"},
+		"another generation, for another manager":            {widget(withGeneration(2), succeeded), state{}, "d2", "changed"},
+		"another content of a kind without generations":      {widget(withGeneration(0), reported(0, condition("Successful", "True"))), ran(func(st *state) { st.version.generation, st.version.content = 0, "before" }), "", "changed"},
+		"the same one after a failure":                       {widget(failed), ran(nothing), "", "retry"},
+		"a failure's cause may have been mended":             {widget(failed), ran(func(st *state) { st.dirty = drift }), "", "related: Secret a/b changed"},
+		"an annotation may ask for the same once more":       {widget(failed), ran(func(st *state) { st.version.annotations = "before" }), "", "annotation"},
+		"it gets the labels of the selector once more":       {widget(succeeded), ran(func(st *state) { st.dirty = causeSelected }), "", "selected"},
+		"its period is over":                                 {widget(succeeded), ran(func(st *state) { st.due = now }), "", "period"},
+		"its role asked for it":                              {widget(succeeded), ran(func(st *state) { st.due, st.last.summary.Requeue = now, time.Second }), "", "requeue_after"},
+		"it came back before its time":                       {widget(succeeded), ran(func(st *state) { st.due = now.Add(1) }), "", "again"},
+		"it has no time to come back":                        {widget(succeeded), ran(nothing), "", "again"},
+		"a kind that keeps no status, after its first run":   {widget(), ran(nothing), "", "again"},
+		"another manager has left it":                        {widget(succeeded), state{}, "d1", "restart"},
+		"and with other content":                             {widget(succeeded), state{}, "d2", "content changed"},
+		"and nobody knows its content":                       {widget(succeeded), state{}, "", "restart"},
+		"another manager has left it after a failure":        {widget(failed), state{}, "d2", "retry"},
+		"a finalizer's run is deletion, whatever came first": {widget(deleting, failed), ran(func(st *state) { st.dirty = drift }), "", "deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch := plainWatch()
+			a := &attempt{cr: test.cr, version: versionOf(&watch, test.cr), state: test.state, digest: test.digest, step: run}
+			if a.version.deleting {
+				a.step = finalize
+			}
+			wantEqual(t, test.want, a.cause(now))
+		})
+	}
+}
+
+// What a refused CR depends on can't make it run: it waits for its own change.
+func TestARefusedCRIsNotDirty(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(withAnnotations(map[string]string{verbosityAnnotation: "loud"})), interceptor.Funcs{})
+	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+	b.mustReconcile()
+	wantEqual(t, "", b.states.get(request.NamespacedName).dirty)
+	wantEqual(t, 0, len(b.runner.specs))
+}
