@@ -102,7 +102,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")
 	flags.IntVar(&s.runs, "runs", 5, "real runs of the memory part")
 	flags.IntVar(&s.rounds, "rounds", 5, "runs of each role in each way: plain ansible-runner, cold, warm; half as many of the longest")
-	flags.IntVar(&s.repeats, "repeats", 5, "measurements of each decoding, of reads through the API proxy, and of drift")
+	flags.IntVar(&s.repeats, "repeats", 5, "measurements of each decoding, of requests through the API proxy, and of drift")
 	flags.IntVar(&s.children, "children", 10000, "objects that can be read through the API proxy, and children of a tenth as many custom resources")
 	if err := flags.Parse(args); err != nil {
 		return s, err

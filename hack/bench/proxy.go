@@ -11,26 +11,20 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/proxy"
-	"github.com/ensign-operator/ensign/internal/readcache"
 	"github.com/ensign-operator/ensign/test/controlplane/process"
 )
 
-const (
-	// serveProxy is the argument that makes this program a proxy.
-	serveProxy = "serve-proxy"
-	// cacheBytes is the default of --proxy-cache-max-bytes.
-	cacheBytes = 64 << 20
-)
+// serveProxy is the argument that makes this program a proxy.
+const serveProxy = "serve-proxy"
 
-// proxyProcess is the API proxy with its cache, in a process of its own with one thread
-// of Go, as the manager has it.
+// proxyProcess is the API proxy in a process of its own with one thread of Go, as the
+// manager has it.
 type proxyProcess struct {
 	manager
 
@@ -72,11 +66,7 @@ func serve(ctx context.Context, kubeconfig, granted string) error {
 		return fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	config.QPS = -1
-	cache, err := readcache.New(config, readcache.Options{MaxBytes: cacheBytes, Logger: logr.Discard()})
-	if err != nil {
-		return err
-	}
-	p, err := proxy.New(config, proxy.Options{InjectOwnerRef: true, Reader: cache, Followers: []access.Follower{cache}, Logger: logr.Discard()})
+	p, err := proxy.New(config, proxy.Options{InjectOwnerRef: true, Logger: logr.Discard()})
 	if err != nil {
 		return err
 	}
@@ -88,10 +78,7 @@ func serve(ctx context.Context, kubeconfig, granted string) error {
 	if err := errors.Join(os.WriteFile(aside, run, 0o600), os.Rename(aside, granted)); err != nil { //nolint:gosec // A path that startProxy chose.
 		return fmt.Errorf("write the kubeconfig of a run: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return cache.Start(ctx) })
-	group.Go(func() error { return p.Server().Start(ctx) })
-	return group.Wait()
+	return p.Server().Start(ctx)
 }
 
 // reader reads as a run does: on one connection, by HTTP/1.1.
@@ -113,24 +100,23 @@ func newReader(config *rest.Config) (*reader, error) {
 	return &reader{http: &http.Client{Transport: transport}, host: config.Host}, nil
 }
 
-// get tells whether the answer came from memory.
-func (r *reader) get(ctx context.Context, path string) (cached bool, err error) {
+func (r *reader) get(ctx context.Context, path string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.host+path, nil)
 	if err != nil {
-		return false, fmt.Errorf("make a request: %w", err)
+		return fmt.Errorf("make a request: %w", err)
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("Accept-Encoding", "identity")
 	response, err := r.http.Do(request)
 	if err != nil {
-		return false, fmt.Errorf("read %s: %w", path, err)
+		return fmt.Errorf("read %s: %w", path, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return false, fmt.Errorf("read %s: %w", path, err)
+		return fmt.Errorf("read %s: %w", path, err)
 	}
 	if response.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("read %s: %s", path, response.Status)
+		return fmt.Errorf("read %s: %s", path, response.Status)
 	}
-	return response.Header.Get("X-Cache") == "HIT", nil
+	return nil
 }

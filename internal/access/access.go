@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // Owner is the CR for which a run works. Namespace is "" for a cluster-scoped CR.
@@ -65,10 +64,4 @@ type Follower interface {
 	Writing(session *Session, write Write) (answered func(Answer))
 	// Ended is called when the session's token is dead.
 	Ended(session *Session)
-}
-
-// Reader answers reads in place of the API server.
-type Reader interface {
-	// Answer writes the response and is true, or has done nothing and is false.
-	Answer(w http.ResponseWriter, r *http.Request, session *Session, info *apirequest.RequestInfo) bool
 }

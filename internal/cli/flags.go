@@ -28,7 +28,6 @@ type group struct {
 type runFlags struct {
 	options   operator.Options
 	artifacts resource.QuantityValue
-	cache     resource.QuantityValue
 	logEvents string
 	logFormat string
 	zap       zap.Options
@@ -38,7 +37,7 @@ type runFlags struct {
 }
 
 func newRunFlags() *runFlags {
-	f := &runFlags{artifacts: resource.QuantityValue{Quantity: resource.MustParse("1Gi")}, cache: resource.QuantityValue{Quantity: resource.MustParse("64Mi")}}
+	f := &runFlags{artifacts: resource.QuantityValue{Quantity: resource.MustParse("1Gi")}}
 	f.group("Content", f.content)
 	f.group("Runs", f.runs)
 	f.group("API access", f.access)
@@ -86,7 +85,6 @@ func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
 	set.BoolVar(&o.ConfineToNamespace, "confine-to-namespace", false, "let runs write in the namespace of their custom resource only")
 	set.IntVar(&o.ProxyPort, "proxy-port", 0, "`port` at 127.0.0.1 of the API proxy for runs; 0 takes any free one")
 	set.IntVar(&o.ProxyOpenPort, "proxy-open-port", 0, "`port` at 127.0.0.1 where sidecars reach the API as the manager, without a token; 0 is none")
-	set.Var(&f.cache, "proxy-cache-max-bytes", "the most `bytes` that objects may take which the API proxy keeps for reads of runs, such as 256Mi. Kinds that were not read for long go first; 0 keeps none")
 }
 
 func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
@@ -155,7 +153,6 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		atLeastASecond("--max-backoff", o.MaxBackoff),
 		closed("--ansible-args", o.AnsibleArgs),
 		noneOrAtLeast("--artifacts-max-bytes", f.artifacts, 1<<20),
-		noneOrAtLeast("--proxy-cache-max-bytes", f.cache, 1<<20),
 		f.protected(),
 		f.checkOlder(),
 		f.setLogger(&o, out),
@@ -164,7 +161,6 @@ func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
 		f.warn(o.Logger)
 	}
 	o.ArtifactsMaxBytes = f.artifacts.Value()
-	o.ProxyCacheMaxBytes = f.cache.Value()
 	o.LogEvents = level
 	return o, err
 }

@@ -39,7 +39,7 @@ func TestValuesThatAreNotAllowedAreAllNamed(t *testing.T) {
 	for _, arg := range []string{
 		"--ansible-verbosity=8", "--ansible-verbosity=-1", "--max-verbosity=8", "--max-concurrent-reconciles=0", "--proxy-port=70000", "--proxy-open-port=-1",
 		"--reconcile-period=-1s", "--run-idle-timeout=-1s", "--graceful-shutdown-timeout=-1s", "--max-backoff=10ms", "--ansible-log-events=Some", "--log-format=xml",
-		"--ansible-args=--tags 'open", "--artifacts-max-bytes=-1", "--artifacts-max-bytes=1", "--artifacts-max-bytes=1023Ki", "--proxy-cache-max-bytes=1Ki",
+		"--ansible-args=--tags 'open", "--artifacts-max-bytes=-1", "--artifacts-max-bytes=1", "--artifacts-max-bytes=1023Ki",
 		"--warm-servers=0", "--warm-servers=65",
 	} {
 		t.Run(arg, func(t *testing.T) {
@@ -124,15 +124,6 @@ func TestBytesAreWrittenAsQuantities(t *testing.T) {
 	newRunFlags().register(cmd)
 	if err := cmd.ParseFlags([]string{"--artifacts-max-bytes=many"}); err == nil {
 		t.Error("got no error for what is no quantity")
-	}
-}
-
-func TestBytesForReads(t *testing.T) {
-	for arg, want := range map[string]int64{"--run-dir=/x": 64 << 20, "--proxy-cache-max-bytes=256Mi": 256 << 20, "--proxy-cache-max-bytes=0": 0} {
-		options, err := parse(t, arg).complete(&bytes.Buffer{})
-		if err != nil || options.ProxyCacheMaxBytes != want {
-			t.Errorf("%s: got %d (error %v), want %d", arg, options.ProxyCacheMaxBytes, err, want)
-		}
 	}
 }
 

@@ -44,8 +44,11 @@ func (o *older) contradiction(name string) error {
 	return nil
 }
 
-// lockFlag was for a choice that there is no more.
-const lockFlag = "leader-elect-resource-lock"
+// These flags were for choices that there are no more.
+const (
+	lockFlag  = "leader-elect-resource-lock"
+	cacheFlag = "proxy-cache-max-bytes"
+)
 
 // olderSpellings defines what deployments of the base image may still give.
 func (f *runFlags) olderSpellings(set *pflag.FlagSet) {
@@ -56,7 +59,8 @@ func (f *runFlags) olderSpellings(set *pflag.FlagSet) {
 		flag := set.VarPF(value, spelling.name, "", "read as --"+spelling.newer)
 		flag.NoOptDefVal = value.newer.NoOptDefVal
 	}
-	set.String(lockFlag, "", "ignored: the lock is always a Lease")
+	set.String(lockFlag, "", "ignored: the lock of leader election is always a Lease")
+	set.String(cacheFlag, "", "ignored: reads of runs always go to the API server")
 	f.older = set
 }
 
@@ -90,7 +94,7 @@ func (f *runFlags) warn(log logr.Logger) {
 		case read:
 			log.Info("WARNING: the flag is deprecated: give the newer one", "flag", "--"+flag.Name, "newer", "--"+value.newer.Name)
 		default:
-			log.Info("WARNING: the flag is deprecated and ignored: the lock of leader election is always a Lease", "flag", "--"+flag.Name)
+			log.Info("WARNING: the flag is deprecated", "flag", "--"+flag.Name, "now", flag.Usage)
 		}
 	})
 }

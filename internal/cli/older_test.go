@@ -18,6 +18,7 @@ func TestOlderSpellingsAreReadWithAWarning(t *testing.T) {
 		"--enable-leader-election=false":            {"--leader-elect", func(f *runFlags) bool { return !f.options.LeaderElect }},
 		"--max-workers=7":                           {"--max-concurrent-reconciles", func(f *runFlags) bool { return f.options.MaxConcurrentReconciles == 7 }},
 		"--leader-elect-resource-lock=endpoints":    {"ignored", func(f *runFlags) bool { return !f.options.LeaderElect }},
+		"--proxy-cache-max-bytes=256Mi":             {"ignored", func(*runFlags) bool { return true }},
 		"--max-workers=7 --max-workers=8":           {"--max-workers", func(f *runFlags) bool { return f.options.MaxConcurrentReconciles == 8 }},
 		"--leader-elect --enable-leader-election":   {"--enable-leader-election", func(f *runFlags) bool { return f.options.LeaderElect }},
 		"--metrics-addr=0 --metrics-bind-address=0": {"--metrics-addr", func(f *runFlags) bool { return f.options.MetricsBindAddress == "0" }},

@@ -1,10 +1,9 @@
 // Package informers follows kinds that are known only while the manager runs: a
-// child's kind when a role has made the first one, a kind that a role reads.
+// child's kind when a role has made the first one, a reference's kind.
 //
 // A Set has one informer for each resource and namespace that somebody uses. It
 // begins with the first user and ends with the last one. What an informer keeps of
-// an object is decided by the Set's transform, so that children, references and
-// cached reads each have a Set of their own.
+// an object is decided by the Set's transform.
 //
 // An informer that can't list or watch is tried again until it is released, says
 // why by Err, in one log line a minute and to Options.Observe, and keeps no other

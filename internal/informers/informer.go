@@ -47,17 +47,13 @@ func newInformer(key Key, options Options) *Informer {
 	i.shared = toolscache.NewSharedIndexInformerWithOptions(
 		toolscache.ToListWatcherWithWatchListSemantics((&source{i, options.Client.Resource(key.Resource).Namespace(key.Namespace)}).listWatch(), options.Client),
 		&unstructured.Unstructured{},
-		toolscache.SharedIndexInformerOptions{Indexers: options.Indexers, ObjectDescription: key.String()},
+		toolscache.SharedIndexInformerOptions{ObjectDescription: key.String()},
 	)
 	// Both are refused for started informers only. Errors have been told of by the
 	// source when client-go comes to log them.
 	_ = i.shared.SetWatchErrorHandlerWithContext(func(context.Context, *toolscache.Reflector, error) {})
-	transform := options.Transform
-	if options.TransformOf != nil {
-		transform = options.TransformOf(key)
-	}
-	if transform != nil {
-		_ = i.shared.SetTransform(careful(transform))
+	if options.Transform != nil {
+		_ = i.shared.SetTransform(careful(options.Transform))
 	}
 	i.observe(key, Starting)
 	return i

@@ -492,40 +492,22 @@ func reduce(object any) (any, error) {
 }
 
 func TestWhatATransformKeeps(t *testing.T) {
-	indexers := toolscache.Indexers{"initial": func(object any) ([]string, error) { return []string{object.(*small).name[:1]}, nil }}
 	c := newCluster(object("Pod", "one"))
-	play(t, c, informers.Options{Transform: reduce, Indexers: indexers}, func(t *testing.T, set *informers.Set, told *story) {
+	play(t, c, informers.Options{Transform: reduce}, func(t *testing.T, set *informers.Set, told *story) {
 		informer, release := set.Use(informers.Key{Resource: pods}, told.handler())
 		defer release()
 		synctest.Wait()
 		c.stream().Add(object("Pod", "two"))
 		synctest.Wait()
-		found, err := informer.Store().ByIndex("initial", "t")
-		if diff := cmp.Diff([]any{&small{"two"}}, found, cmp.AllowUnexported(small{})); diff != "" || err != nil {
-			t.Errorf("want what the transform keeps by its index: %s, %v", diff, err)
+		found, _, err := informer.Store().GetByKey("a/two")
+		if diff := cmp.Diff(&small{"two"}, found, cmp.AllowUnexported(small{})); diff != "" || err != nil {
+			t.Errorf("want what the transform keeps: %s, %v", diff, err)
 		}
 		if diff := cmp.Diff([]string{"a/one", "a/two"}, names(informer)); diff != "" {
 			t.Errorf("objects (-want +got):\n%s", diff)
 		}
 		if version := informer.Store().LastStoreSyncResourceVersion(); version != "7" {
 			t.Errorf("want the version of the last change, got %q", version)
-		}
-	})
-}
-
-func TestEachInformerCanHaveItsTransform(t *testing.T) {
-	c := newCluster(object("Pod", "one"), object("Job", "two"))
-	of := func(key informers.Key) func(any) (any, error) {
-		return func(any) (any, error) { return &small{key.Resource.Resource}, nil }
-	}
-	play(t, c, informers.Options{TransformOf: of}, func(t *testing.T, set *informers.Set, _ *story) {
-		for _, resource := range []schema.GroupVersionResource{pods, jobs} {
-			informer, release := set.Use(informers.Key{Resource: resource}, nil)
-			defer release()
-			synctest.Wait()
-			if diff := cmp.Diff([]string{"a/" + resource.Resource}, names(informer)); diff != "" {
-				t.Errorf("objects (-want +got):\n%s", diff)
-			}
 		}
 	})
 }

@@ -47,12 +47,7 @@ type Options struct {
 	// are found by meta.Accessor; a small type gives its metadata by GetObjectMeta.
 	// An error, or a panic, loses the object: it must not be a way to filter.
 	Transform func(any) (any, error)
-	// TransformOf makes the transform of one informer, in place of Transform; nil
-	// where all have the same.
-	TransformOf func(Key) func(any) (any, error)
-	// Indexers are those of every store.
-	Indexers toolscache.Indexers
-	Logger   logr.Logger
+	Logger    logr.Logger
 	// Observe is told of each change of an informer's state, one at a time for each
 	// informer. It must not call the Set.
 	Observe func(Key, State)
@@ -78,7 +73,7 @@ func New(options Options) *Set {
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader's
-// runs have children and reads.
+// runs have children.
 func (s *Set) NeedLeaderElection() bool { return true }
 
 // Start lets the informers work until ctx ends. When it returns, none does.

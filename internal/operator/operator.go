@@ -72,15 +72,11 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	if p.related, err = newRelated(p.lease.behind(config), ansible.watches, o); err != nil {
 		return parts{}, err
 	}
-	if p.reading, err = newReading(p.lease.behind(config), o, ansible.watches); err != nil {
-		return parts{}, err
-	}
-	way := proxy.Options{
+	p.proxy, err = proxy.New(p.lease.behind(config), proxy.Options{
 		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, Confine: confined(o, ansible.watches),
 		Fence: p.lease.fence, Followers: []access.Follower{p.related}, Logger: o.Logger.WithName("proxy"),
-	}
-	p.reading.attach(&way)
-	if p.proxy, err = proxy.New(p.lease.behind(config), way); err != nil {
+	})
+	if err != nil {
 		return parts{}, err
 	}
 	if p.manager, err = newManager(config, p.lease, ansible.watches, o, p.libraries.Logger); err != nil {

@@ -50,9 +50,6 @@ type Options struct {
 	ProxyOpenPort  int // 0: none
 	// ConfineToNamespace is for all watches; each may ask for it alone.
 	ConfineToNamespace bool
-	// ProxyCacheMaxBytes is for objects that runs read; 0 lets all reads go to the API
-	// server.
-	ProxyCacheMaxBytes int64
 
 	MetricsBindAddress     string
 	MetricsSecure          bool

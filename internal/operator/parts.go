@@ -28,7 +28,6 @@ type parts struct {
 	options Options
 	manager manager.Manager
 	proxy   *proxy.Proxy
-	reading *reading
 	ansible ansible
 	runs    *controller.RunGroup
 	slots   *slots.Slots
@@ -66,7 +65,7 @@ func (p parts) add() error {
 	lines := eventlog.New(eventlog.Options{
 		Logger: p.options.Logger.WithName("run"), Blocks: p.options.Blocks, JSON: p.options.JSONLogs, Level: p.options.LogEvents,
 	})
-	if err := errors.Join(p.related.addTo(p.manager, counters), p.addProxy(), p.addUserMetrics(), p.reading.add(p.manager, counters)); err != nil {
+	if err := errors.Join(p.related.addTo(p.manager, counters), p.addProxy(), p.addUserMetrics()); err != nil {
 		return err
 	}
 	served, err := discovery.NewDiscoveryClientForConfig(p.manager.GetConfig())

@@ -9,9 +9,8 @@
 // ServeHTTP is the way of a request. What a run writes carries its owner, so that
 // roles can use plain modules and their children still go with their CR: package
 // ownership says how. A run that is confined writes in its CR's namespace only. Followers
-// are told of each write and of what the API server said to it; a reader may answer reads
-// from a cache. Everything else passes through as it is, with the manager's credentials,
-// and streams are not held up.
+// are told of each write and of what the API server said to it. Everything else passes
+// through as it is, with the manager's credentials, and streams are not held up.
 //
 // With leader election, a request is forwarded only while the manager's lease is
 // surely held. Streams that are open when it is lost end with the connection that

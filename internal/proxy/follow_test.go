@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/rest"
 
 	"github.com/ensign-operator/ensign/internal/access"
@@ -424,34 +422,6 @@ func TestTheEndIsToldAfterAllAnswers(t *testing.T) {
 	run.do("PUT", configMap, "{}", nil)
 	if diff := cmp.Diff([]string{"writing", "answered", "ended"}, n.wait(t, 3)); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
-	}
-}
-
-// reader answers what it knows.
-type reader map[string]string
-
-func (r reader) Answer(w http.ResponseWriter, request *http.Request, session *access.Session, info *apirequest.RequestInfo) bool {
-	body, ok := r[request.URL.Path]
-	if ok {
-		_, _ = fmt.Fprint(w, body, info.Verb, session.Owner.Name)
-	}
-	return ok
-}
-
-func TestAReaderAnswersReads(t *testing.T) {
-	b, lease := newBackend(t), &toggle{}
-	run, _ := grant(t, start(t, b, proxy.Options{Fence: lease, Reader: reader{configMap: "cached", "/version": "cached"}}), owner())
-	if _, answer := run.do("GET", configMap, "", nil); answer != "cachedgetcr" {
-		t.Errorf("want the reader's answer, got %s", answer)
-	}
-	for _, try := range [][2]string{{"GET", "/version"}, {"GET", "/api/v1/namespaces/ns/configmaps"}, {"DELETE", configMap}, {"PATCH", configMap}} {
-		if _, answer := run.do(try[0], try[1], "{}", nil); !strings.Contains(answer, "Reached") {
-			t.Errorf("%v: want the API server's answer, got %s", try, answer)
-		}
-	}
-	lease.closed.Store(true)
-	if code, _ := run.do("GET", configMap, "", nil); code != http.StatusServiceUnavailable {
-		t.Errorf("want nothing read without the lease, got %d", code)
 	}
 }
 

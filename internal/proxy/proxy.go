@@ -58,9 +58,7 @@ type Options struct {
 	Fence Fence
 	// Followers are told of all writes that are forwarded.
 	Followers []access.Follower
-	// Reader answers reads in place of the API server, where it can; nil if nobody does.
-	Reader access.Reader
-	Logger logr.Logger
+	Logger    logr.Logger
 }
 
 // Fence knows whether this manager's lease is surely held.
@@ -80,7 +78,6 @@ type Proxy struct {
 	confines    func(access.Owner) bool
 	fence       Fence
 	followers   []access.Follower
-	reader      access.Reader
 	bodyTimeout time.Duration
 	log         logr.Logger
 }
@@ -115,7 +112,6 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		confines:    options.Confine,
 		fence:       options.Fence,
 		followers:   options.Followers,
-		reader:      options.Reader,
 		bodyTimeout: bodyTimeout,
 		log:         options.Logger,
 	}

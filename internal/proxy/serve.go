@@ -25,9 +25,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if p.read(w, q) {
-		return
-	}
 	if err := p.own(w, q); err != nil {
 		refuse(w, err)
 		return
@@ -105,12 +102,6 @@ func (p *Proxy) held(http.ResponseWriter, *request) error {
 		return refusal(http.StatusServiceUnavailable, "this manager's lease is not surely held any more; another replica may be at work, and this run is being ended")
 	}
 	return nil
-}
-
-// read lets the reader answer, and tells whether it has.
-func (p *Proxy) read(w http.ResponseWriter, q *request) bool {
-	return p.reader != nil && q.Method == http.MethodGet && q.info.IsResourceRequest && q.Header.Get("Upgrade") == "" &&
-		p.reader.Answer(w, q.Request, q.session, q.info)
 }
 
 // forward sends the request on, and tells the followers of what it writes. The lease is

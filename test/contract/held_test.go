@@ -74,8 +74,6 @@ type answer struct {
 	object *unstructured.Unstructured
 }
 
-func (a answer) cached() bool { return a.header.Get("X-Cache") == "HIT" }
-
 // ask sends a request, with further headers ("Name: value" as two), and gives the answer.
 func (h *held) ask(ctx context.Context, method, path string, body any, headers ...string) answer {
 	GinkgoHelper()

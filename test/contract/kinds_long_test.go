@@ -41,15 +41,8 @@ var _ = Describe("a live run of a manager with few rights", Ordered, func() {
 		w.box = hold(w.Site, cr)
 	})
 
-	row("§8 kind that may not be listed", "is read from the API server at once", func(ctx context.Context) {
-		w.box.wrote(ctx, http.MethodPost, clusterRoles, clusterRole("few-"+w.Namespace))
-		for range 5 {
-			a := w.box.ask(ctx, http.MethodGet, clusterRoles+"/few-"+w.Namespace, nil)
-			Expect(a.code).To(Equal(http.StatusOK))
-			Expect(a.cached()).To(BeFalse())
-		}
-	})
 	row("§7 forbidden kind", "is told of in the log, and harms no other", func(ctx context.Context) {
+		w.box.wrote(ctx, http.MethodPost, clusterRoles, clusterRole("few-"+w.Namespace))
 		w.box.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
 		Eventually(w.Log).Should(MatchRegexp(`can't be followed.*clusterroles.*forbidden`))
 		w.Watched(ctx, "configmaps")

@@ -64,17 +64,6 @@ func proxyRows(w *work) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(name).NotTo(Or(BeEmpty(), Equal("nobody"), Equal("tank"), HavePrefix("system:anonymous")))
 	})
-	row("§8 cached reads", "GET of an object and LIST by namespace and labels", func(ctx context.Context) {
-		for _, path := range []string{configMaps(w.Namespace, "near"), configMaps(w.Namespace), configMaps(w.Namespace) + "?labelSelector=a%3Db"} {
-			var a answer
-			Eventually(func() bool {
-				a = w.box.ask(ctx, http.MethodGet, path, nil)
-				return a.cached()
-			}).Should(BeTrue(), path)
-			Expect(a.object.GetResourceVersion()).NotTo(BeEmpty())
-			Expect(a.object.GetContinue()).To(BeEmpty())
-		}
-	})
 	row("§8 own writes", "show at once, in lists too", func(ctx context.Context) {
 		for i := range 50 {
 			value := fmt.Sprint(i)
@@ -84,31 +73,6 @@ func proxyRows(w *work) {
 			all, err := w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace), nil).object.ToList()
 			Expect(err).NotTo(HaveOccurred())
 			Expect(all.Items).To(ContainElement(HaveField("Object", HaveKeyWithValue("data", HaveKeyWithValue("a", value)))))
-		}
-	})
-	row("§8 live reads", "pages, field selectors, Tables, partial metadata, watches, subresources", func(ctx context.Context) {
-		const table, partial = "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-		for _, query := range []string{"?limit=1", "?fieldSelector=metadata.name%3Dnear", "?watch=true&timeoutSeconds=1"} {
-			Expect(w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace)+query, nil).cached()).To(BeFalse(), query)
-		}
-		for kind, accept := range map[string]string{"Table": table, "PartialObjectMetadataList": partial} {
-			a := w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace), nil, "Accept", accept)
-			Expect(a.object.GetKind()).To(Equal(kind))
-			Expect(a.cached()).To(BeFalse(), kind)
-		}
-		status := w.box.ask(ctx, http.MethodGet, "/api/v1/namespaces/"+w.Namespace+"/status", nil)
-		Expect(status.code).To(Equal(http.StatusOK))
-		Expect(status.cached()).To(BeFalse())
-	})
-	row("§8 Secrets", "are always read from the API server", func(ctx context.Context) {
-		path := "/api/v1/namespaces/" + w.Namespace + "/secrets"
-		w.box.wrote(ctx, http.MethodPost, path, map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s"}})
-		for range 5 {
-			for _, each := range []string{path, path + "/s"} {
-				a := w.box.ask(ctx, http.MethodGet, each, nil)
-				Expect(a.code).To(Equal(http.StatusOK))
-				Expect(a.cached()).To(BeFalse())
-			}
 		}
 	})
 	row("§8 confineToNamespace", "403 with a reason elsewhere", func(ctx context.Context) {

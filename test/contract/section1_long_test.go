@@ -69,14 +69,6 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 		of["Confined"].wrote(ctx, http.MethodPost, configMaps(s.Namespace), configMap("inside", "1"))
 		Expect(of["Confined"].ask(ctx, http.MethodPost, configMaps(other), configMap("outside", "1")).code).To(Equal(http.StatusForbidden))
 	})
-	row("§1 blacklist", "is not read from the cache", func(ctx context.Context) {
-		read := func(kind string) bool {
-			return of[kind].ask(ctx, http.MethodGet, configMaps(s.Namespace, "of-parent"), nil).cached()
-		}
-		Eventually(func() bool { return read("Parent") }).Should(BeTrue())
-		Consistently(func() bool { return read("Picky") }, site.Calm).Should(BeFalse())
-		Expect(s.Log()).To(MatchRegexp(`Skipping cache lookup.*Kind=Picky".*configmaps`))
-	})
 	row("§1 watchDependentResources, §1 blacklist", "children bring their CR back; not where it is false, or their kind is listed", func(ctx context.Context) {
 		for _, kind := range kinds {
 			of[kind].release()

@@ -1,5 +1,0 @@
-//go:build long
-
-package readcache_test
-
-const seeds = 10
