@@ -44,6 +44,7 @@ unit() {
 collections() {
   pytest --quiet collections
   pytest --quiet internal/warm/server/tests
+  pytest --quiet internal/runner/program/tests
 }
 
 # suite runs one package, or the tests in Python, so that its output is seen while it runs. Results are

@@ -3,7 +3,7 @@
 // it.
 //
 //	bin/bench                          everything, about 12 minutes
-//	bin/bench --parts decode,warm      some of it
+//	bin/bench --parts memory,warm      some of it
 //	bin/bench --json                   one JSON object instead of the table
 //	bin/bench --parts warm --plot F    draws what it has measured, as SVG; --table puts it into Markdown
 //
@@ -70,7 +70,7 @@ type settings struct {
 	resources int    // custom resources in the memory part
 	runs      int    // real runs there
 	rounds    int    // runs of each way and role
-	repeats   int    // of each decoding and of each measurement of reads
+	repeats   int    // of each measurement of reads
 	children  int    // objects in the parts about children and the API proxy
 }
 
@@ -82,7 +82,7 @@ type part struct {
 
 // parts are all there are, in the order in which they are measured.
 func parts() []part {
-	return []part{{"memory", measureMemory}, {"decode", measureDecoding}, {"warm", measureWarm}, {"proxy", measureReads}, {"children", measureChildren}}
+	return []part{{"memory", measureMemory}, {"warm", measureWarm}, {"proxy", measureReads}, {"children", measureChildren}}
 }
 
 func parse(args []string, help io.Writer) (settings, error) {
@@ -102,7 +102,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")
 	flags.IntVar(&s.runs, "runs", 5, "real runs of the memory part")
 	flags.IntVar(&s.rounds, "rounds", 5, "runs of each role in each way: plain ansible-runner, cold, warm; half as many of the longest")
-	flags.IntVar(&s.repeats, "repeats", 5, "measurements of each decoding, of requests through the API proxy, and of drift")
+	flags.IntVar(&s.repeats, "repeats", 5, "measurements of requests through the API proxy, and of drift")
 	flags.IntVar(&s.children, "children", 10000, "objects that can be read through the API proxy, and children of a tenth as many custom resources")
 	if err := flags.Parse(args); err != nil {
 		return s, err

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
 )
 
 const (
@@ -40,7 +39,7 @@ func cut(text string) string {
 	if len(text) <= maxText {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxText], "") + jsonline.CutMark
+	return strings.ToValidUTF8(text[:maxText], "") + jobevent.CutMark
 }
 
 // shown is the result without what says nothing.
@@ -110,7 +109,7 @@ func block(object, text string) []byte {
 	b.WriteString(blockTop)
 	for line := range strings.Lines(text) {
 		if b.Len()+len(object)+len(line) > maxBlock {
-			b.WriteString(object + " | " + jsonline.CutMark + "\n")
+			b.WriteString(object + " | " + jobevent.CutMark + "\n")
 			break
 		}
 		b.WriteString(object + " | " + strings.TrimRight(line, "\n") + "\n")

@@ -22,9 +22,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/jobevent"
 )
 
-// nonce is the JOB_ID of the captures in jobevent's testdata.
-const nonce = 1<<62 + 1
-
 var aRun = jobevent.Run{ID: "r1", Watch: "example.com/v1, Kind=Site", Object: "default/sample", Generation: 3, Trigger: "changed"}
 
 // log is an eventlog as the manager makes it, without times.
@@ -50,7 +47,7 @@ func replay(t *testing.T, l *eventlog.Log, name string, exit int) {
 	var s jobevent.Summary
 	var output []string
 	l.RunStarted(aRun)
-	err = jobevent.Decode(file, nonce, jobevent.Handler{
+	err = jobevent.Decode(file, jobevent.Handler{
 		Event: func(e jobevent.Event) {
 			e.Duration = e.Duration.Truncate(time.Hour)
 			s.Fold(e)

@@ -1,11 +1,8 @@
 package jobevent
 
 import (
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
 )
 
 // Run names the run that job events belong to, for those who observe them.
@@ -22,8 +19,7 @@ type Run struct {
 	Trigger string
 	// Finalizer is true for the run of a finalizer's content.
 	Finalizer bool
-	// Warm is known at the end: true when ansible-runner and ansible-playbook were
-	// forked from servers.
+	// Warm is known at the end: true when the run was forked from a server.
 	Warm bool
 }
 
@@ -73,10 +69,9 @@ type Event struct {
 	// Result is the task's result on Host, as the module returned it: maps,
 	// slices, strings, booleans, nil, and json.Number for every number. It still
 	// holds "invocation" and whatever the module printed; a result under no_log
-	// has been censored by Ansible before it came here. Strings longer than
-	// 64 KiB and results larger than 256 KiB are cut, which shows in them
-	// (jsonline.CutMark). A result that ansible-runner itself found too large has
-	// a msg alone, which says so.
+	// has been censored by Ansible before it came here. Strings of more than
+	// 64 Ki characters and results of more than 256 Ki are cut, which shows in them
+	// (CutMark, CutKey).
 	Result map[string]any
 	// HostStats is set in a Stats event only.
 	HostStats *HostStats
@@ -90,57 +85,15 @@ func (e Event) TaskName() string {
 	return e.Role + " : " + e.Task
 }
 
-// HostStats is what Ansible counted, by host.
+// HostStats is what Ansible counted, by host. The hosts beyond the first 1024 are
+// counted together, under CutKey.
 type HostStats struct {
-	OK, Changed, Failures, Unreachable, Skipped, Rescued, Ignored, Processed map[string]int
-}
-
-// maxHosts bounds the hosts that a Stats event names one by one.
-const maxHosts = 1 << 10
-
-func readStats(r *jsonline.Reader, e *Event, key []byte) {
-	stats := e.HostStats
-	if stats == nil {
-		stats = &HostStats{}
-	}
-	switch string(key) {
-	case "ok":
-		stats.OK = readCounts(r)
-	case "changed":
-		stats.Changed = readCounts(r)
-	case "failures":
-		stats.Failures = readCounts(r)
-	case "dark":
-		stats.Unreachable = readCounts(r)
-	case "skipped":
-		stats.Skipped = readCounts(r)
-	case "rescued":
-		stats.Rescued = readCounts(r)
-	case "ignored":
-		stats.Ignored = readCounts(r)
-	case "processed":
-		stats.Processed = readCounts(r)
-	default:
-		r.Skip()
-		return
-	}
-	e.HostStats = stats
-}
-
-// readCounts gives counts by host. Hosts beyond maxHosts are counted together
-// under jsonline.CutKey, so that no count is ever lost. What is no count is one.
-func readCounts(r *jsonline.Reader) map[string]int {
-	counts := map[string]int{}
-	r.Object(func(key []byte) {
-		host := string(key)
-		if len(counts) >= maxHosts {
-			host = jsonline.CutKey
-		}
-		n, err := strconv.Atoi(r.Literal())
-		if err != nil || n < 0 { // Better a failure too many than one too few.
-			n = max(n, 1)
-		}
-		counts[host] = min(counts[host]+min(n, maxCount), maxCount)
-	})
-	return counts
+	OK          map[string]int `json:"ok"`
+	Changed     map[string]int `json:"changed"`
+	Failures    map[string]int `json:"failures"`
+	Unreachable map[string]int `json:"dark"`
+	Skipped     map[string]int `json:"skipped"`
+	Rescued     map[string]int `json:"rescued"`
+	Ignored     map[string]int `json:"ignored"`
+	Processed   map[string]int `json:"processed"`
 }

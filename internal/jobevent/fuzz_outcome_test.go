@@ -4,14 +4,56 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
 )
+
+// addCaptures adds what the program of runs reported in some runs.
+func addCaptures(f *testing.F, add func(stream []byte)) {
+	f.Helper()
+	paths, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(paths) == 0 {
+		f.Fatal("no captures", err)
+	}
+	for _, path := range paths {
+		stream, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		add(stream)
+	}
+}
+
+// decoded is what Decode made of a stream.
+type decoded struct {
+	Events []jobevent.Event
+	Output []string
+}
+
+func decodeAll(t *testing.T, stream []byte, bytewise bool) decoded {
+	t.Helper()
+	r := iotest.HalfReader(bytes.NewReader(stream))
+	if bytewise {
+		r = iotest.OneByteReader(bytes.NewReader(stream))
+	}
+	var d decoded
+	err := jobevent.Decode(r, jobevent.Handler{
+		Event:  func(e jobevent.Event) { d.Events = append(d.Events, e) },
+		Output: func(line string) { d.Output = append(d.Output, line) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
 
 // FuzzOutcome judges runs by what they printed. None has succeeded against the
 // rule, and what is said of each can be shown.
@@ -42,6 +84,11 @@ func FuzzOutcome(f *testing.F) {
 	})
 }
 
+func render(value any) string {
+	text, _ := json.Marshal(value)
+	return string(text)
+}
+
 func folded(t *testing.T, stream []byte, bytewise bool) jobevent.Summary {
 	t.Helper()
 	var s jobevent.Summary
@@ -60,37 +107,28 @@ func checkSuccess(t *testing.T, stream []byte, ending jobevent.Ending) {
 		t.Errorf("a run that ended with %+v has succeeded", ending)
 	}
 	plays := 0
-	for line := range bytes.Lines(stream) {
-		members, standard := plainEvent(bytes.TrimSuffix(line, []byte("\n")))
-		if !standard && bytes.Contains(line, []byte("playbook_on_")) {
-			return // Python writes more than JSON.
-		}
-		switch members["event"] {
-		case "playbook_on_play_start":
+	for _, e := range decodeAll(t, stream, false).Events {
+		switch e.Kind {
+		case jobevent.PlayStart:
 			plays++
-		case "playbook_on_no_hosts_matched":
+		case jobevent.NoHostsMatched:
 			plays = max(plays-1, 0)
-		}
-		if members["event"] != "playbook_on_stats" {
-			continue
-		}
-		data, _ := members["event_data"].(map[string]any)
-		hosts, _ := data["processed"].(map[string]any)
-		if len(hosts) == 0 && plays == 0 {
-			t.Errorf("a run without a host has succeeded: %s", line)
-		}
-		for _, kind := range []string{"failures", "dark"} {
-			counts, _ := data[kind].(map[string]any)
-			if _, said := data[kind]; len(hosts) == 0 && !said {
-				t.Errorf("a run has succeeded whose %s nobody counted: %s", kind, line)
+		case jobevent.Stats:
+			if len(e.HostStats.Processed) == 0 && plays == 0 {
+				t.Errorf("a run without a host has succeeded: %+v", e)
 			}
-			for host, count := range counts {
-				if n, ok := count.(json.Number); !ok || strings.Trim(n.String(), "-0") != "" {
-					t.Errorf("a run has succeeded, and %s of %q is %v", kind, host, count)
+			for _, counts := range []map[string]int{e.HostStats.Failures, e.HostStats.Unreachable} {
+				if len(e.HostStats.Processed) == 0 && counts == nil {
+					t.Errorf("a run has succeeded whose failures nobody counted: %+v", e)
+				}
+				for host, n := range counts {
+					if n > 0 {
+						t.Errorf("a run has succeeded with %d failures of %q", n, host)
+					}
 				}
 			}
+			return // A second one never counts.
 		}
-		return // A second one never counts.
 	}
 	t.Error("a run without stats has succeeded")
 }

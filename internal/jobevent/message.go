@@ -7,8 +7,13 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+)
 
-	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
+const (
+	// CutMark ends a text, and stands for a value, of which the rest was too large to keep.
+	CutMark = "… [cut]"
+	// CutKey is the member which says of an object that others are missing.
+	CutKey = "…"
 )
 
 // What differs between two runs that fail alike, the path of a value of a Secret
@@ -187,11 +192,11 @@ func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	end := limit - len(jsonline.CutMark)
+	end := limit - len(CutMark)
 	for end > 0 && !utf8.RuneStart(text[end]) {
 		end--
 	}
-	return text[:end] + jsonline.CutMark
+	return text[:end] + CutMark
 }
 
 // clipFront is clip, but cuts the beginning.
@@ -199,9 +204,9 @@ func clipFront(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	begin := len(text) - limit + len(jsonline.CutMark)
+	begin := len(text) - limit + len(CutMark)
 	for begin < len(text) && !utf8.RuneStart(text[begin]) {
 		begin++
 	}
-	return jsonline.CutMark + text[begin:]
+	return CutMark + text[begin:]
 }

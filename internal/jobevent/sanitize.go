@@ -4,8 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"strings"
-
-	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
 )
 
 const (
@@ -94,7 +92,7 @@ func (s sanitizer) object(object map[string]any, depth int) any {
 		return map[string]any{"censored": censored}
 	}
 	if depth == maxShownDepth {
-		return jsonline.CutMark
+		return CutMark
 	}
 	s.secret = s.secret || isSecret(object)
 	if field, _ := object["field"].(string); secretPath.MatchString(field) {
@@ -151,7 +149,7 @@ func withoutEnvironment(value any) any {
 // their own.
 func (s sanitizer) list(list []any, depth int) any {
 	if depth == maxShownDepth {
-		return jsonline.CutMark
+		return CutMark
 	}
 	if text, ok := joined(list); ok {
 		if s.tells(text) {
@@ -193,16 +191,16 @@ func (s sanitizer) tells(text string) bool {
 	if s.secret && s.diff && strings.Contains(text, "\n") {
 		return true
 	}
-	return dataText.MatchString(text) && (s.secret || strings.HasSuffix(text, jsonline.CutMark) || secretText.MatchString(text))
+	return dataText.MatchString(text) && (s.secret || strings.HasSuffix(text, CutMark) || secretText.MatchString(text))
 }
 
 // isSecret is also true of a list of Secrets, whose items need not say what they
 // are, and of an object that was cut and may have lost its kind.
 func isSecret(object map[string]any) bool {
-	_, cut := object[jsonline.CutKey]
+	_, cut := object[CutKey]
 	kind, _ := object["kind"].(string)
 	sort, _ := object["type"].(string)
-	return cut || strings.HasSuffix(kind, jsonline.CutMark) || kind == "Secret" || kind == "SecretList" || secretType.MatchString(sort)
+	return cut || strings.HasSuffix(kind, CutMark) || kind == "Secret" || kind == "SecretList" || secretType.MatchString(sort)
 }
 
 func holdsSecret(value any, depth int) bool {

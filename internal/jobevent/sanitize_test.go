@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/jobevent/jsonline"
 )
 
 func TestSanitize(t *testing.T) {
@@ -34,8 +33,8 @@ func TestSanitize(t *testing.T) {
 		"Python text":                            {`{"item":"{'kind': 'Secret', 'stringData': {'k': 'v'}}"}`, `{"item":` + hidden + `}`},
 		"text that only names a Secret":          {`{"msg":"kind: Secret is not there"}`, `{"msg":"kind: Secret is not there"}`},
 		"text about secrets":                     {`{"msg":"kind: secrets, data: none"}`, `{"msg":"kind: secrets, data: none"}`},
-		"text with data that was cut":            {`{"msg":"data:\n k: v` + jsonline.CutMark + `"}`, `{"msg":` + hidden + `}`},
-		"an object with data that was cut":       {`{"data":{"k":"v"},"` + jsonline.CutKey + `":"` + jsonline.CutMark + `"}`, `{"data":{"k":"********"},"` + jsonline.CutKey + `":"` + jsonline.CutMark + `"}`},
+		"text with data that was cut":            {`{"msg":"data:\n k: v` + jobevent.CutMark + `"}`, `{"msg":` + hidden + `}`},
+		"an object with data that was cut":       {`{"data":{"k":"v"},"` + jobevent.CutKey + `":"` + jobevent.CutMark + `"}`, `{"data":{"k":"********"},"` + jobevent.CutKey + `":"` + jobevent.CutMark + `"}`},
 		"the environment among facts":            {`{"ansible_facts":{"ansible_env":{"TOKEN":"t","HOME":"/"},"ansible_nodename":"n"}}`, `{"ansible_facts":{"ansible_env":{"TOKEN":"********","HOME":"********"},"ansible_nodename":"n"}}`},
 		"the environment of items":               {`{"results":[{"ansible_facts":{"ansible_env":{"TOKEN":"t"}}}]}`, `{"results":[{"ansible_facts":{"ansible_env":{"TOKEN":"********"}}}]}`},
 		"facts without their prefix":             {`{"hostvars":{"h":{"ansible_facts":{"env":{"TOKEN":"t"}}}}}`, `{"hostvars":{"h":{"ansible_facts":{"env":{"TOKEN":"********"}}}}}`},
@@ -45,13 +44,13 @@ func TestSanitize(t *testing.T) {
 		"in the text of the server's answer":     {`{"msg":"{\"message\":\"data[a]: Invalid value: \\\"o\\\\\\\"ne\\\": x\",\"causes\":[{\"message\":\"Invalid value: \\\"one\\\": x\",\"field\":\"data[a]\"}]}"}`, `{"msg":"{\"message\":\"data[a]: Invalid value: \\\"********\\\": x\",\"causes\":[{\"message\":\"Invalid value: \\\"********\\\": x\",\"field\":\"data[a]\"}]}"}`},
 		"in a cause of the server's answer":      {`{"causes":[{"message":"Invalid value: \"one\": x","field":"data[a]"}]}`, `{"causes":[{"message":"Invalid value: \"********\": x","field":"data[a]"}]}`},
 		"in lines of text":                       {`{"lines":["* data[a]:","  Invalid value: \"one\""]}`, `{"lines":["* data[a]:","  Invalid value: \"********\""]}`},
-		"a quoted value that was cut":            {`{"msg":"data[a]: Invalid value: \"one` + jsonline.CutMark + `"}`, `{"msg":"data[a]: Invalid value: \"********"}`},
+		"a quoted value that was cut":            {`{"msg":"data[a]: Invalid value: \"one` + jobevent.CutMark + `"}`, `{"msg":"data[a]: Invalid value: \"********"}`},
 		"a value that is not quoted":             {`{"msg":"data[a]: Invalid value: 123: x"}`, `{"msg":"data[a]: Invalid value: ********: x"}`},
 		"an invalid value elsewhere":             {`{"msg":"spec.data[0]: Invalid value: \"one\": x"}`, `{"msg":"spec.data[0]: Invalid value: \"one\": x"}`},
 		"stringData is of nothing but Secrets":   {`{"item":{"metadata":{"name":"n"},"stringData":{"k":"v"}}}`, `{"item":{"metadata":{"name":"n"},"stringData":{"k":"********"}}}`},
 		"a Secret told by its type":              {`{"a":[{"type":"kubernetes.io/tls","data":{"k":"v"}},{"type":"Opaque","data":{"k":"v"}}]}`, `{"a":[{"type":"kubernetes.io/tls","data":{"k":"********"}},{"type":"Opaque","data":{"k":"********"}}]}`},
 		"a type that is no Secret's":             {`{"type":"Directory","data":{"k":"v"}}`, `{"type":"Directory","data":{"k":"v"}}`},
-		"a kind that was cut":                    {`{"data":{"k":"v"},"kind":"Sec` + jsonline.CutMark + `"}`, `{"data":{"k":"********"},"kind":"Sec` + jsonline.CutMark + `"}`},
+		"a kind that was cut":                    {`{"data":{"k":"v"},"kind":"Sec` + jobevent.CutMark + `"}`, `{"data":{"k":"********"},"kind":"Sec` + jobevent.CutMark + `"}`},
 		"an item beside a Secret":                {`{"item":{"data":{"k":"v"}},"result":{"kind":"Secret"}}`, `{"item":{"data":{"k":"********"}},"result":{"kind":"Secret"}}`},
 		"an item of another name":                {`{"ansible_loop_var":"s","s":{"data":{"k":"v"}},"result":{"kind":"Secret"}}`, `{"ansible_loop_var":"s","s":{"data":{"k":"********"}},"result":{"kind":"Secret"}}`},
 		"an item for a Secret, by the arguments": {`{"item":{"data":{"k":"v"}},"invocation":{"module_args":{"kind":"Secret"}}}`, `{"item":{"data":{"k":"********"}}}`},
@@ -110,7 +109,7 @@ func TestSanitizeIsBoundedInDepth(t *testing.T) {
 			at = v[0]
 			continue
 		}
-		if at != jsonline.CutMark {
+		if at != jobevent.CutMark {
 			t.Errorf("it ends with %v", at)
 		}
 		break

@@ -16,6 +16,8 @@ const (
 	// maxFailureName and maxFailureMessage bound the texts of one failure.
 	maxFailureName    = 256
 	maxFailureMessage = 2 << 10
+	// maxCount bounds the count of a host, so that no sum of them overflows.
+	maxCount = 1 << 30
 	// minRequeue is the shortest period after which a CR comes again.
 	minRequeue = time.Second
 )
@@ -167,7 +169,7 @@ func (s *Summary) foldStats(e Event) {
 func sum(counts map[string]int) int {
 	total := 0
 	for _, n := range counts {
-		total += n
+		total += min(max(n, 0), maxCount)
 	}
 	return total
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -94,30 +93,6 @@ func (d *Dir) Close(keep int) error {
 		return fmt.Errorf("close run directory of %q: %w", d.uid, err)
 	}
 	return nil
-}
-
-// reported is the name of the file in which ansible-runner keeps an event that it
-// has completed. It reports the event after that and never reads the file again.
-var reported = regexp.MustCompile(`^\d+-[0-9A-Za-z-]+\.json$`)
-
-// isReported is not true of an event's data that ansible-runner has yet to read,
-// whose UUID may begin like a number too.
-func isReported(e fs.DirEntry) bool {
-	return reported.MatchString(e.Name()) && !strings.HasSuffix(e.Name(), "-partial.json")
-}
-
-// DropEvents removes ansible-runner's own copies of the events that it has
-// reported, one file for each event and each line of output, which would fill
-// the disk in a long run. It may be called at any time while the run is live.
-func (d *Dir) DropEvents() {
-	if d.events == nil {
-		// It is not there before the first event.
-		d.events, _ = openPath(d.home, runName, "output", d.id, "job_events")
-	}
-	if d.events != nil {
-		// What stays now goes with the run.
-		_ = removeEntries(d.events, isReported)
-	}
 }
 
 // rotate removes the oldest artifacts until keep are left; 0 keeps all.

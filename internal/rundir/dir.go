@@ -66,8 +66,6 @@ type Dir struct {
 	home      *os.Root // ROOT/<uid>
 	artifacts *os.Root // ROOT/<uid>/artifacts
 	artifact  string   // the run's directory in artifacts
-	events    *os.Root // ROOT/<uid>/run/output/<id>/job_events, once it is there
-	id        string
 }
 
 // Prepare makes a fresh directory for a run of the CR. Nothing of an earlier run
@@ -81,7 +79,7 @@ func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
 	if !r.enter(uid) {
 		return nil, fmt.Errorf("prepare run directory of %q: %w", uid, ErrBusy)
 	}
-	d := &Dir{root: r, uid: uid, id: id}
+	d := &Dir{root: r, uid: uid}
 	d.SharedTemp = r.SharedTemp()
 	if err := d.prepare(id, in); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare run directory of %q: %w", uid, err), d.discard())
@@ -168,10 +166,8 @@ func readable(run *os.Root, name string, size int) error {
 func (d *Dir) discard() error {
 	var errs []error
 	// First what is open, because removing opens directories.
-	for _, dir := range []*os.Root{d.events, d.artifacts} {
-		if dir != nil {
-			errs = append(errs, dir.Close())
-		}
+	if d.artifacts != nil {
+		errs = append(errs, d.artifacts.Close())
 	}
 	clean := true
 	if d.home != nil {

@@ -450,60 +450,6 @@ func TestTemporaryFilesOfProcessesGoWithTheRunsThatMayHaveMadeThem(t *testing.T)
 	wantTemp("none is live", "k8srcp-1.json")
 }
 
-func TestReportedEventsAreDropped(t *testing.T) {
-	r, path := open(t)
-	d := prepare(t, r, "run-1", Inputs{})
-	d.DropEvents() // Before there are any.
-	outside := filepath.Join(t.TempDir(), "1-a.json")
-	events := filepath.Join(d.Output, "run-1", "job_events")
-	dropped := []string{"1-0a-b.json", "23-5f3c2d34-0000-4000-8000-000000000001.json"}
-	kept := []string{"5f3c-partial.json", "35165269-4ecf-48f3-a082-83528e17bbd2-partial.json", "5f3c-partial.json.tmp", "3-5f3c.json.tmp", "1-.json", "notes"}
-	files := map[string]string{outside: "theirs", filepath.Join(d.Output, "run-1", "4-aa.json"): "not an event"}
-	for _, name := range append(slices.Clone(dropped), kept...) {
-		files[filepath.Join(events, name)] = name
-	}
-	writeAll(t, files)
-	for range 2 {
-		d.DropEvents()
-		writeAll(t, map[string]string{filepath.Join(events, "7-aa.json"): "another"})
-	}
-	d.DropEvents()
-	entries, err := os.ReadDir(events)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, e := range entries {
-		got = append(got, e.Name())
-	}
-	slices.Sort(kept)
-	if diff := cmp.Diff(kept, got); diff != "" {
-		t.Errorf("files of events (-want +got):\n%s", diff)
-	}
-	if !exists(outside) || !exists(filepath.Join(d.Output, "run-1", "4-aa.json")) {
-		t.Error("more than events was removed")
-	}
-	closeDir(t, d, 0)
-	if exists(filepath.Join(path, uid, "run")) {
-		t.Error("the run's directory is left")
-	}
-}
-
-func TestEventsBehindALinkAreNotDropped(t *testing.T) {
-	r, _ := open(t)
-	d := prepare(t, r, "run-1", Inputs{})
-	victim := filepath.Join(filepath.Dir(d.Private), "artifacts", "1-a.json")
-	writeAll(t, map[string]string{victim: "theirs", filepath.Join(d.Output, "run-1", "file"): ""})
-	if err := os.Symlink("../../../artifacts", filepath.Join(d.Output, "run-1", "job_events")); err != nil {
-		t.Fatal(err)
-	}
-	d.DropEvents()
-	if !exists(victim) {
-		t.Error("a link was followed")
-	}
-	closeDir(t, d, 0)
-}
-
 func TestSweep(t *testing.T) {
 	r, path := open(t)
 	for _, u := range []string{"kept", "gone-1", "gone-2"} {

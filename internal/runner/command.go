@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -159,11 +160,10 @@ func plain(env map[string]string) {
 	}
 }
 
-// whole lets results come that are longer than 700,000 characters, which a command
-// that fails after 200,000 lines makes: ansible-runner would drop them and say
-// nothing of why the task failed. The decoder cuts what is too long.
+// whole lets results of any size come: ansible-runner would drop the large ones, and say
+// nothing of why the task failed. The program of runs cuts them.
 func whole(env map[string]string) {
-	env["MAX_EVENT_RES"] = cmp.Or(env["MAX_EVENT_RES"], "8000000")
+	env["MAX_EVENT_RES"] = strconv.Itoa(math.MaxInt)
 }
 
 // direct makes sure that requests to the API proxy on 127.0.0.1 do not go

@@ -90,7 +90,7 @@ func TestCommandRunsInThePrivateProject(t *testing.T) {
 
 func TestEnviron(t *testing.T) {
 	own := map[string]string{
-		"PATH": "/env/bin:/usr/bin", "JOB_ID": "77", "ANSIBLE_NOCOLOR": "true", "MAX_EVENT_RES": "8000000",
+		"PATH": "/env/bin:/usr/bin", "JOB_ID": "77", "ANSIBLE_NOCOLOR": "true", "MAX_EVENT_RES": "9223372036854775807",
 		"KUBECONFIG": "/runs/u/run/kubeconfig", "K8S_AUTH_KUBECONFIG": "/runs/u/run/kubeconfig",
 		"ANSIBLE_LOCAL_TEMP": "/runs/u/run/tmp", "TMPDIR": "/runs/.tmp",
 	}

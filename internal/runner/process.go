@@ -37,7 +37,6 @@ const (
 // and nothing else, its standard error has text.
 type process struct {
 	tree   *proctree.Tree
-	nonce  int64
 	stdout *stream
 	stderr *stream
 	// displayed and loose are the ends of what Ansible has displayed and of what was
@@ -72,7 +71,6 @@ func start(owner *proctree.Owner, c command, nonce int64) (*process, error) {
 	}
 	p := &process{
 		tree:   tree,
-		nonce:  nonce,
 		stdout: &stream{file: stdout},
 		stderr: &stream{file: stderr},
 		exited: make(chan int, 1),
@@ -110,7 +108,7 @@ func (p *process) decode(on func(jobevent.Event)) (err error) {
 			_, _ = io.Copy(io.Discard, p.stdout) // The run must not wait for a reader.
 		}
 	}()
-	return jobevent.Decode(p.stdout, p.nonce, jobevent.Handler{
+	return jobevent.Decode(p.stdout, jobevent.Handler{
 		Event: func(e jobevent.Event) {
 			p.tasks = p.tasks || e.Task != ""
 			on(e)

@@ -131,9 +131,8 @@ func TestRun(t *testing.T) {
 	}{
 		"success":  {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
 		"longline": {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
-		"forgery":  {jobevent.Failed, jobevent.ReasonNoStats, ""},
 		"nothing":  {jobevent.Failed, jobevent.ReasonNoStats, ""},
-		"crash":    {jobevent.Failed, jobevent.ReasonNoStats, "Traceback: on stdout"},
+		"crash":    {jobevent.Failed, jobevent.ReasonNoStats, "Traceback: on stderr"},
 		"loose":    {jobevent.Failed, jobevent.ReasonNoStats, "OSError: [Errno 5] Input"},
 		"noise":    {jobevent.Failed, jobevent.ReasonNoStats, "the last words"},
 		"killed":   {jobevent.Failed, jobevent.ReasonRunnerCrashed, ""},

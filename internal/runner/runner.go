@@ -159,7 +159,6 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		e.Place = r.place(spec, e.Place, dir.Project)
 		result.Summary.Fold(e)
 		keep.event(e)
-		dir.DropEvents()
 		observe(e)
 	})
 	ending = explain(ending, result.Summary, keep.err)

@@ -14,10 +14,12 @@ displayed, is handed over as an object.
 
 import codecs
 import contextlib
+import datetime
 import fcntl
 import importlib
 import io
 import json
+import math
 import os
 import pty
 import shutil
@@ -36,6 +38,19 @@ _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _SIZE = struct.pack("HHHH", 24, 80, 0, 0)  # of ansible-runner's terminal: rows and columns
 _BUFFER = 1 << 20
 
+# Of an event: characters of a name, of a text, and of all texts of a result; its values and their depth; and hosts.
+_MAX_NAME, _MAX_TEXT, _MAX_VALUE, _MAX_VALUES, _MAX_DEPTH, _MAX_HOSTS = (
+    1 << 10,
+    64 << 10,
+    256 << 10,
+    8 << 10,
+    64,
+    1 << 10,
+)
+_CUT, _CUT_KEY = "… [cut]", "…"  # jobevent.CutMark and jobevent.CutKey.
+_NAMES = ("play", "task", "role", "host", "task_path", "task_action", "resolved_action")
+_COUNTS = ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored", "processed")
+
 
 def main(arguments: list[str]) -> NoReturn:
     """Be ansible-runner, and end with its exit code."""
@@ -44,8 +59,8 @@ def main(arguments: list[str]) -> NoReturn:
     sys.argv = ["ansible-runner", *arguments]
     command_line = importlib.import_module("ansible_runner.__main__")
     runner: Any = importlib.import_module("ansible_runner.runner")
-    events = events_of(runner.OutputEventFilter, reported)
-    runner.pexpect, runner.OutputEventFilter = Overlay(runner.pexpect, spawn=Playbook), events
+    runner.pexpect = Overlay(runner.pexpect, spawn=Playbook)
+    runner.OutputEventFilter = lambda handle, *_, **__: Events(reported, handle)
     sys.exit(command_line.main(arguments))
 
 
@@ -60,45 +75,139 @@ class Overlay:
         return getattr(self._module, name)
 
 
-def events_of(original: Any, reported: int) -> Any:
-    """Return what takes the place of ansible-runner's filter, which looks for events in text."""
+class Events:
+    """What ansible-runner knows of its filter for events, which here never looks for one in a text.
 
-    class Events(original):
-        """Numbers events, gives each the text that is displayed for it, and reports it."""
+    Each event is reported with the text that was displayed for it. Text that belongs to none is reported
+    line by line, by itself.
+    """
 
-        def __init__(self, handle: Any, event_callback: Callable[[dict[str, Any]], None], *_: Any, **__: Any) -> None:
-            super().__init__(handle, self._done)
-            self._buffer = io.StringIO()
-            self._take = event_callback
+    def __init__(self, reported: int, handle: Any) -> None:
+        self._reported, self._handle = reported, handle
+        self._text = io.StringIO()
+        self._event: dict[str, Any] | None = None
 
-        def write(self, data: str) -> None:
-            """Take text. It is part of the event that has begun; without one, each line is an event of its own."""
-            self._buffer.write(data)
-            if self._current_event_data is None and "\n" in data:
-                lines = self._buffer.getvalue().splitlines(keepends=True)
-                rest = "" if lines[-1].endswith("\n") else lines.pop()
-                self._buffer = io.StringIO()
-                self._buffer.write(rest)
-                for line in lines:
-                    self._emit_event(line)
+    def write(self, data: str) -> None:
+        self._text.write(data)
+        if self._event is None and "\n" in data:
+            *lines, rest = self._taken().split("\n")
+            self._text.write(rest)
+            for line in lines:
+                self._report({"stdout": cut(line, _MAX_TEXT)})
 
-        def mark(self, event: dict[str, Any]) -> None:
-            """End the event that has begun, and begin another one if that has a uuid."""
-            text, self._buffer = self._buffer.getvalue(), io.StringIO()
-            self._emit_event(text, event)
+    def begin(self, event: dict[str, Any]) -> None:
+        self.end()
+        self._event = chosen(event)
 
-        def _done(self, event: dict[str, Any]) -> None:
-            self._take(event)
-            if "counter" in event:
-                report(reported, event)
+    def end(self) -> None:
+        text, event = cut(self._taken(), _MAX_TEXT), self._event
+        self._event = None
+        if event is not None or text:
+            self._report({**(event or {}), "stdout": text})
 
-    return Events
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        self.end()
+        if self._handle:
+            self._handle.close()
+
+    def _taken(self) -> str:
+        text, self._text = self._text.getvalue(), io.StringIO()
+        return text
+
+    def _report(self, event: dict[str, Any]) -> None:
+        line = memoryview(json.dumps(event).encode() + b"\n")
+        while line:
+            line = line[os.write(self._reported, line) :]
 
 
-def report(descriptor: int, event: dict[str, Any]) -> None:
-    line = memoryview(json.dumps(event).encode() + b"\n")
-    while line:
-        line = line[os.write(descriptor, line) :]
+def chosen(event: dict[str, Any]) -> dict[str, Any]:
+    """Return what the operator reads of an event, bounded whatever tasks return. Later changes are no part of it."""
+    data = event.get("event_data", {})
+    kept: dict[str, Any] = {name: cut(data[name], _MAX_NAME) for name in _NAMES if name in data}
+    kept.update({name: counts(data[name]) for name in _COUNTS if isinstance(data.get(name), dict)})
+    if isinstance(data.get("duration"), float):
+        kept["duration"] = data["duration"]
+    if data.get("ignore_errors") is True:
+        kept["ignore_errors"] = True
+    if isinstance(data.get("res"), dict):
+        kept["res"] = Copy().of(data["res"])
+    return {"event": event["event"], "uuid": event["uuid"], "created": event["created"], "event_data": kept}
+
+
+def cut(text: object, limit: int) -> str:
+    """Return the first characters of a text, marked if there are more; "" for what is no text."""
+    if not isinstance(text, str):
+        return ""
+    text = str.__str__(text)  # As it stands: Ansible has strings that are more than their characters.
+    return text if len(text) <= limit else text[:limit] + _CUT
+
+
+def counts(by_host: dict[str, int]) -> dict[str, int]:
+    """Return counts by host. Hosts beyond the first are counted together, so that no count is lost."""
+    kept: dict[str, int] = {}
+    for host, number in by_host.items():
+        key = cut(host, _MAX_NAME) if len(kept) < _MAX_HOSTS else _CUT_KEY
+        kept[key] = kept.get(key, 0) + number
+    return kept
+
+
+def scalar(value: object) -> Any:
+    """Return a value that is neither text nor many as JSON has it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    return f"({type(value).__name__})"  # Its text may be a secret: Ansible decrypts what is asked for it.
+
+
+class Copy:
+    """Copies a value as JSON has it, as long as there is room. What is left out shows."""
+
+    def __init__(self) -> None:
+        self._characters, self._values = _MAX_VALUE, _MAX_VALUES
+
+    def of(self, value: object, depth: int = 0) -> Any:
+        many = isinstance(value, (dict, list, tuple))
+        if self._full() or (many and depth == _MAX_DEPTH):
+            return _CUT
+        self._values -= 1
+        if isinstance(value, dict):
+            return self._members(value, depth)
+        if isinstance(value, (list, tuple)):
+            return self._elements(value, depth)
+        return self._text(value, _MAX_TEXT) if isinstance(value, str) else scalar(value)
+
+    def _full(self) -> bool:
+        return self._characters <= 0 or self._values <= 0
+
+    def _text(self, value: str, limit: int) -> str:
+        text = cut(value, min(limit, self._characters))
+        self._characters -= len(text)
+        return text
+
+    def _members(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for key, member in value.items():
+            if self._full():
+                kept[_CUT_KEY] = _CUT
+                break
+            name = key if isinstance(key, str) else json.dumps(key, default=repr)
+            kept[self._text(name, _MAX_NAME)] = self.of(member, depth + 1)
+        return kept
+
+    def _elements(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+        kept: list[Any] = []
+        for element in value:
+            kept.append(self.of(element, depth + 1))
+            if self._full():
+                kept.append(_CUT)
+                break
+        return kept
 
 
 class Playbook:
@@ -142,7 +251,7 @@ class Playbook:
         before = sys.stdout, sys.stderr
         show_on(displayed(self.logfile_read, _STDOUT), displayed(self.logfile_read, _STDERR))
         try:
-            hand_over(self.logfile_read.mark)
+            hand_over(self.logfile_read)
             return outcome(importlib.import_module("ansible.cli.playbook").main)
         finally:
             flush()
@@ -201,8 +310,8 @@ def flush() -> None:
     sys.stderr.flush()
 
 
-def hand_over(mark: Callable[[dict[str, Any]], None]) -> None:
-    """Have ansible-runner's display callback give its events to mark, from when Ansible loads it."""
+def hand_over(events: Events) -> None:
+    """Have ansible-runner's display callback give its events to these, from when Ansible loads it."""
     loader = importlib.import_module("ansible.plugins.loader").PluginLoader
     callback = os.path.join(importlib.import_module("ansible_runner.utils").get_callback_dir(), _CALLBACK)
     original = loader._load_module_source
@@ -210,13 +319,18 @@ def hand_over(mark: Callable[[dict[str, Any]], None]) -> None:
     def load(self: object, *, python_module_name: str, path: str) -> Any:
         module = original(self, python_module_name=python_module_name, path=path)
         if os.path.realpath(path) == os.path.realpath(callback):
-            module.EventContext.dump = dump
+            module.EventContext.dump_begin, module.EventContext.dump_end = begin, end
         return module
 
-    def dump(context: Any, _: object, event: dict[str, Any], **__: Any) -> None:
+    def begin(context: Any, _: object) -> None:
         with context.display_lock:
             flush()
-            mark(event)
+            events.begin(context.get_begin_dict())
+
+    def end(context: Any, _: object) -> None:
+        with context.display_lock:
+            flush()
+            events.end()
 
     loader._load_module_source = load
 

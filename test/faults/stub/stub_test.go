@@ -119,7 +119,7 @@ func TestScriptsComeToTheirEnd(t *testing.T) {
 				cmd := private(t, env, dir, test.script)
 				out, err := cmd.Output()
 				var summary jobevent.Summary
-				if err := jobevent.Decode(bytes.NewReader(out), 42, jobevent.Handler{Event: summary.Fold}); err != nil {
+				if err := jobevent.Decode(bytes.NewReader(out), jobevent.Handler{Event: summary.Fold}); err != nil {
 					t.Fatal(err)
 				}
 				if test.wantExitZero && err != nil {

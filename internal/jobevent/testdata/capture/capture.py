@@ -1,11 +1,11 @@
-"""Records what the real ansible-runner prints for each playbook of this directory.
+"""Records what the program of runs reports for each playbook of this directory.
 
 Run it from the repository's root after "make python":
 
     .venv/bin/python internal/jobevent/testdata/capture/capture.py [NAME ...]
 
-It writes ../NAME.jsonl and prints each exit code, which decode_test.go repeats. Each
-run has the JOB_ID of the tests; the path of the run's directory becomes /run.
+It writes ../NAME.jsonl and prints each exit code, which decode_test.go repeats. The
+path of the run's directory becomes /run.
 """
 
 import base64
@@ -18,6 +18,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM = HERE.parents[2] / "runner" / "program" / "ensign_run.py"
 NONCE = 4611686018427387905  # 2^62+1: a float64 would round it
 INVENTORY = """localhost ansible_connection=local
 far ansible_connection=ssh ansible_host=127.0.0.1 ansible_port=1
@@ -25,7 +26,7 @@ far ansible_connection=ssh ansible_host=127.0.0.1 ansible_port=1
 
 
 def marker(event):
-    """The terminal sequence in which ansible-runner looks for an event."""
+    """The terminal sequence in which plain ansible-runner looks for an event."""
     text = base64.b64encode(json.dumps(event).encode()).decode()
     return f"\x1b[K{text}\x1b[{len(text)}D\x1b[K"
 
@@ -53,7 +54,7 @@ def capture(play):
             (run / name).write_text(text)
         bin_dir = pathlib.Path(sys.executable).parent
         env = {"PATH": f"{bin_dir}:{os.environ['PATH']}", "HOME": root, "JOB_ID": str(NONCE), "LANG": "C.UTF-8"}
-        command = [bin_dir / "ansible-runner", "run", root, "--json", "-p", play.name]
+        command = [sys.executable, PROGRAM, "run", root, "--json", "-p", play.name]
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, check=False)
         text = done.stdout.decode().replace(root, "/run").replace(str(bin_dir), "/bin")
         (HERE.parent / f"{play.stem}.jsonl").write_text(text)

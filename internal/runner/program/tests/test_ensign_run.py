@@ -1,0 +1,144 @@
+"""What the program of runs reports of events and of text."""
+
+import datetime
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import ensign_run
+import pytest
+from ensign_run import Copy, Events, chosen, counts, cut
+
+CUT = "… [cut]"
+Reports = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def stream() -> Any:
+    """Events, and what they have reported since the last question."""
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+
+    def reports() -> list[dict[str, Any]]:
+        with open(reading, encoding="utf-8", closefd=False) as lines:
+            return [json.loads(line) for line in lines]
+
+    yield Events(writing, None), reports
+    os.close(reading)
+    os.close(writing)
+
+
+def event(kind: str, **data: Any) -> dict[str, Any]:
+    return {"event": kind, "uuid": "u", "created": "2026-01-02T03:04:05+00:00", "pid": 7, "event_data": data}
+
+
+def test_an_event_is_reported_with_its_text(stream: tuple[Events, Reports]) -> None:
+    events, reports = stream
+    events.begin(event("runner_on_ok", host="h", res={"msg": "m"}))
+    events.write("ok: [h]\r\n")
+    assert reports() == []
+    events.end()
+    [got] = reports()
+    assert got == {
+        "event": "runner_on_ok",
+        "uuid": "u",
+        "created": "2026-01-02T03:04:05+00:00",
+        "event_data": {"host": "h", "res": {"msg": "m"}},
+        "stdout": "ok: [h]\r\n",
+    }
+
+
+def test_text_outside_of_events_comes_by_lines_and_the_rest_at_the_end(stream: tuple[Events, Reports]) -> None:
+    events, reports = stream
+    events.write("a\nb\nc")
+    assert reports() == [{"stdout": "a"}, {"stdout": "b"}]
+    events.write("d")
+    assert reports() == []
+    events.close()
+    assert reports() == [{"stdout": "cd"}]
+
+
+def test_text_before_an_event_is_no_part_of_it(stream: tuple[Events, Reports]) -> None:
+    events, reports = stream
+    events.write("loose")
+    events.begin(event("verbose"))
+    events.write("own")
+    events.begin(event("error"))
+    events.close()
+    assert [(r.get("event"), r["stdout"]) for r in reports()] == [(None, "loose"), ("verbose", "own"), ("error", "")]
+
+
+def test_a_later_change_of_a_result_is_no_part_of_its_event() -> None:
+    result = {"list": [1]}
+    got = chosen(event("runner_on_ok", res=result))
+    result["list"].append(2)
+    assert got["event_data"]["res"] == {"list": [1]}
+
+
+def test_what_nobody_reads_is_not_reported() -> None:
+    got = chosen(event("runner_on_ok", task="t", play_uuid="u", task_args="secret", ignore_errors=None, duration=1.5))
+    assert got["event_data"] == {"task": "t", "duration": 1.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [("x" * 8, "x" * 8), ("x" * 9, "x" * 8 + CUT), (None, ""), (7, "")],
+)
+def test_cut(text: object, want: str) -> None:
+    assert cut(text, 8) == want
+
+
+class Tagged(str):
+    """A string that is more than its characters, as Ansible has them."""
+
+    def __str__(self) -> str:
+        return "decrypted"
+
+
+class Vaulted:
+    """A value whose text is a secret."""
+
+    def __str__(self) -> str:
+        return "decrypted"
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ({"a": [1, 2.5, True, None, "x"]}, {"a": [1, 2.5, True, None, "x"]}),
+        ((1, (2,)), [1, [2]]),
+        ({1: "a", None: "b"}, {"1": "a", "null": "b"}),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (2**70, 2**70),
+        (datetime.date(2026, 1, 2), "2026-01-02"),
+        (Tagged("encrypted"), "encrypted"),
+        ([Vaulted(), b"bytes"], ["(Vaulted)", "(bytes)"]),
+    ],
+)
+def test_copies(value: object, want: object) -> None:
+    assert Copy().of(value) == want
+
+
+def test_a_copy_is_bounded_and_says_so() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    wide = {str(number): number for number in range(2_000_000)}
+    for value in ["y" * 20_000_000, ["x"] * 5_000_000, wide, {"a": "b" * 300_000, "c": ["d" * 300_000] * 9}, deep]:
+        encoded = json.dumps(Copy().of(value), ensure_ascii=False)
+        assert len(encoded) < 400_000
+        assert CUT in encoded
+
+
+def test_what_comes_before_the_cut_is_kept() -> None:
+    got = Copy().of({"failed": True, "rc": 1, "stdout_lines": ["x"] * 100_000, "msg": "later"})
+    assert (got["failed"], got["rc"], got["…"]) == (True, 1, CUT)
+    assert got["stdout_lines"][-1] == CUT
+
+
+def test_no_count_is_lost_among_many_hosts() -> None:
+    got = counts({f"h{number}": 1 for number in range(5000)} | {"last": 7})
+    assert sum(got.values()) == 5007
+    assert len(got) == ensign_run._MAX_HOSTS + 1
