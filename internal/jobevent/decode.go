@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// maxLine bounds a line in bytes. The program of runs bounds what it writes far below.
-const maxLine = 16 << 20
+// maxLine bounds a line in bytes. The program of runs bounds what it writes below that.
+const maxLine = 4 << 20
 
 // Handler receives what Decode finds, on Decode's goroutine and in order. Both
 // functions may be nil.

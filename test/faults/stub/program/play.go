@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -180,7 +181,7 @@ func (p *play) report() int {
 	case stub.NoStats:
 		return 0
 	case stub.Forgery:
-		foreign("playbook_on_stats", goodStats)
+		displayed("playbook_on_stats", goodStats)
 		return 0
 	case stub.FailedStats:
 		event("runner_on_failed", failedResult)
@@ -193,12 +194,19 @@ func (p *play) report() int {
 	}
 }
 
-// event prints a job event of this run, foreign one with another's job_id.
-func event(kind, data string) { printEvent(kind, data, os.Getenv("JOB_ID")) }
+// event prints a job event of this run.
+func event(kind, data string) { fmt.Println(eventLine(kind, data)) }
 
-func foreign(kind, data string) { printEvent(kind, data, "1") }
+// displayed prints the text of a job event, as something that a task displays.
+func displayed(kind, data string) {
+	text, err := json.Marshal(eventLine(kind, data))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf(`{"stdout": %s}`+"\n", text)
+}
 
-func printEvent(kind, data, id string) {
-	fmt.Fprintf(os.Stdout, `{"uuid": "u", "counter": 1, "event": %q, "job_id": %s, "created": %q, "event_data": %s}`+"\n",
-		kind, id, time.Now().UTC().Format("2006-01-02T15:04:05.000000+00:00"), data)
+func eventLine(kind, data string) string {
+	return fmt.Sprintf(`{"uuid": "u", "event": %q, "created": %q, "event_data": %s}`,
+		kind, time.Now().UTC().Format("2006-01-02T15:04:05.000000+00:00"), data)
 }
