@@ -22,8 +22,8 @@ type command struct {
 	dir  string
 }
 
-// newNonce returns what a run's genuine job events carry: a random integer that
-// is positive and fits into 63 bits.
+// newNonce returns what marks the processes of a run: a random integer that is positive
+// and fits into 63 bits.
 func newNonce() (int64, error) {
 	var b [8]byte
 	for {
@@ -36,7 +36,7 @@ func newNonce() (int64, error) {
 	}
 }
 
-// command is what runs the spec in dir, with job events that carry nonce: the
+// command is what runs the spec in dir, in processes that nonce marks: the
 // interpreter with the program that is ansible-runner with the playbook in it.
 func (r *Runner) command(spec Spec, dir *rundir.Dir, program string, nonce int64) command {
 	return command{

@@ -23,6 +23,5 @@
 //   - TakeOver locks, hunts, clears, in this order. The lock comes first, so that two managers
 //     never end each other's runs. Then it ends what a killed manager left, by
 //     ENSIGN_RUN_ROOT. Only then do that manager's files go.
-//   - JOB_ID marks a run's processes, and job events carry it. It is no secret: no text of a
-//     run can become an event, whatever it holds.
+//   - JOB_ID marks a run's processes. It is no secret, and nothing is believed because of it.
 package runner
