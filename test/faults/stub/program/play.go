@@ -195,7 +195,7 @@ func (p *play) report() int {
 }
 
 // event prints a job event of this run.
-func event(kind, data string) { fmt.Println(eventLine(kind, data)) }
+func event(kind, data string) { fmt.Fprintln(os.Stdout, eventLine(kind, data)) }
 
 // displayed prints the text of a job event, as something that a task displays.
 func displayed(kind, data string) {
@@ -203,7 +203,7 @@ func displayed(kind, data string) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf(`{"stdout": %s}`+"\n", text)
+	fmt.Fprintf(os.Stdout, `{"stdout": %s}`+"\n", text)
 }
 
 func eventLine(kind, data string) string {
