@@ -35,10 +35,10 @@ func TestParse(t *testing.T) {
 			args:   []string{"--full", "--plot", "f.svg", "--table", "f.md"},
 			change: func(s *settings) { s.full, s.plot, s.table = true, "f.svg", "f.md" },
 		},
-		"a plot of nothing":                   {args: []string{"--parts=decode", "--plot=f.svg"}, wantErr: true},
-		"a table of nothing":                  {args: []string{"--parts=decode", "--table=f.md"}, wantErr: true},
+		"a plot of nothing":                   {args: []string{"--parts=proxy", "--plot=f.svg"}, wantErr: true},
+		"a table of nothing":                  {args: []string{"--parts=proxy", "--table=f.md"}, wantErr: true},
 		"a part that is none":                 {args: []string{"--parts=decoding"}, wantErr: true},
-		"two parts that look like one":        {args: []string{"--parts=memory decode"}, wantErr: true},
+		"two parts that look like one":        {args: []string{"--parts=memory proxy"}, wantErr: true},
 		"no part":                             {args: []string{"--parts="}, wantErr: true},
 		"an argument that is no flag":         {args: []string{"memory"}, wantErr: true},
 		"a median of nothing":                 {args: []string{"--rounds=0"}, wantErr: true},
@@ -85,7 +85,7 @@ func TestWants(t *testing.T) {
 	for _, p := range parts() {
 		got[p.name] = s.wants(p.name)
 	}
-	if diff := cmp.Diff(map[string]bool{"memory": true, "decode": false, "warm": true, "proxy": false, "children": false}, got); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"memory": true, "warm": true, "proxy": false, "children": false}, got); diff != "" {
 		t.Error(diff)
 	}
 }
