@@ -113,6 +113,9 @@ func (p *Proxy) forward(w http.ResponseWriter, q *request) {
 		refuse(report.listen(w), err)
 		return
 	}
+	// The API server may answer before it has read the body, which the server here would
+	// then close, and with it the stream to the API server. HTTP/2 needs no such word.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	p.log.V(2).Info("forwarding request", "verb", q.info.Verb, "path", q.URL.Path, "owner", q.session.Owner.String())
 	p.upstream.ServeHTTP(report.listen(w), q.Request)
 }
