@@ -32,7 +32,7 @@ func connect(socket string) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{fd: fd, until: time.Now().Add(patience)}
+	c := &connection{fd: fd, until: time.Now().Add(answerTimeout)}
 	if err := c.open(socket); err != nil {
 		c.close()
 		return nil, err

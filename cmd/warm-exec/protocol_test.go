@@ -39,7 +39,7 @@ func TestAServerThatDoesNotLetTheProgramBegin(t *testing.T) {
 		"refuses":                        func(p *peer) { p.request(); p.say("cold because\n") },
 		"refuses before it has read":     func(p *peer) { p.say("cold because\n"); p.request() },
 		"says nothing":                   func(p *peer) { p.request(); p.await() },
-		"reads nothing":                  func(*peer) { <-time.After(patience + time.Second) },
+		"reads nothing":                  func(*peer) { <-time.After(answerTimeout + time.Second) },
 		"says half of a line":            func(p *peer) { p.request(); p.say("ready %d", os.Getpid()) },
 		"says an empty line":             func(p *peer) { p.request(); p.say("\n") },
 		"says how it ended":              func(p *peer) { p.request(); p.say("exit 0\n") },
@@ -67,14 +67,14 @@ func TestAServerThatDoesNotLetTheProgramBegin(t *testing.T) {
 			begun := time.Now()
 			s.cold()
 			// Twice as long is for a machine that has much else to do.
-			if took := time.Since(begun); took > 10*patience {
+			if took := time.Since(begun); took > 10*answerTimeout {
 				t.Errorf("it took %s", took)
 			}
 		})
 	}
 }
 
-// drip says a text in pieces, each of which comes well within the patience.
+// drip says a text in pieces, each of which comes well within the timeout.
 func drip(p *peer, text string) {
 	for _, b := range []byte(text) {
 		if _, err := p.Write([]byte{b}); err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// patience is how long a server may take to say that the program can begin.
-	patience = 3 * time.Second
+	// answerTimeout is how long a server may take to say that the program can begin.
+	answerTimeout = 3 * time.Second
 	// goAhead is what lets the program begin.
 	goAhead = 'g'
 	// lost is the signal that a program died of whose server died.

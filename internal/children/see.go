@@ -80,7 +80,7 @@ func owners(object metav1.Object) []owner {
 // OnAdd implements toolscache.ResourceEventHandler.
 func (f *followed) OnAdd(object any, first bool) {
 	if after, ok := object.(*reduce.Object); ok {
-		f.saw(nil, after, first)
+		f.observe(nil, after, first)
 	}
 }
 
@@ -92,10 +92,10 @@ func (f *followed) OnUpdate(old, object any) {
 	switch {
 	case !known || !ok:
 	case before.UID != after.UID:
-		f.saw(before, nil, false)
-		f.saw(nil, after, false)
+		f.observe(before, nil, false)
+		f.observe(nil, after, false)
 	default:
-		f.saw(before, after, false)
+		f.observe(before, after, false)
 	}
 }
 
@@ -105,7 +105,7 @@ func (f *followed) OnDelete(object any) {
 		object = unknown.Obj
 	}
 	if before, ok := object.(*reduce.Object); ok {
-		f.saw(before, nil, false)
+		f.observe(before, nil, false)
 	}
 }
 
@@ -124,8 +124,8 @@ func (f *followed) inherit(child types.UID, inherited bool) {
 	f.inherited[child] = true
 }
 
-// saw tells the CRs of a change that it concerns and that is news to them.
-func (f *followed) saw(before, after *reduce.Object, first bool) {
+// observe tells the CRs of a change that it concerns and that is news to them.
+func (f *followed) observe(before, after *reduce.Object, first bool) {
 	shown := after
 	if after == nil {
 		shown = before

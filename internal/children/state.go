@@ -30,7 +30,7 @@ func (c *Children) State(ctx context.Context, watch schema.GroupVersionKind, cr 
 		return done, nil
 	}
 	c.Refers(watch, cr, to)
-	ctx, cancel := context.WithTimeout(ctx, c.patience(to))
+	ctx, cancel := context.WithTimeout(ctx, c.syncTimeout(to))
 	defer cancel()
 	defer c.await(ledger.CR{Kind: watch.GroupKind(), NamespacedName: cr}, to)
 	if wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, known) == nil {
@@ -40,9 +40,9 @@ func (c *Children) State(ctx context.Context, watch schema.GroupVersionKind, cr 
 	return ""
 }
 
-// patience is how long it is worth to wait for the kinds: one that is down must not keep
+// syncTimeout is how long it is worth to wait for the kinds: one that is down must not keep
 // every run waiting.
-func (c *Children) patience(to Objects) time.Duration {
+func (c *Children) syncTimeout(to Objects) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	longest := time.Duration(0)

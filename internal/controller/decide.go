@@ -84,8 +84,8 @@ func backoffAfter(failures int, limit time.Duration) time.Duration {
 	return min(pause, limit)
 }
 
-// soon brings a CR back at once. The queue drops a pause of zero.
-const soon = time.Millisecond
+// immediately brings a CR back at once. The queue drops a pause of zero.
+const immediately = time.Millisecond
 
 // requeueAfter returns the pause until content runs again although nothing changed; 0 is
 // never. A CR that was refused runs when it changes, and a canceled one with the next

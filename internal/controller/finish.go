@@ -19,7 +19,7 @@ import (
 // does not run again for it.
 func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (reconcile.Result, error) {
 	if cause != nil {
-		return leave(cause)
+		return ended(cause)
 	}
 	if a.verdict != nil {
 		err := r.record(ctx, a)
@@ -28,7 +28,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 			return r.recordLater(ctx, a, err), nil
 		}
 		if err != nil {
-			return leave(err)
+			return ended(err)
 		}
 		r.announce(a)
 		r.setDue(ctx, a)
@@ -63,10 +63,10 @@ func (r *Reconciler) comesAgain(ctx context.Context, a *attempt) reconcile.Resul
 	var after time.Duration
 	switch due := r.states.get(a.request.NamespacedName).due; {
 	case a.step == report:
-		after = soon // The event that led here may have asked for more.
+		after = immediately // The event that led here may have asked for more.
 	case a.step == skip, a.step == reportPaused, due.IsZero():
 	default:
-		after = max(due.Sub(r.Clock.Now()), soon)
+		after = max(due.Sub(r.Clock.Now()), immediately)
 	}
 	if a.step == rest {
 		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", after)
@@ -81,9 +81,9 @@ func (r *Reconciler) comesAgain(ctx context.Context, a *attempt) reconcile.Resul
 	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}
 }
 
-// leave ends an attempt with an error. A CR that turned out to be gone comes once
+// ended returns what ends an attempt that has met an error. A CR that turned out to be gone comes once
 // more, to be forgotten, or for a successor: no event may tell of its end.
-func leave(err error) (reconcile.Result, error) {
+func ended(err error) (reconcile.Result, error) {
 	if errors.Is(err, errGone) {
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
 	}

@@ -462,7 +462,7 @@ func TestAResultThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 		t.Fatal("want the API server's error")
 	}
 	broken = false
-	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
+	wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 	wantEqual(t, "True/Failed", b.conditions()["Failure"])
 	wantEqual(t, time.Second, b.mustReconcile().RequeueAfter)
 	wantEqual(t, 1, len(b.runner.specs))
@@ -523,7 +523,7 @@ func TestAResultThatAPolicyRefusesIsWrittenOnceItIsNot(t *testing.T) {
 	}
 	wantEqual(t, "True/Running", b.conditions()["Running"])
 	broken = false
-	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
+	wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 	wantEqual(t, "True/Successful", b.conditions()["Successful"])
 	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
 	wantEqual(t, 1, len(b.runner.specs))
@@ -820,7 +820,7 @@ func TestAResultIsWrittenThoughNoSlotIsFree(t *testing.T) {
 	}
 	broken = false
 	b.Slots = full(t)
-	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
+	wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 	wantEqual(t, "True/Successful", b.conditions()["Successful"])
 	wantEqual(t, time.Hour, b.mustReconcile().RequeueAfter)
 }
@@ -837,7 +837,7 @@ func TestAnEventThatMetAnUnwrittenResultStillLeadsToARun(t *testing.T) {
 	}
 	broken = false
 	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
-	wantEqual(t, soon, b.mustReconcile().RequeueAfter)
+	wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 	b.runner.run = succeed
 	b.mustReconcile()
 	wantEqual(t, 2, len(b.runner.specs))

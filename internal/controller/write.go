@@ -56,12 +56,12 @@ func ignoreGone(err error) error {
 // has died without a word.
 const requestTimeout = 15 * time.Second
 
-// patience says how long a write is tried while the API server cannot take it.
-type patience int
+// persistence says how long a write is tried while the API server cannot take it.
+type persistence int
 
 const (
 	// brief gives up after about 5 s: the attempt is made again from its beginning.
-	brief patience = iota
+	brief persistence = iota
 	// lasting goes on until the context ends: what a run came to is not left to
 	// the queue, where hours of other runs might go before it.
 	lasting
@@ -114,7 +114,7 @@ func schemaRefuses(err error) bool {
 
 // writeStatus merges the report into what stands in the CR's status now. It
 // writes nothing where that says the report already.
-func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.Report, p patience) error {
+func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.Report, p persistence) error {
 	if !r.Watch.ManageStatus || r.NoStatus {
 		return nil
 	}
@@ -189,8 +189,8 @@ type change func(current *unstructured.Unstructured) []status.Operation
 
 // write is how a change gets to the API server.
 type write struct {
-	send     send
-	patience patience
+	send        send
+	persistence persistence
 }
 
 // patch sends what change computes, and computes it anew where another writer
@@ -226,8 +226,8 @@ type tries struct {
 func (t *tries) once(ctx context.Context) (done bool, err error) {
 	t.last = t.send(ctx)
 	t.count++
-	enough := t.count >= briefTries && (t.to.patience == brief || t.r.Runs.Stopped())
-	if t.last == nil || enough || !passes(t.last) {
+	enough := t.count >= briefTries && (t.to.persistence == brief || t.r.Runs.Stopped())
+	if t.last == nil || enough || !isTransient(t.last) {
 		return true, t.last
 	}
 	return false, nil
@@ -250,9 +250,9 @@ func (t *tries) send(ctx context.Context) error {
 	return err
 }
 
-// passes tells whether an error of a write may pass with time: another writer
+// isTransient reports whether an error of a write may pass with time: another writer
 // was faster, or the API server is busy, ill, or out of reach.
-func passes(err error) bool {
+func isTransient(err error) bool {
 	var answer apierrors.APIStatus
 	if ignoreGone(err) == nil || errors.Is(err, errRefused) {
 		return false

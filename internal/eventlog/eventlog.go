@@ -64,7 +64,7 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 		return
 	}
 	text := ""
-	if times := l.times(run, e, out); l.shows(times) {
+	if times := l.times(run, e, out); l.showsBlock(times) {
 		text = taskText(e)
 	} else if times > 1 {
 		values = append(values, "asBefore", true, "times", times)
@@ -81,8 +81,8 @@ func (l *Log) times(run jobevent.Run, e jobevent.Event, out outcome) int {
 	return l.repeats.met(run, jobevent.Failure(e))
 }
 
-// shows reports whether a block is shown of what so many runs in a row have met.
-func (l *Log) shows(times int) bool { return times == 1 || l.options.Level == Everything }
+// showsBlock reports whether a block is shown of what so many runs in a row have met.
+func (l *Log) showsBlock(times int) bool { return times == 1 || l.options.Level == Everything }
 
 // Forget drops what is remembered of a CR that is gone.
 func (l *Log) Forget(watch, object string) { l.repeats.forget(watch, object) }
@@ -121,7 +121,7 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 		l.options.Logger.Info("run canceled", append(values, "run", run.ID)...)
 	default:
 		l.options.Logger.Error(nil, "run failed", append(values, "run", run.ID)...)
-		if len(s.Failed)+len(s.UnreachableHosts) == 0 && l.shows(l.repeats.met(run, outcome.Message)) {
+		if len(s.Failed)+len(s.UnreachableHosts) == 0 && l.showsBlock(l.repeats.met(run, outcome.Message)) {
 			l.block(run, outcome.Message)
 		}
 	}

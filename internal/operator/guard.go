@@ -13,7 +13,7 @@ import (
 type ownership struct {
 	runner *runner.Runner
 	guard  *guard.Guard // nil: none is needed
-	warm   *warmth      // nil: all runs are cold
+	warm   *warmPool    // nil: all runs are cold
 }
 
 // own begins the ownership of all that the runner will run.
@@ -30,7 +30,7 @@ func own(r *runner.Runner, o Options) (ownership, error) {
 	if owned.guard, err = guard.Start(r.Owner, o.Logger.WithName("guard")); err != nil {
 		return ownership{}, errors.Join(err, owned.end())
 	}
-	r.Permit = owned.guard.Permit
+	r.RunContext = owned.guard.Context
 	return owned, nil
 }
 

@@ -64,11 +64,11 @@ func TestOwnershipLastsFromOneEndToTheOther(t *testing.T) {
 	if _, err := take(); err == nil || len(guards(t, dir)) != 1 {
 		t.Errorf("a second manager got the directory (error %v) or a guard", err)
 	}
-	if err := owned.runner.Permit().Err(); err != nil {
+	if err := owned.runner.RunContext().Err(); err != nil {
 		t.Errorf("without a lease runs have no permit: %v", err)
 	}
 	owned.extend(proctree.Now(), proctree.Now()+time.Hour)
-	if err := context.Cause(owned.runner.Permit()); !errors.Is(err, guard.ErrDeadline) {
+	if err := context.Cause(owned.runner.RunContext()); !errors.Is(err, guard.ErrDeadline) {
 		t.Errorf("got %v when the lease has run out", err)
 	}
 	if err := owned.end(); err != nil {

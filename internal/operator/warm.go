@@ -21,8 +21,8 @@ const (
 	warmName = ".warm"
 )
 
-// warmth is the pool of servers for warm runs with what counts what it can't do.
-type warmth struct {
+// warmPool is the pool of servers for warm runs with what counts what it can't do.
+type warmPool struct {
 	pool      *warm.Pool
 	fallbacks atomic.Pointer[metrics.Fallbacks] // nil before the manager is put together
 	last      atomic.Pointer[string]            // why a run was cold the last time
@@ -30,11 +30,11 @@ type warmth struct {
 
 // newWarm gives the runner a launcher. Without one runs do the same, but slower, so
 // that nothing that goes wrong here keeps the manager from its work.
-func newWarm(o Options, env pyenv.Env, r *runner.Runner) *warmth {
+func newWarm(o Options, env pyenv.Env, r *runner.Runner) *warmPool {
 	if !o.Warm {
 		return nil
 	}
-	w := &warmth{}
+	w := &warmPool{}
 	var err error
 	w.pool, err = warm.NewPool(filepath.Join(r.Root.Path(), warmName), warm.Programs{
 		Standin: filepath.Join(filepath.Dir(o.Executable), standinName),
@@ -49,13 +49,13 @@ func newWarm(o Options, env pyenv.Env, r *runner.Runner) *warmth {
 }
 
 // Prepare implements runner.Launcher.
-func (w *warmth) Prepare(env []string) { w.pool.Prepare(env) }
+func (w *warmPool) Prepare(env []string) { w.pool.Prepare(env) }
 
 // Ended implements runner.Launcher.
-func (w *warmth) Ended(env []string) bool { return w.pool.Ended(env) }
+func (w *warmPool) Ended(env []string) bool { return w.pool.Ended(env) }
 
 // Launch implements runner.Launcher.
-func (w *warmth) Launch(env []string) (program, why string) {
+func (w *warmPool) Launch(env []string) (program, why string) {
 	program, why = w.pool.Launch(env)
 	if program == "" {
 		w.refused("ansible-runner", why)
@@ -63,7 +63,7 @@ func (w *warmth) Launch(env []string) (program, why string) {
 	return program, why
 }
 
-func (w *warmth) refused(program, reason string) {
+func (w *warmPool) refused(program, reason string) {
 	if program != moduleProgram { // A run is warm also where a module of it is cold.
 		w.last.Store(&reason)
 	}
@@ -73,7 +73,7 @@ func (w *warmth) refused(program, reason string) {
 }
 
 // reason is why the last run that is cold is so.
-func (w *warmth) reason() string {
+func (w *warmPool) reason() string {
 	if w == nil {
 		return "failed"
 	}
@@ -84,7 +84,7 @@ func (w *warmth) reason() string {
 }
 
 // count begins to count.
-func (w *warmth) count(registry prometheus.Registerer) error {
+func (w *warmPool) count(registry prometheus.Registerer) error {
 	if w == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (w *warmth) count(registry prometheus.Registerer) error {
 	return err
 }
 
-func (w *warmth) end() error {
+func (w *warmPool) end() error {
 	if w == nil {
 		return nil
 	}

@@ -40,10 +40,10 @@ func (p *Proxy) own(w http.ResponseWriter, q *request) error {
 	}
 	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name}
 	var live map[string]any
-	switch write.Look(target) {
-	case ownership.LookMetadata:
+	switch write.Needs(target) {
+	case ownership.NeedsMetadata:
 		live, err = p.upstream.Metadata(q.Context(), q.resource(), q.namespace(), q.info.Name)
-	case ownership.LookWhole:
+	case ownership.NeedsObject:
 		live, err = p.upstream.Whole(q.Context(), q.resource(), q.namespace(), q.info.Name)
 	}
 	switch {
@@ -52,7 +52,7 @@ func (p *Proxy) own(w http.ResponseWriter, q *request) error {
 	case err != nil:
 		return refusalOf(fmt.Errorf("look at the object to see whom it belongs to, before it is written: %w", err))
 	default:
-		if body, contentType, err = write.Carry(target, live); err != nil {
+		if body, contentType, err = write.AddOwner(target, live); err != nil {
 			return refusalOfBody(err)
 		}
 	}

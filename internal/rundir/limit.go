@@ -21,8 +21,8 @@ const (
 // ErrNoRoom says that an artifact would exceed what the limit leaves for it.
 var ErrNoRoom = errors.New("no room is left within the limit of artifacts; a higher --artifacts-max-bytes gives more")
 
-// shelf knows what artifacts there are and what they take.
-type shelf struct {
+// usage knows what artifacts there are and what they take.
+type usage struct {
 	mu    sync.Mutex
 	limit int64 // 0: none
 	total int64
@@ -47,9 +47,9 @@ func charge(size int64) int64 {
 // sixteenth, or when only the newest are left of all. Under 1 MiB little of use
 // fits in. It is to be called before the first Prepare.
 func (r *Root) Limit(bytes int64) error {
-	r.shelf.mu.Lock()
-	r.shelf.limit = bytes
-	r.shelf.mu.Unlock()
+	r.usage.mu.Lock()
+	r.usage.limit = bytes
+	r.usage.mu.Unlock()
 	uids, err := r.UIDs()
 	if err != nil {
 		return err
@@ -78,14 +78,14 @@ func (r *Root) count(uid string) error {
 // Bytes is what all artifacts take, in whole blocks of 4 KiB. What live runs
 // write outside of their artifacts is not counted.
 func (r *Root) Bytes() int64 {
-	r.shelf.mu.Lock()
-	defer r.shelf.mu.Unlock()
-	return r.shelf.total
+	r.usage.mu.Lock()
+	defer r.usage.mu.Unlock()
+	return r.usage.total
 }
 
 // begin notes the artifact of a run that begins. No run fails for want of room.
 func (r *Root) begin(uid, name string) {
-	s := &r.shelf
+	s := &r.usage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set(uid, append(s.byUID[uid], artifact{name: name, size: charge(0), live: true}))
@@ -96,7 +96,7 @@ func (r *Root) begin(uid, name string) {
 // settle removes the oldest artifacts of a CR without a live run until keep are
 // left, or none when keep is 0, and takes up what there is then.
 func (r *Root) settle(uid string, artifacts *os.Root, keep int) error {
-	s := &r.shelf
+	s := &r.usage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := rotate(artifacts, keep)
@@ -112,7 +112,7 @@ func (r *Root) settle(uid string, artifacts *os.Root, keep int) error {
 }
 
 // set replaces what is known of a CR. It is called with the lock held.
-func (s *shelf) set(uid string, kept []artifact) {
+func (s *usage) set(uid string, kept []artifact) {
 	if s.byUID == nil {
 		s.byUID = map[string][]artifact{}
 	}
@@ -126,7 +126,7 @@ func (s *shelf) set(uid string, kept []artifact) {
 // reserve takes so many bytes more for the CR's live artifact, or none: then the
 // error is ErrNoRoom, or why older artifacts could not be removed.
 func (r *Root) reserve(uid string, bytes int64) error {
-	s := &r.shelf
+	s := &r.usage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(uid, bytes)
@@ -139,13 +139,13 @@ func (r *Root) reserve(uid string, bytes int64) error {
 
 // release gives back what was reserved and not used.
 func (r *Root) release(uid string, bytes int64) {
-	r.shelf.mu.Lock()
-	defer r.shelf.mu.Unlock()
-	r.shelf.add(uid, -bytes)
+	r.usage.mu.Lock()
+	defer r.usage.mu.Unlock()
+	r.usage.add(uid, -bytes)
 }
 
 // add is called with the lock held.
-func (s *shelf) add(uid string, bytes int64) {
+func (s *usage) add(uid string, bytes int64) {
 	kept := s.byUID[uid]
 	kept[len(kept)-1].size += bytes
 	s.total += bytes
@@ -153,7 +153,7 @@ func (s *shelf) add(uid string, bytes int64) {
 
 // room is what reserve may still give to the CR's live artifact.
 func (r *Root) room(uid string) int64 {
-	s := &r.shelf
+	s := &r.usage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.limit == 0 {
@@ -166,7 +166,7 @@ func (r *Root) room(uid string) int64 {
 // makeRoom removes artifacts until the limit holds for the CR and for all. It is
 // called with the lock held.
 func (r *Root) makeRoom(uid string) error {
-	s := &r.shelf
+	s := &r.usage
 	if s.limit == 0 {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (r *Root) makeRoom(uid string) error {
 
 // oldest is the CR with the oldest artifact that is not its newest, or else with
 // the oldest of all whose runs have ended.
-func (s *shelf) oldest() (uid string, ok bool) {
+func (s *usage) oldest() (uid string, ok bool) {
 	var best artifact
 	spare := false
 	for candidate, kept := range s.byUID {
@@ -209,7 +209,7 @@ func (s *shelf) oldest() (uid string, ok bool) {
 
 // evict removes the CR's oldest artifact. It is called with the lock held.
 func (r *Root) evict(uid string) error {
-	s := &r.shelf
+	s := &r.usage
 	first := s.byUID[uid][0]
 	if err := r.removeArtifact(uid, first.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove an old artifact of %q: %w", uid, err)
@@ -228,7 +228,7 @@ func (r *Root) removeArtifact(uid, name string) error {
 }
 
 // drop forgets a CR whose directory is gone.
-func (s *shelf) drop(uid string) {
+func (s *usage) drop(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set(uid, nil)

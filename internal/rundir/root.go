@@ -34,12 +34,12 @@ type Root struct {
 
 	mu   sync.Mutex
 	live map[string]bool // by UID
-	// untidy CRs have what could not be removed, "" what is not a CR's any more. It
+	// leftover CRs have what could not be removed, "" what is not a CR's any more. It
 	// may hold secrets, so it is tried again whenever a run ends, and by Sweep.
-	untidy map[string]bool
-	temp   temp
+	leftover map[string]bool
+	temp     temp
 
-	shelf shelf
+	usage usage
 }
 
 // Close gives the directory up. Nothing is removed.
@@ -85,7 +85,7 @@ func (r *Root) Remove(uid string) error {
 		r.setUntidy("")
 		return fmt.Errorf("remove run directory of %q: %w", uid, err)
 	}
-	r.shelf.drop(uid)
+	r.usage.drop(uid)
 	return nil
 }
 
@@ -138,16 +138,16 @@ func (r *Root) leave(uid string, clean bool) error {
 }
 
 func (r *Root) setUntidy(uid string) {
-	if r.untidy == nil {
-		r.untidy = map[string]bool{}
+	if r.leftover == nil {
+		r.leftover = map[string]bool{}
 	}
-	r.untidy[uid] = true
+	r.leftover[uid] = true
 }
 
 // tidy removes what could not be removed before. It is called with the lock held.
 func (r *Root) tidy() error {
 	var errs []error
-	for uid := range r.untidy {
+	for uid := range r.leftover {
 		if r.live[uid] {
 			continue
 		}
@@ -156,7 +156,7 @@ func (r *Root) tidy() error {
 			err = r.clear(uid)
 		}
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			delete(r.untidy, uid)
+			delete(r.leftover, uid)
 		} else {
 			errs = append(errs, err)
 		}

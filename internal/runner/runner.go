@@ -65,10 +65,10 @@ type Runner struct {
 	// Owner marks the processes of runs for a successor and holds them together;
 	// nil if nobody is to find them after this process.
 	Owner *proctree.Owner
-	// Permit gives what runs may go on for, as guard.Guard does; nil if nothing but
+	// RunContext gives what runs may go on for, as guard.Guard does; nil if nothing but
 	// their contexts limits them. A run whose permit ends is ended, and canceled
 	// also when it was ended by somebody else then.
-	Permit func() context.Context
+	RunContext func() context.Context
 	// Launcher may know a program that does what Binary does in less time; nil if there
 	// is none.
 	Launcher Launcher
@@ -186,7 +186,7 @@ func crashed(err error) jobevent.Ending {
 // through. It tells how it ended, and whether it was warm.
 func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(jobevent.Event)) (ending jobevent.Ending, warm bool) {
 	unready := r.ready(ctx)
-	permit := r.permit()
+	permit := r.runContext()
 	if err := cmp.Or(context.Cause(ctx), context.Cause(permit)); err != nil {
 		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}, false
 	}
@@ -218,7 +218,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 		}()
 	}
 	ending = p.wait(ctx, r.grace(), func() error {
-		_ = r.permit() // It ends by being looked at.
+		_ = r.runContext() // It ends by being looked at.
 		return context.Cause(permit)
 	})
 	ending.Output = withoutRandomNames(ending.Output, keep.dir.Project)
@@ -241,11 +241,11 @@ func (r *Runner) limit(ctx, permit context.Context, timeout time.Duration) (limi
 	}
 }
 
-func (r *Runner) permit() context.Context {
-	if r.Permit == nil {
+func (r *Runner) runContext() context.Context {
+	if r.RunContext == nil {
 		return context.Background()
 	}
-	return r.Permit()
+	return r.RunContext()
 }
 
 func (r *Runner) ready(ctx context.Context) error {

@@ -123,7 +123,7 @@ func TestARunWhosePermitEndedIsCanceled(t *testing.T) {
 			defer end(nil)
 			over := errors.New("over")
 			looks := 0
-			b.Permit = func() context.Context {
+			b.RunContext = func() context.Context {
 				if looks++; looks == 1 {
 					return permit
 				}
@@ -150,6 +150,6 @@ func TestNothingIsStartedWithoutAPermit(t *testing.T) {
 	b.Python = "/nowhere" // An attempt to start it would show.
 	over, end := context.WithCancelCause(t.Context())
 	end(errors.New("over"))
-	b.Permit = func() context.Context { return over }
+	b.RunContext = func() context.Context { return over }
 	want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
 }

@@ -20,8 +20,8 @@ const (
 	// maxConnections are more than all runs of a manager open at once: a task has one. A
 	// further connection waits until another ends.
 	maxConnections = 128
-	// patience bounds how long a post may take to come, and its answer to be taken.
-	patience = 10 * time.Second
+	// requestTimeout bounds how long a post may take to come, and its answer to be taken.
+	requestTimeout = 10 * time.Second
 	// drainTimeout bounds the end of the server. Runs, its only clients, are gone by then.
 	drainTimeout = 2 * time.Second
 )
@@ -62,7 +62,7 @@ func (e *Endpoint) Server() *manager.Server {
 		Name: "user metrics",
 		Server: &http.Server{
 			Handler:     e,
-			ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: patience,
+			ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: requestTimeout,
 			MaxHeaderBytes: maxBody,
 			ErrorLog:       slog.NewLogLogger(logr.ToSlogHandler(e.log), slog.LevelDebug),
 		},

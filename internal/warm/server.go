@@ -20,8 +20,8 @@ const (
 	servedPause = 8 * time.Second
 	// steady is how long a server has to live for the next one to come soon.
 	steady = time.Minute
-	// patience is how long a server may take to end.
-	patience = 5 * time.Second
+	// stopTimeout is how long a server may take to end.
+	stopTimeout = 5 * time.Second
 	// lastWords is how long what a server has said is taken after its end.
 	lastWords = time.Second
 	// argumentsRoom is for the arguments of a program, which take the place of the
@@ -214,7 +214,7 @@ func (v *server) end() {
 	select {
 	case <-v.gone:
 		return
-	case <-time.After(patience):
+	case <-time.After(stopTimeout):
 	}
 	v.kill()
 	<-v.gone

@@ -60,7 +60,7 @@ func manager() {
 		go lease(g, content)
 	}
 	r := &runner.Runner{
-		Root: root, Owner: owner, Permit: g.Permit, SkipFacts: true,
+		Root: root, Owner: owner, RunContext: g.Context, SkipFacts: true,
 		Binary: os.Getenv("RUNNER"), Python: os.Getenv("PYTHON"), Env: managerEnv(),
 	}
 	result := r.Run(context.Background(), runner.Spec{

@@ -12,11 +12,11 @@ type document struct {
 	yaml bool
 }
 
-func (d *document) look(t Target) Look {
+func (d *document) needs(t Target) Needs {
 	if d.creates || t.isOwner(d.object) || d.marked(t) {
-		return LookNowhere
+		return NeedsNothing
 	}
-	return LookMetadata
+	return NeedsMetadata
 }
 
 // marked tells whether the document carries the mark that there should be, so that it
@@ -37,7 +37,7 @@ func (d *document) marked(t Target) bool {
 	return err == nil && t.annotated(notes) && !slices.ContainsFunc(own, t.isOwn)
 }
 
-func (d *document) carry(t Target, live map[string]any) ([]byte, error) {
+func (d *document) addOwner(t Target, live map[string]any) ([]byte, error) {
 	if t.isOwner(d.object) {
 		return nil, nil
 	}

@@ -60,10 +60,10 @@ func FuzzPatch(f *testing.F) {
 			return
 		}
 		var live map[string]any
-		if write.Look(target) != ownership.LookNowhere {
+		if write.Needs(target) != ownership.NeedsNothing {
 			live = decode(t, before).(map[string]any)
 		}
-		sent, _, err := write.Carry(target, live)
+		sent, _, err := write.AddOwner(target, live)
 		if err != nil {
 			return
 		}
@@ -185,7 +185,7 @@ func FuzzApply(f *testing.F) {
 		if err != nil {
 			return
 		}
-		sent, _, err := write.Carry(inNamespace(), nil)
+		sent, _, err := write.AddOwner(inNamespace(), nil)
 		if err != nil {
 			return
 		}

@@ -29,7 +29,7 @@ type operation struct {
 	From string `json:"from"`
 }
 
-func readOperations(body []byte) (way, error) {
+func readOperations(body []byte) (format, error) {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(body, &raw); err != nil {
 		return nil, fmt.Errorf("read the JSON patch: %w", err)
@@ -51,11 +51,11 @@ func readOperations(body []byte) (way, error) {
 	return patch, nil
 }
 
-func (p operations) look(Target) Look {
+func (p operations) needs(Target) Needs {
 	if slices.ContainsFunc(p, operation.touchesMark) {
-		return LookWhole
+		return NeedsObject
 	}
-	return LookNowhere
+	return NeedsNothing
 }
 
 // touchesMark tells whether the operation could take a mark away, or bring one.
@@ -98,8 +98,8 @@ func tokens(pointer string) []string {
 	return path
 }
 
-func (p operations) carry(t Target, live map[string]any) ([]byte, error) {
-	if live == nil || len(p) > maxOperations || p.look(t) == LookNowhere {
+func (p operations) addOwner(t Target, live map[string]any) ([]byte, error) {
+	if live == nil || len(p) > maxOperations || p.needs(t) == NeedsNothing {
 		return nil, nil // There is nothing to patch, or too much, which the API server says.
 	}
 	desired, err := p.apply(live)

@@ -293,10 +293,10 @@ func TestCarry(t *testing.T) {
 			if test.live != "" {
 				live = decode(t, test.live).(map[string]any)
 			}
-			if write.Look(test.target) == ownership.LookNowhere {
+			if write.Needs(test.target) == ownership.NeedsNothing {
 				live = nil // Nobody would have looked.
 			}
-			body, contentType, err := write.Carry(test.target, live)
+			body, contentType, err := write.AddOwner(test.target, live)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -342,10 +342,10 @@ func TestTheOwnerIsNotItsOwnChild(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if look := write.Look(test.target); look != ownership.LookNowhere {
-				t.Errorf("want no look, got %v", look)
+			if needs := write.Needs(test.target); needs != ownership.NeedsNothing {
+				t.Errorf("want it to need nothing, got %v", needs)
 			}
-			if got, _, err := write.Carry(test.target, nil); err != nil || string(got) != body {
+			if got, _, err := write.AddOwner(test.target, nil); err != nil || string(got) != body {
 				t.Errorf("want it as it came, got %s, %v", got, err)
 			}
 		})
@@ -356,38 +356,38 @@ func TestLook(t *testing.T) {
 	for name, test := range map[string]struct {
 		target                  ownership.Target
 		verb, contentType, body string
-		want                    ownership.Look
+		want                    ownership.Needs
 	}{
-		"a POST makes a new object":                      {inNamespace(), "create", jsonType, `{}`, ownership.LookNowhere},
-		"a PUT may replace one":                          {inNamespace(), "update", jsonType, `{}`, ownership.LookMetadata},
-		"a PUT with the reference needs nothing":         {inNamespace(), "update", jsonType, `{"metadata":{"ownerReferences":[` + ours + `]}}`, ownership.LookNowhere},
-		"a PUT elsewhere with the annotations neither":   {elsewhere(), "update", jsonType, `{"metadata":{"annotations":{` + notes + `}}}`, ownership.LookNowhere},
-		"an illegal reference needs a look":              {elsewhere(), "update", jsonType, `{"metadata":{"annotations":{` + notes + `},"ownerReferences":[` + ours + `]}}`, ownership.LookMetadata},
-		"an apply may make or change":                    {inNamespace(), "patch", applyType, `{}`, ownership.LookMetadata},
-		"a patch of the spec":                            {inNamespace(), "patch", mergeType, `{"spec":{}}`, ownership.LookNowhere},
-		"a patch of labels":                              {inNamespace(), "patch", strategicType, `{"metadata":{"labels":{"a":"b"}}}`, ownership.LookNowhere},
-		"a patch of an annotation":                       {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":{"a":null}}}`, ownership.LookNowhere},
-		"a patch of all annotations":                     {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":null}}`, ownership.LookMetadata},
-		"a patch of our annotation":                      {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":{"operator-sdk/primary-resource":"x"}}}`, ownership.LookMetadata},
-		"a patch of the references":                      {inNamespace(), "patch", strategicType, `{"metadata":{"ownerReferences":[]}}`, ownership.LookMetadata},
-		"a patch of metadata as a whole":                 {inNamespace(), "patch", mergeType, `{"metadata":null}`, ownership.LookMetadata},
-		"a directive about the object":                   {inNamespace(), "patch", strategicType, `{"$patch":"replace","spec":{}}`, ownership.LookMetadata},
-		"a directive about metadata":                     {inNamespace(), "patch", strategicType, `{"metadata":{"$retainKeys":["name"]}}`, ownership.LookMetadata},
-		"a directive about annotations":                  {inNamespace(), "patch", strategicType, `{"metadata":{"annotations":{"$patch":"delete"}}}`, ownership.LookMetadata},
-		"an operation on the spec":                       {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/spec"}]`, ownership.LookNowhere},
-		"an operation on an annotation":                  {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/annotations/a"}]`, ownership.LookNowhere},
-		"an operation on our annotation":                 {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/annotations/operator-sdk~1primary-resource"}]`, ownership.LookWhole},
-		"an operation on the references":                 {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata/ownerReferences/-","value":{}}]`, ownership.LookWhole},
-		"an operation on metadata":                       {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata","value":{}}]`, ownership.LookWhole},
-		"an operation on everything":                     {inNamespace(), "patch", jsonPatchType, `[{"op":"replace","path":"","value":{}}]`, ownership.LookWhole},
-		"a copy of our annotation takes nothing from it": {inNamespace(), "patch", jsonPatchType, `[{"op":"copy","from":"/metadata/annotations","path":"/data"}]`, ownership.LookNowhere},
+		"a POST makes a new object":                      {inNamespace(), "create", jsonType, `{}`, ownership.NeedsNothing},
+		"a PUT may replace one":                          {inNamespace(), "update", jsonType, `{}`, ownership.NeedsMetadata},
+		"a PUT with the reference needs nothing":         {inNamespace(), "update", jsonType, `{"metadata":{"ownerReferences":[` + ours + `]}}`, ownership.NeedsNothing},
+		"a PUT elsewhere with the annotations neither":   {elsewhere(), "update", jsonType, `{"metadata":{"annotations":{` + notes + `}}}`, ownership.NeedsNothing},
+		"an illegal reference needs a look":              {elsewhere(), "update", jsonType, `{"metadata":{"annotations":{` + notes + `},"ownerReferences":[` + ours + `]}}`, ownership.NeedsMetadata},
+		"an apply may make or change":                    {inNamespace(), "patch", applyType, `{}`, ownership.NeedsMetadata},
+		"a patch of the spec":                            {inNamespace(), "patch", mergeType, `{"spec":{}}`, ownership.NeedsNothing},
+		"a patch of labels":                              {inNamespace(), "patch", strategicType, `{"metadata":{"labels":{"a":"b"}}}`, ownership.NeedsNothing},
+		"a patch of an annotation":                       {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":{"a":null}}}`, ownership.NeedsNothing},
+		"a patch of all annotations":                     {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":null}}`, ownership.NeedsMetadata},
+		"a patch of our annotation":                      {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":{"operator-sdk/primary-resource":"x"}}}`, ownership.NeedsMetadata},
+		"a patch of the references":                      {inNamespace(), "patch", strategicType, `{"metadata":{"ownerReferences":[]}}`, ownership.NeedsMetadata},
+		"a patch of metadata as a whole":                 {inNamespace(), "patch", mergeType, `{"metadata":null}`, ownership.NeedsMetadata},
+		"a directive about the object":                   {inNamespace(), "patch", strategicType, `{"$patch":"replace","spec":{}}`, ownership.NeedsMetadata},
+		"a directive about metadata":                     {inNamespace(), "patch", strategicType, `{"metadata":{"$retainKeys":["name"]}}`, ownership.NeedsMetadata},
+		"a directive about annotations":                  {inNamespace(), "patch", strategicType, `{"metadata":{"annotations":{"$patch":"delete"}}}`, ownership.NeedsMetadata},
+		"an operation on the spec":                       {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/spec"}]`, ownership.NeedsNothing},
+		"an operation on an annotation":                  {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/annotations/a"}]`, ownership.NeedsNothing},
+		"an operation on our annotation":                 {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/annotations/operator-sdk~1primary-resource"}]`, ownership.NeedsObject},
+		"an operation on the references":                 {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata/ownerReferences/-","value":{}}]`, ownership.NeedsObject},
+		"an operation on metadata":                       {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata","value":{}}]`, ownership.NeedsObject},
+		"an operation on everything":                     {inNamespace(), "patch", jsonPatchType, `[{"op":"replace","path":"","value":{}}]`, ownership.NeedsObject},
+		"a copy of our annotation takes nothing from it": {inNamespace(), "patch", jsonPatchType, `[{"op":"copy","from":"/metadata/annotations","path":"/data"}]`, ownership.NeedsNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write, err := ownership.Parse(test.verb, test.contentType, []byte(test.body))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := write.Look(test.target); got != test.want {
+			if got := write.Needs(test.target); got != test.want {
 				t.Errorf("want %v, got %v", test.want, got)
 			}
 		})
@@ -434,7 +434,7 @@ func TestMetadataThatIsNoneIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, _, err := write.Carry(elsewhere(), nil); err == nil || !strings.Contains(err.Error(), name) {
+			if got, _, err := write.AddOwner(elsewhere(), nil); err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("want an error that names %s, got %s, %v", name, got, err)
 			}
 		})
@@ -443,9 +443,9 @@ func TestMetadataThatIsNoneIsRefused(t *testing.T) {
 
 func TestOtherFormatsOfPatchesAreTheAPIServers(t *testing.T) {
 	for _, contentType := range []string{"", "text/plain", jsonType, "application/merge-patch"} {
-		if write, err := ownership.Parse("patch", contentType, []byte("?")); err != nil || write.Look(inNamespace()) != ownership.LookNowhere {
+		if write, err := ownership.Parse("patch", contentType, []byte("?")); err != nil || write.Needs(inNamespace()) != ownership.NeedsNothing {
 			t.Errorf("%q: want it to pass, got %v", contentType, err)
-		} else if body, got, err := write.Carry(inNamespace(), nil); err != nil || string(body) != "?" || got != contentType {
+		} else if body, got, err := write.AddOwner(inNamespace(), nil); err != nil || string(body) != "?" || got != contentType {
 			t.Errorf("%q: it became %s %q, %v", contentType, got, body, err)
 		}
 	}
@@ -469,7 +469,7 @@ func TestAKeyTooLongForYAMLIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sent, _, err := write.Carry(inNamespace(), nil)
+		sent, _, err := write.AddOwner(inNamespace(), nil)
 		var object map[string]any
 		if want && (err != nil || yaml.Unmarshal(sent, &object) != nil) || !want && err == nil {
 			t.Errorf("with a key of %d characters: %v", length, err)

@@ -21,11 +21,11 @@ type mergePatch struct {
 	strategic bool
 }
 
-func (p *mergePatch) look(Target) Look {
+func (p *mergePatch) needs(Target) Needs {
 	if p.touchesMark() {
-		return LookMetadata
+		return NeedsMetadata
 	}
-	return LookNowhere
+	return NeedsNothing
 }
 
 // touchesMark tells whether the patch could take a mark away, or bring one.
@@ -63,16 +63,16 @@ func has(object map[string]any, keys ...string) bool {
 	return false
 }
 
-// carry applies the patch to the live metadata. Where that would lose the mark, the
+// addOwner applies the patch to the live metadata. Where that would lose the mark, the
 // patch's part for metadata becomes the difference between what is and what it comes
 // to with the mark.
-func (p *mergePatch) carry(t Target, live map[string]any) ([]byte, error) {
+func (p *mergePatch) addOwner(t Target, live map[string]any) ([]byte, error) {
 	if live == nil || !p.touchesMark() {
 		return nil, nil // There is nothing to patch, which the API server says.
 	}
 	if p.strategic && p.object[directiveKey] == "replace" {
 		// The object is replaced by what else the patch says.
-		return (&document{object: p.object}).carry(t, live)
+		return (&document{object: p.object}).addOwner(t, live)
 	}
 	standing := map[string]any{"metadata": metadata(live)}
 	desired, err := p.merge(standing)

@@ -39,7 +39,7 @@ func TestProtobufOfKubernetesOwnKindsIsSentAsJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, contentType, err := write.Carry(inNamespace(), nil)
+		body, contentType, err := write.AddOwner(inNamespace(), nil)
 		if err != nil || contentType != "application/json" {
 			t.Fatalf("want JSON, got %s, %v", contentType, err)
 		}

@@ -8,31 +8,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Look is what must be known of the live object before a write is sent.
-type Look int
+// Needs is what must be known of the live object before a write is sent.
+type Needs int
 
 // In the order of what they cost.
 const (
-	LookNowhere Look = iota
-	// LookMetadata is for its metadata.
-	LookMetadata
-	// LookWhole is for all of it.
-	LookWhole
+	NeedsNothing Needs = iota
+	// NeedsMetadata is for its metadata.
+	NeedsMetadata
+	// NeedsObject is for all of it.
+	NeedsObject
 )
 
 // Write is the body of a request that writes an object.
 type Write struct {
 	body        []byte
 	contentType string
-	way         way
+	format      format
 }
 
-// way is one of the ways in which the API takes writes.
-type way interface {
-	look(t Target) Look
-	// carry gives the body that carries the owner, or nil where the one that came does.
+// format is one of the formats in which the API takes writes.
+type format interface {
+	needs(t Target) Needs
+	// addOwner gives the body that carries the owner, or nil where the one that came does.
 	// live is nil where there is no such object.
-	carry(t Target, live map[string]any) ([]byte, error)
+	addOwner(t Target, live map[string]any) ([]byte, error)
 }
 
 // UnreadableError tells of a format in which an owner can't be seen.
@@ -53,14 +53,14 @@ const (
 // passes as it is, so that the API server answers it. The error is an UnreadableError, or
 // tells what is wrong with the body.
 func Parse(verb, contentType string, body []byte) (*Write, error) {
-	way, err := parse(verb, contentType, body)
+	format, err := parse(verb, contentType, body)
 	if err != nil {
 		return nil, err
 	}
-	return &Write{body: body, contentType: contentType, way: way}, nil
+	return &Write{body: body, contentType: contentType, format: format}, nil
 }
 
-func parse(verb, contentType string, body []byte) (way, error) {
+func parse(verb, contentType string, body []byte) (format, error) {
 	mediaType := mediaType(contentType)
 	switch {
 	case verb == create, verb == replace:
@@ -97,9 +97,9 @@ func parse(verb, contentType string, body []byte) (way, error) {
 // other is no way to write an object.
 type other struct{}
 
-func (other) look(Target) Look { return LookNowhere }
+func (other) needs(Target) Needs { return NeedsNothing }
 
-func (other) carry(Target, map[string]any) ([]byte, error) { return nil, nil }
+func (other) addOwner(Target, map[string]any) ([]byte, error) { return nil, nil }
 
 // mediaType reads a Content-Type as the API server does for patches.
 func mediaType(contentType string) string {
@@ -107,20 +107,20 @@ func mediaType(contentType string) string {
 	return strings.ToLower(strings.TrimSpace(head))
 }
 
-// Look tells what Carry must know of the live object.
-func (w *Write) Look(t Target) Look { return w.way.look(t) }
+// Needs tells what AddOwner must know of the live object.
+func (w *Write) Needs(t Target) Needs { return w.format.needs(t) }
 
-// Carry gives the body to send and its content type. live is what Look asked for: the
+// AddOwner gives the body to send and its content type. live is what Needs asked for: the
 // live object, with its metadata at least, or nil where there is none.
-func (w *Write) Carry(t Target, live map[string]any) (body []byte, contentType string, err error) {
-	changed, err := w.way.carry(t, live)
+func (w *Write) AddOwner(t Target, live map[string]any) (body []byte, contentType string, err error) {
+	changed, err := w.format.addOwner(t, live)
 	if err != nil {
 		return nil, "", fmt.Errorf("make %s the owner: %w", t.Owner, err)
 	}
 	if changed == nil || bytes.Equal(changed, w.body) {
 		return w.body, w.contentType, nil
 	}
-	if _, whole := w.way.(*document); whole && mediaType(w.contentType) != string(types.ApplyYAMLPatchType) {
+	if _, whole := w.format.(*document); whole && mediaType(w.contentType) != string(types.ApplyYAMLPatchType) {
 		return changed, "application/json", nil
 	}
 	return changed, w.contentType, nil

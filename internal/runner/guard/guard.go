@@ -19,8 +19,8 @@ import (
 const (
 	// restartPause is the time before a guard that died is replaced.
 	restartPause = time.Second
-	// patience is how long a guard may take to end when no run is left.
-	patience = 10 * time.Second
+	// stopTimeout is how long a guard may take to end when no run is left.
+	stopTimeout = 10 * time.Second
 )
 
 // ErrDeadline is why a permit ends.
@@ -164,10 +164,10 @@ func (g *Guard) Extend(term, kill time.Duration) {
 	}
 }
 
-// Permit is what runs may go on for. It ends, with ErrDeadline, when it is found
+// Context returns the context of all runs. It ends, with ErrDeadline, when it is found
 // that a deadline has passed: by then the guard may have ended them, so that what
 // came out of them says nothing.
-func (g *Guard) Permit() context.Context {
+func (g *Guard) Context() context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lapse()
@@ -191,7 +191,7 @@ func (g *Guard) Close() error {
 	select {
 	case <-g.closed:
 		return nil
-	case <-time.After(patience):
+	case <-time.After(stopTimeout):
 	}
 	g.mu.Lock()
 	if g.process != nil {
@@ -199,7 +199,7 @@ func (g *Guard) Close() error {
 	}
 	g.mu.Unlock()
 	<-g.closed
-	return fmt.Errorf("the guard of runs did not end within %s", patience)
+	return fmt.Errorf("the guard of runs did not end within %s", stopTimeout)
 }
 
 // tell gives orders. A guard that does not take them up is none, and is killed so

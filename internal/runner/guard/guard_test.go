@@ -353,13 +353,13 @@ func TestADeadlineMovesWithEachRenewal(t *testing.T) {
 	defer b.close()
 	run := b.run("polite")
 	const renewals, ahead = 30, 5 * time.Second
-	permit := b.Permit()
+	permit := b.Context()
 	for range renewals {
 		b.Extend(proctree.Now()+ahead, proctree.Now()+ahead)
 		time.Sleep(5 * time.Millisecond)
 	}
 	b.Extend(0, 0) // none any more
-	if b.Permit() != permit || permit.Err() != nil || !alive(run.Process.Pid) {
+	if b.Context() != permit || permit.Err() != nil || !alive(run.Process.Pid) {
 		t.Error("a deadline that was renewed in time had an effect")
 	}
 }
@@ -370,14 +370,14 @@ func TestAPermitEndsWithItsDeadline(t *testing.T) {
 	b := newBench(t)
 	defer b.close()
 	old := b.run("stubborn")
-	permit := b.Permit()
+	permit := b.Context()
 	b.Extend(proctree.Now()+time.Millisecond, proctree.Now()+time.Hour)
 	time.Sleep(2 * time.Millisecond)
-	if b.Permit() != permit || !errors.Is(context.Cause(permit), ErrDeadline) {
+	if b.Context() != permit || !errors.Is(context.Cause(permit), ErrDeadline) {
 		t.Errorf("got a permit that ended with %v", context.Cause(permit))
 	}
 	b.Extend(proctree.Now()+time.Hour, proctree.Now()+time.Hour)
-	if b.Permit() == permit || b.Permit().Err() != nil {
+	if b.Context() == permit || b.Context().Err() != nil {
 		t.Error("there is no new permit")
 	}
 	young := b.run("polite")
@@ -394,11 +394,11 @@ func TestAPermitEndsWithItsDeadline(t *testing.T) {
 func TestARenewalThatIsLateEndsThePermit(t *testing.T) {
 	b := newBench(t)
 	defer b.close()
-	permit := b.Permit()
+	permit := b.Context()
 	b.Extend(proctree.Now(), proctree.Now()+time.Hour)
 	b.Extend(proctree.Now()+time.Hour, proctree.Now()+time.Hour)
-	if !errors.Is(context.Cause(permit), ErrDeadline) || b.Permit().Err() != nil {
-		t.Errorf("got a permit that ended with %v, and after it one with %v", context.Cause(permit), b.Permit().Err())
+	if !errors.Is(context.Cause(permit), ErrDeadline) || b.Context().Err() != nil {
+		t.Errorf("got a permit that ended with %v, and after it one with %v", context.Cause(permit), b.Context().Err())
 	}
 }
 

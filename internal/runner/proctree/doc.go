@@ -3,7 +3,7 @@
 // A run's processes do not hold together by themselves: Ansible's workers leave the
 // process group and session of the run's first process, and what a task puts into
 // the background loses its parent. So they are found in three ways, and a process that
-// one of them finds belongs to the run (family.go):
+// one of them finds belongs to the run (processes.go):
 //
 //   - by descent from one that belongs to it;
 //   - by a mark in the environment that it was started with: a number of the run,

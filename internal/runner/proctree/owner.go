@@ -81,7 +81,7 @@ func (o *Owner) Environ() []string {
 // and removes their control groups: TERM at once, KILL after grace. The caller
 // must know that no other owner is alive.
 func (o *Owner) EndAll(grace time.Duration) Ended {
-	f := o.family(rootVariable+"="+o.dir, o.groups, 2)
+	f := o.processes(rootVariable+"="+o.dir, o.groups, 2)
 	ended := f.end(Now()+grace, never)
 	_ = o.groups.remove() // What is left there is in use, or goes with the next owner.
 	return ended
@@ -91,7 +91,7 @@ func (o *Owner) EndAll(grace time.Duration) Ended {
 // the time kill, as Now gives it. It stops when halt is true; a process that began
 // later than that is not signalled.
 func (o *Owner) EndOwn(kill time.Duration, halt func() bool) Ended {
-	return o.family(instanceVariable+"="+o.instance, o.own(), 1).end(kill, halt)
+	return o.processes(instanceVariable+"="+o.instance, o.own(), 1).end(kill, halt)
 }
 
 // Close removes the control groups of this owner, whose runs have ended. What is
@@ -116,8 +116,8 @@ func (o *Owner) Close() error {
 
 func never() bool { return false }
 
-func (o *Owner) family(mark string, g group, depth int) *family {
-	return &family{marks: []string{mark}, group: g, depth: depth, spared: lineage(), alien: o.alien, known: map[identity]bool{}}
+func (o *Owner) processes(mark string, g group, depth int) *processes {
+	return &processes{marks: []string{mark}, group: g, depth: depth, spared: lineage(), alien: o.alien, known: map[identity]bool{}}
 }
 
 // alien is true for a process that sees another directory at the path of ours: it

@@ -202,7 +202,7 @@ func TestEndOwnHalts(t *testing.T) {
 // Whoever started the manager may have its marks, as a shell that tries something.
 func TestTheHuntSparesItself(t *testing.T) {
 	o := NewOwner(t.TempDir(), rand.Text())
-	f := o.family("FAKE=", "", 1)
+	f := o.processes("FAKE=", "", 1)
 	if !f.spared[os.Getpid()] || !f.spared[os.Getppid()] {
 		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
 	}

@@ -10,9 +10,9 @@ import (
 
 // Tree is the processes of one run.
 type Tree struct {
-	owner  *Owner
-	leader *exec.Cmd
-	family family
+	owner     *Owner
+	leader    *exec.Cmd
+	processes processes
 }
 
 // Start starts cmd as the first process of a run, in a session of its own, so that
@@ -25,14 +25,14 @@ func (o *Owner) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 		return nil, err
 	}
 	t := &Tree{
-		owner:  o,
-		leader: cmd,
-		family: family{marks: []string{runMark(nonce)}, group: own, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
+		owner:     o,
+		leader:    cmd,
+		processes: processes{marks: []string{runMark(nonce)}, group: own, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
 	}
 	// The leader has not been waited for yet, so its pid is still its own.
 	if p, err := readProc(cmd.Process.Pid); err == nil {
-		t.family.since = p.started
-		t.family.known[p.identity] = true
+		t.processes.since = p.started
+		t.processes.known[p.identity] = true
 	}
 	return t, nil
 }
@@ -104,14 +104,14 @@ func (o *Owner) Release(pid int) {
 // End ends all processes of the run and returns when none is left: TERM at once,
 // KILL after grace.
 func (t *Tree) End(grace time.Duration) Ended {
-	return t.family.end(Now()+grace, never)
+	return t.processes.end(Now()+grace, never)
 }
 
 // Close is for a run whose processes have ended: it takes the exit status of
 // those that nobody else waits for and removes the control group.
 func (t *Tree) Close() error {
 	t.owner.reap()
-	return t.family.group.remove()
+	return t.processes.group.remove()
 }
 
 // reap takes the exit status of processes that a run left behind and that became

@@ -11,14 +11,14 @@ const (
 	// Between two looks at the process table.
 	firstPause = 10 * time.Millisecond
 	lastPause  = 100 * time.Millisecond
-	// patience is how long a process is waited for after its KILL. What is left
+	// killTimeout is how long a process is waited for after its KILL. What is left
 	// then is held by the kernel, and runs no instruction of its own any more.
-	patience = 10 * time.Second
+	killTimeout = 10 * time.Second
 )
 
-// family is all processes that belong together. One that was seen once stays in
+// processes are all that belong together. One that was seen once stays in
 // it when its parent ends.
-type family struct {
+type processes struct {
 	marks  []string // entries of the environment; one of them makes a member
 	since  uint64   // the start of the first member; marks of earlier processes do not count
 	group  group
@@ -38,7 +38,7 @@ type Ended struct {
 
 // end ends all members and returns when none is left: TERM at once, KILL for what
 // is there at the time kill. It ends no more of them when halt returns true.
-func (f *family) end(kill time.Duration, halt func() bool) Ended {
+func (f *processes) end(kill time.Duration, halt func() bool) Ended {
 	told := signals{}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		signal, now := syscall.SIGTERM, Now()
@@ -53,7 +53,7 @@ func (f *family) end(kill time.Duration, halt func() bool) Ended {
 		if signal == syscall.SIGKILL {
 			killAll(groups)
 		}
-		if left := told.send(members, signal); left == 0 || now >= kill+patience {
+		if left := told.send(members, signal); left == 0 || now >= kill+killTimeout {
 			return Ended{Count: len(told), Left: len(members)}
 		}
 		<-time.After(pause)
@@ -85,7 +85,7 @@ func (told signals) send(members []identity, signal syscall.Signal) int {
 }
 
 // live lists the members that are not zombies.
-func (f *family) live() []identity {
+func (f *processes) live() []identity {
 	table := readTable()
 	children := map[int][]proc{}
 	for _, p := range table {
@@ -118,6 +118,6 @@ func (f *family) live() []identity {
 	return members
 }
 
-func (f *family) marked(p proc) bool {
+func (f *processes) marked(p proc) bool {
 	return p.started >= f.since && !p.zombie && hasAny(p.pid, f.marks) && (f.alien == nil || !f.alien(p.pid))
 }
