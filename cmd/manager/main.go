@@ -19,7 +19,7 @@ var (
 
 func main() { os.Exit(run()) }
 
-// run gives the exit code.
+// run returns the exit code.
 func run() int {
 	// Further signals change nothing: a manager that died of them would leave its
 	// runs behind, which have sessions of their own.

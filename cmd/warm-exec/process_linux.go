@@ -20,7 +20,7 @@ const (
 // that gets its number is hit.
 type process struct{ pid, handle int }
 
-// openProcess gives a process that the server has forked: no other may be ended.
+// openProcess returns a process that the server has forked: no other may be ended.
 func openProcess(pid, server int) (*process, error) {
 	handle, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
 	if errno != 0 {
@@ -82,7 +82,7 @@ func dieOf(s syscall.Signal) int {
 	return shell + int(s)
 }
 
-// controls tells whether the standard input is this process' terminal, to be handed
+// controls reports whether the standard input is this process' terminal, to be handed
 // over to the program. It is unfit for that when it is somebody else's, or when the
 // process has another terminal.
 func controls() (terminal, fit bool) {

@@ -52,7 +52,7 @@ func umask() int {
 	return mask
 }
 
-// blocking tells whether all the standard descriptors are: "1", or "0".
+// blocking reports whether all the standard descriptors are: "1", or "0".
 func blocking() string {
 	for fd := range uintptr(3) {
 		if flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_GETFL, 0); errno != 0 || flags&syscall.O_NONBLOCK != 0 {

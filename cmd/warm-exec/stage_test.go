@@ -187,7 +187,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// killed tells whether the program was killed, and waits for its end.
+// killed reports whether the program was killed, and waits for its end.
 func (p *peer) killed() bool {
 	timer := time.AfterFunc(patient, func() { _ = p.fork.Process.Signal(syscall.SIGUSR1) })
 	defer timer.Stop()

@@ -71,13 +71,13 @@ func (m *manager) ready(ctx context.Context) error {
 
 func (m *manager) stop() error { return m.group.Stop(10 * time.Second) }
 
-// idle gives the last samples of the manager's memory, in MiB, once they are
+// idle returns the last samples of the manager's memory, in MiB, once they are
 // steady or the wait for that has an end.
 func (m *manager) idle(ctx context.Context) (report.Samples, error) {
 	return settled(ctx, func() (float64, error) { return m.memory("VmRSS") })
 }
 
-// settled gives the last samples of a process's memory, once they are steady or the
+// settled returns the last samples of a process's memory, once they are steady or the
 // wait for that has an end.
 func settled(ctx context.Context, memory func() (float64, error)) (report.Samples, error) {
 	var samples report.Samples

@@ -125,7 +125,7 @@ func (r *resources) await(ctx context.Context, condition string, n int) error {
 	return nil
 }
 
-// holds tells whether an object's condition is True.
+// holds reports whether an object's condition is True.
 func holds(object map[string]any, condition string) bool {
 	conditions, _, err := unstructured.NestedSlice(object, "status", "conditions")
 	if err != nil {

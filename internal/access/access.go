@@ -54,7 +54,7 @@ type Answer struct {
 	UID types.UID
 }
 
-// OK tells whether the write was carried out for certain.
+// OK reports whether the write was carried out for certain.
 func (a Answer) OK() bool { return a.Code >= http.StatusOK && a.Code < http.StatusMultipleChoices }
 
 // Follower is told of every write of a run that is forwarded, dry runs aside.

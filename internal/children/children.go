@@ -47,7 +47,7 @@ type Discovery interface {
 
 // Record keeps the kinds of children beyond a manager's end.
 type Record interface {
-	// Load gives the kinds of each watch, by its name.
+	// Load returns the kinds of each watch, by its name.
 	Load(ctx context.Context) (map[string][]Kind, error)
 	// Save keeps the kinds of one watch in place of what it kept.
 	Save(ctx context.Context, watch string, kinds []Kind) error

@@ -193,12 +193,12 @@ func (f *followed) refusal() error {
 	return why
 }
 
-// refuses tells whether an API server answers so that does not let a kind be followed.
+// refuses reports whether an API server answers so that does not let a kind be followed.
 func refuses(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// partOf gives what has the objects of a namespace, if that is watched.
+// partOf returns what has the objects of a namespace, if that is watched.
 func (f *followed) partOf(namespace string) (part, bool) {
 	i := slices.IndexFunc(f.parts, func(p part) bool { return p.namespace == "" || p.namespace == namespace })
 	if i < 0 {
@@ -232,7 +232,7 @@ func (f *followed) renew(now time.Time) {
 	}
 }
 
-// childOf tells whether there is a child of any CR of the watch.
+// childOf reports whether there is a child of any CR of the watch.
 func (f *followed) childOf(watch schema.GroupKind) bool {
 	for _, part := range f.parts {
 		for _, object := range part.Store().List() {

@@ -55,7 +55,7 @@ const (
 	unknown
 )
 
-// find tells whether a written object is in its store, and unknown where the store
+// find reports whether a written object is in its store, and unknown where the store
 // has not come as far as the write.
 func (f *followed) find(change ledger.Change) presence {
 	part, ok := f.partOf(change.Namespace)

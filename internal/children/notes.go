@@ -88,7 +88,7 @@ func (c *Children) note(object *unstructured.Unstructured, how written) ledger.O
 
 func (c *Children) follows(resource schema.GroupResource) bool { return c.following(resource) != nil }
 
-// following gives a kind, nil where it is not followed.
+// following returns a kind, nil where it is not followed.
 func (c *Children) following(resource schema.GroupResource) *followed {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -51,7 +51,7 @@ func newReferences() references {
 	return references{byCR: map[ledger.CR]Objects{}, byName: map[target]map[ledger.CR][]string{}, kinds: map[schema.GroupVersionKind]*referencedKind{}}
 }
 
-// to gives the CRs that refer to an object of a kind that is followed.
+// to returns the CRs that refer to an object of a kind that is followed.
 func (r *references) to(kind Kind, object types.NamespacedName) []ledger.CR {
 	var found []ledger.CR
 	for gvk, referenced := range r.kinds {
@@ -104,7 +104,7 @@ func (r *references) kind(gvk schema.GroupVersionKind) *referencedKind {
 	return r.kinds[gvk]
 }
 
-// used tells whether any CR refers to the kind.
+// used reports whether any CR refers to the kind.
 func (r *references) used(gvk schema.GroupVersionKind) bool {
 	for _, to := range r.byCR {
 		if len(to[gvk]) > 0 {
@@ -133,7 +133,7 @@ func (c *Children) Refers(watch schema.GroupVersionKind, cr types.NamespacedName
 	c.references.set(ledger.CR{Kind: watch.GroupKind(), NamespacedName: cr}, to)
 }
 
-// at gives a kind to which CRs refer, nil where it is not followed yet. It needs
+// at returns a kind to which CRs refer, nil where it is not followed yet. It needs
 // the lock.
 func (c *Children) at(gvk schema.GroupVersionKind) *followed {
 	referenced := c.references.kind(gvk)

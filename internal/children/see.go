@@ -24,7 +24,7 @@ const (
 	byAnnotation
 )
 
-// tie tells whether the object belongs to the owner, and by what.
+// tie reports whether the object belongs to the owner, and by what.
 func tie(owner access.Owner, object *unstructured.Unstructured) (tied, bool) {
 	for _, reference := range object.GetOwnerReferences() {
 		if reference.UID == owner.UID {
@@ -196,7 +196,7 @@ func (f *followed) whom(child, known, told types.UID) types.UID {
 	}
 }
 
-// inherits tells whether the object belongs to a CR that was in the owner's place before.
+// inherits reports whether the object belongs to a CR that was in the owner's place before.
 func inherits(owner access.Owner, object *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(reference metav1.OwnerReference) bool {
 		kind := schema.FromAPIVersionAndKind(reference.APIVersion, reference.Kind).GroupKind()
@@ -204,19 +204,19 @@ func inherits(owner access.Owner, object *unstructured.Unstructured) bool {
 	})
 }
 
-// serves tells whether the kind is followed for an owner's watch. It needs the lock.
+// serves reports whether the kind is followed for an owner's watch. It needs the lock.
 func (f *followed) serves(watch Watch, owner owner) bool {
 	_, used := f.uses[owner.cr.Kind]
 	return used && watch.brings(f.kind.Namespaced, owner.by)
 }
 
-// leaves tells whether children of the kind are left alone. What wrote a record may not
+// leaves reports whether children of the kind are left alone. What wrote a record may not
 // have noted the kind's name.
 func (w Watch) leaves(kind Kind) bool {
 	return slices.Contains(w.Blacklist, schema.GroupKind{Group: kind.Group, Kind: kind.Kind})
 }
 
-// brings tells whether a child brings its CR back.
+// brings reports whether a child brings its CR back.
 func (w Watch) brings(namespaced bool, by tied) bool {
 	return w.Dependents && (namespaced || by == byReference || w.ClusterScoped)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// parse gives the flags after reading the arguments.
+// parse returns the flags after reading the arguments.
 func parse(t *testing.T, args ...string) *runFlags {
 	t.Helper()
 	flags := newRunFlags()

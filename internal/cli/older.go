@@ -64,7 +64,7 @@ func (f *runFlags) olderSpellings(set *pflag.FlagSet) {
 	f.older = set
 }
 
-// lookup gives a flag of the groups there are.
+// lookup returns a flag of the groups there are.
 func (f *runFlags) lookup(name string) *pflag.Flag {
 	for _, g := range f.groups {
 		if flag := g.flags.Lookup(name); flag != nil {

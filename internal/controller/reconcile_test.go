@@ -188,7 +188,7 @@ func (b *bench) stored() *unstructured.Unstructured {
 	return cr
 }
 
-// conditions gives "status/reason" by type of the stored CR.
+// conditions returns "status/reason" by type of the stored CR.
 func (b *bench) conditions() map[string]string {
 	b.t.Helper()
 	list, _, _ := unstructured.NestedSlice(b.stored().Object, "status", "conditions")
@@ -439,7 +439,7 @@ func TestFinalizer(t *testing.T) {
 	})
 }
 
-// failing gives faults that make status writes fail while they last.
+// failing returns faults that make status writes fail while they last.
 func failing(broken *bool, with error) interceptor.Funcs {
 	return interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -876,7 +876,7 @@ func (f slotsFunc) Acquire(ctx context.Context, watch string, class slots.Class)
 	return f(ctx, watch, class)
 }
 
-// full gives slots that are all taken.
+// full returns slots that are all taken.
 func full(t *testing.T) *slots.Slots {
 	t.Helper()
 	s := slots.New(1)

@@ -55,7 +55,7 @@ func (g *RunGroup) Stop() {
 	g.stop(errStopped)
 }
 
-// Stopped tells whether Stop was called.
+// Stopped reports whether Stop was called.
 func (g *RunGroup) Stopped() bool { return g.stopped.Err() != nil }
 
 // Wait returns when every attempt has left, or with an error when ctx ends first.

@@ -55,7 +55,7 @@ type settings struct {
 	verbosity    int
 }
 
-// settingsOf gives the CR's settings: its annotations over the watch over the
+// settingsOf returns the CR's settings: its annotations over the watch over the
 // defaults. With an error, which names every annotation that does not parse,
 // those have the value that they would have without it.
 func (r *Reconciler) settingsOf(cr *unstructured.Unstructured) (settings, error) {

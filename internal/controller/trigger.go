@@ -23,7 +23,7 @@ import (
 // generations that tell of a change.
 const digestField = "ensignDigest"
 
-// Reducer gives the transform of the caches of the kinds that are watched. A run
+// Reducer returns the transform of the caches of the kinds that are watched. A run
 // reads its CR live; the cache only decides whether there is a run, and keeps what
 // that needs: identity, labels, annotations, generation, deletion, finalizers, which
 // generation the status speaks of, and to what the CR refers.
@@ -125,7 +125,7 @@ func changed(watch *watches.Watch, before, after *unstructured.Unstructured) boo
 	return versionOf(watch, before) != versionOf(watch, after)
 }
 
-// triggering gives the annotations whose changes bring a CR to its content: those
+// triggering returns the annotations whose changes bring a CR to its content: those
 // that steer its runs, or all but kubectl's copy of the object.
 func triggering(watch *watches.Watch, cr *unstructured.Unstructured) map[string]string {
 	annotations := cr.GetAnnotations()

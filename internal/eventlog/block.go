@@ -34,7 +34,7 @@ func taskText(e jobevent.Event) string {
 	return cut(b.String())
 }
 
-// cut gives at most maxText bytes and the mark of what is missing.
+// cut returns at most maxText bytes and the mark of what is missing.
 func cut(text string) string {
 	if len(text) <= maxText {
 		return text

@@ -34,7 +34,7 @@ type Log struct {
 	repeats repeats
 }
 
-// New gives a Log with these options.
+// New returns a Log with these options.
 func New(o Options) *Log {
 	if o.Logger.GetSink() == nil {
 		o.Logger = logr.Discard()

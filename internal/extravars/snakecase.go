@@ -77,7 +77,7 @@ func (n namer) name(key string) (string, error) {
 	return SnakeCase(key)
 }
 
-// SnakeCase gives the variable name of a spec's key. Existing roles depend on
+// SnakeCase returns the variable name of a spec's key. Existing roles depend on
 // every one of its surprises (enableHTTPS becomes enable_http_s), so the rules
 // below are a contract: they are the base image's, one step a function.
 //

@@ -79,7 +79,7 @@ func dial(t *testing.T, f *Fence) (near, far net.Conn) {
 	return near, accept(t, listener)
 }
 
-// unread tells whether there is something to read, which a busy machine may not have
+// unread reports whether there is something to read, which a busy machine may not have
 // got to before a deadline.
 func unread(t *testing.T, peer net.Conn) (is bool) {
 	t.Helper()

@@ -22,10 +22,10 @@ const (
 // included: CLOCK_BOOTTIME. All processes of a machine share it.
 type Instant int64
 
-// Add gives the instant d later.
+// Add returns the instant d later.
 func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 
-// Sub gives the time from other to i.
+// Sub returns the time from other to i.
 func (i Instant) Sub(other Instant) time.Duration { return time.Duration(i - other) }
 
 // Span says how long a renewal is good for.
@@ -91,7 +91,7 @@ func New(o Options) *Fence {
 	return &Fence{options: o, lost: make(chan struct{}), conns: conns{}}
 }
 
-// Held tells whether the lease is surely held now.
+// Held reports whether the lease is surely held now.
 func (f *Fence) Held() bool { return f == nil || f.look() == leading }
 
 // Lost is closed when the lease, once held, is not surely held any more. For a
@@ -167,7 +167,7 @@ func (f *Fence) Watch(ctx context.Context) {
 	}
 }
 
-// look gives the state as of now.
+// look returns the state as of now.
 func (f *Fence) look() state {
 	f.closeIf(f.overdue)
 	f.mu.Lock()
@@ -175,7 +175,7 @@ func (f *Fence) look() state {
 	return f.state
 }
 
-// overdue tells whether the fence has to close. It wants the lock.
+// overdue reports whether the fence has to close. It wants the lock.
 func (f *Fence) overdue() bool { return f.state == leading && f.options.Now() >= f.span.Closes }
 
 // closeIf closes the fence when the condition, which is asked under the lock, holds.

@@ -15,7 +15,7 @@ type clock struct{ now atomic.Int64 }
 func (c *clock) pass(d time.Duration) { c.now.Add(int64(d)) }
 func (c *clock) read() Instant        { return Instant(c.now.Load()) }
 
-// standard gives a fence with the default times: it closes 12 s after a renewal
+// standard returns a fence with the default times: it closes 12 s after a renewal
 // was asked for.
 func standard(o Options) (*Fence, *clock) {
 	c := &clock{}

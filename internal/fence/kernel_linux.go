@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now gives the machine's time. CLOCK_MONOTONIC, which Go's own times have,
+// Now returns the machine's time. CLOCK_MONOTONIC, which Go's own times have,
 // stands still while a machine is suspended.
 func Now() Instant {
 	var now unix.Timespec

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Now gives the wall clock, the only one that goes on while a machine is suspended.
+// Now returns the wall clock, the only one that goes on while a machine is suspended.
 func Now() Instant { return Instant(time.Now().UnixNano()) }
 
 // giveUpAfter is for Linux only.

@@ -59,7 +59,7 @@ func newInformer(key Key, options Options) *Informer {
 	return i
 }
 
-// Synced tells whether the store has held everything since some time. It may have
+// Synced reports whether the store has held everything since some time. It may have
 // fallen behind after that: see Err.
 func (i *Informer) Synced() bool { return i.shared.HasSynced() }
 

@@ -38,11 +38,11 @@ var (
 	handlerName = regexp.MustCompile(`(The requested handler ').*(' was not found)`)
 )
 
-// Own gives of a text that was printed past Ansible what may be shown of it once a task
+// Own returns of a text that was printed past Ansible what may be shown of it once a task
 // has started: nothing that a task was given.
 func Own(text string) string { return own(text) }
 
-// own gives of a displayed text what may be shown of it once a task has started.
+// own returns of a displayed text what may be shown of it once a task has started.
 func own(text string) string {
 	var kept []string
 	for line := range strings.Lines(text) {

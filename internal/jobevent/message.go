@@ -80,7 +80,7 @@ func itemMessage(result map[string]any) string {
 	return clip("(item="+clip(label, maxFailureName)+") "+message(result), maxItemMessage)
 }
 
-// render gives a string as it is and everything else as JSON.
+// render returns a string as it is and everything else as JSON.
 func render(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -95,7 +95,7 @@ func render(value any) string {
 	return string(text)
 }
 
-// Visible gives text that a terminal or a log shows as it is: terminal colours
+// Visible returns text that a terminal or a log shows as it is: terminal colours
 // are taken out, line ends become line feeds, and every other character without
 // a shape of its own (controls, escapes, changes of the writing direction)
 // becomes its Go escape. Tabs and line feeds stay. The result is valid UTF-8.
@@ -187,7 +187,7 @@ func shown(text string, limit int) string {
 	return clip(Visible(clip(text, limit)), limit)
 }
 
-// clip gives at most limit bytes of text, cut between characters and marked.
+// clip returns at most limit bytes of text, cut between characters and marked.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text

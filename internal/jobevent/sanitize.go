@@ -29,7 +29,7 @@ var (
 	quotedYAMLLine = regexp.MustCompile(`(in \\+"<(?:unicode|byte) string>\\+", line \d+, column \d+:\\+n *).*?(\\+n *\^|$)`)
 )
 
-// Sanitize gives a copy of a task's result that is fit to be shown: without
+// Sanitize returns a copy of a task's result that is fit to be shown: without
 // "invocation" and Ansible's own "_ansible_…" members at any depth, with the
 // values of the environment among facts and those under data and stringData of
 // Secrets masked, and no deeper than 64 levels. A Secret is found as an object, in

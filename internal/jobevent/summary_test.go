@@ -178,7 +178,7 @@ func TestTheOrderOfHostsDoesNotMatter(t *testing.T) {
 	}
 }
 
-// judged gives the message of the failures in an order that keeps that of each host.
+// judged returns the message of the failures in an order that keeps that of each host.
 func judged(random *rand.Rand, queues [][]jobevent.Event, counts jobevent.HostStats) string {
 	var events []jobevent.Event
 	at := make([]int, len(queues))

@@ -17,7 +17,7 @@ import (
 // told without a look at content or at the API server: all of it at once.
 func (o Options) Check() error { return o.check(newEnvironment(o.Env), fileExists) }
 
-// check is Check where exists tells whether there is a file.
+// check is Check where exists reports whether there is a file.
 func (o Options) check(env environment, exists func(path string) bool) error {
 	_, debug := debugLogs(env)
 	return errors.Join(

@@ -97,7 +97,7 @@ func childWatches(list []watches.Watch) []children.Watch {
 	return all
 }
 
-// newRecord gives the record of child kinds, in the manager's own namespace; nil
+// newRecord returns the record of child kinds, in the manager's own namespace; nil
 // where it has none.
 func newRecord(client dynamic.Interface, o Options, env environment) children.Record {
 	namespace := o.LeaderElectionNamespace

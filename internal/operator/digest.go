@@ -19,7 +19,7 @@ import (
 // chance, and short enough to be read in a status.
 const digestLength = 32
 
-// digestWatches gives for each watch a digest of its entry, its content, the
+// digestWatches returns for each watch a digest of its entry, its content, the
 // collections that any content may name, and the Python environment. A CR whose
 // status has it needs no run after a restart.
 func (a ansible) digestWatches(roles, collections []string) (map[schema.GroupVersionKind]string, error) {

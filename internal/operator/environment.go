@@ -51,7 +51,7 @@ func searchPaths(o Options, env environment, exists func(path string) bool) ansi
 	}
 }
 
-// configured tells whether Ansible finds a configuration file for a run, whose
+// configured reports whether Ansible finds a configuration file for a run, whose
 // working directory is its own.
 func configured(env environment, exists func(path string) bool) bool {
 	return env["ANSIBLE_CONFIG"] != "" || exists(filepath.Join(env["HOME"], ".ansible.cfg")) || exists("/etc/ansible/ansible.cfg")

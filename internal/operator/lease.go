@@ -91,7 +91,7 @@ func (h holders) fenceOptions(o Options, retry time.Duration) fence.Options {
 	return options
 }
 
-// behind gives a configuration whose connections carry nothing once the lease is
+// behind returns a configuration whose connections carry nothing once the lease is
 // lost. The lock has its own, or nobody could renew.
 func (l lease) behind(config *rest.Config) *rest.Config {
 	if l.fence == nil {

@@ -77,7 +77,7 @@ type Options struct {
 	LogEvents eventlog.Level
 }
 
-// with gives the options as the environment, which Check has seen, changes them.
+// with returns the options as the environment, which Check has seen, changes them.
 func (o Options) with(env environment) Options {
 	if debug, _ := debugLogs(env); debug {
 		o.LogEvents = eventlog.Everything

@@ -76,7 +76,7 @@ func never(t *testing.T) func() error {
 	}
 }
 
-// held gives a fence that is open, and that ends runs when it closes.
+// held returns a fence that is open, and that ends runs when it closes.
 func held(runs *controller.RunGroup) *fence.Fence {
 	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second, OnLost: func(fence.Span) { runs.Stop() }})
 	f.Renewed(fence.Now())

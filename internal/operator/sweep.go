@@ -86,7 +86,7 @@ func (s sweeper) remove(ctx context.Context) ([]string, error) {
 	return removed, errors.Join(retried, err)
 }
 
-// live gives the UIDs of all CRs of the watched kinds.
+// live returns the UIDs of all CRs of the watched kinds.
 func (s sweeper) live(ctx context.Context) (sets.Set[string], error) {
 	namespaces := s.namespaces
 	if len(namespaces) == 0 {
@@ -114,7 +114,7 @@ func (s sweeper) live(ctx context.Context) (sets.Set[string], error) {
 	return found, nil
 }
 
-// served gives the kind in a version that the API server serves, the watched one
+// served returns the kind in a version that the API server serves, the watched one
 // if it can be. A kind that is served in another version still has its objects;
 // one that is served in none has none.
 func (s sweeper) served(watched schema.GroupVersionKind, groups *metav1.APIGroupList) (schema.GroupVersionKind, bool, error) {

@@ -45,7 +45,7 @@ func (p *Proxy) follow(q *request) *report {
 	return r
 }
 
-// listen gives a writer of the answer that the report hears.
+// listen returns a writer of the answer that the report hears.
 func (r *report) listen(w http.ResponseWriter) http.ResponseWriter {
 	if len(r.told) == 0 {
 		return w

@@ -122,7 +122,7 @@ func (g *grants) authenticate(r *http.Request) (granted *grant, done func(), ok 
 	return granted, granted.requests.Done, true
 }
 
-// Knows tells whether the request carries the token of a live run.
+// Knows reports whether the request carries the token of a live run.
 func (p *Proxy) Knows(r *http.Request) bool {
 	_, done, ok := p.grants.authenticate(r)
 	if ok {
@@ -131,7 +131,7 @@ func (p *Proxy) Knows(r *http.Request) bool {
 	return ok
 }
 
-// during gives a context that ends with the token too. The client is not waited for after
+// during returns a context that ends with the token too. The client is not waited for after
 // that.
 func (g *grant) during(ctx context.Context, w http.ResponseWriter) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -14,7 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/proxy"
 )
 
-// freePort gives a port that nobody has just now.
+// freePort returns a port that nobody has just now.
 func freePort(t *testing.T) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -60,7 +60,7 @@ func (p *Proxy) own(w http.ResponseWriter, q *request) error {
 	return nil
 }
 
-// ownable tells whether the request writes an object that can have an owner.
+// ownable reports whether the request writes an object that can have an owner.
 func (p *Proxy) ownable(q *request) (bool, error) {
 	if !p.inject || !q.info.IsResourceRequest || isReview(q.info.APIGroup) {
 		return false, nil

@@ -50,7 +50,7 @@ type Options struct {
 	OpenPort int
 	// InjectOwnerRef makes what a run creates belong to the run's CR.
 	InjectOwnerRef bool
-	// Confine tells whether runs of the owner may write in its namespace only; nil if
+	// Confine reports whether runs of the owner may write in its namespace only; nil if
 	// none is confined.
 	Confine func(access.Owner) bool
 	// Fence stops the forwarding when this manager may not lead any more; nil if
@@ -130,7 +130,7 @@ func (p *Proxy) Servers() []*manager.Server {
 	return servers
 }
 
-// Server gives the proxy as a manager.Server: among the first things that a
+// Server returns the proxy as a manager.Server: among the first things that a
 // manager starts and the last that it stops, so that no live run loses its API.
 func (p *Proxy) Server() *manager.Server {
 	timeout := drainTimeout

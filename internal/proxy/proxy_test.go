@@ -105,7 +105,7 @@ func (b *backend) arrivals() int {
 	return len(b.requests)
 }
 
-// since gives the requests that were forwarded after so many; more may be on the way.
+// since returns the requests that were forwarded after so many; more may be on the way.
 func (b *backend) since(arrivals int) []*http.Request {
 	b.mu.Lock()
 	defer b.mu.Unlock()

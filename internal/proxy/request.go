@@ -45,19 +45,19 @@ func (q *request) namespace() string {
 	return q.info.Namespace
 }
 
-// writes tells whether the request changes what the API server stores.
+// writes reports whether the request changes what the API server stores.
 func (q *request) writes() bool {
 	return q.info.IsResourceRequest && !isReview(q.info.APIGroup) && !q.connects() &&
 		slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.info.Verb)
 }
 
-// connects tells whether the request goes through the API server to a node, a pod or a
+// connects reports whether the request goes through the API server to a node, a pod or a
 // service.
 func (q *request) connects() bool {
 	return slices.Contains([]string{"exec", "attach", "portforward", "proxy"}, q.info.Subresource)
 }
 
-// hasEffects tells whether anything may be different after the request.
+// hasEffects reports whether anything may be different after the request.
 func (q *request) hasEffects() bool {
 	if isReview(q.info.APIGroup) {
 		return false
@@ -70,12 +70,12 @@ func (q *request) write() access.Write {
 	return access.Write{Verb: q.info.Verb, Resource: q.resource(), Subresource: q.info.Subresource, Namespace: q.namespace(), Name: q.info.Name}
 }
 
-// isReview tells whether the group's kinds are questions: nothing is stored.
+// isReview reports whether the group's kinds are questions: nothing is stored.
 func isReview(group string) bool {
 	return group == "authentication.k8s.io" || group == "authorization.k8s.io"
 }
 
-// isDry tells whether the request asks for nothing to be changed. The second result is
+// isDry reports whether the request asks for nothing to be changed. The second result is
 // false where that can't be told.
 func (q *request) isDry() (dry, known bool) {
 	if q.info.Verb == "delete" || q.info.Verb == "deletecollection" {
@@ -97,7 +97,7 @@ func readDeleteOptions(body []byte) (options metav1.DeleteOptions, err error) {
 	return options, json.Unmarshal(body, &options)
 }
 
-// peekBody gives the beginning of the body, which stays as it was.
+// peekBody returns the beginning of the body, which stays as it was.
 func (q *request) peekBody() (beginning []byte, complete bool) {
 	if q.Body == nil || q.Body == http.NoBody {
 		return nil, true

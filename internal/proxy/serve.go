@@ -83,7 +83,7 @@ func space(owner access.Owner) string {
 	return "the namespace " + owner.Namespace
 }
 
-// isOwner tells whether the request is about the owner itself.
+// isOwner reports whether the request is about the owner itself.
 func (p *Proxy) isOwner(q *request) (bool, error) {
 	owner := q.session.Owner
 	if q.info.APIGroup != owner.GVK.Group || q.info.Name != owner.Name || q.namespace() != owner.Namespace {

@@ -126,7 +126,7 @@ func leadingNumber(s string) int {
 	return n
 }
 
-// HasCollection tells whether a collection such as "community.sops" is in the
+// HasCollection reports whether a collection such as "community.sops" is in the
 // environment or in one of the further paths, which are entries of
 // ANSIBLE_COLLECTIONS_PATH.
 func (i Info) HasCollection(name string, paths ...string) bool {

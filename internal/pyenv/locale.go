@@ -16,7 +16,7 @@ locale.setlocale(locale.LC_ALL, "")
 if locale.getlocale()[1].lower() not in ("utf-8", "utf8"):
     raise SystemExit(1)`
 
-// InUTF8 gives the environment with a locale that Ansible takes, which is one in UTF-8
+// InUTF8 returns the environment with a locale that Ansible takes, which is one in UTF-8
 // that is installed: the one that the environment names, or C.UTF-8 in its place. It is
 // in LANG, over which a task may set any other variable. replaced are the names of the
 // variables that named another.

@@ -24,7 +24,7 @@ const (
 
 var errUnsteady = errors.New("it is being changed")
 
-// Proof tells whether an environment is usable and safe, also after it has
+// Proof reports whether an environment is usable and safe, also after it has
 // changed. It must be made by NewProof; Holds may be called at the same time.
 type Proof struct {
 	env       Env

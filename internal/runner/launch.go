@@ -7,17 +7,17 @@ type Launcher interface {
 	// Prepare is told an environment that runs are going to have, but for what differs
 	// from run to run.
 	Prepare(env []string)
-	// Launch gives the program to start with ansible-runner's arguments and this
+	// Launch returns the program to start with ansible-runner's arguments and this
 	// environment, or why it has to be ansible-runner itself.
 	Launch(env []string) (program, why string)
 	// Ended is told that a run is over whose program Launch gave, with the same
-	// environment. It tells whether that run was warm: also what was launched may have
+	// environment. It reports whether that run was warm: also what was launched may have
 	// become ansible-runner, or ansible-playbook, in the end.
 	Ended(env []string) (warm bool)
 }
 
 // start starts the command, or what stands in for it. At the end of the run, launched
-// tells whether it was warm.
+// reports whether it was warm.
 func (r *Runner) start(spec Spec, c command, nonce int64) (p *process, launched func() bool, err error) {
 	if r.mayBeWarm(spec) {
 		if program, _ := r.Launcher.Launch(c.env); program != "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// pipelines tells whether modules on localhost get their code by the standard input,
+// pipelines reports whether modules on localhost get their code by the standard input,
 // which saves Ansible some shells and a temporary directory for each. It is so where
 // runs may be warm, unless the operator's owner has chosen, one way or the other: by the
 // variable, or in the ansible.cfg that a run with this environment reads. A new

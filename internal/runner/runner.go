@@ -225,7 +225,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 	return ending, launched()
 }
 
-// limit gives a context that ends with ctx, the permit and the timeout of a run,
+// limit returns a context that ends with ctx, the permit and the timeout of a run,
 // if that is not 0, and with end.
 func (r *Runner) limit(ctx, permit context.Context, timeout time.Duration) (limited context.Context, end context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -52,7 +52,7 @@ func (s *Slots) mayTake(g *group) bool {
 	return s.free > min(idle, s.limit/2)
 }
 
-// before tells whether a goes before b; both have waiters.
+// before reports whether a goes before b; both have waiters.
 func before(a, b *group) bool {
 	return cmp.Or(
 		-cmp.Compare(a.waiting[a.first()].class, b.waiting[b.first()].class),

@@ -29,7 +29,7 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch gives the operations that bring the status of obj, as it was just read,
+// Patch returns the operations that bring the status of obj, as it was just read,
 // to what the report says, Tests first. No operations means that nothing is to
 // be written: all of it stands there already, or the object's status speaks of a
 // later generation than the report (one that the object has not reached is nobody's
@@ -76,7 +76,7 @@ func digestChanges(current map[string]any, r Report) []Operation {
 	return nil
 }
 
-// Tests gives the operations with which a patch of obj starts: they keep it from
+// Tests returns the operations with which a patch of obj starts: they keep it from
 // landing on a successor of the same name or on top of another writer's change.
 func Tests(obj *unstructured.Unstructured) []Operation {
 	return []Operation{
@@ -176,7 +176,7 @@ func encodedSize(r rune) int {
 	return utf8.RuneLen(r)
 }
 
-// Last gives the outcome that the conditions of obj tell of, which may be that of an
+// Last returns the outcome that the conditions of obj tell of, which may be that of an
 // earlier generation: nothing, when none was ever brought to an end.
 func Last(obj *unstructured.Unstructured) jobevent.Outcome {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")

@@ -42,7 +42,7 @@ func canceled() jobevent.Outcome {
 	return jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}
 }
 
-// object gives a CR whose status is the JSON text; "" is none.
+// object returns a CR whose status is the JSON text; "" is none.
 func object(t *testing.T, statusText string) *unstructured.Unstructured {
 	t.Helper()
 	text := `{"apiVersion":"g/v1","kind":"K","metadata":{"name":"n","uid":"u1","resourceVersion":"7","generation":2}`
@@ -86,7 +86,7 @@ func apply(t *testing.T, obj *unstructured.Unstructured, report status.Report, n
 	return result
 }
 
-// conditions gives "status/reason" by type.
+// conditions returns "status/reason" by type.
 func conditions(obj *unstructured.Unstructured) map[string]string {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	found := map[string]string{}

@@ -26,7 +26,7 @@ func Digest(obj *unstructured.Unstructured) string {
 	return digest
 }
 
-// Settled tells whether the status of obj says that its generation was brought to
+// Settled reports whether the status of obj says that its generation was brought to
 // success with the digest, and when that run ended. It is false where anything is
 // missing, as with schemas that do not keep what Ensign writes, or kinds without
 // generations: then nobody knows. So it is for an object that is younger than the run: its status was restored

@@ -30,7 +30,7 @@ const (
 type Options struct {
 	// Address to listen on, as "127.0.0.1:5050".
 	Address string
-	// Allow tells whether the request's sender may post; nil lets everybody.
+	// Allow reports whether the request's sender may post; nil lets everybody.
 	Allow  func(*http.Request) bool
 	Logger logr.Logger
 }
@@ -55,7 +55,7 @@ func New(registry *Registry, o Options) (*Endpoint, error) {
 // URL is where to post.
 func (e *Endpoint) URL() string { return "http://" + e.listener.Addr().String() + path }
 
-// Server gives the endpoint as a manager.Server: it stops after the runs.
+// Server returns the endpoint as a manager.Server: it stops after the runs.
 func (e *Endpoint) Server() *manager.Server {
 	timeout := drainTimeout
 	return &manager.Server{

@@ -35,7 +35,7 @@ type known struct {
 	metric prometheus.Collector
 }
 
-// NewRegistry gives a Registry that shows its metrics in another.
+// NewRegistry returns a Registry that shows its metrics in another.
 func NewRegistry(shown prometheus.Registerer) *Registry {
 	return &Registry{
 		shown: shown, known: map[string]known{}, series: map[string]string{},
@@ -44,7 +44,7 @@ func NewRegistry(shown prometheus.Registerer) *Registry {
 	}
 }
 
-// reserved tells whether names like this are the manager's own, or may be in a later
+// reserved reports whether names like this are the manager's own, or may be in a later
 // version of it.
 func reserved(name string) bool {
 	return slices.ContainsFunc([]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/usermetrics"
 )
 
-// endpoint gives an endpoint that serves, and the registry that shows its metrics.
+// endpoint returns an endpoint that serves, and the registry that shows its metrics.
 func endpoint(t *testing.T, allow func(*http.Request) bool) (string, *prometheus.Registry) {
 	t.Helper()
 	shown := prometheus.NewPedanticRegistry()
@@ -60,7 +60,7 @@ func send(t *testing.T, method, url, body string, header ...string) (code int, s
 	return response.StatusCode, string(text)
 }
 
-// shows gives the lines of the metrics without comments.
+// shows returns the lines of the metrics without comments.
 func shows(t *testing.T, shown *prometheus.Registry) string {
 	t.Helper()
 	recorder := httptest.NewRecorder()

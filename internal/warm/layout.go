@@ -39,7 +39,7 @@ func (s *set) links() map[string]string {
 	return links
 }
 
-// whole tells whether a run would find the programs.
+// whole reports whether a run would find the programs.
 func (s *set) whole() bool {
 	for link, target := range s.links() {
 		if found, err := os.Readlink(link); err != nil || found != target {

@@ -43,7 +43,7 @@ func (v *server) setServing(serving bool) {
 	}
 }
 
-// note takes note that the process has ended, and tells whether it has served, and
+// note takes note that the process has ended, and reports whether it has served, and
 // whether the one before has not.
 func (v *server) note() (served, again bool) {
 	v.mu.Lock()

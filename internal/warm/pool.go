@@ -108,7 +108,7 @@ func (p *Pool) Prepare(env []string) {
 	_, _ = p.use(env)
 }
 
-// Launch gives the program to start in Python's place for a run with this environment,
+// Launch returns the program to start in Python's place for a run with this environment,
 // or why it has to be Python: servers for it are being started, then, or could not be.
 // A run that is started with the program must be Ended.
 func (p *Pool) Launch(env []string) (program, why string) {
@@ -132,7 +132,7 @@ func (p *Pool) Launch(env []string) (program, why string) {
 	return s.standin(), ""
 }
 
-// Ended takes note of the end of a run with this environment, and tells whether it was
+// Ended takes note of the end of a run with this environment, and reports whether it was
 // forked.
 func (p *Pool) Ended(env []string) bool {
 	p.mu.Lock()
@@ -152,7 +152,7 @@ func (p *Pool) forked(number string) {
 	}
 }
 
-// use gives the servers for an environment, which it starts if there are none, or why
+// use returns the servers for an environment, which it starts if there are none, or why
 // there are none. It is called with the lock held.
 func (p *Pool) use(env []string) (s *set, why string) {
 	if p.closed {

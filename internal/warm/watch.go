@@ -52,7 +52,7 @@ func (v *server) watch(ended <-chan struct{}) {
 	}
 }
 
-// silent tells whether the process has not answered what it was asked, or has taken
+// silent reports whether the process has not answered what it was asked, or has taken
 // too long to start.
 func (v *server) silent() bool {
 	v.mu.Lock()
@@ -79,7 +79,7 @@ func (v *server) answer() {
 	v.answered = true
 }
 
-// serves gives the process if stand-ins are to reach it, and 0 otherwise.
+// serves returns the process if stand-ins are to reach it, and 0 otherwise.
 func (v *server) serves() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -138,7 +138,7 @@ func dial(socket string, deadline time.Time) (*net.UnixConn, error) {
 	}
 }
 
-// listens gives the process that listens at the other end.
+// listens returns the process that listens at the other end.
 func listens(conn *net.UnixConn) (pid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -111,7 +111,7 @@ func (s Search) absolute(path string) string {
 	return filepath.Join(s.Dir, path)
 }
 
-// hasMain tells whether Ansible would load the part of a role.
+// hasMain reports whether Ansible would load the part of a role.
 func hasMain(role, part string) bool {
 	for _, name := range [...]string{"main.yml", "main.yaml", "main.json", "main"} {
 		if info, err := os.Stat(filepath.Join(role, part, name)); err == nil && (info.Mode().IsRegular() || info.IsDir()) {

@@ -17,7 +17,7 @@ type Path []string
 // Each is the element of a Path that is no field.
 const Each = "[*]"
 
-// In gives the texts to which the path leads, in their order. What is absent,
+// In returns the texts to which the path leads, in their order. What is absent,
 // empty or no text is left out.
 func (p Path) In(object map[string]any) []string { return texts(p.values(object, nil)) }
 
@@ -47,7 +47,7 @@ func texts(values []any) []string {
 	return found
 }
 
-// In gives the objects that a CR names, in their order. Where both paths go
+// In returns the objects that a CR names, in their order. Where both paths go
 // through one list, name and namespace are those of one element; where there is
 // no namespace it is the CR's.
 func (r Reference) In(cr map[string]any) []types.NamespacedName {

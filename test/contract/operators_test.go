@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// operator gives a site with an operator of testdata, whose kinds are defined.
+// operator returns a site with an operator of testdata, whose kinds are defined.
 func operator(ctx context.Context, name, group string, kinds ...string) *site.Site {
 	GinkgoHelper()
 	for _, kind := range kinds {
@@ -28,7 +28,7 @@ func operator(ctx context.Context, name, group string, kinds ...string) *site.Si
 	return s
 }
 
-// read gives the object as it stands, once it is there.
+// read returns the object as it stands, once it is there.
 func read[T client.Object](ctx context.Context, namespace, name string, object T) T {
 	GinkgoHelper()
 	object.SetNamespace(namespace)

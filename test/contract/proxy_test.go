@@ -18,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-// freePort gives a port of the loopback interface that nobody listens at.
+// freePort returns a port of the loopback interface that nobody listens at.
 func freePort() string {
 	GinkgoHelper()
 	address, err := harness.FreeAddress()

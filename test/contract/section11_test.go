@@ -61,7 +61,7 @@ var (
 	ruleLine   = regexp.MustCompile(`^-+( Ansible Task StdOut -+)?$`)
 )
 
-// recordsOf gives the lines of the log that are about a CR, and those of its blocks.
+// recordsOf returns the lines of the log that are about a CR, and those of its blocks.
 // Lines that are neither, or stand in the block of another, are a failure.
 func recordsOf(log, object string) (records, blocks []string) {
 	GinkgoHelper()
@@ -87,7 +87,7 @@ func recordsOf(log, object string) (records, blocks []string) {
 	return records, blocks
 }
 
-// eventsOf gives type and reason of the CR's Events, with how often each was told.
+// eventsOf returns type and reason of the CR's Events, with how often each was told.
 func eventsOf(cr client.Object) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		list := &corev1.EventList{}

@@ -64,7 +64,7 @@ type said struct {
 	Server      string         `json:"server"`
 }
 
-// sayings gives what the runs of a CR said so far, in their order.
+// sayings returns what the runs of a CR said so far, in their order.
 func sayings(s *site.Site, name string) func() ([]said, error) {
 	return func() ([]said, error) {
 		files, err := filepath.Glob(filepath.Join(s.Dir, name+"-*.json"))

@@ -190,7 +190,7 @@ func (h *history) names() []string {
 	return names
 }
 
-// during gives the states of a CR as each run of the generation began: later the
+// during returns the states of a CR as each run of the generation began: later the
 // message of a long one names its task.
 func (h *history) during(name string, generation int64) func() []*unstructured.Unstructured {
 	return func() []*unstructured.Unstructured {

@@ -57,7 +57,7 @@ const meterPlay = `
 // canary is text of a CR, which its tasks carry in their names too.
 const canary = "canary-in-the-spec"
 
-// posted gives the code and text of an answer to a POST.
+// posted returns the code and text of an answer to a POST.
 func posted(ctx context.Context, url, body string) (code int, said string) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))

@@ -52,7 +52,7 @@ const keepWatches = `
 //go:embed snake_case.tsv
 var snakeCaseTable string
 
-// keptVariables gives what a run of keepPlay has written, once it has.
+// keptVariables returns what a run of keepPlay has written, once it has.
 func keptVariables(s *site.Site, name, phase string) map[string]any {
 	GinkgoHelper()
 	var kept map[string]any
@@ -187,7 +187,7 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// tableKeys gives a list of maps with a key each: those of the table, or what becomes
+// tableKeys returns a list of maps with a key each: those of the table, or what becomes
 // of them.
 func tableKeys(column int) []any {
 	var list []any
@@ -197,7 +197,7 @@ func tableKeys(column int) []any {
 	return list
 }
 
-// deep gives maps in maps.
+// deep returns maps in maps.
 func deep(levels int) any {
 	var value any = "bottom"
 	for range levels {

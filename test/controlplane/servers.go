@@ -103,7 +103,7 @@ func (c commands) apiServer() process.Command {
 	)...)
 }
 
-// audit gives the arguments of the audit log: one file, written before a request
+// audit returns the arguments of the audit log: one file, written before a request
 // is answered.
 func (c commands) audit() []string {
 	if c.state.audit == "" {

@@ -210,7 +210,7 @@ func (p *parser) selector(metric string) string {
 	return ranges
 }
 
-// matcher gives the label that is matched.
+// matcher returns the label that is matched.
 func (p *parser) matcher() string {
 	label, operator := p.next(), p.next()
 	if !regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`).MatchString(label) || !slices.Contains([]string{"=", "!=", "=~", "!~"}, operator) {

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// fakeEnvironment gives options for a manager that finds a Python environment
+// fakeEnvironment returns options for a manager that finds a Python environment
 // which cannot be had for real: none at all, one with an old ansible-core, or one
 // whose canary comes back evaluated.
 func fakeEnvironment(core, evaluated string) managerOptions {

@@ -175,7 +175,7 @@ func (m *manager) startsOf(object string) int {
 	return count
 }
 
-// eventsOf gives type and reason of the Events about the object, oldest first.
+// eventsOf returns type and reason of the Events about the object, oldest first.
 func eventsOf(ctx context.Context, object client.Object) []string {
 	GinkgoHelper()
 	list := &eventsv1.EventList{}

@@ -125,7 +125,7 @@ func failsAtStart(ctx context.Context, o managerOptions) string {
 	return m.log()
 }
 
-// freeAddress gives an address of the loopback interface that nobody listens on.
+// freeAddress returns an address of the loopback interface that nobody listens on.
 func freeAddress() string {
 	GinkgoHelper()
 	address, err := harness.FreeAddress()

@@ -17,7 +17,7 @@ import (
 
 const testGroup = "test.ensign.io"
 
-// definition gives a CRD of the tests' group.
+// definition returns a CRD of the tests' group.
 func definition(kind string) *apiextensionsv1.CustomResourceDefinition {
 	return harness.Definition(schema.GroupKind{Group: testGroup, Kind: kind})
 }
@@ -30,7 +30,7 @@ func newNamespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// custom gives an object of the tests' group.
+// custom returns an object of the tests' group.
 func custom(kind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	object.SetGroupVersionKind(schema.GroupVersionKind{Group: testGroup, Version: "v1", Kind: kind})

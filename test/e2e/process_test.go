@@ -182,7 +182,7 @@ func deadKubeconfig() string {
 	return path
 }
 
-// get gives the status code of a GET request.
+// get returns the status code of a GET request.
 func get(ctx context.Context, url, token string) (int, error) {
 	code, _, err := request(ctx, url, token)
 	return code, err

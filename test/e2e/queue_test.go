@@ -17,7 +17,7 @@ import (
 // notePlay keeps the name of each CR that it runs for in a ConfigMap.
 const notePlay = "playbooks/note.yml"
 
-// versions gives the resourceVersion of each object, by name.
+// versions returns the resourceVersion of each object, by name.
 func versions(ctx context.Context, objects ...*unstructured.Unstructured) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}
@@ -140,7 +140,7 @@ var _ = Describe("a kind whose runs take for ever", func() {
 	}, SpecTimeout(3*time.Minute))
 })
 
-// lineWith gives what follows the prefix in the first line that begins with it.
+// lineWith returns what follows the prefix in the first line that begins with it.
 func lineWith(text, prefix string) string {
 	for line := range strings.Lines(text) {
 		if value, found := strings.CutPrefix(line, prefix); found {

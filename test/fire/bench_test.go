@@ -97,7 +97,7 @@ func (b *bench) open(gate string) {
 	Expect(os.WriteFile(filepath.Join(b.dir, "gates", gate), nil, 0o600)).To(Succeed())
 }
 
-// custom gives an object of the bench's namespace that has not been made yet.
+// custom returns an object of the bench's namespace that has not been made yet.
 func (b *bench) custom(kind schema.GroupKind, name string, spec map[string]any) *unstructured.Unstructured {
 	return harness.Custom(kind, b.namespace, name, spec)
 }

@@ -44,7 +44,7 @@ func (b *bench) remember(ctx context.Context, kind schema.GroupKind) *history {
 	return h
 }
 
-// of gives the states of one object.
+// of returns the states of one object.
 func (h *history) of(cr *unstructured.Unstructured) []*unstructured.Unstructured {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -133,7 +133,7 @@ func must(err error) {
 	}
 }
 
-// readJournal gives what runs have written so far.
+// readJournal returns what runs have written so far.
 func readJournal(path string) ([]ran, error) {
 	content, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {

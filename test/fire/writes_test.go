@@ -107,7 +107,7 @@ func (b *bench) finalizerRuns(cr *unstructured.Unstructured) int {
 	return count
 }
 
-// met tells whether the rule of the name has acted.
+// met reports whether the rule of the name has acted.
 func (b *bench) met(rule string) bool {
 	for _, r := range b.proxy.Journal() {
 		if r.Rule == rule {

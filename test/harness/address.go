@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FreeAddress gives an address of the loopback interface that nobody listens on, and
+// FreeAddress returns an address of the loopback interface that nobody listens on, and
 // that no other caller is given, in any process, as long as this process lives: who
 // listens there begins later. It is below the ports that the kernel gives to those who
 // ask for any, as managers do too.

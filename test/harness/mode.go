@@ -6,7 +6,7 @@ import "os"
 // manager's default when it is not set.
 const modeVariable = "ENSIGN_TEST_WARM"
 
-// Warm tells whether runs of the suites' managers are warm.
+// Warm reports whether runs of the suites' managers are warm.
 func Warm() bool { return os.Getenv(modeVariable) != "false" }
 
 // Mode is the flag for it, if there has to be one.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Definition gives a namespaced CRD with version v1 whose spec and status take
+// Definition returns a namespaced CRD with version v1 whose spec and status take
 // anything.
 func Definition(kind schema.GroupKind) *apiextensionsv1.CustomResourceDefinition {
 	anything := true
@@ -32,7 +32,7 @@ func Definition(kind schema.GroupKind) *apiextensionsv1.CustomResourceDefinition
 	}
 }
 
-// Custom gives an object of a kind that Definition defines.
+// Custom returns an object of a kind that Definition defines.
 func Custom(kind schema.GroupKind, namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	object.SetGroupVersionKind(kind.WithVersion("v1"))

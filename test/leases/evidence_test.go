@@ -57,7 +57,7 @@ func (j *journal) update() map[string]*life {
 	return j.lives
 }
 
-// atWork tells whether the replica has live runs of each of the custom resources,
+// atWork reports whether the replica has live runs of each of the custom resources,
 // which write.
 func (j *journal) atWork(replica string, crs ...string) bool {
 	GinkgoHelper()
@@ -138,7 +138,7 @@ type reign struct {
 	writes  map[string]int // accepted ones, by resource and subresource
 }
 
-// readAudit gives the leaders in their order, and the requests that would write and
+// readAudit returns the leaders in their order, and the requests that would write and
 // came of one when another one had acquired the lease. A former leader may ask for
 // the lease, as all candidates do, but not get it.
 func readAudit(namespace string) (reigns []reign, late []string) {

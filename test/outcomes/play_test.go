@@ -41,7 +41,7 @@ type expected struct {
 	exit            int // of ansible-playbook
 }
 
-// in gives the play as it is in a form.
+// in returns the play as it is in a form.
 func (p play) in(f form) play {
 	if f == asFinalizer && p.included != nil {
 		p.expected = *p.included

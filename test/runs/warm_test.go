@@ -98,7 +98,7 @@ func (c *common) heat(t *testing.T, r *runner.Runner) {
 	}
 }
 
-// warms tells whether a run was warm. The first are not: the servers learn
+// warms reports whether a run was warm. The first are not: the servers learn
 // ansible-playbook's environment from one.
 func (c *common) warms(t *testing.T, r *runner.Runner) bool {
 	t.Helper()

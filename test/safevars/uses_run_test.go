@@ -78,7 +78,7 @@ func tryTogether(t *testing.T, c core, trials []trial, marked bool) map[string]b
 	return executed
 }
 
-// tryAlone tells whether the text of a trial was executed in its own run.
+// tryAlone reports whether the text of a trial was executed in its own run.
 func (p playbooks) tryAlone(t *testing.T, c core, one trial, marked bool) bool {
 	t.Helper()
 	r := usesSetup(t, []trial{one}, marked).lay(t, c)

@@ -18,7 +18,7 @@ const fragment = 12
 // canaries are texts to look for, by name.
 type canaries map[string]string
 
-// plant gives the canary of a name, which is made up when it is first asked for.
+// plant returns the canary of a name, which is made up when it is first asked for.
 func (c canaries) plant(name string) string {
 	if c[name] == "" {
 		random := make([]byte, 16)
@@ -37,7 +37,7 @@ func (c canaries) secret() canaries {
 	return hidden
 }
 
-// in gives the names of those that are found in a text, in whatever form.
+// in returns the names of those that are found in a text, in whatever form.
 func (c canaries) in(text []byte) []string {
 	var found []string
 	for name, value := range c {

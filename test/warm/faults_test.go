@@ -97,7 +97,7 @@ func (v *victim) find() {
 	})
 }
 
-// waiting tells whether a stand-in is connected that the server has not accepted.
+// waiting reports whether a stand-in is connected that the server has not accepted.
 func (v *victim) waiting() bool {
 	table, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
@@ -112,7 +112,7 @@ func (v *victim) waiting() bool {
 	return false
 }
 
-// ended tells whether a fork has ended that the server has not taken note of.
+// ended reports whether a fork has ended that the server has not taken note of.
 func (v *victim) ended() bool {
 	for _, pid := range childrenOf(v.t, v.pid) {
 		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(stat), ") Z ") {
@@ -181,7 +181,7 @@ func (v *victim) suffer(when moment, fault func(*victim)) runner.Result {
 	}
 }
 
-// gone tells whether the server was killed as one that does not answer, because it was
+// gone reports whether the server was killed as one that does not answer, because it was
 // stopped for too long: on a busy machine a moment may be long in coming.
 func (v *victim) gone() bool { return syscall.Kill(v.pid, 0) != nil }
 
@@ -236,7 +236,7 @@ func (v *victim) recover() {
 	})
 }
 
-// settled tells whether there is one server of each kind, with its socket.
+// settled reports whether there is one server of each kind, with its socket.
 func (v *victim) settled() bool {
 	sockets, err := filepath.Glob(filepath.Join(v.runs, ".warm", "*", "*.sock"))
 	if err != nil {

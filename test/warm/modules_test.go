@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// parentage tells whether a module's process is a fork of a server, and whether its
+// parentage reports whether a module's process is a fork of a server, and whether its
 // code came by the standard input.
 const parentage = `from ansible.module_utils.basic import AnsibleModule
 import os, sys

@@ -61,7 +61,7 @@ func plays(t *testing.T) []play {
 	return found
 }
 
-// named gives one of the plays, whatever the build tags.
+// named returns one of the plays, whatever the build tags.
 func named(t *testing.T, name string) play {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata/plays", name+".txt"))
@@ -164,7 +164,7 @@ func (p play) lay(b *bench) {
 	}
 }
 
-// has tells whether the play has a file or a directory of this name.
+// has reports whether the play has a file or a directory of this name.
 func (p play) has(name string) bool {
 	for file := range p.files {
 		if file == name || strings.HasPrefix(file, name+"/") {
@@ -202,7 +202,7 @@ func (p play) environ(b *bench) []string {
 	return env
 }
 
-// with gives the play with one thing changed.
+// with returns the play with one thing changed.
 func (p play) with(t *testing.T, text, instead string) play {
 	t.Helper()
 	before := p.files["play.yml"]

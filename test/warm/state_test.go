@@ -32,7 +32,7 @@ func TestRunsAreApart(t *testing.T) {
 	}
 }
 
-// values gives what a task's results on localhost have under a name, in order.
+// values returns what a task's results on localhost have under a name, in order.
 func values(events []jobevent.Event, task, name string) []any {
 	var found []any
 	for _, e := range events {

@@ -52,7 +52,7 @@ func AtMost(limit float64) *Goal { return &Goal{Limit: limit} }
 // AtLeast is the goal of a figure that should be large.
 func AtLeast(limit float64) *Goal { return &Goal{AtLeast: true, Limit: limit} }
 
-// Met tells whether the value reaches the goal.
+// Met reports whether the value reaches the goal.
 func (g Goal) Met(value float64) bool {
 	if g.AtLeast {
 		return value >= g.Limit
@@ -60,7 +60,7 @@ func (g Goal) Met(value float64) bool {
 	return value <= g.Limit
 }
 
-// MarshalJSON gives the goal as {"atMost": limit} or {"atLeast": limit}.
+// MarshalJSON returns the goal as {"atMost": limit} or {"atLeast": limit}.
 func (g Goal) MarshalJSON() ([]byte, error) {
 	name := "atMost"
 	if g.AtLeast {

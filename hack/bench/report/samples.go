@@ -43,7 +43,7 @@ func Ratio(ours, theirs Samples) Row {
 	return row
 }
 
-// Steady tells whether the last so many samples differ by no more than the
+// Steady reports whether the last so many samples differ by no more than the
 // fraction of the largest of them.
 func (s Samples) Steady(last int, fraction float64) bool {
 	if len(s) < last {

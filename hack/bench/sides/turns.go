@@ -49,7 +49,7 @@ func (s *side) add(wall, cpu time.Duration) {
 	s.wall, s.cpu = append(s.wall, wall.Seconds()), append(s.cpu, cpu.Seconds())
 }
 
-// each gives a figure of each run, in ms.
+// each returns a figure of each run, in ms.
 func (s *side) each(figure func(trial.Run) time.Duration) report.Samples {
 	var samples report.Samples
 	for _, run := range s.runs {
@@ -58,7 +58,7 @@ func (s *side) each(figure func(trial.Run) time.Duration) report.Samples {
 	return samples
 }
 
-// phase gives what the i-th phase took in each run, in ms.
+// phase returns what the i-th phase took in each run, in ms.
 func (s *side) phase(i int) report.Samples {
 	return s.each(func(r trial.Run) time.Duration { return r.Phases()[i].Taken })
 }

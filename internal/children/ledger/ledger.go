@@ -112,7 +112,7 @@ func (l *Ledger) Answered(flight *Flight, own ...Own) []Change {
 	return news
 }
 
-// See tells whether a change is news to the CR. It is not where a write under way
+// See reports whether a change is news to the CR. It is not where a write under way
 // may have caused it: then Answered tells. The changes of one object come in their
 // order.
 func (l *Ledger) See(cr CR, change Change) (news bool) {
@@ -125,7 +125,7 @@ func (l *Ledger) See(cr CR, change Change) (news bool) {
 	return l.judge(cr, change)
 }
 
-// Written gives the objects of a resource that a CR's runs have written, which
+// Written returns the objects of a resource that a CR's runs have written, which
 // the watch has not shown since, as if they were deleted: that is what they are
 // if the watch has come beyond them without showing them.
 func (l *Ledger) Written(resource schema.GroupResource) map[CR][]Change {
@@ -166,7 +166,7 @@ func (l *Ledger) Sweep() {
 	}
 }
 
-// mayCause tells whether a write that is under way may have made the change.
+// mayCause reports whether a write that is under way may have made the change.
 func (t *traffic) mayCause(change Change) bool {
 	return slices.ContainsFunc(t.flights, func(f *Flight) bool {
 		w := f.write
@@ -196,7 +196,7 @@ func (l *Ledger) note(flight *Flight, own Own) {
 	}
 }
 
-// judge tells whether a change is another's, and forgets what the watch has
+// judge reports whether a change is another's, and forgets what the watch has
 // passed. It needs the lock.
 func (l *Ledger) judge(cr CR, change Change) (news bool) {
 	e := entry{cr, change.UID}

@@ -47,7 +47,7 @@ func (r *record) add(v version) {
 	}
 }
 
-// explains tells whether the object is as the CR's own writes have left it. What
+// explains reports whether the object is as the CR's own writes have left it. What
 // the watch shows of the time before the first of them may be another's change
 // that it has overwritten; at the watch's beginning it is only old.
 func (r *record) explains(change Change) bool {
@@ -64,7 +64,7 @@ func (r *record) explains(change Change) bool {
 
 func (r *record) last() string { return r.writes[len(r.writes)-1].at }
 
-// older tells whether the one resource version comes before the other. Those of
+// older reports whether the one resource version comes before the other. Those of
 // some aggregated APIs have no order.
 func older(one, other string) bool {
 	order, err := resourceversion.CompareResourceVersion(one, other)

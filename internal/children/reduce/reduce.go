@@ -35,7 +35,7 @@ type Reducer struct {
 	kinds      map[schema.GroupKind]written
 }
 
-// New gives a reducer with a key of its own. The finalizers are no part of what an
+// New returns a reducer with a key of its own. The finalizers are no part of what an
 // object says, beside Kubernetes' own.
 func New(finalizers ...string) (*Reducer, error) {
 	key := make([]byte, sha256.Size)
@@ -119,7 +119,7 @@ func (r *Reducer) write(to hash.Hash, full *unstructured.Unstructured) error {
 	})
 }
 
-// without gives a copy of the texts that lacks the names. Empty is the same as
+// without returns a copy of the texts that lacks the names. Empty is the same as
 // absent.
 func without(texts map[string]string, names ...[]string) map[string]string {
 	left := map[string]string{}

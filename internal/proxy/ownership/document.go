@@ -19,7 +19,7 @@ func (d *document) needs(t Target) Needs {
 	return NeedsMetadata
 }
 
-// marked tells whether the document carries the mark that there should be, so that it
+// marked reports whether the document carries the mark that there should be, so that it
 // does not matter whether the live object does.
 func (d *document) marked(t Target) bool {
 	desired, err := member(d.object, "metadata")

@@ -60,7 +60,7 @@ func readJSON(body []byte) (map[string]any, error) {
 // know by the colon behind it.
 const maxYAMLKey = 1024
 
-// encode gives the object as JSON, as YAML's readers take it where the API server has one
+// encode returns the object as JSON, as YAML's readers take it where the API server has one
 // for it.
 func encode(object map[string]any, asYAML bool) ([]byte, error) {
 	body, err := json.Marshal(object)

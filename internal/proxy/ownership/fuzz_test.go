@@ -205,7 +205,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// isAmbiguous tells whether the API server would read sometimes this and sometimes that:
+// isAmbiguous reports whether the API server would read sometimes this and sometimes that:
 // keys that are different in YAML may be one in JSON.
 func isAmbiguous(body string) bool {
 	var first map[string]any

@@ -58,7 +58,7 @@ func (p operations) needs(Target) Needs {
 	return NeedsNothing
 }
 
-// touchesMark tells whether the operation could take a mark away, or bring one.
+// touchesMark reports whether the operation could take a mark away, or bring one.
 func (o operation) touchesMark() bool {
 	switch o.Op {
 	case "test":
@@ -152,7 +152,7 @@ func (p operations) apply(live map[string]any) (patched map[string]any, err erro
 	return readJSON(object)
 }
 
-// with gives the patch with further operations at its end.
+// with returns the patch with further operations at its end.
 func (p operations) with(more []map[string]any) ([]byte, error) {
 	all := make([]any, 0, len(p)+len(more))
 	for i := range p {
@@ -164,7 +164,7 @@ func (p operations) with(more []map[string]any) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// difference gives the operations that add to metadata what settle did, each as small
+// difference returns the operations that add to metadata what settle did, each as small
 // as can be, so that what others change meanwhile stays.
 func difference(before, after map[string]any) []map[string]any {
 	var added []map[string]any

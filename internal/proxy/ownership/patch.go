@@ -28,7 +28,7 @@ func (p *mergePatch) needs(Target) Needs {
 	return NeedsNothing
 }
 
-// touchesMark tells whether the patch could take a mark away, or bring one.
+// touchesMark reports whether the patch could take a mark away, or bring one.
 func (p *mergePatch) touchesMark() bool {
 	if has(p.object, directiveKey, retainKey) {
 		return true

@@ -27,13 +27,13 @@ type Target struct {
 	Name string
 }
 
-// legal tells whether the garbage collector takes a reference to the owner there.
+// legal reports whether the garbage collector takes a reference to the owner there.
 func (t Target) legal() bool {
 	return t.Owner.Namespace == "" || t.Owner.Namespace == t.Namespace
 }
 
 // settle gives the metadata that a write comes to the mark that it must have, and
-// tells whether that changed it. live is the metadata of the object as it stands; nil
+// reports whether that changed it. live is the metadata of the object as it stands; nil
 // where the write makes it. desired is changed in place.
 func (t Target) settle(live, desired map[string]any) (bool, error) {
 	before, err := references(desired)
@@ -61,7 +61,7 @@ func (t Target) settle(live, desired map[string]any) (bool, error) {
 	return changed, nil
 }
 
-// settleReferences gives the references that the write must come to.
+// settleReferences returns the references that the write must come to.
 func (t Target) settleReferences(live map[string]any, desired []any) []any {
 	if !t.legal() {
 		return slices.DeleteFunc(slices.Clone(desired), t.isOwn)
@@ -90,7 +90,7 @@ func (t Target) isOwn(reference any) bool {
 	return ok && r["uid"] == string(t.Owner.UID)
 }
 
-// isPredecessor tells whether the reference is to another object in the owner's place.
+// isPredecessor reports whether the reference is to another object in the owner's place.
 // There is one at a time: that other is gone, and the garbage collector deletes what has
 // no other owner.
 func (t Target) isPredecessor(reference any) bool {
@@ -112,7 +112,7 @@ func (t Target) reference() map[string]any {
 	}
 }
 
-// mark gives operator-lib's annotations for the owner.
+// mark returns operator-lib's annotations for the owner.
 func (t Target) mark() map[string]string {
 	primary, child := &unstructured.Unstructured{}, &unstructured.Unstructured{Object: map[string]any{}}
 	primary.SetGroupVersionKind(t.Owner.GVK)
@@ -147,12 +147,12 @@ func (t Target) annotate(metadata map[string]any) (bool, error) {
 	return true, nil
 }
 
-// isMark tells whether it is the name of one of operator-lib's annotations.
+// isMark reports whether it is the name of one of operator-lib's annotations.
 func isMark(annotation string) bool {
 	return annotation == libhandler.NamespacedNameAnnotation || annotation == libhandler.TypeAnnotation
 }
 
-// isOwner tells whether the document is the owner itself.
+// isOwner reports whether the document is the owner itself.
 func (t Target) isOwner(document map[string]any) bool {
 	object := unstructured.Unstructured{Object: document}
 	name := t.Name
@@ -163,7 +163,7 @@ func (t Target) isOwner(document map[string]any) bool {
 	return kind == t.Owner.GVK.GroupKind() && t.Namespace == t.Owner.Namespace && name == t.Owner.Name
 }
 
-// member gives a mapping's member that must be a mapping itself; an empty one where it is
+// member returns a mapping's member that must be a mapping itself; an empty one where it is
 // absent or null.
 func member(object map[string]any, key string) (map[string]any, error) {
 	switch value := object[key].(type) {

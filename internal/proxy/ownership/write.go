@@ -30,7 +30,7 @@ type Write struct {
 // format is one of the formats in which the API takes writes.
 type format interface {
 	needs(t Target) Needs
-	// addOwner gives the body that carries the owner, or nil where the one that came does.
+	// addOwner returns the body that carries the owner, or nil where the one that came does.
 	// live is nil where there is no such object.
 	addOwner(t Target, live map[string]any) ([]byte, error)
 }
@@ -110,7 +110,7 @@ func mediaType(contentType string) string {
 // Needs tells what AddOwner must know of the live object.
 func (w *Write) Needs(t Target) Needs { return w.format.needs(t) }
 
-// AddOwner gives the body to send and its content type. live is what Needs asked for: the
+// AddOwner returns the body to send and its content type. live is what Needs asked for: the
 // live object, with its metadata at least, or nil where there is none.
 func (w *Write) AddOwner(t Target, live map[string]any) (body []byte, contentType string, err error) {
 	changed, err := w.format.addOwner(t, live)
@@ -126,7 +126,7 @@ func (w *Write) AddOwner(t Target, live map[string]any) (body []byte, contentTyp
 	return changed, w.contentType, nil
 }
 
-// metadata gives a live object's metadata; never nil, since it is there.
+// metadata returns a live object's metadata; never nil, since it is there.
 func metadata(live map[string]any) map[string]any {
 	if m, ok := live["metadata"].(map[string]any); ok {
 		return m

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Metadata gives the metadata of the object as it stands, as the member of that name; nil
+// Metadata returns the metadata of the object as it stands, as the member of that name; nil
 // where there is no such object. The error is the API server's own where it gave one.
 func (u *Upstream) Metadata(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
@@ -27,7 +27,7 @@ func (u *Upstream) Metadata(ctx context.Context, resource schema.GroupVersionRes
 	return object, nil
 }
 
-// Whole gives the object as it stands; nil where there is none. The error is the API
+// Whole returns the object as it stands; nil where there is none. The error is the API
 // server's own where it gave one.
 func (u *Upstream) Whole(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)

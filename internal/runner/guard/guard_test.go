@@ -137,7 +137,7 @@ func TestTheRunsOfAKilledManagerEnd(t *testing.T) {
 
 // What stops programs politely, at the terminal or for a whole group, does not
 // stop a guard: it goes after its manager.
-// ignores tells whether a process has come to ignore a signal. A guard does so last
+// ignores reports whether a process has come to ignore a signal. A guard does so last
 // of all with SIGTSTP, shortly after its start.
 func ignores(t *testing.T, pid int, s syscall.Signal) bool {
 	t.Helper()

@@ -53,7 +53,7 @@ func (s scene) start(fake string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// ready gives the processes that are where they should be, once there are count.
+// ready returns the processes that are where they should be, once there are count.
 func (s scene) ready(count int) []int {
 	s.t.Helper()
 	for {

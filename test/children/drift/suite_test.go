@@ -102,7 +102,7 @@ func (p *place) start(ctx context.Context, kinds ...string) *place {
 	return p
 }
 
-// custom gives a CR with the spec.
+// custom returns a CR with the spec.
 func (p *place) custom(name string, spec map[string]any) *unstructured.Unstructured {
 	cr := harness.Custom(box, p.Namespace, name, spec)
 	cr.SetLabels(map[string]string{"place": p.Namespace})

@@ -96,7 +96,7 @@ func (j *journal) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// of gives the lines about a resource that have the text.
+// of returns the lines about a resource that have the text.
 func (j *journal) of(resource, text string) func() []string {
 	return func() []string {
 		j.mu.Lock()

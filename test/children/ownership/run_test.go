@@ -148,7 +148,7 @@ func (p *place) collection() string {
 
 func (p *place) path(name string) string { return p.collection() + "/" + name }
 
-// child gives a child's definition as a role writes it, changed by a number.
+// child returns a child's definition as a role writes it, changed by a number.
 func (p *place) child(name string, change int) object {
 	kind, metadata := "Role", object{"name": name}
 	if p.namespace == "" {
@@ -162,7 +162,7 @@ func (p *place) child(name string, change int) object {
 	}
 }
 
-// live gives the child as it stands, past the proxy.
+// live returns the child as it stands, past the proxy.
 func (p *place) live(ctx context.Context, name string) *unstructured.Unstructured {
 	GinkgoHelper()
 	got, err := p.find(ctx, name)
@@ -176,7 +176,7 @@ func (p *place) find(ctx context.Context, name string) (*unstructured.Unstructur
 	return got, err
 }
 
-// ours counts the references to the CR, and tells whether the annotations name it.
+// ours counts the references to the CR, and reports whether the annotations name it.
 func (r *run) ours(child *unstructured.Unstructured) (references []any, annotated bool) {
 	list, _, _ := unstructured.NestedSlice(child.Object, "metadata", "ownerReferences")
 	for _, reference := range list {

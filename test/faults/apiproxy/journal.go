@@ -89,7 +89,7 @@ func (j *journal) snapshot() ([]Request, <-chan struct{}) {
 	return list, j.changed
 }
 
-// Journal gives all requests so far, in the order of their arrival.
+// Journal returns all requests so far, in the order of their arrival.
 func (p *Proxy) Journal() []Request {
 	list, _ := p.journal.snapshot()
 	return list

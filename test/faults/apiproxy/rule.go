@@ -109,7 +109,7 @@ func (rs *rules) add(rule Rule) (remove func()) {
 	}
 }
 
-// meet gives the rule that acts on the request, nil if none does.
+// meet returns the rule that acts on the request, nil if none does.
 func (rs *rules) meet(r Request) *Rule {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -66,7 +66,7 @@ func (p *Proxy) Watch(rule WatchRule) (release func()) {
 	}
 }
 
-// meet gives the rule that an event meets, nil if none does.
+// meet returns the rule that an event meets, nil if none does.
 func (ws *watchRules) meet(r Request, e Event) *activeRule {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

@@ -55,7 +55,7 @@ func Open(path string) (Log, error) {
 // Kept is false where there is no log.
 func (l Log) Kept() bool { return l.path != "" }
 
-// Writes gives the accepted writes in the namespace by clients whose user agent
+// Writes returns the accepted writes in the namespace by clients whose user agent
 // begins so, in the order in which they were answered.
 func (l Log) Writes(namespace, agent string) ([]Write, error) {
 	if !l.Kept() {
@@ -86,7 +86,7 @@ func (l Log) Writes(namespace, agent string) ([]Write, error) {
 	return found, lines.Err()
 }
 
-// Lines gives the whole lines of a log. One that is just being written is not there yet.
+// Lines returns the whole lines of a log. One that is just being written is not there yet.
 func Lines(log io.Reader) *bufio.Scanner {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

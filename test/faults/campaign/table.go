@@ -66,7 +66,7 @@ func Bad(results []Result) []Result {
 	return slices.DeleteFunc(slices.Clone(results), Result.Good)
 }
 
-// Quantile gives the time to settle that this share of the plans, 0 to 1, did not
+// Quantile returns the time to settle that this share of the plans, 0 to 1, did not
 // exceed.
 func Quantile(results []Result, share float64) time.Duration {
 	if len(results) == 0 {

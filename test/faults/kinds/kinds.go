@@ -57,7 +57,7 @@ func WriteProject(dir, kind, task string) error {
 	return errors.Join(errs...)
 }
 
-// Definition gives a CRD whose spec and status take anything.
+// Definition returns a CRD whose spec and status take anything.
 func Definition(kind string) *apiextensionsv1.CustomResourceDefinition {
 	anything := true
 	free := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &anything}

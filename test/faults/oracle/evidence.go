@@ -90,7 +90,7 @@ func (e Evidence) patches() []patched {
 	return found
 }
 
-// condition gives the condition of a type, nil if there is none.
+// condition returns the condition of a type, nil if there is none.
 func condition(object *unstructured.Unstructured, kind string) map[string]any {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, item := range list {

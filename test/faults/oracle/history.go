@@ -95,7 +95,7 @@ func (j *judge) backoff() {
 	}
 }
 
-// ran tells whether the journal has such an end before the time.
+// ran reports whether the journal has such an end before the time.
 func (j *judge) ran(before time.Time, matches func(stub.Record) bool) bool {
 	return slices.ContainsFunc(j.Runs, func(r stub.Record) bool { return r.What == stub.Ended && r.Time.Before(before) && matches(r) })
 }
@@ -152,7 +152,7 @@ func (j *judge) finalizer() {
 	}
 }
 
-// finalizersAdded gives the time of each resource's finalizer, and checks that
+// finalizersAdded returns the time of each resource's finalizer, and checks that
 // none was removed before its run had succeeded.
 func (j *judge) finalizersAdded() map[string]time.Time {
 	added := map[string]time.Time{}

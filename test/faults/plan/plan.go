@@ -232,7 +232,7 @@ func operations() []Operation {
 	return append(principal(), Retry, DeleteRetry, Repair, PlainDeleteRunning, PlainRecreateRunning)
 }
 
-// Select gives the plans whose name matches the expression. It is an error if none
+// Select returns the plans whose name matches the expression. It is an error if none
 // does.
 func Select(from []Plan, expression string) ([]Plan, error) {
 	matches, err := regexp.Compile(expression)

@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
 
-// present tells whether the operation leaves a CR.
+// present reports whether the operation leaves a CR.
 func present(o plan.Operation) bool {
 	return !slices.Contains([]plan.Operation{plan.Delete, plan.DeleteRunning, plan.DeleteRetry, plan.PlainDeleteRunning}, o)
 }

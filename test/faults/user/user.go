@@ -52,7 +52,7 @@ func (u User) Create(ctx context.Context, size int64, script stub.Script) (types
 	return cr.GetUID(), nil
 }
 
-// Fetch gives the resource as it is, nil when there is none.
+// Fetch returns the resource as it is, nil when there is none.
 func (u User) Fetch(ctx context.Context) (*unstructured.Unstructured, error) {
 	cr := u.object()
 	err := u.Client.Get(ctx, client.ObjectKeyFromObject(cr), cr)

@@ -44,7 +44,7 @@ func Asked(args []string) []string {
 }
 
 // Play plays the program that it was called as, with a command line and the standard
-// output, and tells whether that was one of the environment.
+// output, and reports whether that was one of the environment.
 func Play(args []string, out io.Writer) (played bool, err error) {
 	args = Asked(args)
 	switch filepath.Base(args[0]) {
