@@ -19,7 +19,7 @@ SCRIPTS = {
     "a death by signal": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
     "an end without any": "import os; os._exit(7)",
     "handlers at the exit": "import atexit; atexit.register(print, 'bye'); print('hello')",
-    "threads at the exit": "import threading, time; threading.Thread(target=lambda: (time.sleep(.1), print('late'))).start(); print('early')",
+    "threads at the exit": "import threading as t; t.Thread(target=lambda: (t.main_thread().join(), print('late'))).start(); print('early')",
     "destructors at the exit": "class A:\n    def __del__(self): print('gone')\na = A()",
     "buffers at the exit": "import os; f = open(os.dup(1), 'w'); f.write('unflushed')",
     "a hook for exceptions": "import sys\ndef hook(*a): print('hook', a[0].__name__)\nsys.excepthook = hook\n1/0",
