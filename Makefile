@@ -109,7 +109,7 @@ verify: python ## Fail when a module, a format or a lint rule is not as it shoul
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
-bench: build controlplane python ## Measure speed and memory, about 12 minutes (ARGS='--parts memory,decode,warm,proxy,children --json').
+bench: build controlplane python ## Measure speed and memory, about 12 minutes (ARGS='--parts memory,warm,proxy,children --json').
 	@go build -o bin/bench ./hack/bench
 	@exec bin/bench $(ARGS)
 
