@@ -81,8 +81,8 @@ func (r *Reconciler) comesAgain(ctx context.Context, a *attempt) reconcile.Resul
 	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}
 }
 
-// ended returns what ends an attempt that has met an error. A CR that turned out to be gone comes once
-// more, to be forgotten, or for a successor: no event may tell of its end.
+// ended returns what ends an attempt that has met an error. A CR that turned out to be
+// gone comes once more, to be forgotten, or for a successor: no event may tell of its end.
 func ended(err error) (reconcile.Result, error) {
 	if errors.Is(err, errGone) {
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil

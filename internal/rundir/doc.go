@@ -38,7 +38,6 @@
 //     run/ is made anew for each run.
 //   - A missing env/extravars silently means no variables at all, so the package looks for the
 //     file before the start.
-//   - ansible-runner keeps a file for each event; Dir.DropEvents removes them during the run.
 //   - TMPDIR is at most 75 bytes long, or left alone: Ansible puts sockets below it, and the
 //     path of a socket ends at 107 bytes. Runs share it, because Python's client of Kubernetes
 //     caches discovery there.
