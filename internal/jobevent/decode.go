@@ -12,7 +12,7 @@ import (
 )
 
 // maxLine bounds a line in bytes. The program of runs bounds what it writes below that.
-const maxLine = 4 << 20
+const maxLine = 512 << 10
 
 // Handler receives what Decode finds, on Decode's goroutine and in order. Both
 // functions may be nil.

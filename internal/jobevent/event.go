@@ -70,8 +70,8 @@ type Event struct {
 	// slices, strings, booleans, nil, and json.Number for every number. It still
 	// holds "invocation" and whatever the module printed; a result under no_log
 	// has been censored by Ansible before it came here. Strings of more than
-	// 64 Ki characters and results of more than 256 Ki are cut, which shows in them
-	// (CutMark, CutKey).
+	// 64 KiB and results of more than 256 KiB are cut, which shows in them (CutMark,
+	// CutKey).
 	Result map[string]any
 	// HostStats is set in a Stats event only.
 	HostStats *HostStats
@@ -85,8 +85,8 @@ func (e Event) TaskName() string {
 	return e.Role + " : " + e.Task
 }
 
-// HostStats is what Ansible counted, by host. The hosts beyond the first 1024 are
-// counted together, under CutKey.
+// HostStats is what Ansible counted, by host. Where there are too many, the
+// last are counted together, under CutKey.
 type HostStats struct {
 	OK          map[string]int `json:"ok"`
 	Changed     map[string]int `json:"changed"`

@@ -38,15 +38,12 @@ _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _SIZE = struct.pack("HHHH", 24, 80, 0, 0)  # of ansible-runner's terminal: rows and columns
 _BUFFER = 1 << 20
 
-# Of an event: characters of a name, of a text, and of all texts of a result; its values and their depth; and hosts.
-_MAX_NAME, _MAX_TEXT, _MAX_VALUE, _MAX_VALUES, _MAX_DEPTH, _MAX_HOSTS = (
-    1 << 10,
-    64 << 10,
-    256 << 10,
-    8 << 10,
-    64,
-    1 << 10,
-)
+# What is kept of an event, in bytes as they are reported: of a name, a text, a result and its values' marks, counts
+# by host; and the depth of a result. All together stays below jobevent's maxLine.
+_MAX_NAME, _MAX_TEXT, _MAX_RESULT, _VALUE, _MAX_COUNTS = 1 << 10, 64 << 10, 256 << 10, 16, 24 << 10
+_MAX_DEPTH = 64
+_MOST = 6  # bytes that JSON needs for one character
+_MAX_BITS = 256  # of an integer
 _CUT, _CUT_KEY = "… [cut]", "…"  # jobevent.CutMark and jobevent.CutKey.
 _NAMES = ("play", "task", "role", "host", "task_path", "task_action", "resolved_action")
 _COUNTS = ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored", "processed")
@@ -118,9 +115,16 @@ class Events:
         return text
 
     def _report(self, event: dict[str, Any]) -> None:
-        line = memoryview(json.dumps(event).encode() + b"\n")
+        line = memoryview(encoded(event) + b"\n")
         while line:
             line = line[os.write(self._reported, line) :]
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def encoded(value: object) -> bytes:
+    return _encode(value).encode("utf-8", "replace")
 
 
 def chosen(event: dict[str, Any]) -> dict[str, Any]:
@@ -138,18 +142,26 @@ def chosen(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def cut(text: object, limit: int) -> str:
-    """Return the first characters of a text, marked if there are more; "" for what is no text."""
+    """Return as much of a text as fits into the limit, marked if there is more; "" for what is no text."""
     if not isinstance(text, str):
         return ""
     text = str.__str__(text)  # As it stands: Ansible has strings that are more than their characters.
-    return text if len(text) <= limit else text[:limit] + _CUT
+    if len(text) * _MOST + 2 <= limit:
+        return text
+    kept = text[:limit]
+    while kept and (size := len(encoded(kept))) > limit:
+        kept = kept[: len(kept) * limit // size]
+    return kept if len(kept) == len(text) else kept + _CUT
 
 
 def counts(by_host: dict[str, int]) -> dict[str, int]:
-    """Return counts by host. Hosts beyond the first are counted together, so that no count is lost."""
+    """Return counts by host. Those of hosts for which there is no room are summed, so that no count is lost."""
     kept: dict[str, int] = {}
+    room = _MAX_COUNTS
     for host, number in by_host.items():
-        key = cut(host, _MAX_NAME) if len(kept) < _MAX_HOSTS else _CUT_KEY
+        key = cut(host, _MAX_NAME)
+        room -= len(encoded(key)) + _VALUE
+        key = key if room > 0 else _CUT_KEY
         kept[key] = kept.get(key, 0) + number
     return kept
 
@@ -160,7 +172,7 @@ def scalar(value: object) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, datetime.date):
         return value.isoformat()
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or (isinstance(value, int) and value.bit_length() <= _MAX_BITS):
         return value
     return f"({type(value).__name__})"  # Its text may be a secret: Ansible decrypts what is asked for it.
 
@@ -169,44 +181,41 @@ class Copy:
     """Copies a value as JSON has it, as long as there is room. What is left out shows."""
 
     def __init__(self) -> None:
-        self._characters, self._values = _MAX_VALUE, _MAX_VALUES
+        self._room = _MAX_RESULT
 
     def of(self, value: object, depth: int = 0) -> Any:
+        self._room -= _VALUE
         many = isinstance(value, (dict, list, tuple))
-        if self._full() or (many and depth == _MAX_DEPTH):
+        if self._room <= 0 or (many and depth == _MAX_DEPTH):
             return _CUT
-        self._values -= 1
         if isinstance(value, dict):
             return self._members(value, depth)
         if isinstance(value, (list, tuple)):
             return self._elements(value, depth)
         return self._text(value, _MAX_TEXT) if isinstance(value, str) else scalar(value)
 
-    def _full(self) -> bool:
-        return self._characters <= 0 or self._values <= 0
-
     def _text(self, value: str, limit: int) -> str:
-        text = cut(value, min(limit, self._characters))
-        self._characters -= len(text)
+        text = cut(value, min(limit, self._room))
+        self._room -= len(encoded(text))
         return text
 
     def _members(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, member in value.items():
-            if self._full():
+            if self._room <= 0:
                 kept[_CUT_KEY] = _CUT
                 break
-            name = key if isinstance(key, str) else json.dumps(key, default=repr)
-            kept[self._text(name, _MAX_NAME)] = self.of(member, depth + 1)
+            name = self._text(key if isinstance(key, str) else json.dumps(key, default=repr), _MAX_NAME)
+            kept[name] = self.of(member, depth + 1)
         return kept
 
     def _elements(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
         kept: list[Any] = []
         for element in value:
-            kept.append(self.of(element, depth + 1))
-            if self._full():
+            if self._room <= 0:
                 kept.append(_CUT)
                 break
+            kept.append(self.of(element, depth + 1))
         return kept
 
 

@@ -3,12 +3,14 @@
 import datetime
 import json
 import os
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ensign_run
 import pytest
-from ensign_run import Copy, Events, chosen, counts, cut
+from ensign_run import Copy, Events, chosen, counts, cut, encoded
 
 CUT = "… [cut]"
 Reports = Callable[[], list[dict[str, Any]]]
@@ -83,10 +85,20 @@ def test_what_nobody_reads_is_not_reported() -> None:
 
 @pytest.mark.parametrize(
     ("text", "want"),
-    [("x" * 8, "x" * 8), ("x" * 9, "x" * 8 + CUT), (None, ""), (7, "")],
+    [
+        ("x" * 8, "x" * 8),  # And two quotation marks.
+        ("x" * 9, "x" * 8 + CUT),
+        ("ä" * 4, "ä" * 4),
+        ("ä" * 5, "ä" * 4 + CUT),
+        ("\0\0", "\0" + CUT),
+        ("\ud800", "\ud800"),
+        ("", ""),
+        (None, ""),
+        (7, ""),
+    ],
 )
 def test_cut(text: object, want: str) -> None:
-    assert cut(text, 8) == want
+    assert cut(text, 10) == want
 
 
 class Tagged(str):
@@ -112,6 +124,7 @@ class Vaulted:
         (float("nan"), "nan"),
         (float("-inf"), "-inf"),
         (2**70, 2**70),
+        pytest.param(10**5000, "(int)", id="too many digits"),
         (datetime.date(2026, 1, 2), "2026-01-02"),
         (Tagged("encrypted"), "encrypted"),
         ([Vaulted(), b"bytes"], ["(Vaulted)", "(bytes)"]),
@@ -121,15 +134,40 @@ def test_copies(value: object, want: object) -> None:
     assert Copy().of(value) == want
 
 
-def test_a_copy_is_bounded_and_says_so() -> None:
+@pytest.fixture(scope="module")
+def floods() -> list[Any]:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
     wide = {str(number): number for number in range(2_000_000)}
-    for value in ["y" * 20_000_000, ["x"] * 5_000_000, wide, {"a": "b" * 300_000, "c": ["d" * 300_000] * 9}, deep]:
-        encoded = json.dumps(Copy().of(value), ensure_ascii=False)
-        assert len(encoded) < 400_000
-        assert CUT in encoded
+    beyond: Any = [[]] * 1_000_000
+    for _ in range(62):
+        beyond = [beyond]
+    texts = [
+        "y" * 20_000_000,
+        "\0" * 20_000_000,
+        ["x"] * 5_000_000,
+        ["\U0001f600" * 300_000] * 9,
+        {"\n" * 300_000: ["d" * 300_000] * 9},
+    ]
+    return [*texts, wide, deep, beyond, {f"{number} {'k' * 2000}": None for number in range(10_000)}]
+
+
+def test_a_copy_is_bounded_and_says_so(floods: list[Any]) -> None:
+    for value in floods:
+        line = encoded(Copy().of(value))
+        assert len(line) < ensign_run._MAX_RESULT + 1024
+        assert CUT in line.decode()
+
+
+def test_a_line_is_shorter_than_the_longest_that_is_read(floods: list[Any]) -> None:
+    source = (Path(ensign_run.__file__).parents[2] / "jobevent" / "decode.go").read_text()
+    [longest] = re.findall(r"maxLine = (\d+) << 10", source)
+    names = dict.fromkeys(ensign_run._NAMES, "\0" * 5000)
+    hosts = {name: {f"{'h' * 300}{number}": 1 for number in range(5000)} for name in ensign_run._COUNTS}
+    for data in [*({**names, "res": {"a": value}} for value in floods), {**names, **hosts}]:
+        line = encoded({**chosen(event("e", **data)), "stdout": cut("\0" * 1_000_000, ensign_run._MAX_TEXT)})
+        assert len(line) < int(longest) << 10
 
 
 def test_what_comes_before_the_cut_is_kept() -> None:
@@ -141,4 +179,5 @@ def test_what_comes_before_the_cut_is_kept() -> None:
 def test_no_count_is_lost_among_many_hosts() -> None:
     got = counts({f"h{number}": 1 for number in range(5000)} | {"last": 7})
     assert sum(got.values()) == 5007
-    assert len(got) == ensign_run._MAX_HOSTS + 1
+    assert got["h0"] == 1
+    assert len(encoded(got)) < ensign_run._MAX_COUNTS + 1024
