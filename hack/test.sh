@@ -85,13 +85,18 @@ suites() {
     done
     return
   fi
+  failures=$(mktemp)
+  export failures
   for package in $packages; do
     number=$((number + 1))
     printf '%s\0' "suite $number of $total: ${package#"$module"/}" "$package"
   done | xargs -0 -n 2 -P "$at_once" hack/test.sh aside || {
-    printf '==> FAILED: suites; look for "==> FAILED" above\n' >&2
+    printf '==> FAILED: suites; their whole output is above\n' >&2
+    cat "$failures" >&2
+    rm -f "$failures"
     return 1
   }
+  rm -f "$failures"
 }
 
 cold() {
@@ -116,8 +121,15 @@ aside() {
   else
     cat "$output"
   fi
+  ((status == 0)) || recall "$1" "$output" >>"$failures"
   rm -f "$output"
   return "$status"
+}
+
+# recall repeats what a suite said where it first failed, for the end of all output.
+recall() {
+  printf '==> FAILED: %s\n' "$1"
+  grep -m 2 -B 8 -A 8 -E -e '--- FAIL|\[FAILED\]|\[build failed\]|^panic:|^E  ' "$2" || tail -n 20 "$2"
 }
 
 # The suites start ansible-runner and kubectl by name.
