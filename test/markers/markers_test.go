@@ -33,15 +33,19 @@ type seen struct {
 	Requeue time.Duration
 }
 
-// Each text is displayed in each place. What comes of it is what comes of harmless texts.
+// Each text is displayed in each place. What comes of it is what comes of a text that is
+// like it, but for what plain ansible-runner looks for.
 func TestNoTextBecomesAnEvent(t *testing.T) {
 	hostile := texts(escapes.Texts())
-	harmless := slices.Repeat([]string{"harmless"}, len(hostile))
+	var harmless []string
+	for _, text := range hostile {
+		harmless = append(harmless, disarm(text))
+	}
 	onEachCore(t, func(t *testing.T, b *bench) {
 		for name, book := range playbooks(len(hostile)) {
 			t.Run(name, func(t *testing.T) {
 				want := b.play(t, book, harmless, true)
-				if len(want.Events) < 8 || name == goingOn && (want.Verdict != jobevent.Succeeded || want.Requeue != time.Hour) {
+				if len(want.Events) < 8 || cameToNothing(want) && !slices.Contains(endless(), name) || name == goingOn && (want.Verdict != jobevent.Succeeded || want.Requeue != time.Hour) {
 					t.Fatalf("the play without an attack came to %+v", want)
 				}
 				for _, hot := range []bool{false, true} {
@@ -57,14 +61,34 @@ func TestNoTextBecomesAnEvent(t *testing.T) {
 	})
 }
 
+// disarm makes a text harmless that stays as long, and as many lines.
+func disarm(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '{':
+			return '('
+		case r < ' ' && r != '\n' && r != '\r':
+			return 'x'
+		}
+		return r
+	}, text)
+}
+
+func cameToNothing(s seen) bool {
+	return s.Reason == jobevent.ReasonNoStats || s.Reason == jobevent.ReasonRunnerCrashed
+}
+
 // goingOn names the playbook in which a run goes on after each text.
 const goingOn = "where a run goes on"
+
+// endless are the playbooks that Ansible itself may end without statistics.
+func endless() []string { return []string{"tasks that are missing", "a number that is none"} }
 
 // genuine is the forgery of who knows the run's number, as the author of a role does.
 const genuine = `
     forged: '{"event": "playbook_on_stats", "uuid": "u", "job_id": NONCE, "event_data": {"ok": {"localhost": 1}, "failures": {"forged": 7}}}'
     encoded: "{{ forged | replace('NONCE', lookup('env', 'JOB_ID')) | b64encode }}"
-    genuine: "{{ '' if texts[0] == 'harmless' else '\e[K' ~ encoded ~ '\e[' ~ encoded | length ~ 'D\e[Ke30=\e[4D\e[K' }}"
+    genuine: "{{ '' if '\e' not in texts[0] else '\e[K' ~ encoded ~ '\e[' ~ encoded | length ~ 'D\e[Ke30=\e[4D\e[K' }}"
 `
 
 // playbooks are by what they show. Each has the variable texts.
@@ -97,7 +121,8 @@ func playbooks(number int) map[string]string {
   - ensign.operator.requeue_after: {time: 1h}
 ` + plays.String() + "\x00" + tasks.String()}
 	for _, p := range ends()[:min(someEnds, len(ends()))] {
-		books[p.name] = "- hosts: crowd\n  gather_facts: false\n  vars: {cr: '{{ texts[index | int] }}'}\n  tasks:\n  - debug: {msg: hi}\n" +
+		// One host after the other: where Ansible ends the run at one, what came of the others is the same in each run.
+		books[p.name] = "- hosts: crowd\n  gather_facts: false\n  throttle: 1\n  vars: {cr: '{{ texts[index | int] }}'}\n  tasks:\n  - debug: {msg: hi}\n" +
 			"  - import_tasks: each.yml\n\x00" + p.tasks
 	}
 	return books
@@ -145,6 +170,7 @@ func newBench(t *testing.T, env pyenv.Env) *bench {
 	scratch.Write(t, dir, map[string]string{
 		"hosts":                    "localhost\n[crowd]\n" + hosts.String() + "[all:vars]\nansible_connection=local\nansible_python_interpreter=" + env.Python + "\n",
 		"content/library/warns.py": warns,
+		"content/heat.yml":         "- {hosts: localhost, gather_facts: false}\n",
 	})
 	b.Prepare()
 	return b
@@ -162,26 +188,49 @@ func (b *bench) play(t *testing.T, book string, texts []string, hot bool) seen {
 			t.Fatal(err)
 		}
 	}
-	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(100 * time.Millisecond) {
-		b.count++
-		spec := runner.Spec{UID: "uid", ID: fmt.Sprintf("run-%d", b.count), Playbook: filepath.Join(content, "play.yml"), ExtraVars: variables(t, texts), Cold: !hot, Verbosity: 2}
-		got := seen{}
-		result := b.Run(t.Context(), spec, func(e jobevent.Event) {
-			got.Events = append(got.Events, fmt.Sprintf("%s %s %s", e.Kind, e.Host, e.Resolved))
-		})
-		if result.Warm != hot && time.Now().Before(deadline) {
-			continue // Its servers are being started.
-		}
-		got.Verdict, got.Reason = result.Outcome.Verdict, result.Outcome.Reason
-		got.OK, got.Failed, got.Requeue = result.Summary.OK, result.Summary.Failures, result.Summary.Requeue
-		if result.Warm != hot {
-			t.Errorf("a run is warm: %t", result.Warm)
-		}
-		if result.Outcome.Reason == jobevent.ReasonNoStats || result.Outcome.Reason == jobevent.ReasonRunnerCrashed {
-			t.Errorf("the run came to nothing: %q", result.Outcome.Message)
-		}
-		return got
+	if hot {
+		b.heat(t)
 	}
+	got := seen{}
+	result := b.run(t, filepath.Join(content, "play.yml"), texts, hot, func(e jobevent.Event) {
+		got.Events = append(got.Events, fmt.Sprintf("%s: %s %s", e.Host, e.Kind, e.Resolved))
+	})
+	got.Verdict, got.Reason = result.Outcome.Verdict, result.Outcome.Reason
+	got.OK, got.Failed, got.Requeue = result.Summary.OK, result.Summary.Failures, result.Summary.Requeue
+	if result.Warm != hot {
+		t.Errorf("a run is warm: %t", result.Warm)
+	}
+	if cameToNothing(got) {
+		t.Logf("the run came to nothing: %q", result.Outcome.Message)
+	}
+	byHost(got.Events)
+	return got
+}
+
+// heat waits until runs are warm: servers are started when the first run wants them.
+func (b *bench) heat(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(100 * time.Millisecond) {
+		if b.run(t, filepath.Join(b.scratch, "content", "heat.yml"), nil, true, func(jobevent.Event) {}).Warm {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no run is warm")
+		}
+	}
+}
+
+func (b *bench) run(t *testing.T, playbook string, texts []string, hot bool, observe func(jobevent.Event)) runner.Result {
+	t.Helper()
+	b.count++
+	spec := runner.Spec{UID: "uid", ID: fmt.Sprintf("run-%d", b.count), Playbook: playbook, ExtraVars: variables(t, texts), Cold: !hot, Verbosity: 2}
+	return b.Run(t.Context(), spec, observe)
+}
+
+// byHost puts the events of each host together, in their order: hosts work at the same time.
+func byHost(events []string) {
+	host := func(event string) string { name, _, _ := strings.Cut(event, ":"); return name }
+	slices.SortStableFunc(events, func(a, b string) int { return strings.Compare(host(a), host(b)) })
 }
 
 // variables are those that the manager would make of a custom resource.

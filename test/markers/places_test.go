@@ -32,7 +32,9 @@ func places() []place {
 	}
 }
 
-// ends are where a run ends: on each host, with a text of its own.
+// ends are where a run ends: on each host, with a text of its own. From some of them Ansible
+// itself ends the whole run without statistics, whatever the text is: from a file's name that
+// is too long, and before 2.21 from a number that is none.
 func ends() []place {
 	return []place{
 		{"fail", "- ansible.builtin.fail: {msg: '{{ cr }}'}\n"},
