@@ -43,8 +43,8 @@ unit() {
 # of collections would be found by Ansible in the tests of the servers.
 collections() {
   pytest --quiet collections
-  pytest --quiet internal/warm/server/tests
-  pytest --quiet internal/runner/program/tests
+  pytest --quiet internal/ansible/warm/server/tests
+  pytest --quiet internal/ansible/runner/program/tests
 }
 
 # suite runs one package, or the tests in Python, so that its output is seen while it runs. Results are

@@ -7,7 +7,7 @@
 // DIR/real/NAME a link to the real program, which it becomes itself when the server
 // is not there or refuses: before anything of the program has run, and never after.
 //
-// internal/warm/server/ensign_warm/wire.py has the protocol.
+// internal/ansible/warm/server/ensign_warm/wire.py has the protocol.
 package main
 
 import (

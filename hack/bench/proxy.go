@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ensign-operator/ensign/internal/access"
-	"github.com/ensign-operator/ensign/internal/proxy"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/test/controlplane/process"
 )
 

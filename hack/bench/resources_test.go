@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ensign-operator/ensign/internal/extravars"
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 )
 
 func TestResourcesHaveTheirSize(t *testing.T) {

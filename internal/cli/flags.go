@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/ensign-operator/ensign/internal/eventlog"
+	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 	"github.com/ensign-operator/ensign/internal/operator"
 )
 

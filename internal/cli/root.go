@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ensign-operator/ensign/internal/metrics"
-	"github.com/ensign-operator/ensign/internal/runner/guard"
+	"github.com/ensign-operator/ensign/internal/ansible/runner/guard"
+	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
 // Build says which build of the manager runs.

@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/slots"
-	"github.com/ensign-operator/ensign/internal/status"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
 // finish is the only exit of an attempt: it writes the status, removes the finalizer when

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/ensign-operator/ensign/internal/eventlog"
+	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 )
 
 // usual are options of a manager that may start, in a directory with an inventory.

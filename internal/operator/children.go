@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ensign-operator/ensign/internal/children"
-	"github.com/ensign-operator/ensign/internal/children/reduce"
-	"github.com/ensign-operator/ensign/internal/informers"
-	"github.com/ensign-operator/ensign/internal/metrics"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
+	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/children"
-	"github.com/ensign-operator/ensign/internal/informers"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children"
+	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 

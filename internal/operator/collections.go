@@ -4,7 +4,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/ansible/content"
 )
 
 // Which kubernetes.core renders templates with ansible-core 2.19 and later, which is

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/ansible/content"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 

@@ -5,8 +5,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/runner"
-	"github.com/ensign-operator/ensign/internal/runner/guard"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/runner/guard"
 )
 
 // ownership makes sure that no run outlives this process, or its lease.

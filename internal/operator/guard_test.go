@@ -12,9 +12,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/ensign-operator/ensign/internal/runner"
-	"github.com/ensign-operator/ensign/internal/runner/guard"
-	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/runner/guard"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 

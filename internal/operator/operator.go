@@ -12,10 +12,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/controller"
-	"github.com/ensign-operator/ensign/internal/proxy"
-	"github.com/ensign-operator/ensign/internal/slots"
+	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 )
 
 // connectTimeout bounds the first request to the API server.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/ensign-operator/ensign/internal/eventlog"
-	"github.com/ensign-operator/ensign/internal/metrics"
+	"github.com/ensign-operator/ensign/internal/observe/eventlog"
+	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
 // Options are the settings of a manager. The command line's flags fill them in;

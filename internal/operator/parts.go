@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/ensign-operator/ensign/internal/access"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/controller"
-	"github.com/ensign-operator/ensign/internal/eventlog"
-	"github.com/ensign-operator/ensign/internal/metrics"
-	"github.com/ensign-operator/ensign/internal/proxy"
-	"github.com/ensign-operator/ensign/internal/runner"
-	"github.com/ensign-operator/ensign/internal/slots"
+	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/internal/observe/eventlog"
+	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/ensign-operator/ensign/internal/usermetrics"
+	"github.com/ensign-operator/ensign/internal/observe/usermetrics"
 )
 
 // userMetricsVariable tells runs where to post, for modules that can post elsewhere

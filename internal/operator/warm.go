@@ -6,10 +6,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/ensign-operator/ensign/internal/metrics"
-	"github.com/ensign-operator/ensign/internal/pyenv"
-	"github.com/ensign-operator/ensign/internal/runner"
-	"github.com/ensign-operator/ensign/internal/warm"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/warm"
+	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
 const (

@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/ensign-operator/ensign/internal/pyenv"
-	"github.com/ensign-operator/ensign/internal/runner"
-	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 

@@ -14,10 +14,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/pyenv"
-	"github.com/ensign-operator/ensign/internal/rundir"
-	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 // bench runs content with a run directory on a disk of its own.

@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 

@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/extravars"
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/pyenv"
-	"github.com/ensign-operator/ensign/internal/runner"
-	"github.com/ensign-operator/ensign/internal/warm"
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/warm"
 	"github.com/ensign-operator/ensign/test/harness/escapes"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 // corpus runs plays, two at a time, and prints what came out as a table.

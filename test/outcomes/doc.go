@@ -5,8 +5,8 @@
 // (blocks_test.go), loops (loops_test.go), what happens between tasks
 // (flow_test.go), tasks beside others (parallel_test.go), faults (faults_test.go),
 // hosts (hosts_test.go), and several plays (playbooks_test.go). Each play runs as
-// a role, as a playbook and as a finalizer's content, through internal/runner,
-// with variables that internal/extravars built; a play of the last two tables has
+// a role, as a playbook and as a finalizer's content, through internal/ansible/runner,
+// with variables that internal/ansible/extravars built; a play of the last two tables has
 // no form as a role.
 //
 // Each also runs with plain ansible-playbook. Ansible's own verdict is its exit

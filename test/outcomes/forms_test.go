@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/extravars"
-	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 // form is a way in which a watch names its content.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
 // play is one play of the corpus, with what is expected of it by hand.

@@ -6,9 +6,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/rundir"
-	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 // order is what a process of its own is asked to run, by its standard input. A Runner collects the processes that its runs leave behind, among them

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
 func vaultEncrypt(t *testing.T, passwordFile, text string) string {

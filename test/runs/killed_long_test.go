@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 )
 
 func TestEachKindOfTaskEndsWithItsManager(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/rundir"
-	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 // What the checks after every run look for is really there while the run goes

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/extravars"
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 )
 
 // thing is the kind that the tests' objects have.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 

@@ -1,5 +1,5 @@
 // Package safevars holds the evidence that what a custom resource says reaches
-// Ansible as data: its tests encode hostile objects with internal/extravars and
+// Ansible as data: its tests encode hostile objects with internal/ansible/extravars and
 // hand them to the real Ansible and the real ansible-runner. Without an
 // environment they fail; they never skip. Every test has a control beside it
 // that shows what it would see if the promise were broken.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/extravars"
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 )
 
 // theirs is what the author of an object would like a variable to be.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 )
 
 // ansible-core 2.18 is refused, with good reason: there a role that includes

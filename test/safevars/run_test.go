@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/runner/program"
+	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
 )
 
 // limit is the time that one run may take on a busy machine.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/ensign-operator/ensign/internal/runner/proctree"
-	"github.com/ensign-operator/ensign/internal/warm"
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/warm"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 

@@ -15,10 +15,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/pyenv"
-	"github.com/ensign-operator/ensign/internal/runner"
-	"github.com/ensign-operator/ensign/internal/warm"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/warm"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
 // footprint is what a server holds, and the pool for all of them.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/runner"
-	"github.com/ensign-operator/ensign/internal/runner/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 func TestAPlayIsTheSameWarm(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 // sight is what is seen of a run, without what differs each time.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/hack/bench/usage"
-	"github.com/ensign-operator/ensign/internal/pyenv"
+	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 )
 
 // verbosity is the manager's default.

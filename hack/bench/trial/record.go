@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/ensign-operator/ensign/internal/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
 // Run is one run of a CR that was changed, as times that follow each other.

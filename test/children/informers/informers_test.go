@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/internal/informers"
+	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 )

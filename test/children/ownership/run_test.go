@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/internal/access"
-	"github.com/ensign-operator/ensign/internal/proxy"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 

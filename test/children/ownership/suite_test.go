@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/internal/proxy"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"

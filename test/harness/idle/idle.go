@@ -12,7 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ensign-operator/ensign/internal/runner/program"
+	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
 )
 
 // Environment makes a Python environment of the program that calls it, which must call

@@ -1,0 +1,495 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+)
+
+type bench struct {
+	t *testing.T
+	*Runner
+	ready string
+	runs  string
+}
+
+// newBench makes a runner whose ansible-runner is the fake of that name, and
+// checks at the end that nothing is left in this process.
+func newBench(t *testing.T, fake string) *bench {
+	t.Helper()
+	before := openFiles(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, ready: filepath.Join(t.TempDir(), "ready"), runs: filepath.Join(t.TempDir(), "runs")}
+	root, err := rundir.Open(b.runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Runner = &Runner{Root: root, Binary: self, Python: self, Env: []string{"FAKE=" + fake, "READY=" + b.ready}, Grace: 500 * time.Millisecond}
+	t.Cleanup(func() {
+		_ = root.Close() // A test may have closed it already.
+		goleak.VerifyNone(t)
+		if after := openFiles(t); after != before {
+			t.Errorf("got %d open files, %d before", after, before)
+		}
+		if left := zombies(t); len(left) > 0 {
+			t.Errorf("zombies are left: %v", left)
+		}
+	})
+	return b
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func someSpec() Spec {
+	return Spec{UID: "uid-1", ID: "run-1", Playbook: "/playbook.yml", ExtraVars: []byte("\t\n{}")}
+}
+
+func inputs() rundir.Inputs { return rundir.Inputs{ExtraVars: []byte("\t\n{}")} }
+
+func ignore(jobevent.Event) {}
+
+// runUntilReady runs and cancels once the fake is ready. It returns how long the
+// end took.
+func (b *bench) runUntilReady(spec Spec) (Result, time.Duration) {
+	b.t.Helper()
+	return b.runUntilReadyAnd(spec, func(string) {})
+}
+
+// runUntilReadyAnd does something with the fake's pid in between.
+func (b *bench) runUntilReadyAnd(spec Spec, do func(pids string)) (Result, time.Duration) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	defer cancel()
+	told := make(chan time.Time, 1)
+	go func() {
+		b.awaitReady(ctx)
+		do(readyPids(b.ready))
+		told <- time.Now()
+		cancel()
+	}()
+	result := b.Run(ctx, spec, ignore)
+	cancel()
+	return result, result.Ended.Sub(<-told)
+}
+
+func (b *bench) awaitReady(ctx context.Context) {
+	for ctx.Err() == nil && readyPids(b.ready) == "" {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// wantGone checks that no process that said it was ready is there any more.
+func (b *bench) wantGone() {
+	b.t.Helper()
+	pids := strings.Fields(readyPids(b.ready))
+	if len(pids) == 0 {
+		b.t.Error("no process was ready, so the test shows nothing")
+	}
+	for _, pid := range pids {
+		if alive(pid) {
+			b.t.Errorf("process %s is left", pid)
+		}
+	}
+}
+
+func want(t *testing.T, got Result, verdict jobevent.Verdict, reason jobevent.Reason) {
+	t.Helper()
+	if got.Outcome.Verdict != verdict || got.Outcome.Reason != reason {
+		t.Errorf("got outcome %+v, want %s, %s", got.Outcome, verdict, reason)
+	}
+}
+
+func TestRun(t *testing.T) {
+	tests := map[string]struct {
+		verdict jobevent.Verdict
+		reason  jobevent.Reason
+		message string
+	}{
+		"success":  {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
+		"longline": {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
+		"nothing":  {jobevent.Failed, jobevent.ReasonNoStats, ""},
+		"crash":    {jobevent.Failed, jobevent.ReasonNoStats, "Traceback: on stderr"},
+		"loose":    {jobevent.Failed, jobevent.ReasonNoStats, "OSError: [Errno 5] Input"},
+		"noise":    {jobevent.Failed, jobevent.ReasonNoStats, "the last words"},
+		"killed":   {jobevent.Failed, jobevent.ReasonRunnerCrashed, ""},
+	}
+	for fake, test := range tests {
+		t.Run(fake, func(t *testing.T) {
+			got := newBench(t, fake).Run(t.Context(), someSpec(), ignore)
+			want(t, got, test.verdict, test.reason)
+			if strings.Contains(got.Outcome.Message, "pa55word") {
+				t.Errorf("got message %q, with what a task was given", got.Outcome.Message)
+			}
+			if !strings.Contains(got.Outcome.Message, test.message) || len(got.Outcome.Message) > 4<<10 {
+				t.Errorf("got message %q, want %q in it", got.Outcome.Message, test.message)
+			}
+		})
+	}
+}
+
+// The observer is slower than the process, which has long exited when the last
+// events are seen: all of them come, in order, on one goroutine.
+func TestEventsComeInOrderToASlowObserver(t *testing.T) {
+	b := newBench(t, "many")
+	var tasks []string
+	got := b.Run(t.Context(), someSpec(), func(e jobevent.Event) {
+		if len(tasks)%100 == 0 {
+			time.Sleep(2 * time.Millisecond)
+		}
+		tasks = append(tasks, e.Task)
+	})
+	want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if len(tasks) != 5001 {
+		t.Fatalf("got %d events, want 5001", len(tasks))
+	}
+	for i, task := range tasks[:5000] {
+		if task != fmt.Sprintf("task %d", i) {
+			t.Fatalf("got %q at %d", task, i)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	const long = 10 * time.Second // nothing that heeds TERM waits for it
+	tests := map[string]struct {
+		fake    string
+		grace   time.Duration
+		verdict jobevent.Verdict
+		atLeast time.Duration
+	}{
+		"what heeds TERM ends at once":                               {fake: "sleep", grace: long, verdict: jobevent.Canceled},
+		"what takes its time on TERM gets it":                        {fake: "slow", grace: long, verdict: jobevent.Canceled, atLeast: 300 * time.Millisecond},
+		"what ignores TERM is killed after the grace time":           {fake: "stubborn", grace: 400 * time.Millisecond, verdict: jobevent.Canceled, atLeast: 400 * time.Millisecond},
+		"what is started while the rest ends is found too":           {fake: "respawn", grace: 400 * time.Millisecond, verdict: jobevent.Canceled},
+		"a child with an environment of its own is found by descent": {fake: "family", grace: 400 * time.Millisecond, verdict: jobevent.Canceled, atLeast: 400 * time.Millisecond},
+		"a run that succeeds in spite of TERM has succeeded":         {fake: "finisher", grace: long, verdict: jobevent.Succeeded},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, test.fake)
+			b.Grace = test.grace
+			got, took := b.runUntilReady(someSpec())
+			if got.Outcome.Verdict != test.verdict {
+				t.Errorf("got outcome %+v, want %s", got.Outcome, test.verdict)
+			}
+			if took < test.atLeast || took > 4*time.Second {
+				t.Errorf("it took %v, want %v and not much longer", took, test.atLeast)
+			}
+			b.wantGone()
+		})
+	}
+}
+
+func TestTimeoutIsToldFromCancel(t *testing.T) {
+	b := newBench(t, "sleep")
+	spec := someSpec()
+	spec.Timeout = 200 * time.Millisecond
+	got := b.Run(t.Context(), spec, ignore)
+	for readyPids(b.ready) == "" && spec.Timeout < time.Minute { // A busy machine takes longer to start a process.
+		spec.ID, spec.Timeout = spec.ID+"-again", 2*spec.Timeout
+		got = b.Run(t.Context(), spec, ignore)
+	}
+	want(t, got, jobevent.Failed, jobevent.ReasonTimeout)
+	if !strings.HasPrefix(got.Outcome.Message, fmt.Sprintf("the run took longer than its timeout\nthe timeout of the watch is %s", spec.Timeout)) {
+		t.Errorf("got message %q", got.Outcome.Message)
+	}
+	if took := got.Ended.Sub(got.Started); took > spec.Timeout+800*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	b.wantGone()
+}
+
+// The caller's own deadline is no timeout of the watch.
+func TestDeadlineOfTheCallerIsACancel(t *testing.T) {
+	b := newBench(t, "sleep")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	want(t, b.Run(ctx, someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
+}
+
+func TestNothingStartsForAContextThatHasEnded(t *testing.T) {
+	b := newBench(t, "sleep")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the manager stops"))
+	want(t, b.Run(ctx, someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
+	if readyPids(b.ready) != "" {
+		t.Error("something was started")
+	}
+}
+
+func TestWhatIsLeftAfterARunThatEndedWell(t *testing.T) {
+	tests := map[string]struct {
+		fake   string
+		within time.Duration
+	}{
+		"a daemon that ignores TERM is killed":                    {fake: "daemon", within: 3 * time.Second},
+		"a daemon that holds the output open is ended as quickly": {fake: "holder", within: silence},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, test.fake)
+			got := b.Run(t.Context(), someSpec(), ignore)
+			want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+			if took := got.Ended.Sub(got.Started); took > test.within {
+				t.Errorf("it took %v, want at most %v", took, test.within)
+			}
+			b.wantGone()
+		})
+	}
+}
+
+// A daemon that has shed both its parent and its environment is not found. It
+// holds the output open, and still nobody waits for it.
+func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
+	b := newBench(t, "hidden")
+	got := b.Run(t.Context(), someSpec(), ignore)
+	want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if took := got.Ended.Sub(got.Started); took < silence || took > silence+2*time.Second {
+		t.Errorf("it took %v, want a little more than %v", took, silence)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the daemon is gone (%v): the package comment says that it is not found", err)
+	}
+}
+
+// One that also goes on talking is not listened to for longer.
+func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
+	for _, fake := range []string{"hidden mumbler", "hidden babbler"} {
+		t.Run(fake, func(t *testing.T) {
+			b := newBench(t, fake)
+			ended := make(chan Result, 1)
+			go func() { ended <- b.Run(t.Context(), someSpec(), ignore) }()
+			select {
+			case got := <-ended:
+				want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+			case <-time.After(silence + 10*time.Second):
+				t.Error("the run has not ended")
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = syscall.Kill(pid, syscall.SIGKILL) // It may have noticed that nobody listens.
+		})
+	}
+}
+
+// To see that nothing is left of a run takes files, and other runs may have opened
+// all that there may be.
+func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
+	b := newBench(t, "success")
+	p, err := start(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.read(ignore)
+	for _, file := range []*os.File{p.stdout.file, p.stderr.file} {
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			if _, err := file.Stat(); errors.Is(err, os.ErrClosed) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("a pipe is open")
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	got := p.wait(t.Context(), time.Second, func() error { return nil })
+	if got.Cause != jobevent.Exited || got.Err != nil || got.ExitCode != 0 {
+		t.Errorf("got %+v, want that it has exited", got)
+	}
+}
+
+func TestRunsDoNotEndEachOther(t *testing.T) {
+	b := newBench(t, "sleep")
+	other := &Runner{Root: b.Root, Binary: b.Binary, Python: b.Python, Env: []string{"FAKE=finisher", "READY=" + b.ready + "-other"}}
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var result Result
+	wg.Go(func() {
+		spec := someSpec()
+		spec.UID = "uid-2"
+		result = other.Run(ctx, spec, ignore)
+	})
+	for readyPids(b.ready+"-other") == "" {
+		time.Sleep(time.Millisecond)
+	}
+	canceled, _ := b.runUntilReady(someSpec())
+	want(t, canceled, jobevent.Canceled, jobevent.ReasonCanceled)
+	if !alive(strings.TrimSpace(readyPids(b.ready + "-other"))) {
+		t.Error("the other run's process ended too")
+	}
+	cancel()
+	wg.Wait()
+	want(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
+}
+
+func TestASecondRunOfTheSameCRIsRefused(t *testing.T) {
+	b := newBench(t, "sleep")
+	var second Result
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		b.awaitReady(ctx)
+		second = b.Run(t.Context(), someSpec(), ignore)
+		cancel()
+	})
+	want(t, b.Run(ctx, someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
+	wg.Wait()
+	want(t, second, jobevent.Failed, jobevent.ReasonRunnerCrashed)
+	if !strings.Contains(second.Outcome.Message, rundir.ErrBusy.Error()) {
+		t.Errorf("got message %q", second.Outcome.Message)
+	}
+}
+
+func TestWhatCannotBeStarted(t *testing.T) {
+	dir := t.TempDir()
+	plain, orphan := filepath.Join(dir, "plain"), filepath.Join(dir, "orphan")
+	if err := errors.Join(os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600), os.WriteFile(orphan, []byte("#!/gone/python\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ binary, want string }{
+		"ansible-runner is not there":        {filepath.Join(dir, "missing"), "no such file"},
+		"it is not executable":               {plain, "permission denied"},
+		"the Python that it names is gone":   {orphan, "no such file"},
+		"what stands there is a directory":   {dir, "permission denied"},
+		"every such message has the remedy":  {filepath.Join(dir, "missing"), "make python"},
+		"every such message names the place": {filepath.Join(dir, "missing"), dir},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "")
+			b.Python = test.binary
+			got := b.Run(t.Context(), someSpec(), ignore)
+			want(t, got, jobevent.Failed, jobevent.ReasonRunnerCrashed)
+			if !strings.Contains(got.Outcome.Message, test.want) {
+				t.Errorf("got message %q, want %q in it", got.Outcome.Message, test.want)
+			}
+		})
+	}
+}
+
+func TestUnusableNamesAreAnOutcome(t *testing.T) {
+	b := newBench(t, "success")
+	spec := someSpec()
+	spec.UID = "../../etc"
+	want(t, b.Run(t.Context(), spec, ignore), jobevent.Failed, jobevent.ReasonRunnerCrashed)
+}
+
+// alive is true for a process that has not ended, which a zombie has.
+func alive(pid string) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	return err == nil && !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')'):]), ") Z")
+}
+
+// zombies lists the children of this process that nobody has waited for.
+func zombies(t *testing.T) []string {
+	t.Helper()
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, path := range stats {
+		stat, _ := os.ReadFile(path) // It may have ended meanwhile.
+		if strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), fmt.Sprintf(" Z %d ", os.Getpid())) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// An observer with a defect must cost its own run alone.
+func TestAPanicAtAnEventEndsNothingButItsRunsEvents(t *testing.T) {
+	b := newBench(t, "many")
+	result := b.Run(t.Context(), someSpec(), func(jobevent.Event) { panic("no such host") })
+	if result.Outcome.Reason != jobevent.ReasonRunnerCrashed {
+		t.Errorf("want reason %s, got %+v", jobevent.ReasonRunnerCrashed, result.Outcome)
+	}
+	if message := result.Outcome.Message; !strings.Contains(message, "no such host") || strings.Contains(message, "goroutine") {
+		t.Errorf("want what happened and no stack, got %q", message)
+	}
+}
+
+func TestARunStartsOnlyWhenItMay(t *testing.T) {
+	unready := errors.New("the environment is another")
+	for name, test := range map[string]struct {
+		ready      func(end func()) error
+		want       jobevent.Reason
+		wantReason string
+	}{
+		"it may":                         {func(func()) error { return nil }, jobevent.ReasonSuccessful, ""},
+		"it may not, which fails it":     {func(func()) error { return unready }, jobevent.ReasonRunnerCrashed, unready.Error()},
+		"its context ends meanwhile":     {func(end func()) error { end(); return nil }, jobevent.ReasonCanceled, ""},
+		"its context ends while it asks": {func(end func()) error { end(); return context.Canceled }, jobevent.ReasonCanceled, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "success")
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			b.Ready = func(context.Context) error { return test.ready(end) }
+			got := b.Run(ctx, Spec{UID: "u", ID: "1", Role: "r"}, func(e jobevent.Event) {
+				if test.want != jobevent.ReasonSuccessful {
+					t.Errorf("got event %+v of a run that must not start", e)
+				}
+			})
+			if got.Outcome.Reason != test.want || !strings.Contains(got.Outcome.Message, test.wantReason) {
+				t.Errorf("got %+v, want %s with %q", got.Outcome, test.want, test.wantReason)
+			}
+		})
+	}
+}
+
+// What was told to end is not blamed, however ansible-runner exits for it.
+func TestEndingOfARunThatWasToldToEnd(t *testing.T) {
+	through := jobevent.Summary{StatsSeen: true, Hosts: 1}
+	for why, test := range map[string]struct {
+		code    int
+		cause   error
+		summary jobevent.Summary
+		want    jobevent.Reason
+	}{
+		"by itself, before its end":            {0, nil, jobevent.Summary{}, jobevent.ReasonNoStats},
+		"by itself, through":                   {0, nil, through, jobevent.ReasonSuccessful},
+		"through, when it was told":            {0, context.Canceled, through, jobevent.ReasonSuccessful},
+		"as told":                              {254, context.Canceled, jobevent.Summary{}, jobevent.ReasonCanceled},
+		"by ansible-playbook's death, as told": {0, context.Canceled, jobevent.Summary{}, jobevent.ReasonCanceled},
+		"the same, for its timeout":            {0, fmt.Errorf("%w is 1m", errTimeout), jobevent.Summary{}, jobevent.ReasonTimeout},
+		"the same, for its silence":            {0, errIdle, jobevent.Summary{}, jobevent.ReasonTimeout},
+	} {
+		t.Run(why, func(t *testing.T) {
+			if got := jobevent.Judge(ending(test.code, test.cause, nil, ""), test.summary); got.Reason != test.want {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+)
+
+const (
+	// maxRecord bounds the events that are kept of one run; a limit of the run
+	// directory may bound them further.
+	maxRecord = 8 << 20
+	// outcomeRoom is left for outcome.json, whose message of 4 KiB may be escaped.
+	outcomeRoom = 28 << 10
+	// cut ends a record that is longer than it may be.
+	cut = `{"event":"the rest is left out: too much"}` + "\n"
+)
+
+// record writes what is kept of a run: command.json, events.jsonl and
+// outcome.json. What ansible-runner itself writes is never kept, because it holds
+// the environment, gathered facts and the unmasked results of modules. Here are
+// no values of the environment, and results of failed tasks only, sanitized.
+//
+// A record that can't be written does not fail the run; the first error is
+// logged at the end.
+type record struct {
+	dir    *rundir.Dir
+	log    logr.Logger
+	events *rundir.File
+	room   int64 // for further events
+	err    error
+}
+
+// entry is one line of events.jsonl.
+type entry struct {
+	Time    time.Time      `json:"time,omitzero"`
+	Event   jobevent.Kind  `json:"event"`
+	Play    string         `json:"play,omitempty"`
+	Task    string         `json:"task,omitempty"`
+	Role    string         `json:"role,omitempty"`
+	Action  string         `json:"action,omitempty"`
+	Host    string         `json:"host,omitempty"`
+	Seconds float64        `json:"seconds,omitempty"`
+	Ignored bool           `json:"ignored,omitempty"`
+	Result  map[string]any `json:"result,omitempty"`
+	Stats   *hostStats     `json:"stats,omitempty"`
+}
+
+// hostStats is jobevent.HostStats with the names of the artifact.
+type hostStats struct {
+	OK          map[string]int `json:"ok,omitempty"`
+	Changed     map[string]int `json:"changed,omitempty"`
+	Failures    map[string]int `json:"failures,omitempty"`
+	Unreachable map[string]int `json:"unreachable,omitempty"`
+	Skipped     map[string]int `json:"skipped,omitempty"`
+	Rescued     map[string]int `json:"rescued,omitempty"`
+	Ignored     map[string]int `json:"ignored,omitempty"`
+	Processed   map[string]int `json:"processed,omitempty"`
+}
+
+// command keeps what the run is for and how it was started: the names of its environment only, and
+// not the arguments that the operator's owner gave, which may hold a password.
+func (k *record) command(spec Spec, c command) {
+	kept := struct {
+		Watch string   `json:"watch"`
+		CR    string   `json:"cr"`
+		Argv  []string `json:"argv"`
+		Env   []string `json:"env"`
+		Dir   string   `json:"dir"`
+	}{Watch: spec.Watch, CR: spec.CR, Argv: []string{c.path}, Dir: c.dir}
+	for _, arg := range c.args {
+		if strings.HasPrefix(arg, argsOption) {
+			arg = argsOption + "(the operator's --ansible-args)"
+		}
+		kept.Argv = append(kept.Argv, arg)
+	}
+	for _, entry := range c.env {
+		name, _, _ := strings.Cut(entry, "=")
+		kept.Env = append(kept.Env, name)
+	}
+	k.write("command.json", kept)
+}
+
+// event keeps what happened, and the result of a task that failed.
+func (k *record) event(e jobevent.Event) {
+	if k.err != nil || k.events != nil && k.room == 0 {
+		return
+	}
+	if k.events == nil {
+		if k.events, k.err = k.dir.Create("events.jsonl"); k.err != nil {
+			return
+		}
+		k.room = max(1, min(maxRecord, k.dir.Room()-outcomeRoom))
+	}
+	kept := entry{
+		Time: e.Created, Event: e.Kind, Play: e.Play, Task: e.Task, Role: e.Role,
+		Action: e.Action, Host: e.Host, Seconds: e.Duration.Seconds(), Ignored: e.IgnoreErrors, Stats: (*hostStats)(e.HostStats),
+	}
+	switch e.Kind {
+	case jobevent.HostFailed, jobevent.ItemFailed, jobevent.HostUnreachable:
+		kept.Result = jobevent.Sanitize(e.Result)
+		// Facts hold the environment of the host.
+		delete(kept.Result, "ansible_facts")
+	}
+	line, err := json.Marshal(kept)
+	if err != nil {
+		k.err = err
+		return
+	}
+	k.append(append(line, '\n'))
+}
+
+// append writes a line, or that lines are left out from here on: when there is no
+// room for more, and when the disk takes no more.
+func (k *record) append(line []byte) {
+	k.room -= int64(len(line))
+	if k.room >= int64(len(cut)) {
+		if _, k.err = k.events.Write(line); k.err == nil {
+			return
+		}
+	}
+	k.room = 0
+	if _, err := k.events.Write([]byte(cut)); k.err == nil {
+		k.err = err
+	}
+}
+
+// result keeps what came out of the run.
+func (k *record) result(r Result, e jobevent.Ending) {
+	k.write("outcome.json", struct {
+		Verdict  jobevent.Verdict `json:"verdict"`
+		Reason   jobevent.Reason  `json:"reason"`
+		Message  string           `json:"message"`
+		ExitCode int              `json:"exitCode"`
+		Started  time.Time        `json:"started"`
+		Ended    time.Time        `json:"ended"`
+	}{r.Outcome.Verdict, r.Outcome.Reason, r.Outcome.Message, e.ExitCode, r.Started, r.Ended})
+}
+
+func (k *record) write(name string, content any) {
+	b, err := json.MarshalIndent(content, "", "  ")
+	if err == nil {
+		err = k.dir.WriteFile(name, append(b, '\n'))
+	}
+	k.err = errors.Join(k.err, err)
+}
+
+// close ends the record and the use of the directory.
+func (k *record) close(keep int) {
+	if k.events != nil {
+		k.err = errors.Join(k.err, k.events.Close())
+	}
+	if k.err != nil {
+		k.log.Error(k.err, "the artifact of a run is incomplete")
+	}
+	if err := k.dir.Close(keep); err != nil {
+		k.log.Error(err, "the directory of a run could not be cleared")
+	}
+}

@@ -1,0 +1,289 @@
+package slots_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/controller/slots"
+)
+
+// hall lets pieces of work wait for slots and notes in which order they get in.
+type hall struct {
+	t        *testing.T
+	slots    *slots.Slots
+	admitted chan string
+	releases map[string]func()
+	mu       sync.Mutex
+}
+
+func newHall(t *testing.T, limit int, groups ...string) *hall {
+	t.Helper()
+	return &hall{t: t, slots: slots.New(limit, groups...), admitted: make(chan string, 100), releases: map[string]func(){}}
+}
+
+// enter waits until the piece has been admitted.
+func (h *hall) enter(name, group string) {
+	h.t.Helper()
+	live := h.slots.Live(group)
+	h.queue(name, group, slots.Usual)
+	if h.slots.Live(group) != live+1 {
+		h.t.Fatalf("%s waits, although there should be room", name)
+	}
+	h.next()
+}
+
+// queue returns when the piece waits or has been admitted.
+func (h *hall) queue(name, group string, class slots.Class) {
+	h.t.Helper()
+	before := h.slots.Live(group) + h.slots.Waiting(group)
+	go func() {
+		release, err := h.slots.Acquire(context.Background(), group, class)
+		if err != nil {
+			h.t.Error(err)
+			return
+		}
+		h.mu.Lock()
+		h.releases[name] = release
+		h.mu.Unlock()
+		h.admitted <- name
+	}()
+	eventually(h.t, func() bool { return h.slots.Live(group)+h.slots.Waiting(group) == before+1 })
+}
+
+func (h *hall) next() string {
+	h.t.Helper()
+	select {
+	case name := <-h.admitted:
+		return name
+	case <-time.After(10 * time.Second):
+		h.t.Fatal("nobody is admitted")
+		return ""
+	}
+}
+
+func (h *hall) end(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.releases[name]()
+}
+
+// drain ends the pieces one by one from the live one and gives the order in which
+// the others get in.
+func (h *hall) drain(live string, waiting int) []string {
+	h.t.Helper()
+	var order []string
+	for range waiting {
+		h.end(live)
+		live = h.next()
+		order = append(order, live)
+	}
+	return order
+}
+
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it never came about")
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+func TestOrder(t *testing.T) {
+	type piece struct {
+		name, group string
+		class       slots.Class
+	}
+	for name, test := range map[string]struct {
+		waiting []piece
+		want    []string
+	}{
+		"who came first goes first": {
+			[]piece{{"a1", "a", slots.Usual}, {"a2", "a", slots.Usual}, {"a3", "a", slots.Usual}},
+			[]string{"a1", "a2", "a3"},
+		},
+		"a deletion goes before a new generation, and that before the rest": {
+			[]piece{{"usual", "a", slots.Usual}, {"changed", "a", slots.Changed}, {"urgent", "a", slots.Urgent}},
+			[]string{"urgent", "changed", "usual"},
+		},
+		"a deletion goes first whatever group it is of": {
+			[]piece{{"a1", "a", slots.Changed}, {"b1", "b", slots.Usual}, {"b2", "b", slots.Urgent}},
+			[]string{"b2", "a1", "b1"},
+		},
+		"groups take turns, however many one of them sends": {
+			[]piece{{"a1", "a", slots.Usual}, {"a2", "a", slots.Usual}, {"a3", "a", slots.Usual}, {"b1", "b", slots.Usual}, {"b2", "b", slots.Usual}},
+			[]string{"b1", "a1", "b2", "a2", "a3"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHall(t, 1, "a", "b")
+			h.enter("live", "a")
+			for _, p := range test.waiting {
+				h.queue(p.name, p.group, p.class)
+			}
+			if diff := cmp.Diff(test.want, h.drain("live", len(test.waiting))); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReserve(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit  int
+		groups []string
+		want   int // how many slots one busy group gets
+	}{
+		"a group that is alone gets all":                         {4, []string{"busy"}, 4},
+		"another group's first slot is kept free":                {4, []string{"busy", "b"}, 3},
+		"so is every other's":                                    {6, []string{"busy", "b", "c", "d"}, 3},
+		"but never more than half, or many kinds would idle":     {4, []string{"busy", "b", "c", "d", "e", "f"}, 2},
+		"of two slots one is kept":                               {2, []string{"busy", "b"}, 1},
+		"with one slot nothing can be kept":                      {1, []string{"busy", "b"}, 1},
+		"no slots at all would be a standstill, so there is one": {0, []string{"busy"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHall(t, test.limit, test.groups...)
+			for range 10 {
+				h.queue("x", "busy", slots.Urgent)
+			}
+			if got := h.slots.Live("busy"); got != test.want {
+				t.Errorf("want %d, got %d", test.want, got)
+			}
+		})
+	}
+}
+
+func TestAGroupWithEndlessPiecesStarvesNoOther(t *testing.T) {
+	h := newHall(t, 4, "hours", "b", "c")
+	for range 10 {
+		h.queue("endless", "hours", slots.Urgent)
+	}
+	for range 20 {
+		h.enter("b", "b")
+		h.enter("c", "c")
+		h.end("b")
+		h.end("c")
+	}
+}
+
+func TestAKeptSlotGoesToTheBusyGroupNoSoonerThanAllOthersHaveOne(t *testing.T) {
+	h := newHall(t, 3, "a", "b")
+	h.enter("a1", "a")
+	h.enter("a2", "a")
+	h.queue("a3", "a", slots.Usual)
+	h.enter("b1", "b")
+	if got := h.slots.Live("a"); got != 2 {
+		t.Fatalf("want 2 live of a, got %d", got)
+	}
+	h.end("a1")
+	if got := h.next(); got != "a3" {
+		t.Errorf("want a3, got %s", got)
+	}
+}
+
+func TestWhoGivesUpLeavesNoTrace(t *testing.T) {
+	h := newHall(t, 1)
+	h.enter("live", "a")
+	gone := errors.New("the CR is gone")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	result := make(chan error)
+	go func() {
+		_, err := h.slots.Acquire(ctx, "a", slots.Urgent)
+		result <- err
+	}()
+	eventually(t, func() bool { return h.slots.Waiting("a") == 1 })
+	h.queue("next", "a", slots.Usual)
+	cancel(gone)
+	if err := <-result; !errors.Is(err, gone) {
+		t.Errorf("want the cause, got %v", err)
+	}
+	if got := h.slots.Waiting("a"); got != 1 {
+		t.Errorf("want 1 waiting, got %d", got)
+	}
+	h.end("live")
+	if got := h.next(); got != "next" {
+		t.Errorf("want next, got %s", got)
+	}
+	if _, err := h.slots.Acquire(ctx, "a", slots.Urgent); !errors.Is(err, gone) {
+		t.Errorf("want the cause at once, got %v", err)
+	}
+}
+
+func TestASlotIsGivenBackOnce(t *testing.T) {
+	h := newHall(t, 1)
+	h.enter("a1", "a")
+	h.end("a1")
+	h.end("a1")
+	h.enter("a2", "a")
+	h.queue("a3", "a", slots.Usual)
+	if got := h.slots.Live("a"); got != 1 {
+		t.Errorf("want 1 live, got %d", got)
+	}
+}
+
+func TestWaitedIsTold(t *testing.T) {
+	s := slots.New(1)
+	var waits []string
+	s.Waited = func(group string, wait time.Duration) {
+		if wait < 0 {
+			t.Errorf("got a wait of %s", wait)
+		}
+		waits = append(waits, group)
+	}
+	for _, group := range []string{"a", "b"} {
+		release, err := s.Acquire(context.Background(), group, slots.Usual)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+	}
+	if !slices.Equal(waits, []string{"a", "b"}) {
+		t.Errorf("got %v", waits)
+	}
+}
+
+// TestNeverMoreThanTheLimit runs many pieces that give up at random moments.
+func TestNeverMoreThanTheLimit(t *testing.T) {
+	const limit, pieces = 3, 300
+	s := slots.New(limit, "a", "b", "c")
+	var live, most int
+	var mu sync.Mutex
+	count := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		live += n
+		most = max(most, live)
+	}
+	var all sync.WaitGroup
+	for i := range pieces {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+i%7)*time.Millisecond)
+			defer cancel()
+			release, err := s.Acquire(ctx, string(rune('a'+i%3)), slots.Class(i%3))
+			if err != nil {
+				return
+			}
+			count(1)
+			<-time.After(time.Duration(i%3) * 100 * time.Microsecond)
+			count(-1)
+			release()
+		})
+	}
+	all.Wait()
+	if most > limit || most == 0 {
+		t.Errorf("want 1 to %d at once, got %d", limit, most)
+	}
+	for _, group := range []string{"a", "b", "c"} {
+		if s.Live(group) != 0 || s.Waiting(group) != 0 {
+			t.Errorf("group %s: %d live and %d waiting are left", group, s.Live(group), s.Waiting(group))
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package status
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+)
+
+// Bounds of what is written, in bytes: with them the three conditions take up less
+// than 16 KiB as JSON, whatever failed.
+const (
+	maxMessage = 4 << 10
+	maxReason  = 256
+	maxTask    = 256
+	cutMark    = "… [cut]"
+)
+
+// Operation is one operation of a JSON Patch (RFC 6902).
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Patch returns the operations that bring the status of obj, as it was just read,
+// to what the report says, Tests first. No operations means that nothing is to
+// be written: all of it stands there already, or the object's status speaks of a
+// later generation than the report (one that the object has not reached is nobody's
+// report: a restored status, or a role's own key). A lastTransitionTime moves to now exactly
+// when its condition's status changes.
+func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation {
+	current, isMap := obj.Object["status"].(map[string]any)
+	if observed, ok := current["observedGeneration"].(int64); ok && r.generation < observed && observed <= obj.GetGeneration() {
+		return nil
+	}
+	if r.during && !showsRun(current) {
+		return nil
+	}
+	changes := conditionChanges(current, r, now)
+	if current["observedGeneration"] != r.generation && !r.idle {
+		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
+	}
+	changes = append(changes, digestChanges(current, r)...)
+	if len(changes) == 0 {
+		return nil
+	}
+	ops := Tests(obj)
+	if !isMap {
+		ops = append(ops, Operation{Op: "add", Path: "/status", Value: map[string]any{}})
+	}
+	return append(ops, changes...)
+}
+
+// showsRun reports whether a status says that a run is at work.
+func showsRun(current map[string]any) bool {
+	list, _ := current["conditions"].([]any)
+	_, running := find(list, Running)
+	return running["status"] == "True" && running["reason"] == string(ReasonRunning)
+}
+
+func digestChanges(current map[string]any, r Report) []Operation {
+	old, known := current[digestKey]
+	switch {
+	case r.digest != "" && old != r.digest:
+		return []Operation{{Op: "add", Path: "/status/" + digestKey, Value: r.digest}}
+	case r.digest == "" && r.success && known:
+		return []Operation{{Op: "remove", Path: "/status/" + digestKey}}
+	}
+	return nil
+}
+
+// Tests returns the operations with which a patch of obj starts: they keep it from
+// landing on a successor of the same name or on top of another writer's change.
+func Tests(obj *unstructured.Unstructured) []Operation {
+	return []Operation{
+		{Op: "test", Path: "/metadata/uid", Value: string(obj.GetUID())},
+		{Op: "test", Path: "/metadata/resourceVersion", Value: obj.GetResourceVersion()},
+	}
+}
+
+// conditionChanges addresses each of our conditions by its place in the list:
+// the test of the resourceVersion keeps that place valid, and the conditions of
+// others are not even sent.
+func conditionChanges(current map[string]any, r Report, now time.Time) []Operation {
+	list, isList := current["conditions"].([]any)
+	var ops []Operation
+	if !isList {
+		ops = append(ops, Operation{Op: "add", Path: "/status/conditions", Value: []any{}})
+	}
+	for _, want := range r.wanted(list) {
+		index, old := find(list, want.kind)
+		value := want.render(old, r.generation, now)
+		switch {
+		case old == nil:
+			ops = append(ops, Operation{Op: "add", Path: "/status/conditions/-", Value: value})
+		case !reflect.DeepEqual(old, value):
+			ops = append(ops, Operation{Op: "replace", Path: fmt.Sprintf("/status/conditions/%d", index), Value: value})
+		}
+	}
+	return ops
+}
+
+func (r Report) wanted(list []any) []condition {
+	wanted := r.conditions
+	for _, c := range r.onlyNew {
+		if _, old := find(list, c.kind); old == nil || old["observedGeneration"] != r.generation {
+			wanted = append(slices.Clip(wanted), c)
+		}
+	}
+	return wanted
+}
+
+func find(list []any, kind Type) (int, map[string]any) {
+	for i, item := range list {
+		if c, ok := item.(map[string]any); ok && c["type"] == string(kind) {
+			return i, c
+		}
+	}
+	return -1, nil
+}
+
+func (c condition) render(old map[string]any, generation int64, now time.Time) map[string]any {
+	transition := now.UTC().Format(time.RFC3339)
+	if since, ok := old["lastTransitionTime"].(string); ok && old["status"] == c.status {
+		transition = since
+	}
+	value := map[string]any{
+		"type":               string(c.kind),
+		"status":             c.status,
+		"reason":             bounded(string(c.reason), maxReason),
+		"message":            bounded(c.message, maxMessage),
+		"lastTransitionTime": transition,
+		"observedGeneration": generation,
+	}
+	if c.result != nil {
+		value["ansibleResult"] = c.result
+	}
+	return value
+}
+
+// bounded cuts a text at limit bytes, marked and between characters, and earlier
+// where it would take up more than three times as much as JSON. Bytes that are no
+// UTF-8 are replaced, as the API server would.
+func bounded(text string, limit int) string {
+	text = strings.ToValidUTF8(text, string(utf8.RuneError))
+	encoded, end := 0, 0
+	for i, r := range text {
+		size := i + utf8.RuneLen(r)
+		encoded += encodedSize(r)
+		if size > limit || encoded > 3*limit {
+			return text[:end] + cutMark
+		}
+		if size <= limit-len(cutMark) && encoded <= 3*limit-len(cutMark) {
+			end = size
+		}
+	}
+	return text
+}
+
+// encodedSize is how many bytes a character takes up in the JSON of a request and
+// of etcd, where those with a meaning in HTML are escaped.
+func encodedSize(r rune) int {
+	switch {
+	case strings.ContainsRune("\"\\\n\t\r", r):
+		return 2
+	case r < ' ' || strings.ContainsRune("<>&\u2028\u2029", r):
+		return len(`\u0000`)
+	}
+	return utf8.RuneLen(r)
+}
+
+// Last returns the outcome that the conditions of obj tell of, which may be that of an
+// earlier generation: nothing, when none was ever brought to an end.
+func Last(obj *unstructured.Unstructured) jobevent.Outcome {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	if _, c := find(list, Failure); c["status"] == "True" {
+		reason, _ := c["reason"].(string)
+		message, _ := c["message"].(string)
+		return jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.Reason(reason), Message: message}
+	}
+	if _, c := find(list, Successful); c["status"] == "True" {
+		return jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: jobevent.ReasonSuccessful}
+	}
+	return jobevent.Outcome{}
+}

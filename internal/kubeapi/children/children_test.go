@@ -1,0 +1,518 @@
+package children
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
+)
+
+func TestDriftOfAChildIsNewsAndTheRunsOwnWritesAreNot(t *testing.T) {
+	s := newStage(t, Options{}).start().listen()
+	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w"), saying("one")))
+	s.live(configMaps)
+	child = s.runWrites(configMaps, edited(child, saying("two")))
+	s.runWrites(configMaps, object("ConfigMap", "d", ownedBy(widgets, "w")))
+
+	child = s.store(configMaps, edited(child, saying("three")))
+	const news = "Widget ns/w uid-w"
+	s.heard(news)
+	child = s.store(configMaps, edited(child, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"a": "b"}) }))
+	s.heard(news)
+	s.store(configMaps, edited(child, func(o *unstructured.Unstructured) { o.Object["status"] = map[string]any{"a": "b"} }))
+	s.remove(configMaps, child)
+	s.heard(news)
+	s.runWrites(configMaps, object("ConfigMap", "e", ownedBy(widgets, "w"), saying("one")))
+
+	strange := s.store(configMaps, object("ConfigMap", "strange", saying("one")))
+	s.store(configMaps, edited(strange, saying("two")))
+	s.store(configMaps, object("ConfigMap", "others", ownedBy(gadgets, "g"), saying("one")))
+	s.remove(configMaps, object("ConfigMap", "d"))
+	s.heard(news)
+	s.store(configMaps, object("ConfigMap", "f", ownedBy(widgets, "w")))
+	s.heard(news)
+	want := []string{
+		"ConfigMap ns/c changed", "ConfigMap ns/c changed", "ConfigMap ns/c was deleted", "ConfigMap ns/d was deleted", "ConfigMap ns/f was created",
+	}
+	if diff := cmp.Diff(want, s.whats); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARunDeletesItsChild(t *testing.T) {
+	for why, answer := range map[string]func(*unstructured.Unstructured) access.Answer{
+		"the answer is a Status": func(o *unstructured.Unstructured) access.Answer { return access.Answer{Code: 200, UID: o.GetUID()} },
+		"the answer is the object": func(o *unstructured.Unstructured) access.Answer {
+			return access.Answer{Code: 202, Objects: []*unstructured.Unstructured{o}}
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			s := newStage(t, Options{}).start().listen()
+			child := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
+			s.live(configMaps)
+			answered := s.Writing(session(), writeTo("delete", configMaps, child))
+			s.remove(configMaps, child)
+			answered(answer(child))
+			s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
+			s.remove(configMaps, child) // By somebody: the next one of the name.
+			s.heard("Widget ns/w")
+		})
+	}
+}
+
+func TestWhichKindsAreFollowed(t *testing.T) {
+	plain := Watch{GVK: widgets, Dependents: true}
+	for why, test := range map[string]struct {
+		watch    Watch
+		resource schema.GroupVersionResource
+		object   *unstructured.Unstructured
+		edit     func(*access.Write, *access.Answer)
+		want     bool
+	}{
+		"a child by reference":                {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), nil, true},
+		"a child by annotation":               {plain, configMaps, object("ConfigMap", "c", inNamespace("far"), annotatedFor(widgets, "ns/w")), nil, true},
+		"what belongs to nobody":              {plain, configMaps, object("ConfigMap", "c"), nil, false},
+		"what belongs to another CR":          {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "v")), nil, false},
+		"an annotation for another CR":        {plain, configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/v")), nil, false},
+		"an annotation for another kind":      {plain, configMaps, object("ConfigMap", "c", annotatedFor(gadgets, "ns/w")), nil, false},
+		"a watch without dependents":          {Watch{GVK: widgets}, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), nil, false},
+		"a kind of the blacklist":             {Watch{GVK: widgets, Dependents: true, Blacklist: []schema.GroupKind{{Kind: "ConfigMap"}}}, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), nil, false},
+		"a blacklist of another group":        {Watch{GVK: widgets, Dependents: true, Blacklist: []schema.GroupKind{{Group: "x.io", Kind: "ConfigMap"}}}, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), nil, true},
+		"a cluster-scoped one by annotation":  {plain, roles, object("ClusterRole", "c", annotatedFor(widgets, "ns/w")), nil, false},
+		"a cluster-scoped one where asked":    {Watch{GVK: widgets, Dependents: true, ClusterScoped: true}, roles, object("ClusterRole", "c", annotatedFor(widgets, "ns/w")), nil, true},
+		"a cluster-scoped one by reference":   {plain, roles, object("ClusterRole", "c", ownedBy(widgets, "w")), nil, true},
+		"an Event":                            {plain, events, object("Event", "c", ownedBy(widgets, "w")), nil, false},
+		"a refused write":                     {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(_ *access.Write, a *access.Answer) { a.Code = 403 }, false},
+		"a write without an answer":           {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(_ *access.Write, a *access.Answer) { *a = access.Answer{} }, false},
+		"a deletion":                          {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(w *access.Write, _ *access.Answer) { w.Verb = "delete" }, false},
+		"a subresource":                       {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(w *access.Write, _ *access.Answer) { w.Subresource = "scale" }, false},
+		"an answer whose object nobody reads": {plain, configMaps, object("ConfigMap", "c"), func(_ *access.Write, a *access.Answer) { a.Objects = nil }, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			s := newStage(t, Options{Watches: []Watch{test.watch}})
+			write, answer := writeTo("create", test.resource, test.object), access.Answer{Code: 201, Objects: []*unstructured.Unstructured{test.object}}
+			if test.edit != nil {
+				test.edit(&write, &answer)
+			}
+			s.Writing(session(), write)(answer)
+			if got := s.isFollowed(test.resource); got != test.want {
+				t.Errorf("followed: %v", got)
+			}
+		})
+	}
+	t.Run("a run of no watch", func(t *testing.T) {
+		s := newStage(t, Options{Watches: []Watch{{GVK: gadgets, Dependents: true}}})
+		child := object("ConfigMap", "c", ownedBy(widgets, "w"))
+		s.Writing(session(), writeTo("create", configMaps, child))(access.Answer{Code: 201, Objects: []*unstructured.Unstructured{child}})
+		if s.isFollowed(configMaps) {
+			t.Error("followed")
+		}
+	})
+}
+
+func TestOwners(t *testing.T) {
+	for why, test := range map[string]struct {
+		object *unstructured.Unstructured
+		want   []string
+	}{
+		"nobody": {object("ConfigMap", "c"), nil},
+		"a reference, whose owner's scope is open": {object("ConfigMap", "c", ownedBy(widgets, "w")), []string{"Widget.g.io ns/w uid-w", "Widget.g.io /w uid-w"}},
+		"a cluster-scoped object's":                {object("ClusterRole", "c", ownedBy(widgets, "w")), []string{"Widget.g.io /w uid-w"}},
+		"an annotation":                            {object("ConfigMap", "c", annotatedFor(widgets, "far/w")), []string{"Widget.g.io far/w "}},
+		"an annotation for a cluster-scoped CR":    {object("ConfigMap", "c", annotatedFor(widgets, "/w")), []string{"Widget.g.io /w "}},
+		"an annotation without a namespace":        {object("ConfigMap", "c", annotatedFor(widgets, "w")), []string{"Widget.g.io /w "}},
+		"an empty annotation":                      {object("ConfigMap", "c", annotatedFor(widgets, "")), nil},
+		"several":                                  {object("ClusterRole", "c", ownedBy(widgets, "w"), ownedBy(gadgets, "g"), annotatedFor(widgets, "ns/w")), []string{"Widget.g.io /w uid-w", "Gadget.g.io /g uid-g", "Widget.g.io ns/w "}},
+		"a reference that is none": {object("ClusterRole", "c", func(o *unstructured.Unstructured) {
+			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "a/b/c", Kind: "K", Name: "n"}})
+		}), nil},
+	} {
+		t.Run(why, func(t *testing.T) {
+			var got []string
+			for _, owner := range owners(test.object) {
+				got = append(got, owner.cr.Kind.String()+" "+owner.cr.NamespacedName.String()+" "+string(owner.uid))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestNewsGoesToWhomItConcerns(t *testing.T) {
+	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true, ClusterScoped: true}}, Record: &keeping{all: map[string][]Kind{
+		"Widget.g.io": {{Version: "v1", Resource: "configmaps", Namespaced: true}},
+		"Gadget.g.io": {{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}},
+	}}},
+		object("ConfigMap", "shared", annotatedFor(widgets, "ns/a"), ownedBy(widgets, "b"), saying("one"), func(o *unstructured.Unstructured) { o.SetUID("s"); o.SetResourceVersion("1") }),
+		object("ClusterRole", "r", annotatedFor(gadgets, "ns/g"), ownedBy(widgets, "w"), func(o *unstructured.Unstructured) { o.SetUID("r"); o.SetResourceVersion("1") }),
+	).start().listen()
+	s.live(configMaps)
+	s.live(roles)
+	s.store(configMaps, object("ConfigMap", "shared", annotatedFor(widgets, "ns/a"), ownedBy(widgets, "b"), saying("two"), func(o *unstructured.Unstructured) { o.SetUID("s") }))
+	s.heard("Widget ns/a", "Widget ns/b uid-b")
+	// ClusterRoles are followed for gadgets alone.
+	s.store(roles, object("ClusterRole", "r", annotatedFor(gadgets, "ns/g"), ownedBy(widgets, "w"), saying("two"), func(o *unstructured.Unstructured) { o.SetUID("r") }))
+	s.heard("Gadget ns/g")
+	// Who takes the mark away takes the child away.
+	s.store(configMaps, object("ConfigMap", "shared", ownedBy(widgets, "b"), saying("two"), func(o *unstructured.Unstructured) { o.SetUID("s") }))
+	s.heard("Widget ns/a", "Widget ns/b uid-b")
+	s.remove(configMaps, object("ConfigMap", "shared"))
+	s.heard("Widget ns/b uid-b")
+}
+
+func TestNewsWaitsUntilSomebodyFollows(t *testing.T) {
+	s := newStage(t, Options{}).start()
+	child := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w"), saying("one")))
+	s.live(configMaps)
+	child = s.store(configMaps, edited(child, saying("two")))
+	s.remove(configMaps, child)
+	s.store(configMaps, object("ConfigMap", "last", annotatedFor(widgets, "ns/last"))) // Told after the others.
+	s.eventually(func() bool {
+		s.inboxes[widgets.GroupKind()].mu.Lock()
+		defer s.inboxes[widgets.GroupKind()].mu.Unlock()
+		return len(s.inboxes[widgets.GroupKind()].waiting) == 2
+	}, func() string { return "no news" })
+	s.listen().heard("Widget ns/w", "Widget ns/last")
+	s.Follow(t.Context(), Scope{GVK: schema.GroupVersionKind{Kind: "Unknown"}}, nil) // Harmless.
+}
+
+func TestARunsFirstChildThatGoesBeforeItIsSeen(t *testing.T) {
+	s := newStage(t, Options{}).start().listen()
+	child := object("ConfigMap", "c", annotatedFor(widgets, "ns/w"), func(o *unstructured.Unstructured) { o.SetUID("u"); o.SetResourceVersion("50") })
+	s.Writing(session(), writeTo("create", configMaps, child))(access.Answer{Code: 201, Objects: []*unstructured.Unstructured{child}})
+	s.heard("Widget ns/w")
+}
+
+func TestTheRecordOutlivesTheManager(t *testing.T) {
+	record := &keeping{}
+	s := newStage(t, Options{Record: record}).start().listen()
+	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	s.runWrites(roles, object("ClusterRole", "c", ownedBy(widgets, "w")))
+	want := []Kind{
+		{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Resource: "clusterroles"},
+	}
+	s.eventually(func() bool { return slices.Equal(record.of(widgets), want) }, func() string { return cmp.Diff(want, record.of(widgets)) })
+
+	next := newStage(t, Options{Record: record}, object("ConfigMap", "c", ownedBy(widgets, "w"), annotatedFor(widgets, "ns/w"),
+		func(o *unstructured.Unstructured) { o.SetUID("u"); o.SetResourceVersion("1") }))
+	next.limits.refusal = 200 * time.Millisecond
+	next.refuse("clusterroles", apierrors.NewForbidden(roles.GroupResource(), "", nil))
+	next.start().listen()
+	if !next.isFollowed(configMaps) {
+		t.Error("the kind is not followed when controllers start")
+	}
+	next.live(configMaps)
+	next.remove(configMaps, object("ConfigMap", "c"))
+	next.heard("Widget ns/w uid-w")
+	next.logged("can't be followed")
+	next.eventually(func() bool { return slices.Equal(record.of(widgets), want[:1]) }, func() string { return cmp.Diff(want[:1], record.of(widgets)) })
+	if next.isFollowed(roles) {
+		t.Error("a forbidden kind is still followed")
+	}
+	// A run that writes one does not begin that anew at once.
+	next.runWrites(roles, object("ClusterRole", "c", ownedBy(widgets, "w")))
+	if next.isFollowed(roles) {
+		t.Error("a forbidden kind is followed again")
+	}
+}
+
+func TestAKindThatIsNotWantedAnyMoreLeavesTheRecord(t *testing.T) {
+	record := &keeping{all: map[string][]Kind{"Widget.g.io": {{Version: "v1", Resource: "configmaps", Namespaced: true}}, "Other.g.io": {{Version: "v1", Resource: "pods"}}}}
+	s := newStage(t, Options{Record: record, Watches: []Watch{{GVK: widgets}}}).start()
+	s.eventually(func() bool { return len(record.of(widgets)) == 0 }, func() string { return "still recorded" })
+	if s.isFollowed(configMaps) {
+		t.Error("followed")
+	}
+	if len(record.of(schema.GroupVersionKind{Group: "g.io", Kind: "Other"})) != 1 {
+		t.Error("the record of another operator has gone")
+	}
+}
+
+func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
+	record := &keeping{}
+	s := newStage(t, Options{Record: record, Unused: 400 * time.Millisecond}).start().listen()
+	kept := s.runWrites(secrets, object("Secret", "s", ownedBy(widgets, "w")))
+	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	s.live(configMaps)
+	s.store(configMaps, object("ConfigMap", "of-nobody"))
+	s.remove(configMaps, child)
+	s.eventually(func() bool { return !s.isFollowed(configMaps) }, func() string { return "still followed" })
+	s.eventually(func() bool { return len(record.of(widgets)) == 1 }, func() string { return cmp.Diff(1, record.of(widgets)) })
+	if !s.isFollowed(secrets) {
+		t.Error("a kind with a child is not followed")
+	}
+	s.heard("Widget ns/w uid-w")
+	s.store(secrets, edited(kept, saying("two")))
+	s.heard("Widget ns/w uid-w")
+	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	if !s.isFollowed(configMaps) {
+		t.Error("a new child does not bring its kind back")
+	}
+}
+
+func TestOneKindsFailureHarmsNoOther(t *testing.T) {
+	s := newStage(t, Options{})
+	s.refuse("clusterroles", apierrors.NewServiceUnavailable("down"))
+	s.start().listen()
+	s.runWrites(roles, object("ClusterRole", "c", ownedBy(widgets, "w")))
+	child := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
+	s.live(configMaps)
+	s.remove(configMaps, child)
+	s.heard("Widget ns/w")
+	if !s.isFollowed(roles) {
+		t.Error("a kind that is down was given up")
+	}
+	s.refuse("clusterroles", nil)
+	s.live(roles)
+}
+
+func TestNamespacesLimitWhatIsFollowed(t *testing.T) {
+	s := newStage(t, Options{Namespaces: []string{"ns", "other"}}).start().listen()
+	here := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
+	far := s.runWrites(configMaps, object("ConfigMap", "c", inNamespace("far"), annotatedFor(widgets, "ns/w")))
+	s.runWrites(roles, object("ClusterRole", "c", ownedBy(widgets, "w")))
+	s.live(configMaps)
+	s.live(roles)
+	var got []string
+	for _, key := range s.options.Informers.Keys() {
+		got = append(got, key.Resource.Resource+" "+key.Namespace)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"clusterroles ", "configmaps ns", "configmaps other"}, got); diff != "" {
+		t.Error(diff)
+	}
+	s.remove(configMaps, far)
+	s.remove(configMaps, here)
+	s.heard("Widget ns/w")
+}
+
+func TestReferencesBringTheirCRBack(t *testing.T) {
+	s := newStage(t, Options{}, object("Secret", "known", saying("one"), func(o *unstructured.Unstructured) { o.SetUID("k"); o.SetResourceVersion("1") })).start().listen()
+	to := Objects{secret: {{Namespace: "ns", Name: "known"}, {Namespace: "ns", Name: "later"}}}
+	w := types.NamespacedName{Namespace: "ns", Name: "w"}
+	before := s.State(t.Context(), widgets, w, to)
+	if diff := cmp.Diff("Secret ns/known k version 1\nSecret ns/later absent\n", before); diff != "" {
+		t.Error(diff)
+	}
+	s.Refers(gadgets, types.NamespacedName{Namespace: "ns", Name: "g"}, Objects{secret: {{Namespace: "ns", Name: "known"}}})
+
+	known := s.store(secrets, object("Secret", "known", saying("two"), func(o *unstructured.Unstructured) { o.SetUID("k") }))
+	s.heard("Widget ns/w", "Gadget ns/g")
+	if after := s.State(t.Context(), widgets, w, to); after == before || after == "" {
+		t.Errorf("the state is still %q", after)
+	}
+	later := s.store(secrets, object("Secret", "later"))
+	s.heard("Widget ns/w")
+	s.store(secrets, object("Secret", "later", inNamespace("far")))
+	s.remove(secrets, later)
+	s.heard("Widget ns/w")
+	s.runWrites(secrets, edited(known, saying("by the run of w")))
+	s.heard("Gadget ns/g")
+
+	s.Refers(widgets, w, Objects{secret: {{Namespace: "ns", Name: "another"}}})
+	s.remove(secrets, known)
+	s.heard("Gadget ns/g")
+	s.Refers(widgets, w, nil)
+	s.store(secrets, object("Secret", "another"))
+	s.Refers(widgets, w, Objects{secret: {{Namespace: "ns", Name: "last"}}})
+	s.store(secrets, object("Secret", "last"))
+	s.heard("Widget ns/w")
+}
+
+func TestReferencesToWhatCannotBeRead(t *testing.T) {
+	w := types.NamespacedName{Namespace: "ns", Name: "w"}
+	t.Run("the kind is not served, and comes", func(t *testing.T) {
+		s := newStage(t, Options{}).start().listen()
+		s.mu.Lock()
+		s.served = nil
+		s.mu.Unlock()
+		if got := s.State(t.Context(), widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "Secret can't be read\n" {
+			t.Errorf("state %q", got)
+		}
+		s.mu.Lock()
+		s.served = []metav1.APIResource{{Name: "secrets", Kind: "Secret", Namespaced: true}}
+		s.mu.Unlock()
+		s.heard("Widget ns/w")
+	})
+	t.Run("the kind is not served, and the CR goes", func(t *testing.T) {
+		s := newStage(t, Options{}).start()
+		s.mu.Lock()
+		s.served = nil
+		s.mu.Unlock()
+		s.State(t.Context(), widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}})
+		s.Refers(widgets, w, nil)
+		s.Children.mu.Lock()
+		defer s.Children.mu.Unlock()
+		if left := s.references.kinds[secret].uncertain; len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+	t.Run("the kind is down for long, which no run waits for", func(t *testing.T) {
+		s := newStage(t, Options{})
+		s.refuse("secrets", apierrors.NewServiceUnavailable("down"))
+		s.start().listen()
+		s.Refers(widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}})
+		s.eventually(func() bool { return s.isFollowed(secrets) }, func() string { return "not followed" })
+		s.Children.mu.Lock()
+		s.kinds[secrets.GroupResource()].since = time.Now().Add(-time.Minute)
+		s.Children.mu.Unlock()
+		ctx, cancel := contextWithTimeout(t, stateLimit)
+		defer cancel()
+		if got := s.State(ctx, widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "" {
+			t.Errorf("state %q", got)
+		}
+		if end, _ := ctx.Deadline(); time.Until(end) < stateLimit/2 {
+			t.Error("it has waited")
+		}
+		s.refuse("secrets", nil)
+		s.heard("Widget ns/w")
+	})
+	t.Run("the kind is forbidden in another namespace", func(t *testing.T) {
+		s := newStage(t, Options{Namespaces: []string{"ns", "other"}})
+		s.refuse("secrets in other", apierrors.NewForbidden(secrets.GroupResource(), "", nil))
+		s.start().listen()
+		if got := s.State(t.Context(), widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "Secret ns/s absent\n" {
+			t.Errorf("state %q", got)
+		}
+	})
+	t.Run("the kind is forbidden, and becomes allowed", func(t *testing.T) {
+		s := newStage(t, Options{})
+		s.refuse("secrets", apierrors.NewForbidden(secrets.GroupResource(), "", nil))
+		s.start().listen()
+		if got := s.State(t.Context(), widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "Secret can't be read\n" {
+			t.Errorf("state %q", got)
+		}
+		s.refuse("secrets", nil)
+		s.heard("Widget ns/w")
+	})
+	t.Run("nobody answers, until the run gives up", func(t *testing.T) {
+		s := newStage(t, Options{})
+		s.discoveryDown = true
+		s.start().listen()
+		ctx, cancel := contextWithTimeout(t, 100*time.Millisecond)
+		defer cancel()
+		if got := s.State(ctx, widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "" {
+			t.Errorf("state %q", got)
+		}
+		s.mu.Lock()
+		s.discoveryDown = false
+		s.mu.Unlock()
+		s.heard("Widget ns/w")
+	})
+	t.Run("the kind is referred to again after long, which is waited for", func(t *testing.T) {
+		s := newStage(t, Options{}).start().listen()
+		to := Objects{secret: {{Namespace: "ns", Name: "s"}}}
+		for _, before := range []Objects{{secret: nil}, to} {
+			s.State(t.Context(), widgets, w, before)
+			s.Refers(widgets, w, nil)
+			s.Children.mu.Lock()
+			for _, kind := range s.references.kinds {
+				kind.since = time.Now().Add(-time.Hour)
+			}
+			for _, f := range s.kinds {
+				s.end(f.kind.resource().GroupResource(), f)
+			}
+			s.Children.mu.Unlock()
+			if got := s.State(t.Context(), widgets, w, to); got != "Secret ns/s absent\n" {
+				t.Errorf("state %q", got)
+			}
+		}
+	})
+	t.Run("nothing is referred to", func(t *testing.T) {
+		s := newStage(t, Options{})
+		if got := s.State(t.Context(), widgets, w, Objects{secret: nil}); got != "\n" {
+			t.Errorf("state %q", got)
+		}
+	})
+}
+
+// A kind that is both, a child's and a referenced one, has one informer.
+func TestAReferencedChildIsNewsOnce(t *testing.T) {
+	s := newStage(t, Options{}).start().listen()
+	child := s.runWrites(secrets, object("Secret", "s", annotatedFor(widgets, "ns/w")))
+	s.State(t.Context(), widgets, types.NamespacedName{Namespace: "ns", Name: "w"}, Objects{secret: {{Namespace: "ns", Name: "s"}}})
+	s.live(secrets)
+	s.store(secrets, edited(child, saying("two")))
+	s.heard("Widget ns/w")
+	if n := len(s.options.Informers.Keys()); n != 1 {
+		t.Errorf("%d informers", n)
+	}
+}
+
+func TestAnObjectInPlaceOfAnother(t *testing.T) {
+	s := newStage(t, Options{}).start().listen()
+	child := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
+	s.live(configMaps)
+	// As after a new list: one event shows the end of one object and another one.
+	s.store(configMaps, edited(child, func(o *unstructured.Unstructured) { o.SetUID("another"); o.SetAnnotations(nil) }))
+	s.heard("Widget ns/w")
+}
+
+// TestAChildOfAPredecessorThatGoes: it is news to its successor, which has another UID,
+// where that has written the child.
+func TestAChildOfAPredecessorThatGoes(t *testing.T) {
+	s := newStage(t, Options{}).start().listen()
+	s.runWrites(configMaps, object("ConfigMap", "other", ownedBy(widgets, "w")))
+	s.live(configMaps)
+	inherited := func(name string, more ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		child := object("ConfigMap", name, ownedBy(widgets, "w"), saying("one"))
+		references := child.GetOwnerReferences()
+		references[0].UID = "uid-before"
+		child.SetOwnerReferences(references)
+		return edited(child, more...)
+	}
+	unseen := s.store(configMaps, inherited("unseen"))
+	s.heard("Widget ns/w uid-before")
+	s.remove(configMaps, unseen)
+	s.heard("Widget ns/w uid-before")
+
+	patched := s.store(configMaps, inherited("patched"))
+	s.heard("Widget ns/w uid-before")
+	s.runWrites(configMaps, edited(patched, saying("two")))
+	s.remove(configMaps, patched)
+	s.heard("Widget ns/w")
+
+	both := s.store(configMaps, inherited("both", ownedBy(widgets, "w")))
+	s.heard("Widget ns/w")
+	s.remove(configMaps, both)
+	s.heard("Widget ns/w")
+}
+
+func TestNewsIsHeldOnce(t *testing.T) {
+	i := newInbox()
+	for _, what := range []string{"Secret ns/s changed", "ConfigMap ns/c changed"} {
+		i.put(news{types.NamespacedName{Name: "a"}, "u", what})
+		i.put(news{types.NamespacedName{Name: "b"}, "u", what})
+	}
+	var got []string
+	for {
+		n, ok := i.take()
+		if !ok {
+			break
+		}
+		got = append(got, n.cr.Name+": "+n.what)
+	}
+	if diff := cmp.Diff([]string{"a: Secret ns/s changed", "b: Secret ns/s changed"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUnionPrefersWhoTellsTheUID(t *testing.T) {
+	a := ledger.CR{NamespacedName: types.NamespacedName{Name: "a"}}
+	for _, parts := range [][2]map[ledger.CR]types.UID{{{a: ""}, {a: "u"}}, {{a: "u"}, {a: ""}}} {
+		if got := union(parts[0], parts[1]); got[a] != "u" {
+			t.Error(got)
+		}
+	}
+}

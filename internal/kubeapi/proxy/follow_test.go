@@ -1,0 +1,475 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+)
+
+// notes is a follower that keeps what it is told.
+type notes struct {
+	mu      sync.Mutex
+	writes  []access.Write
+	answers []access.Answer
+	told    []string // in order
+	changed chan struct{}
+}
+
+func newNotes() *notes { return &notes{changed: make(chan struct{}, 100)} }
+
+func (n *notes) Writing(_ *access.Session, write access.Write) func(access.Answer) {
+	n.note(func() { n.writes = append(n.writes, write); n.told = append(n.told, "writing") })
+	return func(answer access.Answer) {
+		n.note(func() { n.answers = append(n.answers, answer); n.told = append(n.told, "answered") })
+	}
+}
+
+func (n *notes) Ended(*access.Session) { n.note(func() { n.told = append(n.told, "ended") }) }
+
+func (n *notes) note(what func()) {
+	n.mu.Lock()
+	what()
+	n.mu.Unlock()
+	n.changed <- struct{}{}
+}
+
+// wait returns when the follower has been told so much.
+func (n *notes) wait(t *testing.T, told int) []string {
+	t.Helper()
+	for {
+		n.mu.Lock()
+		got := append([]string{}, n.told...)
+		n.mu.Unlock()
+		if len(got) >= told {
+			return got
+		}
+		select {
+		case <-n.changed:
+		case <-time.After(time.Minute):
+			t.Fatalf("want %d things told, got %v", told, got)
+		}
+	}
+}
+
+func answering(contentType, body string, code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(code)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+var (
+	configMaps  = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+)
+
+func TestFollowersAreToldOfWrites(t *testing.T) {
+	for name, test := range map[string]struct {
+		method, path, body string
+		answer             http.HandlerFunc
+		want               access.Write
+		wantCode           int
+		wantObjects        []string
+		wantUID            string
+	}{
+		"a creation with a made name": {
+			"POST", "/api/v1/namespaces/ns/configmaps", `{"metadata":{"generateName":"c-"}}`,
+			answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c-x"}}`, 201),
+			access.Write{Verb: "create", Resource: configMaps, Namespace: "ns"}, 201, []string{"ConfigMap c-x"}, "",
+		},
+		"an update": {
+			"PUT", configMap, `{"metadata":{"name":"c"}}`,
+			answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"}}`, 200),
+			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 200, []string{"ConfigMap c"}, "",
+		},
+		"a subresource": {
+			"PATCH", "/apis/apps/v1/namespaces/ns/deployments/d/scale", `{"spec":{"replicas":2}}`,
+			answering("application/json", `{"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"d"}}`, 200),
+			access.Write{Verb: "patch", Resource: deployments, Subresource: "scale", Namespace: "ns", Name: "d"}, 200, []string{"Scale d"}, "",
+		},
+		"a deletion that a Status answers": {
+			"DELETE", configMap, `{"kind":"DeleteOptions","apiVersion":"v1"}`,
+			answering("application/json", `{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"c","uid":"c1"}}`, 200),
+			access.Write{Verb: "delete", Resource: configMaps, Namespace: "ns", Name: "c"}, 200, nil, "c1",
+		},
+		"a deletion of many": {
+			"DELETE", "/api/v1/namespaces/ns/configmaps?labelSelector=a", ``,
+			answering("application/json", `{"kind":"ConfigMapList","apiVersion":"v1","items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]}`, 200),
+			access.Write{Verb: "deletecollection", Resource: configMaps, Namespace: "ns"}, 200, []string{"ConfigMap a", "ConfigMap b"}, "",
+		},
+		"a namespace, which is in none": {
+			"DELETE", "/api/v1/namespaces/other", ``,
+			answering("application/json", `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"other"}}`, 200),
+			access.Write{Verb: "delete", Resource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Name: "other"}, 200, []string{"Namespace other"}, "",
+		},
+		"a refusal": {
+			"PUT", configMap, `{"metadata":{"name":"c"}}`,
+			answering("application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409}`, 409),
+			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 409, nil, "",
+		},
+		"an answer in Protobuf": {
+			"PUT", configMap, `{"metadata":{"name":"c"}}`, answering("application/vnd.kubernetes.protobuf", "k8s\x00", 200),
+			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 200, nil, "",
+		},
+		"a Table": {
+			"PUT", configMap, `{"metadata":{"name":"c"}}`, answering("application/json", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`, 200),
+			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 200, nil, "",
+		},
+		"an answer that is too long": {
+			"PUT", configMap, `{"metadata":{"name":"c"}}`,
+			answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"},"data":{"a":"`+strings.Repeat("x", 9<<20)+`"}}`, 200),
+			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 200, nil, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, n := newBackend(t), newNotes()
+			b.answer = test.answer
+			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}), owner())
+			run.do(test.method, test.path, test.body, nil)
+			n.wait(t, 2)
+			if diff := cmp.Diff([]access.Write{test.want}, n.writes); diff != "" {
+				t.Errorf("write (-want +got):\n%s", diff)
+			}
+			got := n.answers[0]
+			var objects []string
+			for _, object := range got.Objects {
+				objects = append(objects, object.GetKind()+" "+object.GetName())
+			}
+			if diff := cmp.Diff(test.wantObjects, objects); diff != "" || got.Code != test.wantCode || string(got.UID) != test.wantUID {
+				t.Errorf("answer: want %d and UID %q, got %d and %q; objects (-want +got):\n%s", test.wantCode, test.wantUID, got.Code, got.UID, diff)
+			}
+		})
+	}
+}
+
+func TestFollowersAreNotTold(t *testing.T) {
+	for name, test := range map[string]struct{ method, path, body string }{
+		"of reads":                        {"GET", configMap, ""},
+		"of dry runs":                     {"POST", "/api/v1/namespaces/ns/configmaps?dryRun=All", `{"metadata":{}}`},
+		"of deletions by dry runs":        {"DELETE", configMap + "?dryRun=All", ""},
+		"of dry runs that the body tells": {"DELETE", configMap, `{"dryRun":["All"]}`},
+		"of questions":                    {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", `{}`},
+		"of commands in a pod":            {"POST", "/api/v1/namespaces/ns/pods/p/exec?command=ls", ""},
+		"of what goes to a service":       {"POST", "/api/v1/namespaces/ns/services/s/proxy/x", ""},
+		"of what is no resource":          {"POST", "/version", ""},
+		"of what is refused":              {"POST", "/api/v1/namespaces/ns/configmaps", `{`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, n := newBackend(t), newNotes()
+			run, revoke := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}), owner())
+			run.do(test.method, test.path, test.body, nil)
+			revoke()
+			if diff := cmp.Diff([]string{"ended"}, n.wait(t, 1)); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestADeletionThatOnlyLooksLikeADryRunIsTold(t *testing.T) {
+	for name, body := range map[string]string{
+		"the API server reads the options of the body alone":  `{"propagationPolicy":"Background"}`,
+		"it reads members by their exact names":               `{"DryRun":["All"]}`,
+		"of a member that is there twice it takes the second": `{"dryRun":["All"],"dryRun":[]}`,
+		"the proxy does not replace aliases without bounds":   "a: &a " + strings.Repeat("x", 30_000) + "\ndryRun: [" + strings.Repeat("*a ,", 1000) + "]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, n := newBackend(t), newNotes()
+			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			run.do("DELETE", configMap+"?dryRun=All", body, nil)
+			run.do("PUT", configMap, "{}", nil)
+			n.wait(t, 2)
+			if n.writes[0].Verb != "delete" {
+				t.Errorf("want it told, got %v", n.writes)
+			}
+			if b.bodies[0] != body {
+				t.Errorf("the body became %q", b.bodies[0])
+			}
+		})
+	}
+}
+
+func TestAnAnswerIsUnknown(t *testing.T) {
+	for name, test := range map[string]struct {
+		body   string
+		answer http.HandlerFunc
+		want   access.Answer
+	}{
+		"when the connection breaks": {"{}", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, access.Answer{}},
+		"when it breaks in the answer's middle": {"{}", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, `{"kind":"ConfigMap"`)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}, access.Answer{Code: http.StatusOK}},
+		"when it can't be told whether it is a dry run": {"k8s\x00\x01", answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1"}`, 200), access.Answer{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, n := newBackend(t), newNotes()
+			b.answer = test.answer
+			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, run.base+configMap, strings.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response, err := run.http.Do(request); err == nil {
+				_, _ = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+			}
+			n.wait(t, 2)
+			if diff := cmp.Diff([]access.Answer{test.want}, n.answers); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAWriteOfAClientThatHangsUpIsAnswered(t *testing.T) {
+	b, n := newBackend(t), newNotes()
+	arrived := make(chan struct{})
+	b.answer = func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+	}
+	run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, run.base+configMap, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	if response, err := run.http.Do(request); err == nil {
+		_ = response.Body.Close()
+		t.Fatal("want no answer")
+	}
+	n.wait(t, 2)
+	if diff := cmp.Diff([]access.Answer{{}}, n.answers); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+}
+
+// closing is a follower that loses the lease while it is told.
+type closing struct {
+	*notes
+
+	lease *toggle
+}
+
+func (c closing) Writing(session *access.Session, write access.Write) func(access.Answer) {
+	c.lease.closed.Store(true)
+	return c.notes.Writing(session, write)
+}
+
+func TestAWriteThatTheFenceRefusesIsAnswered(t *testing.T) {
+	b, n, lease := newBackend(t), newNotes(), &toggle{}
+	run, _ := grant(t, start(t, b, proxy.Options{Fence: lease, Followers: []access.Follower{closing{n, lease}}}), owner())
+	if code, _ := run.do("DELETE", configMap, "", nil); code != http.StatusServiceUnavailable || b.arrivals() > 0 {
+		t.Errorf("want 503 and nothing forwarded, got %d", code)
+	}
+	n.wait(t, 2)
+	if n.answers[0].Code != http.StatusServiceUnavailable {
+		t.Errorf("want the refusal as the answer, got %+v", n.answers[0])
+	}
+}
+
+func TestAnswersToWritesAreJSON(t *testing.T) {
+	for name, test := range map[string]struct{ accept, want string }{
+		"as the client wants it anyway":           {"application/json", "application/json"},
+		"where the client would take it":          {"application/vnd.kubernetes.protobuf, application/json;q=0.5", "application/json"},
+		"where the client takes anything":         {"*/*", "application/json"},
+		"but not where it takes Protobuf alone":   {"application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"},
+		"nor where it wants a Table":              {"application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=Table;v=v1;g=meta.k8s.io"},
+		"but where it takes a Table or an object": {"application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "application/json"},
+		"nor where it refuses JSON":               {"application/json;q=0, application/yaml", "application/json;q=0, application/yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, n := newBackend(t), newNotes()
+			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			run.do("PUT", configMap, "{}", map[string]string{"Accept": test.accept, "Accept-Encoding": "gzip"})
+			if got := b.requests[0].Header; got.Get("Accept") != test.want || got.Get("Accept-Encoding") != "identity" {
+				t.Errorf("want %q and no compression, got %q and %q", test.want, got.Get("Accept"), got.Get("Accept-Encoding"))
+			}
+		})
+	}
+}
+
+func TestAWriteIsNoUpgrade(t *testing.T) {
+	b, n := newBackend(t), newNotes()
+	run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	run.do("PUT", configMap, "{}", map[string]string{"Connection": "Upgrade, X-Hop", "Upgrade": "SPDY/3.1", "X-Hop": "yes"})
+	n.wait(t, 2)
+	if got := b.requests[0].Header; got.Get("Upgrade") != "" || got.Get("X-Hop") != "" {
+		t.Errorf("hop by hop arrived %v", got)
+	}
+}
+
+func TestTheEndOfATokenEndsWhatItBegan(t *testing.T) {
+	for name, header := range map[string]http.Header{
+		"a watch":    {},
+		"an upgrade": {"Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNotes()
+			p := startWith(t, &rest.Config{Host: newStreams(t).URL}, proxy.Options{Followers: []access.Follower{n}})
+			run, revoke := grant(t, p, owner())
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, run.base+"/api/v1/namespaces/ns/pods/p/exec", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header = header
+			response, err := run.http.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = response.Body.Close() }()
+			begun := make([]byte, len("begun\n"))
+			if _, err := io.ReadFull(response.Body, begun); err != nil {
+				t.Fatal(err)
+			}
+			revoke()
+			if _, err := io.ReadAll(response.Body); err == nil && name == "a watch" {
+				t.Error("want the stream to be cut")
+			}
+			n.wait(t, 1)
+		})
+	}
+}
+
+// TestTheEndOfATokenDoesNotWaitForItsClient lets clients go on that neither end nor hang
+// up, as what a run leaves behind may do.
+func TestTheEndOfATokenDoesNotWaitForItsClient(t *testing.T) {
+	for name, request := range map[string]string{
+		"that sends a body byte by byte":           "PUT " + configMap + " HTTP/1.1\r\n" + head + "Expect: 100-continue\r\nContent-Length: 3000000\r\n\r\n",
+		"that sends what is passed on, bit by bit": "POST /version HTTP/1.1\r\n" + head + "Expect: 100-continue\r\nContent-Length: 3000000\r\n\r\n",
+		"that does not read its answer":            "GET /version HTTP/1.1\r\n" + head + "\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, n := newBackend(t), newNotes()
+			var sent atomic.Int64
+			b.answer = func(w http.ResponseWriter, _ *http.Request) {
+				for chunk := make([]byte, 1<<20); ; sent.Add(1) {
+					if _, err := w.Write(chunk); err != nil {
+						return
+					}
+				}
+			}
+			c := newWire(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}))
+			conn, err := c.dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_, _ = io.WriteString(conn, strings.ReplaceAll(request, "TOKEN", c.token))
+			reader := bufio.NewReader(conn)
+			if _, err := reader.Peek(1); err != nil { // It is under way.
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(request, "GET") {
+				for before := int64(-1); before < sent.Load(); time.Sleep(100 * time.Millisecond) {
+					before = sent.Load()
+				}
+			}
+			c.revoke()
+			goesOn := time.NewTicker(10 * time.Millisecond)
+			defer goesOn.Stop()
+			deadline := time.After(time.Minute)
+			for {
+				select {
+				case <-n.changed:
+					return
+				case <-goesOn.C:
+					if !strings.HasPrefix(request, "GET") {
+						_, _ = io.WriteString(conn, " ")
+					}
+				case <-deadline:
+					t.Fatal("the request outlives its token")
+				}
+			}
+		})
+	}
+}
+
+func TestTheEndIsToldAfterAllAnswers(t *testing.T) {
+	b, n := newBackend(t), newNotes()
+	arrived := make(chan struct{})
+	b.answer = func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+	}
+	run, revoke := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	go func() {
+		<-arrived
+		revoke()
+		revoke() // Once more does no harm.
+	}()
+	run.do("PUT", configMap, "{}", nil)
+	if diff := cmp.Diff([]string{"writing", "answered", "ended"}, n.wait(t, 3)); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfinement(t *testing.T) {
+	clusterOwner := owner()
+	clusterOwner.Namespace = ""
+	b := newBackend(t)
+	p := start(t, b, proxy.Options{Confine: func(o access.Owner) bool { return o.UID == "uid-1" }})
+	for name, test := range map[string]struct {
+		owner        access.Owner
+		method, path string
+		want         bool
+	}{
+		"a write in the CR's namespace":                  {owner(), "POST", "/api/v1/namespaces/ns/configmaps", true},
+		"a write in another one":                         {owner(), "POST", "/api/v1/namespaces/other/configmaps", false},
+		"a read in another one":                          {owner(), "GET", "/api/v1/namespaces/other/configmaps", true},
+		"a deletion in all":                              {owner(), "DELETE", "/api/v1/configmaps", false},
+		"a cluster-scoped object":                        {owner(), "PUT", "/apis/rbac.authorization.k8s.io/v1/clusterroles/r", false},
+		"the CR's namespace itself":                      {owner(), "PATCH", "/api/v1/namespaces/ns", false},
+		"its status":                                     {owner(), "PATCH", "/api/v1/namespaces/ns/status", false},
+		"another group's kind of that name, in it":       {owner(), "PUT", "/apis/x.io/v1/namespaces/ns/namespaces/ns", true},
+		"a question":                                     {owner(), "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", true},
+		"a command in a pod":                             {owner(), "POST", "/api/v1/namespaces/ns/pods/p/exec", true},
+		"a command in another namespace's pod":           {owner(), "GET", "/api/v1/namespaces/other/pods/p/exec", false},
+		"a request through a node":                       {owner(), "GET", "/api/v1/nodes/n/proxy/run", false},
+		"logs elsewhere":                                 {owner(), "GET", "/api/v1/namespaces/other/pods/p/log", true},
+		"what is no resource":                            {owner(), "POST", "/debug/flags", false},
+		"the status of a cluster-scoped CR":              {clusterOwner, "PATCH", "/apis/g.io/v1/ks/cr/status", true},
+		"another CR of its kind":                         {clusterOwner, "PATCH", "/apis/g.io/v1/ks/other/status", false},
+		"a namespaced object for a cluster-scoped CR":    {clusterOwner, "POST", "/api/v1/namespaces/ns/configmaps", false},
+		"another kind's object with a cluster CR's name": {clusterOwner, "PATCH", "/apis/g.io/v1/others/cr", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := b.arrivals()
+			run, _ := grant(t, p, test.owner)
+			code, answer := run.do(test.method, test.path, "{}", nil)
+			if passed := code == http.StatusOK && b.arrivals() == before+1; passed != test.want {
+				t.Errorf("want it forwarded: %v, got %d %s", test.want, code, answer)
+			}
+			if !test.want && (code != http.StatusForbidden || !strings.Contains(answer, "confineToNamespace") || !strings.Contains(answer, `"reason":"Forbidden"`)) {
+				t.Errorf("want 403 with the reason, got %d %s", code, answer)
+			}
+			free := test.owner
+			free.UID = "uid-2"
+			other, _ := grant(t, p, free)
+			if code, answer := other.do(test.method, test.path, "{}", nil); code != http.StatusOK {
+				t.Errorf("the run of an owner that is not confined got %d %s", code, answer)
+			}
+		})
+	}
+}

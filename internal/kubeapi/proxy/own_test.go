@@ -1,0 +1,183 @@
+package proxy_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+)
+
+const (
+	configMap = "/api/v1/namespaces/ns/configmaps/c"
+	reference = `{"apiVersion":"g.io/v1","kind":"K","name":"cr","uid":"uid-1"}`
+)
+
+func TestWritesToWhatIsThereCarryTheOwner(t *testing.T) {
+	const marked = `{"metadata":{"name":"c","namespace":"ns","ownerReferences":[{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"uid-1"}]}}`
+	kept := strings.Replace(reference, "v1", "v1beta1", 1)
+	for name, test := range map[string]struct {
+		method, contentType, body string
+		live                      string
+		want                      string
+		wantLooks                 int
+	}{
+		"a PUT of a child":          {"PUT", "application/json", `{"metadata":{"name":"c"}}`, marked, `{"metadata":{"name":"c","ownerReferences":[` + kept + `]}}`, 1},
+		"a PUT that makes it":       {"PUT", "application/json", `{"metadata":{"name":"c"}}`, "", `{"metadata":{"name":"c","ownerReferences":[` + reference + `]}}`, 1},
+		"a PUT of a foreign object": {"PUT", "application/json", `{"metadata":{"name":"c"}}`, `{"metadata":{}}`, `{"metadata":{"name":"c"}}`, 1},
+		"an apply of a child":       {"PATCH", "application/apply-patch+yaml", "metadata: {name: c}", marked, `{"metadata":{"name":"c","ownerReferences":[` + kept + `]}}`, 1},
+		"an apply that makes it":    {"PATCH", "application/apply-patch+yaml", "metadata: {name: c}", "", `{"metadata":{"name":"c","ownerReferences":[` + reference + `]}}`, 1},
+		"a patch that drops it":     {"PATCH", "application/merge-patch+json", `{"metadata":{"ownerReferences":null}}`, marked, `{"metadata":{}}`, 1},
+		"a JSON patch that drops it": {
+			"PATCH", "application/json-patch+json", `[{"op":"remove","path":"/metadata/ownerReferences"}]`, marked,
+			`[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"add","path":"/metadata/ownerReferences","value":[` + kept + `]}]`, 1,
+		},
+		"a patch of other things": {"PATCH", "application/merge-patch+json", `{"data":{}}`, marked, `{"data":{}}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t)
+			if b.live = map[string]string{}; test.live != "" {
+				b.live[configMap] = test.live
+			}
+			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+			if code, answer := run.do(test.method, configMap+"?fieldManager=m&force=true", test.body, map[string]string{"Content-Type": test.contentType}); code != http.StatusOK {
+				t.Fatalf("got %d %s", code, answer)
+			}
+			if got := b.bodies[0]; strings.HasPrefix(got, "{") || strings.HasPrefix(got, "[") {
+				if diff := cmp.Diff(decode(t, test.want), decode(t, got)); diff != "" {
+					t.Errorf("body (-want +got):\n%s", diff)
+				}
+			} else {
+				t.Errorf("want %s, got %s", test.want, got)
+			}
+			if len(b.looks) != test.wantLooks {
+				t.Errorf("want %d looks, got %v", test.wantLooks, b.looks)
+			}
+			if got := b.requests[0]; got.URL.RawQuery != "fieldManager=m&force=true" {
+				t.Errorf("the query became %q", got.URL.RawQuery)
+			}
+		})
+	}
+}
+
+func TestNamespacesAreClusterScoped(t *testing.T) {
+	b := newBackend(t)
+	run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+	// RequestInfo says that this one is in the namespace ns, where the CR is.
+	if code, answer := run.do("PATCH", "/api/v1/namespaces/ns", `{"metadata":{"name":"ns"}}`, map[string]string{"Content-Type": "application/apply-patch+yaml"}); code != http.StatusOK {
+		t.Fatalf("got %d %s", code, answer)
+	}
+	if strings.Contains(b.bodies[0], "ownerReferences") || !strings.Contains(b.bodies[0], `"operator-sdk/primary-resource":"ns/cr"`) {
+		t.Errorf("want annotations, got %s", b.bodies[0])
+	}
+	if diff := cmp.Diff([]string{"/api/v1/namespaces/ns"}, b.looks); diff != "" {
+		t.Errorf("looks (-want +got):\n%s", diff)
+	}
+}
+
+// TestAStatusIsWrittenWithAllOfItsObject: Kubernetes' own kinds take metadata from it.
+func TestAStatusIsWrittenWithAllOfItsObject(t *testing.T) {
+	for name, test := range map[string]struct{ method, contentType, body, want string }{
+		"a PUT":                 {"PUT", "application/json", `{"metadata":{"name":"c"}}`, `{"metadata":{"name":"c","ownerReferences":[` + reference + `]}}`},
+		"a patch that drops it": {"PATCH", "application/merge-patch+json", `{"metadata":{"ownerReferences":null}}`, `{"metadata":{}}`},
+		"a patch of the status": {"PATCH", "application/merge-patch+json", `{"status":{}}`, `{"status":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t)
+			b.live = map[string]string{configMap: `{"metadata":{"name":"c","ownerReferences":[` + reference + `]}}`}
+			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+			if code, answer := run.do(test.method, configMap+"/status", test.body, map[string]string{"Content-Type": test.contentType}); code != http.StatusOK {
+				t.Fatalf("got %d %s", code, answer)
+			}
+			if diff := cmp.Diff(decode(t, test.want), decode(t, b.bodies[0])); diff != "" || b.requests[0].URL.Path != configMap+"/status" {
+				t.Errorf("%s (-want +got):\n%s", b.requests[0].URL.Path, diff)
+			}
+		})
+	}
+}
+
+func TestSubresourcesAreLeftAlone(t *testing.T) {
+	b := newBackend(t)
+	run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+	for path, contentType := range map[string]string{
+		"/api/v1/namespaces/ns/pods/p/binding":              "application/apply-patch+yaml",
+		"/apis/apps/v1/namespaces/ns/deployments/d/scale":   "application/merge-patch+json",
+		"/api/v1/namespaces/ns/finalize":                    "application/apply-patch+yaml",
+		"/api/v1/namespaces/ns/serviceaccounts/a/token":     "application/json",
+		"/apis/authorization.k8s.io/v1/subjectaccessreview": "application/json",
+	} {
+		const body = "metadata: {ownerReferences: null}"
+		if code, answer := run.do("PATCH", path, body, map[string]string{"Content-Type": contentType}); code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, code, answer)
+		}
+		if got := b.bodies[len(b.bodies)-1]; got != body {
+			t.Errorf("%s: the body became %s", path, got)
+		}
+	}
+	if len(b.looks) > 0 {
+		t.Errorf("there were looks at %v", b.looks)
+	}
+}
+
+func TestALookThatFailsFailsTheWrite(t *testing.T) {
+	for name, test := range map[string]struct {
+		code, want int
+		reason     string
+	}{
+		"forbidden":  {http.StatusForbidden, http.StatusForbidden, "Forbidden"},
+		"an error":   {http.StatusInternalServerError, http.StatusInternalServerError, "InternalError"},
+		"no service": {http.StatusServiceUnavailable, http.StatusServiceUnavailable, "ServiceUnavailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBackend(t)
+			b.lookCode = test.code
+			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+			code, answer := run.do("PUT", configMap, `{"metadata":{}}`, nil)
+			if code != test.want || !strings.Contains(answer, test.reason) || !strings.Contains(answer, "before it is written") {
+				t.Errorf("want %d %s with the reason, got %d %s", test.want, test.reason, code, answer)
+			}
+			if len(b.requests) > 0 {
+				t.Error("it was written")
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeReadHasNoOwner(t *testing.T) {
+	b := newBackend(t)
+	b.lookCode = http.StatusMethodNotAllowed
+	run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+	if code, answer := run.do("PUT", configMap, `{"metadata":{}}`, nil); code != http.StatusOK || b.bodies[0] != `{"metadata":{}}` {
+		t.Errorf("want it to pass as it is, got %d %s", code, answer)
+	}
+}
+
+func TestDryRunsShowTheOwnerToo(t *testing.T) {
+	b := newBackend(t)
+	run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+	run.do("POST", "/api/v1/namespaces/ns/configmaps?dryRun=All", `{"metadata":{}}`, nil)
+	if !strings.Contains(b.bodies[0], "uid-1") {
+		t.Errorf("a dry run has no owner: %s", b.bodies[0])
+	}
+}
+
+func TestDiscoveryIsAskedOnce(t *testing.T) {
+	b := newBackend(t)
+	asked := 0
+	handler := b.Config.Handler
+	b.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1" {
+			asked++
+		}
+		handler.ServeHTTP(w, r)
+	})
+	run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+	for range 3 {
+		run.do("POST", "/api/v1/namespaces/ns/configmaps", `{"metadata":{}}`, nil)
+	}
+	if asked != 1 || len(b.looks) > 0 {
+		t.Errorf("want one question and no looks, got %d and %v", asked, b.looks)
+	}
+}

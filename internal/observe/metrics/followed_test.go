@@ -1,0 +1,34 @@
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/ensign-operator/ensign/internal/observe/metrics"
+)
+
+func TestFollowedKindsHaveOneState(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	m, err := metrics.New(registry, metrics.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range []string{"starting", "failing", "live"} {
+		m.Followed("related", "secrets", "", state)
+		m.Followed("related", "secrets", "a", "starting")
+		m.Followed("related", "jobs.batch", "", state)
+	}
+	m.Followed("related", "jobs.batch", "", "")
+	want := `
+# HELP ansible_operator_followed_kind Kinds that are followed beside the watched ones, by state; always 1.
+# TYPE ansible_operator_followed_kind gauge
+ansible_operator_followed_kind{namespace="",purpose="related",resource="secrets",state="live"} 1
+ansible_operator_followed_kind{namespace="a",purpose="related",resource="secrets",state="starting"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "ansible_operator_followed_kind"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,161 @@
+package metrics
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+)
+
+// Names of labels, as the base image writes them.
+const (
+	labelGVK    = "GVK"
+	labelResult = "result"
+	labelMode   = "mode"
+)
+
+// The modes of runs.
+const (
+	cold = "cold"
+	warm = "warm"
+)
+
+// runBuckets reach from a warm run to the longest default timeout, in seconds.
+var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
+
+// waitBuckets reach from no wait to a run with the longest default timeout, in seconds.
+var waitBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
+
+// Metrics holds the manager's own collectors.
+type Metrics struct {
+	results     *prometheus.CounterVec
+	runs        *prometheus.CounterVec
+	durations   *prometheus.HistogramVec
+	live        *prometheus.GaugeVec
+	failedTasks *prometheus.CounterVec
+	watchReady  *prometheus.GaugeVec
+	watchCold   *prometheus.GaugeVec
+	waits       *prometheus.HistogramVec
+	followed    *prometheus.GaugeVec
+	registry    prometheus.Registerer
+}
+
+// Build says which build of the manager runs.
+type Build struct{ Version, Commit string }
+
+// New registers the collectors.
+func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "ansible_operator_build_info", Help: "Build of the manager; always 1.",
+	}, []string{"commit", "version"})
+	info.WithLabelValues(build.Commit, build.Version).Set(1)
+	m := &Metrics{
+		registry: registry,
+		results: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ansible_operator_reconcile_result", Help: "Runs by what they came to.",
+		}, []string{labelGVK, labelResult}),
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ansible_operator_runs_total", Help: "Runs that have ended, by mode: warm ones were forked from servers that have imported Ansible, cold ones were not.",
+		}, []string{labelGVK, labelMode}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ansible_operator_reconciles", Help: "Duration of whole runs in seconds.", Buckets: runBuckets,
+		}, []string{labelGVK}),
+		live: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ansible_operator_live_runs", Help: "Runs at work now.",
+		}, []string{labelGVK}),
+		failedTasks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ansible_operator_failed_tasks_total", Help: "Tasks that failed on a host, ignored and rescued ones included.",
+		}, []string{labelGVK}),
+		watchReady: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ansible_operator_watch_ready", Help: "1 while the watched kind is served and its cache is filled.",
+		}, []string{labelGVK}),
+		watchCold: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ansible_operator_watch_cold", Help: "1 while the runs of the watch stay cold although they may be warm.",
+		}, []string{labelGVK}),
+		waits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "ansible_operator_slot_wait_seconds", Help: "How long runs waited for a slot, in seconds.", Buckets: waitBuckets,
+		}, []string{labelGVK}),
+		followed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ansible_operator_followed_kind", Help: "Kinds that are followed beside the watched ones, by state; always 1.",
+		}, []string{"purpose", "resource", "namespace", "state"}),
+	}
+	for _, c := range []prometheus.Collector{info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("register a metric: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Watch names a watch before its first run, so that a missing kind shows as not ready,
+// and the first run of all as an increase from 0.
+func (m *Metrics) Watch(gvk string) {
+	m.WatchReady(gvk, false)
+	m.WatchCold(gvk, false)
+	for _, v := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled} {
+		m.results.WithLabelValues(gvk, result(v))
+	}
+	m.runs.WithLabelValues(gvk, cold)
+	m.runs.WithLabelValues(gvk, warm)
+	m.durations.WithLabelValues(gvk)
+	m.live.WithLabelValues(gvk)
+	m.failedTasks.WithLabelValues(gvk)
+	m.waits.WithLabelValues(gvk)
+}
+
+// WatchReady notes whether a watch is at work.
+func (m *Metrics) WatchReady(gvk string, ready bool) {
+	m.watchReady.WithLabelValues(gvk).Set(number(ready))
+}
+
+// WatchCold notes whether the runs of a watch stay cold although they may be warm.
+func (m *Metrics) WatchCold(gvk string, cold bool) {
+	m.watchCold.WithLabelValues(gvk).Set(number(cold))
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// RunStarted implements controller.Observer.
+func (m *Metrics) RunStarted(run jobevent.Run) {
+	m.live.WithLabelValues(run.Watch).Inc()
+}
+
+// JobEvent implements controller.Observer.
+func (m *Metrics) JobEvent(run jobevent.Run, event jobevent.Event) {
+	if event.Kind == jobevent.HostFailed || event.Kind == jobevent.HostUnreachable {
+		m.failedTasks.WithLabelValues(run.Watch).Inc()
+	}
+}
+
+// RunEnded implements controller.Observer.
+func (m *Metrics) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, elapsed time.Duration) {
+	m.live.WithLabelValues(run.Watch).Dec()
+	m.runs.WithLabelValues(run.Watch, mode(run)).Inc()
+	m.results.WithLabelValues(run.Watch, result(outcome.Verdict)).Inc()
+	m.durations.WithLabelValues(run.Watch).Observe(elapsed.Seconds())
+}
+
+func mode(run jobevent.Run) string {
+	if run.Warm {
+		return warm
+	}
+	return cold
+}
+
+func result(v jobevent.Verdict) string {
+	switch v {
+	case jobevent.Succeeded:
+		return "succeeded"
+	case jobevent.Canceled:
+		return "canceled"
+	default:
+		return "failed"
+	}
+}
