@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
-	"github.com/ensign-operator/ensign/internal/operator"
 )
 
 // group is a set of flags that belong together in the help.
@@ -26,7 +26,7 @@ type group struct {
 
 // runFlags are the flags of "manager run".
 type runFlags struct {
-	options   operator.Options
+	options   config.Options
 	artifacts resource.QuantityValue
 	logEvents string
 	logFormat string
@@ -44,18 +44,18 @@ func newRunFlags() *runFlags {
 	f.group("Metrics and probes", f.serving)
 	f.group("Leader election and shutdown", f.leading)
 	f.group("Logs", f.logging)
-	f.group("Deprecated, with a warning", func(set *pflag.FlagSet, _ *operator.Options) { f.olderSpellings(set) })
+	f.group("Deprecated, with a warning", func(set *pflag.FlagSet, _ *config.Options) { f.olderSpellings(set) })
 	return f
 }
 
-func (f *runFlags) group(title string, define func(*pflag.FlagSet, *operator.Options)) {
+func (f *runFlags) group(title string, define func(*pflag.FlagSet, *config.Options)) {
 	set := pflag.NewFlagSet(title, pflag.ContinueOnError)
 	set.SortFlags = false
 	define(set, &f.options)
 	f.groups = append(f.groups, group{title, set})
 }
 
-func (f *runFlags) content(set *pflag.FlagSet, o *operator.Options) {
+func (f *runFlags) content(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.WatchesFile, "watches-file", "./watches.yaml", "`file` that says which kinds run which content")
 	set.StringVar(&o.AnsibleRolesPath, "ansible-roles-path", "", "`directories`, joined by \":\", where roles are searched; over ANSIBLE_ROLES_PATH")
 	set.StringVar(&o.AnsibleCollectionsPath, "ansible-collections-path", "", "`directories`, joined by \":\", where collections are searched; over ANSIBLE_COLLECTIONS_PATH")
@@ -64,7 +64,7 @@ func (f *runFlags) content(set *pflag.FlagSet, o *operator.Options) {
 	set.IntVar(&o.MaxVerbosity, "max-verbosity", 2, "the highest `number` that a resource's verbosity annotation gets, 0 to 7")
 }
 
-func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
+func (f *runFlags) runs(set *pflag.FlagSet, o *config.Options) {
 	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` between two runs of a resource that nothing else triggers; 0s is none. Over it go a watch's reconcilePeriod and a resource's annotation")
 	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "the highest `number` of live runs of one watch; over it go its maxConcurrentReconciles and MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP>; if not given, the number of processors")
 	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "the highest `number` of live runs of all watches together; 0 takes two for each processor or watch, as far as the memory holds 160 MiB for each")
@@ -77,7 +77,7 @@ func (f *runFlags) runs(set *pflag.FlagSet, o *operator.Options) {
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
 }
 
-func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
+func (f *runFlags) access(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the API server; default KUBECONFIG, ~/.kube/config, or the pod's service account")
 	set.BoolVar(&o.InjectOwnerRef, "inject-owner-ref", true, "make what a run creates belong to its custom resource")
 	set.DurationVar(&o.ChildrenUnused, "children-unused-after", 0, "")
@@ -87,7 +87,7 @@ func (f *runFlags) access(set *pflag.FlagSet, o *operator.Options) {
 	set.IntVar(&o.ProxyOpenPort, "proxy-open-port", 0, "`port` at 127.0.0.1 where sidecars reach the API as the manager, without a token; 0 is none")
 }
 
-func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
+func (f *runFlags) serving(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8443", "`address` of the metrics endpoint; 0 switches it off")
 	set.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics with TLS. At a loopback address only if this or metrics-require-rbac is given")
 	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to who may get the non-resource URL /metrics. At a loopback address only if this or metrics-secure is given")
@@ -98,7 +98,7 @@ func (f *runFlags) serving(set *pflag.FlagSet, o *operator.Options) {
 	set.BoolVar(&o.UserMetricsOpen, "user-metrics-open", true, "take metrics without the token of a live run too")
 }
 
-func (f *runFlags) leading(set *pflag.FlagSet, o *operator.Options) {
+func (f *runFlags) leading(set *pflag.FlagSet, o *config.Options) {
 	set.BoolVar(&o.LeaderElect, "leader-elect", false, "let only one of several replicas be at work")
 	set.StringVar(&o.LeaderElectionID, "leader-election-id", "", "`name` of the lease; default OPERATOR_NAME")
 	set.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the lease; default the pod's")
@@ -107,7 +107,7 @@ func (f *runFlags) leading(set *pflag.FlagSet, o *operator.Options) {
 	set.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 30*time.Second, "`time` for the end of runs and for their statuses; at least 10s are taken")
 }
 
-func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
+func (f *runFlags) logging(set *pflag.FlagSet, _ *config.Options) {
 	set.StringVar(&f.logEvents, "ansible-log-events", "Tasks", "`what` the log shows of runs: Nothing, Tasks (a line a task, and the output of failed ones) or Everything (the output of all)")
 	set.StringVar(&f.logFormat, "log-format", "console", "`format`: console, or json for one object a line")
 	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
@@ -128,10 +128,10 @@ func (f *runFlags) logging(set *pflag.FlagSet, _ *operator.Options) {
 
 // complete checks the flags, all of them at once, and gives the options. Logs go
 // to out.
-func (f *runFlags) complete(out io.Writer) (operator.Options, error) {
+func (f *runFlags) complete(out io.Writer) (config.Options, error) {
 	o := f.options
 	o.AnsibleArgs = unwrapped(o.AnsibleArgs)
-	if operator.AtLoopback(o.MetricsBindAddress) && !f.lookup("metrics-secure").Changed && !f.lookup("metrics-require-rbac").Changed {
+	if config.AtLoopback(o.MetricsBindAddress) && !f.lookup("metrics-secure").Changed && !f.lookup("metrics-require-rbac").Changed {
 		o.MetricsSecure, o.MetricsRequireRBAC = false, false // A proxy in front does both, as in older scaffolds.
 	}
 	level, levelErr := eventlog.ParseLevel(f.logEvents)

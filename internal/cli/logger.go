@@ -9,12 +9,12 @@ import (
 	"go.uber.org/zap/zapcore"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/ensign-operator/ensign/internal/operator"
+	"github.com/ensign-operator/ensign/internal/config"
 )
 
 // setLogger makes the logger that the flags describe. The blocks of tasks share
 // its locked stream, so that no two lines ever mix.
-func (f *runFlags) setLogger(o *operator.Options, out io.Writer) error {
+func (f *runFlags) setLogger(o *config.Options, out io.Writer) error {
 	stream := zapcore.Lock(zapcore.AddSync(out))
 	settings := []zap.Opts{
 		zap.UseFlagOptions(&f.zap), zap.WriteTo(stream),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/operator"
 )
 
@@ -36,7 +37,7 @@ their statuses are written, and with 1 when something is wrong at the start
 				return fmt.Errorf("find the working directory: %w", err)
 			}
 			options, err := flags.complete(cmd.ErrOrStderr())
-			options.Build, options.Env, options.Dir = build, os.Environ(), dir
+			options.Build, options.Env, options.Dir = build, config.NewEnvironment(os.Environ()), dir
 			if err := errors.Join(err, options.Check()); err != nil {
 				return err
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,13 +12,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/watches"
-)
-
-// Where Ansible looks by itself.
-const (
-	defaultCollections = "~/.ansible/collections:/usr/share/ansible/collections"
-	defaultRoles       = "~/.ansible/roles:/usr/share/ansible/roles:/etc/ansible/roles"
 )
 
 // ansible is the part of a manager that needs no API server.
@@ -38,8 +32,8 @@ type ansible struct {
 
 // prepareAnsible reads the watches and proves the Python environment. It
 // contacts nothing.
-func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, error) {
-	found, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env})
+func prepareAnsible(ctx context.Context, o config.Options) (ansible, error) {
+	found, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()})
 	if err != nil {
 		return ansible{}, err
 	}
@@ -56,19 +50,16 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 		return ansible{}, err
 	}
 	a := ansible{environment: found, info: info}
-	search := searchPaths(o, env, fileExists)
-	searched := append(slices.Clone(search.collections), info.CollectionDirs...)
-	if len(search.collections) == 0 {
-		searched = append(splitPath(o.Dir, env["HOME"], defaultCollections), searched...)
-	}
-	if a.watches, err = loadWatches(o, env, watches.Search{
-		Dir: o.Dir, RolesPath: search.roles, CollectionsPath: searched, LookupEnv: env.lookup,
+	search := o.SearchPaths()
+	searched := slices.Concat(search.Usual, search.Collections, info.CollectionDirs)
+	if a.watches, err = loadWatches(o, watches.Search{
+		Dir: o.Dir, RolesPath: search.Roles, CollectionsPath: searched, LookupEnv: o.Env.Lookup,
 	}); err != nil {
 		return ansible{}, err
 	}
 	warnOfCollections(o.Logger, collectionTrees(searched))
 	a.sops = info.HasCollection("community.sops", searched...)
-	if a.digests, err = a.digestWatches(search.roles, searched); err != nil {
+	if a.digests, err = a.digestWatches(search.Roles, searched); err != nil {
 		return ansible{}, err
 	}
 	variables, err := canaryVariables()
@@ -79,7 +70,7 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	if err := a.proof.Holds(ctx); err != nil {
 		return ansible{}, err
 	}
-	if a.runner, err = newRunner(o, env, search, found); err != nil {
+	if a.runner, err = newRunner(o, search, found); err != nil {
 		return ansible{}, err
 	}
 	a.runner.Ready = a.ready
@@ -98,7 +89,7 @@ func (a ansible) names() []string {
 	return names
 }
 
-func loadWatches(o Options, env environment, search watches.Search) ([]watches.Watch, error) {
+func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, error) {
 	search.Unset = func(name string, line int) {
 		o.Logger.Info("WARNING: the watches file names an environment variable that is not set, and its ${} stays as it is; ${NAME:-default} gives it a default", "variable", name, "line", line)
 	}
@@ -106,10 +97,10 @@ func loadWatches(o Options, env environment, search watches.Search) ([]watches.W
 	if err != nil {
 		return nil, fmt.Errorf("read the watches:\n%w", err)
 	}
-	if err := env.override(list); err != nil {
+	if err := o.Env.Override(list); err != nil {
 		return nil, err
 	}
-	if names := env.strangers(list); len(names) > 0 {
+	if names := o.Env.Strangers(list); len(names) > 0 {
 		o.Logger.Info("WARNING: environment variables name a kind that is not watched; after the prefix stand kind and group, in upper case, with dots as underscores", "variables", names)
 	}
 	for i := range list {
@@ -143,7 +134,7 @@ func (a ansible) ready(ctx context.Context) error {
 	return nil
 }
 
-func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env) (*runner.Runner, error) {
+func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.Runner, error) {
 	root, owner, err := runner.TakeOver(o.RunDir, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
@@ -158,19 +149,12 @@ func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env)
 		Python:          found.Python,
 		Env:             found.Environ(),
 		DropEnv:         o.DropEnv,
-		RolesPath:       search.roles,
-		CollectionsPath: search.collections,
+		RolesPath:       search.Roles,
+		CollectionsPath: search.Collections,
 		Args:            o.AnsibleArgs,
-		Inventory:       absolute(o.Dir, env["ANSIBLE_INVENTORY"]),
-		SkipFacts:       env["ANSIBLE_GATHERING"] == "explicit",
+		Inventory:       o.Inventory(),
+		SkipFacts:       o.SkipFacts(),
 		IdleTimeout:     o.RunIdleTimeout,
-		Killed:          func() uint64 { return oomKills(os.DirFS("/")) },
+		Killed:          func() uint64 { return config.OOMKills(os.DirFS("/")) },
 	}, nil
-}
-
-func absolute(dir, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }

@@ -12,15 +12,13 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
-
-// podNamespaceFile has the namespace of the pod in which the manager runs.
-const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // related follow the objects that CRs have to do with.
 type related struct {
@@ -31,13 +29,13 @@ type related struct {
 	observe func(informers.Key, informers.State)
 }
 
-// newRelated prepares what follows children and references by way of config.
-func newRelated(config *rest.Config, list []watches.Watch, o Options) (*related, error) {
-	client, err := dynamic.NewForConfig(config)
+// newRelated prepares what follows children and references by way of access.
+func newRelated(access *rest.Config, list []watches.Watch, o config.Options) (*related, error) {
+	client, err := dynamic.NewForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to follow children: %w", err)
 	}
-	served, err := discovery.NewDiscoveryClientForConfig(config)
+	served, err := discovery.NewDiscoveryClientForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("prepare discovery: %w", err)
 	}
@@ -50,10 +48,9 @@ func newRelated(config *rest.Config, list []watches.Watch, o Options) (*related,
 		Client: client, Transform: reducer.Transform, Logger: o.Logger.WithName("informers"),
 		Observe: func(key informers.Key, state informers.State) { r.observe(key, state) },
 	})
-	env := newEnvironment(o.Env)
 	r.Children = children.New(children.Options{
-		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: env.namespaces(), Discovery: served,
-		Record: newRecord(client, o, env), Unused: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
+		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: o.Env.Namespaces(), Discovery: served,
+		Record: newRecord(client, o), Unused: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
 	})
 	return r, nil
 }
@@ -99,10 +96,10 @@ func childWatches(list []watches.Watch) []children.Watch {
 
 // newRecord returns the record of child kinds, in the manager's own namespace; nil
 // where it has none.
-func newRecord(client dynamic.Interface, o Options, env environment) children.Record {
+func newRecord(client dynamic.Interface, o config.Options) children.Record {
 	namespace := o.LeaderElectionNamespace
 	if namespace == "" {
-		content, err := os.ReadFile(podNamespaceFile)
+		content, err := os.ReadFile(config.PodNamespaceFile)
 		if err != nil {
 			o.Logger.Info("after a restart no children are watched until a run writes to one: outside of a pod, --leader-election-namespace says where to note their kinds")
 			return nil
@@ -111,13 +108,13 @@ func newRecord(client dynamic.Interface, o Options, env environment) children.Re
 	}
 	return children.ConfigMap{
 		Client: client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace),
-		Name:   recordName(o, env),
+		Name:   recordName(o),
 	}
 }
 
 // recordName is that of the record of child kinds. It may be shared.
-func recordName(o Options, env environment) string {
-	for _, name := range []string{o.LeaderElectionID, env["OPERATOR_NAME"], "ensign"} {
+func recordName(o config.Options) string {
+	for _, name := range []string{o.LeaderElectionID, o.Env["OPERATOR_NAME"], "ensign"} {
 		if name != "" {
 			return name + "-children"
 		}

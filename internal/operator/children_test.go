@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -14,13 +15,13 @@ import (
 func TestTheRecordsName(t *testing.T) {
 	for want, test := range map[string]struct {
 		id  string
-		env environment
+		env config.Environment
 	}{
-		"lease-children":  {"lease", environment{"OPERATOR_NAME": "name"}},
-		"name-children":   {"", environment{"OPERATOR_NAME": "name"}},
-		"ensign-children": {"", environment{}},
+		"lease-children":  {"lease", config.Environment{"OPERATOR_NAME": "name"}},
+		"name-children":   {"", config.Environment{"OPERATOR_NAME": "name"}},
+		"ensign-children": {"", config.Environment{}},
 	} {
-		if got := recordName(Options{LeaderElectionID: test.id}, test.env); got != want {
+		if got := recordName(config.Options{LeaderElectionID: test.id, Env: test.env}); got != want {
 			t.Errorf("want %q, got %q", want, got)
 		}
 	}

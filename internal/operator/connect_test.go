@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/internal/config"
 )
 
 func TestWithoutAKubeconfigTheErrorNamesTheWays(t *testing.T) {
@@ -26,7 +28,7 @@ func TestWithoutAKubeconfigTheErrorNamesTheWays(t *testing.T) {
 			t.Setenv("KUBECONFIG", test.variable)
 			t.Setenv("HOME", dir)
 			t.Setenv("KUBERNETES_SERVICE_HOST", "") // as outside of a pod
-			_, err := connect(Options{Kubeconfig: test.flag})
+			_, err := connect(config.Options{Kubeconfig: test.flag})
 			for _, want := range append(test.want, "--kubeconfig") {
 				if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "KUBERNETES_MASTER") {
 					t.Errorf("want an error with %q, got %v", want, err)

@@ -17,8 +17,8 @@ import (
 
 // newRecorder returns a recorder of Events about CRs. It writes until the process ends:
 // the last ones come when ctx, the signal's, has ended.
-func newRecorder(ctx context.Context, config *rest.Config, scheme *runtime.Scheme, log logr.Logger) (events.EventRecorder, error) {
-	client, err := eventsclient.NewForConfig(config)
+func newRecorder(ctx context.Context, access *rest.Config, scheme *runtime.Scheme, log logr.Logger) (events.EventRecorder, error) {
+	client, err := eventsclient.NewForConfig(access)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to write Events: %w", err)
 	}

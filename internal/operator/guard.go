@@ -7,6 +7,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/runner/guard"
+	"github.com/ensign-operator/ensign/internal/config"
 )
 
 // ownership makes sure that no run outlives this process, or its lease.
@@ -17,7 +18,7 @@ type ownership struct {
 }
 
 // own begins the ownership of all that the runner will run.
-func own(r *runner.Runner, o Options) (ownership, error) {
+func own(r *runner.Runner, o config.Options) (ownership, error) {
 	if err := r.Owner.Group(); err != nil {
 		o.Logger.V(1).Info("runs get no control groups of their own; their processes are found by descent and environment", "reason", err.Error())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/runner/guard"
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -52,7 +53,7 @@ func TestOwnershipLastsFromOneEndToTheOther(t *testing.T) {
 		if err != nil {
 			return ownership{}, err
 		}
-		return own(&runner.Runner{Root: root, Owner: owner}, Options{Logger: logr.Discard()})
+		return own(&runner.Runner{Root: root, Owner: owner}, config.Options{Logger: logr.Discard()})
 	}
 	owned, err := take()
 	if err != nil {

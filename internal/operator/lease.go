@@ -8,29 +8,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
 	ctrlelection "sigs.k8s.io/controller-runtime/pkg/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/fence"
 )
 
-const (
-	// usualRetry is the pause between two renewals that controller-runtime takes.
-	usualRetry = 2 * time.Second
-	// shortestLease leaves time for renewals and for the end of runs.
-	shortestLease = 3 * time.Second
-	// releaseTimeout bounds the release of the lease, which runs out by itself too.
-	releaseTimeout = 3 * time.Second
-)
+// releaseTimeout bounds the release of the lease, which runs out by itself too.
+const releaseTimeout = 3 * time.Second
 
 // lease is this manager's part in leader election. Without leader election its
 // fence is nil, and always open.
 type lease struct {
-	id    string
+	name  string
 	fence *fence.Fence
 	lock  *fencedLock
 	retry time.Duration
@@ -47,17 +41,17 @@ type holders struct {
 
 // newLease prepares leader election, if it is wanted. Options.Check has
 // seen its settings.
-func newLease(config *rest.Config, o Options, env environment, h holders) (lease, error) {
-	id, err := leaderElectionID(o, env)
+func newLease(client *rest.Config, o config.Options, h holders) (lease, error) {
+	name, err := o.LeaseName()
+	l := lease{name: name, retry: o.RetryPeriod()}
 	if err != nil || !o.LeaderElect {
-		return lease{id: id, retry: usualRetry}, err
+		return l, err
 	}
-	l := lease{id: id, retry: retryPeriod(o.LeaderElectLeaseDuration)}
 	l.lock = &fencedLock{}
 	// It gives the configuration that it gets a timeout and another user agent.
-	l.lock.Interface, err = ctrlelection.NewResourceLock(rest.CopyConfig(config), lateProvider{lock: l.lock}, ctrlelection.Options{
+	l.lock.Interface, err = ctrlelection.NewResourceLock(rest.CopyConfig(client), lateProvider{lock: l.lock}, ctrlelection.Options{
 		LeaderElection:          true,
-		LeaderElectionID:        id,
+		LeaderElectionID:        name,
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
 		RenewDeadline:           o.LeaderElectRenewDeadline,
 	})
@@ -72,7 +66,7 @@ func newLease(config *rest.Config, o Options, env environment, h holders) (lease
 // fenceOptions makes the time between the closing of the fence and the moment when
 // another replica may lead the time in which runs end: one half of it lies between
 // TERM and KILL, the other one is for what is slow.
-func (h holders) fenceOptions(o Options, retry time.Duration) fence.Options {
+func (h holders) fenceOptions(o config.Options, retry time.Duration) fence.Options {
 	options := fence.Options{
 		// The lease object counts in whole seconds, and so do other candidates.
 		Lease: o.LeaderElectLeaseDuration.Truncate(time.Second),
@@ -93,13 +87,13 @@ func (h holders) fenceOptions(o Options, retry time.Duration) fence.Options {
 
 // behind returns a configuration whose connections carry nothing once the lease is
 // lost. The lock has its own, or nobody could renew.
-func (l lease) behind(config *rest.Config) *rest.Config {
+func (l lease) behind(client *rest.Config) *rest.Config {
 	if l.fence == nil {
-		return config
+		return client
 	}
-	config = rest.CopyConfig(config)
-	config.Dial = l.fence.Dial
-	return config
+	client = rest.CopyConfig(client)
+	client.Dial = l.fence.Dial
+	return client
 }
 
 // release gives the lease back, so that the next leader begins at its next look
@@ -125,27 +119,6 @@ func (l lease) release() error {
 	})
 	if err != nil {
 		return fmt.Errorf("release the lease: %w", err)
-	}
-	return nil
-}
-
-// retryPeriod gives a short lease shorter pauses between its renewals, in the
-// proportion of the usual times.
-func retryPeriod(lease time.Duration) time.Duration {
-	return min(usualRetry, lease*2/15)
-}
-
-// checkTimes says before the start what client-go would say after it, and by the
-// names of the flags.
-func checkTimes(o Options, retry time.Duration) error {
-	shortest := time.Duration(leaderelection.JitterFactor * float64(retry))
-	switch duration, deadline := o.LeaderElectLeaseDuration, o.LeaderElectRenewDeadline; {
-	case duration < shortestLease:
-		return fmt.Errorf("--leader-elect-lease-duration=%s is too short to renew in: take %s or more", duration, shortestLease)
-	case deadline >= duration:
-		return fmt.Errorf("--leader-elect-renew-deadline=%s must be less than --leader-elect-lease-duration=%s", deadline, duration)
-	case deadline <= shortest:
-		return fmt.Errorf("--leader-elect-renew-deadline=%s is too short: take more than %s", deadline, shortest)
 	}
 	return nil
 }

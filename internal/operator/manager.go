@@ -2,7 +2,6 @@ package operator
 
 import (
 	"crypto/tls"
-	"errors"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -12,20 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-func newManager(config *rest.Config, l lease, list []watches.Watch, o Options, log logr.Logger) (manager.Manager, error) {
-	env := newEnvironment(o.Env)
+func newManager(client *rest.Config, l lease, list []watches.Watch, o config.Options, log logr.Logger) (manager.Manager, error) {
 	options := ctrl.Options{
 		Logger:                 log,
-		Cache:                  cacheOptions(env, list),
+		Cache:                  cacheOptions(o.Env.Namespaces(), list),
 		Metrics:                metricsOptions(o),
 		HealthProbeBindAddress: "0", // See probes.
 		PprofBindAddress:       o.PprofBindAddress,
 		LeaderElection:         o.LeaderElect,
-		LeaderElectionID:       l.id,
+		LeaderElectionID:       l.name,
 		LeaseDuration:          &o.LeaderElectLeaseDuration,
 		RenewDeadline:          &o.LeaderElectRenewDeadline,
 		RetryPeriod:            &l.retry,
@@ -38,30 +37,19 @@ func newManager(config *rest.Config, l lease, list []watches.Watch, o Options, l
 	if l.lock != nil {
 		options.LeaderElectionResourceLockInterface = l.lock
 	}
-	m, err := ctrl.NewManager(l.behind(config), options)
+	m, err := ctrl.NewManager(l.behind(client), options)
 	if err == nil && l.lock != nil {
 		l.lock.recorder = m
 	}
 	return m, err
 }
 
-func leaderElectionID(o Options, env environment) (string, error) {
-	switch {
-	case !o.LeaderElect || o.LeaderElectionID != "":
-		return o.LeaderElectionID, nil
-	case env["OPERATOR_NAME"] != "":
-		return env["OPERATOR_NAME"], nil
-	default:
-		return "", errors.New("--leader-elect needs --leader-election-id: a name that no other operator in the namespace has")
-	}
-}
-
 // cacheOptions reduces the watched kinds, the only ones in this cache, to what
 // triggers need, and keeps to the namespaces of WATCH_NAMESPACE. The transform is
 // the default one: named by kind it would need every kind to be served already.
-func cacheOptions(env environment, list []watches.Watch) cache.Options {
+func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
 	options := cache.Options{DefaultTransform: controller.Reducer(list...)}
-	for _, namespace := range env.namespaces() {
+	for _, namespace := range namespaces {
 		if options.DefaultNamespaces == nil {
 			options.DefaultNamespaces = map[string]cache.Config{}
 		}
@@ -70,7 +58,7 @@ func cacheOptions(env environment, list []watches.Watch) cache.Options {
 	return options
 }
 
-func metricsOptions(o Options) metricsserver.Options {
+func metricsOptions(o config.Options) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.MetricsBindAddress, SecureServing: o.MetricsSecure}
 	if o.MetricsRequireRBAC {
 		options.FilterProvider = filters.WithAuthenticationAndAuthorization

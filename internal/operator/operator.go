@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
@@ -25,7 +26,7 @@ const connectTimeout = 10 * time.Second
 // wrong with its watches or Python environment is an error before the API server is contacted. It returns
 // nil after an orderly stop, also one while it starts, and an error when the lease
 // is lost.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o config.Options) error {
 	p, err := setUp(ctx, o)
 	if err == nil {
 		defer p.close()
@@ -47,12 +48,11 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // setUp puts the manager together. Nothing in it is at work yet.
-func setUp(ctx context.Context, o Options) (p parts, err error) {
+func setUp(ctx context.Context, o config.Options) (p parts, err error) {
 	libraries := newLibraryLog(o.Logger)
 	libraries.install()
-	env := newEnvironment(o.Env)
-	o = o.with(env)
-	ansible, err := prepareAnsible(ctx, o, env)
+	o = o.Resolved()
+	ansible, err := prepareAnsible(ctx, o)
 	if err != nil {
 		return parts{}, err
 	}
@@ -61,25 +61,25 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 			err = errors.Join(err, ansible.owned.end())
 		}
 	}()
-	config, err := connect(o)
+	client, err := connect(o)
 	if err != nil {
 		return parts{}, err
 	}
 	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraries: libraries}
-	if p.lease, err = newLease(config, o, env, holders{stop: p.runs.Stop, extend: ansible.owned.extend}); err != nil {
+	if p.lease, err = newLease(client, o, holders{stop: p.runs.Stop, extend: ansible.owned.extend}); err != nil {
 		return parts{}, err
 	}
-	if p.related, err = newRelated(p.lease.behind(config), ansible.watches, o); err != nil {
+	if p.related, err = newRelated(p.lease.behind(client), ansible.watches, o); err != nil {
 		return parts{}, err
 	}
-	p.proxy, err = proxy.New(p.lease.behind(config), proxy.Options{
+	p.proxy, err = proxy.New(p.lease.behind(client), proxy.Options{
 		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, Confine: confined(o, ansible.watches),
 		Fence: p.lease.fence, Followers: []access.Follower{p.related}, Logger: o.Logger.WithName("proxy"),
 	})
 	if err != nil {
 		return parts{}, err
 	}
-	if p.manager, err = newManager(config, p.lease, ansible.watches, o, p.libraries.Logger); err != nil {
+	if p.manager, err = newManager(client, p.lease, ansible.watches, o, p.libraries.Logger); err != nil {
 		return parts{}, fmt.Errorf("set up the manager: %w", explainBind(err))
 	}
 	if p.events, err = newRecorder(ctx, p.manager.GetConfig(), p.manager.GetScheme(), o.Logger.WithName("events")); err != nil {
@@ -88,38 +88,38 @@ func setUp(ctx context.Context, o Options) (p parts, err error) {
 	return p, p.add()
 }
 
-func newSlots(o Options, a ansible) *slots.Slots {
-	memory, warm := availableMemory(os.DirFS("/")), a.owned.warm != nil
-	warnOfMemory(o.Logger, memory, warm)
+func newSlots(o config.Options, a ansible) *slots.Slots {
+	memory, warm := config.AvailableMemory(os.DirFS("/")), a.owned.warm != nil
+	config.WarnOfMemory(o.Logger, memory, warm)
 	limit := o.MaxConcurrentRuns
 	if limit == 0 {
-		limit = defaultRuns(len(a.watches), memory, warm)
+		limit = config.DefaultRuns(len(a.watches), memory, warm)
 	}
 	return slots.New(limit, a.names()...)
 }
 
 // connect reads the client configuration and asks the API server for its version.
-func connect(o Options) (*rest.Config, error) {
+func connect(o config.Options) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+	client, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (in a pod, or by --kubeconfig, KUBECONFIG or ~/.kube/config): %w", explainKubeconfig(rules, err))
 	}
-	config.QPS = -1 // The API server's own priority and fairness decide; a second limit here would only delay results.
-	config.UserAgent = "ensign/" + o.Build.Version
-	probe := rest.CopyConfig(config)
+	client.QPS = -1 // The API server's own priority and fairness decide; a second limit here would only delay results.
+	client.UserAgent = "ensign/" + o.Build.Version
+	probe := rest.CopyConfig(client)
 	probe.Timeout = connectTimeout
-	client, err := discovery.NewDiscoveryClientForConfig(probe)
+	served, err := discovery.NewDiscoveryClientForConfig(probe)
 	if err != nil {
 		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	version, err := client.ServerVersion()
+	version, err := served.ServerVersion()
 	if err != nil {
-		return nil, fmt.Errorf("reach the API server at %s; check the kubeconfig (--kubeconfig, KUBECONFIG) and that the server runs: %w", config.Host, err)
+		return nil, fmt.Errorf("reach the API server at %s; check the kubeconfig (--kubeconfig, KUBECONFIG) and that the server runs: %w", client.Host, err)
 	}
-	o.Logger.V(1).Info("connected", "server", config.Host, "version", version.GitVersion)
-	return config, nil
+	o.Logger.V(1).Info("connected", "server", client.Host, "version", version.GitVersion)
+	return client, nil
 }
 
 // explainBind adds the remedy to the error of an occupied port.

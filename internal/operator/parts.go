@@ -14,10 +14,13 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/internal/controller/sweeper"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/internal/observe/coldruns"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -25,7 +28,7 @@ import (
 
 // parts are what a manager is put together from.
 type parts struct {
-	options Options
+	options config.Options
 	manager manager.Manager
 	proxy   *proxy.Proxy
 	ansible ansible
@@ -77,7 +80,7 @@ func (p parts) add() error {
 	}
 	observers := []controller.Observer{lines, counters}
 	if p.options.Warm {
-		observers = append(observers, p.coldWatches(counters))
+		observers = append(observers, p.coldRuns(counters))
 	}
 	for _, watch := range p.ansible.watches {
 		s := p.supervisor(watch, observers, counters)
@@ -90,21 +93,24 @@ func (p parts) add() error {
 	return p.probes.addTo(p.manager, p.options.HealthProbeBindAddress)
 }
 
-func (p parts) coldWatches(counters *metrics.Metrics) *coldWatches {
-	c := newColdWatches(p.ansible.watches)
-	c.reason, c.show, c.log = p.ansible.owned.warm.reason, counters.WatchCold, p.options.Logger.WithName("warm")
-	return c
+func (p parts) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
+	o := coldruns.Options{Reason: p.ansible.owned.warm.reason, Show: counters.WatchCold, Logger: p.options.Logger.WithName("warm")}
+	for _, watch := range p.ansible.watches {
+		if watch.Warm {
+			o.Watches = append(o.Watches, watch.GVK.String())
+		}
+	}
+	return coldruns.New(o)
 }
 
-func (p parts) sweeper(served kinds) sweeper {
-	return sweeper{
-		directories: p.ansible.runner.Root,
-		reader:      p.manager.GetAPIReader(),
-		kinds:       served,
-		interval:    sweepInterval,
-		watches:     p.ansible.watches,
-		namespaces:  newEnvironment(p.options.Env).namespaces(),
-		log:         p.options.Logger.WithName("sweeper"),
+func (p parts) sweeper(served sweeper.Kinds) sweeper.Sweeper {
+	return sweeper.Sweeper{
+		Directories: p.ansible.runner.Root,
+		Reader:      p.manager.GetAPIReader(),
+		Kinds:       served,
+		Watches:     p.ansible.watches,
+		Namespaces:  p.options.Env.Namespaces(),
+		Logger:      p.options.Logger.WithName("sweeper"),
 	}
 }
 
@@ -171,7 +177,7 @@ type runs struct{ *runner.Runner }
 func (r runs) Remove(uid string) error { return r.Root.Remove(uid) }
 
 // confined tells whose runs write in the namespace of their CR only.
-func confined(o Options, all []watches.Watch) func(access.Owner) bool {
+func confined(o config.Options, all []watches.Watch) func(access.Owner) bool {
 	kinds := map[schema.GroupKind]bool{}
 	for i := range all {
 		kinds[all[i].GVK.GroupKind()] = o.ConfineToNamespace || all[i].ConfineToNamespace

@@ -9,6 +9,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
@@ -30,7 +31,7 @@ type warmPool struct {
 
 // newWarm gives the runner a launcher. Without one runs do the same, but slower, so
 // that nothing that goes wrong here keeps the manager from its work.
-func newWarm(o Options, env pyenv.Env, r *runner.Runner) *warmPool {
+func newWarm(o config.Options, env pyenv.Env, r *runner.Runner) *warmPool {
 	if !o.Warm {
 		return nil
 	}

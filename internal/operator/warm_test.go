@@ -15,12 +15,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // heating is what newWarm needs, with a stand-in beside the manager if there is to be
 // one. It collects what is said to users.
-func heating(t *testing.T, standin bool) (o Options, r *runner.Runner, said *[]string) {
+func heating(t *testing.T, standin bool) (o config.Options, r *runner.Runner, said *[]string) {
 	t.Helper()
 	dir := scratch.Short(t)
 	if standin {
@@ -45,7 +46,7 @@ func heating(t *testing.T, standin bool) (o Options, r *runner.Runner, said *[]s
 		defer mu.Unlock()
 		*said = append(*said, line)
 	}, funcr.Options{})
-	return Options{Warm: true, WarmServers: 1, Executable: filepath.Join(dir, "manager"), Logger: log}, r, said
+	return config.Options{Warm: true, WarmServers: 1, Executable: filepath.Join(dir, "manager"), Logger: log}, r, said
 }
 
 func TestWarmRunsAreNoConditionOfWork(t *testing.T) {

@@ -1,4 +1,4 @@
-package operator
+package config
 
 import (
 	"io"
@@ -18,8 +18,7 @@ type Options struct {
 	// Dir is the working directory; relative paths of watches start from it.
 	Dir         string
 	WatchesFile string
-	// Env is the environment as "NAME=value".
-	Env []string
+	Env         Environment
 	// Executable is the manager's own path; a Python environment may stand beside it.
 	Executable string
 	Kubeconfig string
@@ -77,13 +76,13 @@ type Options struct {
 	LogEvents eventlog.Level
 }
 
-// with returns the options as the environment, which Check has seen, changes them.
-func (o Options) with(env environment) Options {
-	if debug, _ := debugLogs(env); debug {
+// Resolved returns the options as their environment, which Check has seen, changes them.
+func (o Options) Resolved() Options {
+	if debug, _ := o.Env.debugLogs(); debug {
 		o.LogEvents = eventlog.Everything
 	}
 	if o.LeaderElect && o.LeaderElectionID == "" {
-		o.Logger.Info("WARNING: OPERATOR_NAME is read as the name of the lease, but deprecated: give --leader-election-id", "name", env["OPERATOR_NAME"])
+		o.Logger.Info("WARNING: OPERATOR_NAME is read as the name of the lease, but deprecated: give --leader-election-id", "name", o.Env["OPERATOR_NAME"])
 	}
 	return o
 }

@@ -1,4 +1,4 @@
-package operator
+package coldruns
 
 import (
 	"strings"
@@ -7,17 +7,15 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 func TestWatchesThatStayColdAreTold(t *testing.T) {
 	const each = 31 * time.Second
 	run := func(warm bool) ended { return ended{warm: warm, verdict: jobevent.Succeeded, after: each} }
 	tests := map[string]struct {
-		kind     string
+		watch    string
 		ended    []ended
 		want     []bool // what is shown
 		wantTold int
@@ -29,27 +27,26 @@ func TestWatchesThatStayColdAreTold(t *testing.T) {
 		"a warm run begins anew":              {ended: []ended{run(false), run(false), run(true), run(false), run(false)}, want: []bool{false}},
 		"and tells that it is over":           {ended: []ended{run(false), run(false), run(false), run(true)}, want: []bool{true, false}, wantTold: 1},
 		"what was canceled says nothing":      {ended: []ended{run(false), run(false), {verdict: jobevent.Canceled, after: each}}},
-		"a watch with warm: false is cold":    {kind: "Chill", ended: []ended{run(false), run(false), run(false), run(false)}},
+		"a watch with warm: false is cold":    {watch: "Chill", ended: []ended{run(false), run(false), run(false), run(false)}},
 	}
 	for why, test := range tests {
 		t.Run(why, func(t *testing.T) {
-			gvk := func(kind string) schema.GroupVersionKind {
-				return schema.GroupVersionKind{Group: "g", Version: "v1", Kind: kind}
-			}
-			if test.kind == "" {
-				test.kind = "Hot"
+			if test.watch == "" {
+				test.watch = "Hot"
 			}
 			now := time.Now()
 			var shown []bool
 			var said []string
-			c := newColdWatches([]watches.Watch{{GVK: gvk("Hot"), Warm: true}, {GVK: gvk("Chill")}})
-			c.reason = func() string { return "log file" }
-			c.show = func(_ string, cold bool) { shown = append(shown, cold) }
+			c := New(Options{
+				Watches: []string{"Hot"},
+				Reason:  func() string { return "log file" },
+				Show:    func(_ string, cold bool) { shown = append(shown, cold) },
+				Logger:  funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{}),
+			})
 			c.now = func() time.Time { return now }
-			c.log = funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{})
 			for _, e := range test.ended {
 				now = now.Add(e.after)
-				c.RunEnded(jobevent.Run{Watch: gvk(test.kind).String(), Warm: e.warm}, jobevent.Outcome{Verdict: e.verdict}, jobevent.Summary{}, e.after)
+				c.RunEnded(jobevent.Run{Watch: test.watch, Warm: e.warm}, jobevent.Outcome{Verdict: e.verdict}, jobevent.Summary{}, e.after)
 			}
 			if diff := cmp.Diff(test.want, shown); diff != "" {
 				t.Error(diff)

@@ -1,4 +1,4 @@
-package operator
+package config
 
 import (
 	"runtime"
@@ -26,7 +26,7 @@ func TestDefaultRuns(t *testing.T) {
 		"one is always possible":                        {100, 1, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := defaultRuns(test.watches, test.memory, test.warm); got != test.want {
+			if got := DefaultRuns(test.watches, test.memory, test.warm); got != test.want {
 				t.Errorf("want %d, got %d", test.want, got)
 			}
 		})
@@ -34,7 +34,7 @@ func TestDefaultRuns(t *testing.T) {
 }
 
 func TestAvailableMemory(t *testing.T) {
-	machine := availableMemory(fstest.MapFS{})
+	machine := AvailableMemory(fstest.MapFS{})
 	if machine == 0 {
 		t.Fatal("this machine has no memory")
 	}
@@ -63,7 +63,7 @@ func TestAvailableMemory(t *testing.T) {
 			for path, text := range test.files {
 				files[path] = &fstest.MapFile{Data: []byte(text)}
 			}
-			if got := availableMemory(files); got != test.want {
+			if got := AvailableMemory(files); got != test.want {
 				t.Errorf("want %d, got %d", test.want, got)
 			}
 		})
@@ -95,7 +95,7 @@ func TestOOMKills(t *testing.T) {
 			for path, text := range test.files {
 				files[path] = &fstest.MapFile{Data: []byte(text)}
 			}
-			if got := oomKills(files); got != test.want {
+			if got := OOMKills(files); got != test.want {
 				t.Errorf("want %d, got %d", test.want, got)
 			}
 		})
@@ -115,7 +115,7 @@ func TestALimitThatIsTooLowIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			said := ""
-			warnOfMemory(funcr.New(func(_, line string) { said = line }, funcr.Options{}), test.memory, test.warm)
+			WarnOfMemory(funcr.New(func(_, line string) { said = line }, funcr.Options{}), test.memory, test.warm)
 			if (said == "") != (test.want == "") || !strings.Contains(said, test.want) {
 				t.Errorf("got %q", said)
 			}

@@ -1,4 +1,4 @@
-package operator
+package config
 
 import (
 	"io/fs"
@@ -27,11 +27,11 @@ const (
 	leastServersMemory = 96 << 20
 )
 
-// defaultRuns is how many runs may be live at once where nobody says: two for
+// DefaultRuns is how many runs may be live at once where nobody says: two for
 // each processor, because runs wait for others much of the time, or two for each
 // watch, so that a watch with long ones leaves a slot to every other; but no more
 // than the memory holds, also when all of them are cold. GOMAXPROCS knows the CPU limit of the cgroup.
-func defaultRuns(watches int, memory uint64, warm bool) int {
+func DefaultRuns(watches int, memory uint64, warm bool) int {
 	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)
 	own := uint64(ownMemory)
 	if warm {
@@ -44,8 +44,8 @@ func defaultRuns(watches int, memory uint64, warm bool) int {
 	return max(1, min(wanted, int(room)))
 }
 
-// warnOfMemory warns where not even one run fits into the memory.
-func warnOfMemory(log logr.Logger, memory uint64, warm bool) {
+// WarnOfMemory warns where not even one run fits into the memory.
+func WarnOfMemory(log logr.Logger, memory uint64, warm bool) {
 	const cold = leastOwnMemory + runMemory
 	needed := uint64(cold)
 	if warm {
@@ -60,9 +60,9 @@ func warnOfMemory(log logr.Logger, memory uint64, warm bool) {
 // mebibytes writes a size as a limit of a container is written.
 func mebibytes(bytes uint64) string { return strconv.FormatUint(bytes>>20, 10) + "Mi" }
 
-// availableMemory is what the machine has or, if less, what the cgroups of this
+// AvailableMemory is what the machine has or, if less, what the cgroups of this
 // process allow, in bytes. files is the root of the file system.
-func availableMemory(files fs.FS) uint64 {
+func AvailableMemory(files fs.FS) uint64 {
 	limit := uint64(math.MaxUint64)
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
@@ -80,9 +80,9 @@ func availableMemory(files fs.FS) uint64 {
 	return limit
 }
 
-// oomKills counts the processes of this process' cgroup that the kernel has ended for
+// OOMKills counts the processes of this process' cgroup that the kernel has ended for
 // want of memory. files is the root of the file system.
-func oomKills(files fs.FS) uint64 {
+func OOMKills(files fs.FS) uint64 {
 	for _, name := range memoryFiles(files, "memory.events", "memory.oom_control") {
 		data, err := fs.ReadFile(files, name)
 		if err != nil {

@@ -1,4 +1,4 @@
-package operator
+package config
 
 import (
 	"cmp"
@@ -15,18 +15,18 @@ import (
 
 // Check finds what is wrong with settings, and with settings together, that can be
 // told without a look at content or at the API server: all of it at once.
-func (o Options) Check() error { return o.check(newEnvironment(o.Env), fileExists) }
+func (o Options) Check() error { return o.check(fileExists) }
 
 // check is Check where exists reports whether there is a file.
-func (o Options) check(env environment, exists func(path string) bool) error {
-	_, debug := debugLogs(env)
+func (o Options) check(exists func(path string) bool) error {
+	_, debug := o.Env.debugLogs()
 	return errors.Join(
 		o.checkListeners(),
-		o.checkElection(env, exists),
+		o.checkElection(exists),
 		o.checkDropEnv(),
-		env.checkNamespaces(),
-		env.oneOf("ANSIBLE_GATHERING", "implicit", "explicit", "smart"),
-		checkInventory(o.Dir, env["ANSIBLE_INVENTORY"]),
+		o.Env.checkNamespaces(),
+		o.Env.oneOf("ANSIBLE_GATHERING", "implicit", "explicit", "smart"),
+		o.checkInventory(),
 		debug,
 	)
 }
@@ -86,29 +86,6 @@ func parseAddress(flag, value string) (listener, error) {
 	return listener{flag, value, host, int(port)}, nil
 }
 
-// checkElection finds what keeps a lease from being held, or from being made.
-func (o Options) checkElection(env environment, exists func(path string) bool) error {
-	if !o.LeaderElect {
-		return nil
-	}
-	id, err := leaderElectionID(o, env)
-	errs := []error{err, checkTimes(o, retryPeriod(o.LeaderElectLeaseDuration))}
-	if id != "" && len(validation.IsDNS1123Subdomain(id)) > 0 {
-		source := "--leader-election-id"
-		if o.LeaderElectionID == "" {
-			source = "environment variable OPERATOR_NAME"
-		}
-		errs = append(errs, fmt.Errorf("%s=%s is no name of a lease: allowed are lower-case letters, digits, dashes and dots", source, id))
-	}
-	switch namespace := o.LeaderElectionNamespace; {
-	case namespace == "" && !exists(podNamespaceFile):
-		errs = append(errs, errors.New("--leader-elect needs --leader-election-namespace outside of a pod: the namespace of the lease"))
-	case namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0:
-		errs = append(errs, fmt.Errorf("--leader-election-namespace=%s is no name of a namespace: allowed are lower-case letters, digits and dashes", namespace))
-	}
-	return errors.Join(errs...)
-}
-
 func (o Options) checkDropEnv() error {
 	for _, name := range o.DropEnv {
 		if name == "" || strings.ContainsAny(name, "= \t") {
@@ -118,8 +95,8 @@ func (o Options) checkDropEnv() error {
 	return nil
 }
 
-func (e environment) checkNamespaces() error {
-	for _, namespace := range e.namespaces() {
+func (e Environment) checkNamespaces() error {
+	for _, namespace := range e.Namespaces() {
 		if len(validation.IsDNS1123Label(namespace)) > 0 {
 			return fmt.Errorf("environment variable WATCH_NAMESPACE: %q is no name of a namespace: write names joined by commas, or nothing for all namespaces", namespace)
 		}
@@ -128,7 +105,7 @@ func (e environment) checkNamespaces() error {
 }
 
 // oneOf refuses another value than those. A variable that is empty says nothing.
-func (e environment) oneOf(name string, allowed ...string) error {
+func (e Environment) oneOf(name string, allowed ...string) error {
 	if value := e[name]; value != "" && !slices.Contains(allowed, value) {
 		return fmt.Errorf("environment variable %s=%s: allowed are %s", name, value, strings.Join(allowed, ", "))
 	}
@@ -136,21 +113,22 @@ func (e environment) oneOf(name string, allowed ...string) error {
 }
 
 // checkInventory wants what each run can copy.
-func checkInventory(dir, path string) error {
+func (o Options) checkInventory() error {
+	path := o.Inventory()
 	if path == "" {
 		return nil
 	}
-	if _, err := os.Stat(absolute(dir, path)); err != nil {
+	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("environment variable ANSIBLE_INVENTORY: name one file or directory, of which each run gets a copy: %w", err)
 	}
 	return nil
 }
 
-// debugLogs is what ANSIBLE_DEBUG_LOGS says.
-func debugLogs(env environment) (bool, error) {
-	on, err := strconv.ParseBool(cmp.Or(env["ANSIBLE_DEBUG_LOGS"], "false"))
+// debugLogs returns what ANSIBLE_DEBUG_LOGS says.
+func (e Environment) debugLogs() (bool, error) {
+	on, err := strconv.ParseBool(cmp.Or(e["ANSIBLE_DEBUG_LOGS"], "false"))
 	if err != nil {
-		return false, fmt.Errorf("environment variable ANSIBLE_DEBUG_LOGS=%s: allowed are true and false", env["ANSIBLE_DEBUG_LOGS"])
+		return false, fmt.Errorf("environment variable ANSIBLE_DEBUG_LOGS=%s: allowed are true and false", e["ANSIBLE_DEBUG_LOGS"])
 	}
 	return on, nil
 }

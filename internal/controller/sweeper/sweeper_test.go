@@ -1,4 +1,4 @@
-package operator
+package sweeper
 
 import (
 	"context"
@@ -190,9 +190,9 @@ func TestSweeping(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			directories := &memoryDirectories{uids: slices.Clone(everything)}
-			sweeper{
-				directories: directories, reader: test.list, kinds: test.kinds, namespaces: test.namespaces, log: logr.Discard(),
-				watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "B"}}},
+			Sweeper{
+				Directories: directories, Reader: test.list, Kinds: test.kinds, Namespaces: test.namespaces, Logger: logr.Discard(),
+				Watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "B"}}},
 			}.sweep(t.Context())
 			if diff := cmp.Diff(test.want, directories.uids); diff != "" {
 				t.Errorf("directories that stay (-want +got):\n%s", diff)
@@ -208,7 +208,7 @@ func TestADirectoryThatCameDuringTheListsStays(t *testing.T) {
 		return nil
 	})
 	kinds := memoryKinds{"v1": {"A"}}
-	s := sweeper{directories: directories, reader: list, kinds: kinds, watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}}, log: logr.Discard()}
+	s := Sweeper{Directories: directories, Reader: list, Kinds: kinds, Watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}}, Logger: logr.Discard()}
 	s.sweep(t.Context())
 	if diff := cmp.Diff([]string{"new"}, directories.uids); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -231,9 +231,9 @@ func TestSweepingGoesOnUntilTheEnd(t *testing.T) {
 		}
 		return nil
 	})
-	s := sweeper{
-		directories: directories, reader: list, kinds: memoryKinds{"v1": {"A"}}, interval: time.Millisecond, log: logr.Discard(),
-		watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}},
+	s := Sweeper{
+		Directories: directories, Reader: list, Kinds: memoryKinds{"v1": {"A"}}, every: time.Millisecond, Logger: logr.Discard(),
+		Watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}},
 	}
 	if err := s.Start(ctx); err != nil {
 		t.Errorf("a sweep stops no manager, got %v", err)
@@ -246,7 +246,7 @@ func TestSweepingGoesOnUntilTheEnd(t *testing.T) {
 // Removing something that is left needs no answer of the API server.
 func TestWhatCouldNotBeRemovedIsTriedAgain(t *testing.T) {
 	directories := &memoryDirectories{uids: []string{"a"}}
-	sweeper{directories: directories, log: logr.Discard(), kinds: memoryKinds(nil)}.sweep(t.Context())
+	Sweeper{Directories: directories, Logger: logr.Discard(), Kinds: memoryKinds(nil)}.sweep(t.Context())
 	if directories.sweeps != 1 || len(directories.uids) != 1 {
 		t.Errorf("got %d sweeps and %q left, want one that removes nothing", directories.sweeps, directories.uids)
 	}

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+func TestSearchPaths(t *testing.T) {
+	for why, test := range map[string]struct {
+		options Options
+		env     Environment
+		want    Paths
+	}{
+		"without a word the project's own roles come before Ansible's defaults": {
+			want: Paths{Roles: []string{"/op/roles", "/home/u/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"}},
+		},
+		"the environment's relative and home paths become absolute": {
+			env:  Environment{"ANSIBLE_ROLES_PATH": "~/r:here", "ANSIBLE_COLLECTIONS_PATH": "c::/abs"},
+			want: Paths{Roles: []string{"/home/u/r", "/op/here"}, Collections: []string{"/op/c", "/abs"}},
+		},
+		"a flag goes over the environment": {
+			options: Options{AnsibleRolesPath: "/flag", AnsibleCollectionsPath: "/collections"},
+			env:     Environment{"ANSIBLE_ROLES_PATH": "/env", "ANSIBLE_COLLECTIONS_PATH": "/env"},
+			want:    Paths{Roles: []string{"/flag"}, Collections: []string{"/collections"}},
+		},
+		"a configuration file may say where roles are": {
+			env:  Environment{"ANSIBLE_CONFIG": "/etc/own.cfg"},
+			want: Paths{},
+		},
+		"another user's home is left as it is written": {
+			env:  Environment{"ANSIBLE_ROLES_PATH": "~other/r"},
+			want: Paths{Roles: []string{"/op/~other/r"}},
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			test.options.Dir, test.options.Env = "/op", Environment{"HOME": "/home/u"}
+			maps.Copy(test.options.Env, test.env)
+			if test.want.Collections == nil {
+				test.want.Usual = []string{"/home/u/.ansible/collections", "/usr/share/ansible/collections"}
+			}
+			if diff := cmp.Diff(test.want, test.options.searchPaths(func(string) bool { return false })); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAConfigurationFileIsRespected(t *testing.T) {
+	for _, file := range []string{"/home/u/.ansible.cfg", "/etc/ansible/ansible.cfg"} {
+		got := (Options{Dir: "/op", Env: Environment{"HOME": "/home/u"}}).searchPaths(func(path string) bool { return path == file })
+		if got.Roles != nil {
+			t.Errorf("%s: want the roles path left to the configuration, got %v", file, got.Roles)
+		}
+	}
+}
+
+func TestTheEnvironmentGoesOverAWatch(t *testing.T) {
+	one := 1
+	watch := watches.Watch{GVK: schema.GroupVersionKind{Group: "my.io", Version: "v1", Kind: "Thing"}, MaxConcurrentReconciles: 9, Verbosity: &one}
+	for why, test := range map[string]struct {
+		env           Environment
+		wantWorkers   int
+		wantVerbosity int
+	}{
+		"nothing said":                {Environment{"WORKER_OTHER_MY_IO": "3"}, 9, 1},
+		"workers by the newer name":   {Environment{"MAX_CONCURRENT_RECONCILES_THING_MY_IO": "4"}, 4, 1},
+		"workers by the older name":   {Environment{"WORKER_THING_MY_IO": "5"}, 5, 1},
+		"the newer name goes first":   {Environment{"WORKER_THING_MY_IO": "5", "MAX_CONCURRENT_RECONCILES_THING_MY_IO": "4"}, 4, 1},
+		"verbosity, zero not skipped": {Environment{"ANSIBLE_VERBOSITY_THING_MY_IO": "0"}, 9, 0},
+	} {
+		t.Run(why, func(t *testing.T) {
+			list := []watches.Watch{watch}
+			if err := test.env.Override(list); err != nil {
+				t.Fatal(err)
+			}
+			got := list[0]
+			if got.MaxConcurrentReconciles != test.wantWorkers || *got.Verbosity != test.wantVerbosity {
+				t.Errorf("got %d workers, verbosity %d", got.MaxConcurrentReconciles, *got.Verbosity)
+			}
+		})
+	}
+	wrong := Environment{"WORKER_THING_MY_IO": "0", "MAX_CONCURRENT_RECONCILES_THING_MY_IO": "many", "ANSIBLE_VERBOSITY_SECRET_": "8"}
+	err := wrong.Override([]watches.Watch{watch, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}})
+	for name, value := range wrong {
+		if err == nil || !strings.Contains(err.Error(), name+`: "`+value+`"`) {
+			t.Errorf("%s=%s: want an error that names them all, got %v", name, value, err)
+		}
+	}
+}
+
+func TestVariablesOfKindsThatAreNotWatched(t *testing.T) {
+	list := []watches.Watch{
+		{GVK: schema.GroupVersionKind{Group: "my.io", Version: "v1", Kind: "Thing"}}, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}},
+	}
+	got := Environment{
+		"ANSIBLE_VERBOSITY_THING_MY_IO": "1", "MAX_CONCURRENT_RECONCILES_SECRET_": "1", "ANSIBLE_VERBOSITY": "1", "WORKER_OF_SOMEBODY": "x",
+		"ANSIBLE_VERBOSITY_THINGS_MY_IO": "1", "MAX_CONCURRENT_RECONCILES_SECRET": "1",
+	}.Strangers(list)
+	if diff := cmp.Diff([]string{"ANSIBLE_VERBOSITY_THINGS_MY_IO", "MAX_CONCURRENT_RECONCILES_SECRET"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestLeaderElectionNeedsAName(t *testing.T) {
+	for why, test := range map[string]struct {
+		options Options
+		env     Environment
+		want    string
+		wantErr bool
+	}{
+		"no election needs none":          {options: Options{}},
+		"the flag's":                      {options: Options{LeaderElect: true, LeaderElectionID: "a"}, env: Environment{"OPERATOR_NAME": "b"}, want: "a"},
+		"the environment's":               {options: Options{LeaderElect: true}, env: Environment{"OPERATOR_NAME": "b"}, want: "b"},
+		"none would collide with others'": {options: Options{LeaderElect: true}, wantErr: true},
+	} {
+		t.Run(why, func(t *testing.T) {
+			test.options.Env = test.env
+			got, err := test.options.LeaseName()
+			if got != test.want || (err != nil) != test.wantErr {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+}

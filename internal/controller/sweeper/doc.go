@@ -1,0 +1,3 @@
+// Package sweeper removes the run directories of custom resources that went while
+// nobody looked.
+package sweeper
