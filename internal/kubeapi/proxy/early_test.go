@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -36,4 +37,34 @@ func TestAnAnswerThatBeginsBeforeTheBodyIsReadIsWhole(t *testing.T) {
 	if code != http.StatusOK || text != "the end" {
 		t.Errorf("got %d and %q", code, text)
 	}
+}
+
+// Of these requests nobody has read the body when the answer is through. What is left of
+// it must not be read beside the next request of the connection: the server would panic,
+// and the client would see the connection end.
+func TestAConnectionGoesOnAfterABodyThatNobodyRead(t *testing.T) {
+	backend := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "the end")
+	}))
+	backend.EnableHTTP2 = true
+	backend.StartTLS()
+	t.Cleanup(backend.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: backend.Certificate().Raw})
+	p := startWith(t, &rest.Config{Host: backend.URL, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}, proxy.Options{})
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			c, revoke := grant(t, p, owner())
+			defer revoke()
+			for range 1000 {
+				// A client asks again by itself after a GET that failed, but not after a PUT.
+				code, text := c.do(http.MethodPut, "/api/v1/namespaces/ns/configmaps/a", "null", nil)
+				if code != http.StatusOK || text != "the end" {
+					t.Errorf("got %d and %q", code, text)
+					return
+				}
+			}
+		})
+	}
+	clients.Wait()
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"io"
 	"net/http"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
@@ -116,6 +117,10 @@ func (p *Proxy) forward(w http.ResponseWriter, q *request) {
 	// The API server may answer before it has read the body, which the server here would
 	// then close, and with it the stream to the API server. HTTP/2 needs no such word.
 	_ = http.NewResponseController(w).EnableFullDuplex()
+	// Who sends the request on may go on reading when the answer is through. The body's end
+	// must not be seen after that: the server begins to wait for a hang-up when it is, and
+	// can't read the connection's next request meanwhile.
+	defer func(body io.Closer) { _ = body.Close() }(q.Body)
 	p.log.V(2).Info("forwarding request", "verb", q.info.Verb, "path", q.URL.Path, "owner", q.session.Owner.String())
 	p.upstream.ServeHTTP(report.listen(w), q.Request)
 }
