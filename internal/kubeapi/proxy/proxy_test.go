@@ -478,7 +478,7 @@ func TestKubeconfigIsTheRunsOwn(t *testing.T) {
 
 // Warm runs read it by an expression, and as YAML, which takes longer, if it has another form.
 func TestKubeconfigHasTheFormThatWarmRunsKnow(t *testing.T) {
-	source, err := os.ReadFile("../warm/server/ensign_warm/kubeconfig.py")
+	source, err := os.ReadFile("../../ansible/warm/server/ensign_warm/kubeconfig.py")
 	if err != nil {
 		t.Fatal(err)
 	}

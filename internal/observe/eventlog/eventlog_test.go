@@ -39,7 +39,7 @@ func log(out *bytes.Buffer, level eventlog.Level, asJSON bool) *eventlog.Log {
 // replay shows a run that the real ansible-runner reported.
 func replay(t *testing.T, l *eventlog.Log, name string, exit int) {
 	t.Helper()
-	file, err := os.Open(filepath.Join("..", "jobevent", "testdata", name+".jsonl"))
+	file, err := os.Open(filepath.Join("..", "..", "ansible", "jobevent", "testdata", name+".jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
