@@ -29,7 +29,7 @@ type ansible struct {
 	info        pyenv.Info
 	proof       *pyenv.Proof
 	runner      *runner.Runner
-	owned       ownership
+	warm        *warmPool // nil: all runs are cold
 	// digests has for each watch what controller.Reconciler.Digest is.
 	digests map[schema.GroupVersionKind]string
 	// sops is true where community.sops is installed.
@@ -82,11 +82,17 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	if a.runner, err = newRunner(o, env, search, found); err != nil {
 		return ansible{}, err
 	}
-	a.runner.Ready = a.ready
-	if a.owned, err = own(a.runner, o); err == nil {
-		a.owned.warm = newWarm(o, found, a.runner)
+	if err := a.runner.Owner.Group(); err != nil {
+		o.Logger.V(1).Info("runs get no control groups of their own; their processes are found by descent and environment", "reason", err.Error())
 	}
-	return a, err
+	a.warm = newWarm(o, found, a.runner)
+	return a, nil
+}
+
+// end gives up the servers of warm runs, the control groups and the run directory. All
+// runs have ended.
+func (a ansible) end() error {
+	return errors.Join(a.warm.end(), a.runner.Owner.Close(), a.runner.Root.Close())
 }
 
 // names are those of the watches in slots and metrics.
@@ -133,14 +139,6 @@ func canaryVariables() ([]byte, error) {
 		return nil, fmt.Errorf("encode the canary's variables: %w", err)
 	}
 	return encoded, nil
-}
-
-// ready is runner.Runner.Ready: what was proved at the start may have changed.
-func (a ansible) ready(ctx context.Context) error {
-	if err := a.proof.Holds(ctx); err != nil {
-		return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
-	}
-	return nil
 }
 
 func newRunner(o Options, env environment, search ansiblePaths, found pyenv.Env) (*runner.Runner, error) {

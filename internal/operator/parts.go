@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/access"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/eventlog"
+	"github.com/ensign-operator/ensign/internal/fence"
 	"github.com/ensign-operator/ensign/internal/metrics"
 	"github.com/ensign-operator/ensign/internal/proxy"
 	"github.com/ensign-operator/ensign/internal/runner"
@@ -41,9 +43,21 @@ type parts struct {
 
 // close gives up what setUp took.
 func (p parts) close() {
-	if err := p.ansible.owned.end(); err != nil {
+	if err := p.ansible.end(); err != nil {
 		p.options.Logger.Error(err, "could not give up the run directory")
 	}
+}
+
+// ready is runner.Runner.Ready: what was proved at the start may have changed, and to
+// prove it again takes time, in which the lease can be lost.
+func (p parts) ready(ctx context.Context) error {
+	if err := p.ansible.proof.Holds(ctx); err != nil {
+		return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
+	}
+	if !p.lease.fence.Held() {
+		return fence.ErrLost
+	}
+	return nil
 }
 
 // add adds everything long-lived to the manager.
@@ -55,7 +69,7 @@ func (p parts) add() error {
 	if err := metrics.RegisterRunDirectory(ctrlmetrics.Registry, p.ansible.runner.Root.Bytes); err != nil {
 		return err
 	}
-	if err := p.ansible.owned.warm.count(ctrlmetrics.Registry); err != nil {
+	if err := p.ansible.warm.count(ctrlmetrics.Registry); err != nil {
 		return err
 	}
 	p.slots.Waited = counters.Waited
@@ -92,7 +106,7 @@ func (p parts) add() error {
 
 func (p parts) coldWatches(counters *metrics.Metrics) *coldWatches {
 	c := newColdWatches(p.ansible.watches)
-	c.reason, c.show, c.log = p.ansible.owned.warm.reason, counters.WatchCold, p.options.Logger.WithName("warm")
+	c.reason, c.show, c.log = p.ansible.warm.reason, counters.WatchCold, p.options.Logger.WithName("warm")
 	return c
 }
 

@@ -45,12 +45,6 @@ func NewOwner(dir, instance string) *Owner {
 	return o
 }
 
-// Dir is the run directory.
-func (o *Owner) Dir() string { return o.dir }
-
-// Instance is what tells this owner's processes from those of others.
-func (o *Owner) Instance() string { return o.instance }
-
 // Group makes the control group of this owner, after which runs are started in
 // groups below it. The error says why they can't.
 func (o *Owner) Group() error {
@@ -82,16 +76,15 @@ func (o *Owner) Environ() []string {
 // must know that no other owner is alive.
 func (o *Owner) EndAll(grace time.Duration) Ended {
 	f := o.processes(rootVariable+"="+o.dir, o.groups, 2)
-	ended := f.end(Now()+grace, never)
+	ended := f.end(grace)
 	_ = o.groups.remove() // What is left there is in use, or goes with the next owner.
 	return ended
 }
 
-// EndOwn ends what runs of this owner's instance are left: TERM at once, KILL at
-// the time kill, as Now gives it. It stops when halt is true; a process that began
-// later than that is not signalled.
-func (o *Owner) EndOwn(kill time.Duration, halt func() bool) Ended {
-	return o.processes(instanceVariable+"="+o.instance, o.own(), 1).end(kill, halt)
+// EndOwn ends what runs of this owner's instance are left: TERM at once, KILL after
+// grace.
+func (o *Owner) EndOwn(grace time.Duration) Ended {
+	return o.processes(instanceVariable+"="+o.instance, o.own(), 1).end(grace)
 }
 
 // Close removes the control groups of this owner, whose runs have ended. What is
@@ -113,8 +106,6 @@ func (o *Owner) Close() error {
 		return fmt.Errorf("the control group %q can't be looked at", o.own())
 	}
 }
-
-func never() bool { return false }
 
 func (o *Owner) processes(mark string, g group, depth int) *processes {
 	return &processes{marks: []string{mark}, group: g, depth: depth, spared: lineage(), alien: o.alien, known: map[identity]bool{}}

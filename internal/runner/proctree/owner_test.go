@@ -132,14 +132,14 @@ func TestEndAllEndsWhatAnyOwnerLeft(t *testing.T) {
 	}
 }
 
-// A guard may still be at work when a successor starts runs in the directory.
+// What another owner of the directory runs is not its own.
 func TestEndOwnSparesASuccessor(t *testing.T) {
 	s := newScene(t)
 	dir := t.TempDir()
 	mine, successor := s.owner(dir, "mine"), s.owner(dir, "successor")
 	old, young := s.start("stubborn", mine.Environ()...), s.start("sleep", successor.Environ()...)
 	s.ready(2)
-	if got := mine.EndOwn(Now(), never); got != (Ended{Count: 1}) {
+	if got := mine.EndOwn(0); got != (Ended{Count: 1}) {
 		t.Errorf("got %+v, want one process ended", got)
 	}
 	if alive(old.Process.Pid) || !alive(young.Process.Pid) {
@@ -182,20 +182,6 @@ func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 	// Where ours is gone there is nothing to compare with; the mark has to do.
 	if got := o.EndAll(0); got != (Ended{Count: 1}) {
 		t.Errorf("got %+v without a directory", got)
-	}
-}
-
-// Once there is a reason to halt, no process is signalled any more.
-func TestEndOwnHalts(t *testing.T) {
-	s := newScene(t)
-	o := s.owner(t.TempDir(), "mine")
-	cmd := s.start("sleep", o.Environ()...)
-	s.ready(1)
-	if got := o.EndOwn(Now(), func() bool { return true }); got != (Ended{Left: 1}) {
-		t.Errorf("got %+v, want one process left", got)
-	}
-	if !alive(cmd.Process.Pid) {
-		t.Error("it was ended")
 	}
 }
 
@@ -285,7 +271,7 @@ func TestASuccessorFindsTheControlGroups(t *testing.T) {
 	tree.Wait()
 	pid := s.ready(1)[0]
 	s.owner(t.TempDir(), "elsewhere").EndAll(0)
-	s.owner(dir, "sibling").EndOwn(Now(), never)
+	s.owner(dir, "sibling").EndOwn(0)
 	if !alive(pid) {
 		t.Error("an owner ended what belongs to another one")
 	}

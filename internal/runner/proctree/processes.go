@@ -37,23 +37,20 @@ type Ended struct {
 }
 
 // end ends all members and returns when none is left: TERM at once, KILL for what
-// is there at the time kill. It ends no more of them when halt returns true.
-func (f *processes) end(kill time.Duration, halt func() bool) Ended {
+// is there after grace, or at once if that is not positive.
+func (f *processes) end(grace time.Duration) Ended {
 	told := signals{}
+	begun := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		signal, now := syscall.SIGTERM, Now()
-		if now >= kill {
+		signal, passed := syscall.SIGTERM, time.Since(begun)
+		if passed >= grace {
 			signal = syscall.SIGKILL
 		}
 		members, groups := f.live(), f.group.below(f.depth)
-		// Only after the look: what began after a reason to halt is not in it.
-		if halt() {
-			return Ended{Count: len(told), Left: len(members)}
-		}
 		if signal == syscall.SIGKILL {
 			killAll(groups)
 		}
-		if left := told.send(members, signal); left == 0 || now >= kill+killTimeout {
+		if left := told.send(members, signal); left == 0 || passed >= max(grace, 0)+killTimeout {
 			return Ended{Count: len(told), Left: len(members)}
 		}
 		<-time.After(pause)

@@ -104,7 +104,7 @@ func (o *Owner) Release(pid int) {
 // End ends all processes of the run and returns when none is left: TERM at once,
 // KILL after grace.
 func (t *Tree) End(grace time.Duration) Ended {
-	return t.processes.end(Now()+grace, never)
+	return t.processes.end(grace)
 }
 
 // Close is for a run whose processes have ended: it takes the exit status of
