@@ -76,9 +76,3 @@ var _ = It("leaves nothing of a run whose manager was killed, once the next one 
 		return left.leaks(b.canaries.secret())
 	}).Should(BeEmpty())
 })
-
-func must[T any](value T, err error) T {
-	GinkgoHelper()
-	Expect(err).NotTo(HaveOccurred())
-	return value
-}
