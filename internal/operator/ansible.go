@@ -82,18 +82,12 @@ func prepareAnsible(ctx context.Context, o Options, env environment) (ansible, e
 	if a.runner, err = newRunner(o, env, search, found); err != nil {
 		return ansible{}, err
 	}
-	if err := a.runner.Owner.Group(); err != nil {
-		o.Logger.V(1).Info("runs get no control groups of their own; their processes are found by descent and environment", "reason", err.Error())
-	}
 	a.warm = newWarm(o, found, a.runner)
 	return a, nil
 }
 
-// end gives up the servers of warm runs, the control groups and the run directory. All
-// runs have ended.
-func (a ansible) end() error {
-	return errors.Join(a.warm.end(), a.runner.Owner.Close(), a.runner.Root.Close())
-}
+// end gives up the servers of warm runs and the run directory. All runs have ended.
+func (a ansible) end() error { return errors.Join(a.warm.end(), a.runner.Root.Close()) }
 
 // names are those of the watches in slots and metrics.
 func (a ansible) names() []string {

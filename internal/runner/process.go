@@ -131,9 +131,7 @@ func (p *process) wait(ctx context.Context, grace time.Duration) jobevent.Ending
 	if strays := p.tree.End(strayGrace); strays.Left > 0 {
 		log.Info("processes of a run may not be ended, or are held by the kernel although they were killed", "count", strays.Left)
 	}
-	if err := p.tree.Close(); err != nil {
-		log.V(1).Info("the control group of a run is left", "reason", err.Error())
-	}
+	p.tree.Close()
 	err := p.drain()
 	if p.stack != nil {
 		log.Error(err, "a run's events could not be taken to their end", "stack", string(p.stack))

@@ -61,8 +61,8 @@ type Runner struct {
 	// IdleTimeout ends a run of which nothing is heard for so long, neither a job
 	// event nor output; 0 does not.
 	IdleTimeout time.Duration
-	// Owner marks the processes of runs for a successor and holds them together;
-	// nil if nobody is to find them after this process.
+	// Owner marks the processes of runs for a successor; nil if nobody is to find them
+	// after this process.
 	Owner *proctree.Owner
 	// Launcher may know a program that does what Binary does in less time; nil if there
 	// is none.

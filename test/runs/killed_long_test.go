@@ -4,13 +4,11 @@ package runs
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/jobevent"
-	"github.com/ensign-operator/ensign/internal/runner/proctree"
 )
 
 func TestTheNextManagerEndsEachKindOfTask(t *testing.T) {
@@ -51,33 +49,6 @@ func TestTheNextManagerEndsEachKindOfTask(t *testing.T) {
 			k.takeOver()
 		})
 	}
-}
-
-// A process that shed its environment, its session and its parent is found by its
-// control group, where there are any.
-func TestTheNextManagerEndsAHiddenDaemon(t *testing.T) {
-	probe := proctree.NewOwner(t.TempDir(), "probe")
-	if err := probe.Group(); err != nil {
-		t.Logf("no control groups here, so that it can't be found: %v", err)
-		return
-	}
-	if err := probe.Close(); err != nil {
-		t.Fatal(err)
-	}
-	const seconds = 86399 // by which it is found: nothing else tells of it
-	k := startManager(t, fmt.Sprintf(`
-- name: Hide
-  ansible.builtin.shell: (env -i setsid sh -c 'trap "" TERM; exec sleep %d' >/dev/null 2>&1 </dev/null &)
-- name: Sleep
-  ansible.builtin.shell: touch '{{ begun }}'; exec sleep 120
-`, seconds))
-	hidden := func() bool { return len(processes(t, fmt.Sprintf("sleep\x00%d\x00", seconds))) > 0 }
-	if !hidden() {
-		t.Fatal("there is no such process: the test shows nothing")
-	}
-	k.kill()
-	k.takeOver()
-	k.eventually("the hidden daemon ends", func() bool { return !hidden() })
 }
 
 func TestIdle(t *testing.T) {

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +37,6 @@ func manager() {
 	if err != nil {
 		panic(err)
 	}
-	_ = owner.Group() // Without control groups other ways have to do.
 	r := &runner.Runner{
 		Root: root, Owner: owner, SkipFacts: true,
 		Binary: os.Getenv("RUNNER"), Python: os.Getenv("PYTHON"), Env: managerEnv(),
@@ -125,14 +123,14 @@ func (k *killed) kill() []string {
 // what that logs.
 func (k *killed) takeOver() (lines []string) {
 	k.t.Helper()
-	root, owner, err := runner.TakeOver(k.runs, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	root, _, err := runner.TakeOver(k.runs, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	if err != nil {
 		k.t.Fatal(err)
 	}
 	if left := k.processes(); len(left) > 0 {
 		k.t.Errorf("processes are left: %q", left)
 	}
-	if err := errors.Join(owner.Close(), root.Close()); err != nil {
+	if err := root.Close(); err != nil {
 		k.t.Error(err)
 	}
 	return lines

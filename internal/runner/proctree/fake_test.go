@@ -32,10 +32,7 @@ func fakes() map[string]func() {
 		"sleep":    func() { ready(); time.Sleep(10 * time.Minute) },
 		"stubborn": func() { signal.Ignore(syscall.SIGTERM); ready(); time.Sleep(10 * time.Minute) },
 		// A child without a mark.
-		"parent": func() { spawn("stubborn"); ready(); time.Sleep(10 * time.Minute) },
-		// A daemon that has shed its environment, its session and its parent.
-		"daemonize": func() { spawn("daemon") },
-		"daemon":    func() { spawn("stubborn") },
+		"parent":    func() { spawn("stubborn"); ready(); time.Sleep(10 * time.Minute) },
 		"reaper":    reaper,
 		"neighbour": neighbour,
 		"orphan":    func() { spawn("nothing") },

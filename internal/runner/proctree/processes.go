@@ -19,10 +19,8 @@ const (
 // processes are all that belong together. One that was seen once stays in
 // it when its parent ends.
 type processes struct {
-	marks  []string // entries of the environment; one of them makes a member
-	since  uint64   // the start of the first member; marks of earlier processes do not count
-	group  group
-	depth  int          // of the groups of single runs below group
+	marks  []string     // entries of the environment; one of them makes a member
+	since  uint64       // the start of the first member; marks of earlier processes do not count
 	spared map[int]bool // no member, whatever it looks like
 	// alien tells of a process with a mark that it is no member after all.
 	alien func(pid int) bool
@@ -46,10 +44,7 @@ func (f *processes) end(grace time.Duration) Ended {
 		if passed >= grace {
 			signal = syscall.SIGKILL
 		}
-		members, groups := f.live(), f.group.below(f.depth)
-		if signal == syscall.SIGKILL {
-			killAll(groups)
-		}
+		members := f.live()
 		if left := told.send(members, signal); left == 0 || passed >= max(grace, 0)+killTimeout {
 			return Ended{Count: len(told), Left: len(members)}
 		}
@@ -88,7 +83,6 @@ func (f *processes) live() []identity {
 	for _, p := range table {
 		children[p.parent] = append(children[p.parent], p)
 	}
-	inGroup := f.group.pids()
 	var members []identity
 	seen := map[int]bool{}
 	var visit func(p proc)
@@ -105,7 +99,7 @@ func (f *processes) live() []identity {
 		}
 	}
 	for _, p := range table {
-		if f.known[p.identity] || inGroup[p.pid] || f.marked(p) {
+		if f.known[p.identity] || f.marked(p) {
 			visit(p)
 		}
 	}
