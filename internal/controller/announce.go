@@ -14,19 +14,18 @@ const (
 	maxNote = 1024
 )
 
-// announce makes one Kubernetes Event when the outcome is another than the one
-// before, and none when nothing changed.
+// announce makes one Kubernetes Event if the outcome differs from the one before.
 func (r *Reconciler) announce(a *attempt) {
-	v := a.verdict
+	c := a.conclusion
 	switch {
-	case v.outcome.Verdict == jobevent.Canceled:
+	case c.outcome.Verdict == jobevent.Canceled:
 		return
-	case v.finalizing && v.outcome.Verdict == jobevent.Succeeded:
+	case c.finalizing && c.outcome.Verdict == jobevent.Succeeded:
 		r.event(a, corev1.EventTypeNormal, eventFinalized, "The finalizer's run succeeded")
-	case v.outcome.Verdict == jobevent.Succeeded && v.before.Verdict != jobevent.Succeeded:
+	case c.outcome.Verdict == jobevent.Succeeded && c.before.Verdict != jobevent.Succeeded:
 		r.event(a, corev1.EventTypeNormal, eventSucceeded, "The last reconciliation succeeded")
-	case v.outcome.Verdict == jobevent.Failed && v.outcome != v.before:
-		r.event(a, corev1.EventTypeWarning, string(v.outcome.Reason), v.outcome.Message)
+	case c.outcome.Verdict == jobevent.Failed && c.outcome != c.before:
+		r.event(a, corev1.EventTypeWarning, string(c.outcome.Reason), c.outcome.Message)
 	}
 }
 

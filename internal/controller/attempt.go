@@ -31,13 +31,13 @@ type attempt struct {
 	digest string
 	// release gives the slot of a run back, and may be called more than once.
 	release func()
-	// heard ends when an event of the CR comes after the read.
-	heard context.Context //nolint:containedctx // It belongs to this attempt alone.
-	// verdict is what the attempt came to; nil while there is nothing to say.
-	verdict *verdict
+	// readCtx ends when an event of the CR comes after it was read.
+	readCtx context.Context //nolint:containedctx // It belongs to this attempt alone.
+	// conclusion is what the attempt reports; nil while there is nothing to report.
+	conclusion *conclusion
 }
 
-// version is what of a CR brings a run when it differs from the version that ran last.
+// version is the part of a CR whose change makes content run again.
 type version struct {
 	uid        types.UID
 	generation int64
@@ -58,7 +58,7 @@ func (v version) sameSpec(other version) bool {
 func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 	v := version{
 		uid: cr.GetUID(), generation: cr.GetGeneration(),
-		annotations: annotationsDigest(triggering(watch, cr)), deleting: cr.GetDeletionTimestamp() != nil,
+		annotations: annotationsDigest(triggerAnnotations(watch, cr)), deleting: cr.GetDeletionTimestamp() != nil,
 	}
 	if v.generation != 0 {
 		return v
@@ -70,11 +70,11 @@ func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 	return v
 }
 
-// verdict is what one attempt came to. It outlives the attempt: the next one compares
-// with it, and writes it to the API server if this one could not.
-type verdict struct {
+// conclusion is what one attempt reports of a run, or of the refusal to run. The next
+// attempt compares with it, and writes it to the API server if this one could not.
+type conclusion struct {
 	version version
-	// before is the outcome that this one follows, of which an Event has told.
+	// before is the outcome before this one, which an Event has announced.
 	before     jobevent.Outcome
 	finalizing bool
 	// refused is true when nothing was run.
@@ -83,15 +83,15 @@ type verdict struct {
 	summary jobevent.Summary
 	// period is the pause until the next run after a success; 0 is none.
 	period time.Duration
-	// digest stands for what a success came about with.
+	// digest is that of all that a successful run depended on.
 	digest string
-	// refusals counts how often the API server has refused to take it.
+	// refusals counts how often the API server has refused to store the conclusion.
 	refusals int
 }
 
 func (a *attempt) finalizing() bool { return a.step == finalize }
 
-// class is the CR's among those that wait for a slot.
+// class returns the priority of the CR among those that wait for a slot.
 func (a *attempt) class() slots.Class {
 	if a.state.dirty != "" {
 		return max(classOf(a.cr), slots.Changed)
@@ -99,27 +99,29 @@ func (a *attempt) class() slots.Class {
 	return classOf(a.cr)
 }
 
-// again reports whether this manager has reconciled the CR's spec as it stands before.
-func (a *attempt) again() bool { return a.state.last != nil && a.state.version.sameSpec(a.version) }
+// seenBefore reports whether this manager already reconciled the CR with the same spec.
+func (a *attempt) seenBefore() bool {
+	return a.state.last != nil && a.state.version.sameSpec(a.version)
+}
 
-// conclude ends the attempt with a verdict, which the next attempt starts from.
-func (r *Reconciler) conclude(a *attempt, v verdict) {
-	v.version, v.finalizing = a.version, a.finalizing()
-	v.before = status.Last(a.cr)
+// conclude sets the conclusion of the attempt and stores it in the CR's state.
+func (r *Reconciler) conclude(a *attempt, c conclusion) {
+	c.version, c.finalizing = a.version, a.finalizing()
+	c.before = status.Last(a.cr)
 	failures := 0
 	if last := a.state.last; last != nil {
-		v.before = last.outcome
+		c.before = last.outcome
 	}
 	if a.state.version.sameSpec(a.version) {
 		failures = a.state.failures
 	}
-	if failures++; v.outcome.Verdict != jobevent.Failed {
+	if failures++; c.outcome.Verdict != jobevent.Failed {
 		failures = 0
 	}
-	a.verdict = &v
+	a.conclusion = &c
 	r.states.update(a.request.NamespacedName, func(st *state) {
-		st.version, st.last, st.unwritten, st.failures, st.due = a.version, &v, true, failures, time.Time{}
-		if v.refused {
+		st.version, st.last, st.unwritten, st.failures, st.due = a.version, &c, true, failures, time.Time{}
+		if c.refused {
 			st.dirty = "" // Only a change of the CR can make a run of it.
 		}
 	})

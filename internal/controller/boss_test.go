@@ -49,7 +49,7 @@ func newBoss(server *apiServer, watch watches.Watch, stage Runner, access Access
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = func() { q.ShutDown(); cancel() }
-	b.view = &view{server: server, tell: &handler{watch: &b.reconciler.Watch, states: &b.reconciler.states}, queue: q, gained: func() { b.gained.Store(true) }}
+	b.view = &view{server: server, handler: &handler{watch: &b.reconciler.Watch, states: &b.reconciler.states}, queue: q, gained: func() { b.gained.Store(true) }}
 	go b.work(ctx, q)
 	return b
 }
@@ -61,7 +61,7 @@ func (b *boss) list(ctx context.Context, behind int) {
 	if b.view.cached == nil || cr == nil || behind > 0 {
 		return
 	}
-	if _, ok := status.Settled(cr, b.reconciler.digestOf(cr)); ok {
+	if _, ok := status.SucceededWith(cr, b.reconciler.digestOf(cr)); ok {
 		b.settled = cr
 	}
 }

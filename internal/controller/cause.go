@@ -9,15 +9,15 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
-// What makes a CR dirty, in the words of the log. The name of an object follows the first.
+// The reasons for which a CR is dirty, as the log shows them. The name of an object follows
+// causeRelated.
 const (
 	causeRelated  = "related: "
 	causeResumed  = "resumed"
 	causeSelected = "selected"
 )
 
-// cause says for the log why the attempt's run starts, as far as the CR's status and the
-// state of the CR tell.
+// cause returns why the attempt's run starts, for the log.
 func (a *attempt) cause(now time.Time) string {
 	conditions, _, _ := unstructured.NestedSlice(a.cr.Object, "status", "conditions")
 	observed, _, _ := unstructured.NestedInt64(a.cr.Object, "status", "observedGeneration")
@@ -25,9 +25,9 @@ func (a *attempt) cause(now time.Time) string {
 	switch {
 	case a.finalizing():
 		return "deleted"
-	case len(conditions) == 0 && !a.again():
+	case len(conditions) == 0 && !a.seenBefore():
 		return "created"
-	case !a.again() && (last != nil || observed != a.version.generation):
+	case !a.seenBefore() && (last != nil || observed != a.version.generation):
 		return "changed"
 	case a.state.dirty != "":
 		return a.state.dirty
@@ -40,12 +40,12 @@ func (a *attempt) cause(now time.Time) string {
 	case last == nil:
 		return "restart"
 	default:
-		return a.state.causeOfReturn(now)
+		return a.state.rerunCause(now)
 	}
 }
 
-// causeOfReturn says why a CR runs again of which nothing has changed since its success.
-func (st *state) causeOfReturn(now time.Time) string {
+// rerunCause returns why content runs again although nothing changed since its success.
+func (st *state) rerunCause(now time.Time) string {
 	switch {
 	case st.due.IsZero() || now.Before(st.due):
 		return "again"
@@ -56,5 +56,5 @@ func (st *state) causeOfReturn(now time.Time) string {
 	}
 }
 
-// differ reports whether the digests stand for different things; "" is not known.
+// differ reports whether two digests are known and different; "" is unknown.
 func differ(before, after string) bool { return before != "" && after != "" && before != after }

@@ -20,7 +20,7 @@ func TestCause(t *testing.T) {
 	succeeded, failed := reported(1, condition("Successful", "True")), reported(1, condition("Failure", "True"))
 	// ran is the state after a run of the first generation.
 	ran := func(change func(*state)) state {
-		st := state{version: version{uid: "uid-1", generation: 1}, last: &verdict{}}
+		st := state{version: version{uid: "uid-1", generation: 1}, last: &conclusion{}}
 		change(&st)
 		return st
 	}

@@ -27,8 +27,8 @@ const (
 // runs reports whether the step runs content.
 func (s step) runs() bool { return s >= addFinalizer }
 
-// decide returns what is to be done with a CR as it stands. A verdict that is not
-// written yet goes first: nothing runs again before its last run is reported.
+// decide returns what to do with a CR as it was read. A conclusion that has not been
+// written yet comes first: content does not run again before its last run is reported.
 func decide(cr *unstructured.Unstructured, v version, watch *watches.Watch, st state, now time.Time) step {
 	held := holdsFinalizer(watch, cr)
 	switch {
@@ -49,9 +49,9 @@ func decide(cr *unstructured.Unstructured, v version, watch *watches.Watch, st s
 	}
 }
 
-// mustRun reports whether content must run: no run of the version has come to a verdict, or
-// its time has come, or something has made it dirty. What becomes of its children is no
-// reason for a CR that is being deleted: its finalizer removes them.
+// mustRun reports whether content must run: no run of this version has a conclusion, or its
+// time has come, or the CR is dirty. A CR that is being deleted is never run for being
+// dirty: its finalizer removes its children, and that is what the events are about.
 func mustRun(v version, st state, now time.Time) bool {
 	switch {
 	case st.last == nil || st.version != v:
@@ -63,7 +63,7 @@ func mustRun(v version, st state, now time.Time) bool {
 	}
 }
 
-// concernsRuns reports whether anything is ever run for the CR as it stands.
+// concernsRuns reports whether content runs at all for the CR as it was read.
 func concernsRuns(cr *unstructured.Unstructured, watch *watches.Watch, held bool) bool {
 	if cr.GetDeletionTimestamp() != nil {
 		return held
@@ -84,23 +84,22 @@ func backoffAfter(failures int, limit time.Duration) time.Duration {
 	return min(pause, limit)
 }
 
-// immediately brings a CR back at once. The queue drops a pause of zero.
+// immediately is the shortest pause: the queue drops a pause of zero.
 const immediately = time.Millisecond
 
 // requeueAfter returns the pause until content runs again although nothing changed; 0 is
-// never. A CR that was refused runs when it changes, and a canceled one with the next
-// manager.
-func requeueAfter(v *verdict, backoff time.Duration) time.Duration {
+// never. A refused CR runs when it changes. A canceled run is repeated by the next manager.
+func requeueAfter(c *conclusion, backoff time.Duration) time.Duration {
 	switch {
-	case v.refused || v.outcome.Verdict == jobevent.Canceled:
+	case c.refused || c.outcome.Verdict == jobevent.Canceled:
 		return 0
-	case v.outcome.Verdict == jobevent.Failed:
+	case c.outcome.Verdict == jobevent.Failed:
 		return backoff
-	case v.finalizing:
+	case c.finalizing:
 		return 0
-	case v.summary.Requeue > 0:
-		return v.summary.Requeue
+	case c.summary.Requeue > 0:
+		return c.summary.Requeue
 	default:
-		return v.period
+		return c.period
 	}
 }

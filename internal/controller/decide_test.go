@@ -90,7 +90,7 @@ func TestDecide(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ran := func(cr *unstructured.Unstructured) state {
 		watch := plainWatch()
-		return state{version: versionOf(&watch, cr), last: &verdict{}}
+		return state{version: versionOf(&watch, cr), last: &conclusion{}}
 	}
 	dirty := func(st state) state { st.dirty = "related"; return st }
 	dueIn := func(st state, pause time.Duration) state { st.due = now.Add(pause); return st }
@@ -161,20 +161,20 @@ func TestRequeueAfter(t *testing.T) {
 	const period, backoff, wish = 10 * time.Hour, 8 * time.Second, 90 * time.Second
 	outcome := func(v jobevent.Verdict) jobevent.Outcome { return jobevent.Outcome{Verdict: v} }
 	for name, test := range map[string]struct {
-		verdict verdict
-		want    time.Duration
+		conclusion conclusion
+		want       time.Duration
 	}{
-		"a success waits for the period":              {verdict{outcome: outcome(jobevent.Succeeded), period: period}, period},
-		"a period of zero is none":                    {verdict{outcome: outcome(jobevent.Succeeded)}, 0},
-		"a role's wish goes over the period":          {verdict{outcome: outcome(jobevent.Succeeded), period: period, summary: jobevent.Summary{Requeue: wish}}, wish},
-		"a failure backs off, whatever the role asks": {verdict{outcome: outcome(jobevent.Failed), period: period, summary: jobevent.Summary{Requeue: wish}}, backoff},
-		"a failed finalizer is retried":               {verdict{outcome: outcome(jobevent.Failed), finalizing: true}, backoff},
-		"a finalized CR does not come back":           {verdict{outcome: outcome(jobevent.Succeeded), finalizing: true, period: period}, 0},
-		"a refused CR waits for its change":           {verdict{outcome: outcome(jobevent.Failed), refused: true, period: period}, 0},
-		"a canceled run is the next manager's":        {verdict{outcome: outcome(jobevent.Canceled), period: period}, 0},
+		"a success waits for the period":              {conclusion{outcome: outcome(jobevent.Succeeded), period: period}, period},
+		"a period of zero is none":                    {conclusion{outcome: outcome(jobevent.Succeeded)}, 0},
+		"a role's wish goes over the period":          {conclusion{outcome: outcome(jobevent.Succeeded), period: period, summary: jobevent.Summary{Requeue: wish}}, wish},
+		"a failure backs off, whatever the role asks": {conclusion{outcome: outcome(jobevent.Failed), period: period, summary: jobevent.Summary{Requeue: wish}}, backoff},
+		"a failed finalizer is retried":               {conclusion{outcome: outcome(jobevent.Failed), finalizing: true}, backoff},
+		"a finalized CR does not come back":           {conclusion{outcome: outcome(jobevent.Succeeded), finalizing: true, period: period}, 0},
+		"a refused CR waits for its change":           {conclusion{outcome: outcome(jobevent.Failed), refused: true, period: period}, 0},
+		"a canceled run is the next manager's":        {conclusion{outcome: outcome(jobevent.Canceled), period: period}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := requeueAfter(&test.verdict, backoff); got != test.want {
+			if got := requeueAfter(&test.conclusion, backoff); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}
 		})

@@ -13,57 +13,57 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
-// finish is the only exit of an attempt: it writes the status, removes the finalizer when
-// the finalizer's run succeeded, announces a changed outcome, and says when the CR comes
-// again. What cannot be written is remembered and written by the next attempt; the content
-// does not run again for it.
+// finish is the only exit of an attempt. It writes the conclusion to the CR's status,
+// removes the finalizer after a successful finalizer run, makes an Event of a changed
+// outcome, and returns when the CR is reconciled again. A conclusion that cannot be written
+// stays in the state, and the next attempt writes it without a run.
 func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (reconcile.Result, error) {
 	if cause != nil {
-		return ended(cause)
+		return errorResult(cause)
 	}
-	if a.verdict != nil {
+	if a.conclusion != nil {
 		err := r.record(ctx, a)
 		r.states.update(a.request.NamespacedName, func(st *state) { st.unwritten = ignoreGone(err) != nil })
 		if errors.Is(err, errRefused) {
-			return r.recordLater(ctx, a, err), nil
+			return r.retryRecord(ctx, a, err), nil
 		}
 		if err != nil {
-			return ended(err)
+			return errorResult(err)
 		}
 		r.announce(a)
 		r.setDue(ctx, a)
 	}
-	return r.comesAgain(ctx, a), nil
+	return r.requeue(ctx, a), nil
 }
 
-// setDue notes when content runs again although nothing changes. The pause begins when
-// the verdict is written.
+// setDue records when content runs again although nothing changes. The pause begins when
+// the conclusion has been written.
 func (r *Reconciler) setDue(ctx context.Context, a *attempt) {
 	failures := r.states.get(a.request.NamespacedName).failures
-	after := requeueAfter(a.verdict, backoffAfter(failures, r.Defaults.MaxBackoff))
-	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.verdict.outcome.Reason, "requeueAfter", after)
+	after := requeueAfter(a.conclusion, backoffAfter(failures, r.Defaults.MaxBackoff))
+	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.conclusion.outcome.Reason, "requeueAfter", after)
 	if after > 0 {
 		due := r.Clock.Now().Add(after)
 		r.states.update(a.request.NamespacedName, func(st *state) { st.due = due })
 	}
 }
 
-// recordLater leaves a verdict that the API server refuses to a later attempt. The pauses
-// are those that follow upon failed runs, and the log says so once.
-func (r *Reconciler) recordLater(ctx context.Context, a *attempt, err error) reconcile.Result {
-	a.verdict.refusals++
-	if a.verdict.refusals == 1 {
+// retryRecord returns the pause after which a later attempt writes a conclusion that the
+// API server refused. The pauses are those after failed runs. The log says it once.
+func (r *Reconciler) retryRecord(ctx context.Context, a *attempt, err error) reconcile.Result {
+	a.conclusion.refusals++
+	if a.conclusion.refusals == 1 {
 		log.FromContext(ctx).Error(err, "the API server refuses the result; it is written again with ever longer pauses, and nothing runs for the resource until it is taken")
 	}
-	return reconcile.Result{RequeueAfter: backoffAfter(a.verdict.refusals, r.Defaults.MaxBackoff)}
+	return reconcile.Result{RequeueAfter: backoffAfter(a.conclusion.refusals, r.Defaults.MaxBackoff)}
 }
 
-// comesAgain says when the CR is looked at again although no event tells of it.
-func (r *Reconciler) comesAgain(ctx context.Context, a *attempt) reconcile.Result {
+// requeue returns when the CR is reconciled again if no event comes.
+func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 	var after time.Duration
 	switch due := r.states.get(a.request.NamespacedName).due; {
 	case a.step == report:
-		after = immediately // The event that led here may have asked for more.
+		after = immediately // The event of this attempt may require a run, too.
 	case a.step == skip, a.step == reportPaused, due.IsZero():
 	default:
 		after = max(due.Sub(r.Clock.Now()), immediately)
@@ -81,21 +81,22 @@ func (r *Reconciler) comesAgain(ctx context.Context, a *attempt) reconcile.Resul
 	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}
 }
 
-// ended returns what ends an attempt that has met an error. A CR that turned out to be
-// gone comes once more, to be forgotten, or for a successor: no event may tell of its end.
-func ended(err error) (reconcile.Result, error) {
+// errorResult returns the result of an attempt that met an error. A CR that turned out to be
+// gone is reconciled once more, which drops its state or finds its successor: the event of
+// the deletion may be missed.
+func errorResult(err error) (reconcile.Result, error) {
 	if errors.Is(err, errGone) {
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
 	}
 	return reconcile.Result{}, ignoreGone(err)
 }
 
-// priority is the place that the queue gives a class.
+// priority returns the priority of a class in the queue.
 func priority(class slots.Class) *int { return new(int(class)) }
 
-// record writes the verdict to the API server.
+// record writes the conclusion to the API server.
 func (r *Reconciler) record(ctx context.Context, a *attempt) error {
-	finalized := a.verdict.finalizing && a.verdict.outcome.Verdict == jobevent.Succeeded
+	finalized := a.conclusion.finalizing && a.conclusion.outcome.Verdict == jobevent.Succeeded
 	if finalized && len(a.cr.GetFinalizers()) == 1 {
 		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
 	}
@@ -108,14 +109,15 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-func (v *verdict) report() status.Report {
-	if v.refused {
-		return status.Refused(v.version.generation, v.outcome.Reason, v.outcome.Message)
+// report returns the conditions of the conclusion.
+func (c *conclusion) report() status.Report {
+	if c.refused {
+		return status.Refused(c.version.generation, c.outcome.Reason, c.outcome.Message)
 	}
-	report := status.Finished(v.version.generation, v.outcome, v.summary)
-	// A role that asked to come again is not done, whatever manager is there then.
-	if v.outcome.Verdict == jobevent.Succeeded && !v.finalizing && v.summary.Requeue == 0 {
-		report = report.WithDigest(v.digest)
+	report := status.Finished(c.version.generation, c.outcome, c.summary)
+	// A role that asked for a requeue must run again, also after a restart of the manager.
+	if c.outcome.Verdict == jobevent.Succeeded && !c.finalizing && c.summary.Requeue == 0 {
+		report = report.WithDigest(c.digest)
 	}
 	return report
 }

@@ -23,53 +23,56 @@ type (
 	queue     = workqueue.TypedRateLimitingInterface[reconcile.Request]
 )
 
-// handler puts every CR of which an event tells into the queue, the pressing ones first.
-// It interrupts the attempt that waits for a slot for the CR, and ends the run of a CR
-// that goes. An event that is late, repeated or wrong costs a read of the CR.
+// handler puts the CR of an event into the queue, with the priority of its class. It
+// interrupts an attempt that waits for a slot for the CR, and ends the run of a CR that is
+// deleted. An event that is late, repeated or wrong costs one read of the CR.
 type handler struct {
 	libhandler.InstrumentedEnqueueRequestForObject[*unstructured.Unstructured]
 	watch  *watches.Watch
 	states *states
-	// related learns to what CRs refer; may be nil.
+	// related is told to what objects CRs refer; may be nil.
 	related Related
 }
 
 // Create implements handler.TypedEventHandler.
 func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 	warnOfAnnotations(ctx, nil, e.Object)
-	h.refers(e.Object)
-	h.tell(e.Object, nil)
+	h.setReferences(e.Object)
+	h.notify(e.Object, nil)
 	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, withPriority(q, classOf(e.Object)))
 }
 
-// Update implements handler.TypedEventHandler. An object may have been followed by another
-// of its name since the last event, and a CR that gains the selector's labels runs even
-// if this version of it ran before it lost them. An attempt may have read what events
-// never show, so that an update that changes nothing counts where the state has not seen
-// that version run.
+// Update implements handler.TypedEventHandler.
+//
+//   - The event may be about two objects of the same name: the old one was deleted and the
+//     new one created since the last event.
+//   - A CR that gains the labels of the selector runs, even if this version of it ran before
+//     it lost them.
+//   - An update that changes nothing counts if the state does not have its version: an
+//     attempt may have read a version in between, of which no event came.
 func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
-	h.refers(e.ObjectNew)
+	h.setReferences(e.ObjectNew)
 	name, before := client.ObjectKeyFromObject(e.ObjectNew), e.ObjectOld
-	news := true
+	relevant := true
 	switch {
 	case replaced(e):
-		h.tell(e.ObjectOld, errGone)
+		h.notify(e.ObjectOld, errGone)
 		before = nil
 	case !concerns(h.watch, e.ObjectOld):
 		h.states.markDirty(name, causeSelected)
 	default:
-		news = changed(h.watch, e.ObjectOld, e.ObjectNew)
+		relevant = changed(h.watch, e.ObjectOld, e.ObjectNew)
 	}
 	warnOfAnnotations(ctx, before, e.ObjectNew)
-	if !news && !h.states.misses(name, versionOf(h.watch, e.ObjectNew)) {
+	if !relevant && !h.states.needsRun(name, versionOf(h.watch, e.ObjectNew)) {
 		return
 	}
 	var end error
 	if e.ObjectNew.GetDeletionTimestamp() != nil && !holdsFinalizer(h.watch, e.ObjectNew) {
 		end = errDeleted
 	}
-	if news {
-		h.tell(e.ObjectNew, end)
+	if relevant {
+		h.notify(e.ObjectNew, end)
 	}
 	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, withPriority(q, classOf(e.ObjectNew)))
 }
@@ -79,16 +82,16 @@ func (h *handler) Delete(ctx context.Context, e crDeleted, q queue) {
 	if h.related != nil && len(h.watch.References) > 0 {
 		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(e.Object), nil)
 	}
-	h.tell(e.Object, errGone)
+	h.notify(e.Object, errGone)
 	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, withPriority(q, slots.Usual))
 }
 
-func (h *handler) tell(cr *unstructured.Unstructured, end error) {
-	h.states.tell(client.ObjectKeyFromObject(cr), news{uid: cr.GetUID(), end: end})
+func (h *handler) notify(cr *unstructured.Unstructured, end error) {
+	h.states.notify(client.ObjectKeyFromObject(cr), signal{uid: cr.GetUID(), end: end})
 }
 
-// warnOfAnnotations logs annotations that seem to steer runs and do not, when they first
-// appear. There may be thousands of them.
+// warnOfAnnotations logs annotations that have the operator's prefix and an unknown name,
+// when they first appear. It shows the first ones: there may be thousands.
 func warnOfAnnotations(ctx context.Context, before, cr *unstructured.Unstructured) {
 	const limit = 5
 	unknown := unknownAnnotations(before, cr)
@@ -99,14 +102,14 @@ func warnOfAnnotations(ctx context.Context, before, cr *unstructured.Unstructure
 		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", watches.Closest(unknown[0], knownAnnotations()))
 }
 
-// refers tells to what a CR refers, before anything is run for it.
-func (h *handler) refers(cr *unstructured.Unstructured) {
+// setReferences tells related to what objects the CR refers, before anything runs for it.
+func (h *handler) setReferences(cr *unstructured.Unstructured) {
 	if h.related != nil && len(h.watch.References) > 0 {
-		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(cr), keptReferences(h.watch.References, cr))
+		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(cr), referencesOf(h.watch.References, cr))
 	}
 }
 
-// classOf is how pressing the CR is, as it or its reduced copy in the cache shows it.
+// classOf returns the priority of a CR, or of its reduced copy in the cache.
 func classOf(cr *unstructured.Unstructured) slots.Class {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	switch {
@@ -119,30 +122,30 @@ func classOf(cr *unstructured.Unstructured) slots.Class {
 	}
 }
 
-// withPriority gives what is added to the queue the priority of its class. A queue
-// without priorities stays as it is.
+// withPriority returns a queue that gives the priority of the class to all that is added.
+// A queue without priorities is returned as it is.
 func withPriority(q queue, class slots.Class) queue {
-	prioritized, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
+	pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !ok {
 		return q
 	}
-	return ordered{prioritized, priority(class)}
+	return prioritized{pq, priority(class)}
 }
 
-// ordered overrules the priorities of controller-runtime, which puts all that was
-// there at the start last.
-type ordered struct {
+// prioritized gives its own priority to all that is added. controller-runtime would give
+// the lowest one to all CRs that exist when the manager starts.
+type prioritized struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 	priority *int
 }
 
 // Add implements workqueue.TypedInterface.
-func (o ordered) Add(req reconcile.Request) {
+func (o prioritized) Add(req reconcile.Request) {
 	o.AddWithOpts(priorityqueue.AddOpts{}, req)
 }
 
 // AddWithOpts implements priorityqueue.PriorityQueue.
-func (o ordered) AddWithOpts(opts priorityqueue.AddOpts, requests ...reconcile.Request) {
+func (o prioritized) AddWithOpts(opts priorityqueue.AddOpts, requests ...reconcile.Request) {
 	opts.Priority = o.priority
 	o.PriorityQueue.AddWithOpts(opts, requests...)
 }

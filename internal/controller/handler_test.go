@@ -147,14 +147,14 @@ func TestEventsInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &states{}
 			h, q := &handler{watch: &watch, states: s}, newQueue(t)
-			heard, _ := s.listen(t.Context(), request.NamespacedName)
+			readCtx, _ := s.interruptible(t.Context(), request.NamespacedName)
 			test.happens(h, q)
-			wantEqual(t, test.endsWait, errors.Is(context.Cause(heard), errNews))
+			wantEqual(t, test.endsWait, errors.Is(context.Cause(readCtx), errEvent))
 			wantEqual(t, 1, q.Len())
 
-			heard, _ = s.listen(t.Context(), request.NamespacedName)
+			readCtx, _ = s.interruptible(t.Context(), request.NamespacedName)
 			ctx, cancel := context.WithCancelCause(t.Context())
-			if !s.running(heard, request.NamespacedName, "uid-1", cancel) {
+			if !s.beginRun(readCtx, request.NamespacedName, "uid-1", cancel) {
 				t.Fatal("the run may not begin")
 			}
 			test.happens(h, q)
@@ -162,10 +162,10 @@ func TestEventsInterrupt(t *testing.T) {
 				t.Errorf("want the run to end with %v, got %v", test.endsRun, got)
 			}
 
-			heard, _ = s.listen(t.Context(), request.NamespacedName)
+			readCtx, _ = s.interruptible(t.Context(), request.NamespacedName)
 			test.happens(h, q)
-			wantEqual(t, test.isOfAnotherName, s.running(heard, request.NamespacedName, "uid-1", cancel))
-			s.over(request.NamespacedName)
+			wantEqual(t, test.isOfAnotherName, s.beginRun(readCtx, request.NamespacedName, "uid-1", cancel))
+			s.endAttempt(request.NamespacedName)
 			test.happens(h, q) // Nobody listens.
 		})
 	}
@@ -177,7 +177,7 @@ func TestStates(t *testing.T) {
 		s := &states{}
 		wantEqual(t, types.UID(""), s.adopt(name, "uid-1"))
 		s.update(name, func(st *state) {
-			st.last, st.unwritten, st.failures, st.due, st.dirty = &verdict{}, true, 3, time.Now(), "related"
+			st.last, st.unwritten, st.failures, st.due, st.dirty = &conclusion{}, true, 3, time.Now(), "related"
 		})
 		wantEqual(t, types.UID("uid-1"), s.adopt(name, "uid-2"))
 		wantEqual(t, types.UID(""), s.adopt(name, "uid-2"))
@@ -191,18 +191,18 @@ func TestStates(t *testing.T) {
 		s.adopt(name, "uid-1")
 		wantEqual(t, types.UID("uid-1"), s.forget(name))
 		wantEqual(t, types.UID(""), s.forget(name))
-		s.tell(name, news{uid: "uid-1", end: errGone})
-		s.over(name)
+		s.notify(name, signal{uid: "uid-1", end: errGone})
+		s.endAttempt(name)
 		wantEqual(t, 0, len(s.byName))
 	})
 	t.Run("the first reason interrupts a wait, and is kept", func(t *testing.T) {
 		s := &states{}
-		heard, _ := s.listen(t.Context(), name)
+		readCtx, _ := s.interruptible(t.Context(), name)
 		s.markDirty(name, "one")
-		wantEqual(t, true, heard.Err() != nil)
-		heard, _ = s.listen(t.Context(), name)
+		wantEqual(t, true, readCtx.Err() != nil)
+		readCtx, _ = s.interruptible(t.Context(), name)
 		s.markDirty(name, "two")
-		wantEqual(t, false, heard.Err() != nil)
+		wantEqual(t, false, readCtx.Err() != nil)
 		wantEqual(t, "one", s.get(name).dirty)
 	})
 }
@@ -215,19 +215,19 @@ func TestAnUpdateThatChangesNothingCountsWhereSomethingElseRan(t *testing.T) {
 		state state
 		want  int
 	}{
-		"the version ran":                        {state{version: versionOf(&watch, widget()), last: &verdict{}}, 0},
+		"the version ran":                        {state{version: versionOf(&watch, widget()), last: &conclusion{}}, 0},
 		"the version runs":                       {state{version: versionOf(&watch, widget())}, 0},
-		"another ran, which no event showed":     {state{version: versionOf(&watch, annotated), last: &verdict{}}, 1},
+		"another ran, which no event showed":     {state{version: versionOf(&watch, annotated), last: &conclusion{}}, 1},
 		"none ran":                               {state{}, 1},
-		"the version ran, and something drifted": {state{version: versionOf(&watch, widget()), last: &verdict{}, dirty: causeRelated + "Secret ns/s changed"}, 1},
+		"the version ran, and something drifted": {state{version: versionOf(&watch, widget()), last: &conclusion{}, dirty: causeRelated + "Secret ns/s changed"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, q := &states{}, newQueue(t)
 			s.update(request.NamespacedName, func(st *state) { *st = test.state })
-			heard, _ := s.listen(t.Context(), request.NamespacedName)
+			readCtx, _ := s.interruptible(t.Context(), request.NamespacedName)
 			(&handler{watch: &watch, states: s}).Update(t.Context(), crUpdated{ObjectOld: widget(), ObjectNew: widget(withVersion("9"))}, q)
 			wantEqual(t, test.want, q.Len())
-			if heard.Err() != nil {
+			if readCtx.Err() != nil {
 				t.Error("an attempt that waits loses its place in the queue for nothing")
 			}
 		})

@@ -92,7 +92,7 @@ func newGame(t *testing.T, seed uint64) *game {
 	return g
 }
 
-func (g *game) tell(format string, args ...any) {
+func (g *game) logf(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.story = append(g.story, time.Now().Format("04:05.000")+" "+fmt.Sprintf(format, args...))
@@ -100,7 +100,7 @@ func (g *game) tell(format string, args ...any) {
 
 // fail notes what must not be.
 func (g *game) fail(format string, args ...any) {
-	g.tell("WRONG: "+format, args...)
+	g.logf("WRONG: "+format, args...)
 	g.t.Errorf(format, args...)
 }
 
@@ -113,7 +113,7 @@ func (g *game) start() {
 	g.drifts = 0
 	g.boss = newBoss(g.server, g.watch, g, accessFunc(g.grant))
 	g.boss.list(g.t.Context(), behind)
-	g.tell("manager %d starts, %d moments behind; settled: %v", g.bosses, behind, g.boss.settled != nil)
+	g.logf("manager %d starts, %d moments behind; settled: %v", g.bosses, behind, g.boss.settled != nil)
 }
 
 func (g *game) grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
@@ -135,7 +135,7 @@ func (g *game) Run(ctx context.Context, spec runner.Spec, _ func(jobevent.Event)
 			run.result = runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}}
 		}
 	}
-	g.tell("  the run of %s ends: %s", spec.UID, run.result.Outcome.Verdict)
+	g.logf("  the run of %s ends: %s", spec.UID, run.result.Outcome.Verdict)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	run.over = true
@@ -155,7 +155,7 @@ func (g *game) began(ctx context.Context) (*ran, bool) {
 	cr, easy, drifts := g.granted, g.easy, g.drifts
 	g.mu.Unlock()
 	run := &ran{facts: g.server.factsOf(cr), deleting: cr.GetDeletionTimestamp() != nil, drifts: drifts, boss: g.bosses, ctx: ctx, end: make(chan runner.Result)}
-	g.tell("  a run of version %s begins: %+v, deleting %v", cr.GetResourceVersion(), run.facts, run.deleting)
+	g.logf("  a run of version %s begins: %+v, deleting %v", cr.GetResourceVersion(), run.facts, run.deleting)
 	if !g.justified(run) {
 		g.fail("a run began for nothing")
 	}
@@ -214,7 +214,7 @@ func (g *game) play() {
 // move does one thing at random.
 func (g *game) move() {
 	moves := []func(){
-		g.user, g.user, g.user, g.hear, g.hear, g.hear, g.admit, g.admit, g.endRun, g.endRun, g.slow, g.server.hurry, g.trouble, g.calm, g.pass, g.pass, g.drift,
+		g.user, g.user, g.user, g.deliver, g.deliver, g.deliver, g.admit, g.admit, g.endRun, g.endRun, g.slow, g.server.hurry, g.trouble, g.calm, g.pass, g.pass, g.drift,
 	}
 	if g.rng.IntN(12) == 0 {
 		g.restart()
@@ -235,31 +235,31 @@ func (g *game) user() {
 			on = nil
 		}
 		g.server.create(on, others...)
-		g.tell("created: %s", g.server.now().GetUID())
+		g.logf("created: %s", g.server.now().GetUID())
 		return
 	}
 	deleting := cr.GetDeletionTimestamp() != nil
 	switch g.rng.IntN(6) {
 	case 0:
 		g.server.change(func(cr *unstructured.Unstructured) { cr.SetGeneration(cr.GetGeneration() + 1) })
-		g.tell("new generation")
+		g.logf("new generation")
 	case 1:
 		g.server.annotate(requestedAnnotation, cr.GetResourceVersion())
-		g.tell("annotated")
+		g.logf("annotated")
 	case 2:
 		if !deleting {
 			g.server.remove()
-			g.tell("deleted")
+			g.logf("deleted")
 		}
 	case 3:
 		g.server.label(on)
-		g.tell("labeled anew: %v", g.server.labels())
+		g.logf("labeled anew: %v", g.server.labels())
 	case 4:
 		if deleting {
 			g.letGo()
 		}
 	case 5:
-		g.tell("paused: %v", g.server.pause())
+		g.logf("paused: %v", g.server.pause())
 	}
 }
 
@@ -269,12 +269,12 @@ func (g *game) letGo() {
 		g.server.change(func(cr *unstructured.Unstructured) {
 			cr.SetFinalizers(slices.DeleteFunc(cr.GetFinalizers(), func(f string) bool { return f == "x.io/y" }))
 		})
-		g.tell("others let go")
+		g.logf("others let go")
 	}
 }
 
-// hear lets the informer catch up, if only in part.
-func (g *game) hear() {
+// deliver lets the informer catch up, if only in part.
+func (g *game) deliver() {
 	n := g.boss.view.behind()
 	if n == 0 {
 		return
@@ -283,7 +283,7 @@ func (g *game) hear() {
 		n = 1 + g.rng.IntN(n)
 	}
 	relist := g.rng.IntN(4) == 0
-	g.tell("%d moments are told, by a list: %v", n, relist)
+	g.logf("%d moments are told, by a list: %v", n, relist)
 	g.boss.view.advance(g.t.Context(), n, relist)
 }
 
@@ -298,13 +298,13 @@ func (g *game) drift() {
 		g.mu.Unlock()
 		return
 	}
-	g.tell("a related object drifted")
+	g.logf("a related object drifted")
 }
 
 func (g *game) admit() {
 	select {
 	case g.boss.gates.admit <- struct{}{}:
-		g.tell("admitted")
+		g.logf("admitted")
 	default:
 	}
 }
@@ -323,7 +323,7 @@ func (g *game) endRun() {
 func (g *game) slow() {
 	when := []string{"before", "after"}[g.rng.IntN(2)]
 	g.server.set(func(s *apiServer) { s.slow = when })
-	g.tell("reads are slow %s they see", when)
+	g.logf("reads are slow %s they see", when)
 }
 
 func (g *game) trouble() {
@@ -343,19 +343,19 @@ func (g *game) trouble() {
 		}
 	})
 	g.boss.gates.set(false, g.rng.IntN(2) == 0)
-	g.tell("trouble %d", kind)
+	g.logf("trouble %d", kind)
 }
 
 func (g *game) calm() {
 	g.server.set(func(s *apiServer) { s.readError, s.writeError, s.lossy = nil, nil, false })
-	g.tell("calm")
+	g.logf("calm")
 }
 
 func (g *game) pass() { <-time.After(time.Duration(g.rng.IntN(5000)) * time.Millisecond) }
 
 func (g *game) restart() {
 	kill := g.rng.IntN(2) == 0
-	g.tell("the manager ends, killed: %v", kill)
+	g.logf("the manager ends, killed: %v", kill)
 	if !kill {
 		g.calm() // Else it would try for long to write.
 	}
@@ -385,7 +385,7 @@ func (g *game) check() {
 
 // end lets everything be well, and looks at what came out.
 func (g *game) end() {
-	g.tell("all is well from here on")
+	g.logf("all is well from here on")
 	g.calm()
 	g.mu.Lock()
 	g.easy = true

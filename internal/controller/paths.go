@@ -32,24 +32,24 @@ func (s *Supervisor) warnOfPaths(ctx context.Context, references []watches.Refer
 	}
 	for _, reference := range references {
 		for _, path := range []watches.Path{reference.Name, reference.Namespace} {
-			if field := impossible(document, s.GVK, path); field != "" {
+			if field := unknownField(document, s.GVK, path); field != "" {
 				s.Logger.Info("WARNING: a path of references leads to a field that the kind's schema does not have", "gvk", s.GVK.String(), "path", path.String(), "field", field)
 			}
 		}
 	}
 }
 
-// impossible returns the beginning of the path that ends with the first field which no
-// object of the kind has; "" where there may be one that has all of them.
-func impossible(document *spec3.OpenAPI, gvk schema.GroupVersionKind, path watches.Path) string {
+// unknownField returns the beginning of the path up to the first field that the kind's
+// schema does not have; "" if all fields of the path may exist.
+func unknownField(document *spec3.OpenAPI, gvk schema.GroupVersionKind, path watches.Path) string {
 	at := schemaOf(document, gvk)
 	for i, field := range path {
 		at = resolved(document, at)
 		if at == nil {
 			return ""
 		}
-		next, closed := below(at, field)
-		if closed {
+		next, absent := fieldSchema(at, field)
+		if absent {
 			return path[:i+1].String()
 		}
 		at = next
@@ -57,9 +57,9 @@ func impossible(document *spec3.OpenAPI, gvk schema.GroupVersionKind, path watch
 	return ""
 }
 
-// below returns the schema of a field, or of a list's elements: nil where nothing is known
-// of it, and closed where there is none.
-func below(at *spec.Schema, field string) (next *spec.Schema, closed bool) {
+// fieldSchema returns the schema of a field, or of a list's elements: nil if nothing is known
+// of it. absent is true if the schema excludes the field.
+func fieldSchema(at *spec.Schema, field string) (next *spec.Schema, absent bool) {
 	is := func(extension string) bool { on, _ := at.Extensions.GetBool(extension); return on }
 	property, known := at.Properties[field]
 	switch {

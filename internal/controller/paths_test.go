@@ -67,13 +67,13 @@ func TestPathsThatLeadNowhere(t *testing.T) {
 		"not in metadata":               {watches.Path{"metadata", "title"}, "metadata.title"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := impossible(&document, schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "Gadget"}, test.path); got != test.want {
+			if got := unknownField(&document, schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "Gadget"}, test.path); got != test.want {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
-			if got := impossible(&document, schema.GroupVersionKind{Group: "g.io", Version: "v2", Kind: "Gadget"}, test.path); got != "" {
+			if got := unknownField(&document, schema.GroupVersionKind{Group: "g.io", Version: "v2", Kind: "Gadget"}, test.path); got != "" {
 				t.Errorf("got %q for a kind without a schema", got)
 			}
-			if got := impossible(&spec3.OpenAPI{}, schema.GroupVersionKind{}, test.path); got != "" {
+			if got := unknownField(&spec3.OpenAPI{}, schema.GroupVersionKind{}, test.path); got != "" {
 				t.Errorf("got %q without schemas", got)
 			}
 		})

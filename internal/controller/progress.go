@@ -11,11 +11,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
-// progressPause is the least time from a run's start to the first status that names
-// its task, and from there to the next.
+// progressPause is the time from a run's start to the first status that names its task,
+// and the shortest time from there to the next.
 const progressPause = 10 * time.Second
 
-// progress knows the task that a run is at.
+// progress holds the task that a run executes.
 type progress struct {
 	mu    sync.Mutex
 	task  string
@@ -39,9 +39,9 @@ func (p *progress) report(generation int64) (report status.Report, tasks int) {
 	return status.Working(generation, p.task, p.since), p.tasks
 }
 
-// showProgress writes the task that a run is at into the CR's status, until stop is
-// called, which waits for the last write. A write that reaches the API server later
-// still changes nothing: the result has another resource version by then.
+// showProgress writes the task that the run executes to the CR's status, until stop is
+// called. stop waits for the last write. If that one reaches the API server after the
+// result, it changes nothing, because its patch tests the resource version.
 func (r *Reconciler) showProgress(ctx context.Context, a *attempt, p *progress) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -12,46 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
-	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
-
-// Runner runs Ansible content and keeps a directory for each CR.
-type Runner interface {
-	// Run blocks until the run's process tree is gone.
-	Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result
-	// Remove deletes what runs of the CR left on disk.
-	Remove(uid string) error
-}
-
-// Access opens the Kubernetes API to the runs of a CR.
-type Access interface {
-	// Grant returns a kubeconfig that acts for the CR until revoke is called.
-	Grant(cr *unstructured.Unstructured) (kubeconfig []byte, revoke func(), err error)
-}
-
-// Observer watches runs. Its methods are called in the order of the events, by
-// one goroutine a run, and must not block for long: the run waits for them.
-type Observer interface {
-	RunStarted(run jobevent.Run)
-	JobEvent(run jobevent.Run, event jobevent.Event)
-	RunEnded(run jobevent.Run, outcome jobevent.Outcome, summary jobevent.Summary, elapsed time.Duration)
-}
-
-// Forgetter is an Observer that remembers something of CRs.
-type Forgetter interface {
-	// Forget is told of a CR that is gone.
-	Forget(watch, object string)
-}
-
-// Slots limits how many runs are live in all watches together.
-type Slots interface {
-	// Acquire waits for a slot; release gives it back.
-	Acquire(ctx context.Context, watch string, class slots.Class) (release func(), err error)
-}
 
 // Defaults are the manager's settings where neither the watch nor the CR has one.
 type Defaults struct {
@@ -81,15 +44,15 @@ type Reconciler struct {
 	Runs      *RunGroup
 	Slots     Slots
 	Clock     clock.PassiveClock
-	// Digest stands for all that a run depends on beside its CR: the watch, its
+	// Digest is that of all that a run depends on beside its CR: the watch, its
 	// content, the Python environment. "" makes every CR run once after a restart.
 	Digest string
-	// Related may be nil: nothing then brings a CR back but itself.
+	// Related may be nil: then no other object makes content run.
 	Related Related
 	// NoStatus is true where the kind has no status subresource.
 	NoStatus bool
-	// Fence reports whether this manager surely leads, without which nothing is run
-	// and nothing written. Nil: it always does.
+	// Fence reports whether this manager surely leads. While it does not, nothing runs and
+	// nothing is written. Nil: it always leads.
 	Fence func() bool
 
 	states states
@@ -97,16 +60,16 @@ type Reconciler struct {
 
 // Reconcile runs the CR's role or playbook if it must run, and updates the CR's status.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	runCtx, leave, ok := r.Runs.Enter(ctx)
+	runCtx, done, ok := r.Runs.Enter(ctx)
 	if !ok {
 		return reconcile.Result{}, nil // The manager stops; its successor starts from the CR as it is then.
 	}
-	defer leave()
+	defer done()
 	a, err := r.admit(ctx, runCtx, req)
 	switch {
 	case err != nil:
 	case a.step == report:
-		a.verdict = a.state.last
+		a.conclusion = a.state.last
 	case a.step == reportPaused:
 		err = r.reportPaused(ctx, a)
 	case a.step == refuse:
@@ -114,47 +77,47 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case a.step.runs():
 		err = r.perform(ctx, runCtx, a)
 	}
-	r.states.over(req.NamespacedName)
+	r.states.endAttempt(req.NamespacedName)
 	return r.finish(ctx, a, err)
 }
 
-// admit reads the CR and decides what to do. Where content is to run, it waits for a slot
-// and then reads and decides again, because what waited may be stale. Every event of the
-// CR ends the wait: the CR may have become more pressing, or need no run any more.
+// admit reads the CR and decides what to do. If content is to run, it waits for a slot
+// and then reads and decides again, because the CR may have changed meanwhile. Each event
+// of the CR ends the wait: the CR may now have a higher priority, or need no run.
 func (r *Reconciler) admit(ctx, runCtx context.Context, req reconcile.Request) (*attempt, error) {
 	for runCtx.Err() == nil {
-		heard, cancel := r.states.listen(runCtx, req.NamespacedName)
-		a, err := r.look(ctx, req)
+		waitCtx, cancel := r.states.interruptible(runCtx, req.NamespacedName)
+		a, err := r.readAndDecide(ctx, req)
 		if err != nil || !a.step.runs() {
 			cancel(nil)
 			return a, err
 		}
-		release, err := r.Slots.Acquire(heard, r.Watch.GVK.String(), a.class())
+		release, err := r.Slots.Acquire(waitCtx, r.Watch.GVK.String(), a.class())
 		cancel(nil)
 		if err == nil {
-			return r.lookAgain(ctx, runCtx, req, release)
+			return r.decideInSlot(ctx, runCtx, req, release)
 		}
 	}
 	return &attempt{request: req}, nil // The manager stops.
 }
 
-// lookAgain looks at the CR of an attempt that has got a slot. It gives the slot back if
-// nothing is to run any more.
-func (r *Reconciler) lookAgain(ctx, runCtx context.Context, req reconcile.Request, release func()) (a *attempt, err error) {
+// decideInSlot reads the CR again after the wait for a slot, and decides again. It releases
+// the slot if nothing is to run any more.
+func (r *Reconciler) decideInSlot(ctx, runCtx context.Context, req reconcile.Request, release func()) (a *attempt, err error) {
 	defer func() {
 		if a == nil || !a.step.runs() {
 			release()
 		}
 	}()
-	heard, _ := r.states.listen(runCtx, req.NamespacedName) // It ends with runCtx.
-	a, err = r.look(ctx, req)
-	a.heard, a.release = heard, release
+	readCtx, _ := r.states.interruptible(runCtx, req.NamespacedName) // It ends with runCtx.
+	a, err = r.readAndDecide(ctx, req)
+	a.readCtx, a.release = readCtx, release
 	return a, err
 }
 
-// look reads the CR live and decides what is to be done with it. A CR that is gone is
-// forgotten; the attempt then has nothing to do.
-func (r *Reconciler) look(ctx context.Context, req reconcile.Request) (*attempt, error) {
+// readAndDecide reads the CR live and decides what to do with it. If the CR is gone, its
+// state is dropped and there is nothing to do.
+func (r *Reconciler) readAndDecide(ctx context.Context, req reconcile.Request) (*attempt, error) {
 	a := &attempt{request: req}
 	cr, err := r.get(ctx, req)
 	if apierrors.IsNotFound(err) {
@@ -169,7 +132,7 @@ func (r *Reconciler) look(ctx context.Context, req reconcile.Request) (*attempt,
 	}
 	a.cr, a.version, a.state = cr, versionOf(&r.Watch, cr), r.states.get(req.NamespacedName)
 	a.step = decide(cr, a.version, &r.Watch, a.state, r.Clock.Now())
-	if a.step == run && r.settled(ctx, a) {
+	if a.step == run && r.provedByStatus(ctx, a) {
 		a.step = rest
 	}
 	if a.step.runs() {
@@ -178,39 +141,38 @@ func (r *Reconciler) look(ctx context.Context, req reconcile.Request) (*attempt,
 	return a, nil
 }
 
-// settled reports whether the CR's status proves that an earlier manager ran this version
-// with the same content, and that its period has not elapsed. Then the CR's state says so
-// from here on. Without a status subresource whoever writes the CR writes its status, too,
-// so that it proves nothing.
-func (r *Reconciler) settled(ctx context.Context, a *attempt) bool {
+// provedByStatus reports whether the CR's status proves that an earlier manager ran this
+// version successfully with the same content, and that the period has not elapsed since. If
+// so, it copies that into the CR's state. The status of a kind without a status subresource
+// proves nothing: everyone who may write the CR may write it.
+func (r *Reconciler) provedByStatus(ctx context.Context, a *attempt) bool {
 	if a.state.last != nil || a.state.dirty != "" || r.NoStatus || r.Digest == "" {
 		return false
 	}
 	a.digest = r.digestWith(ctx, a)
-	ended, ok := status.Settled(a.cr, a.digest)
+	ended, ok := status.SucceededWith(a.cr, a.digest)
 	s, err := r.settingsOf(a.cr)
 	if !ok || err != nil {
 		return false
 	}
 	var due time.Time
 	if now := r.Clock.Now(); s.period > 0 {
-		// A clock that was wrong then must not make the rest longer than a period.
+		// If the clock was wrong then, the pause is still not longer than a period.
 		due = now.Add(min(s.period, s.period-now.Sub(ended)))
 		if !now.Before(due) {
 			return false
 		}
 	}
 	r.states.update(a.request.NamespacedName, func(st *state) {
-		st.version, st.last, st.due = a.version, &verdict{outcome: status.Last(a.cr)}, due
+		st.version, st.last, st.due = a.version, &conclusion{outcome: status.Last(a.cr)}, due
 	})
 	return true
 }
 
-// perform runs the content that the step asks for. The finalizer is added before
-// the first run, and only to a CR whose variables build: what Ensign cannot run
-// must not keep a CR from being deleted.
+// perform runs the content of the step. It adds the finalizer before the first run. A CR
+// that is refused never gets here, so that it can always be deleted.
 func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
-	defer a.release() // Before the result is written: that may take as long as the API server is away.
+	defer a.release() // Before the result is written, which lasts as long as the API server is away.
 	if a.step == addFinalizer {
 		if err := r.addFinalizer(ctx, a); err != nil {
 			return err
@@ -219,14 +181,14 @@ func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
 	return r.run(ctx, runCtx, a)
 }
 
-// reportRefusal ends the attempt without a run.
+// reportRefusal concludes the attempt without a run.
 func (r *Reconciler) reportRefusal(ctx context.Context, a *attempt) {
 	log.FromContext(ctx).Info("nothing is run until the resource changes", "reason", a.refusal.Reason, "message", a.refusal.Message)
-	r.conclude(a, verdict{refused: true, outcome: *a.refusal})
+	r.conclude(a, conclusion{refused: true, outcome: *a.refusal})
 }
 
-// reportPaused says in the status that nothing is run. What would have run meanwhile runs
-// when the pause ends.
+// reportPaused writes to the status that nothing runs while the CR is paused, and makes
+// content run when the pause ends.
 func (r *Reconciler) reportPaused(ctx context.Context, a *attempt) error {
 	r.states.markDirty(a.request.NamespacedName, causeResumed)
 	log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", pausedAnnotation)
@@ -242,8 +204,8 @@ func (r *Reconciler) get(ctx context.Context, req reconcile.Request) (*unstructu
 	return cr, err
 }
 
-// forget drops what is remembered of a CR that is gone. An attempt may have said to what
-// it refers since the event of its end.
+// forget drops all data of a CR that is gone. Its references were dropped by the event of
+// its deletion, but an attempt may have set them again since.
 func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 	if r.Related != nil && len(r.Watch.References) > 0 {
 		r.Related.Refers(r.Watch.GVK, req.NamespacedName, nil)

@@ -604,7 +604,7 @@ func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 func TestNothingBeginsThatIsToEndAtOnce(t *testing.T) {
 	for name, happens := range map[string]func(b *bench){
 		"the manager stops before the run":      func(b *bench) { b.Runs.Stop() },
-		"the deletion is told of with the read": func(b *bench) { b.states.tell(request.NamespacedName, news{uid: "uid-1", end: errDeleted}) },
+		"the deletion is told of with the read": func(b *bench) { b.states.notify(request.NamespacedName, signal{uid: "uid-1", end: errDeleted}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			reads := 0
@@ -634,7 +634,7 @@ func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
 		if err := b.client.Delete(ctx, b.stored()); err != nil {
 			t.Error(err)
 		}
-		b.states.tell(request.NamespacedName, news{uid: "uid-1", end: errGone})
+		b.states.notify(request.NamespacedName, signal{uid: "uid-1", end: errGone})
 		<-ctx.Done()
 		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled}}
 	}
@@ -862,7 +862,7 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	if err := b.client.Delete(t.Context(), b.stored()); err != nil {
 		t.Fatal(err)
 	}
-	b.states.tell(request.NamespacedName, news{uid: "uid-1"})
+	b.states.notify(request.NamespacedName, signal{uid: "uid-1"})
 	<-ask
 	<-done
 	wantEqual(t, []slots.Class{slots.Changed, slots.Urgent}, classes)

@@ -21,18 +21,18 @@ import (
 // Objects are objects by their kind.
 type Objects = map[schema.GroupVersionKind][]types.NamespacedName
 
-// Related knows the objects that CRs have to do with: their children, and those to
-// which they refer.
+// Related follows the objects that belong to CRs: their children, and the objects to which
+// their specs refer.
 type Related interface {
-	// Follow calls changed for each CR of the watch of whose objects there is news,
-	// one at a time, until ctx ends. It returns once the watches are on their way
-	// that an earlier manager had. The UID is "" where an object does not tell it; what
-	// says for the log what has changed.
+	// Follow calls changed, one call at a time, for each CR of the watch of which an object
+	// changed, until ctx ends. It returns when the watches that an earlier manager had are
+	// started. uid is "" if the object does not say which CR of the name it belongs to; what
+	// names the object for the log.
 	Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string))
-	// Refers says to what a CR refers, in place of what it did before.
+	// Refers sets the objects to which a CR refers, in place of those before.
 	Refers(watch schema.GroupVersionKind, cr types.NamespacedName, to Objects)
-	// State stands for the objects as they are. It is "" where that is not known,
-	// and then changed will be called once it is. It waits for a while until it is.
+	// State returns a digest of the objects. It waits a short time until they are known. If
+	// they are still unknown, it returns "", and changed is called once they are known.
 	State(ctx context.Context, watch schema.GroupVersionKind, cr types.NamespacedName, to Objects) string
 }
 
@@ -46,24 +46,24 @@ type Scope = struct {
 // each as the number of the watch's reference, namespace and name.
 const referencesField = "ensignReferences"
 
-// keepReferences notes in a reduced CR to what the full one refers.
-func keepReferences(references []watches.Reference, full, reduced *unstructured.Unstructured) {
-	var kept []any
+// noteReferences stores in a reduced CR to what the full one refers.
+func noteReferences(references []watches.Reference, full, reduced *unstructured.Unstructured) {
+	var items []any
 	for i, reference := range references {
 		for _, to := range reference.In(full.Object) {
-			kept = append(kept, strconv.Itoa(i)+"/"+to.Namespace+"/"+to.Name)
+			items = append(items, strconv.Itoa(i)+"/"+to.Namespace+"/"+to.Name)
 		}
 	}
-	if kept != nil {
-		reduced.Object[referencesField] = kept
+	if items != nil {
+		reduced.Object[referencesField] = items
 	}
 }
 
-// keptReferences is to what a reduced CR refers.
-func keptReferences(references []watches.Reference, reduced *unstructured.Unstructured) Objects {
+// referencesOf returns to what a reduced CR refers.
+func referencesOf(references []watches.Reference, reduced *unstructured.Unstructured) Objects {
 	found := Objects{}
-	kept, _ := reduced.Object[referencesField].([]any)
-	for _, item := range kept {
+	items, _ := reduced.Object[referencesField].([]any)
+	for _, item := range items {
 		text, _ := item.(string)
 		parts := strings.SplitN(text, "/", 3)
 		if i, err := strconv.Atoi(parts[0]); err == nil && len(parts) == 3 && i < len(references) {
@@ -74,18 +74,18 @@ func keptReferences(references []watches.Reference, reduced *unstructured.Unstru
 	return found
 }
 
-// digestWith is digestOf with the objects to which the attempt's CR refers, as they
-// are now.
+// digestWith returns the digest of all that the attempt's run depends on: digestOf, and the
+// objects to which the CR refers, as they are now.
 func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
-	own, references := r.digestOf(a.cr), r.Watch.References
+	digest, references := r.digestOf(a.cr), r.Watch.References
 	if r.Related == nil || len(references) == 0 || a.cr.GetDeletionTimestamp() != nil {
-		return own // Nobody asks a CR that goes.
+		return digest // Nothing compares the digest of a CR that is being deleted.
 	}
 	to := Objects{}
 	for _, reference := range references {
 		to[reference.GVK] = append(to[reference.GVK], reference.In(a.cr.Object)...)
 	}
-	if own == "" {
+	if digest == "" {
 		r.Related.Refers(r.Watch.GVK, a.request.NamespacedName, to)
 		return ""
 	}
@@ -93,11 +93,11 @@ func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
 	if state == "" {
 		return ""
 	}
-	return digestOfText(own + "\n" + state)
+	return digestOfText(digest + "\n" + state)
 }
 
-// relatedSource is the source of the requests that come from the related objects of CRs.
-// An event of such an object waits until the CRs are known.
+// relatedSource makes requests of the changes of CRs' related objects. A change waits until
+// the cache of the CRs is filled.
 type relatedSource struct {
 	*Supervisor
 	*Reconciler

@@ -190,8 +190,8 @@ func TestTheCacheKeepsReferences(t *testing.T) {
 	}
 	reduced := object.(*unstructured.Unstructured).DeepCopy()
 	want := Objects{secretKind: {{Namespace: "ns", Name: "a"}, {Namespace: "far", Name: "b"}, {Namespace: "far", Name: "c/d"}}}
-	wantEqual(t, want, keptReferences(watch.References, reduced))
-	wantEqual(t, Objects{}, keptReferences(watch.References[:0], reduced))
+	wantEqual(t, want, referencesOf(watch.References, reduced))
+	wantEqual(t, Objects{}, referencesOf(watch.References[:0], reduced))
 	know := &relation{}
 	q, h := newQueue(t), &handler{watch: &watch, states: &states{}, related: know}
 	h.Create(t.Context(), crCreated{Object: reduced}, q)

@@ -15,9 +15,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
-// prepare reads the CR's annotations and builds its variables. Where one of them refuses
-// the CR, nothing runs until it changes, and no slot is needed to say so. A finalizer run
-// is never refused for what the CR says.
+// prepare reads the CR's annotations and builds its variables. If either is invalid, the
+// CR is refused: nothing runs until it changes, and no slot is needed. A finalizer run is
+// not refused for an invalid annotation.
 func (r *Reconciler) prepare(a *attempt) {
 	var err error
 	if a.settings, err = r.settingsOf(a.cr); err != nil && !a.finalizing() {
@@ -48,15 +48,15 @@ func (r *Reconciler) variableOptions(a *attempt) extravars.Options {
 	return options
 }
 
-// run runs the content and sets the attempt's verdict. ctx is the attempt's,
-// and runCtx ends with the run's right to go on.
+// run runs the content and concludes the attempt. runCtx ends when the run must end; ctx
+// is that of the attempt, whose writes go on then.
 func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	runCtx, cancel := context.WithCancelCause(runCtx)
 	defer cancel(nil)
-	if !r.states.running(a.heard, a.request.NamespacedName, a.cr.GetUID(), cancel) {
+	if !r.states.beginRun(a.readCtx, a.request.NamespacedName, a.cr.GetUID(), cancel) {
 		return nil
 	}
-	switch { // It would be ended at once.
+	switch { // The run would be ended at once.
 	case r.Runs.Stopped():
 		return errStopped
 	case runCtx.Err() != nil:
@@ -78,26 +78,26 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer revoke()
-	if err := r.writeInterim(ctx, a, status.Started(a.cr.GetGeneration(), a.again())); err != nil {
+	if err := r.writeInterim(ctx, a, status.Started(a.cr.GetGeneration(), a.seenBefore())); err != nil {
 		return err
 	}
 	if !r.leads() {
 		return errFenced
 	}
-	// What makes the CR dirty from here on is news to this run. And where the run comes to
-	// no verdict, nothing has run.
+	// An event from here on may tell of what this run does not see, so it makes the CR dirty
+	// again. If the run is given up, last stays nil and content runs again.
 	r.states.update(a.request.NamespacedName, func(st *state) { st.version, st.last, st.dirty = a.version, nil, "" })
 	at := &progress{}
 	stop := r.showProgress(ctx, a, at)
 	result := r.launch(runCtx, a, r.spec(a, vars, kubeconfig), at)
 	stop()
 	if !r.leads() {
-		return errFenced // It was ended, and is for the next leader to judge.
+		return errFenced // The run was ended, and the next leader repeats it.
 	}
 	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return errGone
 	}
-	r.conclude(a, verdict{outcome: result.Outcome, summary: result.Summary, period: a.settings.period, digest: a.digest})
+	r.conclude(a, conclusion{outcome: result.Outcome, summary: result.Summary, period: a.settings.period, digest: a.digest})
 	return nil
 }
 
@@ -123,10 +123,10 @@ func (r *Reconciler) spec(a *attempt, vars, kubeconfig []byte) runner.Spec {
 	}
 }
 
-// named is the CR's name as observers are told it.
+// named returns the CR's name as observers get it: "namespace/name", or "name".
 func named(req reconcile.Request) string { return strings.TrimPrefix(req.String(), "/") }
 
-// launch runs the spec in front of the observers.
+// launch runs the spec and passes its events to the observers.
 func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, at *progress) runner.Result {
 	started := r.Clock.Now()
 	run := jobevent.Run{
@@ -154,8 +154,8 @@ func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, a
 	return result
 }
 
-// removeDirectory deletes the directory of a CR that is gone. A failure is for
-// the log only: nothing of the CR is left that could be retried.
+// removeDirectory deletes the run directory of a CR that is gone. A failure is only
+// logged: the sweeper tries again.
 func (r *Reconciler) removeDirectory(ctx context.Context, uid string) {
 	if err := r.Runner.Remove(uid); err != nil {
 		log.FromContext(ctx).Error(err, "could not remove the run directory", "uid", uid)

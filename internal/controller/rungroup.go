@@ -14,9 +14,9 @@ var (
 	errDeleted = errors.New("the custom resource is being deleted")
 )
 
-// RunGroup knows every attempt at work in a manager. It is the first phase of a
-// stop: after Stop no attempt begins and all runs are told to end, while the API
-// stays within reach, so that what they came to can still be written.
+// RunGroup counts the attempts that are at work in a manager. Its Stop is the first phase
+// of the manager's stop: no attempt begins any more and all runs are ended, while the API
+// stays within reach, so that their results can still be written.
 type RunGroup struct {
 	mu      sync.Mutex
 	live    sync.WaitGroup
@@ -30,9 +30,9 @@ func NewRunGroup() *RunGroup {
 	return &RunGroup{stopped: stopped, stop: stop}
 }
 
-// Enter begins an attempt. Its context ends with ctx and with Stop; leave must
-// be called when the attempt is over. It is false after Stop.
-func (g *RunGroup) Enter(ctx context.Context) (runCtx context.Context, leave func(), ok bool) {
+// Enter begins an attempt. runCtx ends with ctx and with Stop; done must be called when the
+// attempt is over. ok is false after Stop.
+func (g *RunGroup) Enter(ctx context.Context) (runCtx context.Context, done func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopped.Err() != nil {
@@ -58,7 +58,7 @@ func (g *RunGroup) Stop() {
 // Stopped reports whether Stop was called.
 func (g *RunGroup) Stopped() bool { return g.stopped.Err() != nil }
 
-// Wait returns when every attempt has left, or with an error when ctx ends first.
+// Wait returns when all attempts are done, or with an error when ctx ends first.
 func (g *RunGroup) Wait(ctx context.Context) error {
 	left := make(chan struct{})
 	go func() {

@@ -9,47 +9,47 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// state is what the manager remembers between attempts of the CR that has one name. A
-// restart may lose all of it: content then runs once more, unless the CR's status proves
-// that it need not.
+// state is what the manager remembers of the CR with one name between two attempts.
+// A restart loses all of it. Content then runs once more, unless the CR's status proves
+// that the same version already succeeded with the same content.
 type state struct {
-	// version is what content ran for last, or runs for now. Its UID is the object that last,
-	// unwritten, failures and due speak of.
+	// version is the version that content ran for last, or runs for now. The fields last,
+	// unwritten, failures and due belong to the object with its UID.
 	version version
-	// last is what came of that run; nil while it is at work, and where it came to nothing.
-	last *verdict
-	// unwritten is true while the CR's status does not have last.
+	// last is the conclusion of that run; nil while it runs, and where it was given up.
+	last *conclusion
+	// unwritten is true until last has been written to the CR's status.
 	unwritten bool
-	// failures counts the failed runs in a row of the spec that the version has.
+	// failures counts the consecutive failed runs of this version's spec.
 	failures int
-	// due is when content runs again although nothing changed; zero is never.
+	// due is when content runs again although nothing changed; the zero time is never.
 	due time.Time
-	// dirty says, in the words of the log, why content must run although the CR's version
-	// has run; "" is no reason. Events set it, and the start of a run clears it.
+	// dirty is the reason, as the log shows it, why content must run although it ran for
+	// this version already; "" is none. Events set it, and the start of a run clears it.
 	dirty string
-	// interrupt tells the attempt at work what an event says; nil while nothing listens.
-	interrupt func(news)
+	// interrupt passes an event to the attempt that is at work; nil while none waits or runs.
+	interrupt func(signal)
 }
 
-// news is what an event says of an object.
-type news struct {
+// signal is what an event means for the attempt that is at work on an object.
+type signal struct {
 	uid types.UID
-	// end is errGone or errDeleted where no run of the object may go on; else nil.
+	// end is errGone or errDeleted if a run of the object must end; else nil.
 	end error
 }
 
-// errNews ends the wait for a slot: an event came, and the CR is read again.
-var errNews = errors.New("an event of the custom resource came")
+// errEvent ends the wait for a slot: the CR has to be read again.
+var errEvent = errors.New("an event of the custom resource came")
 
-// states holds the state of each CR of a watch, by name: the queue never hands out one
-// name to two workers. The attempt at work on the name writes all of its state but
-// dirty, which events write, too.
+// states holds the state of each CR of a watch, by name. The queue gives a name to one
+// worker at a time, and that worker alone writes the state. Only dirty is also written
+// by events.
 type states struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]*state
 }
 
-// get returns a copy.
+// get returns a copy of the state.
 func (s *states) get(name types.NamespacedName) state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *states) update(name types.NamespacedName, change func(*state)) {
 	change(s.entry(name))
 }
 
-// entry is called with the lock held.
+// entry returns the state of the name, a new one if there is none. The caller holds the lock.
 func (s *states) entry(name types.NamespacedName) *state {
 	if s.byName == nil {
 		s.byName = map[types.NamespacedName]*state{}
@@ -79,8 +79,8 @@ func (s *states) entry(name types.NamespacedName) *state {
 	return found
 }
 
-// adopt makes the state that of the object with the UID. The UID of a predecessor of the
-// same name is returned, "" if there was none.
+// adopt begins a new state if the object with the UID is not the one that the state is
+// about. It returns the UID of that predecessor of the same name, "" if there was none.
 func (s *states) adopt(name types.NamespacedName, uid types.UID) (predecessor types.UID) {
 	s.update(name, func(st *state) {
 		if st.version.uid != uid {
@@ -91,7 +91,7 @@ func (s *states) adopt(name types.NamespacedName, uid types.UID) (predecessor ty
 	return predecessor
 }
 
-// forget drops the state of the name and returns the UID that it was about.
+// forget drops the state of the name and returns the UID of its object.
 func (s *states) forget(name types.NamespacedName) types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,15 +103,15 @@ func (s *states) forget(name types.NamespacedName) types.UID {
 	return found.version.uid
 }
 
-// misses reports whether content must run for the version of the CR that an event shows,
-// as far as the state tells.
-func (s *states) misses(name types.NamespacedName, v version) bool {
+// needsRun reports whether the state is dirty, or another version than that of an event ran
+// last.
+func (s *states) needsRun(name types.NamespacedName, v version) bool {
 	st := s.get(name)
 	return st.version != v || st.dirty != ""
 }
 
-// markDirty notes why the content of the CR must run again. The first reason counts, and
-// interrupts a wait for a slot, which the CR may get sooner now.
+// markDirty records why the content of the CR must run again. If there was no reason
+// before, it interrupts a wait for a slot, because the CR may get one sooner now.
 func (s *states) markDirty(name types.NamespacedName, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,53 +120,53 @@ func (s *states) markDirty(name types.NamespacedName, why string) {
 		return
 	}
 	found.dirty = why
-	found.hear(news{})
+	found.notify(signal{})
 }
 
-// tell hands what an event says to the attempt at work on the name, if there is one. The
-// caller puts the name into the queue as well.
-func (s *states) tell(name types.NamespacedName, n news) {
+// notify passes a signal to the attempt at work on the name, if there is one. The caller
+// also puts the name into the queue.
+func (s *states) notify(name types.NamespacedName, sig signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found := s.byName[name]; found != nil {
-		found.hear(n)
+		found.notify(sig)
 	}
 }
 
-func (st *state) hear(n news) {
+func (st *state) notify(sig signal) {
 	if st.interrupt != nil {
-		st.interrupt(n)
+		st.interrupt(sig)
 	}
 }
 
-// listen returns a context that ends with ctx, and with the next event of the name.
-func (s *states) listen(ctx context.Context, name types.NamespacedName) (heard context.Context, cancel context.CancelCauseFunc) {
-	heard, cancel = context.WithCancelCause(ctx)
+// interruptible returns a context that ends with ctx or with the next event of the name.
+func (s *states) interruptible(ctx context.Context, name types.NamespacedName) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	s.update(name, func(st *state) {
-		st.interrupt = func(news) { cancel(errNews) }
+		st.interrupt = func(signal) { cancel(errEvent) }
 	})
-	return heard, cancel
+	return ctx, cancel
 }
 
-// running lets an event that says that the object goes, and no other, end a run from here
-// on. It returns false where an event came since heard was made: then the CR has to be
-// read again, and the event's own request sees to that.
-func (s *states) running(heard context.Context, name types.NamespacedName, uid types.UID, cancel context.CancelCauseFunc) bool {
+// beginRun makes cancel end the run when an event says that the object must not run any
+// more; other events do not disturb a run. It returns false if an event came since the CR
+// was read: then nothing may run, and the event's own request reads the CR again.
+func (s *states) beginRun(readCtx context.Context, name types.NamespacedName, uid types.UID, cancel context.CancelCauseFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if context.Cause(heard) == errNews { //nolint:errorlint // A cause is compared by identity: listen sets it.
+	if context.Cause(readCtx) == errEvent { //nolint:errorlint // A cause is compared by identity: interruptible sets it.
 		return false
 	}
-	s.entry(name).interrupt = func(n news) {
-		if n.end != nil && n.uid == uid {
-			cancel(n.end)
+	s.entry(name).interrupt = func(sig signal) {
+		if sig.end != nil && sig.uid == uid {
+			cancel(sig.end)
 		}
 	}
 	return true
 }
 
-// over says that no attempt is at work on the name any more.
-func (s *states) over(name types.NamespacedName) {
+// endAttempt records that no attempt is at work on the name any more.
+func (s *states) endAttempt(name types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found := s.byName[name]; found != nil {

@@ -24,46 +24,46 @@ import (
 )
 
 const (
-	// lookInterval is how often the API server is asked whether it serves the kind.
-	lookInterval = 30 * time.Second
-	// maxAPIBackoff caps the pause after errors of the API server, which tell
-	// nothing about a CR: what waits for it goes on soon after it answers again.
+	// discoveryInterval is how often the API server is asked whether it still serves the kind.
+	discoveryInterval = 30 * time.Second
+	// maxAPIBackoff caps the pause after errors of the API server. It is short, because such
+	// an error is no fault of the CR: work goes on soon after the API server answers again.
 	maxAPIBackoff = 10 * time.Second
-	// remindInterval is how often the log says that a kind is still missing.
-	remindInterval = time.Minute
+	// logMissingInterval is how often the log says that a kind is still missing.
+	logMissingInterval = time.Minute
 )
 
-// Discovery tells what the API server serves.
+// Discovery returns what the API server serves.
 type Discovery interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
-	// ServerGroupsAndResources returns what is known beside an error, too.
+	// ServerGroupsAndResources may return a part of the lists together with an error.
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
 
-// Supervisor runs the controller of one watch while its kind is served. A kind
-// that is missing, at the start or later, is looked for again and keeps no other
-// watch from its work. It is a manager.Runnable and waits for leadership.
+// Supervisor runs the controller of one watch while its kind is served. If the kind is
+// missing, at the start or later, it asks again and again; other watches are not affected.
+// It is a manager.Runnable and waits for leadership.
 type Supervisor struct {
-	// NewReconciler makes the reconciler of one period of service; noStatus says
-	// that the kind has no status subresource.
+	// NewReconciler makes the reconciler for the time in which the kind is served; noStatus
+	// is true if the kind has no status subresource.
 	NewReconciler func(noStatus bool) *Reconciler
 	GVK           schema.GroupVersionKind
 	Cache         cache.Cache
 	Discovery     Discovery
-	// OpenAPI returns the schemas of a group's version; nil where nobody knows them.
+	// OpenAPI returns the schemas of a group's version; nil if they are not available.
 	OpenAPI                 func(schema.GroupVersion) (*spec3.OpenAPI, error)
 	MaxConcurrentReconciles int
 	Logger                  logr.Logger
-	// Ready is told when the watch begins and ceases to be at work.
+	// Ready is called when the controller begins and stops to work.
 	Ready func(gvk schema.GroupVersionKind, ready bool)
 
-	// unready is why the watch is not at work although its kind is served; nil where it
-	// is at work, or has nothing to work on.
+	// unready is why the controller does not work although its kind is served; nil if it
+	// works, or if the kind is not served.
 	unready atomic.Pointer[error]
 }
 
-// Check is a readiness check: it fails while the kind is served and its cache
-// is not filled. A missing kind and a standby replica are ready.
+// Check is a readiness check: it fails while the kind is served and its cache is not
+// filled. If the kind is missing, or this replica does not lead, it passes.
 func (s *Supervisor) Check(*http.Request) error {
 	if reason := s.unready.Load(); reason != nil {
 		return *reason
@@ -71,8 +71,8 @@ func (s *Supervisor) Check(*http.Request) error {
 	return nil
 }
 
-// lacks says why the watch is not at work.
-func (s *Supervisor) lacks(reason error) { s.unready.Store(&reason) }
+// setUnready sets why the controller does not work.
+func (s *Supervisor) setUnready(reason error) { s.unready.Store(&reason) }
 
 // Start runs until ctx ends.
 func (s *Supervisor) Start(ctx context.Context) error {
@@ -85,7 +85,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 		err := s.serve(ctx, kind)
 		s.Ready(s.GVK, false)
 		if err != nil && ctx.Err() == nil {
-			s.lacks(fmt.Errorf("the controller of %s stopped and is started again: %w", s.GVK, err))
+			s.setUnready(fmt.Errorf("the controller of %s stopped and is started again: %w", s.GVK, err))
 			s.Logger.Error(err, "the controller stopped; it is started again")
 			sleep(ctx, pause.Step())
 		}
@@ -93,14 +93,14 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	return nil
 }
 
-// servedKind is what discovery says of the kind.
+// servedKind is the kind as discovery shows it.
 type servedKind struct {
 	found      bool
 	hasStatus  bool
 	namespaced bool
 }
 
-func (s *Supervisor) look() (servedKind, error) {
+func (s *Supervisor) discover() (servedKind, error) {
 	list, err := s.Discovery.ServerResourcesForGroupVersion(s.GVK.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return servedKind{}, nil
@@ -119,22 +119,22 @@ func (s *Supervisor) look() (servedKind, error) {
 	return kind, nil
 }
 
-// awaitKind blocks until the kind is served, looking again after ever longer
-// pauses. It is false when the context ended first.
+// awaitKind blocks until the kind is served. It asks with ever longer pauses, and returns
+// false if ctx ends first.
 func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, bool) {
 	var reminded time.Time
 	pause := newPause()
 	for {
-		kind, err := s.look()
+		kind, err := s.discover()
 		if kind.found {
 			return kind, true
 		}
 		if err == nil {
 			s.unready.Store(nil) // There is nothing to watch.
 		}
-		if time.Since(reminded) >= remindInterval {
+		if time.Since(reminded) >= logMissingInterval {
 			reminded = time.Now()
-			s.remind(err)
+			s.logMissing(err)
 		}
 		if sleep(ctx, pause.Step()); ctx.Err() != nil {
 			return servedKind{}, false
@@ -149,8 +149,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// serve runs the controller until the kind is gone or ctx ends, and leaves
-// nothing of it behind.
+// serve runs the controller until the kind is gone or ctx ends, and then removes its
+// informer.
 func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	reconciler := s.NewReconciler(!kind.hasStatus)
 	if !kind.hasStatus && reconciler.Watch.ManageStatus {
@@ -162,11 +162,11 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 	}
 	ctx, cancel := context.WithCancel(log.IntoContext(ctx, s.Logger))
 	defer cancel()
-	s.lacks(fmt.Errorf("the cache of %s is not filled yet; where that lasts, the account may lack list or watch of the kind, and the log has the API server's answer", s.GVK))
-	go s.announceSync(ctx)
+	s.setUnready(fmt.Errorf("the cache of %s is not filled yet; where that lasts, the account may lack list or watch of the kind, and the log has the API server's answer", s.GVK))
+	go s.awaitSync(ctx)
 	go s.warnOfPaths(ctx, reconciler.Watch.References)
 	go func() {
-		s.awaitLoss(ctx)
+		s.awaitRemoval(ctx)
 		cancel()
 	}()
 	err = c.Start(ctx)
@@ -197,7 +197,7 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(s.GVK)
-	err = c.Watch(source.Kind(alone{s.Cache}, object, &handler{watch: &r.Watch, states: &r.states, related: r.Related}, triggers(&r.Watch)))
+	err = c.Watch(source.Kind(singleKindCache{s.Cache}, object, &handler{watch: &r.Watch, states: &r.states, related: r.Related}, triggers(&r.Watch)))
 	if err == nil && r.Related != nil {
 		err = c.Watch(relatedSource{s, r, kind})
 	}
@@ -207,16 +207,16 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	return c, nil
 }
 
-// alone is the cache for one kind: its sources would wait for all kinds otherwise, and a
-// kind that can't be listed would keep every other watch from its work. They wait for
-// their own handler afterwards, which is told what the kind's cache holds.
-type alone struct{ cache.Cache }
+// singleKindCache makes a source wait for its own kind only. Otherwise a source waits for all
+// kinds of the cache, and a kind that cannot be listed would stop all watches. The source
+// still waits until its handler has been given what the cache of its kind holds.
+type singleKindCache struct{ cache.Cache }
 
 // WaitForCacheSync implements cache.Cache.
-func (alone) WaitForCacheSync(context.Context) bool { return true }
+func (singleKindCache) WaitForCacheSync(context.Context) bool { return true }
 
-// announceSync notes when the kind's cache is filled.
-func (s *Supervisor) announceSync(ctx context.Context) {
+// awaitSync waits until the kind's cache is filled, and reports it.
+func (s *Supervisor) awaitSync(ctx context.Context) {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(s.GVK)
 	informer, err := s.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
@@ -231,19 +231,19 @@ func (s *Supervisor) announceSync(ctx context.Context) {
 	}
 }
 
-// awaitLoss returns when the API server says that it does not serve the kind
-// any more. An API server that does not answer says nothing.
-func (s *Supervisor) awaitLoss(ctx context.Context) {
+// awaitRemoval returns when the API server answers that it does not serve the kind any
+// more. An API server that does not answer proves nothing.
+func (s *Supervisor) awaitRemoval(ctx context.Context) {
 	gone := func(context.Context) (bool, error) {
-		kind, err := s.look()
+		kind, err := s.discover()
 		return err == nil && !kind.found, nil
 	}
-	if wait.PollUntilContextCancel(ctx, lookInterval, false, gone) == nil {
+	if wait.PollUntilContextCancel(ctx, discoveryInterval, false, gone) == nil {
 		s.Logger.Info("the watched kind is no longer served; its controller stops", "gvk", s.GVK.String())
 	}
 }
 
-// newPause spreads looks and starts: from 1 s up to lookInterval.
+// newPause returns pauses that grow from 1 s to discoveryInterval.
 func newPause() *wait.Backoff {
-	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 30, Cap: lookInterval}
+	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 30, Cap: discoveryInterval}
 }

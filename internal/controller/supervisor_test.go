@@ -100,10 +100,10 @@ func TestReadiness(t *testing.T) {
 		want      error
 	}{
 		"a standby replica is ready":                         {nil, func(*Supervisor) {}, nil},
-		"a watch whose kind is missing has nothing to do":    {missing{}, func(s *Supervisor) { s.lacks(gone) }, nil},
-		"so has one whose group is not served":               {missing{apierrors.NewNotFound(schema.GroupResource{}, "x")}, func(s *Supervisor) { s.lacks(gone) }, nil},
-		"an API server that does not answer changes nothing": {missing{errors.New("refused")}, func(s *Supervisor) { s.lacks(gone) }, gone},
-		"what it lacks is what the check says":               {nil, func(s *Supervisor) { s.lacks(gone) }, gone},
+		"a watch whose kind is missing has nothing to do":    {missing{}, func(s *Supervisor) { s.setUnready(gone) }, nil},
+		"so has one whose group is not served":               {missing{apierrors.NewNotFound(schema.GroupResource{}, "x")}, func(s *Supervisor) { s.setUnready(gone) }, nil},
+		"an API server that does not answer changes nothing": {missing{errors.New("refused")}, func(s *Supervisor) { s.setUnready(gone) }, gone},
+		"what it lacks is what the check says":               {nil, func(s *Supervisor) { s.setUnready(gone) }, gone},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

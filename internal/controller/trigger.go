@@ -19,14 +19,14 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// digestField of a reduced object stands for its content, where the kind has no
-// generations that tell of a change.
+// digestField of a reduced object holds the digest of its content, if the kind has no
+// generations by which changes are found.
 const digestField = "ensignDigest"
 
-// Reducer returns the transform of the caches of the kinds that are watched. A run
-// reads its CR live; the cache only decides whether there is a run, and keeps what
-// that needs: identity, labels, annotations, generation, deletion, finalizers, which
-// generation the status speaks of, and to what the CR refers.
+// Reducer returns the transform of the cache of the watched kinds. An attempt reads its CR
+// live; the cache only serves the events. It keeps what they need: identity, labels,
+// annotations, generation, deletion, finalizers, the observed generation, and to what the
+// CR refers.
 func Reducer(list ...watches.Watch) func(object any) (any, error) {
 	references := map[schema.GroupVersionKind][]watches.Reference{}
 	for _, watch := range list {
@@ -41,7 +41,7 @@ func Reducer(list ...watches.Watch) func(object any) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		keepReferences(references[full.GroupVersionKind()], full, reduced)
+		noteReferences(references[full.GroupVersionKind()], full, reduced)
 		return reduced, nil
 	}
 }
@@ -86,8 +86,8 @@ func contentDigest(full *unstructured.Unstructured) (string, error) {
 	return digestOfText(string(data)), nil
 }
 
-// triggers lets the events of the CRs through that the watch has to do with. The handler
-// decides which of their changes count.
+// triggers lets the events of the CRs pass that concern the watch. The handler decides
+// which of their changes count.
 func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstructured] {
 	return predicate.TypedFuncs[*unstructured.Unstructured]{
 		CreateFunc: func(e event.TypedCreateEvent[*unstructured.Unstructured]) bool {
@@ -102,8 +102,8 @@ func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstr
 	}
 }
 
-// concerns reports whether the watch has anything to do with a CR as it stands.
-// One that lost its labels but holds our finalizer must still be finalized.
+// concerns reports whether the CR matches the watch's selector, or is being deleted and
+// still has the watch's finalizer.
 func concerns(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	if watch.Selector.Matches(labels.Set(cr.GetLabels())) {
 		return true
@@ -115,19 +115,18 @@ func holdsFinalizer(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	return watch.Finalizer != nil && slices.Contains(cr.GetFinalizers(), watch.Finalizer.Name)
 }
 
-// replaced reports whether the update is the end of one object and the creation of
-// another of its name, of which a watch has missed the moments between.
+// replaced reports whether the update is about two objects of one name: the old one was
+// deleted and the new one created while the watch missed both events.
 func replaced(e crUpdated) bool { return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() }
 
-// changed reports whether the update changes what brings a run: a new generation, the
-// deletion, an annotation that steers runs, and any annotation where the watch asks for it.
+// changed reports whether the update changes the version of the CR.
 func changed(watch *watches.Watch, before, after *unstructured.Unstructured) bool {
 	return versionOf(watch, before) != versionOf(watch, after)
 }
 
-// triggering returns the annotations whose changes bring a CR to its content: those
-// that steer its runs, or all but kubectl's copy of the object.
-func triggering(watch *watches.Watch, cr *unstructured.Unstructured) map[string]string {
+// triggerAnnotations returns the annotations whose change makes content run: those with the
+// operator's prefix, or with watchAnnotationsChanges all but kubectl's copy of the object.
+func triggerAnnotations(watch *watches.Watch, cr *unstructured.Unstructured) map[string]string {
 	annotations := cr.GetAnnotations()
 	maps.DeleteFunc(annotations, func(name, _ string) bool {
 		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, annotationPrefix)
@@ -136,10 +135,10 @@ func triggering(watch *watches.Watch, cr *unstructured.Unstructured) map[string]
 	return annotations
 }
 
-// digestOf stands for all that triggers a run of the CR beside its generation, so that a
-// later manager can compare with it: "" where that is not known.
+// digestOf returns the digest of all that a run depends on beside the CR's generation, for
+// a later manager to compare with; "" if it is unknown.
 func (r *Reconciler) digestOf(cr *unstructured.Unstructured) string {
-	annotations := annotationsDigest(triggering(&r.Watch, cr))
+	annotations := annotationsDigest(triggerAnnotations(&r.Watch, cr))
 	if r.Digest == "" || annotations == "" {
 		return r.Digest
 	}

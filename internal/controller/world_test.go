@@ -275,12 +275,12 @@ func patched(object *unstructured.Unstructured, cr client.Object, patch client.P
 
 // view is what an informer of the name tells, which may lag behind.
 type view struct {
-	server *apiServer
-	next   int // of the server's history
-	cached *unstructured.Unstructured
-	uids   []types.UID // of all that was told of
-	tell   *handler
-	queue  queue
+	server  *apiServer
+	next    int // of the server's history
+	cached  *unstructured.Unstructured
+	uids    []types.UID // of all that was told of
+	handler *handler
+	queue   queue
 	// gained is called when the handler is told that the CR gained its labels.
 	gained func()
 }
@@ -314,12 +314,12 @@ func (v *view) advance(ctx context.Context, n int, relist bool) {
 func (v *view) show(ctx context.Context, m moment) {
 	before := v.cached
 	v.cached = nil
-	predicate := triggers(v.tell.watch)
+	predicate := triggers(v.handler.watch)
 	if m.object == nil {
 		if before == nil {
 			return // It was never told of.
 		}
-		v.tell.Delete(ctx, crDeleted{Object: must(Reducer()(m.gone)).(*unstructured.Unstructured)}, v.queue)
+		v.handler.Delete(ctx, crDeleted{Object: must(Reducer()(m.gone)).(*unstructured.Unstructured)}, v.queue)
 		return
 	}
 	v.uids = append(v.uids, m.object.GetUID())
@@ -327,12 +327,12 @@ func (v *view) show(ctx context.Context, m moment) {
 	created, updated := crCreated{Object: v.cached}, crUpdated{ObjectOld: before, ObjectNew: v.cached}
 	switch {
 	case before == nil && predicate.Create(created):
-		v.tell.Create(ctx, created, v.queue)
+		v.handler.Create(ctx, created, v.queue)
 	case before != nil && predicate.Update(updated):
-		if !concerns(v.tell.watch, before) {
+		if !concerns(v.handler.watch, before) {
 			v.gained()
 		}
-		v.tell.Update(ctx, updated, v.queue)
+		v.handler.Update(ctx, updated, v.queue)
 	}
 }
 

@@ -29,12 +29,11 @@ type Operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// Patch returns the operations that bring the status of obj, as it was just read,
-// to what the report says, Tests first. No operations means that nothing is to
-// be written: all of it stands there already, or the object's status speaks of a
-// later generation than the report (one that the object has not reached is nobody's
-// report: a restored status, or a role's own key). A lastTransitionTime moves to now exactly
-// when its condition's status changes.
+// Patch returns the operations that write the report to the status of obj, as it was just
+// read, Tests first. It returns none if the status has all of it already, or observes a
+// later generation than the report's. An observed generation that the object has not reached
+// does not count: a role wrote the key, or the status was restored. A lastTransitionTime
+// becomes now exactly when the status of its condition changes.
 func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation {
 	current, isMap := obj.Object["status"].(map[string]any)
 	if observed, ok := current["observedGeneration"].(int64); ok && r.generation < observed && observed <= obj.GetGeneration() {
@@ -58,7 +57,7 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 	return append(ops, changes...)
 }
 
-// showsRun reports whether a status says that a run is at work.
+// showsRun reports whether a status shows a run at work.
 func showsRun(current map[string]any) bool {
 	list, _ := current["conditions"].([]any)
 	_, running := find(list, Running)
@@ -76,8 +75,8 @@ func digestChanges(current map[string]any, r Report) []Operation {
 	return nil
 }
 
-// Tests returns the operations with which a patch of obj starts: they keep it from
-// landing on a successor of the same name or on top of another writer's change.
+// Tests returns the operations with which a patch of obj starts. They make it fail if the
+// object was replaced by another of the same name, or changed by another writer.
 func Tests(obj *unstructured.Unstructured) []Operation {
 	return []Operation{
 		{Op: "test", Path: "/metadata/uid", Value: string(obj.GetUID())},
@@ -85,9 +84,8 @@ func Tests(obj *unstructured.Unstructured) []Operation {
 	}
 }
 
-// conditionChanges addresses each of our conditions by its place in the list:
-// the test of the resourceVersion keeps that place valid, and the conditions of
-// others are not even sent.
+// conditionChanges addresses each of Ensign's conditions by its index, which the test of the
+// resourceVersion keeps valid. The conditions of others are not sent.
 func conditionChanges(current map[string]any, r Report, now time.Time) []Operation {
 	list, isList := current["conditions"].([]any)
 	var ops []Operation
@@ -145,9 +143,9 @@ func (c condition) render(old map[string]any, generation int64, now time.Time) m
 	return value
 }
 
-// bounded cuts a text at limit bytes, marked and between characters, and earlier
-// where it would take up more than three times as much as JSON. Bytes that are no
-// UTF-8 are replaced, as the API server would.
+// bounded cuts a text between characters at limit bytes, or earlier if it would have more
+// than three times as many bytes as JSON, and marks the cut. Bytes that are no UTF-8 are
+// replaced, as the API server would.
 func bounded(text string, limit int) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	encoded, end := 0, 0
@@ -164,8 +162,8 @@ func bounded(text string, limit int) string {
 	return text
 }
 
-// encodedSize is how many bytes a character takes up in the JSON of a request and
-// of etcd, where those with a meaning in HTML are escaped.
+// encodedSize returns the number of bytes of a character in the JSON of a request and of
+// etcd, which escapes characters that have a meaning in HTML.
 func encodedSize(r rune) int {
 	switch {
 	case strings.ContainsRune("\"\\\n\t\r", r):
@@ -176,8 +174,8 @@ func encodedSize(r rune) int {
 	return utf8.RuneLen(r)
 }
 
-// Last returns the outcome that the conditions of obj tell of, which may be that of an
-// earlier generation: nothing, when none was ever brought to an end.
+// Last returns the outcome that the conditions of obj show, perhaps that of an earlier
+// generation; the zero outcome if no run has ended.
 func Last(obj *unstructured.Unstructured) jobevent.Outcome {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	if _, c := find(list, Failure); c["status"] == "True" {

@@ -19,13 +19,13 @@ const (
 	Failure    Type = "Failure"
 )
 
-// The reasons that are not the outcome of a run; those are jobevent's.
+// The reasons beside those of a run's outcome, which jobevent has.
 const (
-	// ReasonRunning is the reason while a run is at work.
+	// ReasonRunning is the reason while content runs.
 	ReasonRunning jobevent.Reason = "Running"
 	// ReasonPaused is the reason while an annotation keeps runs from starting.
 	ReasonPaused jobevent.Reason = "Paused"
-	// ReasonUnwritable is set when the kind's schema refuses what a run came to.
+	// ReasonUnwritable is set when the kind's schema refuses the result of a run.
 	ReasonUnwritable jobevent.Reason = "StatusRefused"
 	// ReasonInvalidSpec is set when the CR's spec cannot become variables.
 	ReasonInvalidSpec jobevent.Reason = "InvalidSpec"
@@ -46,23 +46,21 @@ const (
 // completionFormat is the base image's: microseconds without trailing zeros, UTC.
 const completionFormat = "2006-01-02T15:04:05.999999+00:00"
 
-// Report is what one moment means for the conditions that Ensign owns.
-// Conditions that it does not name stay as they are.
+// Report is a change of the conditions that Ensign owns. Conditions that it does not name
+// stay as they are.
 type Report struct {
 	generation int64
 	conditions []condition
-	// onlyNew holds conditions that are set only when their type was last
-	// reported for another generation.
+	// onlyNew holds conditions that are set only if the existing one of their type observes
+	// another generation.
 	onlyNew []condition
-	// success is true for a report of success, and digest is what it came about
-	// with, "" where nobody knows.
+	// success is true for a report of success. digest is that of what its run depended on,
+	// "" if unknown.
 	success bool
 	digest  string
-	// idle is true for a report of nothing that was done: the generation is as far
-	// from being observed as before.
+	// idle is true for a report that does not make the generation observed.
 	idle bool
-	// during is true for a report that changes only a status that says that a run is
-	// at work.
+	// during is true for a report that is only written over a status that shows a run at work.
 	during bool
 }
 
@@ -74,10 +72,10 @@ type condition struct {
 	result  map[string]any
 }
 
-// Started reports that a run for the generation begins. For a generation that
-// has not been reported yet Successful becomes False, so that nobody who waits
-// for it is satisfied by an older result. again says that it has been reported,
-// for kinds whose schema does not keep a condition's observedGeneration.
+// Started reports that a run of the generation begins. For a generation that has not been
+// reported yet, Successful becomes False, so that `kubectl wait` does not see an older
+// result. again is true if the generation was reported before; the conditions show that
+// only if the kind's schema keeps their observedGeneration.
 func Started(generation int64, again bool) Report {
 	report := Report{
 		generation: generation,
@@ -103,16 +101,15 @@ func Finished(generation int64, outcome jobevent.Outcome, summary jobevent.Summa
 	}
 }
 
-// Paused reports that nothing is run for now. Of what the generation before came to
-// all stays as it is.
+// Paused reports that nothing runs for now. The result of the generation before stays.
 func Paused(generation int64) Report {
 	return Report{generation: generation, idle: true, conditions: []condition{
 		{kind: Running, status: "False", reason: ReasonPaused, message: messagePaused},
 	}}
 }
 
-// Working reports the task that a run is at, and since when. It changes only a status
-// that says that a run is at work. The task's name is cut where it is long.
+// Working reports the task that the run executes, and since when. It is only written over a
+// status that shows a run at work. A long name is cut.
 func Working(generation int64, task string, since time.Time) Report {
 	name := strconv.Quote(bounded(jobevent.Visible(task), maxTask))
 	return Report{generation: generation, idle: true, during: true, conditions: []condition{{
@@ -121,15 +118,15 @@ func Working(generation int64, task string, since time.Time) Report {
 	}}}
 }
 
-// Unwritable reports that a run is over whose result the kind's schema refuses. It
-// changes only a status that says that a run is at work.
+// Unwritable reports that a run has ended whose result the kind's schema refuses. It is only
+// written over a status that shows a run at work.
 func Unwritable(generation int64) Report {
 	return Report{generation: generation, idle: true, during: true, conditions: []condition{
 		{kind: Running, status: "False", reason: ReasonUnwritable, message: messageRefused},
 	}}
 }
 
-// Refused reports that nothing was run, and why.
+// Refused reports why nothing runs.
 func Refused(generation int64, reason jobevent.Reason, message string) Report {
 	return failed(generation, jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: message}, nil)
 }
@@ -152,8 +149,7 @@ func failed(generation int64, outcome jobevent.Outcome, result map[string]any) R
 	}}
 }
 
-// ansibleResult is nil for a run without stats: zeros would say that Ansible
-// counted, and it did not.
+// ansibleResult returns the counts of a run; nil if Ansible did not report them.
 func ansibleResult(s jobevent.Summary) map[string]any {
 	if !s.StatsSeen {
 		return nil

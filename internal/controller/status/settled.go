@@ -8,30 +8,30 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
-// digestKey of the status tells with which content, settings of the watch, Python
-// environment and annotations the last success came about.
+// digestKey is the key of the status for the digest of what the last successful run
+// depended on: content, settings of the watch, Python environment and annotations.
 const digestKey = "contentDigest"
 
-// WithDigest adds to a report of success what it came about with. Without one,
-// what an earlier success came about with is taken out.
+// WithDigest adds the digest of what a successful run depended on. A report of success
+// without a digest removes that of an earlier run.
 func (r Report) WithDigest(digest string) Report {
 	r.digest = digest
 	return r
 }
 
-// Digest returns what the last success came about with, "" where the status of obj
-// does not say it.
+// Digest returns the digest of the last successful run from the status of obj, "" if it has
+// none.
 func Digest(obj *unstructured.Unstructured) string {
 	digest, _, _ := unstructured.NestedString(obj.Object, "status", digestKey)
 	return digest
 }
 
-// Settled reports whether the status of obj says that its generation was brought to
-// success with the digest, and when that run ended. It is false where anything is
-// missing, as with schemas that do not keep what Ensign writes, or kinds without
-// generations: then nobody knows. So it is for an object that is younger than the run: its status was restored
-// with it, and tells of another.
-func Settled(obj *unstructured.Unstructured, digest string) (ended time.Time, ok bool) {
+// SucceededWith reports whether the status of obj proves that a run of its generation
+// succeeded with the digest, and returns when that run ended. It is false if anything is
+// missing, as with schemas that prune what Ensign writes, and kinds without generations. It
+// is also false if the object is younger than the run: then the status was restored from
+// that of another object.
+func SucceededWith(obj *unstructured.Unstructured, digest string) (ended time.Time, ok bool) {
 	status, _ := obj.Object["status"].(map[string]any)
 	list, _ := status["conditions"].([]any)
 	_, running := find(list, Running)

@@ -62,7 +62,7 @@ func TestSettled(t *testing.T) {
 			if test.change != nil {
 				test.change(obj)
 			}
-			ended, ok := status.Settled(obj, test.digest)
+			ended, ok := status.SucceededWith(obj, test.digest)
 			if ok != test.want {
 				t.Fatalf("want %t, got %t", test.want, ok)
 			}

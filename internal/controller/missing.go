@@ -11,23 +11,23 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// remind logs that the kind is not served, or why that is not known.
-func (s *Supervisor) remind(err error) {
+// logMissing logs that the kind is not served, or why that is unknown.
+func (s *Supervisor) logMissing(err error) {
 	if err != nil {
 		s.Logger.Info("the watched kind could not be looked for; it is tried again. Other kinds are not affected", "gvk", s.GVK.String(), "error", err.Error())
 		return
 	}
 	values := []any{"gvk", s.GVK.String()}
-	_, served, _ := s.Discovery.ServerGroupsAndResources() // What can't be told now is no candidate.
+	_, served, _ := s.Discovery.ServerGroupsAndResources() // A group that cannot be read has no candidates.
 	if instead := servedInstead(s.GVK.GroupKind(), served); instead != nil {
 		values = append(values, "servedInstead", instead)
 	}
 	s.Logger.Info("WARNING: the watched kind is not served; its CRD may be missing. Other kinds are not affected", values...)
 }
 
-// servedInstead returns what whoever wrote a watch of a kind that is not served may have
-// meant: the kind in other versions, or else the kind of the nearest name, as
-// "demo.example.com/v1, Kind=Greeting". It is nil where nothing is near.
+// servedInstead returns the kinds that may have been meant by a watch whose kind is not
+// served: the same kind in other versions, else the kind with the nearest name, as
+// "demo.example.com/v1, Kind=Greeting"; nil if there is none.
 func servedInstead(wanted schema.GroupKind, served []*metav1.APIResourceList) []string {
 	found := map[string][]string{}
 	for _, list := range served {
