@@ -32,7 +32,6 @@ type runFlags struct {
 	logFormat string
 	zap       zap.Options
 	logFlags  *pflag.FlagSet
-	older     *pflag.FlagSet
 	groups    []group
 }
 
@@ -44,7 +43,6 @@ func newRunFlags() *runFlags {
 	f.group("Metrics and probes", f.serving)
 	f.group("Leader election and shutdown", f.leading)
 	f.group("Logs", f.logging)
-	f.group("Deprecated, with a warning", func(set *pflag.FlagSet, _ *config.Options) { f.olderSpellings(set) })
 	return f
 }
 
@@ -126,6 +124,26 @@ func (f *runFlags) logging(set *pflag.FlagSet, _ *config.Options) {
 	f.logFlags = set
 }
 
+// deprecated adds what deployments of the base image may still give; pflag warns of it,
+// and help and completion leave it out. An older spelling sets the value of the newer
+// one: of the two, the last counts.
+func deprecated(set *pflag.FlagSet) {
+	for older, newer := range map[string]string{
+		"metrics-addr": "metrics-bind-address", "enable-leader-election": "leader-elect", "max-workers": "max-concurrent-reconciles",
+	} {
+		flag := *set.Lookup(newer)
+		flag.Name, flag.Hidden, flag.Deprecated = older, true, "give --"+newer
+		set.AddFlag(&flag)
+	}
+	for name, why := range map[string]string{
+		"leader-elect-resource-lock": "and is ignored: the lock of leader election is always a Lease",
+		"proxy-cache-max-bytes":      "and is ignored: reads of runs always go to the API server",
+	} {
+		set.String(name, "", "")
+		_ = set.MarkDeprecated(name, why) // It is there, and the text is not empty.
+	}
+}
+
 // complete checks the flags, all of them at once, and gives the options. Logs go
 // to out.
 func (f *runFlags) complete(out io.Writer) (config.Options, error) {
@@ -154,15 +172,21 @@ func (f *runFlags) complete(out io.Writer) (config.Options, error) {
 		closed("--ansible-args", o.AnsibleArgs),
 		noneOrAtLeast("--artifacts-max-bytes", f.artifacts, 1<<20),
 		f.protected(),
-		f.checkOlder(),
 		f.setLogger(&o, out),
 	)
-	if err == nil {
-		f.warn(o.Logger)
-	}
 	o.ArtifactsMaxBytes = f.artifacts.Value()
 	o.LogEvents = level
 	return o, err
+}
+
+// lookup returns a flag of the groups there are.
+func (f *runFlags) lookup(name string) *pflag.Flag {
+	for _, g := range f.groups {
+		if flag := g.flags.Lookup(name); flag != nil {
+			return flag
+		}
+	}
+	return nil
 }
 
 // protected refuses to ask readers of metrics for a token where all could read it.

@@ -15,6 +15,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	for _, g := range f.groups {
 		cmd.Flags().AddFlagSet(g.flags)
 	}
+	deprecated(cmd.Flags())
 	usual := cmd.UsageFunc()
 	cmd.SetUsageFunc(func(asked *cobra.Command) error {
 		if asked != cmd { // A command below it inherits this function, but not the flags.

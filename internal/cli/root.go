@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/ensign-operator/ensign/internal/ansible/runner/guard"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
@@ -16,10 +15,6 @@ type Build = metrics.Build
 // Execute runs the command that the arguments name and returns when it is done
 // or ctx ends. The caller prints the error.
 func Execute(ctx context.Context, build Build, args []string) error {
-	if len(args) > 0 && args[0] == guard.Command {
-		// Not a command for people, and to be small: nothing else is set up for it.
-		return guard.Serve(args[1:])
-	}
 	root := newRootCommand(build)
 	root.SetArgs(args)
 	return root.ExecuteContext(ctx)

@@ -6,7 +6,7 @@
 // the pause between renewals and one second more, in which runs are ended. It
 // counts by a clock that goes on while the process is stopped and while the
 // machine is suspended, so that whoever asks after waking up gets the right
-// answer. A fence that has closed stays closed: what it guarded has been ended,
+// answer. A fence that has closed stays closed: what was behind it has been ended,
 // so the process has to end too.
 //
 // Whoever wants to act asks Held first. That leaves the time between the
@@ -20,7 +20,7 @@
 //
 // # Gotchas
 //
-//   - CLOCK_MONOTONIC, and with it Go's time, stands still in suspend. Fence and guard count
+//   - CLOCK_MONOTONIC, and with it Go's time, stands still in suspend. The fence counts
 //     CLOCK_BOOTTIME.
 //   - A closed socket still delivers what the kernel holds for it, for minutes. Connections
 //     behind the fence are reset, and have TCP_USER_TIMEOUT for the case that nobody is awake

@@ -28,14 +28,6 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the time from other to i.
 func (i Instant) Sub(other Instant) time.Duration { return time.Duration(i - other) }
 
-// Span says how long a renewal is good for.
-type Span struct {
-	// Closes is when the fence closes: nothing new may begin then.
-	Closes Instant
-	// Expires is when another candidate may lead: nothing may be at work then.
-	Expires Instant
-}
-
 // Options are the settings of a Fence. Lease and Retry are required.
 type Options struct {
 	// Lease is the lease's duration as the other candidates read it from the
@@ -43,12 +35,10 @@ type Options struct {
 	Lease time.Duration
 	// Retry is the pause between two renewals.
 	Retry time.Duration
-	// OnRenew is called after each renewal, one call at a time. It must not block,
-	// and not ask the fence.
-	OnRenew func(Span)
-	// OnLost is called once, when the fence has closed and before Lost tells, with
-	// what the last renewal was good for. It must not block.
-	OnLost func(Span)
+	// OnLost is called once, when the fence has closed and before Lost tells, with how
+	// late that is: long after the fence had to close only in a process that was
+	// stopped, 0 where it closes early. It must not block.
+	OnLost func(late time.Duration)
 	// Now is the clock; the machine's when it is nil.
 	Now func() Instant
 }
@@ -66,7 +56,9 @@ type Fence struct {
 
 	mu    sync.Mutex
 	state state
-	span  Span
+	// closes is when the fence closes: nothing new may begin then. At expires another
+	// candidate may lead: nothing may be at work then.
+	closes, expires Instant
 }
 
 type state int
@@ -82,11 +74,8 @@ func New(o Options) *Fence {
 	if o.Now == nil {
 		o.Now = Now
 	}
-	if o.OnRenew == nil {
-		o.OnRenew = func(Span) {}
-	}
 	if o.OnLost == nil {
-		o.OnLost = func(Span) {}
+		o.OnLost = func(time.Duration) {}
 	}
 	return &Fence{options: o, lost: make(chan struct{}), conns: conns{}}
 }
@@ -107,7 +96,7 @@ func (f *Fence) Lost() <-chan struct{} {
 func (f *Fence) Left() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.span.Expires.Sub(f.options.Now())
+	return f.expires.Sub(f.options.Now())
 }
 
 // Renewed records that the API server accepted a renewal which was sent after
@@ -122,11 +111,8 @@ func (f *Fence) Renewed(asked Instant) {
 		return
 	}
 	f.state = leading
-	f.span = Span{
-		Closes:  asked.Add(f.options.Lease - f.options.Margin()),
-		Expires: asked.Add(f.options.Lease),
-	}
-	f.options.OnRenew(f.span)
+	f.expires = asked.Add(f.options.Lease)
+	f.closes = f.expires.Add(-f.options.Margin())
 }
 
 // Lose closes the fence of a leader, because another candidate was seen to lead
@@ -176,7 +162,7 @@ func (f *Fence) look() state {
 }
 
 // overdue reports whether the fence has to close. It wants the lock.
-func (f *Fence) overdue() bool { return f.state == leading && f.options.Now() >= f.span.Closes }
+func (f *Fence) overdue() bool { return f.state == leading && f.options.Now() >= f.closes }
 
 // closeIf closes the fence when the condition, which is asked under the lock, holds.
 func (f *Fence) closeIf(condition func() bool) {
@@ -186,10 +172,10 @@ func (f *Fence) closeIf(condition func() bool) {
 		return
 	}
 	f.state = closed
-	dropped, span := f.conns, f.span
+	dropped, late := f.conns, max(0, f.options.Now().Sub(f.closes))
 	f.conns = nil
 	f.mu.Unlock()
-	f.options.OnLost(span)
+	f.options.OnLost(late)
 	close(f.lost)
 	dropped.drop()
 }

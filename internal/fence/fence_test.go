@@ -5,8 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // clock is a fence's time, in tests.
@@ -124,28 +122,32 @@ func TestCloseTellsWhetherTheLeaseIsStillHeld(t *testing.T) {
 	}
 }
 
-func TestEachRenewalTellsHowLongItIsGoodFor(t *testing.T) {
-	var spans []Span
-	f, c := standard(Options{OnRenew: func(s Span) { spans = append(spans, s) }})
-	first := c.read()
-	f.Renewed(first)
-	c.pass(2 * time.Second)
-	f.Renewed(first.Add(2 * time.Second))
-	want := []Span{
-		{Closes: first.Add(12 * time.Second), Expires: first.Add(15 * time.Second)},
-		{Closes: first.Add(14 * time.Second), Expires: first.Add(17 * time.Second)},
-	}
-	if diff := cmp.Diff(want, spans); diff != "" {
-		t.Error(diff)
-	}
-	if left := f.Left(); left != 15*time.Second {
-		t.Errorf("want 15s left, got %s", left)
+func TestTheLossTellsHowLateItIs(t *testing.T) {
+	for why, test := range map[string]struct {
+		passed, want time.Duration // since the renewal, and since the fence had to close
+	}{
+		"another leader was seen early": {time.Second, 0},
+		"just in time":                  {12 * time.Second, 0},
+		"the process was stopped":       {time.Minute, 48 * time.Second},
+	} {
+		t.Run(why, func(t *testing.T) {
+			got := time.Duration(-1)
+			f, c := standard(Options{OnLost: func(late time.Duration) { got = late }})
+			f.Renewed(c.read())
+			c.pass(test.passed)
+			if left := f.Left(); left != 15*time.Second-test.passed {
+				t.Errorf("want %s left, got %s", 15*time.Second-test.passed, left)
+			}
+			if f.Lose(); got != test.want {
+				t.Errorf("want %s, got %s", test.want, got)
+			}
+		})
 	}
 }
 
 func TestTheLossIsToldOnceAndInTime(t *testing.T) {
 	lost := 0
-	f, c := standard(Options{OnLost: func(Span) { lost++ }})
+	f, c := standard(Options{OnLost: func(time.Duration) { lost++ }})
 	f.Renewed(c.read())
 	go f.Watch(t.Context())
 	select {

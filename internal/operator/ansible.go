@@ -23,7 +23,7 @@ type ansible struct {
 	info        pyenv.Info
 	proof       *pyenv.Proof
 	runner      *runner.Runner
-	owned       ownership
+	warm        *warmPool // nil: all runs are cold
 	// digests has for each watch what controller.Reconciler.Digest is.
 	digests map[schema.GroupVersionKind]string
 	// sops is true where community.sops is installed.
@@ -73,12 +73,12 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansible, error) {
 	if a.runner, err = newRunner(o, search, found); err != nil {
 		return ansible{}, err
 	}
-	a.runner.Ready = a.ready
-	if a.owned, err = own(a.runner, o); err == nil {
-		a.owned.warm = newWarm(o, found, a.runner)
-	}
-	return a, err
+	a.warm = newWarm(o, found, a.runner)
+	return a, nil
 }
+
+// end gives up the servers of warm runs and the run directory. All runs have ended.
+func (a ansible) end() error { return errors.Join(a.warm.end(), a.runner.Root.Close()) }
 
 // names are those of the watches in slots and metrics.
 func (a ansible) names() []string {
@@ -124,14 +124,6 @@ func canaryVariables() ([]byte, error) {
 		return nil, fmt.Errorf("encode the canary's variables: %w", err)
 	}
 	return encoded, nil
-}
-
-// ready is runner.Runner.Ready: what was proved at the start may have changed.
-func (a ansible) ready(ctx context.Context) error {
-	if err := a.proof.Holds(ctx); err != nil {
-		return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
-	}
-	return nil
 }
 
 func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.Runner, error) {

@@ -34,9 +34,8 @@ type lease struct {
 type holders struct {
 	// stop ends all runs; no more begin.
 	stop func()
-	// extend sets the time until which runs may go on, even if this process should
-	// be stopped: as ownership.extend.
-	extend func(term, kill time.Duration)
+	// end ends all processes of runs: TERM at once, KILL after grace.
+	end func(grace time.Duration)
 }
 
 // newLease prepares leader election, if it is wanted. Options.Check has
@@ -65,7 +64,8 @@ func newLease(client *rest.Config, o config.Options, h holders) (lease, error) {
 
 // fenceOptions makes the time between the closing of the fence and the moment when
 // another replica may lead the time in which runs end: one half of it lies between
-// TERM and KILL, the other one is for what is slow.
+// TERM and KILL, the other one is for what is slow. The usual time between the two
+// would be too long, also for runs that an orderly stop is ending already.
 func (h holders) fenceOptions(o config.Options, retry time.Duration) fence.Options {
 	options := fence.Options{
 		// The lease object counts in whole seconds, and so do other candidates.
@@ -73,14 +73,9 @@ func (h holders) fenceOptions(o config.Options, retry time.Duration) fence.Optio
 		Retry: retry,
 	}
 	grace := options.Margin() / 2
-	options.OnRenew = func(s fence.Span) {
-		h.extend(time.Duration(s.Closes), time.Duration(s.Closes.Add(grace)))
-	}
-	options.OnLost = func(s fence.Span) {
+	options.OnLost = func(late time.Duration) {
 		h.stop()
-		// Earlier than was said, where another leader was seen or nobody renews.
-		now := fence.Now()
-		h.extend(time.Duration(min(now, s.Closes)), time.Duration(min(now, s.Closes).Add(grace)))
+		go h.end(grace - late)
 	}
 	return options
 }

@@ -41,7 +41,7 @@ func TestLeaseTimes(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			o := electing(test.duration, test.deadline)
-			l, err := newLease(&rest.Config{}, o, holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
+			l, err := newLease(&rest.Config{}, o, holders{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestLeaseTimes(t *testing.T) {
 
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	client := &rest.Config{}
-	l, err := newLease(client, config.Options{}, holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
+	l, err := newLease(client, config.Options{}, holders{})
 	if err != nil || l.fence != nil || l.behind(client) != client {
 		t.Errorf("want nothing changed, got %+v, %v", l, err)
 	}
@@ -64,7 +64,7 @@ func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 
 func TestAllButTheLockIsBehindTheFence(t *testing.T) {
 	client := &rest.Config{Host: "h", UserAgent: "ensign/test"}
-	l, err := newLease(client, electing(15*time.Second, 10*time.Second), holders{stop: func() {}, extend: func(time.Duration, time.Duration) {}})
+	l, err := newLease(client, electing(15*time.Second, 10*time.Second), holders{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,35 +77,30 @@ func TestAllButTheLockIsBehindTheFence(t *testing.T) {
 	}
 }
 
-func TestRunsMayGoOnWhileTheLeaseIsHeld(t *testing.T) {
+// Half of the time between the closing of the fence and the next leader's start lies
+// between TERM and KILL.
+func TestRunsEndBeforeTheNextLeaderBegins(t *testing.T) {
 	for why, test := range map[string]struct {
-		lose       func(f *fence.Fence)
-		term, kill time.Duration // after the renewal
+		ago, grace time.Duration // the renewal
 	}{
-		"TERM when the fence closes, KILL well before another replica may lead": {
-			func(*fence.Fence) {}, 12 * time.Second, 13500 * time.Millisecond,
-		},
-		"at once when another leader was seen": {(*fence.Fence).Lose, 0, 1500 * time.Millisecond},
+		"another leader was seen early":                              {0, 1500 * time.Millisecond},
+		"the lease was not renewed":                                  {12 * time.Second, 1500 * time.Millisecond},
+		"the process was stopped, and there is little time":          {13 * time.Second, 500 * time.Millisecond},
+		"the process was stopped past its lease: KILL comes at once": {time.Minute, -46500 * time.Millisecond},
 	} {
 		t.Run(why, func(t *testing.T) {
-			var stopped bool
-			var term, kill time.Duration
-			h := holders{stop: func() { stopped = true }, extend: func(t, k time.Duration) { term, kill = t, k }}
-			l, err := newLease(&rest.Config{}, electing(15*time.Second, 10*time.Second), h)
-			if err != nil {
-				t.Fatal(err)
-			}
-			renewed := fence.Now()
-			l.fence.Renewed(renewed)
-			test.lose(l.fence)
-			if stopped == l.fence.Held() {
-				t.Errorf("want runs to be told by this process too, got %t", stopped)
-			}
-			// Little time passes between here and there.
-			for name, got := range map[string]time.Duration{"TERM": term - time.Duration(renewed) - test.term, "KILL": kill - time.Duration(renewed) - test.kill} {
-				if got < 0 || got > time.Second {
-					t.Errorf("%s comes %s later than wanted", name, got)
-				}
+			var told []string
+			ended := make(chan time.Duration, 1)
+			h := holders{stop: func() { told = append(told, "stop") }, end: func(grace time.Duration) { ended <- grace }}
+			o := h.fenceOptions(electing(15*time.Second, 10*time.Second), 2*time.Second)
+			now := fence.Now()
+			o.Now = func() fence.Instant { return now }
+			f := fence.New(o)
+			f.Renewed(now)
+			now = now.Add(test.ago)
+			f.Lose()
+			if got := <-ended; got != test.grace || len(told) != 1 {
+				t.Errorf("want runs to be told once, and %s between TERM and KILL, got %q, %s", test.grace, told, got)
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func setUp(ctx context.Context, o config.Options) (p parts, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, ansible.owned.end())
+			err = errors.Join(err, ansible.end())
 		}
 	}()
 	client, err := connect(o)
@@ -66,9 +66,11 @@ func setUp(ctx context.Context, o config.Options) (p parts, err error) {
 		return parts{}, err
 	}
 	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraries: libraries}
-	if p.lease, err = newLease(client, o, holders{stop: p.runs.Stop, extend: ansible.owned.extend}); err != nil {
+	end := func(grace time.Duration) { ansible.runner.Owner.EndOwn(grace) }
+	if p.lease, err = newLease(client, o, holders{stop: p.runs.Stop, end: end}); err != nil {
 		return parts{}, err
 	}
+	ansible.runner.Ready = p.ready
 	if p.related, err = newRelated(p.lease.behind(client), ansible.watches, o); err != nil {
 		return parts{}, err
 	}
@@ -89,7 +91,7 @@ func setUp(ctx context.Context, o config.Options) (p parts, err error) {
 }
 
 func newSlots(o config.Options, a ansible) *slots.Slots {
-	memory, warm := config.AvailableMemory(os.DirFS("/")), a.owned.warm != nil
+	memory, warm := config.AvailableMemory(os.DirFS("/")), a.warm != nil
 	config.WarnOfMemory(o.Logger, memory, warm)
 	limit := o.MaxConcurrentRuns
 	if limit == 0 {

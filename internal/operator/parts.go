@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
+	"github.com/ensign-operator/ensign/internal/fence"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/observe/coldruns"
@@ -44,9 +46,21 @@ type parts struct {
 
 // close gives up what setUp took.
 func (p parts) close() {
-	if err := p.ansible.owned.end(); err != nil {
+	if err := p.ansible.end(); err != nil {
 		p.options.Logger.Error(err, "could not give up the run directory")
 	}
+}
+
+// ready is runner.Runner.Ready: what was proved at the start may have changed, and to
+// prove it again takes time, in which the lease can be lost.
+func (p parts) ready(ctx context.Context) error {
+	if err := p.ansible.proof.Holds(ctx); err != nil {
+		return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
+	}
+	if !p.lease.fence.Held() {
+		return fence.ErrLost
+	}
+	return nil
 }
 
 // add adds everything long-lived to the manager.
@@ -58,7 +72,7 @@ func (p parts) add() error {
 	if err := metrics.RegisterRunDirectory(ctrlmetrics.Registry, p.ansible.runner.Root.Bytes); err != nil {
 		return err
 	}
-	if err := p.ansible.owned.warm.count(ctrlmetrics.Registry); err != nil {
+	if err := p.ansible.warm.count(ctrlmetrics.Registry); err != nil {
 		return err
 	}
 	p.slots.Waited = counters.Waited
@@ -94,7 +108,7 @@ func (p parts) add() error {
 }
 
 func (p parts) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
-	o := coldruns.Options{Reason: p.ansible.owned.warm.reason, Show: counters.WatchCold, Logger: p.options.Logger.WithName("warm")}
+	o := coldruns.Options{Reason: p.ansible.warm.reason, Show: counters.WatchCold, Logger: p.options.Logger.WithName("warm")}
 	for _, watch := range p.ansible.watches {
 		if watch.Warm {
 			o.Watches = append(o.Watches, watch.GVK.String())

@@ -78,7 +78,7 @@ func never(t *testing.T) func() error {
 
 // held returns a fence that is open, and that ends runs when it closes.
 func held(runs *controller.RunGroup) *fence.Fence {
-	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second, OnLost: func(fence.Span) { runs.Stop() }})
+	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second, OnLost: func(time.Duration) { runs.Stop() }})
 	f.Renewed(fence.Now())
 	return f
 }

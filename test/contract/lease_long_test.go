@@ -66,8 +66,8 @@ var _ = Describe("a leader", Ordered, func() {
 	row("§12 fence, §8 fence", "a manager that was paused past its lease starts and forwards nothing on waking", func(ctx context.Context) {
 		s, h := leads(ctx)
 		Expect(syscall.Kill(s.PID(), syscall.SIGSTOP)).To(Succeed())
-		// A process beside it ends its runs.
-		Eventually(s.Processes).Should(BeEmpty())
+		lease := &coordinationv1.Lease{}
+		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: "contract"}, lease)).To(Succeed())
 		// Over a connection that is there, to a manager that sleeps.
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.config.Host+configMaps(s.Namespace), bytes.NewBufferString(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "on-waking"}}`))
 		Expect(err).NotTo(HaveOccurred())
@@ -80,9 +80,11 @@ var _ = Describe("a leader", Ordered, func() {
 		second := harness.Custom(led, s.Namespace, "second", nil)
 		s.Create(ctx, second)
 		Consistently(forwarded, site.Calm).ShouldNot(Receive())
+		Eventually(func() time.Duration { return time.Since(lease.Spec.RenewTime.Time) }).Should(BeNumerically(">", 4*time.Second), "the lease has run out")
 		rob(ctx, s.Namespace)
 		Expect(syscall.Kill(s.PID(), syscall.SIGCONT)).To(Succeed())
 		Eventually(s.Manager.Ended()).Should(BeClosed())
+		Expect(s.Processes()).To(BeEmpty())
 		Expect(s.ExitCode()).To(Equal(1))
 		Eventually(forwarded).Should(Receive(BeFalse()))
 		Expect(s.Runs(second)()).To(BeZero())

@@ -169,14 +169,27 @@ func (m *Manager) Stop() error {
 	return nil
 }
 
-// Kill ends the manager by SIGKILL and waits for its end.
+// Kill ends the manager by SIGKILL, and then, as the end of its container does, all
+// that it has started. It returns when nothing of them is left.
 func (m *Manager) Kill() error {
-	err := m.command.Process.Kill()
-	<-m.ended
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
+	if err := m.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
 	}
-	return err
+	<-m.ended
+	for deadline := time.Now().Add(stopLimit); ; <-time.After(interval) {
+		left, err := m.Processes()
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("processes do not end within %s of SIGKILL: %+v", stopLimit, left)
+		}
+		for _, p := range left {
+			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return err
+			}
+		}
+	}
 }
 
 // Metrics is what the manager's metrics endpoint serves.

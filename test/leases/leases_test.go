@@ -40,18 +40,14 @@ var (
 		o.stealLease()
 		return func() {}
 	}
-	// freeze stops the manager and nothing else.
-	freeze way = func(_ *operator, leader *replica) func() {
-		leader.signal(syscall.SIGSTOP, false)
-		return func() { leader.signal(syscall.SIGCONT, false) }
-	}
-	// deepFreeze stops all processes of the manager, as the suspend of a machine
-	// does. Its runs go on with it, until the manager has seen the time.
-	deepFreeze way = func(o *operator, leader *replica) func() {
-		leader.signal(syscall.SIGSTOP, true)
+	// freeze stops all processes of the manager, as the freezer of a container and
+	// the suspend of a machine do. Its runs go on with it, until the manager has seen
+	// the time.
+	freeze way = func(o *operator, leader *replica) func() {
+		leader.signal(syscall.SIGSTOP)
 		return func() {
 			o.woke[leader.name] = time.Now()
-			leader.signal(syscall.SIGCONT, true)
+			leader.signal(syscall.SIGCONT)
 		}
 	}
 )
@@ -186,7 +182,7 @@ var _ = Describe("an orderly stop", func() {
 		standby := o.start()
 		Expect(standby.Logged(ctx, regexp.MustCompile("Attempting to acquire leader lease"))).To(Succeed())
 		Expect(o.atWork(leader.name, stubborn, gentle)).To(BeTrue(), "there are runs to be ended")
-		leader.signal(syscall.SIGTERM, false)
+		Expect(syscall.Kill(leader.PID(), syscall.SIGTERM)).To(Succeed())
 		o.leads(ctx, standby)
 		leader.exited(ctx, 0)
 		Expect(leader.Log()).NotTo(ContainSubstring("ERROR"))

@@ -55,7 +55,6 @@ func (o *operator) start() *replica {
 		log, err := r.Log()
 		GinkgoWriter.Printf("--- log of %s (%v)\n%s\n", r.name, err, log)
 		Expect(r.Kill()).To(Succeed())
-		Eventually(harness.ProcessesOf).WithArguments(r.RunDir()).Should(BeEmpty(), "runs end with their manager")
 	})
 	return r
 }
@@ -84,14 +83,11 @@ func (r *replica) exited(ctx context.Context, code int) {
 	Expect(harness.ProcessesOf(r.RunDir())).To(BeEmpty(), "processes of runs of %s", r.name)
 }
 
-// signal signals the manager, and all that it has started if whole is true.
-func (r *replica) signal(s syscall.Signal, whole bool) {
+// signal signals the manager, and then all that it has started by then.
+func (r *replica) signal(s syscall.Signal) {
 	GinkgoHelper()
-	pids := []int{r.PID()}
-	if whole {
-		pids = append(pids, descendants(r.PID())...)
-	}
-	for _, pid := range pids {
+	Expect(syscall.Kill(r.PID(), s)).To(Succeed())
+	for _, pid := range descendants(r.PID()) {
 		if err := syscall.Kill(pid, s); err != syscall.ESRCH {
 			Expect(err).NotTo(HaveOccurred())
 		}

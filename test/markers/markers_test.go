@@ -143,7 +143,6 @@ func newBench(t *testing.T, env pyenv.Env) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = owner.Group() // Without control groups other ways have to do.
 	pool, err := warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
 		Standin: filepath.Join(scratch.Repository(t), "bin", "warm-exec"), Python: env.Python,
 	}, owner, warm.Options{Logger: logr.Discard()})
@@ -151,7 +150,7 @@ func newBench(t *testing.T, env pyenv.Env) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for what, err := range map[string]error{"the servers": pool.Close(), "the control groups": owner.Close(), "the run directory": root.Close()} {
+		for what, err := range map[string]error{"the servers": pool.Close(), "the run directory": root.Close()} {
 			if err != nil {
 				t.Logf("the end of %s: %v", what, err)
 			}

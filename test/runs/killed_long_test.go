@@ -4,21 +4,19 @@ package runs
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 )
 
-func TestEachKindOfTaskEndsWithItsManager(t *testing.T) {
+func TestTheNextManagerEndsEachKindOfTask(t *testing.T) {
 	tests := map[string]string{
-		"a module": polite,
+		"a module": `
+- name: Sleep
+  ansible.builtin.shell: touch '{{ begun }}'; exec sleep 120
+`,
 		"a task that ignores TERM": `
 - name: Sleep
   ansible.builtin.shell: |
@@ -45,63 +43,12 @@ func TestEachKindOfTaskEndsWithItsManager(t *testing.T) {
 	for name, tasks := range tests {
 		t.Run(name, func(t *testing.T) {
 			k := startManager(t, tasks)
-			k.signal(k.cmd.Process.Pid, syscall.SIGKILL)
-			k.awaitNothing()
+			if left := k.kill(); len(left) < 3 {
+				t.Fatalf("got processes %q: the test shows nothing", left)
+			}
+			k.takeOver()
 		})
 	}
-}
-
-// A process that shed its environment, its session and its parent is found by its
-// control group, where there are any.
-func TestAHiddenDaemonEndsWithItsManager(t *testing.T) {
-	probe := proctree.NewOwner(t.TempDir(), "probe")
-	if err := probe.Group(); err != nil {
-		t.Logf("no control groups here, so that it can't be found: %v", err)
-		return
-	}
-	if err := probe.Close(); err != nil {
-		t.Fatal(err)
-	}
-	const seconds = 86399 // by which it is found: nothing else tells of it
-	k := startManager(t, fmt.Sprintf(`
-- name: Hide
-  ansible.builtin.shell: (env -i setsid sh -c 'trap "" TERM; exec sleep %d' >/dev/null 2>&1 </dev/null &)
-- name: Sleep
-  ansible.builtin.shell: touch '{{ begun }}'; exec sleep 120
-`, seconds))
-	hidden := func() bool { return len(processes(t, fmt.Sprintf("sleep\x00%d\x00", seconds))) > 0 }
-	if !hidden() {
-		t.Fatal("there is no such process: the test shows nothing")
-	}
-	k.signal(k.cmd.Process.Pid, syscall.SIGKILL)
-	k.awaitNothing()
-	k.eventually("the hidden daemon ends", func() bool { return !hidden() })
-}
-
-// A manager that is frozen past its lease wakes without a run, and says that it was
-// canceled.
-func TestAFrozenManagerLosesItsRuns(t *testing.T) {
-	k := startManager(t, all, "LEASE=yes")
-	waitFor(t.Context(), filepath.Join(k.content, "leased"))
-	k.signal(k.cmd.Process.Pid, syscall.SIGSTOP)
-	k.awaitNothing()
-	k.signal(k.cmd.Process.Pid, syscall.SIGCONT)
-	<-k.done
-	if got := strings.TrimSpace(k.out.String()); got != string(jobevent.Canceled) {
-		t.Errorf("got verdict %q", got)
-	}
-}
-
-func TestAGuardThatIsKilledIsReplacedInTime(t *testing.T) {
-	k := startManager(t, polite)
-	first := k.guards()[0]
-	k.signal(first, syscall.SIGKILL)
-	k.eventually("there is another guard", func() bool {
-		now := k.guards()
-		return len(now) == 1 && now[0] != first
-	})
-	k.signal(k.cmd.Process.Pid, syscall.SIGKILL)
-	k.awaitNothing()
 }
 
 func TestIdle(t *testing.T) {

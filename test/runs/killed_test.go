@@ -2,15 +2,11 @@ package runs
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,20 +14,12 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
-	"github.com/ensign-operator/ensign/internal/ansible/runner/guard"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// The test binary plays the manager and its guard.
+// The test binary plays the manager.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == guard.Command {
-		if err := guard.Serve(os.Args[2:]); err != nil {
-			panic(err)
-		}
-		os.Exit(0)
-	}
 	if os.Getenv("MANAGER_OF") != "" {
 		manager()
 		os.Exit(0)
@@ -43,44 +31,23 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// manager runs the role "content" as the real manager would, and prints what came
-// of it. With LEASE it has a lease that is not renewed.
+// manager runs the role "content" as the real manager would, until it is killed.
 func manager() {
 	root, owner, err := runner.TakeOver(os.Getenv("MANAGER_OF"), logr.Discard())
 	if err != nil {
 		panic(err)
 	}
-	_ = owner.Group() // Without control groups other ways have to do.
-	g, err := guard.Start(owner, logr.Discard())
-	if err != nil {
-		panic(err)
-	}
-	content := os.Getenv("CONTENT")
-	if os.Getenv("LEASE") != "" {
-		go lease(g, content)
-	}
 	r := &runner.Runner{
-		Root: root, Owner: owner, RunContext: g.Context, SkipFacts: true,
+		Root: root, Owner: owner, SkipFacts: true,
 		Binary: os.Getenv("RUNNER"), Python: os.Getenv("PYTHON"), Env: managerEnv(),
 	}
-	result := r.Run(context.Background(), runner.Spec{
-		UID: "0b2e8f6a-uid", ID: "run-1", Role: "content", RolesPath: filepath.Join(content, "roles"), ExtraVars: []byte("\t\n{}"),
+	r.Run(context.Background(), runner.Spec{
+		UID: uid, ID: "run-1", Role: "content", RolesPath: filepath.Join(os.Getenv("CONTENT"), "roles"), ExtraVars: []byte("\t\n{}"),
 	}, func(jobevent.Event) {})
-	fmt.Println(result.Outcome.Verdict)
-	if err := errors.Join(g.Close(), owner.Close(), root.Close()); err != nil {
-		panic(err)
-	}
 }
 
-// lease lets the run go on for a second from when its task has begun.
-func lease(g *guard.Guard, content string) {
-	waitFor(context.Background(), filepath.Join(content, "begun"))
-	now := proctree.Now()
-	g.Extend(now+time.Second, now+3*time.Second)
-	if err := os.WriteFile(filepath.Join(content, "leased"), nil, 0o600); err != nil {
-		panic(err)
-	}
-}
+// uid is that of the custom resource that the manager runs the role for.
+const uid = "0b2e8f6a-uid"
 
 // killed is a manager in a process of its own, in the middle of a run.
 type killed struct {
@@ -88,13 +55,12 @@ type killed struct {
 	runs    string
 	content string
 	cmd     *exec.Cmd
-	out     strings.Builder
 	done    chan struct{}
 }
 
 // startManager returns when the role has made the file that {{ begun }} stands
 // for in its tasks.
-func startManager(t *testing.T, tasks string, env ...string) *killed {
+func startManager(t *testing.T, tasks string) *killed {
 	t.Helper()
 	k := &killed{t: t, runs: filepath.Join(scratch.Short(t), "runs"), content: t.TempDir(), done: make(chan struct{})}
 	begun := filepath.Join(k.content, "begun")
@@ -106,19 +72,18 @@ func startManager(t *testing.T, tasks string, env ...string) *killed {
 	python := environment(t)
 	k.cmd = exec.Command(self)
 	k.cmd.Env = append(os.Environ(), "MANAGER_OF="+k.runs, "CONTENT="+k.content, "RUNNER="+python.Runner, "PYTHON="+python.Python)
-	k.cmd.Env = append(k.cmd.Env, env...)
-	k.cmd.Stdout, k.cmd.Stderr = &k.out, os.Stderr
+	k.cmd.Stderr = os.Stderr
 	if err := k.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
 		defer close(k.done)
-		_ = k.cmd.Wait() // Most are killed.
+		_ = k.cmd.Wait() // It is killed.
 	}()
 	t.Cleanup(func() {
 		_ = k.cmd.Process.Kill() // It may have been already.
 		<-k.done
-		k.eventually("nothing of the manager is left", func() bool { return len(k.processes()) == 0 && len(k.guards()) == 0 })
+		k.takeOver()
 	})
 	k.eventually("the task has begun", func() bool {
 		_, err := os.Stat(begun)
@@ -138,50 +103,37 @@ func (k *killed) eventually(what string, holds func() bool) {
 }
 
 // processes lists those that name the run directory or the content in their
-// command line or environment. The manager and its guard are not among them.
+// command line or environment. The manager is not among them.
 func (k *killed) processes() []string {
 	k.t.Helper()
-	return slices.DeleteFunc(processes(k.t, k.runs, k.content), func(cmdline string) bool {
-		return strings.Contains(cmdline, guard.Command) || strings.HasPrefix(cmdline, k.cmd.Path)
-	})
+	return slices.DeleteFunc(processes(k.t, k.runs, k.content), func(cmdline string) bool { return strings.HasPrefix(cmdline, k.cmd.Path) })
 }
 
-// guards lists the process ids of the manager's guards.
-func (k *killed) guards() []int {
+// kill ends the manager alone and returns the processes that it left.
+func (k *killed) kill() []string {
 	k.t.Helper()
-	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err := k.cmd.Process.Kill(); err != nil {
+		k.t.Fatal(err)
+	}
+	<-k.done
+	return k.processes()
+}
+
+// takeOver is the next manager's start, up to where it could run something. It returns
+// what that logs.
+func (k *killed) takeOver() (lines []string) {
+	k.t.Helper()
+	root, _, err := runner.TakeOver(k.runs, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	var found []int
-	for _, path := range paths {
-		cmdline, _ := os.ReadFile(path) // It may have ended.
-		if !strings.Contains(string(cmdline), guard.Command+"\x00"+k.runs+"\x00") {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			k.t.Fatal(err)
-		}
-		found = append(found, pid)
+	if left := k.processes(); len(left) > 0 {
+		k.t.Errorf("processes are left: %q", left)
 	}
-	return found
-}
-
-func (k *killed) signal(pid int, s syscall.Signal) {
-	k.t.Helper()
-	if err := syscall.Kill(pid, s); err != nil {
-		k.t.Fatal(err)
+	if err := root.Close(); err != nil {
+		k.t.Error(err)
 	}
-}
-
-// awaitNothing waits until no process of the run is left and says how long that
-// took.
-func (k *killed) awaitNothing() {
-	k.t.Helper()
-	since := time.Now()
-	k.eventually("the run ends", func() bool { return len(k.processes()) == 0 })
-	k.t.Logf("the last process ended after %v", time.Since(since).Round(time.Millisecond))
+	return lines
 }
 
 // all sleeps in a background job of a shell that ignores TERM, beside an
@@ -201,48 +153,16 @@ const all = `
     sleep 120
 `
 
-// polite sleeps in a module and heeds TERM.
-const polite = `
-- name: Sleep
-  ansible.builtin.shell: touch '{{ begun }}'; exec sleep 120
-`
-
-func TestNothingOfARunOutlivesAKilledManager(t *testing.T) {
+// A run lives on when its manager alone is killed outside of a container. The
+// next manager of the run directory ends it before it runs anything, and only then
+// removes what the run worked in.
+func TestTheNextManagerEndsWhatAKilledOneLeft(t *testing.T) {
 	k := startManager(t, all)
-	before := k.processes()
-	if len(before) < 7 {
-		t.Errorf("got processes %q: the test shows less than it should", before)
+	if left := k.kill(); len(left) < 7 {
+		t.Fatalf("got processes %q: the test shows less than it should", left)
 	}
-	k.signal(k.cmd.Process.Pid, syscall.SIGKILL)
-	k.awaitNothing()
-	k.eventually("the guard ends", func() bool { return len(k.guards()) == 0 })
-}
-
-// Nobody is there to end the run; the next manager of the run directory does, and
-// only then removes what the run worked in.
-func TestTheNextManagerEndsWhatNobodyDid(t *testing.T) {
-	k := startManager(t, polite)
-	for _, pid := range append(k.guards(), k.cmd.Process.Pid) {
-		k.signal(pid, syscall.SIGKILL)
-	}
-	<-k.done
-	k.eventually("the guard ends", func() bool { return len(k.guards()) == 0 })
-	if left := k.processes(); len(left) < 3 {
-		t.Fatalf("got processes %q without manager and guard: the test shows nothing", left)
-	}
-	var lines []string
-	root, owner, err := runner.TakeOver(k.runs, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left := k.processes(); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
-	}
-	if len(lines) != 1 || !strings.Contains(lines[0], `"count"=`) {
+	if lines := k.takeOver(); len(lines) != 1 || !strings.Contains(lines[0], `"count"=`) {
 		t.Errorf("got log %q, want one line that says how many were ended", lines)
 	}
-	(&bench{t: t, runs: k.runs}).nothingLeft("0b2e8f6a-uid")
-	if err := errors.Join(owner.Close(), root.Close()); err != nil {
-		t.Error(err)
-	}
+	(&bench{t: t, runs: k.runs}).nothingLeft(uid)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -67,10 +66,6 @@ var _ = It("leaves nothing of a run whose manager was killed, once the next one 
 		Expect(there).To(HaveKey(name))
 	}
 	Expect(b.Kill()).To(Succeed())
-	for _, p := range must(b.Processes()) {
-		_ = syscall.Kill(p.PID, syscall.SIGKILL) // It may have ended by itself.
-	}
-	Eventually(b.Processes).Should(BeEmpty())
 	By("starting the next one, which is not to run it again")
 	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ansible.sdk.operatorframework.io/paused":"true"}}}`))
 	Expect(k8s.Patch(ctx, cr, pause)).To(Succeed())
@@ -81,9 +76,3 @@ var _ = It("leaves nothing of a run whose manager was killed, once the next one 
 		return left.leaks(b.canaries.secret())
 	}).Should(BeEmpty())
 })
-
-func must[T any](value T, err error) T {
-	GinkgoHelper()
-	Expect(err).NotTo(HaveOccurred())
-	return value
-}

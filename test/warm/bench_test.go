@@ -64,7 +64,6 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = owner.Group() // Without control groups other ways have to do.
 	b.pool, err = warm.NewPool(filepath.Join(b.runs, ".warm"), warm.Programs{
 		Standin: standin(t), Python: found.Python,
 	}, owner, warm.Options{Logger: logger(t), Refused: b.refuse, Forked: b.fork, LookPause: lookPause})
@@ -74,9 +73,6 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	t.Cleanup(func() {
 		if err := b.pool.Close(); err != nil {
 			t.Error(err)
-		}
-		if err := owner.Close(); err != nil {
-			t.Log(err)
 		}
 		if err := root.Close(); err != nil {
 			t.Error(err)

@@ -77,7 +77,7 @@ func (t *turns) rows(c content) []report.Row {
 		return nil
 	}
 	note := fmt.Sprintf("medians of %d runs each, in turns, nothing to change; ratios are of medians, and their low … high of neighbours", c.rounds)
-	counted := "all processes of a run; of ours those of the manager too: itself, its guard, the servers of warm runs and their forks, from the change to the status"
+	counted := "all processes of a run; of ours those of the manager too: itself, the servers of warm runs and their forks, from the change to the status"
 	for _, figure := range []struct {
 		name, note        string
 		plain, cold, warm report.Samples

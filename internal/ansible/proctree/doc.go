@@ -2,19 +2,17 @@
 //
 // A run's processes do not hold together by themselves: Ansible's workers leave the
 // process group and session of the run's first process, and what a task puts into
-// the background loses its parent. So they are found in three ways, and a process that
+// the background loses its parent. So they are found in two ways, and a process that
 // one of them finds belongs to the run (processes.go):
 //
 //   - by descent from one that belongs to it;
 //   - by a mark in the environment that it was started with: a number of the run,
 //     a name of this manager process, and the run directory, which a successor
-//     has too (owner.go);
-//   - by the control group that the run was started in, where a cgroup2 hierarchy
-//     is writable (group.go). Nothing leaves that by accident.
+//     has too (owner.go).
 //
-// Without a control group, a process is missed that has both lost its parent and
-// got another environment, as a daemon started under env -i or sudo has, or has
-// written its title over it, as those of nginx and PostgreSQL do.
+// A process is missed that has both lost its parent and got another environment, as
+// a daemon started under env -i or sudo has, or has written its title over it, as
+// those of nginx and PostgreSQL do. It lives until its container ends.
 //
 // TERM comes first, KILL for what is there later, and each signal goes to a
 // process by its number and the time of its start, so that another one that got
@@ -31,6 +29,4 @@
 //     the package counts threads.
 //   - A process table that can't be read is not empty: with no descriptor left, the package
 //     waits for one.
-//   - Most containers mount /sys/fs/cgroup read-only. There a daemon that shed parent, session
-//     and environment lives until its container ends.
 package proctree

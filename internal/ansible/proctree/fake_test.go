@@ -32,10 +32,7 @@ func fakes() map[string]func() {
 		"sleep":    func() { ready(); time.Sleep(10 * time.Minute) },
 		"stubborn": func() { signal.Ignore(syscall.SIGTERM); ready(); time.Sleep(10 * time.Minute) },
 		// A child without a mark.
-		"parent": func() { spawn("stubborn"); ready(); time.Sleep(10 * time.Minute) },
-		// A daemon that has shed its environment, its session and its parent.
-		"daemonize": func() { spawn("daemon") },
-		"daemon":    func() { spawn("stubborn") },
+		"parent":    func() { spawn("stubborn"); ready(); time.Sleep(10 * time.Minute) },
 		"reaper":    reaper,
 		"neighbour": neighbour,
 		"orphan":    func() { spawn("nothing") },
@@ -90,13 +87,13 @@ func reaper() {
 		panic(err)
 	}
 	var o Owner
-	// One of them is in the manager's session, the other one, a guard, is not.
-	own, guard := exec.Command("/bin/true"), exec.Command("/bin/true")
-	guard.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// One of them is in the manager's session, the other one, a server, is not.
+	own, server := exec.Command("/bin/true"), exec.Command("/bin/true")
+	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := own.Start(); err != nil {
 		panic(err)
 	}
-	if err := o.Keep(guard); err != nil {
+	if err := o.Keep(server); err != nil {
 		panic(err)
 	}
 	spawn("orphan")
@@ -106,9 +103,9 @@ func reaper() {
 	}
 	o.reap()
 	for _, z := range zombies() {
-		fmt.Println(z.pid == own.Process.Pid || z.pid == guard.Process.Pid)
+		fmt.Println(z.pid == own.Process.Pid || z.pid == server.Process.Pid)
 	}
-	for _, cmd := range []*exec.Cmd{own, guard} {
+	for _, cmd := range []*exec.Cmd{own, server} {
 		if err := cmd.Wait(); err != nil {
 			panic(err)
 		}

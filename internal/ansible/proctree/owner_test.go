@@ -3,7 +3,6 @@ package proctree
 import (
 	"crypto/rand"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,17 +82,8 @@ func alive(pid int) bool {
 	return err == nil && !p.zombie
 }
 
-// owner makes one whose control groups go with the test. Its instance is found by
-// nobody else's tests.
-func (s scene) owner(dir, name string) *Owner {
-	o := NewOwner(dir, name+"-"+rand.Text())
-	s.t.Cleanup(func() {
-		if err := o.Close(); err != nil {
-			s.t.Error(err)
-		}
-	})
-	return o
-}
+// owner makes one whose instance is found by nobody else's tests.
+func (s scene) owner(dir, name string) *Owner { return NewOwner(dir, name+"-"+rand.Text()) }
 
 func TestEndAllEndsWhatAnyOwnerLeft(t *testing.T) {
 	s := newScene(t)
@@ -132,14 +122,14 @@ func TestEndAllEndsWhatAnyOwnerLeft(t *testing.T) {
 	}
 }
 
-// A guard may still be at work when a successor starts runs in the directory.
+// What another owner of the directory runs is not its own.
 func TestEndOwnSparesASuccessor(t *testing.T) {
 	s := newScene(t)
 	dir := t.TempDir()
 	mine, successor := s.owner(dir, "mine"), s.owner(dir, "successor")
 	old, young := s.start("stubborn", mine.Environ()...), s.start("sleep", successor.Environ()...)
 	s.ready(2)
-	if got := mine.EndOwn(Now(), never); got != (Ended{Count: 1}) {
+	if got := mine.EndOwn(0); got != (Ended{Count: 1}) {
 		t.Errorf("got %+v, want one process ended", got)
 	}
 	if alive(old.Process.Pid) || !alive(young.Process.Pid) {
@@ -185,24 +175,10 @@ func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 	}
 }
 
-// Once there is a reason to halt, no process is signalled any more.
-func TestEndOwnHalts(t *testing.T) {
-	s := newScene(t)
-	o := s.owner(t.TempDir(), "mine")
-	cmd := s.start("sleep", o.Environ()...)
-	s.ready(1)
-	if got := o.EndOwn(Now(), func() bool { return true }); got != (Ended{Left: 1}) {
-		t.Errorf("got %+v, want one process left", got)
-	}
-	if !alive(cmd.Process.Pid) {
-		t.Error("it was ended")
-	}
-}
-
 // Whoever started the manager may have its marks, as a shell that tries something.
 func TestTheHuntSparesItself(t *testing.T) {
 	o := NewOwner(t.TempDir(), rand.Text())
-	f := o.processes("FAKE=", "", 1)
+	f := o.processes("FAKE=")
 	if !f.spared[os.Getpid()] || !f.spared[os.Getppid()] {
 		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
 	}
@@ -226,116 +202,10 @@ func TestReapTakesOnlyWhatRunsLeft(t *testing.T) {
 	}
 }
 
-// A process that has shed everything that tells of its run is found exactly where
-// control groups are: that is the limit of the other ways.
-func TestADaemonThatShedEverythingIsFoundByItsControlGroup(t *testing.T) {
-	for _, grouped := range []bool{true, false} {
-		t.Run("control groups: "+strconv.FormatBool(grouped), func(t *testing.T) {
-			s := newScene(t)
-			o := s.owner(t.TempDir(), "mine")
-			if grouped {
-				if err := o.Group(); err != nil {
-					t.Logf("no control groups here: %v", err)
-					grouped = false
-				}
-			}
-			nonce := someNonce()
-			tree, err := o.Start(s.command("daemonize", append(o.Environ(), runMark(nonce))...), nonce)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if code := tree.Wait(); code != 0 {
-				t.Fatalf("the first process ended with %d", code)
-			}
-			pid := s.ready(1)[0]
-			tree.End(100 * time.Millisecond)
-			if alive(pid) == grouped {
-				t.Errorf("got a daemon that is alive: %t, although control groups are used: %t", alive(pid), grouped)
-			}
-			if p, err := os.FindProcess(pid); err == nil {
-				_ = p.Kill() // It may have ended.
-			}
-			for alive(pid) {
-				time.Sleep(time.Millisecond)
-			}
-			if err := tree.Close(); err != nil {
-				t.Error(err)
-			}
-			if left := o.own().dirs(); len(left) > 1 {
-				t.Errorf("control groups are left: %q", left)
-			}
-		})
-	}
-}
-
-// What a killed owner left in its control groups is found by the next one of the
-// directory, and by nobody else.
-func TestASuccessorFindsTheControlGroups(t *testing.T) {
-	s := newScene(t)
-	dir := t.TempDir()
-	before := s.owner(dir, "before")
-	if err := before.Group(); err != nil {
-		t.Logf("no control groups here: %v", err)
-	}
-	nonce := someNonce()
-	tree, err := before.Start(s.command("daemonize", append(before.Environ(), runMark(nonce))...), nonce)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree.Wait()
-	pid := s.ready(1)[0]
-	s.owner(t.TempDir(), "elsewhere").EndAll(0)
-	s.owner(dir, "sibling").EndOwn(Now(), never)
-	if !alive(pid) {
-		t.Error("an owner ended what belongs to another one")
-	}
-	ended := s.owner(dir, "now").EndAll(0)
-	// The process that started the daemon may just be about to end, and be one more.
-	if before.grouped && (alive(pid) || ended.Count == 0) {
-		t.Errorf("got %+v, and the daemon is alive: %t", ended, alive(pid))
-	}
-	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill() // It may have ended.
-	}
-	if _, err := os.Stat(string(before.groups)); before.grouped && !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("control groups are left: %v", err)
-	}
-}
-
-func TestCloseDoesNotWaitForADescriptor(t *testing.T) {
-	o := &Owner{groups: group(t.TempDir()), instance: "i"}
-	if err := os.MkdirAll(string(o.own()), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max}); err != nil {
-		t.Fatal(err)
-	}
-	err := o.Close()
-	if restored := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); restored != nil {
-		t.Fatal(restored)
-	}
-	if err == nil {
-		t.Error("got no error for a control group that could not be looked at")
-	}
-	for deadline := time.Now().Add(time.Minute); ; { // What it has begun ends now.
-		if _, err := os.Stat(string(o.own())); errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the control group is still there")
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-}
-
 // What starts holds files of its own. If all that start waited for one more, none
 // would ever get it.
 func TestStartDoesNotWaitForADescriptor(t *testing.T) {
-	o := &Owner{groups: group(t.TempDir()), instance: "i", grouped: true}
+	o := &Owner{}
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
@@ -358,8 +228,5 @@ func TestStartDoesNotWaitForADescriptor(t *testing.T) {
 	}
 	if !errors.Is(err, syscall.EMFILE) {
 		t.Errorf("got error %v, want one at once that says what is lacking", err)
-	}
-	if _, err := os.Stat(filepath.Join(string(o.own()), "7")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the run's control group is left (%v)", err)
 	}
 }

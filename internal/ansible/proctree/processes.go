@@ -19,10 +19,8 @@ const (
 // processes are all that belong together. One that was seen once stays in
 // it when its parent ends.
 type processes struct {
-	marks  []string // entries of the environment; one of them makes a member
-	since  uint64   // the start of the first member; marks of earlier processes do not count
-	group  group
-	depth  int          // of the groups of single runs below group
+	marks  []string     // entries of the environment; one of them makes a member
+	since  uint64       // the start of the first member; marks of earlier processes do not count
 	spared map[int]bool // no member, whatever it looks like
 	// alien tells of a process with a mark that it is no member after all.
 	alien func(pid int) bool
@@ -37,23 +35,17 @@ type Ended struct {
 }
 
 // end ends all members and returns when none is left: TERM at once, KILL for what
-// is there at the time kill. It ends no more of them when halt returns true.
-func (f *processes) end(kill time.Duration, halt func() bool) Ended {
+// is there after grace, or at once if that is not positive.
+func (f *processes) end(grace time.Duration) Ended {
 	told := signals{}
+	begun := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		signal, now := syscall.SIGTERM, Now()
-		if now >= kill {
+		signal, passed := syscall.SIGTERM, time.Since(begun)
+		if passed >= grace {
 			signal = syscall.SIGKILL
 		}
-		members, groups := f.live(), f.group.below(f.depth)
-		// Only after the look: what began after a reason to halt is not in it.
-		if halt() {
-			return Ended{Count: len(told), Left: len(members)}
-		}
-		if signal == syscall.SIGKILL {
-			killAll(groups)
-		}
-		if left := told.send(members, signal); left == 0 || now >= kill+killTimeout {
+		members := f.live()
+		if left := told.send(members, signal); left == 0 || passed >= max(grace, 0)+killTimeout {
 			return Ended{Count: len(told), Left: len(members)}
 		}
 		<-time.After(pause)
@@ -91,7 +83,6 @@ func (f *processes) live() []identity {
 	for _, p := range table {
 		children[p.parent] = append(children[p.parent], p)
 	}
-	inGroup := f.group.pids()
 	var members []identity
 	seen := map[int]bool{}
 	var visit func(p proc)
@@ -108,7 +99,7 @@ func (f *processes) live() []identity {
 		}
 	}
 	for _, p := range table {
-		if f.known[p.identity] || inGroup[p.pid] || f.marked(p) {
+		if f.known[p.identity] || f.marked(p) {
 			visit(p)
 		}
 	}

@@ -3,7 +3,6 @@ package proctree
 import (
 	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -20,14 +19,13 @@ type Tree struct {
 // environment must hold JOB_ID with the run's nonce.
 func (o *Owner) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	own, err := o.start(cmd, nonce)
-	if err != nil {
+	if err := o.Keep(cmd); err != nil {
 		return nil, err
 	}
 	t := &Tree{
 		owner:     o,
 		leader:    cmd,
-		processes: processes{marks: []string{runMark(nonce)}, group: own, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
+		processes: processes{marks: []string{runMark(nonce)}, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
 	}
 	// The leader has not been waited for yet, so its pid is still its own.
 	if p, err := readProc(cmd.Process.Pid); err == nil {
@@ -47,36 +45,6 @@ func (t *Tree) Wait() int {
 		return -int(status.Signal())
 	}
 	return state.ExitCode()
-}
-
-// start starts cmd in a control group of its own, if there can be one.
-func (o *Owner) start(cmd *exec.Cmd, nonce int64) (group, error) {
-	if o.grouped {
-		own := o.own() + "/" + group(strconv.FormatInt(nonce, 10))
-		if err := o.startIn(own, cmd); err == nil {
-			return own, nil
-		}
-		// Whatever hindered it, in a group or otherwise: if it has to do with the
-		// group, the start without one shows it. The group is empty and is not looked
-		// into, which could take a file that there is not.
-		_ = os.Remove(string(own))
-		*cmd = exec.Cmd{Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr, Err: cmd.Err,
-			SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-	}
-	return "", o.Keep(cmd)
-}
-
-func (o *Owner) startIn(g group, cmd *exec.Cmd) error {
-	if err := os.MkdirAll(string(g), 0o755); err != nil {
-		return err
-	}
-	dir, err := os.Open(string(g))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	inGroup(cmd.SysProcAttr, dir)
-	return o.Keep(cmd)
 }
 
 // Keep starts a process that the caller waits for, and is to call Release then.
@@ -104,15 +72,12 @@ func (o *Owner) Release(pid int) {
 // End ends all processes of the run and returns when none is left: TERM at once,
 // KILL after grace.
 func (t *Tree) End(grace time.Duration) Ended {
-	return t.processes.end(Now()+grace, never)
+	return t.processes.end(grace)
 }
 
-// Close is for a run whose processes have ended: it takes the exit status of
-// those that nobody else waits for and removes the control group.
-func (t *Tree) Close() error {
-	t.owner.reap()
-	return t.processes.group.remove()
-}
+// Close is for a run whose processes have ended: it takes the exit status of those
+// that nobody else waits for.
+func (t *Tree) Close() { t.owner.reap() }
 
 // reap takes the exit status of processes that a run left behind and that became
 // children of the manager because it is the first process of its container:

@@ -23,7 +23,8 @@ func artifactName(now time.Time, id string) string {
 }
 
 // File is a file of a run's artifact that is being written. Its bytes count
-// against the limit of the root.
+// against what the artifact may take. The files of one artifact are not to be written
+// at the same time.
 type File struct {
 	dir  *Dir
 	file *os.File
@@ -36,14 +37,14 @@ func (d *Dir) Create(name string) (*File, error) {
 	if !element.MatchString(name) {
 		return nil, fmt.Errorf("create artifact: %q is no plain name", name)
 	}
-	path := filepath.Join(d.artifact, name)
-	file, err := createPrivate(d.artifacts, path, 0o600)
+	if d.room < charge(0) {
+		return nil, fmt.Errorf("create artifact %q: %w", name, ErrNoRoom)
+	}
+	file, err := createPrivate(d.artifacts, filepath.Join(d.artifact, name), 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create artifact %q: %w", name, err)
 	}
-	if err := d.root.reserve(d.uid, charge(0)); err != nil {
-		return nil, errors.Join(fmt.Errorf("create artifact %q: %w", name, err), file.Close(), d.artifacts.Remove(path))
-	}
+	d.room -= charge(0)
 	return &File{dir: d, file: file}, nil
 }
 
@@ -55,7 +56,7 @@ func (d *Dir) WriteFile(name string, content []byte) error {
 	}
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Close()); err != nil {
-		d.root.release(d.uid, charge(f.size))
+		d.room += charge(f.size)
 		return errors.Join(fmt.Errorf("write artifact %q: %w", name, err), d.artifacts.Remove(filepath.Join(d.artifact, name)))
 	}
 	return nil
@@ -65,15 +66,15 @@ func (d *Dir) WriteFile(name string, content []byte) error {
 // full disk.
 func (f *File) Write(b []byte) (int, error) {
 	more := charge(f.size+int64(len(b))) - charge(f.size)
-	if err := f.dir.root.reserve(f.dir.uid, more); err != nil {
-		return 0, err
+	if more > f.dir.room {
+		return 0, ErrNoRoom
 	}
 	n, err := f.file.Write(b)
 	if err != nil {
-		f.dir.root.release(f.dir.uid, more)
 		_, seekErr := f.file.Seek(f.size, 0)
 		return 0, errors.Join(err, f.file.Truncate(f.size), seekErr)
 	}
+	f.dir.room -= more
 	f.size += int64(n)
 	return n, nil
 }
@@ -81,9 +82,8 @@ func (f *File) Write(b []byte) (int, error) {
 // Close ends the writing.
 func (f *File) Close() error { return f.file.Close() }
 
-// Room is how many bytes may still be written to the run's artifact at most.
-// Other runs may take them first.
-func (d *Dir) Room() int64 { return d.root.room(d.uid) }
+// Room is how many bytes may still be written to the run's artifact.
+func (d *Dir) Room() int64 { return d.room }
 
 // Close ends the use of the directory: everything but the artifacts is removed,
 // and of those all but the newest keep; all stay, within the limit of the root,

@@ -66,6 +66,7 @@ type Dir struct {
 	home      *os.Root // ROOT/<uid>
 	artifacts *os.Root // ROOT/<uid>/artifacts
 	artifact  string   // the run's directory in artifacts
+	room      int64    // that the artifact may still take
 }
 
 // Prepare makes a fresh directory for a run of the CR. Nothing of an earlier run
@@ -118,7 +119,7 @@ func (d *Dir) prepare(id string, in Inputs) error {
 	if err := mkdir(d.artifacts, d.artifact); err != nil {
 		return err
 	}
-	d.root.begin(d.uid, d.artifact)
+	d.room = d.root.usage.perCR() - charge(0) // The directory itself takes the latter.
 	return nil
 }
 

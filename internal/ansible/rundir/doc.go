@@ -26,8 +26,8 @@
 // that was somebody else's is refused. A role runs with the manager's user, so this
 // guards against accidents and against what a CR says, not against hostile roles.
 //
-// Artifacts are limited in bytes, all together and those of one CR (limit.go),
-// while they are written. What a run writes in run/ is not.
+// Artifacts are limited in bytes: one while it is written, and when its run has
+// ended those of its CR and all together (limit.go). What a run writes in run/ is not.
 //
 // The package does not know Kubernetes, start processes, or read what is in the
 // files.

@@ -18,10 +18,10 @@ const (
 	block = 4 << 10
 )
 
-// ErrNoRoom says that an artifact would exceed what the limit leaves for it.
+// ErrNoRoom says that an artifact would exceed what a CR's may take.
 var ErrNoRoom = errors.New("no room is left within the limit of artifacts; a higher --artifacts-max-bytes gives more")
 
-// usage knows what artifacts there are and what they take.
+// usage knows what artifacts of ended runs there are and what they take.
 type usage struct {
 	mu    sync.Mutex
 	limit int64 // 0: none
@@ -29,11 +29,10 @@ type usage struct {
 	byUID map[string][]artifact // oldest first
 }
 
-// artifact is one of a CR. That of a run that has not ended is its last.
+// artifact is one of a CR.
 type artifact struct {
 	name string
 	size int64
-	live bool
 }
 
 // charge is what a file of so many bytes counts.
@@ -41,8 +40,9 @@ func charge(size int64) int64 {
 	return max(1, (size+block-1)/block) * block
 }
 
-// Limit counts the artifacts that are there, and keeps all together within so
+// Limit counts the artifacts that are there, and keeps those of ended runs within so
 // many bytes from now on, those of one CR within a sixteenth of it; 0 is no limit.
+// That of a live run may take a sixteenth beside them until it ends.
 // The oldest go first. The newest of a CR goes when it alone exceeds the
 // sixteenth, or when only the newest are left of all. Under 1 MiB little of use
 // fits in. It is to be called before the first Prepare.
@@ -75,22 +75,21 @@ func (r *Root) count(uid string) error {
 	return r.settle(uid, artifacts, 0)
 }
 
-// Bytes is what all artifacts take, in whole blocks of 4 KiB. What live runs
-// write outside of their artifacts is not counted.
+// Bytes is what the artifacts of ended runs take, in whole blocks of 4 KiB.
 func (r *Root) Bytes() int64 {
 	r.usage.mu.Lock()
 	defer r.usage.mu.Unlock()
 	return r.usage.total
 }
 
-// begin notes the artifact of a run that begins. No run fails for want of room.
-func (r *Root) begin(uid, name string) {
-	s := &r.usage
+// perCR is what the artifacts of a CR may take, and so each single one.
+func (s *usage) perCR() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.set(uid, append(s.byUID[uid], artifact{name: name, size: charge(0), live: true}))
-	// What fails here fails again, and is reported, when more is to be written.
-	_ = r.makeRoom(uid)
+	if s.limit == 0 {
+		return math.MaxInt64
+	}
+	return s.limit / share
 }
 
 // settle removes the oldest artifacts of a CR without a live run until keep are
@@ -103,9 +102,6 @@ func (r *Root) settle(uid string, artifacts *os.Root, keep int) error {
 	found, measureErr := measure(artifacts)
 	if measureErr != nil {
 		found = s.byUID[uid] // What was known is nearest to the truth.
-		for i := range found {
-			found[i].live = false
-		}
 	}
 	s.set(uid, found)
 	return errors.Join(err, measureErr, r.makeRoom(uid))
@@ -123,46 +119,6 @@ func (s *usage) set(uid string, kept []artifact) {
 	}
 }
 
-// reserve takes so many bytes more for the CR's live artifact, or none: then the
-// error is ErrNoRoom, or why older artifacts could not be removed.
-func (r *Root) reserve(uid string, bytes int64) error {
-	s := &r.usage
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.add(uid, bytes)
-	err := r.makeRoom(uid)
-	if err != nil {
-		s.add(uid, -bytes)
-	}
-	return err
-}
-
-// release gives back what was reserved and not used.
-func (r *Root) release(uid string, bytes int64) {
-	r.usage.mu.Lock()
-	defer r.usage.mu.Unlock()
-	r.usage.add(uid, -bytes)
-}
-
-// add is called with the lock held.
-func (s *usage) add(uid string, bytes int64) {
-	kept := s.byUID[uid]
-	kept[len(kept)-1].size += bytes
-	s.total += bytes
-}
-
-// room is what reserve may still give to the CR's live artifact.
-func (r *Root) room(uid string) int64 {
-	s := &r.usage
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.limit == 0 {
-		return math.MaxInt64
-	}
-	kept := s.byUID[uid]
-	return max(0, s.limit/share-kept[len(kept)-1].size)
-}
-
 // makeRoom removes artifacts until the limit holds for the CR and for all. It is
 // called with the lock held.
 func (r *Root) makeRoom(uid string) error {
@@ -171,19 +127,12 @@ func (r *Root) makeRoom(uid string) error {
 		return nil
 	}
 	for sum(s.byUID[uid]) > s.limit/share {
-		if s.byUID[uid][0].live {
-			return ErrNoRoom
-		}
 		if err := r.evict(uid); err != nil {
 			return err
 		}
 	}
 	for s.total > s.limit {
-		oldest, ok := s.oldest()
-		if !ok {
-			return ErrNoRoom
-		}
-		if err := r.evict(oldest); err != nil {
+		if err := r.evict(s.oldest()); err != nil {
 			return err
 		}
 	}
@@ -191,20 +140,19 @@ func (r *Root) makeRoom(uid string) error {
 }
 
 // oldest is the CR with the oldest artifact that is not its newest, or else with
-// the oldest of all whose runs have ended.
-func (s *usage) oldest() (uid string, ok bool) {
-	var best artifact
+// the oldest of all.
+func (s *usage) oldest() (uid string) {
 	spare := false
 	for candidate, kept := range s.byUID {
-		first, more := kept[0], len(kept) > 1
-		if first.live || spare && !more {
+		more := len(kept) > 1
+		if spare && !more {
 			continue
 		}
-		if !ok || more && !spare || first.name < best.name {
-			uid, best, spare, ok = candidate, first, more, true
+		if uid == "" || more && !spare || kept[0].name < s.byUID[uid][0].name {
+			uid, spare = candidate, more
 		}
 	}
-	return uid, ok
+	return uid
 }
 
 // evict removes the CR's oldest artifact. It is called with the lock held.

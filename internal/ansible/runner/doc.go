@@ -5,14 +5,12 @@
 // ansible-runner's command line and environment (command.go, pure functions),
 // starts it, hands every job event to the caller in order (package jobevent) and
 // comes back when no process of the run is left. A run ends early with its
-// context, its timeout, when nothing is heard of it for too long, and when the
-// permit ends by which this manager may have runs.
+// context, its timeout, and when nothing is heard of it for too long.
 //
 // A run's processes are a tree that does not hold together by itself, and package
 // proctree finds and ends it. After a run that ended by itself, what is left of it
 // is ended too: asynchronous tasks do not outlive their run. What a killed manager
-// left is ended by its guard (package guard), or by the next manager of the run
-// directory (TakeOver).
+// left is ended by the next manager of the run directory (TakeOver).
 //
 // The package does not know custom resources, write status, retry, or decide
 // whether a run may start. It writes to a logger only what it can report in no

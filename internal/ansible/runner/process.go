@@ -118,24 +118,20 @@ func (p *process) decode(on func(jobevent.Event)) (err error) {
 }
 
 // wait returns when no process of the run is left and all it said has been read.
-// ended tells of a run that ended why somebody else may have ended it.
-func (p *process) wait(ctx context.Context, grace time.Duration, ended func() error) jobevent.Ending {
-	var cause error
+func (p *process) wait(ctx context.Context, grace time.Duration) jobevent.Ending {
 	var code int
 	select {
 	case code = <-p.exited:
-		cause = ended()
 	case <-ctx.Done():
-		cause = context.Cause(ctx)
 		code = p.end(grace)
 	}
+	// A run that has exited may have been ended by who ended ctx.
+	cause := context.Cause(ctx)
 	log := logr.FromContextOrDiscard(ctx)
 	if strays := p.tree.End(strayGrace); strays.Left > 0 {
 		log.Info("processes of a run may not be ended, or are held by the kernel although they were killed", "count", strays.Left)
 	}
-	if err := p.tree.Close(); err != nil {
-		log.V(1).Info("the control group of a run is left", "reason", err.Error())
-	}
+	p.tree.Close()
 	err := p.drain()
 	if p.stack != nil {
 		log.Error(err, "a run's events could not be taken to their end", "stack", string(p.stack))

@@ -322,10 +322,41 @@ func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 	}
-	got := p.wait(t.Context(), time.Second, func() error { return nil })
+	got := p.wait(t.Context(), time.Second)
 	if got.Cause != jobevent.Exited || got.Err != nil || got.ExitCode != 0 {
 		t.Errorf("got %+v, want that it has exited", got)
 	}
+}
+
+// Who ends a context may end processes too, and their exit may be seen first.
+func TestARunThatExitedWithItsContextWasInterrupted(t *testing.T) {
+	b := newBench(t, "killed")
+	for range 10 { // Which of the two is seen first is left to chance.
+		p, err := start(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.read(ignore)
+		p.exited <- <-p.exited
+		ctx, end := context.WithCancelCause(t.Context())
+		over := errors.New("over")
+		end(over)
+		if got := p.wait(ctx, time.Second); got.Cause != jobevent.Interrupted || !errors.Is(got.Err, over) || got.ExitCode != -9 {
+			t.Fatalf("got %+v, want a run that was interrupted", got)
+		}
+	}
+}
+
+// To find out whether a run may start takes time, in which its context may end.
+func TestNothingIsStartedOnceItsContextHasEnded(t *testing.T) {
+	b := newBench(t, "")
+	b.Python = "/nowhere" // An attempt to start it would show.
+	ctx, end := context.WithCancel(t.Context())
+	b.Ready = func(context.Context) error {
+		end()
+		return errors.New("not ready either")
+	}
+	want(t, b.Run(ctx, someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
 }
 
 func TestRunsDoNotEndEachOther(t *testing.T) {

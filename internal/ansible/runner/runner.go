@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -62,22 +61,18 @@ type Runner struct {
 	// IdleTimeout ends a run of which nothing is heard for so long, neither a job
 	// event nor output; 0 does not.
 	IdleTimeout time.Duration
-	// Owner marks the processes of runs for a successor and holds them together;
-	// nil if nobody is to find them after this process.
+	// Owner marks the processes of runs for a successor; nil if nobody is to find them
+	// after this process.
 	Owner *proctree.Owner
-	// RunContext gives what runs may go on for, as guard.Guard does; nil if nothing but
-	// their contexts limits them. A run whose permit ends is ended, and canceled
-	// also when it was ended by somebody else then.
-	RunContext func() context.Context
 	// Launcher may know a program that does what Binary does in less time; nil if there
 	// is none.
 	Launcher Launcher
 	// Killed counts the processes that the kernel has ended for want of memory, among
 	// those that share this process' limit; nil if nobody counts them.
 	Killed func() uint64
-	// Ready is asked before each run whether Binary may be started, and may take its
-	// time; nil if it always may. Its error, which becomes the run's, must be the
-	// same for the same fault.
+	// Ready is asked right before each start whether Binary may be started, and may take
+	// its time; nil if it always may. Its error, which becomes the run's unless ctx has
+	// ended, must be the same for the same fault.
 	Ready func(ctx context.Context) error
 
 	own proctree.Owner
@@ -186,8 +181,7 @@ func crashed(err error) jobevent.Ending {
 // through. It tells how it ended, and whether it was warm.
 func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(jobevent.Event)) (ending jobevent.Ending, warm bool) {
 	unready := r.ready(ctx)
-	permit := r.runContext()
-	if err := cmp.Or(context.Cause(ctx), context.Cause(permit)); err != nil {
+	if err := context.Cause(ctx); err != nil {
 		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}, false
 	}
 	if unready != nil {
@@ -203,7 +197,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 	}
 	command := r.command(spec, keep.dir, path, nonce)
 	keep.command(spec, command)
-	ctx, end := r.limit(ctx, permit, spec.Timeout)
+	ctx, end := limit(ctx, spec.Timeout)
 	defer end(nil)
 	p, launched, err := r.start(spec, command, nonce)
 	if err != nil {
@@ -217,35 +211,23 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 			}
 		}()
 	}
-	ending = p.wait(ctx, r.grace(), func() error {
-		_ = r.runContext() // It ends by being looked at.
-		return context.Cause(permit)
-	})
+	ending = p.wait(ctx, r.grace())
 	ending.Output = withoutRandomNames(ending.Output, keep.dir.Project)
 	return ending, launched()
 }
 
-// limit returns a context that ends with ctx, the permit and the timeout of a run,
-// if that is not 0, and with end.
-func (r *Runner) limit(ctx, permit context.Context, timeout time.Duration) (limited context.Context, end context.CancelCauseFunc) {
+// limit returns a context that ends with ctx, the timeout of a run, if that is not
+// 0, and with end.
+func limit(ctx context.Context, timeout time.Duration) (limited context.Context, end context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	forget := context.AfterFunc(permit, func() { cancel(context.Cause(permit)) })
 	release := func() {}
 	if timeout > 0 {
 		ctx, release = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w is %s", errTimeout, timeout))
 	}
 	return ctx, func(cause error) {
 		cancel(cause)
-		forget()
 		release()
 	}
-}
-
-func (r *Runner) runContext() context.Context {
-	if r.RunContext == nil {
-		return context.Background()
-	}
-	return r.RunContext()
 }
 
 func (r *Runner) ready(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
 // killedManager starts a manager that runs the fake, and kills it once count
@@ -57,7 +54,7 @@ func TestTakeOverEndsWhatAKilledManagerLeft(t *testing.T) {
 			runs, pids := killedManager(t, test.fake, test.count)
 			var lines []string
 			log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-			root, owner, err := TakeOver(runs, log)
+			root, _, err := TakeOver(runs, log)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +69,7 @@ func TestTakeOverEndsWhatAKilledManagerLeft(t *testing.T) {
 			if len(lines) != 1 || !strings.Contains(lines[0], `"count"=`) {
 				t.Errorf("got log %q, want one line with the number of processes", lines)
 			}
-			if err := errors.Join(owner.Close(), root.Close()); err != nil {
+			if err := root.Close(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -98,58 +95,7 @@ func TestTakeOverOfADirectoryInUseEndsNothing(t *testing.T) {
 		}
 	})
 	want(t, result, "Canceled", "Canceled")
-	if err := errors.Join(b.Owner.Close(), b.Root.Close()); err != nil {
+	if err := b.Root.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-// A run that somebody else ended once its permit was over came to nothing, also
-// when that is found out only afterwards.
-func TestARunWhosePermitEndedIsCanceled(t *testing.T) {
-	tests := map[string]struct {
-		fake          string
-		during, after bool // when the permit ends: while it is ready, or when it is looked at after its end
-		verdict       jobevent.Verdict
-	}{
-		"the permit ends while it runs":                       {fake: "stubborn", during: true, verdict: jobevent.Canceled},
-		"it is killed, and only then the permit is looked at": {fake: "killed", after: true, verdict: jobevent.Canceled},
-		"it is killed, and the permit holds":                  {fake: "killed", verdict: jobevent.Failed},
-		"it succeeded nevertheless":                           {fake: "success", after: true, verdict: jobevent.Succeeded},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, test.fake)
-			permit, end := context.WithCancelCause(t.Context())
-			defer end(nil)
-			over := errors.New("over")
-			looks := 0
-			b.RunContext = func() context.Context {
-				if looks++; looks == 1 {
-					return permit
-				}
-				if test.after {
-					end(over)
-				}
-				return t.Context() // another one, as after a renewal
-			}
-			if test.during {
-				go func() {
-					b.awaitReady(t.Context())
-					end(over)
-				}()
-			}
-			if got := b.Run(t.Context(), someSpec(), ignore); got.Outcome.Verdict != test.verdict {
-				t.Errorf("got outcome %+v, want %s", got.Outcome, test.verdict)
-			}
-		})
-	}
-}
-
-func TestNothingIsStartedWithoutAPermit(t *testing.T) {
-	b := newBench(t, "")
-	b.Python = "/nowhere" // An attempt to start it would show.
-	over, end := context.WithCancelCause(t.Context())
-	end(errors.New("over"))
-	b.RunContext = func() context.Context { return over }
-	want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
 }

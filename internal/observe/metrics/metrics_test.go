@@ -99,7 +99,7 @@ func TestTheRunDirectoryIsReadAtEachScrape(t *testing.T) {
 		t.Fatal(err)
 	}
 	for bytes = range int64(3) {
-		want := fmt.Sprintf("# HELP ansible_operator_run_directory_bytes What the artifacts of runs take in the run directory, in bytes.\n"+
+		want := fmt.Sprintf("# HELP ansible_operator_run_directory_bytes What the artifacts of ended runs take in the run directory, in bytes.\n"+
 			"# TYPE ansible_operator_run_directory_bytes gauge\nansible_operator_run_directory_bytes %d\n", bytes)
 		if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 			t.Error(err)

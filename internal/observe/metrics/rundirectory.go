@@ -10,7 +10,7 @@ import (
 // is called at each scrape.
 func RegisterRunDirectory(registry prometheus.Registerer, bytes func() int64) error {
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "ansible_operator_run_directory_bytes", Help: "What the artifacts of runs take in the run directory, in bytes.",
+		Name: "ansible_operator_run_directory_bytes", Help: "What the artifacts of ended runs take in the run directory, in bytes.",
 	}, func() float64 { return float64(bytes()) })
 	if err := registry.Register(gauge); err != nil {
 		return fmt.Errorf("register a metric: %w", err)

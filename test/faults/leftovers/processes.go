@@ -65,12 +65,12 @@ func pids() []int {
 func procPath(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
 // Helpers are the children of a manager that live as long as it does, and not longer:
-// the guard, which sees to it that no run outlives it, and the servers for warm runs.
+// the servers for warm runs.
 func Helpers(manager int) []int {
 	var found []int
 	for _, pid := range children(manager, nil) {
 		commandLine, err := os.ReadFile(procPath(pid, "cmdline"))
-		if err == nil && (bytes.Contains(commandLine, []byte("\x00guard-runs\x00")) || bytes.Contains(commandLine, []byte("/server/serve.py\x00"))) {
+		if err == nil && bytes.Contains(commandLine, []byte("/server/serve.py\x00")) {
 			found = append(found, pid)
 		}
 	}

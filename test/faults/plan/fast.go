@@ -6,7 +6,6 @@ func Real() []Plan {
 	return []Plan{
 		{Create, StatusRunning, CrashAfter},
 		{Create, MidTask, CrashBefore},
-		{Create, MidTask, Orphan},
 		{Update, StatusResult, Lost},
 		{Update, MidTask, Hidden},
 		{Update, InputsWritten, CrashBefore},
@@ -27,7 +26,6 @@ func Fast() []Plan {
 		{Create, DirectoryMade, CrashBefore},
 		{Create, InputsWritten, Reset},
 		{Create, Event, Unavailable},
-		{Create, MidTask, Orphan},
 		{Create, Spawned, Stale},
 		{Update, StatusResult, Lost},
 		{Update, StatusResult, Race},

@@ -120,19 +120,16 @@ const (
 	// Stale kills the manager after the write, or in the phase; the next one sees
 	// the kind as it was before the operation, for a while.
 	Stale Fault = "stale"
-	// Orphan kills the manager and starts no other before the run's processes
-	// have ended by themselves.
-	Orphan Fault = "orphan"
 )
 
 // Faults are all faults.
 func Faults() []Fault {
-	return []Fault{CrashBefore, CrashAfter, Conflict, Throttled, Internal, Unavailable, Forbidden, Timeout, Reset, Lost, Away, Race, Hidden, Delayed, Stale, Orphan}
+	return []Fault{CrashBefore, CrashAfter, Conflict, Throttled, Internal, Unavailable, Forbidden, Timeout, Reset, Lost, Away, Race, Hidden, Delayed, Stale}
 }
 
 // Crash is true for a fault that kills the manager.
 func (f Fault) Crash() bool {
-	return slices.Contains([]Fault{CrashBefore, CrashAfter, Stale, Orphan}, f)
+	return slices.Contains([]Fault{CrashBefore, CrashAfter, Stale}, f)
 }
 
 // Blind is true for a fault during which the manager does not see what happens.
@@ -181,9 +178,6 @@ func phases(o Operation) []Point {
 // possible leaves out what does not exist.
 func possible(p Plan) bool {
 	switch p.Fault {
-	case Orphan:
-		// Before this phase there is no process, and after it soon none.
-		return slices.Contains([]Point{Spawned, FirstEvent, MidTask, Stats}, p.Point)
 	case Race, Forbidden:
 		return !p.Point.Phase() && p.Point != Event
 	case Conflict:

@@ -51,9 +51,6 @@ func TestTheProductIsWhole(t *testing.T) {
 	for _, point := range Phases() {
 		want[string(point)+"/race"], want[string(point)+"/403"] = true, true
 	}
-	for _, point := range []Point{FinalizerAdd, StatusRunning, StatusResult, FinalizerRemove, Event, DirectoryMade, InputsWritten, Exited, BeforeStatus} {
-		want[string(point)+"/orphan"] = true
-	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Compact(missing)); diff != "" {
 		t.Errorf("what is left out (-want +got):\n%s", diff)
 	}

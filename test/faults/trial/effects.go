@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/faults/kinds"
-	"github.com/ensign-operator/ensign/test/faults/leftovers"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 )
 
@@ -17,29 +15,6 @@ func (t *trial) crash() {
 	t.note(t.manager.Kill())
 	t.note(t.manager.Start())
 	t.finish()
-}
-
-// orphanLimit is how long processes of a run may outlive a killed manager.
-const orphanLimit = 5 * time.Second
-
-// abandon kills the manager, and starts another when the processes of its run
-// have ended, which they have to do by themselves.
-func (t *trial) abandon(ctx context.Context, pid int) {
-	t.note(t.manager.Kill())
-	killed := time.Now()
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, 3*orphanLimit)
-		defer cancel()
-		for len(leftovers.Processes(t.dir)) > 0 && ctx.Err() == nil {
-			<-time.After(look)
-		}
-		if took := time.Since(killed); took > orphanLimit {
-			t.manager.Blame("I6", "the run of a killed manager lived on for %.1f s: %v", took.Seconds(), leftovers.Processes(t.dir))
-		}
-		t.note(t.manager.Start())
-		t.finish()
-	}()
-	t.holdIfAny(ctx, pid)
 }
 
 // goAway takes the API server away.

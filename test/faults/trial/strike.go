@@ -189,8 +189,6 @@ func (t *trial) strikePhase(ctx context.Context, pid int) {
 		case plan.Stale:
 			t.crashIntoThePast()
 			t.holdIfAny(ctx, pid)
-		case plan.Orphan:
-			t.abandon(ctx, pid)
 		case plan.Away:
 			t.goAway()
 		case plan.Hidden, plan.Delayed:

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// warned parses the arguments and returns what the command prints at that, too.
+func warned(t *testing.T, args ...string) (*runFlags, string) {
+	t.Helper()
+	var out bytes.Buffer
+	flags, cmd := newRunFlags(), &cobra.Command{}
+	cmd.SetOut(&out)
+	flags.register(cmd)
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	return flags, out.String()
+}
+
+func TestOlderSpellingsAreReadWithAWarning(t *testing.T) {
+	for args, test := range map[string]struct {
+		says string
+		want func(f *runFlags) bool
+	}{
+		"--metrics-addr=:1":                             {"give --metrics-bind-address", func(f *runFlags) bool { return f.options.MetricsBindAddress == ":1" }},
+		"--enable-leader-election":                      {"give --leader-elect", func(f *runFlags) bool { return f.options.LeaderElect }},
+		"--enable-leader-election=false":                {"give --leader-elect", func(f *runFlags) bool { return !f.options.LeaderElect }},
+		"--max-workers=7":                               {"give --max-concurrent-reconciles", func(f *runFlags) bool { return f.options.MaxConcurrentReconciles == 7 }},
+		"--leader-elect-resource-lock=endpoints":        {"ignored", func(f *runFlags) bool { return !f.options.LeaderElect }},
+		"--proxy-cache-max-bytes=256Mi":                 {"ignored", func(*runFlags) bool { return true }},
+		"--max-workers=7 --max-workers=8":               {"--max-workers", func(f *runFlags) bool { return f.options.MaxConcurrentReconciles == 8 }},
+		"--max-workers=1 --max-concurrent-reconciles=2": {"--max-workers", func(f *runFlags) bool { return f.options.MaxConcurrentReconciles == 2 }},
+		"--enable-leader-election --leader-elect=false": {"--enable-leader-election", func(f *runFlags) bool { return !f.options.LeaderElect }},
+	} {
+		t.Run(args, func(t *testing.T) {
+			f, said := warned(t, strings.Fields(args)...)
+			if _, err := f.complete(&bytes.Buffer{}); err != nil {
+				t.Fatal(err)
+			}
+			name, _, _ := strings.Cut(strings.Fields(args)[0], "=")
+			if want := "Flag " + name + " has been deprecated, "; !test.want(f) || !strings.Contains(said, want) || !strings.Contains(said, test.says) {
+				t.Errorf("got %+v, and %q was said", f.options, said)
+			}
+		})
+	}
+	if f, said := warned(t, "--metrics-bind-address=:1", "--max-concurrent-reconciles=2", "--max-workers=1"); f.options.MaxConcurrentReconciles != 1 || strings.Contains(said, "metrics") {
+		t.Errorf("want the last spelling to count and no warning of newer ones, got %+v, %q", f.options, said)
+	}
+}
+
+func TestFlagsThatContradictEachOther(t *testing.T) {
+	for args, wantNames := range map[string]string{
+		"--metrics-secure=false --metrics-require-rbac": "--metrics-require-rbac --metrics-secure",
+		"--max-workers=0":                       "--max-concurrent-reconciles=0",
+		"--max-workers=0 --ansible-verbosity=8": "--max-concurrent-reconciles=0 --ansible-verbosity=8",
+	} {
+		t.Run(args, func(t *testing.T) {
+			_, err := parse(t, strings.Fields(args)...).complete(&bytes.Buffer{})
+			for name := range strings.FieldsSeq(wantNames) {
+				if err == nil || !strings.Contains(err.Error(), name) {
+					t.Errorf("want an error that names %s, got %v", name, err)
+				}
+			}
+		})
+	}
+	if _, err := parse(t, "--metrics-secure=false").complete(&bytes.Buffer{}); err != nil {
+		t.Errorf("who says nothing of RBAC may switch TLS off: %v", err)
+	}
+	cmd := &cobra.Command{}
+	newRunFlags().register(cmd)
+	if err := cmd.ParseFlags([]string{"--max-workers=many"}); err == nil || !strings.Contains(err.Error(), "--max-workers") {
+		t.Errorf("want an error that names the flag as it was given, got %v", err)
+	}
+}
+
+func TestDeprecatedFlagsAreReadAndNotShown(t *testing.T) {
+	for _, args := range [][]string{{"run", "--help"}, {"__complete", "run", "--m"}} {
+		var out bytes.Buffer
+		root := newRootCommand(Build{})
+		root.SetArgs(args)
+		root.SetOut(&out)
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "--max-concurrent-reconciles") || strings.Contains(out.String(), "--max-workers") || strings.Contains(out.String(), "--metrics-addr") {
+			t.Errorf("%q: want the newer spellings alone, got\n%s", args, out.String())
+		}
+	}
+}
