@@ -37,6 +37,12 @@ func fakes() map[string]func() {
 		"neighbour": neighbour,
 		"orphan":    func() { spawn("nothing") },
 		"crowded":   crowded,
+		"breeder": func() {
+			ready()
+			for {
+				spawn("sleep")
+			}
+		},
 	}
 }
 

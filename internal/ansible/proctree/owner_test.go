@@ -137,6 +137,27 @@ func TestEndOwnSparesASuccessor(t *testing.T) {
 	}
 }
 
+// What a process starts between the look at the process table and its own end has neither a
+// parent nor a mark.
+func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
+	const times = 5
+	for range times {
+		s := newScene(t)
+		o := s.owner(t.TempDir(), "mine")
+		s.start("breeder", o.Environ()...)
+		s.ready(2)
+		if got := o.EndOwn(time.Minute); got.Count < 2 || got.Left > 0 {
+			t.Errorf("got %+v, want a process and its children ended", got)
+		}
+		for _, p := range readTable() {
+			if !p.zombie && hasAny(p.pid, []string{"READY=" + filepath.Join(s.dir, "ready")}) {
+				t.Errorf("process %d is left", p.pid)
+				_ = p.send(syscall.SIGKILL)
+			}
+		}
+	}
+}
+
 // Containers that share their processes but not their files may have the same path
 // for different run directories.
 func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
@@ -183,7 +204,7 @@ func TestTheHuntSparesItself(t *testing.T) {
 		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
 	}
 	f.marks = []string{"PATH=" + os.Getenv("PATH")}
-	if slices.ContainsFunc(f.live(), func(p identity) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
+	if slices.ContainsFunc(f.live(), func(p proc) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
 		t.Error("the hunter or its parent is a member")
 	}
 }

@@ -23,7 +23,7 @@ type identity struct {
 type proc struct {
 	identity
 	parent, session int
-	zombie          bool
+	zombie, stopped bool
 }
 
 // send signals exactly this process. The handle is opened first and the process
@@ -123,6 +123,7 @@ func parseStat(pid int, stat []byte) (proc, error) {
 	// A program whose first thread has ended looks like a zombie while the others
 	// are at work.
 	p.zombie = fields[state] == "X" || fields[state] == "Z" && (fields[threads] == "0" || fields[threads] == "1")
+	p.stopped = fields[state] == "T" || fields[state] == "t"
 	var errs [3]error
 	p.parent, errs[0] = strconv.Atoi(fields[ppid])
 	p.session, errs[1] = strconv.Atoi(fields[sid])

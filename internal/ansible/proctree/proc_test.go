@@ -48,6 +48,10 @@ func TestParseStat(t *testing.T) {
 			stat: "7 (a) Z" + rest + "1 0 1234 0",
 			want: proc{identity: identity{7, 1234}, parent: 20, session: 40, zombie: true},
 		},
+		"a stopped program": {
+			stat: "7 (a) T" + rest + "1 0 1234 0",
+			want: proc{identity: identity{7, 1234}, parent: 20, session: 40, stopped: true},
+		},
 		"a program whose first thread has ended lives on in the others": {
 			stat: "7 (a) Z" + rest + "2 0 1234 0",
 			want: proc{identity: identity{7, 1234}, parent: 20, session: 40},
