@@ -50,7 +50,7 @@ func newRelated(access *rest.Config, list []watches.Watch, o config.Options) (*r
 	})
 	r.Children = children.New(children.Options{
 		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: o.Env.Namespaces(), Discovery: served,
-		Record: newRecord(client, o), Unused: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
+		Record: newRecord(client, o), UnusedKindTimeout: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
 	})
 	return r, nil
 }

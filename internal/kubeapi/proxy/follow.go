@@ -20,7 +20,7 @@ const maxAnswerBytes = 8 << 20
 // report tells followers of one write, and what the API server said to it.
 type report struct {
 	verb string
-	told []func(access.Answer)
+	told []func(access.Response)
 	// unknowable is true where the answer does not tell what happened.
 	unknowable bool
 	heard      *listener
@@ -30,7 +30,7 @@ type report struct {
 // report must be finished.
 func (p *Proxy) follow(q *request) *report {
 	r := &report{verb: q.info.Verb}
-	if len(p.followers) == 0 || !q.writes() {
+	if len(p.observers) == 0 || !q.writes() {
 		return r
 	}
 	dry, known := q.isDry()
@@ -39,8 +39,8 @@ func (p *Proxy) follow(q *request) *report {
 	}
 	r.unknowable = !known // Told all the same: it may be written.
 	askForJSON(q.Header)
-	for _, follower := range p.followers {
-		r.told = append(r.told, follower.Writing(q.session, q.write()))
+	for _, follower := range p.observers {
+		r.told = append(r.told, follower.BeforeWrite(q.session, q.write()))
 	}
 	return r
 }
@@ -59,7 +59,7 @@ func (r *report) finish() {
 	if len(r.told) == 0 {
 		return
 	}
-	var answer access.Answer
+	var answer access.Response
 	if r.heard != nil && !r.unknowable {
 		answer = r.heard.answer(r.verb)
 	}
@@ -131,11 +131,11 @@ func (l *listener) Write(b []byte) (int, error) {
 	return l.ResponseWriter.Write(b)
 }
 
-func (l *listener) answer(verb string) access.Answer {
+func (l *listener) answer(verb string) access.Response {
 	if l.lost {
-		return access.Answer{}
+		return access.Response{}
 	}
-	answer := access.Answer{Code: l.code}
+	answer := access.Response{Code: l.code}
 	answer.Objects, answer.UID = decodeAnswer(verb, l.body.Bytes())
 	return answer
 }

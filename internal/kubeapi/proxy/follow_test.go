@@ -23,21 +23,21 @@ import (
 type notes struct {
 	mu      sync.Mutex
 	writes  []access.Write
-	answers []access.Answer
+	answers []access.Response
 	told    []string // in order
 	changed chan struct{}
 }
 
 func newNotes() *notes { return &notes{changed: make(chan struct{}, 100)} }
 
-func (n *notes) Writing(_ *access.Session, write access.Write) func(access.Answer) {
+func (n *notes) BeforeWrite(_ *access.Session, write access.Write) func(access.Response) {
 	n.note(func() { n.writes = append(n.writes, write); n.told = append(n.told, "writing") })
-	return func(answer access.Answer) {
+	return func(answer access.Response) {
 		n.note(func() { n.answers = append(n.answers, answer); n.told = append(n.told, "answered") })
 	}
 }
 
-func (n *notes) Ended(*access.Session) { n.note(func() { n.told = append(n.told, "ended") }) }
+func (n *notes) SessionEnded(*access.Session) { n.note(func() { n.told = append(n.told, "ended") }) }
 
 func (n *notes) note(what func()) {
 	n.mu.Lock()
@@ -138,7 +138,7 @@ func TestFollowersAreToldOfWrites(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newNotes()
 			b.answer = test.answer
-			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}), owner())
+			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, WriteObservers: []access.WriteObserver{n}}), owner())
 			run.do(test.method, test.path, test.body, nil)
 			n.wait(t, 2)
 			if diff := cmp.Diff([]access.Write{test.want}, n.writes); diff != "" {
@@ -170,7 +170,7 @@ func TestFollowersAreNotTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newNotes()
-			run, revoke := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}), owner())
+			run, revoke := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, WriteObservers: []access.WriteObserver{n}}), owner())
 			run.do(test.method, test.path, test.body, nil)
 			revoke()
 			if diff := cmp.Diff([]string{"ended"}, n.wait(t, 1)); diff != "" {
@@ -189,7 +189,7 @@ func TestADeletionThatOnlyLooksLikeADryRunIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newNotes()
-			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 			run.do("DELETE", configMap+"?dryRun=All", body, nil)
 			run.do("PUT", configMap, "{}", nil)
 			n.wait(t, 2)
@@ -207,21 +207,21 @@ func TestAnAnswerIsUnknown(t *testing.T) {
 	for name, test := range map[string]struct {
 		body   string
 		answer http.HandlerFunc
-		want   access.Answer
+		want   access.Response
 	}{
-		"when the connection breaks": {"{}", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, access.Answer{}},
+		"when the connection breaks": {"{}", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, access.Response{}},
 		"when it breaks in the answer's middle": {"{}", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"kind":"ConfigMap"`)
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
-		}, access.Answer{Code: http.StatusOK}},
-		"when it can't be told whether it is a dry run": {"k8s\x00\x01", answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1"}`, 200), access.Answer{}},
+		}, access.Response{Code: http.StatusOK}},
+		"when it can't be told whether it is a dry run": {"k8s\x00\x01", answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1"}`, 200), access.Response{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newNotes()
 			b.answer = test.answer
-			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, run.base+configMap, strings.NewReader(test.body))
 			if err != nil {
 				t.Fatal(err)
@@ -231,7 +231,7 @@ func TestAnAnswerIsUnknown(t *testing.T) {
 				_ = response.Body.Close()
 			}
 			n.wait(t, 2)
-			if diff := cmp.Diff([]access.Answer{test.want}, n.answers); diff != "" {
+			if diff := cmp.Diff([]access.Response{test.want}, n.answers); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
@@ -245,7 +245,7 @@ func TestAWriteOfAClientThatHangsUpIsAnswered(t *testing.T) {
 		close(arrived)
 		<-r.Context().Done()
 	}
-	run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 	ctx, cancel := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, run.base+configMap, strings.NewReader("{}"))
 	if err != nil {
@@ -260,7 +260,7 @@ func TestAWriteOfAClientThatHangsUpIsAnswered(t *testing.T) {
 		t.Fatal("want no answer")
 	}
 	n.wait(t, 2)
-	if diff := cmp.Diff([]access.Answer{{}}, n.answers); diff != "" {
+	if diff := cmp.Diff([]access.Response{{}}, n.answers); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
 }
@@ -272,14 +272,14 @@ type closing struct {
 	lease *toggle
 }
 
-func (c closing) Writing(session *access.Session, write access.Write) func(access.Answer) {
+func (c closing) BeforeWrite(session *access.Session, write access.Write) func(access.Response) {
 	c.lease.closed.Store(true)
-	return c.notes.Writing(session, write)
+	return c.notes.BeforeWrite(session, write)
 }
 
 func TestAWriteThatTheFenceRefusesIsAnswered(t *testing.T) {
 	b, n, lease := newBackend(t), newNotes(), &toggle{}
-	run, _ := grant(t, start(t, b, proxy.Options{Fence: lease, Followers: []access.Follower{closing{n, lease}}}), owner())
+	run, _ := grant(t, start(t, b, proxy.Options{Fence: lease, WriteObservers: []access.WriteObserver{closing{n, lease}}}), owner())
 	if code, _ := run.do("DELETE", configMap, "", nil); code != http.StatusServiceUnavailable || b.arrivals() > 0 {
 		t.Errorf("want 503 and nothing forwarded, got %d", code)
 	}
@@ -301,7 +301,7 @@ func TestAnswersToWritesAreJSON(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newNotes()
-			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 			run.do("PUT", configMap, "{}", map[string]string{"Accept": test.accept, "Accept-Encoding": "gzip"})
 			if got := b.requests[0].Header; got.Get("Accept") != test.want || got.Get("Accept-Encoding") != "identity" {
 				t.Errorf("want %q and no compression, got %q and %q", test.want, got.Get("Accept"), got.Get("Accept-Encoding"))
@@ -312,7 +312,7 @@ func TestAnswersToWritesAreJSON(t *testing.T) {
 
 func TestAWriteIsNoUpgrade(t *testing.T) {
 	b, n := newBackend(t), newNotes()
-	run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 	run.do("PUT", configMap, "{}", map[string]string{"Connection": "Upgrade, X-Hop", "Upgrade": "SPDY/3.1", "X-Hop": "yes"})
 	n.wait(t, 2)
 	if got := b.requests[0].Header; got.Get("Upgrade") != "" || got.Get("X-Hop") != "" {
@@ -327,7 +327,7 @@ func TestTheEndOfATokenEndsWhatItBegan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNotes()
-			p := startWith(t, &rest.Config{Host: newStreams(t).URL}, proxy.Options{Followers: []access.Follower{n}})
+			p := startWith(t, &rest.Config{Host: newStreams(t).URL}, proxy.Options{WriteObservers: []access.WriteObserver{n}})
 			run, revoke := grant(t, p, owner())
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, run.base+"/api/v1/namespaces/ns/pods/p/exec", nil)
 			if err != nil {
@@ -370,7 +370,7 @@ func TestTheEndOfATokenDoesNotWaitForItsClient(t *testing.T) {
 					}
 				}
 			}
-			c := newWire(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}))
+			c := newWire(t, start(t, b, proxy.Options{InjectOwnerRef: true, WriteObservers: []access.WriteObserver{n}}))
 			conn, err := c.dial()
 			if err != nil {
 				t.Fatal(err)
@@ -413,7 +413,7 @@ func TestTheEndIsToldAfterAllAnswers(t *testing.T) {
 		close(arrived)
 		<-r.Context().Done()
 	}
-	run, revoke := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	run, revoke := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 	go func() {
 		<-arrived
 		revoke()

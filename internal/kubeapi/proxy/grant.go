@@ -70,8 +70,8 @@ func (p *Proxy) Grant(owner access.Owner) (kubeconfig []byte, revoke func(), err
 // tellEnd tells the followers that the session is over, when all of its writes are.
 func (p *Proxy) tellEnd(g *grant) {
 	g.requests.Wait()
-	for _, follower := range p.followers {
-		follower.Ended(g.session)
+	for _, follower := range p.observers {
+		follower.SessionEnded(g.session)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestThereIsNoOpenPortUnlessAskedFor(t *testing.T) {
 func TestTheOpenPort(t *testing.T) {
 	b, lease, n := newBackend(t), &toggle{}, newNotes()
 	base, log := startOpen(t, b, proxy.Options{
-		InjectOwnerRef: true, Fence: lease, Followers: []access.Follower{n}, Confine: func(access.Owner) bool { return true },
+		InjectOwnerRef: true, Fence: lease, WriteObservers: []access.WriteObserver{n}, Confine: func(access.Owner) bool { return true },
 	})
 	if !strings.Contains(log, "--proxy-open-port") || !strings.Contains(log, strings.TrimPrefix(base, "http://")) {
 		t.Errorf("want a warning with the address, got %q", log)

@@ -56,8 +56,8 @@ type Options struct {
 	// Fence stops the forwarding when this manager may not lead any more; nil if
 	// it always may.
 	Fence Fence
-	// Followers are told of all writes that are forwarded.
-	Followers []access.Follower
+	// WriteObservers are told of all writes that are forwarded.
+	WriteObservers []access.WriteObserver
 	Logger    logr.Logger
 }
 
@@ -77,7 +77,7 @@ type Proxy struct {
 	inject      bool
 	confines    func(access.Owner) bool
 	fence       Fence
-	followers   []access.Follower
+	observers   []access.WriteObserver
 	bodyTimeout time.Duration
 	log         logr.Logger
 }
@@ -111,7 +111,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		inject:      options.InjectOwnerRef,
 		confines:    options.Confine,
 		fence:       options.Fence,
-		followers:   options.Followers,
+		observers:   options.WriteObservers,
 		bodyTimeout: bodyTimeout,
 		log:         options.Logger,
 	}
