@@ -46,7 +46,7 @@ func newRelated(access *rest.Config, list []watches.Watch, o config.Options) (*r
 	r := &related{observe: func(informers.Key, informers.State) {}}
 	r.informers = informers.New(informers.Options{
 		Client: client, Transform: reducer.Transform, Logger: o.Logger.WithName("informers"),
-		Observe: func(key informers.Key, state informers.State) { r.observe(key, state) },
+		OnStateChange: func(key informers.Key, state informers.State) { r.observe(key, state) },
 	})
 	r.Children = children.New(children.Options{
 		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: o.Env.Namespaces(), Discovery: served,
