@@ -66,7 +66,7 @@ func shownState(state informers.State) string {
 // addTo lets both work while this manager leads, and shows what is followed.
 func (r *related) addTo(m manager.Manager, counters *metrics.Metrics) error {
 	r.observe = func(key informers.Key, state informers.State) {
-		counters.Followed("related", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
+		counters.SetFollowed("related", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
 	}
 	if err := errors.Join(m.Add(r.informers), m.Add(r.Children)); err != nil {
 		return fmt.Errorf("add what follows children: %w", err)
