@@ -142,7 +142,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-func TestAPauseThatARoleAskedForIsToldOnlyWhereItCounts(t *testing.T) {
+func TestARequeueIntervalIsLoggedOnlyWhereItCounts(t *testing.T) {
 	for why, test := range map[string]struct {
 		verdict   jobevent.Verdict
 		finalizer bool
