@@ -107,8 +107,8 @@ func TestRealEvents(t *testing.T) {
 	}
 	got.Created, got.UUID, got.Duration, got.Stdout = time.Time{}, "", 0, ""
 	want := jobevent.Event{
-		Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost", Place: "/run/project/roles/site/tasks/main.yml:1",
-		Action: "ansible.builtin.debug", Resolved: "ansible.builtin.debug",
+		Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost", TaskPath: "/run/project/roles/site/tasks/main.yml:1",
+		Action: "ansible.builtin.debug", ResolvedAction: "ansible.builtin.debug",
 		Result: map[string]any{"changed": false, "msg": "hello", "_ansible_verbose_always": true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -129,7 +129,7 @@ func TestRealEvents(t *testing.T) {
 }
 
 func TestRequeueTakesTheShortestPeriod(t *testing.T) {
-	if got := captured(t, "requeue").summary.Requeue; got != 90*time.Second {
+	if got := captured(t, "requeue").summary.RequeueAfter; got != 90*time.Second {
 		t.Errorf("comes again after %v", got)
 	}
 }
@@ -138,7 +138,7 @@ func TestRequeueTakesTheShortestPeriod(t *testing.T) {
 // play's name, a task's name, a debug and a fail.
 func TestForgedMarkers(t *testing.T) {
 	r := captured(t, "forged")
-	if got := r.summary; got.OK != 2 || got.Failures != 1 || got.Ignored != 1 || got.Requeue != 0 || len(got.Failed) != 1 || got.Failed[0].Task != "Really fails" {
+	if got := r.summary; got.OK != 2 || got.Failures != 1 || got.Ignored != 1 || got.RequeueAfter != 0 || len(got.Failed) != 1 || got.Failed[0].Task != "Really fails" {
 		t.Errorf("%+v", got)
 	}
 	stream, err := os.ReadFile("testdata/forged.jsonl")

@@ -138,8 +138,8 @@ func checkSummary(t *testing.T, s jobevent.Summary) {
 	size := len(s.Play) + len(s.Task)
 	for _, list := range [][]jobevent.TaskFailure{s.Failed, s.UnreachableHosts, s.FailedItems} {
 		for _, f := range list {
-			size += len(f.Play) + len(f.Task) + len(f.Host) + len(f.Place) + len(f.Message)
-			if !presentable(f.Message) || !presentable(f.Task+f.Host+f.Play+f.Place) {
+			size += len(f.Play) + len(f.Task) + len(f.Host) + len(f.TaskPath) + len(f.Message)
+			if !presentable(f.Message) || !presentable(f.Task+f.Host+f.Play+f.TaskPath) {
 				t.Errorf("a failure cannot be shown: %+v", f)
 			}
 		}

@@ -104,8 +104,8 @@ func Judge(e Ending, s Summary) Outcome {
 		return failed(e, ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
 	case e.Cause == Idle:
 		return failed(e, ReasonTimeout, "the run was idle", cause(e), at(s))
-	case signal(e.ExitCode) != "":
-		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signal(e.ExitCode), at(s), failures(s))
+	case signalName(e.ExitCode) != "":
+		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signalName(e.ExitCode), at(s), failures(s))
 	case !s.StatsSeen:
 		return explained(e, ReasonNoStats, early(e), at(s), failures(s))
 	}
@@ -174,7 +174,7 @@ func cause(e Ending) string {
 	if e.Err == nil {
 		return ""
 	}
-	return steady(shown(e.Err.Error(), maxMessage))
+	return stabilize(clipVisible(e.Err.Error(), maxMessage))
 }
 
 // at names the task that was at work when a run was ended.
@@ -182,7 +182,7 @@ func at(s Summary) string {
 	if s.StatsSeen || s.Task == "" {
 		return ""
 	}
-	return fmt.Sprintf("ended in play [%s], task [%s]%s", s.Play, s.Task, place(s.Place))
+	return fmt.Sprintf("ended in play [%s], task [%s]%s", s.Play, s.Task, place(s.TaskPath))
 }
 
 // failures tells of each failed task, and of as many as there is room for. Hosts
@@ -210,7 +210,7 @@ func (f TaskFailure) tell() string {
 	if message == "" {
 		message = unknownFailure
 	}
-	return fmt.Sprintf("play [%s], task [%s]%s, host [%s]: %s", f.Play, f.Task, place(f.Place), f.Host, message)
+	return fmt.Sprintf("play [%s], task [%s]%s, host [%s]: %s", f.Play, f.Task, place(f.TaskPath), f.Host, message)
 }
 
 func place(place string) string {
@@ -226,7 +226,7 @@ var banner = regexp.MustCompile(`(?s)\Aansible-playbook \[core .*?\n(No config f
 // output is what explains a run that has no stats: from Ansible's last error
 // message on, or the end of it all.
 func output(e Ending) string {
-	text := banner.ReplaceAllLiteralString(strings.TrimSpace(steady(Visible(e.Output))), "")
+	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(Visible(e.Output))), "")
 	if secretPath.MatchString(text) {
 		text = maskInvalid(text)
 	}

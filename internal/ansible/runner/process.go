@@ -143,7 +143,7 @@ func (p *process) wait(ctx context.Context, grace time.Duration) jobevent.Ending
 func (p *process) printed() string {
 	loose := p.loose.String()
 	if p.tasks {
-		loose = jobevent.Own(loose)
+		loose = jobevent.SafeOutput(loose)
 	}
 	var all tail
 	all.write([]byte(loose))

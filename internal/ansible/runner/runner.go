@@ -151,7 +151,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 	keep := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
 	killed := r.killed()
 	ending, warm := r.execute(ctx, spec, &keep, func(e jobevent.Event) {
-		e.Place = r.place(spec, e.Place, dir.Project)
+		e.TaskPath = r.place(spec, e.TaskPath, dir.Project)
 		result.Summary.Fold(e)
 		keep.event(e)
 		observe(e)

@@ -78,7 +78,7 @@ func (l *Log) times(run jobevent.Run, e jobevent.Event, out outcome) int {
 	if !out.failure() {
 		return 0
 	}
-	return l.repeats.met(run, jobevent.Failure(e))
+	return l.repeats.met(run, jobevent.FailureMessage(e))
 }
 
 // showsBlock reports whether a block is shown of what so many runs in a row have met.
@@ -110,8 +110,8 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 	values = append(values, "seconds", seconds(elapsed),
 		"ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
 		"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored)
-	if s.Requeue > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
-		values = append(values, "requeueAfter", s.Requeue.String())
+	if s.RequeueAfter > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
+		values = append(values, "requeueAfter", s.RequeueAfter.String())
 	}
 	switch outcome.Verdict {
 	case jobevent.Succeeded:

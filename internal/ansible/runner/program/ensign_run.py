@@ -39,7 +39,7 @@ _SIZE = struct.pack("HHHH", 24, 80, 0, 0)  # of ansible-runner's terminal: rows 
 _BUFFER = 1 << 20
 
 # What is kept of an event, in bytes as they are reported: of a name, a text, a result and its values' marks, counts
-# by host; and the depth of a result. All together stays below jobevent's maxLine.
+# by host; and the depth of a result. All together stays below jobevent's maxLineBytes.
 _MAX_NAME, _MAX_TEXT, _MAX_RESULT, _VALUE, _MAX_COUNTS = 1 << 10, 64 << 10, 256 << 10, 16, 24 << 10
 _MAX_DEPTH = 64
 _MOST = 6  # bytes that JSON needs for one character

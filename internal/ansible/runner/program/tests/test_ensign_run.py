@@ -162,7 +162,7 @@ def test_a_copy_is_bounded_and_says_so(floods: list[Any]) -> None:
 
 def test_a_line_is_shorter_than_the_longest_that_is_read(floods: list[Any]) -> None:
     source = (Path(ensign_run.__file__).parents[2] / "jobevent" / "decode.go").read_text()
-    [longest] = re.findall(r"maxLine = (\d+) << 10", source)
+    [longest] = re.findall(r"maxLineBytes = (\d+) << 10", source)
     names = dict.fromkeys(ensign_run._NAMES, "\0" * 5000)
     hosts = {name: {f"{'h' * 300}{number}": 1 for number in range(5000)} for name in ensign_run._COUNTS}
     for data in [*({**names, "res": {"a": value}} for value in floods), {**names, **hosts}]:
