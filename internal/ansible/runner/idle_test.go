@@ -60,7 +60,7 @@ func TestAwaitIdleEndsWithItsContext(t *testing.T) {
 	defer out.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if awaitIdle(ctx, time.Hour, &stream{file: in}) {
+	if waitUntilIdle(ctx, time.Hour, &stream{file: in}) {
 		t.Error("got an idle stream when nobody waited for it")
 	}
 }

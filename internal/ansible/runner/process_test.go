@@ -247,7 +247,7 @@ func TestWhatIsLeftAfterARunThatEndedWell(t *testing.T) {
 		within time.Duration
 	}{
 		"a daemon that ignores TERM is killed":                    {fake: "daemon", within: 3 * time.Second},
-		"a daemon that holds the output open is ended as quickly": {fake: "holder", within: silence},
+		"a daemon that holds the output open is ended as quickly": {fake: "holder", within: pipeTimeout},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -268,8 +268,8 @@ func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
 	b := newBench(t, "hidden")
 	got := b.Run(t.Context(), someSpec(), ignore)
 	want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if took := got.Ended.Sub(got.Started); took < silence || took > silence+2*time.Second {
-		t.Errorf("it took %v, want a little more than %v", took, silence)
+	if took := got.Ended.Sub(got.Started); took < pipeTimeout || took > pipeTimeout+2*time.Second {
+		t.Errorf("it took %v, want a little more than %v", took, pipeTimeout)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
 	if err != nil {
@@ -290,7 +290,7 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 			select {
 			case got := <-ended:
 				want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-			case <-time.After(silence + 10*time.Second):
+			case <-time.After(pipeTimeout + 10*time.Second):
 				t.Error("the run has not ended")
 			}
 			pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
@@ -306,11 +306,11 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 // all that there may be.
 func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 	b := newBench(t, "success")
-	p, err := start(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+	p, err := startProcess(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.read(ignore)
+	p.startReading(ignore)
 	for _, file := range []*os.File{p.stdout.file, p.stderr.file} {
 		for deadline := time.Now().Add(10 * time.Second); ; {
 			if _, err := file.Stat(); errors.Is(err, os.ErrClosed) {
@@ -332,11 +332,11 @@ func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 func TestARunThatExitedWithItsContextWasInterrupted(t *testing.T) {
 	b := newBench(t, "killed")
 	for range 10 { // Which of the two is seen first is left to chance.
-		p, err := start(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+		p, err := startProcess(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.read(ignore)
+		p.startReading(ignore)
 		p.exited <- <-p.exited
 		ctx, end := context.WithCancelCause(t.Context())
 		over := errors.New("over")
