@@ -31,7 +31,7 @@ func FuzzNames(f *testing.F) {
 				t.Error(err)
 			}
 		}()
-		plain := element.MatchString(uid) && element.MatchString(id) && filepath.Base(uid) == uid && filepath.IsLocal(uid)
+		plain := validName.MatchString(uid) && validName.MatchString(id) && filepath.Base(uid) == uid && filepath.IsLocal(uid)
 		if link && plain {
 			if err := os.Symlink(beside, filepath.Join(path, uid)); err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func FuzzNames(f *testing.F) {
 		if _, err := r.Sweep(func(string) bool { return true }); err != nil {
 			t.Error(err)
 		}
-		if err := r.Remove(uid); (err == nil) != element.MatchString(uid) {
+		if err := r.Remove(uid); (err == nil) != validName.MatchString(uid) {
 			t.Errorf("remove %q: %v", uid, err)
 		}
 		checkBeside(t, outer, path)
@@ -65,7 +65,7 @@ func useDir(t *testing.T, d *Dir, home, artifact string) {
 		}
 	}
 	file, err := d.Create(artifact)
-	if (err == nil) != element.MatchString(artifact) {
+	if (err == nil) != validName.MatchString(artifact) {
 		t.Errorf("artifact %q: %v", artifact, err)
 	}
 	if err == nil {

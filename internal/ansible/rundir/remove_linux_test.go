@@ -73,8 +73,7 @@ func TestDirectoriesThatMayNotBeWrittenToAreRemoved(t *testing.T) {
 	}
 }
 
-// A manager that could not begin for what a run of its predecessor left would
-// never begin.
+// Otherwise a manager could never start in the directory of its predecessor.
 func TestTakeOverRemovesWhatMayNotBeWrittenTo(t *testing.T) {
 	withoutPrivileges(t)
 	r, path := open(t)

@@ -95,7 +95,7 @@ func (k *record) event(e jobevent.Event) {
 		if k.events, k.err = k.dir.Create("events.jsonl"); k.err != nil {
 			return
 		}
-		k.remaining = max(1, min(maxEventBytes, k.dir.Room()-outcomeReserve))
+		k.remaining = max(1, min(maxEventBytes, k.dir.Remaining()-outcomeReserve))
 	}
 	kept := eventLine{
 		Time: e.Created, Event: e.Kind, Play: e.Play, Task: e.Task, Role: e.Role,
