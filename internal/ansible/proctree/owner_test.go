@@ -150,7 +150,7 @@ func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
 			t.Errorf("got %+v, want a process and its children ended", got)
 		}
 		for _, p := range readTable() {
-			if !p.zombie && hasAny(p.pid, []string{"READY=" + filepath.Join(s.dir, "ready")}) {
+			if !p.zombie && environHasAny(p.pid, []string{"READY=" + filepath.Join(s.dir, "ready")}) {
 				t.Errorf("process %d is left", p.pid)
 				_ = p.send(syscall.SIGKILL)
 			}
@@ -204,7 +204,7 @@ func TestTheHuntSparesItself(t *testing.T) {
 		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
 	}
 	f.marks = []string{"PATH=" + os.Getenv("PATH")}
-	if slices.ContainsFunc(f.live(), func(p proc) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
+	if slices.ContainsFunc(f.liveMembers(), func(p proc) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
 		t.Error("the hunter or its parent is a member")
 	}
 }
