@@ -47,9 +47,9 @@ func (t *Tree) Wait() int {
 	return state.ExitCode()
 }
 
-// Keep starts a process that the caller waits for, and is to call Release then.
+// Keep starts a process. The caller waits for it, and then calls Release.
 func (o *Owner) Keep(cmd *exec.Cmd) error {
-	// Under the lock, so that reap never sees a child that it doesn't know.
+	// The lock prevents reap from seeing the child before it is in children.
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := cmd.Start(); err != nil {
@@ -62,7 +62,7 @@ func (o *Owner) Keep(cmd *exec.Cmd) error {
 	return nil
 }
 
-// Release says that the process has been waited for.
+// Release is called after the process has been waited for.
 func (o *Owner) Release(pid int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,10 +79,10 @@ func (t *Tree) End(grace time.Duration) Ended {
 // after the run's processes have ended.
 func (t *Tree) Close() { t.owner.reap() }
 
-// reap takes the exit status of processes that a run left behind and that became
-// children of the manager because it is the first process of its container:
-// nobody else will. The manager's own children are left alone: a run's
-// processes are never in its session.
+// reap takes the exit status of processes that a run left and that became children of the
+// manager because it is the first process of its container. Nobody else does. reap spares
+// the manager's own children: they are in the manager's session, and processes of runs never
+// are.
 func (o *Owner) reap() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
