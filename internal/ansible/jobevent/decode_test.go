@@ -47,8 +47,8 @@ func captured(t *testing.T, name string) run {
 
 const hiddenByNoLog = "the output has been hidden due to the fact that 'no_log: true' was specified for this result"
 
-// TestRealRuns judges what the program of runs reported; the exit codes are
-// those that testdata/capture/capture.py printed.
+// TestRealRuns judges recorded output of ensign_run.py. testdata/capture/capture.py printed
+// the exit codes.
 func TestRealRuns(t *testing.T) {
 	cases := map[string]struct {
 		exit   int
@@ -134,8 +134,8 @@ func TestRequeueTakesTheShortestPeriod(t *testing.T) {
 	}
 }
 
-// TestForgedMarkers: the capture holds what plain ansible-runner takes for events, in a
-// play's name, a task's name, a debug and a fail.
+// TestForgedMarkers uses a recording with text that unmodified ansible-runner takes for
+// events: in a play's name, a task's name, a debug and a fail.
 func TestForgedMarkers(t *testing.T) {
 	r := captured(t, "forged")
 	if got := r.summary; got.OK != 2 || got.Failures != 1 || got.Ignored != 1 || got.RequeueAfter != 0 || len(got.Failed) != 1 || got.Failed[0].Task != "Really fails" {
@@ -198,8 +198,8 @@ func genuine(kind, task, stdout string) string {
 
 func printed(text string) string { return fmt.Sprintf(`{"stdout":%q}`+"\n", text) }
 
-// Ansible displays commands with the environment of tasks under no_log, and what
-// went wrong with them, next to what ends a run. Only the latter may come out.
+// Besides the error that ends a run, Ansible displays commands of tasks under no_log with
+// their environment, and their errors. Only the error that ends the run may be passed on.
 func TestWhatAnsibleDisplaysOfTasksIsNoOutput(t *testing.T) {
 	const fatal = "[ERROR]: A worker was found in a dead state"
 	const hidden = "[ERROR]: (Ansible's words for what ended the run are not shown: they do not respect no_log)"

@@ -79,7 +79,7 @@ func TestASecondStatsEventNeverCounts(t *testing.T) {
 	}
 }
 
-// Which plays started is told by events, and how they went by the counts alone.
+// Events say which plays started. Only the statistics say whether they succeeded.
 func TestPlaysThatStarted(t *testing.T) {
 	begun, unmatched := jobevent.Event{Kind: jobevent.PlayStart}, jobevent.Event{Kind: jobevent.NoHostsMatched}
 	none := map[string]int{}
@@ -156,7 +156,7 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// Hosts work at the same time, and report as it happens to come.
+// Hosts run at the same time and report in any order.
 func TestTheOrderOfHostsDoesNotMatter(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50 {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// FuzzNames takes UIDs, run ids and names of artifacts from outside. Whatever
-// they are, and whatever lies in the way, nothing beside ROOT is read, made or
-// removed, and below it only what these names may name.
+// FuzzNames tries UIDs, run ids and names of artifacts. Whatever they are, and whatever
+// entries exist already, the package must not touch anything outside of ROOT, and inside of
+// ROOT only the entries with these names.
 func FuzzNames(f *testing.F) {
 	f.Add("6f1c2d34-0000-4000-8000-000000000001", "run-1", "stdout", false)
 	outer := f.TempDir()
@@ -85,7 +85,7 @@ func useDir(t *testing.T, d *Dir, home, artifact string) {
 	}
 }
 
-// checkBeside makes sure that only the root's own files are left.
+// checkBeside checks that only the root's own files are left.
 func checkBeside(t *testing.T, outer, path string) {
 	t.Helper()
 	var found []string

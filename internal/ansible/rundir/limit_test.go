@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// limited opens a root with a limit; the share of a CR is limit/16.
+// limited opens a Root with a limit; one CR may use limit/16.
 func limited(t *testing.T, limit int64) (*Root, string) {
 	t.Helper()
 	r, path := open(t)
@@ -26,7 +26,8 @@ func limited(t *testing.T, limit int64) (*Root, string) {
 	return r, path
 }
 
-// keep runs a run of the CR that keeps so many blocks: one is the directory's.
+// keep executes a run of the CR whose artifact takes so many blocks; one block is for the
+// directory.
 func keep(t *testing.T, r *Root, uid, id string, blocks int) {
 	t.Helper()
 	d, err := r.Prepare(uid, id, Inputs{})
@@ -41,7 +42,7 @@ func keep(t *testing.T, r *Root, uid, id string, blocks int) {
 	closeDir(t, d, 0)
 }
 
-// kept lists "uid/id" of all artifacts on disk, and what they take.
+// kept returns "uid/id" of all artifacts on disk, and their total size.
 func kept(t *testing.T, path string) ([]string, int64) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(path, "*", "artifacts", "*"))
@@ -237,7 +238,8 @@ func TestAnArtifactEndsAtItsShare(t *testing.T) {
 	}
 }
 
-// Live artifacts come on top of the others, each within its share, until their runs end.
+// Artifacts of live runs do not count towards the limit until their runs end; each has its
+// own limit.
 func TestLiveArtifactsAreWholeAndTheLimitHoldsAtTheirEnd(t *testing.T) {
 	r, path := limited(t, 16*16*blockSize)
 	var live []*Dir

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What ends a predecessor's processes must find their directories as they are,
-// and must never meet those of a manager that is alive.
+// A predecessor's processes are ended before their directories change, and never those of a
+// manager that is alive.
 func TestTakeOverEndsProcessesBetweenLockAndClearing(t *testing.T) {
 	base := t.TempDir()
 	path, link := filepath.Join(base, "real", "runs"), filepath.Join(base, "link")

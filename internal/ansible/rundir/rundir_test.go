@@ -56,7 +56,7 @@ func writeAll(t *testing.T, files map[string]string) {
 	}
 }
 
-// tree lists what is below dir, with modes, and the content of files.
+// tree returns all entries below dir with their modes, and the content of files.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}

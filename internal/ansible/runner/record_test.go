@@ -119,7 +119,7 @@ func TestRecordIsBounded(t *testing.T) {
 	}
 }
 
-// What the run directory leaves to a CR is divided so that the outcome fits in.
+// Events leave enough of the CR's limit for the outcome.
 func TestRecordEndsWithinTheLimitOfTheRunDirectory(t *testing.T) {
 	b := newBench(t, "")
 	if err := b.Root.Limit(1 << 20); err != nil {
