@@ -217,13 +217,13 @@ func TestAnArtifactEndsAtItsShare(t *testing.T) {
 		}
 	}
 	if !errors.Is(err, ErrArtifactLimit) || written != 61*1000 {
-		t.Errorf("got %d bytes written and %v, want the last line that fits into 15 blocks and ErrNoRoom", written, err)
+		t.Errorf("got %d bytes written and %v, want the last line that fits into 15 blocks and ErrArtifactLimit", written, err)
 	}
 	if n, err := f.Write([]byte("short")); n != 5 || err != nil {
 		t.Errorf("got %d, %v, want what fits into the last block written", n, err)
 	}
 	if err := d.WriteFile("outcome.json", []byte("{}")); !errors.Is(err, ErrArtifactLimit) {
-		t.Errorf("got %v, want ErrNoRoom", err)
+		t.Errorf("got %v, want ErrArtifactLimit", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

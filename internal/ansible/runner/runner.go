@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -78,23 +77,6 @@ type Runner struct {
 	Ready func(ctx context.Context) error
 
 	own proctree.Owner
-}
-
-// TakeOver opens the directory of runs, ends the processes that a killed predecessor left
-// there, and then removes the files of those processes. The owner is for Runner.Owner.
-func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Owner, error) {
-	var owner *proctree.Owner
-	root, err := rundir.TakeOver(path, func(path string) {
-		owner = proctree.NewOwner(path, rand.Text())
-		ended := owner.EndAll(defaultGrace)
-		if ended.Count > 0 {
-			log.Info("ended processes of runs that a killed predecessor left", "count", ended.Count)
-		}
-		if ended.Left > 0 {
-			log.Info("processes of runs that a killed predecessor left may not be ended, or are held by the kernel", "count", ended.Left)
-		}
-	})
-	return root, owner, err
 }
 
 // Spec describes one run.
