@@ -54,7 +54,7 @@ func (p parts) close() {
 // ready is runner.Runner.Ready: what was proved at the start may have changed, and to
 // prove it again takes time, in which the lease can be lost.
 func (p parts) ready(ctx context.Context) error {
-	if err := p.ansible.proof.Holds(ctx); err != nil {
+	if err := p.ansible.proof.Check(ctx); err != nil {
 		return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
 	}
 	if !p.lease.fence.Held() {

@@ -192,10 +192,10 @@ func (b *bench) play(t *testing.T, book string, texts []string, hot bool) seen {
 	}
 	got := seen{}
 	result := b.run(t, filepath.Join(content, "play.yml"), texts, hot, func(e jobevent.Event) {
-		got.Events = append(got.Events, fmt.Sprintf("%s: %s %s", e.Host, e.Kind, e.Resolved))
+		got.Events = append(got.Events, fmt.Sprintf("%s: %s %s", e.Host, e.Kind, e.ResolvedAction))
 	})
 	got.Verdict, got.Reason = result.Outcome.Verdict, result.Outcome.Reason
-	got.OK, got.Failed, got.Requeue = result.Summary.OK, result.Summary.Failures, result.Summary.Requeue
+	got.OK, got.Failed, got.Requeue = result.Summary.OK, result.Summary.Failures, result.Summary.RequeueAfter
 	if result.Warm != hot {
 		t.Errorf("a run is warm: %t", result.Warm)
 	}

@@ -58,7 +58,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _ = found.InUTF8(t.Context())
+	found, _ = found.WithUTF8Locale(t.Context())
 	b.environ = found.Environ()
 	root, owner, err := runner.TakeOver(b.runs, logr.Discard())
 	if err != nil {

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// The variables that mark the processes of runs, beside the one of each run.
+// These variables mark the processes of all runs. JOB_ID marks those of one run.
 const (
 	rootVariable     = "ENSIGN_RUN_ROOT"
 	instanceVariable = "ENSIGN_MANAGER"
 )
 
-// Owner is what owns runs: one manager process and its run directory. The zero
-// value owns no directory; its runs are found by descent and their own marks.
-// Methods may be called at the same time.
+// Owner stands for one manager process and its run directory. The zero value has no
+// directory; the processes of its runs are found by descent and by the marks of the runs.
+// Methods may be called concurrently.
 type Owner struct {
 	dir, instance string
 
 	mu       sync.Mutex
-	children map[int]bool // processes of ours that somebody waits for
+	children map[int]bool // by pid: children that a caller waits for
 }
 
-// NewOwner makes the owner of the runs in dir, an absolute path without symbolic
-// links. instance tells the processes that it starts from those that earlier and
-// later owners of the same directory start; it is a plain name.
+// NewOwner returns the Owner for the runs in dir, an absolute path without symbolic links.
+// instance is a name without special characters. It must differ from the instances of
+// earlier and later managers of the same directory.
 func NewOwner(dir, instance string) *Owner {
 	return &Owner{dir: dir, instance: instance}
 }
 
-// Environ is what marks the processes of all runs, as "NAME=value".
+// Environ returns the variables that mark the processes of all runs, as "NAME=value".
 func (o *Owner) Environ() []string {
 	if o.dir == "" {
 		return nil
@@ -39,13 +39,13 @@ func (o *Owner) Environ() []string {
 	return []string{rootVariable + "=" + o.dir, instanceVariable + "=" + o.instance}
 }
 
-// EndAll ends what runs of the directory are left, whichever owner started them: TERM
-// at once, KILL after grace. The caller must know that no other owner is alive.
+// EndAll ends the processes of all runs in the directory, whichever manager started them:
+// TERM at once, KILL after grace. The caller must know that no other manager is running.
 func (o *Owner) EndAll(grace time.Duration) Ended {
 	return o.processes(rootVariable + "=" + o.dir).end(grace)
 }
 
-// EndOwn ends what runs of this owner's instance are left: TERM at once, KILL after
+// EndOwn ends the processes of the runs that this manager started: TERM at once, KILL after
 // grace.
 func (o *Owner) EndOwn(grace time.Duration) Ended {
 	return o.processes(instanceVariable + "=" + o.instance).end(grace)
@@ -55,8 +55,8 @@ func (o *Owner) processes(mark string) *processes {
 	return &processes{marks: []string{mark}, spared: lineage(), alien: o.alien, known: map[identity]bool{}}
 }
 
-// alien is true for a process that sees another directory at the path of ours: it
-// lives in another container, whose manager chose the same path.
+// alien reports whether a process sees another directory at the path of the run directory.
+// Then it runs in another container, whose manager uses the same path.
 func (o *Owner) alien(pid int) bool {
 	ours, err := os.Stat(o.dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func (o *Owner) alien(pid int) bool {
 	return err == nil && !os.SameFile(ours, theirs)
 }
 
-// lineage is this process with its ancestors.
+// lineage returns the pids of this process and its ancestors.
 func lineage() map[int]bool {
 	found := map[int]bool{}
 	for pid := os.Getpid(); pid > 0 && !found[pid]; {

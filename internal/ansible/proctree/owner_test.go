@@ -137,8 +137,8 @@ func TestEndOwnSparesASuccessor(t *testing.T) {
 	}
 }
 
-// What a process starts between the look at the process table and its own end has neither a
-// parent nor a mark.
+// A process that is started between the reading of the process table and the end of its
+// parent has neither a parent nor a mark.
 func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
 	const times = 5
 	for range times {
@@ -150,7 +150,7 @@ func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
 			t.Errorf("got %+v, want a process and its children ended", got)
 		}
 		for _, p := range readTable() {
-			if !p.zombie && hasAny(p.pid, []string{"READY=" + filepath.Join(s.dir, "ready")}) {
+			if !p.zombie && environHasAny(p.pid, []string{"READY=" + filepath.Join(s.dir, "ready")}) {
 				t.Errorf("process %d is left", p.pid)
 				_ = p.send(syscall.SIGKILL)
 			}
@@ -158,8 +158,8 @@ func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
 	}
 }
 
-// Containers that share their processes but not their files may have the same path
-// for different run directories.
+// Containers that share the process table but not the file system may have different run
+// directories at the same path.
 func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 	s := newScene(t)
 	dir, other := t.TempDir(), t.TempDir()
@@ -196,7 +196,7 @@ func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 	}
 }
 
-// Whoever started the manager may have its marks, as a shell that tries something.
+// The process that started the manager may have its marks, for example a shell.
 func TestTheHuntSparesItself(t *testing.T) {
 	o := NewOwner(t.TempDir(), rand.Text())
 	f := o.processes("FAKE=")
@@ -204,12 +204,12 @@ func TestTheHuntSparesItself(t *testing.T) {
 		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
 	}
 	f.marks = []string{"PATH=" + os.Getenv("PATH")}
-	if slices.ContainsFunc(f.live(), func(p proc) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
+	if slices.ContainsFunc(f.liveMembers(), func(p proc) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
 		t.Error("the hunter or its parent is a member")
 	}
 }
 
-// The manager's own children are others' to wait for, also as zombies.
+// Other code waits for the manager's own children, so reap must leave these zombies.
 func TestReapTakesOnlyWhatRunsLeft(t *testing.T) {
 	s := newScene(t)
 	cmd := s.command("reaper")
@@ -223,7 +223,7 @@ func TestReapTakesOnlyWhatRunsLeft(t *testing.T) {
 	}
 }
 
-// What starts holds files of its own. If all that start waited for one more, none
+// Starting processes hold descriptors. If each of them waited for one more descriptor, none
 // would ever get it.
 func TestStartDoesNotWaitForADescriptor(t *testing.T) {
 	o := &Owner{}

@@ -47,7 +47,7 @@ func TestTakeOverEndsWhatAKilledManagerLeft(t *testing.T) {
 		count int
 	}{
 		"a run that heeds TERM": {"sleep", 1},
-		"a run with a child that has another environment and ignores TERM": {"family", 2},
+		"a run with a child that has another environment and ignores TERM": {"parent", 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestTakeOverEndsWhatAKilledManagerLeft(t *testing.T) {
 	}
 }
 
-// Two managers of one directory never meet each other's runs.
+// Two managers of one directory never end each other's runs.
 func TestTakeOverOfADirectoryInUseEndsNothing(t *testing.T) {
 	b := newBench(t, "sleep")
 	var err error

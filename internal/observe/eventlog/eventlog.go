@@ -76,7 +76,7 @@ func (l *Log) failureCount(run jobevent.Run, e jobevent.Event, out outcome) int 
 	if !out.isFailure() {
 		return 0
 	}
-	return l.failures.count(run, jobevent.Failure(e))
+	return l.failures.count(run, jobevent.FailureMessage(e))
 }
 
 // showsBlock reports whether the log shows the block of a failure that this many runs in a row
@@ -109,8 +109,8 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 	values = append(values, "seconds", seconds(elapsed),
 		"ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
 		"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored)
-	if s.Requeue > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
-		values = append(values, "requeueAfter", s.Requeue.String())
+	if s.RequeueAfter > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
+		values = append(values, "requeueAfter", s.RequeueAfter.String())
 	}
 	switch outcome.Verdict {
 	case jobevent.Succeeded:

@@ -156,7 +156,7 @@ func TestARequeueIntervalIsLoggedOnlyWhereItCounts(t *testing.T) {
 			var out bytes.Buffer
 			run := aRun
 			run.Finalizer = test.finalizer
-			log(&out, eventlog.Nothing, false).RunEnded(run, jobevent.Outcome{Verdict: test.verdict}, jobevent.Summary{Requeue: time.Minute}, time.Second)
+			log(&out, eventlog.Nothing, false).RunEnded(run, jobevent.Outcome{Verdict: test.verdict}, jobevent.Summary{RequeueAfter: time.Minute}, time.Second)
 			if got := strings.Contains(out.String(), "requeueAfter"); got != test.want {
 				t.Errorf("%s", out.String())
 			}
