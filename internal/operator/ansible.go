@@ -90,7 +90,7 @@ func (a ansible) names() []string {
 }
 
 func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, error) {
-	search.Unset = func(name string, line int) {
+	search.OnUnset = func(name string, line int) {
 		o.Logger.Info("WARNING: the watches file names an environment variable that is not set, and its ${} stays as it is; ${NAME:-default} gives it a default", "variable", name, "line", line)
 	}
 	list, err := watches.Load(o.WatchesFile, search)
