@@ -149,7 +149,7 @@ func deprecated(set *pflag.FlagSet) {
 func (f *runFlags) complete(out io.Writer) (config.Options, error) {
 	o := f.options
 	o.AnsibleArgs = unwrapped(o.AnsibleArgs)
-	if config.AtLoopback(o.MetricsBindAddress) && !f.lookup("metrics-secure").Changed && !f.lookup("metrics-require-rbac").Changed {
+	if config.IsLoopback(o.MetricsBindAddress) && !f.lookup("metrics-secure").Changed && !f.lookup("metrics-require-rbac").Changed {
 		o.MetricsSecure, o.MetricsRequireRBAC = false, false // A proxy in front does both, as in older scaffolds.
 	}
 	level, levelErr := eventlog.ParseLevel(f.logEvents)
