@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// warned parses the arguments and returns what the command prints at that, too.
-func warned(t *testing.T, args ...string) (*runFlags, string) {
+// parseWithWarnings parses the arguments and also returns what the command prints.
+func parseWithWarnings(t *testing.T, args ...string) (*runFlags, string) {
 	t.Helper()
 	var out bytes.Buffer
 	flags, cmd := newRunFlags(), &cobra.Command{}
@@ -21,7 +21,7 @@ func warned(t *testing.T, args ...string) (*runFlags, string) {
 	return flags, out.String()
 }
 
-func TestOlderSpellingsAreReadWithAWarning(t *testing.T) {
+func TestDeprecatedSpellingsAreAcceptedWithAWarning(t *testing.T) {
 	for args, test := range map[string]struct {
 		says string
 		want func(f *runFlags) bool
@@ -37,7 +37,7 @@ func TestOlderSpellingsAreReadWithAWarning(t *testing.T) {
 		"--enable-leader-election --leader-elect=false": {"--enable-leader-election", func(f *runFlags) bool { return !f.options.LeaderElect }},
 	} {
 		t.Run(args, func(t *testing.T) {
-			f, said := warned(t, strings.Fields(args)...)
+			f, said := parseWithWarnings(t, strings.Fields(args)...)
 			if _, err := f.complete(&bytes.Buffer{}); err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +47,7 @@ func TestOlderSpellingsAreReadWithAWarning(t *testing.T) {
 			}
 		})
 	}
-	if f, said := warned(t, "--metrics-bind-address=:1", "--max-concurrent-reconciles=2", "--max-workers=1"); f.options.MaxConcurrentReconciles != 1 || strings.Contains(said, "metrics") {
+	if f, said := parseWithWarnings(t, "--metrics-bind-address=:1", "--max-concurrent-reconciles=2", "--max-workers=1"); f.options.MaxConcurrentReconciles != 1 || strings.Contains(said, "metrics") {
 		t.Errorf("want the last spelling to count and no warning of newer ones, got %+v, %q", f.options, said)
 	}
 }
@@ -77,7 +77,7 @@ func TestFlagsThatContradictEachOther(t *testing.T) {
 	}
 }
 
-func TestDeprecatedFlagsAreReadAndNotShown(t *testing.T) {
+func TestDeprecatedFlagsAreAcceptedAndHidden(t *testing.T) {
 	for _, args := range [][]string{{"run", "--help"}, {"__complete", "run", "--m"}} {
 		var out bytes.Buffer
 		root := newRootCommand(Build{})

@@ -35,7 +35,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
-func TestValuesThatAreNotAllowedAreAllNamed(t *testing.T) {
+func TestCompleteReportsAllInvalidValues(t *testing.T) {
 	for _, arg := range []string{
 		"--ansible-verbosity=8", "--ansible-verbosity=-1", "--max-verbosity=8", "--max-concurrent-reconciles=0", "--proxy-port=70000", "--proxy-open-port=-1",
 		"--reconcile-period=-1s", "--run-idle-timeout=-1s", "--graceful-shutdown-timeout=-1s", "--max-backoff=10ms", "--ansible-log-events=Some", "--log-format=xml",
@@ -76,7 +76,7 @@ func TestMetricsAreSecureUnlessAtALoopbackAddress(t *testing.T) {
 	}
 }
 
-func TestAFlagOfOtherOperatorsPointsToItsVariable(t *testing.T) {
+func TestAFlagOfOtherOperatorsNamesItsVariable(t *testing.T) {
 	for arg, want := range map[string]bool{"--watch-namespace=ns": true, "--watch-namespaces=ns": false} {
 		err := Execute(t.Context(), Build{}, []string{"run", arg})
 		if err == nil || strings.Contains(err.Error(), "WATCH_NAMESPACE") != want || !strings.Contains(err.Error(), `"manager run --help"`) {
@@ -110,7 +110,7 @@ func TestArgumentsForAnsible(t *testing.T) {
 	}
 }
 
-func TestBytesAreWrittenAsQuantities(t *testing.T) {
+func TestArtifactsMaxBytesIsAQuantity(t *testing.T) {
 	for arg, want := range map[string]int64{
 		"--run-dir=/x": 1 << 30, "--artifacts-max-bytes=512Mi": 512 << 20, "--artifacts-max-bytes=0": 0, "--artifacts-max-bytes=0Gi": 0,
 		"--artifacts-max-bytes=1Mi": 1 << 20, "--artifacts-max-bytes=5000000": 5_000_000, "--artifacts-max-bytes=1.5G": 1_500_000_000,
@@ -143,7 +143,7 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
-func TestTheOlderFlagForTheFormat(t *testing.T) {
+func TestZapEncoderSetsTheLogFormat(t *testing.T) {
 	for args, wantJSON := range map[string]bool{"--zap-encoder=json": true, "--zap-encoder=console": false, "--zap-encoder=json --log-format=json": true} {
 		options, err := parse(t, strings.Fields(args)...).complete(&bytes.Buffer{})
 		if err != nil || options.JSONLogs != wantJSON {
@@ -197,7 +197,7 @@ func TestCommandsShowTheirOwnFlags(t *testing.T) {
 	}
 }
 
-func TestAnUnknownFlagLeadsToTheHelp(t *testing.T) {
+func TestAnUnknownFlagRefersToTheHelp(t *testing.T) {
 	root := newRootCommand(Build{})
 	root.SetArgs([]string{"run", "--nope"})
 	err := root.Execute()
@@ -259,7 +259,7 @@ func tableBelow(t *testing.T, file, heading string) [][]string {
 	return rows
 }
 
-// codeSpans gives what stands between backquotes.
+// codeSpans returns the texts between backquotes.
 func codeSpans(text string) []string {
 	var spans []string
 	for i, part := range strings.Split(text, "`") {
@@ -270,7 +270,7 @@ func codeSpans(text string) []string {
 	return spans
 }
 
-func TestNoLineIsDropped(t *testing.T) {
+func TestNoLogLineIsDropped(t *testing.T) {
 	const lines = 500
 	var out bytes.Buffer
 	options, err := parse(t).complete(&out)
@@ -286,7 +286,7 @@ func TestNoLineIsDropped(t *testing.T) {
 	}
 }
 
-func TestLevels(t *testing.T) {
+func TestLogLevels(t *testing.T) {
 	for name, test := range map[string]struct{ args, want string }{
 		"the usual one":             {"", "INFO"},
 		"debug":                     {"--zap-log-level=debug", "INFO DEBUG"},
@@ -315,7 +315,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-func TestTimes(t *testing.T) {
+func TestTimeEncodings(t *testing.T) {
 	for args, want := range map[string]string{
 		"--log-format=json":                                `^{"level":"info","ts":"\d{4}-\d\d-\d\dT`,
 		"--log-format=json --zap-time-encoding=epoch":      `^{"level":"info","ts":\d+\.\d+,`,

@@ -10,26 +10,26 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// register adds the flags to the command and makes its help show them by group.
+// register adds the flags to the command, whose help then shows them in groups.
 func (f *runFlags) register(cmd *cobra.Command) {
 	for _, g := range f.groups {
 		cmd.Flags().AddFlagSet(g.flags)
 	}
-	deprecated(cmd.Flags())
-	usual := cmd.UsageFunc()
-	cmd.SetUsageFunc(func(asked *cobra.Command) error {
-		if asked != cmd { // A command below it inherits this function, but not the flags.
-			return usual(asked)
+	addDeprecatedFlags(cmd.Flags())
+	defaultUsage := cmd.UsageFunc()
+	cmd.SetUsageFunc(func(called *cobra.Command) error {
+		if called != cmd { // A subcommand inherits this function, but not the flags.
+			return defaultUsage(called)
 		}
 		_, err := io.WriteString(cmd.OutOrStderr(), f.usage(cmd))
 		return err
 	})
-	cmd.SetFlagErrorFunc(func(asked *cobra.Command, err error) error {
+	cmd.SetFlagErrorFunc(func(called *cobra.Command, err error) error {
 		hint := ""
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedName() == "watch-namespace" {
 			hint = "the environment variable WATCH_NAMESPACE names the namespaces to watch, joined by commas; "
 		}
-		return fmt.Errorf("%w; %s\"%s --help\" lists the flags", err, hint, asked.CommandPath())
+		return fmt.Errorf("%w; %s\"%s --help\" lists the flags", err, hint, called.CommandPath())
 	})
 }
 
@@ -54,7 +54,7 @@ func (f *runFlags) usage(cmd *cobra.Command) string {
 	return text.String()
 }
 
-// environmentHelp is about the variables that the manager reads itself.
+// environmentHelp describes the environment variables that the manager reads itself.
 const environmentHelp = `
 Environment:
   WATCH_NAMESPACE                            namespaces to watch, joined by commas; empty: all

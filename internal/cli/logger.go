@@ -12,18 +12,19 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 )
 
-// setLogger makes the logger that the flags describe. The blocks of tasks share
-// its locked stream, so that no two lines ever mix.
+// setLogger sets the logger that the flags describe. The blocks with the output of tasks
+// go to the same locked stream, so that lines never mix.
 func (f *runFlags) setLogger(o *config.Options, out io.Writer) error {
 	stream := zapcore.Lock(zapcore.AddSync(out))
 	settings := []zap.Opts{
 		zap.UseFlagOptions(&f.zap), zap.WriteTo(stream),
-		// Where all levels are on, nothing is sampled: of more than 100 lines a second
-		// with the same message, such as a task's, most would be dropped.
-		zap.Level(zapcore.Level(math.MinInt8)), zap.RawZapOpts(uberzap.IncreaseLevel(f.level())),
+		// zap.New samples the lines unless the level is below debug: of more than 100 lines a
+		// second with the same message, such as those of tasks, it would drop most.
+		// IncreaseLevel then sets the level that the flags ask for.
+		zap.Level(zapcore.Level(math.MinInt8)), zap.RawZapOpts(uberzap.IncreaseLevel(f.logLevel())),
 	}
 	if f.zap.StacktraceLevel == nil {
-		// A stack trace tells users nothing; --zap-stacktrace-level brings it back.
+		// A stack trace does not help users; --zap-stacktrace-level switches it on again.
 		settings = append(settings, zap.StacktraceLevel(uberzap.NewAtomicLevelAt(zapcore.DPanicLevel)))
 	}
 	format, err := f.format()
@@ -33,9 +34,9 @@ func (f *runFlags) setLogger(o *config.Options, out io.Writer) error {
 	switch format {
 	case "json":
 		o.JSONLogs = true
-		settings = append(settings, zap.JSONEncoder(f.times))
+		settings = append(settings, zap.JSONEncoder(f.setTimeEncoder))
 	case "console":
-		settings = append(settings, zap.ConsoleEncoder(f.times))
+		settings = append(settings, zap.ConsoleEncoder(f.setTimeEncoder))
 	default:
 		return fmt.Errorf("--log-format=%s: allowed are console and json", format)
 	}
@@ -44,30 +45,30 @@ func (f *runFlags) setLogger(o *config.Options, out io.Writer) error {
 	return nil
 }
 
-// format is --log-format, or what --zap-encoder says alone: that flag is older
-// and chooses the same.
+// format returns the log format from --log-format, or from the older flag --zap-encoder if
+// only that is given.
 func (f *runFlags) format() (string, error) {
-	encoder, own := f.logFlags.Lookup("zap-encoder"), f.logFlags.Lookup("log-format")
+	encoder, format := f.logFlags.Lookup("zap-encoder"), f.logFlags.Lookup("log-format")
 	switch {
 	case !encoder.Changed || encoder.Value.String() == f.logFormat:
 		return f.logFormat, nil
-	case own.Changed:
+	case format.Changed:
 		return "", fmt.Errorf("--log-format=%s contradicts --zap-encoder=%s: give one of them", f.logFormat, encoder.Value)
 	default:
 		return encoder.Value.String(), nil
 	}
 }
 
-// times sets how times are written.
-func (f *runFlags) times(c *zapcore.EncoderConfig) {
+// setTimeEncoder sets the format of times in log lines.
+func (f *runFlags) setTimeEncoder(c *zapcore.EncoderConfig) {
 	c.EncodeTime = zapcore.ISO8601TimeEncoder
 	if f.zap.TimeEncoder != nil {
 		c.EncodeTime = f.zap.TimeEncoder
 	}
 }
 
-// level is --zap-log-level, or the usual one.
-func (f *runFlags) level() zapcore.LevelEnabler {
+// logLevel returns the level of --zap-log-level, or else the default.
+func (f *runFlags) logLevel() zapcore.LevelEnabler {
 	switch {
 	case f.zap.Level != nil:
 		return f.zap.Level

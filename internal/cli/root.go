@@ -9,11 +9,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
-// Build says which build of the manager runs.
+// Build is the version and commit of the manager.
 type Build = metrics.Build
 
-// Execute runs the command that the arguments name and returns when it is done
-// or ctx ends. The caller prints the error.
+// Execute runs the command that the arguments name. It returns when the command is done;
+// the end of ctx stops it. The caller prints the error.
 func Execute(ctx context.Context, build Build, args []string) error {
 	root := newRootCommand(build)
 	root.SetArgs(args)

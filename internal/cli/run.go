@@ -42,7 +42,7 @@ their statuses are written, and with 1 when something is wrong at the start
 				return err
 			}
 			if options.Executable, err = os.Executable(); err != nil {
-				return fmt.Errorf("find the manager's own path: %w", err)
+				return fmt.Errorf("find the path of the manager's program: %w", err)
 			}
 			return operator.Run(cmd.Context(), options)
 		},

@@ -13,84 +13,85 @@ import (
 )
 
 const (
-	// runMemory is what a run holds at its peak, in bytes: ansible-runner,
-	// ansible-playbook and a worker took 140 MB when it was measured.
+	// runMemory is the memory of a run at its peak, in bytes. Measured: 140 MB for
+	// ansible-runner, ansible-playbook and a worker.
 	runMemory = 160 << 20
-	// ownMemory is what the manager itself needs, in bytes.
-	ownMemory = 128 << 20
-	// serversMemory is what a set of servers for warm runs needs, in bytes.
-	serversMemory = 160 << 20
-	// leastOwnMemory and leastServersMemory are what these hold where little is watched, in
-	// bytes. With a limit of 320 MiB, or of 224 without servers, run after run came
-	// through; with 256 the kernel ended servers.
-	leastOwnMemory     = 64 << 20
-	leastServersMemory = 96 << 20
+	// managerMemory is the memory of the manager itself, in bytes.
+	managerMemory = 128 << 20
+	// warmServersMemory is the memory of one set of servers for warm runs, in bytes.
+	warmServersMemory = 160 << 20
+	// minManagerMemory and minWarmServersMemory are the least that these need when little is
+	// watched, in bytes. Measured: all runs succeeded with a limit of 320 MiB, or of 224 MiB
+	// without servers. With 256 MiB the kernel killed servers.
+	minManagerMemory     = 64 << 20
+	minWarmServersMemory = 96 << 20
 )
 
-// DefaultRuns is how many runs may be live at once where nobody says: two for
-// each processor, because runs wait for others much of the time, or two for each
-// watch, so that a watch with long ones leaves a slot to every other; but no more
-// than the memory holds, also when all of them are cold. GOMAXPROCS knows the CPU limit of the cgroup.
-func DefaultRuns(watches int, memory uint64, warm bool) int {
+// DefaultMaxConcurrentRuns returns how many runs may be live at once if
+// --max-concurrent-runs is not given: two for each processor, because runs wait much of
+// the time, or two for each watch if that is more, so that a watch with long runs leaves
+// a slot to every other watch. The result is limited to what fits into memory if all runs
+// are cold, and is at least 1. GOMAXPROCS respects the CPU limit of the cgroup.
+func DefaultMaxConcurrentRuns(watches int, memory uint64, warm bool) int {
 	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)
-	own := uint64(ownMemory)
+	reserved := uint64(managerMemory)
 	if warm {
-		own += serversMemory
+		reserved += warmServersMemory
 	}
-	room := uint64(0)
-	if memory > own {
-		room = min((memory-own)/runMemory, math.MaxInt32)
+	fits := uint64(0)
+	if memory > reserved {
+		fits = min((memory-reserved)/runMemory, math.MaxInt32)
 	}
-	return max(1, min(wanted, int(room)))
+	return max(1, min(wanted, int(fits)))
 }
 
-// WarnOfMemory warns where not even one run fits into the memory.
-func WarnOfMemory(log logr.Logger, memory uint64, warm bool) {
-	const cold = leastOwnMemory + runMemory
-	needed := uint64(cold)
+// WarnIfMemoryTooLow logs a warning if not even one run fits into memory, given in bytes.
+func WarnIfMemoryTooLow(log logr.Logger, memory uint64, warm bool) {
+	const neededCold = minManagerMemory + runMemory
+	needed := uint64(neededCold)
 	if warm {
-		needed += leastServersMemory
+		needed += minWarmServersMemory
 	}
 	if memory < needed {
 		log.Info("WARNING: the memory limit is too low for a run: the kernel will end runs or the manager; raise the limit",
-			"limit", mebibytes(memory), "needed", mebibytes(needed), "neededWithoutWarm", mebibytes(cold))
+			"limit", mebibytes(memory), "needed", mebibytes(needed), "neededWithoutWarm", mebibytes(neededCold))
 	}
 }
 
-// mebibytes writes a size as a limit of a container is written.
+// mebibytes formats a size as a memory limit of a container, such as 320Mi.
 func mebibytes(bytes uint64) string { return strconv.FormatUint(bytes>>20, 10) + "Mi" }
 
-// AvailableMemory is what the machine has or, if less, what the cgroups of this
-// process allow, in bytes. files is the root of the file system.
+// AvailableMemory returns the memory of the machine, or the limit of this process's
+// cgroups if it is lower, in bytes. files is the root of the file system.
 func AvailableMemory(files fs.FS) uint64 {
 	limit := uint64(math.MaxUint64)
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		limit = info.Totalram * uint64(info.Unit)
 	}
-	for _, name := range memoryFiles(files, "memory.max", "memory.limit_in_bytes") {
+	for _, name := range cgroupFiles(files, "memory.max", "memory.limit_in_bytes") {
 		data, err := fs.ReadFile(files, name)
 		if err != nil {
-			continue // Not every level has one, and most hierarchies are not mounted.
+			continue // Not every level has the file, and most hierarchies are not mounted.
 		}
-		if bytes, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64); err == nil { // "max" is no limit.
+		if bytes, err := strconv.ParseUint(strings.TrimSpace(string(data)), 10, 64); err == nil { // "max" means no limit.
 			limit = min(limit, bytes)
 		}
 	}
 	return limit
 }
 
-// OOMKills counts the processes of this process' cgroup that the kernel has ended for
-// want of memory. files is the root of the file system.
+// OOMKills returns how many processes of this process's cgroup the kernel has killed
+// because memory ran out; 0 if that is not known. files is the root of the file system.
 func OOMKills(files fs.FS) uint64 {
-	for _, name := range memoryFiles(files, "memory.events", "memory.oom_control") {
+	for _, name := range cgroupFiles(files, "memory.events", "memory.oom_control") {
 		data, err := fs.ReadFile(files, name)
 		if err != nil {
-			continue // In a container, the level that can be read is its own.
+			continue // In a container, only the container's own level can be read.
 		}
 		for line := range strings.Lines(string(data)) {
 			if count, found := strings.CutPrefix(line, "oom_kill "); found {
-				n, _ := strconv.ParseUint(strings.TrimSpace(count), 10, 64) // What is no number counts nothing.
+				n, _ := strconv.ParseUint(strings.TrimSpace(count), 10, 64) // 0 if it is no number.
 				return n
 			}
 		}
@@ -98,9 +99,10 @@ func OOMKills(files fs.FS) uint64 {
 	return 0
 }
 
-// memoryFiles are the files of that name which tell of the memory of this process, of its
-// own cgroup and those above, as each hierarchy (cgroups(7), version 2 and 1) calls them.
-func memoryFiles(files fs.FS, version2, version1 string) []string {
+// cgroupFiles returns the paths of a file of the memory controller, for this process's
+// cgroup and for those above it. The file has different names in version 2 and version 1
+// of cgroups; see cgroups(7).
+func cgroupFiles(files fs.FS, version2, version1 string) []string {
 	data, err := fs.ReadFile(files, "proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -111,16 +113,16 @@ func memoryFiles(files fs.FS, version2, version1 string) []string {
 		switch {
 		case len(fields) != 3:
 		case fields[0] == "0":
-			names = append(names, upwards("sys/fs/cgroup", fields[2], version2)...)
+			names = append(names, fileAtEachLevel("sys/fs/cgroup", fields[2], version2)...)
 		case fields[1] == "memory":
-			names = append(names, upwards("sys/fs/cgroup/memory", fields[2], version1)...)
+			names = append(names, fileAtEachLevel("sys/fs/cgroup/memory", fields[2], version1)...)
 		}
 	}
 	return names
 }
 
-// upwards names the file at each level from the group to the root.
-func upwards(root, group, file string) []string {
+// fileAtEachLevel returns the paths of the file from the cgroup up to the root.
+func fileAtEachLevel(root, group, file string) []string {
 	var names []string
 	for level := path.Join("/", group); ; level = path.Dir(level) {
 		names = append(names, path.Join(root, level, file))

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-func TestDefaultRuns(t *testing.T) {
+func TestDefaultMaxConcurrentRuns(t *testing.T) {
 	const plenty = 1 << 40
 	cpus := runtime.GOMAXPROCS(0)
 	for name, test := range map[string]struct {
@@ -20,13 +20,13 @@ func TestDefaultRuns(t *testing.T) {
 	}{
 		"two for each processor":                        {1, plenty, true, 2 * cpus},
 		"two for each watch, if those are more":         {cpus + 3, plenty, false, 2 * (cpus + 3)},
-		"a run needs 160 MiB beside the manager's part": {100, ownMemory + 5*runMemory, false, 5},
-		"and beside the servers for warm runs":          {100, ownMemory + serversMemory + 5*runMemory, true, 5},
-		"the next one needs its memory whole":           {100, ownMemory + 6*runMemory - 1, false, 5},
+		"a run needs 160 MiB beside the manager's part": {100, managerMemory + 5*runMemory, false, 5},
+		"and beside the servers for warm runs":          {100, managerMemory + warmServersMemory + 5*runMemory, true, 5},
+		"the next one needs its memory whole":           {100, managerMemory + 6*runMemory - 1, false, 5},
 		"one is always possible":                        {100, 1, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := DefaultRuns(test.watches, test.memory, test.warm); got != test.want {
+			if got := DefaultMaxConcurrentRuns(test.watches, test.memory, test.warm); got != test.want {
 				t.Errorf("want %d, got %d", test.want, got)
 			}
 		})
@@ -102,7 +102,7 @@ func TestOOMKills(t *testing.T) {
 	}
 }
 
-func TestALimitThatIsTooLowIsTold(t *testing.T) {
+func TestWarnIfMemoryTooLow(t *testing.T) {
 	for name, test := range map[string]struct {
 		memory uint64
 		warm   bool
@@ -114,10 +114,10 @@ func TestALimitThatIsTooLowIsTold(t *testing.T) {
 		"no run fits, not even without any": {200 << 20, false, `"limit"="200Mi" "needed"="224Mi"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said := ""
-			WarnOfMemory(funcr.New(func(_, line string) { said = line }, funcr.Options{}), test.memory, test.warm)
-			if (said == "") != (test.want == "") || !strings.Contains(said, test.want) {
-				t.Errorf("got %q", said)
+			logged := ""
+			WarnIfMemoryTooLow(funcr.New(func(_, line string) { logged = line }, funcr.Options{}), test.memory, test.warm)
+			if (logged == "") != (test.want == "") || !strings.Contains(logged, test.want) {
+				t.Errorf("got %q", logged)
 			}
 		})
 	}

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Check finds what is wrong with settings, and with settings together, that can be
-// told without a look at content or at the API server: all of it at once.
+// Check returns everything that is wrong with the settings, alone or together, as far as
+// that is known without Ansible content and API server.
 func (o Options) Check() error { return o.check(fileExists) }
 
-// check is Check where exists reports whether there is a file.
+// check is Check with a replaceable test whether a file exists.
 func (o Options) check(exists func(path string) bool) error {
 	_, debug := o.Env.debugLogs()
 	return errors.Join(
@@ -25,36 +25,36 @@ func (o Options) check(exists func(path string) bool) error {
 		o.checkElection(exists),
 		o.checkDropEnv(),
 		o.Env.checkNamespaces(),
-		o.Env.oneOf("ANSIBLE_GATHERING", "implicit", "explicit", "smart"),
+		o.Env.checkOneOf("ANSIBLE_GATHERING", "implicit", "explicit", "smart"),
 		o.checkInventory(),
 		debug,
 	)
 }
 
-// listener is where the manager listens, by the flag that says so.
+// listener is an address at which the manager listens, and the flag that sets it.
 type listener struct {
 	flag, value string
 	host        string
-	port        int // 0: any, or none
+	port        int // 0: any free port, or the listener is off
 }
 
-// checkListeners reads the addresses and refuses two that can't both be had.
+// checkListeners checks the addresses, and that no two listeners need the same port.
 func (o Options) checkListeners() error {
-	proxies := func(flag string, port int) listener {
+	atPort := func(flag string, port int) listener {
 		return listener{flag: flag, value: strconv.Itoa(port), host: "127.0.0.1", port: port}
 	}
 	metrics, metricsErr := parseAddress("--metrics-bind-address", o.MetricsBindAddress)
 	probes, probesErr := parseAddress("--health-probe-bind-address", o.HealthProbeBindAddress)
-	posts, postsErr := parseAddress("--user-metrics-bind-address", o.UserMetricsBindAddress)
-	profiles, profilesErr := parseAddress("--pprof-bind-address", cmp.Or(o.PprofBindAddress, "0"))
-	errs := []error{metricsErr, probesErr, postsErr, profilesErr}
-	if profiles.value != "" && !AtLoopback(profiles.value) {
-		errs = append(errs, fmt.Errorf("%s=%s: allowed is a loopback address such as 127.0.0.1:6060, because whoever reaches it may read profiles and use up the processor", profiles.flag, profiles.value))
+	userMetrics, userMetricsErr := parseAddress("--user-metrics-bind-address", o.UserMetricsBindAddress)
+	pprof, pprofErr := parseAddress("--pprof-bind-address", cmp.Or(o.PprofBindAddress, "0"))
+	errs := []error{metricsErr, probesErr, userMetricsErr, pprofErr}
+	if pprof.value != "" && !IsLoopback(pprof.value) {
+		errs = append(errs, fmt.Errorf("%s=%s: allowed is a loopback address such as 127.0.0.1:6060, because whoever reaches it may read profiles and use up the processor", pprof.flag, pprof.value))
 	}
-	all := []listener{metrics, probes, posts, profiles, proxies("--proxy-port", o.ProxyPort), proxies("--proxy-open-port", o.ProxyOpenPort)}
-	for i, l := range all {
-		for _, other := range all[:i] {
-			if l.meets(other) {
+	listeners := []listener{metrics, probes, userMetrics, pprof, atPort("--proxy-port", o.ProxyPort), atPort("--proxy-open-port", o.ProxyOpenPort)}
+	for i, l := range listeners {
+		for _, other := range listeners[:i] {
+			if l.conflictsWith(other) {
 				errs = append(errs, fmt.Errorf("%s=%s and %s=%s are the same port: choose another for one of them", other.flag, other.value, l.flag, l.value))
 			}
 		}
@@ -62,18 +62,18 @@ func (o Options) checkListeners() error {
 	return errors.Join(errs...)
 }
 
-func (l listener) meets(other listener) bool {
-	everywhere := func(host string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, host) }
-	return l.port != 0 && l.port == other.port && (l.host == other.host || everywhere(l.host) || everywhere(other.host))
+func (l listener) conflictsWith(other listener) bool {
+	isWildcard := func(host string) bool { return slices.Contains([]string{"", "0.0.0.0", "::"}, host) }
+	return l.port != 0 && l.port == other.port && (l.host == other.host || isWildcard(l.host) || isWildcard(other.host))
 }
 
-// AtLoopback reports whether only this host, or pod, reaches the address.
-func AtLoopback(address string) bool {
+// IsLoopback reports whether the address can be reached only from this host, or this pod.
+func IsLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
-// parseAddress reads the address of a listener; "0" is none.
+// parseAddress parses the address of a listener. "0" gives the zero listener, which is off.
 func parseAddress(flag, value string) (listener, error) {
 	if value == "0" {
 		return listener{}, nil
@@ -104,15 +104,17 @@ func (e Environment) checkNamespaces() error {
 	return nil
 }
 
-// oneOf refuses another value than those. A variable that is empty says nothing.
-func (e Environment) oneOf(name string, allowed ...string) error {
+// checkOneOf returns an error if the variable has a value that is not allowed. An empty
+// one is allowed.
+func (e Environment) checkOneOf(name string, allowed ...string) error {
 	if value := e[name]; value != "" && !slices.Contains(allowed, value) {
 		return fmt.Errorf("environment variable %s=%s: allowed are %s", name, value, strings.Join(allowed, ", "))
 	}
 	return nil
 }
 
-// checkInventory wants what each run can copy.
+// checkInventory checks that the inventory can be copied for each run: it must be one
+// file or directory.
 func (o Options) checkInventory() error {
 	path := o.Inventory()
 	if path == "" {
@@ -124,7 +126,7 @@ func (o Options) checkInventory() error {
 	return nil
 }
 
-// debugLogs returns what ANSIBLE_DEBUG_LOGS says.
+// debugLogs returns the value of ANSIBLE_DEBUG_LOGS, false by default.
 func (e Environment) debugLogs() (bool, error) {
 	on, err := strconv.ParseBool(cmp.Or(e["ANSIBLE_DEBUG_LOGS"], "false"))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 )
 
-// usual are options of a manager that may start, in a directory with an inventory.
-func usual(t *testing.T) Options {
+// validOptions returns options that Check accepts, in a directory with an inventory.
+func validOptions(t *testing.T) Options {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "hosts"), nil, 0o600); err != nil {
@@ -26,9 +26,9 @@ func usual(t *testing.T) Options {
 	}
 }
 
-func nowhere(string) bool { return false }
+func noFile(string) bool { return false }
 
-func TestSettingsThatGoTogether(t *testing.T) {
+func TestValidSettings(t *testing.T) {
 	for why, test := range map[string]struct {
 		change func(*Options)
 		env    Environment
@@ -45,19 +45,19 @@ func TestSettingsThatGoTogether(t *testing.T) {
 		"variables that are set and say nothing": {env: Environment{"ANSIBLE_GATHERING": "", "ANSIBLE_DEBUG_LOGS": "", "WATCH_NAMESPACE": "", "ANSIBLE_INVENTORY": ""}},
 	} {
 		t.Run(why, func(t *testing.T) {
-			o := usual(t)
+			o := validOptions(t)
 			if test.change != nil {
 				test.change(&o)
 			}
 			o.Env = test.env
-			if err := o.check(nowhere); err != nil {
+			if err := o.check(noFile); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func TestSettingsThatDoNotGoTogetherAreAllNamed(t *testing.T) {
+func TestCheckReportsAllInvalidSettings(t *testing.T) {
 	elected := func(change func(*Options)) func(*Options) {
 		return func(o *Options) { o.LeaderElect = true; change(o) }
 	}
@@ -93,12 +93,12 @@ func TestSettingsThatDoNotGoTogetherAreAllNamed(t *testing.T) {
 		"two faults":                            {func(o *Options) { o.MetricsBindAddress = "x" }, Environment{"ANSIBLE_DEBUG_LOGS": "yes"}, []string{"--metrics-bind-address=x", "ANSIBLE_DEBUG_LOGS=yes"}},
 	} {
 		t.Run(why, func(t *testing.T) {
-			o := usual(t)
+			o := validOptions(t)
 			if test.change != nil {
 				test.change(&o)
 			}
 			o.Env = test.env
-			err := o.check(nowhere)
+			err := o.check(noFile)
 			for _, text := range test.want {
 				if err == nil || !strings.Contains(err.Error(), text) {
 					t.Errorf("want an error that says %q, got %v", text, err)
@@ -108,20 +108,20 @@ func TestSettingsThatDoNotGoTogetherAreAllNamed(t *testing.T) {
 	}
 }
 
-func TestWhatTheEnvironmentSaysOfTheManager(t *testing.T) {
-	var said []string
-	log := funcr.New(func(_, args string) { said = append(said, args) }, funcr.Options{})
-	o := Options{LeaderElect: true, Logger: log, LogEvents: eventlog.Nothing, Env: Environment{"OPERATOR_NAME": "lease", "ANSIBLE_DEBUG_LOGS": "true"}}.Resolved()
+func TestWithEnvironment(t *testing.T) {
+	var logged []string
+	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
+	o := Options{LeaderElect: true, Logger: log, LogEvents: eventlog.Nothing, Env: Environment{"OPERATOR_NAME": "lease", "ANSIBLE_DEBUG_LOGS": "true"}}.WithEnvironment()
 	if o.LogEvents != eventlog.Everything {
 		t.Errorf("ANSIBLE_DEBUG_LOGS: got %s", o.LogEvents)
 	}
-	if !slices.ContainsFunc(said, func(line string) bool {
+	if !slices.ContainsFunc(logged, func(line string) bool {
 		return strings.Contains(line, "OPERATOR_NAME") && strings.Contains(line, "--leader-election-id")
 	}) {
-		t.Errorf("want a warning of OPERATOR_NAME, got %q", said)
+		t.Errorf("want a warning of OPERATOR_NAME, got %q", logged)
 	}
-	said = nil
-	if o := (Options{LogEvents: eventlog.Tasks, Logger: log, Env: Environment{"OPERATOR_NAME": "x", "ANSIBLE_DEBUG_LOGS": "0"}}).Resolved(); o.LogEvents != eventlog.Tasks || said != nil {
-		t.Errorf("want nothing changed and said, got %s, %q", o.LogEvents, said)
+	logged = nil
+	if o := (Options{LogEvents: eventlog.Tasks, Logger: log, Env: Environment{"OPERATOR_NAME": "x", "ANSIBLE_DEBUG_LOGS": "0"}}).WithEnvironment(); o.LogEvents != eventlog.Tasks || logged != nil {
+		t.Errorf("want nothing changed and said, got %s, %q", o.LogEvents, logged)
 	}
 }

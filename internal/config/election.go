@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// usualRetry is the pause between two renewals that controller-runtime takes.
-	usualRetry = 2 * time.Second
-	// shortestLease leaves time for renewals and for the end of runs.
-	shortestLease = 3 * time.Second
+	// defaultRetryPeriod is controller-runtime's pause between two renewals of the lease.
+	defaultRetryPeriod = 2 * time.Second
+	// minLeaseDuration leaves time for renewals, and for the end of runs when the lease is lost.
+	minLeaseDuration = 3 * time.Second
 )
 
-// PodNamespaceFile has the namespace of the pod in which the manager runs.
+// PodNamespaceFile is the file that holds the namespace of the manager's pod.
 const PodNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// LeaseName returns the name of the lease, "" without leader election where no flag
-// gives one.
+// LeaseName returns the name of the lease. Without leader election it may be empty.
 func (o Options) LeaseName() (string, error) {
 	switch {
 	case !o.LeaderElect || o.LeaderElectionID != "":
@@ -32,22 +31,23 @@ func (o Options) LeaseName() (string, error) {
 	}
 }
 
-// RetryPeriod returns the pause between two renewals of the lease. A short lease has
-// shorter ones, in the proportion of the usual times.
+// RetryPeriod returns the pause between two renewals of the lease: 2 s, or less for a
+// short lease, in the proportion 2 to 15 of controller-runtime's defaults.
 func (o Options) RetryPeriod() time.Duration {
 	if !o.LeaderElect {
-		return usualRetry
+		return defaultRetryPeriod
 	}
-	return min(usualRetry, o.LeaderElectLeaseDuration*2/15)
+	return min(defaultRetryPeriod, o.LeaderElectLeaseDuration*2/15)
 }
 
-// checkElection finds what keeps a lease from being held, or from being made.
+// checkElection checks the settings of leader election: the lease's name, namespace and
+// times.
 func (o Options) checkElection(exists func(path string) bool) error {
 	if !o.LeaderElect {
 		return nil
 	}
 	id, err := o.LeaseName()
-	errs := []error{err, o.checkTimes()}
+	errs := []error{err, o.checkLeaseTimes()}
 	if id != "" && len(validation.IsDNS1123Subdomain(id)) > 0 {
 		source := "--leader-election-id"
 		if o.LeaderElectionID == "" {
@@ -64,17 +64,17 @@ func (o Options) checkElection(exists func(path string) bool) error {
 	return errors.Join(errs...)
 }
 
-// checkTimes says before the start what client-go would say after it, and by the
-// names of the flags.
-func (o Options) checkTimes() error {
-	shortest := time.Duration(leaderelection.JitterFactor * float64(o.RetryPeriod()))
+// checkLeaseTimes makes the checks that client-go makes when the manager has started, so
+// that they come earlier and name the flags.
+func (o Options) checkLeaseTimes() error {
+	minDeadline := time.Duration(leaderelection.JitterFactor * float64(o.RetryPeriod()))
 	switch duration, deadline := o.LeaderElectLeaseDuration, o.LeaderElectRenewDeadline; {
-	case duration < shortestLease:
-		return fmt.Errorf("--leader-elect-lease-duration=%s is too short to renew in: take %s or more", duration, shortestLease)
+	case duration < minLeaseDuration:
+		return fmt.Errorf("--leader-elect-lease-duration=%s is too short to renew in: take %s or more", duration, minLeaseDuration)
 	case deadline >= duration:
 		return fmt.Errorf("--leader-elect-renew-deadline=%s must be less than --leader-elect-lease-duration=%s", deadline, duration)
-	case deadline <= shortest:
-		return fmt.Errorf("--leader-elect-renew-deadline=%s is too short: take more than %s", deadline, shortest)
+	case deadline <= minDeadline:
+		return fmt.Errorf("--leader-elect-renew-deadline=%s is too short: take more than %s", deadline, minDeadline)
 	}
 	return nil
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// Environment is the manager's, by name.
+// Environment holds the environment variables of the manager by name.
 type Environment map[string]string
 
-// NewEnvironment reads entries such as "NAME=value".
+// NewEnvironment parses entries "NAME=value", as os.Environ returns them.
 func NewEnvironment(list []string) Environment {
 	env := Environment{}
 	for _, entry := range list {
@@ -29,7 +29,7 @@ func NewEnvironment(list []string) Environment {
 	return env
 }
 
-// List returns the entries as "NAME=value", in no order.
+// List returns the variables as "NAME=value", in no particular order.
 func (e Environment) List() []string {
 	list := make([]string, 0, len(e))
 	for name, value := range e {
@@ -38,35 +38,35 @@ func (e Environment) List() []string {
 	return list
 }
 
-// Lookup returns the value of a variable, and whether it is set.
+// Lookup returns the value of a variable and reports whether it is set.
 func (e Environment) Lookup(name string) (string, bool) {
 	value, ok := e[name]
 	return value, ok
 }
 
-// Where Ansible looks by itself.
+// Ansible's own defaults: DEFAULT_ROLES_PATH and COLLECTIONS_PATHS of its configuration.
 const (
 	defaultCollections = "~/.ansible/collections:/usr/share/ansible/collections"
 	defaultRoles       = "~/.ansible/roles:/usr/share/ansible/roles:/etc/ansible/roles"
 )
 
-// Paths are where roles and collections are searched, as absolute directories.
+// Paths are the absolute directories in which roles and collections are searched.
 type Paths struct {
-	// Roles and Collections are for runs, too; nil leaves them to Ansible and its
+	// Roles and Collections are passed to runs too. If one is nil, Ansible decides by its
 	// configuration.
 	Roles, Collections []string
-	// Usual is where Ansible looks for collections by itself, where Collections is nil.
-	Usual []string
+	// DefaultCollections is Ansible's own search path if Collections is nil.
+	DefaultCollections []string
 }
 
-// SearchPaths takes the flags over the environment. Without either, a playbook
-// finds the project's own roles/ as a role of a watch does, unless an ansible.cfg
-// may say otherwise.
+// SearchPaths returns the search paths from the flags, or else from the environment.
+// Without either, and without an Ansible configuration file that may set a roles path,
+// roles are searched in ./roles first, so that playbooks find the project's roles too.
 func (o Options) SearchPaths() Paths { return o.searchPaths(fileExists) }
 
 func (o Options) searchPaths(exists func(path string) bool) Paths {
 	roles := cmp.Or(o.AnsibleRolesPath, o.Env["ANSIBLE_ROLES_PATH"])
-	if roles == "" && !o.Env.configured(exists) {
+	if roles == "" && !o.Env.hasAnsibleConfig(exists) {
 		roles = "roles:" + defaultRoles
 	}
 	paths := Paths{
@@ -74,14 +74,15 @@ func (o Options) searchPaths(exists func(path string) bool) Paths {
 		Collections: o.splitPath(cmp.Or(o.AnsibleCollectionsPath, o.Env["ANSIBLE_COLLECTIONS_PATH"])),
 	}
 	if paths.Collections == nil {
-		paths.Usual = o.splitPath(defaultCollections)
+		paths.DefaultCollections = o.splitPath(defaultCollections)
 	}
 	return paths
 }
 
-// configured reports whether Ansible finds a configuration file for a run, whose
-// working directory is its own.
-func (e Environment) configured(exists func(path string) bool) bool {
+// hasAnsibleConfig reports whether Ansible finds a configuration file for a run. An
+// ansible.cfg in the manager's working directory does not count, because a run has a
+// working directory of its own.
+func (e Environment) hasAnsibleConfig(exists func(path string) bool) bool {
 	return e["ANSIBLE_CONFIG"] != "" || exists(filepath.Join(e["HOME"], ".ansible.cfg")) || exists("/etc/ansible/ansible.cfg")
 }
 
@@ -108,7 +109,8 @@ func (o Options) splitPath(joined string) []string {
 	return found
 }
 
-// absolute returns a path from the working directory on.
+// absolute returns the path as an absolute one. A relative path starts in the working
+// directory.
 func (o Options) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -116,8 +118,8 @@ func (o Options) absolute(path string) string {
 	return filepath.Join(o.Dir, path)
 }
 
-// Inventory returns the absolute path of the inventory of which runs get a copy, ""
-// for none.
+// Inventory returns the absolute path of the inventory, of which each run gets a copy; ""
+// if there is none.
 func (o Options) Inventory() string {
 	path := o.Env["ANSIBLE_INVENTORY"]
 	if path == "" {
@@ -126,10 +128,10 @@ func (o Options) Inventory() string {
 	return o.absolute(path)
 }
 
-// SkipFacts reports whether the plays of roles gather no facts.
+// SkipFacts reports whether runs of roles skip the gathering of facts.
 func (o Options) SkipFacts() bool { return o.Env["ANSIBLE_GATHERING"] == "explicit" }
 
-// Namespaces returns those of WATCH_NAMESPACE; none means all.
+// Namespaces returns the namespaces of WATCH_NAMESPACE; nil means all.
 func (e Environment) Namespaces() []string {
 	var found []string
 	for namespace := range strings.SplitSeq(e["WATCH_NAMESPACE"], ",") {
@@ -140,37 +142,39 @@ func (e Environment) Namespaces() []string {
 	return found
 }
 
-// The variables that say something of one watch begin so; its kind and group follow.
+// Prefixes of the variables for one watch. The watch's kind and group follow: see
+// variableSuffix.
 const (
-	workersPrefix    = "MAX_CONCURRENT_RECONCILES_"
-	oldWorkersPrefix = "WORKER_"
-	verbosityPrefix  = "ANSIBLE_VERBOSITY_"
+	concurrencyPrefix    = "MAX_CONCURRENT_RECONCILES_"
+	oldConcurrencyPrefix = "WORKER_"
+	verbosityPrefix      = "ANSIBLE_VERBOSITY_"
 )
 
-// Override puts what the environment says of the watches over what they say.
+// Override sets fields of the watches from the variables for each of them.
 func (e Environment) Override(list []watches.Watch) error {
 	var errs []error
 	for i := range list {
-		w, suffix := &list[i], environmentSuffix(list[i].GVK)
-		workers := func(n int) { w.MaxConcurrentReconciles = n }
+		w, suffix := &list[i], variableSuffix(list[i].GVK)
+		setConcurrency := func(n int) { w.MaxConcurrentReconciles = n }
 		errs = append(errs,
-			e.number(oldWorkersPrefix+suffix, bounds{1, 1 << 16}, workers),
-			e.number(workersPrefix+suffix, bounds{1, 1 << 16}, workers),
-			e.number(verbosityPrefix+suffix, bounds{0, 7}, func(n int) { w.Verbosity = &n }),
+			e.overrideInt(oldConcurrencyPrefix+suffix, bounds{1, 1 << 16}, setConcurrency),
+			e.overrideInt(concurrencyPrefix+suffix, bounds{1, 1 << 16}, setConcurrency),
+			e.overrideInt(verbosityPrefix+suffix, bounds{0, 7}, func(n int) { w.Verbosity = &n }),
 		)
 	}
 	return errors.Join(errs...)
 }
 
-// Strangers returns the variables that seem to speak of a watch, but of none in the list.
-func (e Environment) Strangers(list []watches.Watch) []string {
+// UnmatchedVariables returns the variables that have a prefix for one watch but match
+// none in the list, such as one with a misspelled kind.
+func (e Environment) UnmatchedVariables(list []watches.Watch) []string {
 	known := map[string]bool{}
 	for i := range list {
-		known[environmentSuffix(list[i].GVK)] = true
+		known[variableSuffix(list[i].GVK)] = true
 	}
 	var found []string
 	for name := range e {
-		for _, prefix := range []string{workersPrefix, verbosityPrefix} {
+		for _, prefix := range []string{concurrencyPrefix, verbosityPrefix} {
 			if suffix, ok := strings.CutPrefix(name, prefix); ok && !known[suffix] {
 				found = append(found, name)
 			}
@@ -180,13 +184,16 @@ func (e Environment) Strangers(list []watches.Watch) []string {
 	return found
 }
 
-func environmentSuffix(gvk schema.GroupVersionKind) string {
+// variableSuffix returns the kind and group as the names of variables have them:
+// GREETING_DEMO_EXAMPLE_COM.
+func variableSuffix(gvk schema.GroupVersionKind) string {
 	return strings.ToUpper(gvk.Kind + "_" + strings.ReplaceAll(gvk.Group, ".", "_"))
 }
 
 type bounds struct{ low, high int }
 
-func (e Environment) number(name string, allowed bounds, set func(int)) error {
+// overrideInt calls set with the value of the variable if it is set.
+func (e Environment) overrideInt(name string, allowed bounds, set func(int)) error {
 	text, ok := e[name]
 	if !ok {
 		return nil

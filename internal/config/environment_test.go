@@ -42,7 +42,7 @@ func TestSearchPaths(t *testing.T) {
 			test.options.Dir, test.options.Env = "/op", Environment{"HOME": "/home/u"}
 			maps.Copy(test.options.Env, test.env)
 			if test.want.Collections == nil {
-				test.want.Usual = []string{"/home/u/.ansible/collections", "/usr/share/ansible/collections"}
+				test.want.DefaultCollections = []string{"/home/u/.ansible/collections", "/usr/share/ansible/collections"}
 			}
 			if diff := cmp.Diff(test.want, test.options.searchPaths(func(string) bool { return false })); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -51,7 +51,7 @@ func TestSearchPaths(t *testing.T) {
 	}
 }
 
-func TestAConfigurationFileIsRespected(t *testing.T) {
+func TestAnAnsibleConfigFileSetsTheRolesPath(t *testing.T) {
 	for _, file := range []string{"/home/u/.ansible.cfg", "/etc/ansible/ansible.cfg"} {
 		got := (Options{Dir: "/op", Env: Environment{"HOME": "/home/u"}}).searchPaths(func(path string) bool { return path == file })
 		if got.Roles != nil {
@@ -60,7 +60,7 @@ func TestAConfigurationFileIsRespected(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentGoesOverAWatch(t *testing.T) {
+func TestTheEnvironmentOverridesAWatch(t *testing.T) {
 	one := 1
 	watch := watches.Watch{GVK: schema.GroupVersionKind{Group: "my.io", Version: "v1", Kind: "Thing"}, MaxConcurrentReconciles: 9, Verbosity: &one}
 	for why, test := range map[string]struct {
@@ -94,14 +94,14 @@ func TestTheEnvironmentGoesOverAWatch(t *testing.T) {
 	}
 }
 
-func TestVariablesOfKindsThatAreNotWatched(t *testing.T) {
+func TestUnmatchedVariables(t *testing.T) {
 	list := []watches.Watch{
 		{GVK: schema.GroupVersionKind{Group: "my.io", Version: "v1", Kind: "Thing"}}, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}},
 	}
 	got := Environment{
 		"ANSIBLE_VERBOSITY_THING_MY_IO": "1", "MAX_CONCURRENT_RECONCILES_SECRET_": "1", "ANSIBLE_VERBOSITY": "1", "WORKER_OF_SOMEBODY": "x",
 		"ANSIBLE_VERBOSITY_THINGS_MY_IO": "1", "MAX_CONCURRENT_RECONCILES_SECRET": "1",
-	}.Strangers(list)
+	}.UnmatchedVariables(list)
 	if diff := cmp.Diff([]string{"ANSIBLE_VERBOSITY_THINGS_MY_IO", "MAX_CONCURRENT_RECONCILES_SECRET"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

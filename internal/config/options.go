@@ -10,16 +10,16 @@ import (
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
-// Options are the settings of a manager. The command line's flags fill them in;
-// docs/reference-command-line.md says what each means.
+// Options are the settings of a manager. Package cli sets them from the flags, which
+// docs/reference-command-line.md describes.
 type Options struct {
 	Build metrics.Build
 
-	// Dir is the working directory; relative paths of watches start from it.
+	// Dir is the working directory. Relative paths of watches start there.
 	Dir         string
 	WatchesFile string
 	Env         Environment
-	// Executable is the manager's own path; a Python environment may stand beside it.
+	// Executable is the path of the manager's program. A Python environment may be beside it.
 	Executable string
 	Kubeconfig string
 
@@ -30,24 +30,23 @@ type Options struct {
 	AnsibleArgs            string
 	RunDir                 string
 	ArtifactsMaxBytes      int64         // 0: no limit
-	RunIdleTimeout         time.Duration // 0: none
-	// Warm lets runs be forked from servers that have imported Ansible, in at most
-	// WarmServers environments.
+	RunIdleTimeout         time.Duration // 0: no limit
+	// Warm allows warm runs, from servers for at most WarmServers different environments.
 	Warm                    bool
 	WarmServers             int
 	DropEnv                 []string
 	ReconcilePeriod         time.Duration
 	MaxConcurrentReconciles int
-	MaxConcurrentRuns       int // 0: from the processors, the memory and the watches
+	MaxConcurrentRuns       int // 0: DefaultMaxConcurrentRuns
 	MaxBackoff              time.Duration
 
 	InjectOwnerRef bool
-	// ChildrenUnused is how long a kind of which there is no child is watched; 0 for
-	// the usual time.
+	// ChildrenUnused is how long the manager watches a kind without children; 0 is the
+	// default of package children.
 	ChildrenUnused time.Duration
-	ProxyPort      int
+	ProxyPort      int // 0: any free port
 	ProxyOpenPort  int // 0: none
-	// ConfineToNamespace is for all watches; each may ask for it alone.
+	// ConfineToNamespace confines the runs of all watches. A watch can also set it for its own.
 	ConfineToNamespace bool
 
 	MetricsBindAddress     string
@@ -55,10 +54,10 @@ type Options struct {
 	MetricsRequireRBAC     bool
 	EnableHTTP2            bool
 	HealthProbeBindAddress string
-	PprofBindAddress       string // at a loopback address; "0": nowhere
-	// UserMetricsBindAddress is where roles post metrics; "0": nowhere.
+	PprofBindAddress       string // a loopback address; "0": off
+	// UserMetricsBindAddress is the address to which roles post metrics; "0": off.
 	UserMetricsBindAddress string
-	// UserMetricsOpen takes them without the token of a live run too.
+	// UserMetricsOpen accepts these metrics also without the token of a live run.
 	UserMetricsOpen bool
 
 	LeaderElect              bool
@@ -69,15 +68,16 @@ type Options struct {
 	GracefulShutdownTimeout  time.Duration
 
 	Logger logr.Logger
-	// Blocks gets the output of tasks in console form. Its writes must not mix
-	// with those of the logger.
+	// Blocks receives the output of tasks in the console format. It must be the locked
+	// stream of Logger, so that lines of the two never mix.
 	Blocks    io.Writer
 	JSONLogs  bool
 	LogEvents eventlog.Level
 }
 
-// Resolved returns the options as their environment, which Check has seen, changes them.
-func (o Options) Resolved() Options {
+// WithEnvironment returns the options with LogEvents set from ANSIBLE_DEBUG_LOGS, and
+// warns if the lease's name comes from the environment. Check has passed.
+func (o Options) WithEnvironment() Options {
 	if debug, _ := o.Env.debugLogs(); debug {
 		o.LogEvents = eventlog.Everything
 	}

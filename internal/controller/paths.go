@@ -69,9 +69,9 @@ func fieldSchema(at *spec.Schema, field string) (next *spec.Schema, absent bool)
 		return nil, false
 	case len(at.Type) == 0:
 		return nil, false
-	case field == watches.Each && at.Items != nil:
+	case field == watches.EachElement && at.Items != nil:
 		return at.Items.Schema, false
-	case field == watches.Each:
+	case field == watches.EachElement:
 		return nil, !slices.Contains(at.Type, "array")
 	case at.AdditionalProperties != nil:
 		return at.AdditionalProperties.Schema, !at.AdditionalProperties.Allows

@@ -50,7 +50,7 @@ const referencesField = "ensignReferences"
 func noteReferences(references []watches.Reference, full, reduced *unstructured.Unstructured) {
 	var items []any
 	for i, reference := range references {
-		for _, to := range reference.In(full.Object) {
+		for _, to := range reference.Resolve(full.Object) {
 			items = append(items, strconv.Itoa(i)+"/"+to.Namespace+"/"+to.Name)
 		}
 	}
@@ -83,7 +83,7 @@ func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
 	}
 	to := Objects{}
 	for _, reference := range references {
-		to[reference.GVK] = append(to[reference.GVK], reference.In(a.cr.Object)...)
+		to[reference.GVK] = append(to[reference.GVK], reference.Resolve(a.cr.Object)...)
 	}
 	if digest == "" {
 		r.Related.Refers(r.Watch.GVK, a.request.NamespacedName, to)

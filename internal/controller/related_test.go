@@ -47,7 +47,7 @@ func referringWatch() watches.Watch {
 	watch := plainWatch()
 	watch.References = []watches.Reference{
 		{GVK: secretKind, Name: watches.Path{"spec", "secret"}},
-		{GVK: secretKind, Name: watches.Path{"spec", "others", watches.Each}, Namespace: watches.Path{"spec", "home"}},
+		{GVK: secretKind, Name: watches.Path{"spec", "others", watches.EachElement}, Namespace: watches.Path{"spec", "home"}},
 	}
 	return watch
 }

@@ -51,7 +51,7 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansible, error) {
 	}
 	a := ansible{environment: found, info: info}
 	search := o.SearchPaths()
-	searched := slices.Concat(search.Usual, search.Collections, info.CollectionDirs)
+	searched := slices.Concat(search.DefaultCollections, search.Collections, info.CollectionDirs)
 	if a.watches, err = loadWatches(o, watches.Search{
 		Dir: o.Dir, RolesPath: search.Roles, CollectionsPath: searched, LookupEnv: o.Env.Lookup,
 	}); err != nil {
@@ -90,7 +90,7 @@ func (a ansible) names() []string {
 }
 
 func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, error) {
-	search.Unset = func(name string, line int) {
+	search.OnUnset = func(name string, line int) {
 		o.Logger.Info("WARNING: the watches file names an environment variable that is not set, and its ${} stays as it is; ${NAME:-default} gives it a default", "variable", name, "line", line)
 	}
 	list, err := watches.Load(o.WatchesFile, search)
@@ -100,7 +100,7 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 	if err := o.Env.Override(list); err != nil {
 		return nil, err
 	}
-	if names := o.Env.Strangers(list); len(names) > 0 {
+	if names := o.Env.UnmatchedVariables(list); len(names) > 0 {
 		o.Logger.Info("WARNING: environment variables name a kind that is not watched; after the prefix stand kind and group, in upper case, with dots as underscores", "variables", names)
 	}
 	for i := range list {

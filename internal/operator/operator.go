@@ -51,7 +51,7 @@ func Run(ctx context.Context, o config.Options) error {
 func setUp(ctx context.Context, o config.Options) (p parts, err error) {
 	libraries := newLibraryLog(o.Logger)
 	libraries.install()
-	o = o.Resolved()
+	o = o.WithEnvironment()
 	ansible, err := prepareAnsible(ctx, o)
 	if err != nil {
 		return parts{}, err
@@ -92,10 +92,10 @@ func setUp(ctx context.Context, o config.Options) (p parts, err error) {
 
 func newSlots(o config.Options, a ansible) *slots.Slots {
 	memory, warm := config.AvailableMemory(os.DirFS("/")), a.warm != nil
-	config.WarnOfMemory(o.Logger, memory, warm)
+	config.WarnIfMemoryTooLow(o.Logger, memory, warm)
 	limit := o.MaxConcurrentRuns
 	if limit == 0 {
-		limit = config.DefaultRuns(len(a.watches), memory, warm)
+		limit = config.DefaultMaxConcurrentRuns(len(a.watches), memory, warm)
 	}
 	return slots.New(limit, a.names()...)
 }

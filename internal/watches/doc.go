@@ -1,15 +1,20 @@
-// Package watches reads watches.yaml, the one file that says which kinds an
-// operator reconciles and with which Ansible content.
+// Package watches reads watches.yaml, which names the kinds that an operator
+// reconciles and the Ansible content for each. docs/reference-watches.md
+// describes the file.
 //
-// Reading is strict: an unknown field, a wrong type, a role or playbook that
-// is not there, a selector that does not parse is a fault, and Load reports
-// every fault of the file at once with its line.
+// Start with Load in watches.go. It reads the file (file.go), parses each entry
+// (entry.go, values.go, references.go) and finds its role or playbook on disk
+// (content.go). The parser is strict: an unknown field, a wrong type, a missing
+// role or playbook, and an invalid selector are faults. Load returns all faults of
+// the file at once, each with its line.
 //
-// ${VAR} in a value is replaced from the environment where VAR is set. That
-// happens after the YAML is parsed, to single values and never to keys, so no
-// environment can add structure. A value that was written without quotes is
-// typed anew: port: ${PORT} gives a number where PORT holds one.
+// The package does not know flags and does not apply their defaults. It does not
+// read playbooks or roles, and it contacts nothing.
 //
-// The package does not know flags, does not apply their defaults, does not
-// read what a playbook or role says, and contacts nothing.
+// # Gotchas
+//
+//   - ${VAR} in a value is replaced from the environment after the YAML is parsed, in
+//     scalar values and never in keys. So an environment variable cannot add structure.
+//   - The type of a value without quotes is resolved again after the replacement:
+//     port: ${PORT} is a number if PORT holds one.
 package watches

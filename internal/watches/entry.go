@@ -10,41 +10,42 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The defaults that are a watch's own. What is the manager's to default stays
-// at its zero value.
+// Defaults of fields that no flag sets. A field whose default comes from a flag stays at
+// its zero value.
 const (
 	defaultTimeout            = time.Hour
 	defaultMaxRunnerArtifacts = 20
 )
 
-// draft is a watch while it is read.
-type draft struct {
+// rawWatch holds the fields of an entry as they are parsed, before they are checked
+// together.
+type rawWatch struct {
 	Watch
-	group, version, kind located
-	content              contentDraft
+	group, version, kind textField
+	content              rawContent
 	verbosity            int
-	finalizer            *finalizerDraft
+	finalizer            *rawFinalizer
 }
 
-type contentDraft struct {
-	role, playbook located
+type rawContent struct {
+	role, playbook textField
 }
 
-type finalizerDraft struct {
+type rawFinalizer struct {
 	line    int
-	name    located
-	content contentDraft
+	name    textField
+	content rawContent
 	vars    map[string]any
 }
 
-// watch reads one entry. The second result is false where the entry has no
-// kind that others could be compared with.
-func (r *reader) watch(n *yaml.Node, search Search) (Watch, bool) {
-	if resolved(n).Kind != yaml.MappingNode {
-		r.fault(n.Line, "found %s; a watch is a mapping with version, kind and role or playbook", shown(resolved(n)))
+// parseWatch parses one entry. The second result reports whether the entry has a valid
+// kind.
+func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
+	if followAlias(n).Kind != yaml.MappingNode {
+		p.addFault(n.Line, "found %s; a watch is a mapping with version, kind and role or playbook", describe(followAlias(n)))
 		return Watch{}, false
 	}
-	d := &draft{verbosity: -1, Watch: Watch{
+	d := &rawWatch{verbosity: -1, Watch: Watch{
 		Line:                    n.Line,
 		ManageStatus:            true,
 		WatchDependentResources: true,
@@ -55,142 +56,142 @@ func (r *reader) watch(n *yaml.Node, search Search) (Watch, bool) {
 		MaxRunnerArtifacts:      defaultMaxRunnerArtifacts,
 		Timeout:                 defaultTimeout,
 	}}
-	r.fields(resolved(n), "a watch", r.watchFields(d))
+	p.parseFields(followAlias(n), "a watch", p.watchFields(d))
 	if d.verbosity >= 0 {
 		d.Verbosity = &d.verbosity
 	}
-	named := r.gvk(d)
-	d.Content = r.content(search, "the watch", d.Line, d.content)
-	d.Finalizer = r.finalizer(d, search)
-	return d.Watch, named
+	valid := p.validateGVK(d)
+	d.Content = p.findContent(search, "the watch", d.Line, d.content)
+	d.Finalizer = p.buildFinalizer(d, search)
+	return d.Watch, valid
 }
 
-func (r *reader) watchFields(d *draft) map[string]setter {
-	return map[string]setter{
-		"group":                       r.text(&d.group),
-		"version":                     r.text(&d.version),
-		"kind":                        r.text(&d.kind),
-		"role":                        r.text(&d.content.role),
-		"playbook":                    r.text(&d.content.playbook),
-		"vars":                        r.vars(&d.Vars),
-		"finalizer":                   r.finalizerField(d),
-		"reconcilePeriod":             r.duration(&d.ReconcilePeriod),
-		"manageStatus":                r.flag(&d.ManageStatus),
-		"watchDependentResources":     r.flag(&d.WatchDependentResources),
-		"watchClusterScopedResources": r.flag(&d.WatchClusterScopedResources),
-		"blacklist":                   r.list(r.blacklisted(d)),
-		"references":                  r.list(r.reference(d)),
-		"watchAnnotationsChanges":     r.flag(&d.WatchAnnotationsChanges),
-		"snakeCaseParameters":         r.flag(&d.SnakeCaseParameters),
-		"confineToNamespace":          r.flag(&d.ConfineToNamespace),
-		"markUnsafe":                  r.flag(&d.MarkUnsafe),
-		"selector":                    r.selector(&d.Selector),
-		"maxRunnerArtifacts":          r.integer(&d.MaxRunnerArtifacts, 0, -1),
-		"timeout":                     r.duration(&d.Timeout),
-		"maxConcurrentReconciles":     r.integer(&d.MaxConcurrentReconciles, 1, -1),
-		"verbosity":                   r.integer(&d.verbosity, 0, 7),
-		"warm":                        r.flag(&d.Warm),
+func (p *parser) watchFields(d *rawWatch) map[string]fieldParser {
+	return map[string]fieldParser{
+		"group":                       p.text(&d.group),
+		"version":                     p.text(&d.version),
+		"kind":                        p.text(&d.kind),
+		"role":                        p.text(&d.content.role),
+		"playbook":                    p.text(&d.content.playbook),
+		"vars":                        p.vars(&d.Vars),
+		"finalizer":                   p.finalizer(d),
+		"reconcilePeriod":             p.duration(&d.ReconcilePeriod),
+		"manageStatus":                p.boolean(&d.ManageStatus),
+		"watchDependentResources":     p.boolean(&d.WatchDependentResources),
+		"watchClusterScopedResources": p.boolean(&d.WatchClusterScopedResources),
+		"blacklist":                   p.list(p.blacklisted(d)),
+		"references":                  p.list(p.reference(d)),
+		"watchAnnotationsChanges":     p.boolean(&d.WatchAnnotationsChanges),
+		"snakeCaseParameters":         p.boolean(&d.SnakeCaseParameters),
+		"confineToNamespace":          p.boolean(&d.ConfineToNamespace),
+		"markUnsafe":                  p.boolean(&d.MarkUnsafe),
+		"selector":                    p.selector(&d.Selector),
+		"maxRunnerArtifacts":          p.integer(&d.MaxRunnerArtifacts, 0, -1),
+		"timeout":                     p.duration(&d.Timeout),
+		"maxConcurrentReconciles":     p.integer(&d.MaxConcurrentReconciles, 1, -1),
+		"verbosity":                   p.integer(&d.verbosity, 0, 7),
+		"warm":                        p.boolean(&d.Warm),
 	}
 }
 
-// gvk checks the kind's three names as an API server would.
-func (r *reader) gvk(d *draft) bool {
-	before := len(r.faults)
-	r.required("version", d.version, d.Line, "v1")
-	r.required("kind", d.kind, d.Line, "MySQLCluster")
-	r.named("group", d.group, validation.IsDNS1123Subdomain(d.group.text), "an API group such as myapp.example.com: lower-case letters, digits, dashes and dots, without the version")
-	r.named("version", d.version, validation.IsDNS1035Label(d.version.text), "an API version such as v1 or v1beta1, without the group")
-	r.named("kind", d.kind, validation.IsDNS1035Label(strings.ToLower(d.kind.text)), "a kind such as MySQLCluster: letters and digits")
+// validateGVK sets the watch's GVK and reports whether an API server could serve it.
+func (p *parser) validateGVK(d *rawWatch) bool {
+	before := len(p.faults)
+	p.required("version", d.version, d.Line, "v1")
+	p.required("kind", d.kind, d.Line, "MySQLCluster")
+	p.validName("group", d.group, validation.IsDNS1123Subdomain(d.group.text), "an API group such as myapp.example.com: lower-case letters, digits, dashes and dots, without the version")
+	p.validName("version", d.version, validation.IsDNS1035Label(d.version.text), "an API version such as v1 or v1beta1, without the group")
+	p.validName("kind", d.kind, validation.IsDNS1035Label(strings.ToLower(d.kind.text)), "a kind such as MySQLCluster: letters and digits")
 	d.GVK.Group, d.GVK.Version, d.GVK.Kind = d.group.text, d.version.text, d.kind.text
-	return len(r.faults) == before && d.kind.text != "" && d.version.text != ""
+	return len(p.faults) == before && d.kind.text != "" && d.version.text != ""
 }
 
-func (r *reader) finalizerField(d *draft) setter {
+func (p *parser) finalizer(d *rawWatch) fieldParser {
 	return func(field string, n *yaml.Node) {
-		f := &finalizerDraft{line: n.Line}
-		if resolved(n).Kind == yaml.MappingNode {
+		f := &rawFinalizer{line: n.Line}
+		if followAlias(n).Kind == yaml.MappingNode {
 			d.finalizer = f
 		}
-		r.mapping("a finalizer", map[string]setter{
-			"name":     r.text(&f.name),
-			"role":     r.text(&f.content.role),
-			"playbook": r.text(&f.content.playbook),
-			"vars":     r.vars(&f.vars),
+		p.mapping("a finalizer", map[string]fieldParser{
+			"name":     p.text(&f.name),
+			"role":     p.text(&f.content.role),
+			"playbook": p.text(&f.content.playbook),
+			"vars":     p.vars(&f.vars),
 		})(field, n)
 	}
 }
 
-// finalizer is what the draft says; a finalizer without content has the
-// watch's.
-func (r *reader) finalizer(d *draft, search Search) *Finalizer {
+// buildFinalizer returns the finalizer that the entry describes, nil if there is none. A
+// finalizer without content of its own has the watch's.
+func (p *parser) buildFinalizer(d *rawWatch, search Search) *Finalizer {
 	f := d.finalizer
 	if f == nil {
 		return nil
 	}
 	finalizer := &Finalizer{Name: f.name.text, Content: d.Content, Vars: f.vars}
-	r.required("the finalizer's name", f.name, f.line, "myapp.example.com/finalizer")
-	r.named("the finalizer's name", f.name, validation.IsQualifiedName(f.name.text), "a domain, a slash and a name, such as myapp.example.com/finalizer")
+	p.required("the finalizer's name", f.name, f.line, "myapp.example.com/finalizer")
+	p.validName("the finalizer's name", f.name, validation.IsQualifiedName(f.name.text), "a domain, a slash and a name, such as myapp.example.com/finalizer")
 	switch f.name.text {
 	case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes":
-		r.fault(f.name.line, "the finalizer's name: %q is Kubernetes' own; write one such as myapp.example.com/finalizer", f.name.text)
+		p.addFault(f.name.line, "the finalizer's name: %q is Kubernetes' own; write one such as myapp.example.com/finalizer", f.name.text)
 	}
-	if f.content.role.given() || f.content.playbook.given() {
-		finalizer.Content = r.content(search, "the finalizer", f.line, f.content)
+	if f.content.role.isSet() || f.content.playbook.isSet() {
+		finalizer.Content = p.findContent(search, "the finalizer", f.line, f.content)
 	}
 	return finalizer
 }
 
-// selector reads a metav1.LabelSelector.
-func (r *reader) selector(into *labels.Selector) setter {
+// selector returns the parser of a metav1.LabelSelector.
+func (p *parser) selector(into *labels.Selector) fieldParser {
 	return func(field string, n *yaml.Node) {
 		var all metav1.LabelSelector
-		before := len(r.faults)
-		r.mapping("a label selector", map[string]setter{
-			"matchLabels":      r.matchLabels(&all),
-			"matchExpressions": r.list(r.matchExpression(&all)),
+		before := len(p.faults)
+		p.mapping("a label selector", map[string]fieldParser{
+			"matchLabels":      p.matchLabels(&all),
+			"matchExpressions": p.list(p.matchExpression(&all)),
 		})(field, n)
-		if len(r.faults) > before {
+		if len(p.faults) > before {
 			return
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&all)
 		if err != nil {
-			r.fault(n.Line, "%s: %v; write labels and values as kubectl does", field, err)
+			p.addFault(n.Line, "%s: %v; write labels and values as kubectl does", field, err)
 			return
 		}
 		*into = selector
 	}
 }
 
-func (r *reader) matchLabels(into *metav1.LabelSelector) setter {
+func (p *parser) matchLabels(into *metav1.LabelSelector) fieldParser {
 	return func(field string, n *yaml.Node) {
-		m := resolved(n)
+		m := followAlias(n)
 		if m.Kind != yaml.MappingNode {
-			r.wrong(field, n, "a mapping of labels to values")
+			p.invalidValue(field, n, "a mapping of labels to values")
 			return
 		}
 		into.MatchLabels = map[string]string{}
-		for _, p := range r.pairs(m) {
-			var value located
-			r.text(&value)(field+"."+p.key, p.value)
-			into.MatchLabels[p.key] = value.text
-			one := &metav1.LabelSelector{MatchLabels: map[string]string{p.key: value.text}}
+		for _, f := range p.mappingFields(m) {
+			var value textField
+			p.text(&value)(field+"."+f.key, f.value)
+			into.MatchLabels[f.key] = value.text
+			one := &metav1.LabelSelector{MatchLabels: map[string]string{f.key: value.text}}
 			if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
-				r.fault(p.line, "%s: %v; write labels and values as kubectl does", field, err)
+				p.addFault(f.line, "%s: %v; write labels and values as kubectl does", field, err)
 			}
 		}
 	}
 }
 
-func (r *reader) matchExpression(into *metav1.LabelSelector) setter {
+func (p *parser) matchExpression(into *metav1.LabelSelector) fieldParser {
 	return func(field string, n *yaml.Node) {
-		var key, operator located
+		var key, operator textField
 		var values []string
-		r.mapping("an expression of a label selector", map[string]setter{
-			"key":      r.text(&key),
-			"operator": r.text(&operator),
-			"values": r.list(func(field string, n *yaml.Node) {
-				var value located
-				r.text(&value)(field, n)
+		p.mapping("an expression of a label selector", map[string]fieldParser{
+			"key":      p.text(&key),
+			"operator": p.text(&operator),
+			"values": p.list(func(field string, n *yaml.Node) {
+				var value textField
+				p.text(&value)(field, n)
 				values = append(values, value.text)
 			}),
 		})(field, n)
@@ -199,7 +200,7 @@ func (r *reader) matchExpression(into *metav1.LabelSelector) setter {
 		}
 		one := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{requirement}}
 		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
-			r.fault(n.Line, "%s: %v; write key, an operator (In, NotIn, Exists, DoesNotExist) and values", field, err)
+			p.addFault(n.Line, "%s: %v; write key, an operator (In, NotIn, Exists, DoesNotExist) and values", field, err)
 			return
 		}
 		into.MatchExpressions = append(into.MatchExpressions, requirement)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// wantFaults compares line by line: each want is "LINE" followed by fragments
-// that the message must hold, separated by " … ".
+// wantFaults compares the faults with want, one by one: "LINE" and fragments of the
+// message, separated by " … ".
 func wantFaults(t *testing.T, err error, want ...string) {
 	t.Helper()
 	var faults Faults

@@ -14,22 +14,22 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxFileBytes is more than any set of watches needs.
+// maxFileBytes bounds the size of the file, generously.
 const maxFileBytes = 1 << 20
 
-// entries are the nodes of the list that the file holds.
-func (r *reader) entries(path string) []*yaml.Node {
-	root := r.document(path)
+// entries reads the file and returns the nodes of its list.
+func (p *parser) entries(path string) []*yaml.Node {
+	root := p.readDocument(path)
 	if root == nil {
 		return nil
 	}
 	const remedy = `write a list of watches, the first as "- version: v1" with kind and role or playbook below`
-	list := resolved(root)
+	list := followAlias(root)
 	switch {
 	case list.Kind != yaml.SequenceNode:
-		r.fault(root.Line, "the file holds %s; %s", shown(list), remedy)
+		p.addFault(root.Line, "the file holds %s; %s", describe(list), remedy)
 	case len(list.Content) == 0:
-		r.fault(root.Line, "the list is empty; %s", remedy)
+		p.addFault(root.Line, "the list is empty; %s", remedy)
 	}
 	if list.Kind != yaml.SequenceNode {
 		return nil
@@ -37,30 +37,30 @@ func (r *reader) entries(path string) []*yaml.Node {
 	return list.Content
 }
 
-// document parses the file. It gives nil after a fault that leaves nothing to
-// look at.
-func (r *reader) document(path string) *yaml.Node {
+// readDocument reads the file and returns the root node of its document, nil if the file
+// cannot be used.
+func (p *parser) readDocument(path string) *yaml.Node {
 	text, err := readBounded(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.fault(0, "there is no such file at %s; start the manager in the operator's directory or name the file with --watches-file", path)
+		p.addFault(0, "there is no such file at %s; start the manager in the operator's directory or name the file with --watches-file", path)
 		return nil
 	case err != nil:
-		r.fault(0, "cannot be read: %v", err)
+		p.addFault(0, "cannot be read: %v", err)
 		return nil
 	case len(text) > maxFileBytes:
-		r.fault(0, "is larger than %d bytes; move large vars into the role", maxFileBytes)
+		p.addFault(0, "is larger than %d bytes; move large vars into the role", maxFileBytes)
 		return nil
 	}
 	if line := invalidUTF8(text); line > 0 {
-		r.fault(line, "is not valid UTF-8; save the file as UTF-8")
+		p.addFault(line, "is not valid UTF-8; save the file as UTF-8")
 		return nil
 	}
-	return r.single(text)
+	return p.singleDocument(text)
 }
 
-// single is the only document of a file that holds anything.
-func (r *reader) single(text []byte) *yaml.Node {
+// singleDocument returns the root node of the only document that is not empty.
+func (p *parser) singleDocument(text []byte) *yaml.Node {
 	documents := yaml.NewDecoder(bytes.NewReader(text))
 	var only *yaml.Node
 	for {
@@ -70,7 +70,7 @@ func (r *reader) single(text []byte) *yaml.Node {
 			break
 		}
 		if err != nil {
-			r.syntax(err, text)
+			p.addSyntaxFault(err, text)
 			return nil
 		}
 		root := document.Content[0]
@@ -79,27 +79,27 @@ func (r *reader) single(text []byte) *yaml.Node {
 		case only == nil:
 			only = root
 		default:
-			r.fault(root.Line, "a second document begins here; put all watches into one list")
+			p.addFault(root.Line, "a second document begins here; put all watches into one list")
 		}
 	}
 	if only == nil {
-		r.fault(1, `the file holds no watches; write a list, the first as "- version: v1" with kind and role or playbook below`)
+		p.addFault(1, `the file holds no watches; write a list, the first as "- version: v1" with kind and role or playbook below`)
 		return nil
 	}
-	if anchor := cycle(only, map[*yaml.Node]bool{}); anchor != nil {
-		r.fault(anchor.Line, "the anchor %q contains itself; write its value out", anchor.Anchor)
+	if anchor := findCycle(only, map[*yaml.Node]bool{}); anchor != nil {
+		p.addFault(anchor.Line, "the anchor %q contains itself; write its value out", anchor.Anchor)
 		return nil
 	}
 	return only
 }
 
-// syntax reports an error of the YAML parser, which ends reading.
-func (r *reader) syntax(err error, text []byte) {
+// addSyntaxFault adds a fault for an error of yaml.v3, with the right line.
+func (p *parser) addSyntaxFault(err error, text []byte) {
 	line, message := 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if found := yamlLine.FindStringSubmatch(message); found != nil {
 		line, _ = strconv.Atoi(found[1])
 		message = found[2]
-		if countsFromZero.MatchString(message) {
+		if zeroBasedLine.MatchString(message) {
 			line++
 		}
 	}
@@ -107,20 +107,20 @@ func (r *reader) syntax(err error, text []byte) {
 		before, _, _ := bytes.Cut(text, []byte("*"+unknown[1]))
 		line = 1 + bytes.Count(before, []byte("\n"))
 	}
-	line = min(line, countLines(text)) // At the end of the file the parser may be a line ahead.
+	line = min(line, countLines(text)) // At the end of the file yaml.v3 may report one line too many.
 	if strings.Contains(message, "tab character") || strings.Contains(message, "cannot start any token") {
 		message += "; indent with spaces, not tabs, and put values that begin with a special character into quotes"
 	}
-	r.fault(line, "is no YAML: %s; the rest of the file is checked once this is mended", message)
+	p.addFault(line, "is no YAML: %s; the rest of the file is checked once this is mended", message)
 }
 
 var (
 	yamlLine = regexp.MustCompile(`^line (\d+): (.*)`)
-	// countsFromZero knows the errors of yaml.v3's parser, which counts lines
-	// from zero; those of its scanner count from one.
-	countsFromZero = regexp.MustCompile(`^did not find expected (node content|'-' indicator|key|',' or |<)|^found (undefined tag handle|duplicate %)`)
-	lineEnd        = regexp.MustCompile(`\r\n|[\n\r\x{85}\x{2028}\x{2029}]`)
-	unknownAnchor  = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
+	// zeroBasedLine matches the errors of yaml.v3's parser, which counts lines from zero.
+	// Its scanner counts them from one.
+	zeroBasedLine = regexp.MustCompile(`^did not find expected (node content|'-' indicator|key|',' or |<)|^found (undefined tag handle|duplicate %)`)
+	lineEnd       = regexp.MustCompile(`\r\n|[\n\r\x{85}\x{2028}\x{2029}]`)
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced`)
 )
 
 func readBounded(path string) ([]byte, error) {
@@ -132,12 +132,12 @@ func readBounded(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 }
 
-// countLines counts lines as YAML does, which knows more line ends than one.
+// countLines counts lines as YAML does: it has more line breaks than \n.
 func countLines(text []byte) int {
 	return 1 + len(lineEnd.FindAllIndex(text, -1))
 }
 
-// invalidUTF8 is the line of the first byte that is no UTF-8, or 0.
+// invalidUTF8 returns the line of the first byte that is not valid UTF-8, or 0.
 func invalidUTF8(text []byte) int {
 	for i, line := range bytes.Split(text, []byte("\n")) {
 		if !utf8.Valid(line) {
@@ -147,9 +147,10 @@ func invalidUTF8(text []byte) int {
 	return 0
 }
 
-// cycle finds a node that contains itself by way of an alias.
-func cycle(n *yaml.Node, done map[*yaml.Node]bool) *yaml.Node {
-	if finished, seen := done[n]; seen {
+// findCycle returns a node that contains itself through an alias, or nil. The value of a
+// node in done is false while the nodes below it are visited.
+func findCycle(n *yaml.Node, done map[*yaml.Node]bool) *yaml.Node {
+	if finished, visited := done[n]; visited {
 		if finished {
 			return nil
 		}
@@ -161,7 +162,7 @@ func cycle(n *yaml.Node, done map[*yaml.Node]bool) *yaml.Node {
 		children = []*yaml.Node{n.Alias}
 	}
 	for _, child := range children {
-		if found := cycle(child, done); found != nil {
+		if found := findCycle(child, done); found != nil {
 			return found
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FuzzLoad reads any file. What it says of a bad one names a line of that file,
-// and what it makes of a good one keeps to the documented ranges.
+// FuzzLoad loads any file. Each fault of an invalid file names a line of that file, and
+// the watches of a valid file are within the documented ranges.
 func FuzzLoad(f *testing.F) {
 	search := fuzzOperator(f)
 	f.Add("- version: v1\n  group: example.com\n  kind: Site\n  role: mysql\n", "60s")
@@ -48,7 +48,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// fuzzOperator is an operator's directory, a collection and a directory of roles.
+// fuzzOperator makes an operator's directory, a collection and a directory of roles.
 func fuzzOperator(f *testing.F) Search {
 	f.Helper()
 	dir := f.TempDir()
@@ -67,7 +67,7 @@ func fuzzOperator(f *testing.F) Search {
 	return Search{Dir: dir, RolesPath: []string{"shared"}, CollectionsPath: []string{"collections"}}
 }
 
-// lines counts as editors and YAML do: there are more line ends than "\n".
+// lines counts lines as editors and YAML do: there are more line breaks than "\n".
 func lines(text string) int {
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	return 1 + strings.Count(strings.NewReplacer("\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n").Replace(text), "\n")
@@ -116,7 +116,7 @@ func checkWatch(t *testing.T, text string, w Watch) {
 	}
 }
 
-// checkContent makes sure that ansible-runner finds what was found here.
+// checkContent fails if ansible-runner would not find the content.
 func checkContent(t *testing.T, c Content) {
 	t.Helper()
 	if (c.Role == "") == (c.Playbook == "") {
@@ -130,7 +130,7 @@ func checkContent(t *testing.T, c Content) {
 	}
 }
 
-// checkVars makes sure that variables are JSON's, and not too deep for Ansible.
+// checkVars fails if a variable has no JSON type or nests too deep for Ansible.
 func checkVars(t *testing.T, value any, depth int) {
 	t.Helper()
 	switch v := value.(type) {
@@ -155,8 +155,8 @@ func checkVars(t *testing.T, value any, depth int) {
 	}
 }
 
-// FuzzRolePath looks at where a role is looked for: a collection's role nowhere
-// but in its collection, and each where ansible-runner will find it again.
+// FuzzRolePath checks the candidates for any role: a collection's role is searched only
+// in its collection, and ansible-runner would find each candidate.
 func FuzzRolePath(f *testing.F) {
 	f.Add("ns.col.app", "/usr/share/ansible/collections", "/operator")
 	f.Fuzz(func(t *testing.T, role, path, dir string) {
@@ -164,7 +164,7 @@ func FuzzRolePath(f *testing.F) {
 			return // Load says that first.
 		}
 		search := Search{Dir: filepath.Clean(dir), RolesPath: []string{path}, CollectionsPath: []string{path}}
-		for _, c := range search.roles(role) {
+		for _, c := range search.roleCandidates(role) {
 			if !filepath.IsAbs(c.dir) || filepath.Clean(c.dir) != c.dir {
 				t.Errorf("role %q is looked for in %q", role, c.dir)
 			}

@@ -11,134 +11,136 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// setter reads the value of a field. It reports what it cannot use and leaves
-// its target as it was.
-type setter func(field string, n *yaml.Node)
+// fieldParser parses the value of a field. If the value is invalid, it adds a fault and
+// leaves its target unchanged.
+type fieldParser func(field string, n *yaml.Node)
 
-// located is a text and where it stands; line 0 means that it was not given.
-type located struct {
+// textField is a field that holds a string.
+type textField struct {
 	text     string
-	line     int
-	reported bool // its value could not be used, and that has been said
+	line     int  // 0: the entry does not have the field
+	reported bool // the value is no string, and a fault has been added
 }
 
-func (l located) given() bool { return l.line != 0 }
+func (f textField) isSet() bool { return f.line != 0 }
 
-// wrong reports a value of another type than the field has.
-func (r *reader) wrong(field string, n *yaml.Node, allowed string) {
-	r.fault(n.Line, "%s: found %s; write %s", field, shown(resolved(n)), allowed)
+// invalidValue adds a fault for a value of the wrong type or out of range.
+func (p *parser) invalidValue(field string, n *yaml.Node, allowed string) {
+	p.addFault(n.Line, "%s: found %s; write %s", field, describe(followAlias(n)), allowed)
 }
 
-// scalar is the node's value with its ${VAR} replaced, if it is of the tag.
-func (r *reader) scalar(n *yaml.Node, tag string) (*yaml.Node, bool) {
-	v := r.expand(resolved(n))
+// scalar returns the node with its ${VAR} replaced, and reports whether the result is a
+// scalar with the tag.
+func (p *parser) scalar(n *yaml.Node, tag string) (*yaml.Node, bool) {
+	v := p.expand(followAlias(n))
 	return v, v.Kind == yaml.ScalarNode && v.ShortTag() == tag
 }
 
-func (r *reader) text(into *located) setter {
+func (p *parser) text(into *textField) fieldParser {
 	return func(field string, n *yaml.Node) {
 		into.line = n.Line
-		v, ok := r.scalar(n, "!!str")
+		v, ok := p.scalar(n, "!!str")
 		if !ok {
 			into.reported = true
-			r.wrong(field, n, "a text, in quotes where it looks like something else")
+			p.invalidValue(field, n, "a text, in quotes where it looks like something else")
 			return
 		}
 		into.text = v.Value
 	}
 }
 
-func (r *reader) flag(into *bool) setter {
+func (p *parser) boolean(into *bool) fieldParser {
 	return func(field string, n *yaml.Node) {
-		v := r.expand(resolved(n))
-		// yaml.v3 takes yes and on for truth values here, as authors expect.
+		v := p.expand(followAlias(n))
+		// Decode also accepts yes, no, on and off.
 		quoted := v.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0
 		if v.Kind != yaml.ScalarNode || v.Tag == "!!null" || quoted || v.Decode(into) != nil {
-			r.wrong(field, n, "true or false")
+			p.invalidValue(field, n, "true or false")
 		}
 	}
 }
 
-// integer reads a whole number of at least low, and of at most high unless
-// high is below low.
-func (r *reader) integer(into *int, low, high int) setter {
+// integer returns the parser of an integer from low to high. If high is below low, there
+// is no upper limit.
+func (p *parser) integer(into *int, low, high int) fieldParser {
 	allowed := "a whole number of " + strconv.Itoa(low) + " or more"
 	if high >= low {
 		allowed = "a whole number from " + strconv.Itoa(low) + " to " + strconv.Itoa(high)
 	}
 	return func(field string, n *yaml.Node) {
 		var i int
-		v, ok := r.scalar(n, "!!int")
+		v, ok := p.scalar(n, "!!int")
 		if !ok || v.Decode(&i) != nil || i < low || high >= low && i > high || i > math.MaxInt32 {
-			r.wrong(field, n, allowed)
+			p.invalidValue(field, n, allowed)
 			return
 		}
 		*into = i
 	}
 }
 
-func (r *reader) duration(into *time.Duration) setter {
+func (p *parser) duration(into *time.Duration) fieldParser {
 	return func(field string, n *yaml.Node) {
-		v, ok := r.scalar(n, "!!str")
+		v, ok := p.scalar(n, "!!str")
 		if !ok {
-			r.wrong(field, n, `a duration with its unit, such as "90s", "10m" or "8h"`)
+			p.invalidValue(field, n, `a duration with its unit, such as "90s", "10m" or "8h"`)
 			return
 		}
 		d, err := time.ParseDuration(v.Value)
 		if err != nil || d < 0 {
-			r.wrong(field, n, `a duration of 0s or more, such as "90s", "10m" or "8h"`)
+			p.invalidValue(field, n, `a duration of 0s or more, such as "90s", "10m" or "8h"`)
 			return
 		}
 		*into = d
 	}
 }
 
-func (r *reader) required(field string, value located, line int, example string) {
-	if !value.given() {
-		r.fault(line, "%s is missing; add one such as %s", field, example)
+func (p *parser) required(field string, value textField, line int, example string) {
+	if !value.isSet() {
+		p.addFault(line, "%s is missing; add one such as %s", field, example)
 		return
 	}
-	r.filled(field, value, "one such as "+example)
+	p.notEmpty(field, value, "one such as "+example)
 }
 
-// filled reports a text that was given and is empty.
-func (r *reader) filled(field string, value located, allowed string) bool {
+// notEmpty adds a fault if the field is set and empty. It reports whether there is a text.
+func (p *parser) notEmpty(field string, value textField, allowed string) bool {
 	if value.text == "" && !value.reported {
-		r.fault(value.line, "%s is empty; write %s", field, allowed)
+		p.addFault(value.line, "%s is empty; write %s", field, allowed)
 	}
 	return value.text != ""
 }
 
-// named reports a name that no API server would accept.
-func (r *reader) named(field string, value located, faults []string, allowed string) {
+// validName adds a fault if faults, the result of a validation of the name, has any.
+func (p *parser) validName(field string, value textField, faults []string, allowed string) {
 	if value.text != "" && len(faults) > 0 {
-		r.fault(value.line, "%s: %q is not allowed; write %s", field, value.text, allowed)
+		p.addFault(value.line, "%s: %q is not allowed; write %s", field, value.text, allowed)
 	}
 }
 
-// mapping hands the fields of a mapping to their setters.
-func (r *reader) mapping(what string, known map[string]setter) setter {
+// mapping returns the parser of a mapping with the known fields.
+func (p *parser) mapping(what string, known map[string]fieldParser) fieldParser {
 	return func(field string, n *yaml.Node) {
-		m := resolved(n)
+		m := followAlias(n)
 		if m.Kind != yaml.MappingNode {
-			r.wrong(field, n, "a mapping with "+strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			p.invalidValue(field, n, "a mapping with "+strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 			return
 		}
-		r.fields(m, what, known)
+		p.parseFields(m, what, known)
 	}
 }
 
-// list hands each element to each. An absent value is an empty list.
-func (r *reader) list(each setter) setter {
+// list returns the parser of a list that calls each for every element. A null value is an
+// empty list.
+func (p *parser) list(each fieldParser) fieldParser {
 	return func(field string, n *yaml.Node) {
-		l := resolved(n)
+		l := followAlias(n)
 		switch {
 		case l.Tag == "!!null":
 		case l.Kind != yaml.SequenceNode:
-			r.wrong(field, n, "a list")
+			p.invalidValue(field, n, "a list")
 		default:
 			for _, element := range l.Content {
-				if r.affordable(element.Line) {
+				if p.countValue(element.Line) {
 					each(field, element)
 				}
 			}
@@ -146,71 +148,66 @@ func (r *reader) list(each setter) setter {
 	}
 }
 
-// vars reads a mapping of any values. An absent value is an empty mapping.
-func (r *reader) vars(into *map[string]any) setter {
+// vars returns the parser of a mapping of any values. A null value is an empty mapping.
+func (p *parser) vars(into *map[string]any) fieldParser {
 	return func(field string, n *yaml.Node) {
-		if resolved(n).Tag == "!!null" {
+		if followAlias(n).Tag == "!!null" {
 			return
 		}
-		if resolved(n).Kind != yaml.MappingNode {
-			r.wrong(field, n, "a mapping of variables")
+		if followAlias(n).Kind != yaml.MappingNode {
+			p.invalidValue(field, n, "a mapping of variables")
 			return
 		}
-		*into, _ = r.value(field, n, 1).(map[string]any)
+		*into, _ = p.jsonValue(field, n, 1).(map[string]any)
 	}
 }
 
-// value is the node as JSON would hold it; nil after a fault. at is the path
-// of the node for messages.
-func (r *reader) value(at string, n *yaml.Node, depth int) any {
-	v := r.expand(resolved(n))
+// jsonValue returns the node as a JSON value, nil after a fault. at is the path of the
+// node for messages.
+func (p *parser) jsonValue(at string, n *yaml.Node, depth int) any {
+	v := p.expand(followAlias(n))
 	switch {
-	case !r.affordable(n.Line):
+	case !p.countValue(n.Line):
 		return nil
 	case depth > maxDepth:
-		r.fault(n.Line, "vars nest deeper than %d levels; flatten them", maxDepth)
+		p.addFault(n.Line, "vars nest deeper than %d levels; flatten them", maxDepth)
 		return nil
 	case v.Kind == yaml.MappingNode && v.ShortTag() == "!!map":
 		m := map[string]any{}
-		for _, p := range r.pairs(v) {
-			m[p.key] = r.value(at+"."+p.key, p.value, depth+1)
+		for _, f := range p.mappingFields(v) {
+			m[f.key] = p.jsonValue(at+"."+f.key, f.value, depth+1)
 		}
 		return m
 	case v.Kind == yaml.SequenceNode && v.ShortTag() == "!!seq":
 		l := make([]any, len(v.Content))
 		for i, element := range v.Content {
-			l[i] = r.value(at+"["+strconv.Itoa(i)+"]", element, depth+1)
+			l[i] = p.jsonValue(at+"["+strconv.Itoa(i)+"]", element, depth+1)
 		}
 		return l
 	case v.Kind == yaml.ScalarNode:
-		return r.atom(at, n, v)
+		value, allowed := scalarValue(v)
+		if allowed != "" {
+			p.invalidValue(at, n, allowed)
+		}
+		return value
 	default:
-		r.wrong(at, n, "it without the tag "+v.Tag+", which Ansible would not see")
+		p.invalidValue(at, n, "it without the tag "+v.Tag+", which Ansible would not see")
 		return nil
 	}
 }
 
-// atom is a single value.
-func (r *reader) atom(at string, n, v *yaml.Node) any {
-	value, allowed := plain(v)
-	if allowed != "" {
-		r.wrong(at, n, allowed)
-	}
-	return value
-}
-
-// plain is the scalar as JSON would hold it, or else what is allowed instead.
-// Times stay the text they are written as, since JSON has none.
-func plain(v *yaml.Node) (value any, allowed string) {
+// scalarValue returns the scalar as a JSON value, or else a description of what is
+// allowed. A timestamp stays a string, because JSON has no type for it.
+func scalarValue(v *yaml.Node) (value any, allowed string) {
 	switch v.ShortTag() {
 	case "!!null":
 		return nil, ""
 	case "!!bool":
-		return decoded[bool](v, "true or false")
+		return decodeScalar[bool](v, "true or false")
 	case "!!int":
-		return decoded[int64](v, "an integer of 64 bits, or put it into quotes")
+		return decodeScalar[int64](v, "an integer of 64 bits, or put it into quotes")
 	case "!!float":
-		value, allowed = decoded[float64](v, "a number, or put it into quotes")
+		value, allowed = decodeScalar[float64](v, "a number, or put it into quotes")
 		if f, ok := value.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
 			return nil, "a finite number, or put it into quotes"
 		}
@@ -222,7 +219,7 @@ func plain(v *yaml.Node) (value any, allowed string) {
 	}
 }
 
-func decoded[T any](v *yaml.Node, allowed string) (any, string) {
+func decodeScalar[T any](v *yaml.Node, allowed string) (any, string) {
 	var value T
 	if v.Decode(&value) != nil {
 		return nil, allowed

@@ -14,61 +14,62 @@ import (
 // Watch is one entry of watches.yaml: a kind and what reconciles it.
 type Watch struct {
 	GVK schema.GroupVersionKind
-	// Line is where the entry begins in the file.
+	// Line is the line of the file on which the entry begins.
 	Line    int
 	Content Content
-	// Vars are trusted: strings in them may be templates. The values are those
-	// of JSON: map[string]any, []any, string, bool, int64, float64, nil.
+	// Vars are trusted: Ansible evaluates templates in them. Values have the types of
+	// JSON: map[string]any, []any, string, bool, int64, float64, nil.
 	Vars map[string]any
-	// Finalizer is nil where deletion needs no run.
+	// Finalizer is nil if deletion needs no run.
 	Finalizer *Finalizer
-	// ReconcilePeriod 0 means the manager's own.
+	// ReconcilePeriod 0 means --reconcile-period.
 	ReconcilePeriod time.Duration
 	ManageStatus    bool
-	// WatchDependentResources lets a change of a child bring its CR back, and
-	// WatchClusterScopedResources also that of one without a namespace that only
-	// annotations tie to its CR.
-	WatchDependentResources     bool
+	// WatchDependentResources makes a change of a child trigger its CR.
+	WatchDependentResources bool
+	// WatchClusterScopedResources extends that to children without a namespace whose
+	// owner is named by annotations instead of an owner reference.
 	WatchClusterScopedResources bool
-	// Blacklist are child kinds that are neither watched nor read from the cache,
-	// in whatever version.
+	// Blacklist lists the kinds of children that the manager does not watch, in any version.
 	Blacklist []schema.GroupKind
-	// References are the objects that a CR names and whose changes bring it back.
+	// References are the objects that a CR names. A change of one triggers the CR.
 	References              []Reference
 	WatchAnnotationsChanges bool
 	SnakeCaseParameters     bool
-	// ConfineToNamespace lets runs write in their object's namespace only.
+	// ConfineToNamespace makes the API proxy refuse writes of a run outside of its CR's
+	// namespace.
 	ConfineToNamespace bool
 	MarkUnsafe         bool
-	// Selector is never nil; it selects everything by default.
+	// Selector selects the CRs to run content for. It is never nil and selects all by
+	// default.
 	Selector labels.Selector
-	// MaxRunnerArtifacts is how many artifacts are kept for one object; 0 keeps
-	// all.
+	// MaxRunnerArtifacts is the number of artifacts kept for one CR; 0 keeps all.
 	MaxRunnerArtifacts int
-	// Timeout ends a run that takes longer; 0 means never.
+	// Timeout is the longest duration of a run; 0 is no limit.
 	Timeout time.Duration
-	// MaxConcurrentReconciles 0 means the manager's own.
+	// MaxConcurrentReconciles 0 means --max-concurrent-reconciles.
 	MaxConcurrentReconciles int
-	// Warm lets runs be forked from servers, where the manager has some. It is no part
-	// of what a run depends on.
+	// Warm allows warm runs. The digest of a watch leaves it out, because a warm run has
+	// the same result as a cold one.
 	Warm bool `json:"-"`
-	// Verbosity is 0 to 7, or nil for the manager's own.
+	// Verbosity is 0 to 7; nil means --ansible-verbosity.
 	Verbosity *int
 }
 
-// Reference says which object of a kind a CR names.
+// Reference finds the objects of a kind that a CR names.
 type Reference struct {
 	GVK schema.GroupVersionKind
-	// Name is where in the CR the object's name stands.
+	// Name is the path to the object's name in the CR.
 	Name Path
-	// Namespace is where its namespace stands; empty for the CR's own.
+	// Namespace is the path to the object's namespace in the CR; if it is empty, the
+	// object is in the CR's namespace.
 	Namespace Path
 }
 
-// Content is what a run executes: exactly one of Role and Playbook.
+// Content is what a run executes: exactly one of Role and Playbook is set.
 type Content struct {
-	// Role is a directory's name below RolesPath, or, with an empty RolesPath,
-	// a role of a collection as namespace.collection.role.
+	// Role is the name of a directory below RolesPath. If RolesPath is empty, it is
+	// the name of a role in a collection: namespace.collection.role.
 	Role string
 	// RolesPath is absolute.
 	RolesPath string
@@ -76,49 +77,51 @@ type Content struct {
 	Playbook string
 }
 
-// Finalizer is what runs before an object may go.
+// Finalizer is the content that must succeed before a CR is deleted.
 type Finalizer struct {
-	// Name goes into metadata.finalizers.
+	// Name is the entry in metadata.finalizers.
 	Name string
-	// Content is the watch's own where the finalizer names none.
+	// Content is the watch's content if the finalizer names none.
 	Content Content
-	// Vars are trusted, and stronger than the watch's.
+	// Vars are trusted, and override the watch's vars.
 	Vars map[string]any
 }
 
-// Search says where roles and playbooks are looked for.
+// Search holds the directories in which Load looks for roles and playbooks, and the
+// environment that it substitutes into the file.
 type Search struct {
-	// Dir is the operator's directory, absolute. Relative paths start there.
+	// Dir is the operator's directory, an absolute path. Relative paths start there.
 	Dir string
-	// RolesPath and CollectionsPath are directories in the order of search.
+	// RolesPath and CollectionsPath list directories in the order of search.
 	RolesPath, CollectionsPath []string
-	// LookupEnv replaces ${VAR}; nil replaces nothing.
+	// LookupEnv returns the value for ${VAR}; if it is nil, nothing is replaced.
 	LookupEnv func(string) (string, bool)
-	// Unset is told of each ${VAR} that stays as it is because VAR is not set; nil is
-	// told of none.
-	Unset func(name string, line int)
+	// OnUnset is called for each ${VAR} that is not replaced because VAR is not set. It
+	// may be nil.
+	OnUnset func(name string, line int)
 }
 
-// Load reads the file at path, relative to search.Dir. The watches come in the
-// file's order. The error is of type Faults and holds everything that is wrong.
+// Load reads the file at path, which is relative to search.Dir. It returns the
+// watches in the file's order, or an error of type Faults with all faults.
 func Load(path string, search Search) ([]Watch, error) {
-	r := &reader{file: path, lookup: search.LookupEnv, unset: search.Unset}
+	p := &parser{path: path, lookupEnv: search.LookupEnv, onUnset: search.OnUnset}
 	var watches []Watch
-	for _, node := range r.entries(search.absolute(path)) {
-		if watch, ok := r.watch(node, search); ok {
+	for _, node := range p.entries(search.absolute(path)) {
+		if watch, ok := p.parseWatch(node, search); ok {
 			watches = append(watches, watch)
 		}
 	}
-	r.distinct(watches)
-	if len(r.faults) > 0 {
-		return nil, r.faults.sorted()
+	p.rejectDuplicates(watches)
+	if len(p.faults) > 0 {
+		return nil, p.faults.sorted()
 	}
 	return watches, nil
 }
 
-// distinct refuses a kind that two entries reconcile: its objects are the same
-// in every version, and the entries would undo each other's work.
-func (r *reader) distinct(watches []Watch) {
+// rejectDuplicates adds a fault for each kind that has two entries, also in different
+// versions: a kind's objects are the same in every version, and the two entries would
+// undo each other's work.
+func (p *parser) rejectDuplicates(watches []Watch) {
 	first := map[schema.GroupKind]Watch{}
 	for _, watch := range watches {
 		kind := watch.GVK.GroupKind()
@@ -127,28 +130,28 @@ func (r *reader) distinct(watches []Watch) {
 		case !twice:
 			first[kind] = watch
 		case earlier.GVK == watch.GVK:
-			r.fault(watch.Line, "kind %s of version %q is watched on line %d already; keep one of the two entries",
+			p.addFault(watch.Line, "kind %s of version %q is watched on line %d already; keep one of the two entries",
 				kind, watch.GVK.Version, earlier.Line)
 		default:
-			r.fault(watch.Line, "kind %s is watched on line %d already, as version %q; its objects are the same in every version: keep one of the two entries",
+			p.addFault(watch.Line, "kind %s is watched on line %d already, as version %q; its objects are the same in every version: keep one of the two entries",
 				kind, earlier.Line, earlier.GVK.Version)
 		}
 	}
 }
 
-// Fault is one thing wrong in the file.
+// Fault is one error in the file.
 type Fault struct {
-	// File is the path as it was given to Load.
+	// File is the path that was given to Load.
 	File string
-	// Line is 0 for what concerns the file as a whole.
+	// Line is 0 if the fault concerns the file as a whole.
 	Line    int
 	Message string
 }
 
-// Faults is everything wrong in the file, in the order of its lines.
+// Faults are all errors in a file, in the order of its lines.
 type Faults []Fault
 
-// Error lists the faults, one a line, as "watches.yaml:LINE: message".
+// Error returns one line for each fault: "watches.yaml:LINE: message".
 func (f Faults) Error() string {
 	lines := make([]string, len(f))
 	for i := range f {

@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// operator is an operator's directory with a role, a finalizer's role and a
-// playbook.
+// operator makes an operator's directory with a role, a finalizer's role and a playbook.
 func operator(t *testing.T) Search {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +49,7 @@ func mustLoad(t *testing.T, search Search, text string) []Watch {
 	return watches
 }
 
-// one reads an entry of watches.yaml whose kind and role are given.
+// one loads a watches.yaml with one entry: a kind, a role and the fields.
 func one(t *testing.T, fields string) (Watch, error) {
 	t.Helper()
 	watches, err := load(t, operator(t), "- version: v1\n  kind: K\n  role: mysql\n"+fields)
@@ -120,7 +119,7 @@ func TestLoadEveryField(t *testing.T) {
 			{GVK: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Name: Path{"spec", "passwordSecret"}},
 			{
 				GVK:  schema.GroupVersionKind{Group: "a.example.com", Version: "v1beta1", Kind: "Account"},
-				Name: Path{"spec", "users", Each, "account"}, Namespace: Path{"spec", "home"},
+				Name: Path{"spec", "users", EachElement, "account"}, Namespace: Path{"spec", "home"},
 			},
 		},
 		WatchAnnotationsChanges: true,
@@ -235,7 +234,7 @@ func TestLoadReplacesVariables(t *testing.T) {
 	search := operator(t)
 	search.LookupEnv = func(name string) (string, bool) { value, ok := environment[name]; return value, ok }
 	var unset []string
-	search.Unset = func(name string, line int) { unset = append(unset, fmt.Sprintf("%s on line %d", name, line)) }
+	search.OnUnset = func(name string, line int) { unset = append(unset, fmt.Sprintf("%s on line %d", name, line)) }
 	got := mustLoad(t, search, `
 - version: v1
   kind: ${KIND}

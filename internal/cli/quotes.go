@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// unwrapped takes off the quotes that a value as a whole stands in: written in a list of
-// YAML, --ansible-args='--tags a' meets no shell that would do it.
-func unwrapped(value string) string {
+// trimQuotes removes quotes around the whole value. The element --ansible-args='--tags a'
+// of a YAML list has them, because no shell removes them there.
+func trimQuotes(value string) string {
 	for _, quote := range []string{"'", `"`} {
 		inner, begins := strings.CutPrefix(value, quote)
 		inner, ends := strings.CutSuffix(inner, quote)
@@ -18,9 +18,10 @@ func unwrapped(value string) string {
 	return value
 }
 
-// closed refuses a value in which a quote is left open. ansible-runner, which splits the
-// value as a shell does, would say so in a traceback, run by run.
-func closed(name, value string) error {
+// checkQuotes returns an error if the value ends within quotes or with a backslash.
+// ansible-runner splits the value as a shell does; with an open quote, each run would fail
+// with a traceback.
+func checkQuotes(name, value string) error {
 	var quote rune
 	escaped := false
 	for _, c := range value {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestPathsLeadToTexts(t *testing.T) {
+func TestPathLookup(t *testing.T) {
 	object := map[string]any{"spec": map[string]any{
 		"secret": "one", "empty": "", "size": int64(3),
 		"users":  []any{map[string]any{"name": "a"}, map[string]any{}, "no mapping", map[string]any{"name": "b"}},
@@ -32,7 +32,7 @@ func TestPathsLeadToTexts(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			path := parsePath(test.path)
-			if diff := cmp.Diff(test.want, path.In(object)); diff != "" {
+			if diff := cmp.Diff(test.want, path.Lookup(object)); diff != "" {
 				t.Error(diff)
 			}
 			if got := path.String(); got != test.path {
@@ -42,7 +42,7 @@ func TestPathsLeadToTexts(t *testing.T) {
 	}
 }
 
-func TestReferencesHaveTheirNamespace(t *testing.T) {
+func TestReferenceResolve(t *testing.T) {
 	object := map[string]any{
 		"metadata": map[string]any{"namespace": "own"},
 		"spec": map[string]any{
@@ -71,7 +71,7 @@ func TestReferencesHaveTheirNamespace(t *testing.T) {
 			if test.namespace != "" {
 				reference.Namespace = parsePath(test.namespace)
 			}
-			if diff := cmp.Diff(test.want, reference.In(object)); diff != "" {
+			if diff := cmp.Diff(test.want, reference.Resolve(object)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -1,0 +1,128 @@
+package watches
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// findContent finds the role or playbook of what ("the watch" or "the finalizer"), whose
+// fields begin on line. After a fault it returns an empty Content.
+func (p *parser) findContent(search Search, what string, line int, c rawContent) Content {
+	switch {
+	case c.role.isSet() && c.playbook.isSet():
+		p.addFault(c.playbook.line, "%s has a role (line %d) and a playbook; keep one of the two", what, c.role.line)
+		p.findRole(search, c.role)
+		p.findPlaybook(search, c.playbook)
+		return Content{}
+	case c.role.isSet():
+		return p.findRole(search, c.role)
+	case c.playbook.isSet():
+		return p.findPlaybook(search, c.playbook)
+	default:
+		p.addFault(line, "%s has no role and no playbook; add one of the two", what)
+		return Content{}
+	}
+}
+
+func (p *parser) findRole(search Search, role textField) Content {
+	if !p.notEmpty("role", role, "the name of a role") {
+		return Content{}
+	}
+	var searched []string
+	for _, candidate := range search.roleCandidates(role.text) {
+		if !isDir(candidate.dir) {
+			if !slices.Contains(searched, candidate.dir) {
+				searched = append(searched, candidate.dir)
+			}
+			continue
+		}
+		if !hasMain(candidate.dir, "tasks") && !hasMain(candidate.dir, "meta") {
+			p.addFault(role.line, "role: %s holds no role; give it a tasks/main.yml", candidate.dir)
+			return Content{}
+		}
+		return candidate.content
+	}
+	p.addFault(role.line, "role: %q was not found; looked for %s; write a role's name, namespace.collection.role or an absolute path, or set ANSIBLE_ROLES_PATH",
+		role.text, strings.Join(searched, ", "))
+	return Content{}
+}
+
+func (p *parser) findPlaybook(search Search, playbook textField) Content {
+	if !p.notEmpty("playbook", playbook, "the path of a playbook") {
+		return Content{}
+	}
+	path := search.absolute(playbook.text)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		p.addFault(playbook.line, "playbook: %q was not found; looked for %s; write a path relative to the operator's directory", playbook.text, path)
+		return Content{}
+	case !info.Mode().IsRegular():
+		p.addFault(playbook.line, "playbook: %s is no file; write the path of a playbook", path)
+		return Content{}
+	default:
+		return Content{Playbook: path}
+	}
+}
+
+// roleCandidate is a directory in which a role may be, and the Content if it is there.
+type roleCandidate struct {
+	dir     string
+	content Content
+}
+
+// roleCandidates returns the directories in which the role may be, in the order of search.
+func (s Search) roleCandidates(role string) []roleCandidate {
+	if filepath.IsAbs(role) {
+		return []roleCandidate{roleInDirectory(role)}
+	}
+	var candidates []roleCandidate
+	if parts := strings.Split(role, "."); len(parts) >= 3 {
+		below := filepath.Join(parts[0], parts[1], "roles", filepath.Join(parts[2:]...))
+		for _, dir := range s.CollectionsPath {
+			dir = s.absolute(dir)
+			if filepath.Base(dir) != "ansible_collections" {
+				dir = filepath.Join(dir, "ansible_collections")
+			}
+			candidates = append(candidates, roleCandidate{filepath.Join(dir, below), Content{Role: role}})
+		}
+	}
+	for _, dir := range s.RolesPath {
+		dir = s.absolute(dir)
+		candidates = append(candidates, roleInDirectory(filepath.Join(dir, role)), roleInDirectory(filepath.Join(dir, "roles", role)))
+	}
+	return append(candidates, roleInDirectory(s.absolute(filepath.Join("roles", role))))
+}
+
+// roleInDirectory returns the candidate for a role that Ansible finds by its directory.
+func roleInDirectory(dir string) roleCandidate {
+	dir = filepath.Clean(dir)
+	return roleCandidate{dir, Content{Role: filepath.Base(dir), RolesPath: filepath.Dir(dir)}}
+}
+
+// absolute returns the path as an absolute one. A relative path starts in the operator's
+// directory.
+func (s Search) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(s.Dir, path)
+}
+
+// hasMain reports whether the role has a main file for the part (tasks or meta) that
+// Ansible would load.
+func hasMain(role, part string) bool {
+	for _, name := range [...]string{"main.yml", "main.yaml", "main.json", "main"} {
+		if info, err := os.Stat(filepath.Join(role, part, name)); err == nil && (info.Mode().IsRegular() || info.IsDir()) {
+			return true
+		}
+	}
+	return false
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
