@@ -127,7 +127,7 @@ func canaryVariables() ([]byte, error) {
 }
 
 func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.Runner, error) {
-	root, owner, err := runner.TakeOver(o.RunDir, o.Logger)
+	root, reaper, err := runner.TakeOver(o.RunDir, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
 	}
@@ -136,7 +136,7 @@ func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.
 	}
 	return &runner.Runner{
 		Root:            root,
-		Owner:           owner,
+		Reaper:          reaper,
 		Binary:          found.Runner,
 		Python:          found.Python,
 		Env:             found.Environ(),
@@ -147,6 +147,6 @@ func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.
 		Inventory:       o.Inventory(),
 		SkipFacts:       o.SkipFacts(),
 		IdleTimeout:     o.RunIdleTimeout,
-		OOMKills:          func() uint64 { return config.OOMKills(os.DirFS("/")) },
+		OOMKills:        func() uint64 { return config.OOMKills(os.DirFS("/")) },
 	}, nil
 }

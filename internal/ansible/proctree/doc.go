@@ -7,7 +7,7 @@
 //   - by descent from a process of the run;
 //   - by a mark in the environment with which a process was started: a number of the run, a
 //     name of this manager process, and the run directory, which a successor of the manager
-//     knows too (owner.go).
+//     knows too (reaper.go).
 //
 // The package does not find a process that has lost its parent and also has another
 // environment (a daemon started under env -i or sudo) or has overwritten its environment

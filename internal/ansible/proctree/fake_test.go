@@ -92,7 +92,7 @@ func reaper() {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		panic(err)
 	}
-	var o Owner
+	var o Reaper
 	// One of them is in the manager's session, the other one, a server, is not.
 	own, server := exec.Command("/bin/true"), exec.Command("/bin/true")
 	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -129,7 +129,7 @@ func crowded() {
 	cmd.Env = []string{"FAKE=parent", "READY=" + os.Getenv("READY")}
 	nonce := someNonce()
 	cmd.Env = append(cmd.Env, runMark(nonce))
-	var o Owner
+	var o Reaper
 	run, err := o.Start(cmd, nonce)
 	if err != nil {
 		panic(err)

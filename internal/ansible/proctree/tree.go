@@ -9,7 +9,7 @@ import (
 
 // Tree is the set of processes of one run.
 type Tree struct {
-	owner     *Owner
+	reaper    *Reaper
 	leader    *exec.Cmd
 	processes processes
 }
@@ -17,13 +17,13 @@ type Tree struct {
 // Start starts cmd as the first process of a run, in a session of its own, so that
 // neither a terminal nor a signal to the manager's process group reaches it. Its
 // environment must hold JOB_ID with the run's nonce.
-func (o *Owner) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
+func (r *Reaper) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := o.Keep(cmd); err != nil {
+	if err := r.Keep(cmd); err != nil {
 		return nil, err
 	}
 	t := &Tree{
-		owner:     o,
+		reaper:    r,
 		leader:    cmd,
 		processes: processes{marks: []string{runMark(nonce)}, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
 	}
@@ -39,7 +39,7 @@ func (o *Owner) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 // a signal: -9 after SIGKILL. It must be called once.
 func (t *Tree) Wait() int {
 	_ = t.leader.Wait() // The exit code says how it ended.
-	t.owner.Release(t.leader.Process.Pid)
+	t.reaper.Release(t.leader.Process.Pid)
 	state := t.leader.ProcessState
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return -int(status.Signal())
@@ -48,25 +48,25 @@ func (t *Tree) Wait() int {
 }
 
 // Keep starts a process. The caller waits for it, and then calls Release.
-func (o *Owner) Keep(cmd *exec.Cmd) error {
+func (r *Reaper) Keep(cmd *exec.Cmd) error {
 	// The lock prevents reap from seeing the child before it is in children.
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	if o.children == nil {
-		o.children = map[int]bool{}
+	if r.children == nil {
+		r.children = map[int]bool{}
 	}
-	o.children[cmd.Process.Pid] = true
+	r.children[cmd.Process.Pid] = true
 	return nil
 }
 
 // Release is called after the process has been waited for.
-func (o *Owner) Release(pid int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.children, pid)
+func (r *Reaper) Release(pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.children, pid)
 }
 
 // End sends TERM to all processes of the run, and KILL after grace, and returns when none is
@@ -77,22 +77,22 @@ func (t *Tree) End(grace time.Duration) Ended {
 
 // Close takes the exit status of the run's processes that have no other parent. It is called
 // after the run's processes have ended.
-func (t *Tree) Close() { t.owner.reap() }
+func (t *Tree) Close() { t.reaper.reap() }
 
 // reap takes the exit status of processes that a run left and that became children of the
 // manager because it is the first process of its container. Nobody else does. reap spares
 // the manager's own children: they are in the manager's session, and processes of runs never
 // are.
-func (o *Owner) reap() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (r *Reaper) reap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	self := os.Getpid()
 	own, err := readProc(self)
 	if err != nil {
 		return
 	}
 	for _, p := range readTable() {
-		if p.zombie && p.parent == self && p.session != own.session && !o.children[p.pid] {
+		if p.zombie && p.parent == self && p.session != own.session && !r.children[p.pid] {
 			reapZombie(p.pid)
 		}
 	}

@@ -140,7 +140,7 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	if r.CollectionsPath != nil {
 		env["ANSIBLE_COLLECTIONS_PATH"] = strings.Join(r.CollectionsPath, string(filepath.ListSeparator))
 	}
-	for _, mark := range r.owner().Environ() {
+	for _, mark := range r.reaper().Environ() {
 		name, value, _ := strings.Cut(mark, "=")
 		env[name] = value
 	}

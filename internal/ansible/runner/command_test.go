@@ -147,7 +147,7 @@ func TestEnviron(t *testing.T) {
 			want: map[string]string{"https_proxy": "http://p", "NO_PROXY": ".svc,127.0.0.1,localhost", "no_proxy": ".svc,127.0.0.1,localhost"},
 		},
 		"a successor finds the processes of all runs, also below a run that started this manager": {
-			runner: &Runner{Owner: proctree.NewOwner("/runs", "mine")},
+			runner: &Runner{Reaper: proctree.NewReaper("/runs", "mine")},
 			env:    []string{"ENSIGN_RUN_ROOT=/outer", "ENSIGN_MANAGER=outer"},
 			want:   map[string]string{"ENSIGN_RUN_ROOT": "/runs", "ENSIGN_MANAGER": "mine"},
 		},

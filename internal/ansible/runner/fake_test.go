@@ -192,7 +192,7 @@ func parent() {
 
 // manager takes over the run directory RUNS and runs the fake RUN until it is killed.
 func manager() {
-	root, owner, err := TakeOver(os.Getenv("RUNS"), logr.Discard())
+	root, reaper, err := TakeOver(os.Getenv("RUNS"), logr.Discard())
 	if err != nil {
 		panic(err)
 	}
@@ -200,7 +200,7 @@ func manager() {
 	if err != nil {
 		panic(err)
 	}
-	r := &Runner{Root: root, Owner: owner, Binary: self, Python: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
+	r := &Runner{Root: root, Reaper: reaper, Binary: self, Python: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
 	r.Run(context.Background(), someSpec(), ignore)
 }
 

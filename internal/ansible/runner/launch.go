@@ -23,14 +23,14 @@ func (r *Runner) launch(spec Spec, c command, nonce int64) (p *process, isWarm f
 		if program, _ := r.Launcher.Launch(c.env); program != "" {
 			warmCommand := c
 			warmCommand.path = program
-			if p, err := startProcess(r.owner(), warmCommand, nonce); err == nil {
+			if p, err := startProcess(r.reaper(), warmCommand, nonce); err == nil {
 				return p, func() bool { return r.Launcher.Ended(c.env) }, nil
 			}
 			// If the cause concerns the cold run too, its start returns the error.
 			_ = r.Launcher.Ended(c.env)
 		}
 	}
-	p, err = startProcess(r.owner(), c, nonce)
+	p, err = startProcess(r.reaper(), c, nonce)
 	return p, func() bool { return false }, err
 }
 

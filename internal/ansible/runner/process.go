@@ -51,7 +51,7 @@ type process struct {
 }
 
 // startProcess starts the command as the first process of a run.
-func startProcess(owner *proctree.Owner, c command, nonce int64) (*process, error) {
+func startProcess(reaper *proctree.Reaper, c command, nonce int64) (*process, error) {
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Env, cmd.Dir = c.env, c.dir
 	stdout, toStdout, err := os.Pipe()
@@ -63,7 +63,7 @@ func startProcess(owner *proctree.Owner, c command, nonce int64) (*process, erro
 		return nil, errors.Join(err, stdout.Close(), toStdout.Close())
 	}
 	cmd.Stdout, cmd.Stderr = toStdout, toStderr
-	tree, err := owner.Start(cmd, nonce)
+	tree, err := reaper.Start(cmd, nonce)
 	_ = errors.Join(toStdout.Close(), toStderr.Close()) // The run has its own.
 	if err != nil {
 		_ = errors.Join(stdout.Close(), stderr.Close())

@@ -62,9 +62,9 @@ type Runner struct {
 	// IdleTimeout ends a run that has reported no job event and printed nothing for so
 	// long; 0 means never.
 	IdleTimeout time.Duration
-	// Owner marks the processes of runs for a successor; nil if nobody is to find them
+	// Reaper marks the processes of runs for a successor; nil if nobody is to find them
 	// after this process.
-	Owner *proctree.Owner
+	Reaper *proctree.Reaper
 	// Launcher may start a program that does the same as Binary in less time. nil means
 	// that every run is cold.
 	Launcher Launcher
@@ -76,7 +76,7 @@ type Runner struct {
 	// must give the same error. nil means always ready.
 	Ready func(ctx context.Context) error
 
-	own proctree.Owner
+	own proctree.Reaper
 }
 
 // Spec describes one run.
@@ -226,9 +226,9 @@ func (r *Runner) grace() time.Duration {
 	return defaultGrace
 }
 
-func (r *Runner) owner() *proctree.Owner {
-	if r.Owner != nil {
-		return r.Owner
+func (r *Runner) reaper() *proctree.Reaper {
+	if r.Reaper != nil {
+		return r.Reaper
 	}
 	return &r.own
 }

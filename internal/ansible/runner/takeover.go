@@ -10,12 +10,12 @@ import (
 )
 
 // TakeOver opens the directory of runs, ends the processes that a killed predecessor left
-// there, and then removes the files of those processes. The owner is for Runner.Owner.
-func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Owner, error) {
-	var owner *proctree.Owner
+// there, and then removes the files of those processes. The Reaper is for Runner.Reaper.
+func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Reaper, error) {
+	var reaper *proctree.Reaper
 	root, err := rundir.TakeOver(path, func(path string) {
-		owner = proctree.NewOwner(path, rand.Text())
-		ended := owner.EndAll(defaultGrace)
+		reaper = proctree.NewReaper(path, rand.Text())
+		ended := reaper.EndAll(defaultGrace)
 		if ended.Count > 0 {
 			log.Info("ended processes of runs that a killed predecessor left", "count", ended.Count)
 		}
@@ -23,5 +23,5 @@ func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Owner, erro
 			log.Info("processes of runs that a killed predecessor left may not be ended, or are held by the kernel", "count", ended.Left)
 		}
 	})
-	return root, owner, err
+	return root, reaper, err
 }

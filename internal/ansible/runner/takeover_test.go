@@ -83,7 +83,7 @@ func TestTakeOverOfADirectoryInUseEndsNothing(t *testing.T) {
 	if err = b.Root.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if b.Root, b.Owner, err = TakeOver(b.runs, funcr.New(func(_, _ string) {}, funcr.Options{})); err != nil {
+	if b.Root, b.Reaper, err = TakeOver(b.runs, funcr.New(func(_, _ string) {}, funcr.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	result, _ := b.runUntilReadyAnd(someSpec(), func(pids string) {

@@ -14,55 +14,56 @@ const (
 	instanceVariable = "ENSIGN_MANAGER"
 )
 
-// Owner stands for one manager process and its run directory. The zero value has no
-// directory; the processes of its runs are found by descent and by the marks of the runs.
+// Reaper starts and marks the processes of one manager's runs, and ends them. The zero
+// value has no run directory; then processes are found by descent and by the marks of the
+// runs alone.
 // Methods may be called concurrently.
-type Owner struct {
+type Reaper struct {
 	dir, instance string
 
 	mu       sync.Mutex
 	children map[int]bool // by pid: children that a caller waits for
 }
 
-// NewOwner returns the Owner for the runs in dir, an absolute path without symbolic links.
+// NewReaper returns the Reaper for the runs in dir, an absolute path without symbolic links.
 // instance is a name without special characters. It must differ from the instances of
 // earlier and later managers of the same directory.
-func NewOwner(dir, instance string) *Owner {
-	return &Owner{dir: dir, instance: instance}
+func NewReaper(dir, instance string) *Reaper {
+	return &Reaper{dir: dir, instance: instance}
 }
 
 // Environ returns the variables that mark the processes of all runs, as "NAME=value".
-func (o *Owner) Environ() []string {
-	if o.dir == "" {
+func (r *Reaper) Environ() []string {
+	if r.dir == "" {
 		return nil
 	}
-	return []string{rootVariable + "=" + o.dir, instanceVariable + "=" + o.instance}
+	return []string{rootVariable + "=" + r.dir, instanceVariable + "=" + r.instance}
 }
 
 // EndAll ends the processes of all runs in the directory, whichever manager started them:
 // TERM at once, KILL after grace. The caller must know that no other manager is running.
-func (o *Owner) EndAll(grace time.Duration) Ended {
-	return o.processes(rootVariable + "=" + o.dir).end(grace)
+func (r *Reaper) EndAll(grace time.Duration) Ended {
+	return r.processes(rootVariable + "=" + r.dir).end(grace)
 }
 
 // EndOwn ends the processes of the runs that this manager started: TERM at once, KILL after
 // grace.
-func (o *Owner) EndOwn(grace time.Duration) Ended {
-	return o.processes(instanceVariable + "=" + o.instance).end(grace)
+func (r *Reaper) EndOwn(grace time.Duration) Ended {
+	return r.processes(instanceVariable + "=" + r.instance).end(grace)
 }
 
-func (o *Owner) processes(mark string) *processes {
-	return &processes{marks: []string{mark}, spared: lineage(), alien: o.alien, known: map[identity]bool{}}
+func (r *Reaper) processes(mark string) *processes {
+	return &processes{marks: []string{mark}, spared: lineage(), alien: r.alien, known: map[identity]bool{}}
 }
 
 // alien reports whether a process sees another directory at the path of the run directory.
 // Then it runs in another container, whose manager uses the same path.
-func (o *Owner) alien(pid int) bool {
-	ours, err := os.Stat(o.dir)
+func (r *Reaper) alien(pid int) bool {
+	ours, err := os.Stat(r.dir)
 	if err != nil {
 		return false
 	}
-	theirs, err := os.Stat(filepath.Join(procPath(pid, "root"), o.dir))
+	theirs, err := os.Stat(filepath.Join(procPath(pid, "root"), r.dir))
 	return err == nil && !os.SameFile(ours, theirs)
 }
 

@@ -33,7 +33,7 @@ func (s scene) command(fake string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts a fake that nothing but its environment ties to an owner.
+// start starts a fake that nothing but its environment ties to a Reaper.
 func (s scene) start(fake string, env ...string) *exec.Cmd {
 	s.t.Helper()
 	cmd := s.command(fake, env...)
@@ -82,13 +82,13 @@ func alive(pid int) bool {
 	return err == nil && !p.zombie
 }
 
-// owner makes one whose instance is found by nobody else's tests.
-func (s scene) owner(dir, name string) *Owner { return NewOwner(dir, name+"-"+rand.Text()) }
+// reaper makes one whose instance is found by nobody else's tests.
+func (s scene) reaper(dir, name string) *Reaper { return NewReaper(dir, name+"-"+rand.Text()) }
 
 func TestEndAllEndsWhatAnyOwnerLeft(t *testing.T) {
 	s := newScene(t)
 	dir, other := t.TempDir(), t.TempDir()
-	before, now, elsewhere := s.owner(dir, "before"), s.owner(dir, "now"), s.owner(other, "before")
+	before, now, elsewhere := s.reaper(dir, "before"), s.reaper(dir, "now"), s.reaper(other, "before")
 	gone := []*exec.Cmd{
 		s.start("sleep", before.Environ()...),
 		s.start("stubborn", before.Environ()...),
@@ -122,11 +122,11 @@ func TestEndAllEndsWhatAnyOwnerLeft(t *testing.T) {
 	}
 }
 
-// What another owner of the directory runs is not its own.
+// What another Reaper of the directory runs is not its own.
 func TestEndOwnSparesASuccessor(t *testing.T) {
 	s := newScene(t)
 	dir := t.TempDir()
-	mine, successor := s.owner(dir, "mine"), s.owner(dir, "successor")
+	mine, successor := s.reaper(dir, "mine"), s.reaper(dir, "successor")
 	old, young := s.start("stubborn", mine.Environ()...), s.start("sleep", successor.Environ()...)
 	s.ready(2)
 	if got := mine.EndOwn(0); got != (Ended{Count: 1}) {
@@ -143,7 +143,7 @@ func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
 	const times = 5
 	for range times {
 		s := newScene(t)
-		o := s.owner(t.TempDir(), "mine")
+		o := s.reaper(t.TempDir(), "mine")
 		s.start("breeder", o.Environ()...)
 		s.ready(2)
 		if got := o.EndOwn(time.Minute); got.Count < 2 || got.Left > 0 {
@@ -163,7 +163,7 @@ func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
 func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 	s := newScene(t)
 	dir, other := t.TempDir(), t.TempDir()
-	o := s.owner(dir, "mine")
+	o := s.reaper(dir, "mine")
 	cmd := s.command("neighbour", append(o.Environ(), "DIR="+dir, "OTHER="+other)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if id := os.Geteuid(); id != 0 {
@@ -198,7 +198,7 @@ func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 
 // The process that started the manager may have its marks, for example a shell.
 func TestTheHuntSparesItself(t *testing.T) {
-	o := NewOwner(t.TempDir(), rand.Text())
+	o := NewReaper(t.TempDir(), rand.Text())
 	f := o.processes("FAKE=")
 	if !f.spared[os.Getpid()] || !f.spared[os.Getppid()] {
 		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
@@ -226,7 +226,7 @@ func TestReapTakesOnlyWhatRunsLeft(t *testing.T) {
 // Starting processes hold descriptors. If each of them waited for one more descriptor, none
 // would ever get it.
 func TestStartDoesNotWaitForADescriptor(t *testing.T) {
-	o := &Owner{}
+	o := &Reaper{}
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)
