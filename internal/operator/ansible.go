@@ -147,6 +147,6 @@ func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.
 		Inventory:       o.Inventory(),
 		SkipFacts:       o.SkipFacts(),
 		IdleTimeout:     o.RunIdleTimeout,
-		OOMKills:          func() uint64 { return config.OOMKills(os.DirFS("/")) },
+		OOMKills:        func() uint64 { return config.OOMKills(os.DirFS("/")) },
 	}, nil
 }
