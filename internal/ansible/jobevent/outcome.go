@@ -21,16 +21,16 @@ const (
 type Cause string
 
 const (
-	// Exited: ansible-runner ended by itself.
+	// Exited means that ansible-runner ended by itself.
 	Exited Cause = "Exited"
-	// TimedOut: the manager ended the run because it took longer than its timeout.
+	// TimedOut means that the manager ended the run because it took longer than its timeout.
 	TimedOut Cause = "TimedOut"
-	// Idle: the manager ended the run because nothing had come from it for too long.
+	// Idle means that the manager ended the run because nothing had come from it for too long.
 	Idle Cause = "Idle"
-	// Interrupted: the manager ended the run because the run's context had ended (shutdown,
+	// Interrupted means that the manager ended the run because its context had ended (shutdown,
 	// lost lease, deleted CR).
 	Interrupted Cause = "Interrupted"
-	// Crashed: ansible-runner could not be started, or its events could not be read.
+	// Crashed means that ansible-runner could not be started, or its events could not be read.
 	Crashed Cause = "Crashed"
 )
 
