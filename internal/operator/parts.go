@@ -75,7 +75,7 @@ func (p parts) add() error {
 	if err := p.ansible.warm.count(ctrlmetrics.Registry); err != nil {
 		return err
 	}
-	p.slots.Waited = counters.Waited
+	p.slots.ObserveWait = counters.Waited
 	if err := counters.ShowSlots(p.slots, p.slots.Limit(), p.ansible.names()); err != nil {
 		return err
 	}
