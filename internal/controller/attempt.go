@@ -91,12 +91,12 @@ type conclusion struct {
 
 func (a *attempt) finalizing() bool { return a.step == finalize }
 
-// class returns the priority of the CR among those that wait for a slot.
-func (a *attempt) class() slots.Class {
+// priority returns the priority of the CR among those that wait for a slot.
+func (a *attempt) priority() slots.Priority {
 	if a.state.dirty != "" {
-		return max(classOf(a.cr), slots.Changed)
+		return max(priorityOf(a.cr), slots.Changed)
 	}
-	return classOf(a.cr)
+	return priorityOf(a.cr)
 }
 
 // seenBefore reports whether this manager already reconciled the CR with the same spec.

@@ -129,7 +129,7 @@ type gates struct {
 }
 
 // Acquire implements Slots.
-func (g *gates) Acquire(ctx context.Context, _ string, _ slots.Class) (func(), error) {
+func (g *gates) Acquire(ctx context.Context, _ string, _ slots.Priority) (func(), error) {
 	free := func() {}
 	if g.enter() {
 		return free, nil

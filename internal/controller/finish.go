@@ -74,11 +74,11 @@ func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 	if after == 0 {
 		return reconcile.Result{}
 	}
-	class := slots.Usual
+	priority := slots.Normal
 	if a.version.deleting {
-		class = slots.Urgent
+		priority = slots.Urgent
 	}
-	return reconcile.Result{RequeueAfter: after, Priority: priority(class)}
+	return reconcile.Result{RequeueAfter: after, Priority: queuePriority(priority)}
 }
 
 // errorResult returns the result of an attempt that met an error. A CR that turned out to be
@@ -91,8 +91,8 @@ func errorResult(err error) (reconcile.Result, error) {
 	return reconcile.Result{}, ignoreGone(err)
 }
 
-// priority returns the priority of a class in the queue.
-func priority(class slots.Class) *int { return new(int(class)) }
+// queuePriority returns the priority as the queue takes it.
+func queuePriority(p slots.Priority) *int { return new(int(p)) }
 
 // record writes the conclusion to the API server.
 func (r *Reconciler) record(ctx context.Context, a *attempt) error {

@@ -23,7 +23,7 @@ type (
 	queue     = workqueue.TypedRateLimitingInterface[reconcile.Request]
 )
 
-// handler puts the CR of an event into the queue, with the priority of its class. It
+// handler puts the CR of an event into the queue, with its priority. It
 // interrupts an attempt that waits for a slot for the CR, and ends the run of a CR that is
 // deleted. An event that is late, repeated or wrong costs one read of the CR.
 type handler struct {
@@ -39,7 +39,7 @@ func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 	warnOfAnnotations(ctx, nil, e.Object)
 	h.setReferences(e.Object)
 	h.notify(e.Object, nil)
-	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, withPriority(q, classOf(e.Object)))
+	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, withPriority(q, priorityOf(e.Object)))
 }
 
 // Update implements handler.TypedEventHandler.
@@ -74,7 +74,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	if relevant {
 		h.notify(e.ObjectNew, end)
 	}
-	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, withPriority(q, classOf(e.ObjectNew)))
+	h.InstrumentedEnqueueRequestForObject.Update(ctx, e, withPriority(q, priorityOf(e.ObjectNew)))
 }
 
 // Delete implements handler.TypedEventHandler.
@@ -83,7 +83,7 @@ func (h *handler) Delete(ctx context.Context, e crDeleted, q queue) {
 		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(e.Object), nil)
 	}
 	h.notify(e.Object, errGone)
-	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, withPriority(q, slots.Usual))
+	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, withPriority(q, slots.Normal))
 }
 
 func (h *handler) notify(cr *unstructured.Unstructured, end error) {
@@ -109,8 +109,8 @@ func (h *handler) setReferences(cr *unstructured.Unstructured) {
 	}
 }
 
-// classOf returns the priority of a CR, or of its reduced copy in the cache.
-func classOf(cr *unstructured.Unstructured) slots.Class {
+// priorityOf returns the priority of a CR, or of its reduced copy in the cache.
+func priorityOf(cr *unstructured.Unstructured) slots.Priority {
 	observed, _, _ := unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	switch {
 	case cr.GetDeletionTimestamp() != nil:
@@ -118,18 +118,18 @@ func classOf(cr *unstructured.Unstructured) slots.Class {
 	case observed != cr.GetGeneration():
 		return slots.Changed
 	default:
-		return slots.Usual
+		return slots.Normal
 	}
 }
 
-// withPriority returns a queue that gives the priority of the class to all that is added.
+// withPriority returns a queue that gives the priority to all that is added.
 // A queue without priorities is returned as it is.
-func withPriority(q queue, class slots.Class) queue {
+func withPriority(q queue, p slots.Priority) queue {
 	pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
 	if !ok {
 		return q
 	}
-	return prioritized{pq, priority(class)}
+	return prioritized{pq, queuePriority(p)}
 }
 
 // prioritized gives its own priority to all that is added. controller-runtime would give

@@ -42,5 +42,5 @@ type Forgetter interface {
 // Slots limits how many runs are live in all watches together.
 type Slots interface {
 	// Acquire waits for a slot; release gives it back.
-	Acquire(ctx context.Context, watch string, class slots.Class) (release func(), err error)
+	Acquire(ctx context.Context, watch string, priority slots.Priority) (release func(), err error)
 }

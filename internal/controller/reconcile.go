@@ -92,7 +92,7 @@ func (r *Reconciler) admit(ctx, runCtx context.Context, req reconcile.Request) (
 			cancel(nil)
 			return a, err
 		}
-		release, err := r.Slots.Acquire(waitCtx, r.Watch.GVK.String(), a.class())
+		release, err := r.Slots.Acquire(waitCtx, r.Watch.GVK.String(), a.priority())
 		cancel(nil)
 		if err == nil {
 			return r.decideInSlot(ctx, runCtx, req, release)

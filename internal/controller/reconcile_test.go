@@ -701,7 +701,7 @@ func TestWhatWaitedForItsSlotIsReadAgain(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	hall := slots.New(1)
 	b.Slots = hall
-	release, err := hall.Acquire(t.Context(), "other", slots.Usual)
+	release, err := hall.Acquire(t.Context(), "other", slots.Normal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -845,12 +845,12 @@ func TestAnEventThatMetAnUnwrittenResultStillLeadsToARun(t *testing.T) {
 
 func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	b := newBench(t, finalizerWatch(), widget(withFinalizers(ourFinalizer)), interceptor.Funcs{})
-	var classes []slots.Class
-	ask := make(chan slots.Class)
-	b.Slots = slotsFunc(func(ctx context.Context, _ string, class slots.Class) (func(), error) {
-		classes = append(classes, class)
-		ask <- class
-		if class == slots.Urgent {
+	var priorities []slots.Priority
+	ask := make(chan slots.Priority)
+	b.Slots = slotsFunc(func(ctx context.Context, _ string, priority slots.Priority) (func(), error) {
+		priorities = append(priorities, priority)
+		ask <- priority
+		if priority == slots.Urgent {
 			return func() {}, nil
 		}
 		<-ctx.Done()
@@ -865,22 +865,22 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	b.states.notify(request.NamespacedName, signal{uid: "uid-1"})
 	<-ask
 	<-done
-	wantEqual(t, []slots.Class{slots.Changed, slots.Urgent}, classes)
+	wantEqual(t, []slots.Priority{slots.Changed, slots.Urgent}, priorities)
 	wantEqual(t, "bye", b.runner.specs[0].Role)
 }
 
 // slotsFunc are Slots that admit as it says.
-type slotsFunc func(ctx context.Context, watch string, class slots.Class) (func(), error)
+type slotsFunc func(ctx context.Context, watch string, priority slots.Priority) (func(), error)
 
-func (f slotsFunc) Acquire(ctx context.Context, watch string, class slots.Class) (func(), error) {
-	return f(ctx, watch, class)
+func (f slotsFunc) Acquire(ctx context.Context, watch string, priority slots.Priority) (func(), error) {
+	return f(ctx, watch, priority)
 }
 
 // full returns slots that are all taken.
 func full(t *testing.T) *slots.Slots {
 	t.Helper()
 	s := slots.New(1)
-	if _, err := s.Acquire(t.Context(), "other", slots.Usual); err != nil {
+	if _, err := s.Acquire(t.Context(), "other", slots.Normal); err != nil {
 		t.Fatal(err)
 	}
 	return s

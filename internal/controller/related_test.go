@@ -166,10 +166,10 @@ func TestWhatWaitsForItsSlotIsMorePressingOnceItIsDirty(t *testing.T) {
 	b := newBench(t, selectorWatch(), settled(t), interceptor.Funcs{})
 	b.mustReconcile()
 	b.clock.SetTime(b.states.get(request.NamespacedName).due)
-	var classes []slots.Class
-	b.Slots = slotsFunc(func(ctx context.Context, _ string, class slots.Class) (func(), error) {
-		classes = append(classes, class)
-		if class == slots.Usual {
+	var priorities []slots.Priority
+	b.Slots = slotsFunc(func(ctx context.Context, _ string, priority slots.Priority) (func(), error) {
+		priorities = append(priorities, priority)
+		if priority == slots.Normal {
 			b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
@@ -177,7 +177,7 @@ func TestWhatWaitsForItsSlotIsMorePressingOnceItIsDirty(t *testing.T) {
 		return func() {}, nil
 	})
 	b.mustReconcile()
-	wantEqual(t, []slots.Class{slots.Usual, slots.Changed}, classes)
+	wantEqual(t, []slots.Priority{slots.Normal, slots.Changed}, priorities)
 	wantEqual(t, 1, len(b.runner.specs))
 }
 

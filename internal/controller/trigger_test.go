@@ -105,14 +105,14 @@ func TestReduceKeepsWhatTriggersNeedAndNoMore(t *testing.T) {
 	}
 }
 
-func TestClassOf(t *testing.T) {
+func TestPriorityOf(t *testing.T) {
 	for name, test := range map[string]struct {
 		cr   *unstructured.Unstructured
-		want slots.Class
+		want slots.Priority
 	}{
 		"a new CR is a change":                  {widget(), slots.Changed},
 		"a generation that no status speaks of": {widget(withGeneration(2), withStatus(map[string]any{"observedGeneration": int64(1)})), slots.Changed},
-		"a reported generation is usual":        {widget(withStatus(map[string]any{"observedGeneration": int64(1)})), slots.Usual},
+		"a reported generation is normal":       {widget(withStatus(map[string]any{"observedGeneration": int64(1)})), slots.Normal},
 		"what is deleted is urgent":             {widget(deleting, withFinalizers(ourFinalizer)), slots.Urgent},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestClassOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantEqual(t, test.want, classOf(reduced.(*unstructured.Unstructured)))
-			wantEqual(t, test.want, classOf(test.cr))
+			wantEqual(t, test.want, priorityOf(reduced.(*unstructured.Unstructured)))
+			wantEqual(t, test.want, priorityOf(test.cr))
 		})
 	}
 }

@@ -15,27 +15,27 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// writerOf names the listener that the test binary writes to when it plays the
-// leader that is stopped.
-const writerOf = "FENCE_TEST_WRITE_TO"
+// writeToVariable is the environment variable with the address to which the test binary
+// writes when it plays the leader that is stopped.
+const writeToVariable = "FENCE_TEST_WRITE_TO"
 
 func TestMain(m *testing.M) {
-	if address := os.Getenv(writerOf); address != "" {
+	if address := os.Getenv(writeToVariable); address != "" {
 		scratch.Leave(playLeader(address))
 	}
 	os.Exit(m.Run())
 }
 
-const playedLease = 2 * time.Second
+const leaseDuration = 2 * time.Second
 
-// playLeader holds a lease and writes as fast as it can until it may not.
+// playLeader holds a lease and writes as fast as it can until the fence refuses.
 func playLeader(address string) int {
-	f := New(Options{Lease: playedLease, Retry: 100 * time.Millisecond})
+	f := New(Options{LeaseDuration: leaseDuration, RetryPeriod: 100 * time.Millisecond})
 	c, err := f.Dial(context.Background(), "tcp", address)
 	if err != nil {
 		return 2
 	}
-	for f.Renewed(Now()); ; f.Renewed(Now()) {
+	for f.RecordRenewal(Now()); ; f.RecordRenewal(Now()) {
 		if _, err := c.Write([]byte{'.'}); err != nil {
 			if errors.Is(err, ErrLost) {
 				return 0
@@ -79,8 +79,8 @@ func dial(t *testing.T, f *Fence) (near, far net.Conn) {
 	return near, accept(t, listener)
 }
 
-// unread reports whether there is something to read, which a busy machine may not have
-// got to before a deadline.
+// unread reports whether there is data to read. On a busy machine, a read may end by its
+// deadline although there is some.
 func unread(t *testing.T, peer net.Conn) (is bool) {
 	t.Helper()
 	socket, err := peer.(*net.TCPConn).SyscallConn()
@@ -99,7 +99,7 @@ func unread(t *testing.T, peer net.Conn) (is bool) {
 func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
 	listener := listen(t)
 	leader := exec.Command(os.Args[0])
-	leader.Env = append(os.Environ(), writerOf+"="+listener.Addr().String())
+	leader.Env = append(os.Environ(), writeToVariable+"="+listener.Addr().String())
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
 	if err := leader.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(playedLease) // Another candidate may lead now.
-	// What had been written before is here, so that silence tells the end of it.
+	<-time.After(leaseDuration) // Another candidate may lead now.
+	// Read all that was written before the stop: 200 ms without data are its end.
 	for read := int64(1); read > 0 || unread(t, peer); {
 		if err := peer.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
 			t.Fatal(err)
@@ -130,7 +130,7 @@ func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
 	}
 	late, _ := io.Copy(io.Discard, io.LimitReader(received, 1000)) // The connection is reset.
 	_ = peer.Close()
-	// It may have been stopped between the question and the write.
+	// One byte is possible: the process may have been stopped between check and write.
 	if late > 1 {
 		t.Errorf("%d bytes were written after waking", late)
 	}
@@ -139,8 +139,8 @@ func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
 	}
 }
 
-func TestACandidateThatWaitsMayRead(t *testing.T) {
-	f, _ := standard(Options{})
+func TestAStandbyReplicaMayWriteRequests(t *testing.T) {
+	f, _ := newTestFence(Options{})
 	near, far := dial(t, f)
 	if _, err := near.Write([]byte("GET")); err != nil {
 		t.Errorf("want its requests to pass, got %v", err)
@@ -152,15 +152,15 @@ func TestACandidateThatWaitsMayRead(t *testing.T) {
 }
 
 func TestConnectionsEndWithTheLease(t *testing.T) {
-	f, c := standard(Options{})
+	f, c := newTestFence(Options{})
 	near, far := dial(t, f)
-	f.Renewed(c.read())
+	f.RecordRenewal(c.read())
 	reading := make(chan error, 1)
 	go func() {
 		_, err := near.Read(make([]byte, 1))
 		reading <- err
 	}()
-	c.pass(12 * time.Second)
+	c.advance(12 * time.Second)
 	if _, err := near.Write([]byte("PATCH")); !errors.Is(err, ErrLost) {
 		t.Errorf("want %v, got %v", ErrLost, err)
 	}
@@ -180,8 +180,8 @@ func TestConnectionsEndWithTheLease(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatWereClosedAreForgotten(t *testing.T) {
-	f, _ := standard(Options{})
+func TestClosedConnectionsAreUnregistered(t *testing.T) {
+	f, _ := newTestFence(Options{})
 	near, _ := dial(t, f)
 	if len(f.conns) != 1 {
 		t.Fatalf("want the connection to be known, got %d", len(f.conns))

@@ -1,28 +1,26 @@
-// Package fence answers "is the lease surely held now?".
+// Package fence answers the question "does this manager surely hold the lease now?".
 //
-// A leader holds its lease until another candidate may take it: one lease
-// duration after the last renewal that the API server accepted. The fence counts
-// from the moment before that renewal was sent, and closes a margin earlier, of
-// the pause between renewals and one second more, in which runs are ended. It
-// counts by a clock that goes on while the process is stopped and while the
-// machine is suspended, so that whoever asks after waking up gets the right
-// answer. A fence that has closed stays closed: what was behind it has been ended,
-// so the process has to end too.
+// Another candidate may take a lease one lease duration after the last renewal that the
+// API server accepted. The fence is open from a renewal until a margin before that
+// moment; the duration counts from the time at which the renewal was sent. The margin is
+// the pause between two renewals and one second more: in it the manager ends its runs.
+// A closed fence never opens again, because the runs have been ended: the process has to
+// end too.
 //
-// Whoever wants to act asks Held first. That leaves the time between the
-// question and the act, which can be long where a process is stopped just then
-// or a connection takes its time. So the fence also gives out connections (Dial)
-// that ask for every single write, and drops what the kernel has not delivered.
+// A caller asks Held before it acts. But the lease can be lost between the question and
+// the act, for example while the process is stopped. So Dial returns connections that
+// check the fence at every write. When the fence closes, they are reset, which also
+// discards data that the kernel has not delivered.
 //
-// The package renews nothing and knows no lease object: renewals are reported to
-// it. The way between a connection and the API server is beyond it; what waits
-// there is refused by its resourceVersion.
+// The package does not renew the lease and does not know its object: the lock of leader
+// election reports renewals to it. It cannot stop what has left this machine; the
+// resourceVersion in a late write makes the API server refuse it.
 //
 // # Gotchas
 //
-//   - CLOCK_MONOTONIC, and with it Go's time, stands still in suspend. The fence counts
-//     CLOCK_BOOTTIME.
-//   - A closed socket still delivers what the kernel holds for it, for minutes. Connections
-//     behind the fence are reset, and have TCP_USER_TIMEOUT for the case that nobody is awake
-//     to reset them.
+//   - CLOCK_MONOTONIC, and with it Go's time, does not advance while the machine is suspended.
+//     The fence uses CLOCK_BOOTTIME, so that its answer is right after a suspend too.
+//   - The kernel goes on to deliver the data of a closed socket for minutes. So connections are
+//     reset instead, and have TCP_USER_TIMEOUT for the case that the process is stopped and
+//     cannot reset them.
 package fence

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// ErrLost says that the lease is not surely held any more.
+// ErrLost means that the lease is not surely held any more.
 var ErrLost = errors.New("the lease is not surely held any more")
 
 const (
-	// safety is what clocks and schedulers may be off by.
-	safety = time.Second
-	// look is the pause between two looks of Watch at the clock.
-	look = 100 * time.Millisecond
+	// safetyMargin allows for differences of clocks and for delays of schedulers.
+	safetyMargin = time.Second
+	// watchInterval is the pause between two checks of Watch.
+	watchInterval = 100 * time.Millisecond
 )
 
-// Instant is a time in nanoseconds since the machine started, suspended time
-// included: CLOCK_BOOTTIME. All processes of a machine share it.
+// Instant is a time by CLOCK_BOOTTIME: nanoseconds since the machine started, including
+// the time while it was suspended. All processes of a machine share this clock.
 type Instant int64
 
 // Add returns the instant d later.
@@ -28,48 +28,48 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 // Sub returns the time from other to i.
 func (i Instant) Sub(other Instant) time.Duration { return time.Duration(i - other) }
 
-// Options are the settings of a Fence. Lease and Retry are required.
+// Options are the settings of a Fence. LeaseDuration and RetryPeriod are required.
 type Options struct {
-	// Lease is the lease's duration as the other candidates read it from the
-	// lease: in whole seconds.
-	Lease time.Duration
-	// Retry is the pause between two renewals.
-	Retry time.Duration
-	// OnLost is called once, when the fence has closed and before Lost tells, with how
-	// late that is: long after the fence had to close only in a process that was
-	// stopped, 0 where it closes early. It must not block.
+	// LeaseDuration is the duration that other candidates read from the lease object,
+	// which holds whole seconds.
+	LeaseDuration time.Duration
+	// RetryPeriod is the pause between two renewals.
+	RetryPeriod time.Duration
+	// OnLost is called once, after the fence has closed and before the channel of Lost is
+	// closed. late is the time since the fence had to close: 0 if it closes early, and long
+	// only if the process was stopped. OnLost must not block.
 	OnLost func(late time.Duration)
-	// Now is the clock; the machine's when it is nil.
+	// Now is the clock; nil is the machine's.
 	Now func() Instant
 }
 
-// Margin is the time between the closing of the fence and the moment when
-// another candidate may lead.
-func (o Options) Margin() time.Duration { return o.Retry + safety }
+// Margin returns the time between the closing of the fence and the moment at which another
+// candidate may lead.
+func (o Options) Margin() time.Duration { return o.RetryPeriod + safetyMargin }
 
-// Fence is open while the lease is surely held. A nil Fence is always open: that
-// is what a manager without leader election has.
+// Fence is open while the lease is surely held. A manager without leader election has a
+// nil Fence, which is always open.
 type Fence struct {
 	options Options
 	lost    chan struct{}
-	conns   conns
+	conns   connSet
 
 	mu    sync.Mutex
 	state state
-	// closes is when the fence closes: nothing new may begin then. At expires another
-	// candidate may lead: nothing may be at work then.
-	closes, expires Instant
+	// At closesAt the fence closes: from then on nothing new may begin. At expiresAt another
+	// candidate may lead: all work must have ended.
+	closesAt, expiresAt Instant
 }
 
 type state int
 
 const (
-	waiting state = iota // another candidate leads, or none
+	standby state = iota // another candidate leads, or none does
 	leading
-	closed // for good
+	closed // final
 )
 
-// New makes a fence that opens with the first renewal.
+// New returns a fence that opens with the first renewal.
 func New(o Options) *Fence {
 	if o.Now == nil {
 		o.Now = Now
@@ -77,14 +77,14 @@ func New(o Options) *Fence {
 	if o.OnLost == nil {
 		o.OnLost = func(time.Duration) {}
 	}
-	return &Fence{options: o, lost: make(chan struct{}), conns: conns{}}
+	return &Fence{options: o, lost: make(chan struct{}), conns: connSet{}}
 }
 
 // Held reports whether the lease is surely held now.
-func (f *Fence) Held() bool { return f == nil || f.look() == leading }
+func (f *Fence) Held() bool { return f == nil || f.currentState() == leading }
 
-// Lost is closed when the lease, once held, is not surely held any more. For a
-// nil Fence that never happens.
+// Lost returns a channel that is closed when a leader does not surely hold the lease any
+// more. That never happens for a nil Fence.
 func (f *Fence) Lost() <-chan struct{} {
 	if f == nil {
 		return nil
@@ -92,79 +92,77 @@ func (f *Fence) Lost() <-chan struct{} {
 	return f.lost
 }
 
-// Left is the time until another candidate may lead; negative when it may.
-func (f *Fence) Left() time.Duration {
+// Remaining returns the time until another candidate may lead. It is negative from then on.
+func (f *Fence) Remaining() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.expires.Sub(f.options.Now())
+	return f.expiresAt.Sub(f.options.Now())
 }
 
-// Renewed records that the API server accepted a renewal which was sent after
-// asked. A renewal that follows upon a gap does not open the fence again.
-func (f *Fence) Renewed(asked Instant) {
-	if f.look() == closed {
+// RecordRenewal records that the API server accepted a renewal that was sent after sentAt.
+// A renewal that comes after the fence had to close does not open it again.
+func (f *Fence) RecordRenewal(sentAt Instant) {
+	if f.currentState() == closed {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.state == closed || f.overdue() {
+	if f.state == closed || f.mustClose() {
 		return
 	}
 	f.state = leading
-	f.expires = asked.Add(f.options.Lease)
-	f.closes = f.expires.Add(-f.options.Margin())
+	f.expiresAt = sentAt.Add(f.options.LeaseDuration)
+	f.closesAt = f.expiresAt.Add(-f.options.Margin())
 }
 
-// Lose closes the fence of a leader, because another candidate was seen to lead
-// or nobody renews any more. It does nothing to one that waits.
-func (f *Fence) Lose() {
+// RecordLoss closes the fence of a leader, because another candidate leads or the lease is
+// not renewed any more. It has no effect on a standby replica.
+func (f *Fence) RecordLoss() {
 	if f != nil {
 		f.closeIf(func() bool { return f.state == leading })
 	}
 }
 
-// Close closes the fence for good and reports whether the lease was surely held
-// until now. Only then does the lease belong to this process, which may give it
-// back; whatever writes behind the fence cannot do so any more. For a nil Fence
-// there is no lease.
+// Close closes the fence and reports whether the lease was surely held until now. If it
+// was, the caller may release the lease: nothing that uses connections of Dial can write
+// any more. Close returns false for a nil Fence, which has no lease.
 func (f *Fence) Close() (held bool) {
 	if f == nil {
 		return false
 	}
 	f.closeIf(func() bool {
-		held = f.state == leading && !f.overdue()
+		held = f.state == leading && !f.mustClose()
 		return f.state == leading
 	})
 	return held
 }
 
-// Watch sees to it that Lost is closed in time, also when nobody asks. It
-// returns when ctx ends.
+// Watch closes the fence in time even if nobody calls Held. It returns when ctx ends.
 func (f *Fence) Watch(ctx context.Context) {
-	ticker := time.NewTicker(look)
+	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			f.look()
+			f.currentState()
 		}
 	}
 }
 
-// look returns the state as of now.
-func (f *Fence) look() state {
-	f.closeIf(f.overdue)
+// currentState closes the fence if it is time to, and returns its state.
+func (f *Fence) currentState() state {
+	f.closeIf(f.mustClose)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state
 }
 
-// overdue reports whether the fence has to close. It wants the lock.
-func (f *Fence) overdue() bool { return f.state == leading && f.options.Now() >= f.closes }
+// mustClose reports whether it is time to close the fence. The caller holds the lock.
+func (f *Fence) mustClose() bool { return f.state == leading && f.options.Now() >= f.closesAt }
 
-// closeIf closes the fence when the condition, which is asked under the lock, holds.
+// closeIf closes the fence if condition, which is called with the lock held, returns true.
 func (f *Fence) closeIf(condition func() bool) {
 	f.mu.Lock()
 	if !condition() {
@@ -172,16 +170,17 @@ func (f *Fence) closeIf(condition func() bool) {
 		return
 	}
 	f.state = closed
-	dropped, late := f.conns, max(0, f.options.Now().Sub(f.closes))
+	conns, late := f.conns, max(0, f.options.Now().Sub(f.closesAt))
 	f.conns = nil
 	f.mu.Unlock()
 	f.options.OnLost(late)
 	close(f.lost)
-	dropped.drop()
+	conns.resetAll()
 }
 
-// admit takes up a connection unless the fence has closed.
-func (f *Fence) admit(c *conn) error {
+// register adds a connection to those that are reset when the fence closes. It returns
+// ErrLost if the fence has closed.
+func (f *Fence) register(c *conn) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.state == closed {
@@ -191,7 +190,7 @@ func (f *Fence) admit(c *conn) error {
 	return nil
 }
 
-func (f *Fence) forget(c *conn) {
+func (f *Fence) unregister(c *conn) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.conns, c)

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// clock is a fence's time, in tests.
+// clock is the clock of a fence in tests.
 type clock struct{ now atomic.Int64 }
 
-func (c *clock) pass(d time.Duration) { c.now.Add(int64(d)) }
-func (c *clock) read() Instant        { return Instant(c.now.Load()) }
+func (c *clock) advance(d time.Duration) { c.now.Add(int64(d)) }
+func (c *clock) read() Instant           { return Instant(c.now.Load()) }
 
-// standard returns a fence with the default times: it closes 12 s after a renewal
-// was asked for.
-func standard(o Options) (*Fence, *clock) {
+// newTestFence returns a fence with the default times: it closes 12 s after a renewal was
+// sent.
+func newTestFence(o Options) (*Fence, *clock) {
 	c := &clock{}
-	c.pass(time.Hour)
-	o.Lease, o.Retry, o.Now = 15*time.Second, 2*time.Second, c.read
+	c.advance(time.Hour)
+	o.LeaseDuration, o.RetryPeriod, o.Now = 15*time.Second, 2*time.Second, c.read
 	return New(o), c
 }
 
@@ -28,53 +28,53 @@ func TestHeld(t *testing.T) {
 		want  bool
 	}{
 		"a candidate that waits holds nothing": {func(*Fence, *clock) {}, false},
-		"a renewal opens it":                   {func(f *Fence, c *clock) { f.Renewed(c.read()) }, true},
+		"a renewal opens it":                   {func(f *Fence, c *clock) { f.RecordRenewal(c.read()) }, true},
 		"up to lease - retry - 1 s": {func(f *Fence, c *clock) {
-			f.Renewed(c.read())
-			c.pass(12*time.Second - 1)
+			f.RecordRenewal(c.read())
+			c.advance(12*time.Second - 1)
 		}, true},
 		"and not a moment longer": {func(f *Fence, c *clock) {
-			f.Renewed(c.read())
-			c.pass(12 * time.Second)
+			f.RecordRenewal(c.read())
+			c.advance(12 * time.Second)
 		}, false},
 		"the time that the renewal took does not count": {func(f *Fence, c *clock) {
 			asked := c.read()
-			c.pass(5 * time.Second)
-			f.Renewed(asked)
-			c.pass(7 * time.Second)
+			c.advance(5 * time.Second)
+			f.RecordRenewal(asked)
+			c.advance(7 * time.Second)
 		}, false},
 		"each renewal counts from its own beginning": {func(f *Fence, c *clock) {
 			for range 10 {
-				f.Renewed(c.read())
-				c.pass(11 * time.Second)
+				f.RecordRenewal(c.read())
+				c.advance(11 * time.Second)
 			}
 		}, true},
 		"a renewal that slept through the whole lease opens nothing": {func(f *Fence, c *clock) {
 			asked := c.read()
-			c.pass(time.Minute)
-			f.Renewed(asked)
+			c.advance(time.Minute)
+			f.RecordRenewal(asked)
 		}, false},
 		"a renewal after a gap does not open it again, even if nobody asked meanwhile": {func(f *Fence, c *clock) {
-			f.Renewed(c.read())
-			c.pass(12 * time.Second)
-			f.Renewed(c.read())
+			f.RecordRenewal(c.read())
+			c.advance(12 * time.Second)
+			f.RecordRenewal(c.read())
 		}, false},
 		"another leader was seen": {func(f *Fence, c *clock) {
-			f.Renewed(c.read())
-			f.Lose()
+			f.RecordRenewal(c.read())
+			f.RecordLoss()
 		}, false},
 		"a renewal after that is of no use": {func(f *Fence, c *clock) {
-			f.Renewed(c.read())
-			f.Lose()
-			f.Renewed(c.read())
+			f.RecordRenewal(c.read())
+			f.RecordLoss()
+			f.RecordRenewal(c.read())
 		}, false},
 		"a candidate that waits sees other leaders and may lead later": {func(f *Fence, c *clock) {
-			f.Lose()
-			f.Renewed(c.read())
+			f.RecordLoss()
+			f.RecordRenewal(c.read())
 		}, true},
 	} {
 		t.Run(why, func(t *testing.T) {
-			f, c := standard(Options{})
+			f, c := newTestFence(Options{})
 			test.story(f, c)
 			if got := f.Held(); got != test.want {
 				t.Errorf("want %t, got %t", test.want, got)
@@ -83,9 +83,9 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-func TestWithoutLeaderElectionItIsAlwaysHeld(t *testing.T) {
+func TestANilFenceIsAlwaysHeld(t *testing.T) {
 	var none *Fence
-	none.Lose()
+	none.RecordLoss()
 	if none.Close() || !none.Held() {
 		t.Error("want a nil fence to be open")
 	}
@@ -96,24 +96,24 @@ func TestWithoutLeaderElectionItIsAlwaysHeld(t *testing.T) {
 	}
 }
 
-func TestCloseTellsWhetherTheLeaseIsStillHeld(t *testing.T) {
+func TestCloseReportsWhetherTheLeaseIsHeld(t *testing.T) {
 	for why, test := range map[string]struct {
 		story func(f *Fence, c *clock)
 		want  bool
 	}{
-		"a leader":       {func(f *Fence, c *clock) { f.Renewed(c.read()) }, true},
+		"a leader":       {func(f *Fence, c *clock) { f.RecordRenewal(c.read()) }, true},
 		"one that waits": {func(*Fence, *clock) {}, false},
 		"one that was too late": {func(f *Fence, c *clock) {
-			f.Renewed(c.read())
-			c.pass(12 * time.Second)
+			f.RecordRenewal(c.read())
+			c.advance(12 * time.Second)
 		}, false},
 		"one that has lost it": {func(f *Fence, c *clock) {
-			f.Renewed(c.read())
-			f.Lose()
+			f.RecordRenewal(c.read())
+			f.RecordLoss()
 		}, false},
 	} {
 		t.Run(why, func(t *testing.T) {
-			f, c := standard(Options{})
+			f, c := newTestFence(Options{})
 			test.story(f, c)
 			if got := f.Close(); got != test.want || f.Held() || f.Close() {
 				t.Errorf("want %t and then a fence that is closed, got %t", test.want, got)
@@ -122,7 +122,7 @@ func TestCloseTellsWhetherTheLeaseIsStillHeld(t *testing.T) {
 	}
 }
 
-func TestTheLossTellsHowLateItIs(t *testing.T) {
+func TestOnLostGetsTheDelay(t *testing.T) {
 	for why, test := range map[string]struct {
 		passed, want time.Duration // since the renewal, and since the fence had to close
 	}{
@@ -132,30 +132,30 @@ func TestTheLossTellsHowLateItIs(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			got := time.Duration(-1)
-			f, c := standard(Options{OnLost: func(late time.Duration) { got = late }})
-			f.Renewed(c.read())
-			c.pass(test.passed)
-			if left := f.Left(); left != 15*time.Second-test.passed {
+			f, c := newTestFence(Options{OnLost: func(late time.Duration) { got = late }})
+			f.RecordRenewal(c.read())
+			c.advance(test.passed)
+			if left := f.Remaining(); left != 15*time.Second-test.passed {
 				t.Errorf("want %s left, got %s", 15*time.Second-test.passed, left)
 			}
-			if f.Lose(); got != test.want {
+			if f.RecordLoss(); got != test.want {
 				t.Errorf("want %s, got %s", test.want, got)
 			}
 		})
 	}
 }
 
-func TestTheLossIsToldOnceAndInTime(t *testing.T) {
+func TestWatchReportsTheLossOnceAndInTime(t *testing.T) {
 	lost := 0
-	f, c := standard(Options{OnLost: func(time.Duration) { lost++ }})
-	f.Renewed(c.read())
+	f, c := newTestFence(Options{OnLost: func(time.Duration) { lost++ }})
+	f.RecordRenewal(c.read())
 	go f.Watch(t.Context())
 	select {
 	case <-f.Lost():
 		t.Fatal("told of a loss while the lease is held")
-	case <-time.After(3 * look):
+	case <-time.After(3 * watchInterval):
 	}
-	c.pass(12 * time.Second)
+	c.advance(12 * time.Second)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	select {
@@ -163,14 +163,14 @@ func TestTheLossIsToldOnceAndInTime(t *testing.T) {
 	case <-ctx.Done():
 		t.Fatal("the loss was not told")
 	}
-	f.Lose()
+	f.RecordLoss()
 	f.Held()
 	if lost != 1 {
 		t.Errorf("want one call, got %d", lost)
 	}
 }
 
-func TestTheClockGoesOn(t *testing.T) {
+func TestTheClockAdvances(t *testing.T) {
 	before, began := Now(), time.Now()
 	<-time.After(20 * time.Millisecond)
 	passed, really := Now().Sub(before), time.Since(began)

@@ -7,25 +7,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now returns the machine's time. CLOCK_MONOTONIC, which Go's own times have,
-// stands still while a machine is suspended.
+// Now returns the time by CLOCK_BOOTTIME.
 func Now() Instant {
 	var now unix.Timespec
-	// The clock is there since Linux 2.6.39, and the address is good.
+	// It cannot fail: Linux has this clock since 2.6.39, and the address is valid.
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now)
 	return Instant(now.Nano())
 }
 
-// giveUpAfter makes the kernel give a connection up, with all that it holds for
-// it, when data stay unacknowledged for so long.
-func giveUpAfter(limit time.Duration) func(network, address string, socket syscall.RawConn) error {
+// setUserTimeout returns the Control function of a net.Dialer. It makes the kernel drop a
+// connection, with its undelivered data, when sent data is not acknowledged within limit.
+func setUserTimeout(limit time.Duration) func(network, address string, socket syscall.RawConn) error {
 	return func(_, _ string, socket syscall.RawConn) error {
 		var err error
-		refused := socket.Control(func(fd uintptr) {
+		controlErr := socket.Control(func(fd uintptr) {
 			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(limit.Milliseconds()))
 		})
-		if refused != nil {
-			return refused
+		if controlErr != nil {
+			return controlErr
 		}
 		return err
 	}

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Now returns the wall clock, the only one that goes on while a machine is suspended.
+// Now returns the wall clock's time: the portable clock that advances while the machine is
+// suspended.
 func Now() Instant { return Instant(time.Now().UnixNano()) }
 
-// giveUpAfter is for Linux only.
-func giveUpAfter(time.Duration) func(network, address string, socket syscall.RawConn) error {
+// setUserTimeout does nothing: TCP_USER_TIMEOUT exists on Linux only.
+func setUserTimeout(time.Duration) func(network, address string, socket syscall.RawConn) error {
 	return nil
 }

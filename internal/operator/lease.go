@@ -69,8 +69,8 @@ func newLease(client *rest.Config, o config.Options, h holders) (lease, error) {
 func (h holders) fenceOptions(o config.Options, retry time.Duration) fence.Options {
 	options := fence.Options{
 		// The lease object counts in whole seconds, and so do other candidates.
-		Lease: o.LeaderElectLeaseDuration.Truncate(time.Second),
-		Retry: retry,
+		LeaseDuration: o.LeaderElectLeaseDuration.Truncate(time.Second),
+		RetryPeriod:   retry,
 	}
 	grace := options.Margin() / 2
 	options.OnLost = func(late time.Duration) {
@@ -138,7 +138,7 @@ func (l *fencedLock) renew(r resourcelock.LeaderElectionRecord, send func() erro
 	asked := fence.Now()
 	err := send()
 	if err == nil && r.HolderIdentity == l.Identity() {
-		l.fence.Renewed(asked)
+		l.fence.RecordRenewal(asked)
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (l *fencedLock) renew(r resourcelock.LeaderElectionRecord, send func() erro
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
 	if err == nil && r.HolderIdentity != l.Identity() {
-		l.fence.Lose()
+		l.fence.RecordLoss()
 	}
 	return r, raw, err
 }

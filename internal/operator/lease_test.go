@@ -45,8 +45,8 @@ func TestLeaseTimes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.fence.Renewed(fence.Now())
-			left := l.fence.Left()
+			l.fence.RecordRenewal(fence.Now())
+			left := l.fence.Remaining()
 			if l.retry != test.wantRetry || left > test.wantLeft || left < test.wantLeft-time.Second {
 				t.Errorf("want a retry of %s and %s left, got %s and %s", test.wantRetry, test.wantLeft, l.retry, left)
 			}
@@ -96,9 +96,9 @@ func TestRunsEndBeforeTheNextLeaderBegins(t *testing.T) {
 			now := fence.Now()
 			o.Now = func() fence.Instant { return now }
 			f := fence.New(o)
-			f.Renewed(now)
+			f.RecordRenewal(now)
 			now = now.Add(test.ago)
-			f.Lose()
+			f.RecordLoss()
 			if got := <-ended; got != test.grace || len(told) != 1 {
 				t.Errorf("want runs to be told once, and %s between TERM and KILL, got %q, %s", test.grace, told, got)
 			}
@@ -142,7 +142,7 @@ func elect(t *testing.T, server *fake.Clientset, c candidate) elected {
 	plain := &resourcelock.LeaseLock{Client: server.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: c.id}}
 	plain.LeaseMeta.Namespace, plain.LeaseMeta.Name = "ns", "lease"
 	e := elected{
-		fence: fence.New(fence.Options{Lease: cmp.Or(c.lease, duration), Retry: shortRetry}),
+		fence: fence.New(fence.Options{LeaseDuration: cmp.Or(c.lease, duration), RetryPeriod: shortRetry}),
 		ended: make(chan struct{}),
 	}
 	e.lock = &fencedLock{Interface: failing{plain, c.fail}, fence: e.fence}
@@ -180,8 +180,8 @@ func TestTheFenceFollowsClientGosElection(t *testing.T) {
 	first := elect(t, server, candidate{id: "first", fail: succeed})
 	eventually(t, "the first candidate leads", first.fence.Held)
 	second := elect(t, server, candidate{id: "second", fail: succeed})
-	left := first.fence.Left()
-	eventually(t, "the lease was renewed", func() bool { return first.fence.Left() > left })
+	left := first.fence.Remaining()
+	eventually(t, "the lease was renewed", func() bool { return first.fence.Remaining() > left })
 	if second.fence.Held() {
 		t.Error("both lead")
 	}
@@ -247,7 +247,7 @@ func TestALeaderThatSeesAnotherOneIsFencedAtOnce(t *testing.T) {
 }
 
 func TestGivingALeaseBackIsNoRenewal(t *testing.T) {
-	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second})
+	f := fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second})
 	lock := &fencedLock{Interface: accepting{}, fence: f}
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil || f.Held() {
 		t.Errorf("want no renewal, got held=%t, %v", f.Held(), err)
@@ -280,11 +280,11 @@ func TestRelease(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			lock := &heldBy{record: resourcelock.LeaderElectionRecord{HolderIdentity: test.holder, LeaderTransitions: 7}, conflicts: test.conflicts}
-			l := lease{fence: fence.New(fence.Options{Lease: time.Hour, Retry: time.Second})}
+			l := lease{fence: fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second})}
 			l.lock = &fencedLock{Interface: lock, fence: l.fence}
-			l.fence.Renewed(fence.Now())
+			l.fence.RecordRenewal(fence.Now())
 			if test.lose {
-				l.fence.Lose()
+				l.fence.RecordLoss()
 			}
 			if err := l.release(); err != nil {
 				t.Fatal(err)

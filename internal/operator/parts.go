@@ -75,7 +75,7 @@ func (p parts) add() error {
 	if err := p.ansible.warm.count(ctrlmetrics.Registry); err != nil {
 		return err
 	}
-	p.slots.Waited = counters.ObserveWait
+	p.slots.ObserveWait = counters.ObserveWait
 	if err := counters.RegisterSlots(p.slots, p.slots.Limit(), p.ansible.names()); err != nil {
 		return err
 	}
@@ -117,11 +117,11 @@ func (p parts) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
 	return coldruns.New(o)
 }
 
-func (p parts) sweeper(served sweeper.Kinds) sweeper.Sweeper {
+func (p parts) sweeper(served sweeper.Discovery) sweeper.Sweeper {
 	return sweeper.Sweeper{
 		Directories: p.ansible.runner.Root,
 		Reader:      p.manager.GetAPIReader(),
-		Kinds:       served,
+		Discovery:   served,
 		Watches:     p.ansible.watches,
 		Namespaces:  p.options.Env.Namespaces(),
 		Logger:      p.options.Logger.WithName("sweeper"),

@@ -79,7 +79,7 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 	if err == nil {
 		err = s.lostLease()
 	} else {
-		s.fence.Lose() // client-go has given up renewing, or there was nothing to lose.
+		s.fence.RecordLoss() // client-go has given up renewing, or there was nothing to lose.
 	}
 	s.runs.Stop()
 	err = errors.Join(explainBind(err), s.waitForRuns(lostLeaseWait))

@@ -78,8 +78,8 @@ func never(t *testing.T) func() error {
 
 // held returns a fence that is open, and that ends runs when it closes.
 func held(runs *controller.RunGroup) *fence.Fence {
-	f := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second, OnLost: func(time.Duration) { runs.Stop() }})
-	f.Renewed(fence.Now())
+	f := fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second, OnLost: func(time.Duration) { runs.Stop() }})
+	f.RecordRenewal(fence.Now())
 	return f
 }
 
@@ -89,7 +89,7 @@ func TestAFenceThatClosesEndsRunsAndManager(t *testing.T) {
 	left := make(chan struct{})
 	manager := startFunc(func(managerCtx context.Context) error {
 		runCtx, leave, _ := runs.Enter(context.Background())
-		lease.Lose()
+		lease.RecordLoss()
 		<-runCtx.Done()
 		if _, _, ok := runs.Enter(managerCtx); ok {
 			t.Error("a run began after the loss")

@@ -5,41 +5,42 @@ import (
 	"slices"
 )
 
-// admit gives free slots to who may have them, in the package's order. It is
-// called with the lock held.
-func (s *Slots) admit() {
+// admitWaiting gives free slots to waiting runs, in the order that the package describes.
+// The caller holds the lock.
+func (s *Slots) admitWaiting() {
 	for {
-		g := s.next()
+		g := s.nextGroup()
 		if g == nil {
 			return
 		}
-		at := g.first()
-		w := g.waiting[at]
-		g.waiting = slices.Delete(g.waiting, at, at+1)
+		i := g.firstWaiter()
+		w := g.waiting[i]
+		g.waiting = slices.Delete(g.waiting, i, i+1)
 		g.live++
 		s.free--
-		s.served++
-		g.served = s.served
+		s.admissions++
+		g.lastAdmission = s.admissions
 		close(w.admitted)
 	}
 }
 
-// next is the group whose first waiter is admitted next, nil if none may be.
-func (s *Slots) next() *group {
+// nextGroup returns the group whose first waiter is admitted next, nil if none may be.
+func (s *Slots) nextGroup() *group {
 	var best *group
 	for _, g := range s.groups {
-		if len(g.waiting) == 0 || !s.mayTake(g) {
+		if len(g.waiting) == 0 || !s.mayAdmit(g) {
 			continue
 		}
-		if best == nil || before(g, best) {
+		if best == nil || precedes(g, best) {
 			best = g
 		}
 	}
 	return best
 }
 
-// mayTake holds the reserve back.
-func (s *Slots) mayTake(g *group) bool {
+// mayAdmit reports whether the group may take one more slot. A group with a live run must
+// leave the reserved slots free.
+func (s *Slots) mayAdmit(g *group) bool {
 	if g.live == 0 {
 		return s.free > 0
 	}
@@ -52,20 +53,20 @@ func (s *Slots) mayTake(g *group) bool {
 	return s.free > min(idle, s.limit/2)
 }
 
-// before reports whether a goes before b; both have waiters.
-func before(a, b *group) bool {
+// precedes reports whether a is admitted before b. Both have waiters.
+func precedes(a, b *group) bool {
 	return cmp.Or(
-		-cmp.Compare(a.waiting[a.first()].class, b.waiting[b.first()].class),
+		-cmp.Compare(a.waiting[a.firstWaiter()].priority, b.waiting[b.firstWaiter()].priority),
 		cmp.Compare(a.live, b.live),
-		cmp.Compare(a.served, b.served),
+		cmp.Compare(a.lastAdmission, b.lastAdmission),
 	) < 0
 }
 
-// first is the index of the longest waiting among the most pressing.
-func (g *group) first() int {
+// firstWaiter returns the index of the waiter with the highest priority that came first.
+func (g *group) firstWaiter() int {
 	first := 0
 	for i, w := range g.waiting {
-		if w.class > g.waiting[first].class {
+		if w.priority > g.waiting[first].priority {
 			first = i
 		}
 	}

@@ -1,22 +1,20 @@
-// Package slots admits work: at most so many pieces at once over all groups, and
-// among those that wait, in an order that lets none starve.
+// Package slots limits how many runs are live in all watches together, and decides which
+// waiting run gets the next free slot.
 //
-// A group is a watch and a name is a CR's, but the package does not know that.
-// Limits of single groups are not its business: whoever calls Acquire from a
-// bounded number of workers a group has them already.
+// New makes the slots; Acquire waits for one. A group is the name of a watch. The package
+// knows nothing else of watches and runs, and does not limit the live runs of a single
+// group: the number of workers that call Acquire for a group does that.
 //
-// # The order
+// # Order
 //
-// What is urgent goes before what is new, and that before the rest. Among equals
-// the group with the fewest live pieces goes first, then the one that waited
-// longest since it was served; within a group, who came first.
+// The run with the highest priority goes first. Of runs with the same priority, the one
+// whose group has the fewest live runs goes first, then the one whose group was admitted
+// the longest ago. Within a group, the run that came first goes first.
 //
-// # The reserve
+// # Reserved slots
 //
-// Pieces may last for hours, and none is ever interrupted. So a group that has
-// one at work already leaves a free slot for each group that has none, up to
-// half of all slots. With a limit of at least twice the other groups, every group
-// can therefore always begin a piece at once that is its only one, and waits for
-// nothing but its own pieces after that. With a limit of 1 nothing can be kept
-// free, and a long piece makes all others wait.
+// Runs may take hours, and none is interrupted for another. So a group that has a live run
+// leaves a free slot for each group that has none, up to half of all slots. If there are at
+// least twice as many slots as other groups, a group without a live run always gets a slot
+// at once. With a single slot nothing can be reserved, and a long run makes all others wait.
 package slots

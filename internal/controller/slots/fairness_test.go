@@ -11,9 +11,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 )
 
-// Fifty pieces of one kind, of an hour each, always ask for all that there is. The
-// other kind comes at random, and keeps one slot busy two thirds of the time.
-func TestRunsOfAnHourKeepNoOtherKindWaiting(t *testing.T) {
+// Fifty runs of one group, of an hour each, want all slots all the time. Runs of the other
+// group come at random times and keep one slot busy two thirds of the time.
+func TestLongRunsDoNotDelayAnotherGroup(t *testing.T) {
 	const arrivals = 2000
 	ownTime := 10 * time.Second
 	for _, limit := range []int{2, 3, 4, 8} {
@@ -47,7 +47,7 @@ func TestRunsOfAnHourKeepNoOtherKindWaiting(t *testing.T) {
 // repeat takes a slot again and again, until the test ends.
 func repeat(t *testing.T, s *slots.Slots, group string, length time.Duration) {
 	for t.Context().Err() == nil {
-		release, err := s.Acquire(t.Context(), group, slots.Usual)
+		release, err := s.Acquire(t.Context(), group, slots.Normal)
 		if err != nil {
 			return // The test is over.
 		}
@@ -59,10 +59,10 @@ func repeat(t *testing.T, s *slots.Slots, group string, length time.Duration) {
 	}
 }
 
-// occupy takes a slot once and gives how long it waited.
+// occupy takes a slot once and returns how long it waited.
 func occupy(t *testing.T, s *slots.Slots, group string, length time.Duration) time.Duration {
 	began := time.Now()
-	release, err := s.Acquire(t.Context(), group, slots.Usual)
+	release, err := s.Acquire(t.Context(), group, slots.Normal)
 	if err != nil {
 		t.Error(err)
 		return 0

@@ -8,47 +8,46 @@ import (
 	"time"
 )
 
-// Class is how pressing a piece of work is; the higher goes first.
-type Class int
+// Priority orders the runs that wait for a slot: the highest goes first.
+type Priority int
 
-// The classes of work, from the least pressing.
 const (
-	// Usual is what repeats: periods, retries, CRs after a restart.
-	Usual Class = iota
-	// Changed is a CR with a generation that was not reported yet.
+	// Normal is for repeated runs: after a period, a failure or a restart.
+	Normal Priority = iota
+	// Changed is for a CR whose generation has not been reported yet.
 	Changed
-	// Urgent is a CR that is being deleted.
+	// Urgent is for a CR that is being deleted.
 	Urgent
 )
 
-// Slots are the admissions of one manager. It must be made by New.
+// Slots are the slots of one manager. New makes them.
 type Slots struct {
-	// Waited is told how long a piece of the group waited for its slot; nil is
-	// allowed. It is set before the first Acquire and must not block.
-	Waited func(group string, wait time.Duration)
+	// ObserveWait is called with the time that a run of the group waited for its slot. It
+	// may be nil, must be set before the first Acquire, and must not block.
+	ObserveWait func(group string, wait time.Duration)
 
-	limit  int
-	now    func() time.Time
-	mu     sync.Mutex
-	free   int
-	groups map[string]*group
-	served uint64 // counts admissions
+	limit      int
+	now        func() time.Time
+	mu         sync.Mutex
+	free       int
+	groups     map[string]*group
+	admissions uint64 // number of admissions so far
 }
 
-// group is what is known of a group. It stays for good: groups are few.
+// group is the state of a group. It is never removed: groups are few.
 type group struct {
-	live    int
-	served  uint64 // the number of its last admission
-	waiting []*waiter
+	live          int
+	lastAdmission uint64 // value of Slots.admissions when a run of the group was last admitted
+	waiting       []*waiter
 }
 
 type waiter struct {
-	class    Class
+	priority Priority
 	admitted chan struct{}
 }
 
-// New makes limit slots, at least one, for the groups. A group that is named here
-// has its part in the reserve before its first piece.
+// New returns limit slots, at least one. The groups that are named here have reserved
+// slots before they first call Acquire; others only from then on.
 func New(limit int, groups ...string) *Slots {
 	s := &Slots{limit: max(limit, 1), now: time.Now, groups: map[string]*group{}}
 	s.free = s.limit
@@ -58,70 +57,69 @@ func New(limit int, groups ...string) *Slots {
 	return s
 }
 
-// Limit is the number of slots.
+// Limit returns the number of slots.
 func (s *Slots) Limit() int { return s.limit }
 
-// Acquire waits for a slot and takes it; release gives it back and may be called
-// more than once. It is an error when ctx ends first; then the place in the queue
-// is given up.
-func (s *Slots) Acquire(ctx context.Context, groupName string, class Class) (release func(), err error) {
+// Acquire waits for a slot and takes it. release gives it back and may be called more than
+// once. If ctx ends first, Acquire returns the cause as an error and leaves the queue.
+func (s *Slots) Acquire(ctx context.Context, groupName string, priority Priority) (release func(), err error) {
 	if ctx.Err() != nil {
-		return nil, notAdmitted(ctx)
+		return nil, waitError(ctx)
 	}
 	began := s.now()
-	w := s.enqueue(groupName, class)
+	w := s.enqueue(groupName, priority)
 	select {
 	case <-w.admitted:
 	case <-ctx.Done():
-		if s.leave(groupName, w) {
-			return nil, notAdmitted(ctx)
+		if s.removeWaiter(groupName, w) {
+			return nil, waitError(ctx)
 		}
-		// Admitted in the same moment: the caller finds out by its context.
+		// The slot was given in the same moment. The caller sees that its context has ended.
 	}
-	if s.Waited != nil {
-		s.Waited(groupName, s.now().Sub(began))
+	if s.ObserveWait != nil {
+		s.ObserveWait(groupName, s.now().Sub(began))
 	}
 	return sync.OnceFunc(func() { s.release(groupName) }), nil
 }
 
-func notAdmitted(ctx context.Context) error {
+func waitError(ctx context.Context) error {
 	return fmt.Errorf("wait for a slot: %w", context.Cause(ctx))
 }
 
-// Live is how many slots the group has, and Waiting how many pieces of it wait.
+// Live returns how many slots the group has taken.
 func (s *Slots) Live(groupName string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.group(groupName).live
 }
 
-// Waiting is how many pieces of the group wait for a slot.
+// Waiting returns how many runs of the group wait for a slot.
 func (s *Slots) Waiting(groupName string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.group(groupName).waiting)
 }
 
-func (s *Slots) enqueue(groupName string, class Class) *waiter {
+func (s *Slots) enqueue(groupName string, priority Priority) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &waiter{class: class, admitted: make(chan struct{})}
+	w := &waiter{priority: priority, admitted: make(chan struct{})}
 	g := s.group(groupName)
 	g.waiting = append(g.waiting, w)
-	s.admit()
+	s.admitWaiting()
 	return w
 }
 
-// leave gives the place of w up. It is false when w has been admitted.
-func (s *Slots) leave(groupName string, w *waiter) bool {
+// removeWaiter removes w from the queue. It returns false if w has been admitted.
+func (s *Slots) removeWaiter(groupName string, w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.group(groupName)
-	at := slices.Index(g.waiting, w)
-	if at < 0 {
+	i := slices.Index(g.waiting, w)
+	if i < 0 {
 		return false
 	}
-	g.waiting = slices.Delete(g.waiting, at, at+1)
+	g.waiting = slices.Delete(g.waiting, i, i+1)
 	return true
 }
 
@@ -130,10 +128,11 @@ func (s *Slots) release(groupName string) {
 	defer s.mu.Unlock()
 	s.group(groupName).live--
 	s.free++
-	s.admit()
+	s.admitWaiting()
 }
 
-// group is called with the lock held.
+// group returns the state of the group, a new one if there is none. The caller holds the
+// lock.
 func (s *Slots) group(name string) *group {
 	g := s.groups[name]
 	if g == nil {

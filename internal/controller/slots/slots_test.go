@@ -13,8 +13,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 )
 
-// hall lets pieces of work wait for slots and notes in which order they get in.
-type hall struct {
+// testQueue lets runs wait for slots and records the order in which they are admitted.
+type testQueue struct {
 	t        *testing.T
 	slots    *slots.Slots
 	admitted chan string
@@ -22,28 +22,28 @@ type hall struct {
 	mu       sync.Mutex
 }
 
-func newHall(t *testing.T, limit int, groups ...string) *hall {
+func newTestQueue(t *testing.T, limit int, groups ...string) *testQueue {
 	t.Helper()
-	return &hall{t: t, slots: slots.New(limit, groups...), admitted: make(chan string, 100), releases: map[string]func(){}}
+	return &testQueue{t: t, slots: slots.New(limit, groups...), admitted: make(chan string, 100), releases: map[string]func(){}}
 }
 
-// enter waits until the piece has been admitted.
-func (h *hall) enter(name, group string) {
+// acquire takes a slot for the run, which must be free.
+func (h *testQueue) acquire(name, group string) {
 	h.t.Helper()
 	live := h.slots.Live(group)
-	h.queue(name, group, slots.Usual)
+	h.request(name, group, slots.Normal)
 	if h.slots.Live(group) != live+1 {
 		h.t.Fatalf("%s waits, although there should be room", name)
 	}
-	h.next()
+	h.nextAdmitted()
 }
 
-// queue returns when the piece waits or has been admitted.
-func (h *hall) queue(name, group string, class slots.Class) {
+// request returns when the run waits or has been admitted.
+func (h *testQueue) request(name, group string, priority slots.Priority) {
 	h.t.Helper()
 	before := h.slots.Live(group) + h.slots.Waiting(group)
 	go func() {
-		release, err := h.slots.Acquire(context.Background(), group, class)
+		release, err := h.slots.Acquire(context.Background(), group, priority)
 		if err != nil {
 			h.t.Error(err)
 			return
@@ -56,7 +56,7 @@ func (h *hall) queue(name, group string, class slots.Class) {
 	eventually(h.t, func() bool { return h.slots.Live(group)+h.slots.Waiting(group) == before+1 })
 }
 
-func (h *hall) next() string {
+func (h *testQueue) nextAdmitted() string {
 	h.t.Helper()
 	select {
 	case name := <-h.admitted:
@@ -67,20 +67,20 @@ func (h *hall) next() string {
 	}
 }
 
-func (h *hall) end(name string) {
+func (h *testQueue) release(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.releases[name]()
 }
 
-// drain ends the pieces one by one from the live one and gives the order in which
-// the others get in.
-func (h *hall) drain(live string, waiting int) []string {
+// drain ends the runs one by one, the live one first, and returns the order in which the
+// others are admitted.
+func (h *testQueue) drain(live string, waiting int) []string {
 	h.t.Helper()
 	var order []string
 	for range waiting {
-		h.end(live)
-		live = h.next()
+		h.release(live)
+		live = h.nextAdmitted()
 		order = append(order, live)
 	}
 	return order
@@ -97,36 +97,36 @@ func eventually(t *testing.T, holds func() bool) {
 }
 
 func TestOrder(t *testing.T) {
-	type piece struct {
+	type run struct {
 		name, group string
-		class       slots.Class
+		priority    slots.Priority
 	}
 	for name, test := range map[string]struct {
-		waiting []piece
+		waiting []run
 		want    []string
 	}{
 		"who came first goes first": {
-			[]piece{{"a1", "a", slots.Usual}, {"a2", "a", slots.Usual}, {"a3", "a", slots.Usual}},
+			[]run{{"a1", "a", slots.Normal}, {"a2", "a", slots.Normal}, {"a3", "a", slots.Normal}},
 			[]string{"a1", "a2", "a3"},
 		},
 		"a deletion goes before a new generation, and that before the rest": {
-			[]piece{{"usual", "a", slots.Usual}, {"changed", "a", slots.Changed}, {"urgent", "a", slots.Urgent}},
+			[]run{{"usual", "a", slots.Normal}, {"changed", "a", slots.Changed}, {"urgent", "a", slots.Urgent}},
 			[]string{"urgent", "changed", "usual"},
 		},
 		"a deletion goes first whatever group it is of": {
-			[]piece{{"a1", "a", slots.Changed}, {"b1", "b", slots.Usual}, {"b2", "b", slots.Urgent}},
+			[]run{{"a1", "a", slots.Changed}, {"b1", "b", slots.Normal}, {"b2", "b", slots.Urgent}},
 			[]string{"b2", "a1", "b1"},
 		},
 		"groups take turns, however many one of them sends": {
-			[]piece{{"a1", "a", slots.Usual}, {"a2", "a", slots.Usual}, {"a3", "a", slots.Usual}, {"b1", "b", slots.Usual}, {"b2", "b", slots.Usual}},
+			[]run{{"a1", "a", slots.Normal}, {"a2", "a", slots.Normal}, {"a3", "a", slots.Normal}, {"b1", "b", slots.Normal}, {"b2", "b", slots.Normal}},
 			[]string{"b1", "a1", "b2", "a2", "a3"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHall(t, 1, "a", "b")
-			h.enter("live", "a")
+			h := newTestQueue(t, 1, "a", "b")
+			h.acquire("live", "a")
 			for _, p := range test.waiting {
-				h.queue(p.name, p.group, p.class)
+				h.request(p.name, p.group, p.priority)
 			}
 			if diff := cmp.Diff(test.want, h.drain("live", len(test.waiting))); diff != "" {
 				t.Errorf("order (-want +got):\n%s", diff)
@@ -135,7 +135,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestReserve(t *testing.T) {
+func TestReservedSlots(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit  int
 		groups []string
@@ -150,9 +150,9 @@ func TestReserve(t *testing.T) {
 		"no slots at all would be a standstill, so there is one": {0, []string{"busy"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHall(t, test.limit, test.groups...)
+			h := newTestQueue(t, test.limit, test.groups...)
 			for range 10 {
-				h.queue("x", "busy", slots.Urgent)
+				h.request("x", "busy", slots.Urgent)
 			}
 			if got := h.slots.Live("busy"); got != test.want {
 				t.Errorf("want %d, got %d", test.want, got)
@@ -161,37 +161,37 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-func TestAGroupWithEndlessPiecesStarvesNoOther(t *testing.T) {
-	h := newHall(t, 4, "hours", "b", "c")
+func TestEndlessRunsOfOneGroupStarveNoOther(t *testing.T) {
+	h := newTestQueue(t, 4, "hours", "b", "c")
 	for range 10 {
-		h.queue("endless", "hours", slots.Urgent)
+		h.request("endless", "hours", slots.Urgent)
 	}
 	for range 20 {
-		h.enter("b", "b")
-		h.enter("c", "c")
-		h.end("b")
-		h.end("c")
+		h.acquire("b", "b")
+		h.acquire("c", "c")
+		h.release("b")
+		h.release("c")
 	}
 }
 
-func TestAKeptSlotGoesToTheBusyGroupNoSoonerThanAllOthersHaveOne(t *testing.T) {
-	h := newHall(t, 3, "a", "b")
-	h.enter("a1", "a")
-	h.enter("a2", "a")
-	h.queue("a3", "a", slots.Usual)
-	h.enter("b1", "b")
+func TestAReservedSlotGoesToTheBusyGroupOnceAllOthersHaveOne(t *testing.T) {
+	h := newTestQueue(t, 3, "a", "b")
+	h.acquire("a1", "a")
+	h.acquire("a2", "a")
+	h.request("a3", "a", slots.Normal)
+	h.acquire("b1", "b")
 	if got := h.slots.Live("a"); got != 2 {
 		t.Fatalf("want 2 live of a, got %d", got)
 	}
-	h.end("a1")
-	if got := h.next(); got != "a3" {
+	h.release("a1")
+	if got := h.nextAdmitted(); got != "a3" {
 		t.Errorf("want a3, got %s", got)
 	}
 }
 
-func TestWhoGivesUpLeavesNoTrace(t *testing.T) {
-	h := newHall(t, 1)
-	h.enter("live", "a")
+func TestACanceledWaitLeavesTheQueue(t *testing.T) {
+	h := newTestQueue(t, 1)
+	h.acquire("live", "a")
 	gone := errors.New("the CR is gone")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	result := make(chan error)
@@ -200,7 +200,7 @@ func TestWhoGivesUpLeavesNoTrace(t *testing.T) {
 		result <- err
 	}()
 	eventually(t, func() bool { return h.slots.Waiting("a") == 1 })
-	h.queue("next", "a", slots.Usual)
+	h.request("next", "a", slots.Normal)
 	cancel(gone)
 	if err := <-result; !errors.Is(err, gone) {
 		t.Errorf("want the cause, got %v", err)
@@ -208,8 +208,8 @@ func TestWhoGivesUpLeavesNoTrace(t *testing.T) {
 	if got := h.slots.Waiting("a"); got != 1 {
 		t.Errorf("want 1 waiting, got %d", got)
 	}
-	h.end("live")
-	if got := h.next(); got != "next" {
+	h.release("live")
+	if got := h.nextAdmitted(); got != "next" {
 		t.Errorf("want next, got %s", got)
 	}
 	if _, err := h.slots.Acquire(ctx, "a", slots.Urgent); !errors.Is(err, gone) {
@@ -217,29 +217,29 @@ func TestWhoGivesUpLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestASlotIsGivenBackOnce(t *testing.T) {
-	h := newHall(t, 1)
-	h.enter("a1", "a")
-	h.end("a1")
-	h.end("a1")
-	h.enter("a2", "a")
-	h.queue("a3", "a", slots.Usual)
+func TestReleaseCountsOnce(t *testing.T) {
+	h := newTestQueue(t, 1)
+	h.acquire("a1", "a")
+	h.release("a1")
+	h.release("a1")
+	h.acquire("a2", "a")
+	h.request("a3", "a", slots.Normal)
 	if got := h.slots.Live("a"); got != 1 {
 		t.Errorf("want 1 live, got %d", got)
 	}
 }
 
-func TestWaitedIsTold(t *testing.T) {
+func TestObserveWaitIsCalled(t *testing.T) {
 	s := slots.New(1)
 	var waits []string
-	s.Waited = func(group string, wait time.Duration) {
+	s.ObserveWait = func(group string, wait time.Duration) {
 		if wait < 0 {
 			t.Errorf("got a wait of %s", wait)
 		}
 		waits = append(waits, group)
 	}
 	for _, group := range []string{"a", "b"} {
-		release, err := s.Acquire(context.Background(), group, slots.Usual)
+		release, err := s.Acquire(context.Background(), group, slots.Normal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,9 +250,9 @@ func TestWaitedIsTold(t *testing.T) {
 	}
 }
 
-// TestNeverMoreThanTheLimit runs many pieces that give up at random moments.
+// TestNeverMoreThanTheLimit starts many runs that are canceled at different moments.
 func TestNeverMoreThanTheLimit(t *testing.T) {
-	const limit, pieces = 3, 300
+	const limit, runs = 3, 300
 	s := slots.New(limit, "a", "b", "c")
 	var live, most int
 	var mu sync.Mutex
@@ -263,11 +263,11 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		most = max(most, live)
 	}
 	var all sync.WaitGroup
-	for i := range pieces {
+	for i := range runs {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+i%7)*time.Millisecond)
 			defer cancel()
-			release, err := s.Acquire(ctx, string(rune('a'+i%3)), slots.Class(i%3))
+			release, err := s.Acquire(ctx, string(rune('a'+i%3)), slots.Priority(i%3))
 			if err != nil {
 				return
 			}

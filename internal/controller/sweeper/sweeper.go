@@ -19,50 +19,50 @@ import (
 )
 
 const (
-	// interval is the time between two looks for directories of CRs that are
-	// gone; a tenth is added at random, so that managers do not ask at once.
-	interval = time.Hour
-	jitter   = 0.1
-	// pageSize bounds one answer of the API server.
+	// defaultInterval is the time between two sweeps. Up to a tenth is added at random, so
+	// that several managers do not send their requests at the same time.
+	defaultInterval = time.Hour
+	jitter          = 0.1
+	// pageSize is the highest number of objects in one response of the API server.
 	pageSize = 500
 )
 
-// Directories are the run directories of CRs, as rundir.Root keeps them.
+// Directories are the run directories of CRs. rundir.Root implements it.
 type Directories interface {
 	UIDs() ([]string, error)
 	Sweep(keep func(uid string) bool) (removed []string, err error)
 }
 
-// Kinds tells what the API server serves; a discovery client does.
-type Kinds interface {
+// Discovery returns the kinds that the API server serves. A discovery client implements it.
+type Discovery interface {
 	ServerGroups() (*metav1.APIGroupList, error)
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Sweeper removes the directories of CRs that went unseen: while no manager ran,
-// together with their kind, or while their directory could not be removed. Others
-// are removed by their controllers. It is a manager.Runnable.
+// Sweeper removes the run directories of CRs that were deleted while no manager ran or
+// together with their kind, and directories that could not be removed before. It is a
+// manager.Runnable.
 type Sweeper struct {
 	Directories Directories
 	Reader      client.Reader
-	Kinds       Kinds
+	Discovery   Discovery
 	Watches     []watches.Watch
 	Namespaces  []string // nil: all
 	Logger      logr.Logger
 
-	every time.Duration // 0: interval
+	interval time.Duration // 0: interval
 }
 
-// Start sweeps at once and then again and again until ctx ends.
+// Start sweeps at once and then after each interval, until ctx ends.
 func (s Sweeper) Start(ctx context.Context) error {
-	wait.JitterUntilWithContext(ctx, s.sweep, cmp.Or(s.every, interval), jitter, true)
+	wait.JitterUntilWithContext(ctx, s.sweep, cmp.Or(s.interval, defaultInterval), jitter, true)
 	return nil
 }
 
-// sweep looks once. What can't be listed may have directories, so nothing is
-// removed then; directories that stay are no reason to stop.
+// sweep removes the directories of CRs that are gone. It logs errors: a directory that is
+// left is no reason to end the manager.
 func (s Sweeper) sweep(ctx context.Context) {
-	removed, err := s.remove(ctx)
+	removed, err := s.removeOrphans(ctx)
 	if len(removed) > 0 {
 		s.Logger.Info("removed the run directories of custom resources that are gone", "count", len(removed))
 	}
@@ -71,36 +71,39 @@ func (s Sweeper) sweep(ctx context.Context) {
 	}
 }
 
-func (s Sweeper) remove(ctx context.Context) ([]string, error) {
-	// What could not be removed before is tried again, whatever the API server says.
-	_, retried := s.Directories.Sweep(func(string) bool { return true })
-	// Only what was there before the lists can be known to have no CR.
+// removeOrphans removes the directories of CRs that are gone and returns their UIDs. If a
+// kind cannot be listed, it removes none, because the kind's CRs may have directories.
+func (s Sweeper) removeOrphans(ctx context.Context) ([]string, error) {
+	// Retry what could not be removed before. That needs no response of the API server.
+	_, retryErr := s.Directories.Sweep(func(string) bool { return true })
+	// A directory that is made after the lists may belong to a new CR, so only those that
+	// exist before are removed.
 	before, err := s.Directories.UIDs()
 	if err != nil || len(before) == 0 {
-		return nil, errors.Join(retried, err)
+		return nil, errors.Join(retryErr, err)
 	}
-	live, err := s.live(ctx)
+	live, err := s.liveUIDs(ctx)
 	if err != nil {
-		return nil, errors.Join(retried, err)
+		return nil, errors.Join(retryErr, err)
 	}
 	known := sets.New(before...)
 	removed, err := s.Directories.Sweep(func(uid string) bool { return live.Has(uid) || !known.Has(uid) })
-	return removed, errors.Join(retried, err)
+	return removed, errors.Join(retryErr, err)
 }
 
-// live returns the UIDs of all CRs of the watched kinds.
-func (s Sweeper) live(ctx context.Context) (sets.Set[string], error) {
+// liveUIDs returns the UIDs of all CRs of the watched kinds.
+func (s Sweeper) liveUIDs(ctx context.Context) (sets.Set[string], error) {
 	namespaces := s.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	groups, err := s.Kinds.ServerGroups()
+	groups, err := s.Discovery.ServerGroups()
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for its groups: %w", err)
 	}
 	found := sets.New[string]()
 	for _, watch := range s.Watches {
-		gvk, served, err := s.served(watch.GVK, groups)
+		gvk, served, err := s.servedVersion(watch.GVK, groups)
 		if err != nil {
 			return nil, fmt.Errorf("ask the API server for %s: %w", watch.GVK.GroupKind(), err)
 		}
@@ -108,7 +111,7 @@ func (s Sweeper) live(ctx context.Context) (sets.Set[string], error) {
 			if !served {
 				break
 			}
-			if err := s.list(ctx, gvk, namespace, found); err != nil {
+			if err := s.addUIDs(ctx, gvk, namespace, found); err != nil {
 				return nil, fmt.Errorf("list %s: %w", gvk, err)
 			}
 		}
@@ -116,17 +119,17 @@ func (s Sweeper) live(ctx context.Context) (sets.Set[string], error) {
 	return found, nil
 }
 
-// served returns the kind in a version that the API server serves, the watched one
-// if it can be. A kind that is served in another version still has its objects;
-// one that is served in none has none.
-func (s Sweeper) served(watched schema.GroupVersionKind, groups *metav1.APIGroupList) (schema.GroupVersionKind, bool, error) {
+// servedVersion returns the kind in a version that the API server serves, preferably the
+// watched one, and reports whether there is any. A kind has the same objects in every
+// version, and none if no version is served.
+func (s Sweeper) servedVersion(watched schema.GroupVersionKind, groups *metav1.APIGroupList) (schema.GroupVersionKind, bool, error) {
 	var found []string
 	for _, group := range groups.Groups {
 		if group.Name != watched.Group {
 			continue
 		}
 		for _, version := range group.Versions {
-			list, err := s.Kinds.ServerResourcesForGroupVersion(version.GroupVersion)
+			list, err := s.Discovery.ServerResourcesForGroupVersion(version.GroupVersion)
 			if err != nil {
 				return watched, false, err
 			}
@@ -141,7 +144,8 @@ func (s Sweeper) served(watched schema.GroupVersionKind, groups *metav1.APIGroup
 	return watched.GroupKind().WithVersion(found[0]), true, nil
 }
 
-func (s Sweeper) list(ctx context.Context, gvk schema.GroupVersionKind, namespace string, found sets.Set[string]) error {
+// addUIDs adds the UIDs of all objects of the kind to found.
+func (s Sweeper) addUIDs(ctx context.Context, gvk schema.GroupVersionKind, namespace string, found sets.Set[string]) error {
 	page := &metav1.PartialObjectMetadataList{}
 	for {
 		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))

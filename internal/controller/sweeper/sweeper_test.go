@@ -19,7 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// memoryDirectories are directories by UID.
+// memoryDirectories holds the UIDs of directories.
 type memoryDirectories struct {
 	uids   []string
 	sweeps int
@@ -41,7 +41,7 @@ func (d *memoryDirectories) Sweep(keep func(string) bool) ([]string, error) {
 	return removed, nil
 }
 
-// listFunc answers lists of metadata.
+// listFunc is a client.Reader that answers lists of metadata.
 type listFunc func(kind, namespace string, page *metav1.PartialObjectMetadataList) error
 
 func (f listFunc) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -55,10 +55,10 @@ func (f listFunc) List(_ context.Context, list client.ObjectList, options ...cli
 	return f(page.Kind, applied.Namespace, page)
 }
 
-// memoryKinds are served kinds by group and version, such as "g/v1".
-type memoryKinds map[string][]string
+// memoryDiscovery holds the served kinds by group and version, such as "g/v1".
+type memoryDiscovery map[string][]string
 
-func (k memoryKinds) ServerGroups() (*metav1.APIGroupList, error) {
+func (k memoryDiscovery) ServerGroups() (*metav1.APIGroupList, error) {
 	if k == nil {
 		return nil, errors.New("no answer")
 	}
@@ -73,7 +73,7 @@ func (k memoryKinds) ServerGroups() (*metav1.APIGroupList, error) {
 	return list, nil
 }
 
-func (k memoryKinds) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+func (k memoryDiscovery) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
 	list := &metav1.APIResourceList{GroupVersion: gv}
 	for _, kind := range k[gv] {
 		if kind == "" {
@@ -84,7 +84,7 @@ func (k memoryKinds) ServerResourcesForGroupVersion(gv string) (*metav1.APIResou
 	return list, nil
 }
 
-func TestSweeping(t *testing.T) {
+func TestSweep(t *testing.T) {
 	items := func(uids ...types.UID) []metav1.PartialObjectMetadata {
 		var found []metav1.PartialObjectMetadata
 		for _, uid := range uids {
@@ -93,10 +93,10 @@ func TestSweeping(t *testing.T) {
 		return found
 	}
 	everything := []string{"a1", "a2", "b", "gone"}
-	both := memoryKinds{"v1": {"A", "A", "B"}, "other/v1": {"C"}}
+	both := memoryDiscovery{"v1": {"A", "A", "B"}, "other/v1": {"C"}}
 	for why, test := range map[string]struct {
 		namespaces []string
-		kinds      memoryKinds
+		kinds      memoryDiscovery
 		list       listFunc
 		want       []string
 	}{
@@ -116,7 +116,7 @@ func TestSweeping(t *testing.T) {
 			want: []string{"a1", "a2", "b"},
 		},
 		"a kind that is not served has no CRs": {
-			kinds: memoryKinds{"v1": {"A"}, "other/v1": {"B"}},
+			kinds: memoryDiscovery{"v1": {"A"}, "other/v1": {"B"}},
 			list: func(kind, _ string, page *metav1.PartialObjectMetadataList) error {
 				if kind == "BList" {
 					return errors.New("it must not be asked for")
@@ -127,7 +127,7 @@ func TestSweeping(t *testing.T) {
 			want: []string{"a1"},
 		},
 		"a kind that is served in another version only still has its CRs": {
-			kinds: memoryKinds{"v1": {"A"}, "v2": {"B"}},
+			kinds: memoryDiscovery{"v1": {"A"}, "v2": {"B"}},
 			list: func(kind, _ string, page *metav1.PartialObjectMetadataList) error {
 				switch page.APIVersion + kind {
 				case "v1AList":
@@ -146,7 +146,7 @@ func TestSweeping(t *testing.T) {
 			want: everything,
 		},
 		"nothing goes when a version of the group cannot be read, which may have the kind": {
-			kinds: memoryKinds{"v1": {"A"}, "v2": {""}},
+			kinds: memoryDiscovery{"v1": {"A"}, "v2": {""}},
 			list:  func(_, _ string, _ *metav1.PartialObjectMetadataList) error { return nil },
 			want:  everything,
 		},
@@ -191,7 +191,7 @@ func TestSweeping(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			directories := &memoryDirectories{uids: slices.Clone(everything)}
 			Sweeper{
-				Directories: directories, Reader: test.list, Kinds: test.kinds, Namespaces: test.namespaces, Logger: logr.Discard(),
+				Directories: directories, Reader: test.list, Discovery: test.kinds, Namespaces: test.namespaces, Logger: logr.Discard(),
 				Watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}, {GVK: schema.GroupVersionKind{Version: "v1", Kind: "B"}}},
 			}.sweep(t.Context())
 			if diff := cmp.Diff(test.want, directories.uids); diff != "" {
@@ -201,22 +201,22 @@ func TestSweeping(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatCameDuringTheListsStays(t *testing.T) {
+func TestADirectoryMadeDuringTheListsIsKept(t *testing.T) {
 	directories := &memoryDirectories{uids: []string{"old"}}
 	list := listFunc(func(string, string, *metav1.PartialObjectMetadataList) error {
 		directories.uids = append(directories.uids, "new")
 		return nil
 	})
-	kinds := memoryKinds{"v1": {"A"}}
-	s := Sweeper{Directories: directories, Reader: list, Kinds: kinds, Watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}}, Logger: logr.Discard()}
+	kinds := memoryDiscovery{"v1": {"A"}}
+	s := Sweeper{Directories: directories, Reader: list, Discovery: kinds, Watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}}, Logger: logr.Discard()}
 	s.sweep(t.Context())
 	if diff := cmp.Diff([]string{"new"}, directories.uids); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-// A CR may go while nobody sees it; what fails once is tried again.
-func TestSweepingGoesOnUntilTheEnd(t *testing.T) {
+// A CR may be deleted between two sweeps, and a sweep may fail.
+func TestStartSweepsUntilTheContextEnds(t *testing.T) {
 	directories := &memoryDirectories{uids: []string{"live", "gone"}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -232,7 +232,7 @@ func TestSweepingGoesOnUntilTheEnd(t *testing.T) {
 		return nil
 	})
 	s := Sweeper{
-		Directories: directories, Reader: list, Kinds: memoryKinds{"v1": {"A"}}, every: time.Millisecond, Logger: logr.Discard(),
+		Directories: directories, Reader: list, Discovery: memoryDiscovery{"v1": {"A"}}, interval: time.Millisecond, Logger: logr.Discard(),
 		Watches: []watches.Watch{{GVK: schema.GroupVersionKind{Version: "v1", Kind: "A"}}},
 	}
 	if err := s.Start(ctx); err != nil {
@@ -243,10 +243,10 @@ func TestSweepingGoesOnUntilTheEnd(t *testing.T) {
 	}
 }
 
-// Removing something that is left needs no answer of the API server.
-func TestWhatCouldNotBeRemovedIsTriedAgain(t *testing.T) {
+// The retry of a removal needs no response of the API server.
+func TestADirectoryThatCouldNotBeRemovedIsRetried(t *testing.T) {
 	directories := &memoryDirectories{uids: []string{"a"}}
-	Sweeper{Directories: directories, Logger: logr.Discard(), Kinds: memoryKinds(nil)}.sweep(t.Context())
+	Sweeper{Directories: directories, Logger: logr.Discard(), Discovery: memoryDiscovery(nil)}.sweep(t.Context())
 	if directories.sweeps != 1 || len(directories.uids) != 1 {
 		t.Errorf("got %d sweeps and %q left, want one that removes nothing", directories.sweeps, directories.uids)
 	}

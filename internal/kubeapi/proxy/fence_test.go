@@ -109,8 +109,8 @@ func TestOpenStreamsEndWithTheLease(t *testing.T) {
 		"exec, attach, log and port-forward": {"Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lease := fence.New(fence.Options{Lease: time.Hour, Retry: time.Second})
-			lease.Renewed(fence.Now())
+			lease := fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second})
+			lease.RecordRenewal(fence.Now())
 			server := newStreams(t)
 			p := startWith(t, &rest.Config{Host: server.URL, Dial: lease.Dial}, proxy.Options{Fence: lease})
 			run, _ := grant(t, p, owner())
@@ -130,7 +130,7 @@ func TestOpenStreamsEndWithTheLease(t *testing.T) {
 			if line, err := stream.ReadString('\n'); line != "begun\n" {
 				t.Fatalf("want the stream to begin, got %q, %v", line, err)
 			}
-			lease.Lose()
+			lease.RecordLoss()
 			if _, err := stream.ReadByte(); err == nil || ctx.Err() != nil {
 				t.Errorf("want the stream to end, got %v", err)
 			}
