@@ -56,18 +56,12 @@ func exit(err error) {
 	}
 }
 
-// settings are what the flags ask for.
+// settings are what the flags ask for: parse says what each means.
 type settings struct {
-	parts     []string
-	json      bool
-	strict    bool   // A missed goal is an error.
-	full      bool   // The warm part leaves nothing out.
-	table     string // a file with a place for the warm part's figures
-	resources int    // custom resources in the memory part
-	runs      int    // real runs there
-	rounds    int    // runs of each way and role
-	repeats   int    // of each measurement of reads
-	children  int    // objects in the parts about children and the API proxy
+	parts                                      []string
+	json, strict, full                         bool
+	table                                      string
+	resources, runs, rounds, repeats, children int
 }
 
 // part is one thing to measure. Its rows belong to the title unless they say otherwise.

@@ -98,7 +98,7 @@ func TestUsualCells(t *testing.T) {
 }
 
 // noRunner says that each run took a second, in all and of the processor.
-type noRunner struct{ runner }
+type noRunner struct{}
 
 func (noRunner) Change(_ context.Context, _ trial.Content, names []string) (trial.Batch, error) {
 	took := time.Duration(len(names)) * time.Second

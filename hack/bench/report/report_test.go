@@ -109,7 +109,9 @@ func TestJSON(t *testing.T) {
 	if err := example().JSON(&text); err != nil {
 		t.Fatal(err)
 	}
-	var got struct{ Rows []map[string]any }
+	var got struct {
+		Rows []map[string]any `json:"rows"`
+	}
 	if err := json.Unmarshal([]byte(text.String()), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func read(directory string) (run Run, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(events))
 	lines.Buffer(nil, len(events)+1)
 	for lines.Scan() {
-		if err := run.take(lines.Bytes()); err != nil {
+		if err := take(&run, lines.Bytes()); err != nil {
 			return run, err
 		}
 	}
@@ -119,7 +119,7 @@ func read(directory string) (run Run, err error) {
 }
 
 // take adds an event to a run.
-func (r *Run) take(line []byte) error {
+func take(r *Run, line []byte) error {
 	var event struct {
 		Time  time.Time     `json:"time"`
 		Event jobevent.Kind `json:"event"`

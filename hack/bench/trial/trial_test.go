@@ -126,10 +126,10 @@ ansible_operator_warm_fallbacks_total{program="python",reason="variable"} 3
 	}
 }
 
-// condition is an object whose status has one condition.
-func condition(kind, status, reason string) *unstructured.Unstructured {
+// condition is an object whose status has one condition, which is True.
+func condition(kind, reason string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
-		"type": kind, "status": status, "reason": reason, "ansibleResult": map[string]any{"completion": "now"},
+		"type": kind, "status": "True", "reason": reason, "ansibleResult": map[string]any{"completion": "now"},
 	}}}}}
 }
 
@@ -140,11 +140,11 @@ func TestNewsOfARun(t *testing.T) {
 		fail       bool
 	}{
 		"nothing has run":       {watch.Event{Object: &unstructured.Unstructured{Object: map[string]any{}}}, "", false},
-		"a run has ended":       {watch.Event{Object: condition("Running", "True", "Successful")}, "now", false},
-		"the next one is live":  {watch.Event{Object: condition("Running", "True", "Running")}, "", false},
-		"of another condition":  {watch.Event{Object: condition("Successful", "True", "Successful")}, "", false},
-		"one that failed":       {watch.Event{Object: condition("Failure", "True", "Failed")}, "", true},
-		"an error of the watch": {watch.Event{Type: watch.Error, Object: condition("Running", "True", "Successful")}, "", true},
+		"a run has ended":       {watch.Event{Object: condition("Running", "Successful")}, "now", false},
+		"the next one is live":  {watch.Event{Object: condition("Running", "Running")}, "", false},
+		"of another condition":  {watch.Event{Object: condition("Successful", "Successful")}, "", false},
+		"one that failed":       {watch.Event{Object: condition("Failure", "Failed")}, "", true},
+		"an error of the watch": {watch.Event{Type: watch.Error, Object: condition("Running", "Successful")}, "", true},
 		"the watch's end":       {watch.Event{}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {

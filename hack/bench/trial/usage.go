@@ -48,15 +48,15 @@ func tree(root int) []process {
 // it, but for what ended and was waited for by nobody of the tree. Differences of it are
 // true to a tick for each live process.
 func treeTime(root int) (time.Duration, error) {
-	var ticks time.Duration
+	ticks := 0
 	processes := tree(root)
 	for _, p := range processes {
-		ticks += time.Duration(p.stat.UTime) + time.Duration(p.stat.STime) + time.Duration(p.stat.CUTime) + time.Duration(p.stat.CSTime)
+		ticks += int(p.stat.UTime) + int(p.stat.STime) + p.stat.CUTime + p.stat.CSTime
 	}
 	if len(processes) == 0 {
 		return 0, fmt.Errorf("there is no process %d", root)
 	}
-	return ticks * tick, nil
+	return time.Duration(ticks) * tick, nil
 }
 
 // memory is the proportional set size, in MiB, of those processes of a tree that are not
