@@ -5,7 +5,7 @@
 //	bin/bench                          everything, about 12 minutes
 //	bin/bench --parts memory,warm      some of it
 //	bin/bench --json                   one JSON object instead of the table
-//	bin/bench --parts warm --plot F    draws what it has measured, as SVG; --table puts it into Markdown
+//	bin/bench --parts warm --table F   puts what it has measured into a Markdown file
 //
 // A goal that is missed is marked, and with --strict the exit code is 1: times depend
 // on the machine and on what else it does. It always is when something could not be
@@ -21,7 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -30,7 +30,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
-	"github.com/ensign-operator/ensign/hack/bench/sides"
 	"github.com/ensign-operator/ensign/test/harness/idle"
 )
 
@@ -46,9 +45,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// After the first signal things are taken down in order; a second one kills.
 	context.AfterFunc(ctx, stop)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	exit(err)
+	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // exit ends the program where it has failed.
@@ -59,30 +56,26 @@ func exit(err error) {
 	}
 }
 
-// settings are what the flags ask for.
+// settings are what the flags ask for: parse says what each means.
 type settings struct {
-	parts     []string
-	json      bool
-	strict    bool   // A missed goal is an error.
-	full      bool   // The warm part leaves nothing out.
-	plot      string // a file for the warm part's charts
-	table     string // a file with a place for its figures
-	resources int    // custom resources in the memory part
-	runs      int    // real runs there
-	rounds    int    // runs of each way and role
-	repeats   int    // of each measurement of reads
-	children  int    // objects in the parts about children and the API proxy
+	parts                                      []string
+	json, strict, full                         bool
+	table                                      string
+	resources, runs, rounds, repeats, children int
 }
 
-// part is one thing to measure.
+// part is one thing to measure. Its rows belong to the title unless they say otherwise.
 type part struct {
-	name    string
-	measure func(context.Context, *bench) ([]report.Row, error)
+	name, title string
+	measure     func(context.Context, *session) error
 }
 
 // parts are all there are, in the order in which they are measured.
 func parts() []part {
-	return []part{{"memory", measureMemory}, {"warm", measureWarm}, {"proxy", measureReads}, {"children", measureChildren}}
+	return []part{
+		{"memory", "Memory of the manager (RSS)", measureMemory}, {"warm", "", measureWarm},
+		{"proxy", "API proxy", measureProxy}, {"children", "Children", measureChildren},
+	}
 }
 
 func parse(args []string, help io.Writer) (settings, error) {
@@ -91,13 +84,13 @@ func parse(args []string, help io.Writer) (settings, error) {
 	for _, p := range parts() {
 		names = append(names, p.name)
 	}
+	all := strings.Join(names, ",")
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(help)
-	chosen := flags.String("parts", strings.Join(names, ","), "what to measure, of "+strings.Join(names, ", "))
+	chosen := flags.String("parts", all, "what to measure, of "+all)
 	flags.BoolVar(&s.json, "json", false, "print one JSON object instead of the table")
 	flags.BoolVar(&s.strict, "strict", false, "fail when a goal is missed")
 	flags.BoolVar(&s.full, "full", false, "measure 1, 10 and 50 custom resources with 1, 2 and 4 slots in each way, which takes about 40 minutes more; without it some of these")
-	flags.StringVar(&s.plot, "plot", "", "draw the warm part's figures into this `file`, as SVG")
 	flags.StringVar(&s.table, "table", "", "put the warm part's figures into this Markdown `file`, where it has a place for them, as docs/performance.md has")
 	flags.IntVar(&s.resources, "crs", 1000, "custom resources of the memory part")
 	flags.IntVar(&s.runs, "runs", 5, "real runs of the memory part")
@@ -107,31 +100,21 @@ func parse(args []string, help io.Writer) (settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	if flags.NArg() > 0 {
-		return s, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	}
 	s.parts = strings.Split(*chosen, ",")
-	return s, s.check(names)
-}
-
-func (s settings) check(names []string) error {
-	known := "," + strings.Join(names, ",") + ","
 	for _, name := range s.parts {
-		if name == "" || !strings.Contains(known, ","+name+",") {
-			return fmt.Errorf("--parts: %q is none of %s", name, strings.Join(names, ", "))
+		if !slices.Contains(names, name) {
+			return s, fmt.Errorf("--parts: %q is none of %s", name, all)
 		}
 	}
-	if s.plot+s.table != "" && !s.wants("warm") {
-		return errors.New("--plot and --table show what part warm measures, which is not among --parts")
+	switch {
+	case flags.NArg() > 0:
+		return s, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case s.table != "" && !slices.Contains(s.parts, "warm"):
+		return s, errors.New("--table shows what part warm measures, which is not among --parts")
+	case min(s.runs, s.rounds, s.repeats, s.children) < 1 || s.resources < s.runs:
+		return s, errors.New("--runs, --rounds, --repeats and --children must be 1 or more, and --crs at least --runs")
 	}
-	if s.runs < 1 || s.resources < s.runs || s.rounds < 1 || s.repeats < 1 || s.children < 1 {
-		return errors.New("--runs, --rounds, --repeats and --children must be 1 or more, and --crs at least --runs")
-	}
-	return nil
-}
-
-func (s settings) wants(part string) bool {
-	return strings.Contains(","+strings.Join(s.parts, ",")+",", ","+part+",")
+	return s, nil
 }
 
 // run measures the parts that are asked for. One that fails does not keep the
@@ -154,68 +137,26 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	result := report.Report{}
 	var failures []error
 	for _, p := range parts() {
-		if !settings.wants(p.name) || ctx.Err() != nil {
-			continue
-		}
-		rows, err := p.measure(ctx, b)
-		result.Rows = append(result.Rows, rows...)
-		if err != nil {
-			failures = append(failures, fmt.Errorf("measure %s: %w", p.name, err))
+		if slices.Contains(settings.parts, p.name) && ctx.Err() == nil {
+			rows, err := b.measure(ctx, p)
+			result.Rows, failures = append(result.Rows, rows...), append(failures, err)
 		}
 	}
-	result.Machine, result.Charts = b.machine(), b.warm.Charts
-	return errors.Join(append(failures, context.Cause(ctx), settings.show(result, out), settings.draw(result.Machine, b.warm), settings.judge(result))...)
+	result.Machine = b.machine()
+	return errors.Join(append(failures, context.Cause(ctx), settings.show(result, out))...)
 }
 
-// judge makes an error of missed goals, where that is asked for.
-func (s settings) judge(r report.Report) error {
-	if missed := r.Missed(); s.strict && len(missed) > 0 {
-		return fmt.Errorf("%d goals are missed", len(missed))
-	}
-	return nil
-}
-
+// show prints the report, and makes an error of missed goals where that is asked for.
 func (s settings) show(r report.Report, out io.Writer) error {
+	var err error
 	switch {
 	case s.json:
-		return r.JSON(out)
-	case len(r.Rows) == 0:
-		return nil // Nothing could be measured, which the errors say.
-	default:
-		return r.Table(out)
+		err = r.JSON(out)
+	case len(r.Rows) > 0: // Or nothing could be measured, which the errors say.
+		err = r.Table(out)
 	}
-}
-
-// bench is what the parts have in common.
-type bench struct {
-	warm     sides.Figures
-	load     string // of the machine, at the start
-	settings settings
-	progress io.Writer
-	began    time.Time
-	root     string // of the source tree
-	dir      string // for files; removed at the end
-}
-
-func open(s settings, progress io.Writer) (*bench, error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the source tree: %w", err)
+	if missed, _ := r.Missed(); s.strict && len(missed) > 0 {
+		return errors.Join(err, fmt.Errorf("%d goals are missed", len(missed)))
 	}
-	b := &bench{settings: s, progress: progress, began: time.Now(), root: root, load: load()}
-	if _, err := os.Stat(b.project()); err != nil {
-		return nil, fmt.Errorf("not in the root of the source tree: %w", err)
-	}
-	if b.dir, err = os.MkdirTemp("", "ensign-bench-"); err != nil {
-		return nil, fmt.Errorf("make a directory: %w", err)
-	}
-	return b, nil
-}
-
-// project is the operator project that is measured with.
-func (b *bench) project() string { return filepath.Join(b.root, "hack", "bench", "project") }
-
-// say tells how far it is.
-func (b *bench) say(format string, args ...any) {
-	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
+	return err
 }

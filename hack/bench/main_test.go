@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 )
 
 func TestParse(t *testing.T) {
@@ -21,7 +23,6 @@ func TestParse(t *testing.T) {
 		wantErr bool
 	}{
 		"nothing said measures everything": {},
-		"one part":                         {args: []string{"--parts", "warm"}, change: func(s *settings) { s.parts = []string{"warm"} }},
 		"two parts, in any order": {
 			args:   []string{"--parts=warm,memory", "--json"},
 			change: func(s *settings) { s.parts, s.json = []string{"warm", "memory"}, true },
@@ -30,20 +31,12 @@ func TestParse(t *testing.T) {
 			args:   []string{"--crs=10", "--runs=2", "--rounds=3", "--repeats=4"},
 			change: func(s *settings) { s.resources, s.runs, s.rounds, s.repeats = 10, 2, 3, 4 },
 		},
-		"missed goals are errors": {args: []string{"--strict"}, change: func(s *settings) { s.strict = true }},
-		"a plot of all that is known": {
-			args:   []string{"--full", "--plot", "f.svg", "--table", "f.md"},
-			change: func(s *settings) { s.full, s.plot, s.table = true, "f.svg", "f.md" },
-		},
-		"a plot of nothing":                   {args: []string{"--parts=proxy", "--plot=f.svg"}, wantErr: true},
+		"missed goals are errors":             {args: []string{"--strict"}, change: func(s *settings) { s.strict = true }},
 		"a table of nothing":                  {args: []string{"--parts=proxy", "--table=f.md"}, wantErr: true},
-		"a part that is none":                 {args: []string{"--parts=decoding"}, wantErr: true},
 		"two parts that look like one":        {args: []string{"--parts=memory proxy"}, wantErr: true},
 		"no part":                             {args: []string{"--parts="}, wantErr: true},
 		"an argument that is no flag":         {args: []string{"memory"}, wantErr: true},
 		"a median of nothing":                 {args: []string{"--rounds=0"}, wantErr: true},
-		"no decoding":                         {args: []string{"--repeats=0"}, wantErr: true},
-		"nothing to read":                     {args: []string{"--children=0"}, wantErr: true},
 		"more runs than there are resources":  {args: []string{"--crs=4"}, wantErr: true},
 		"no run, whose memory cannot be seen": {args: []string{"--runs=0"}, wantErr: true},
 	}
@@ -53,40 +46,18 @@ func TestParse(t *testing.T) {
 			if (err != nil) != c.wantErr {
 				t.Fatalf("got error %v, want one: %t", err, c.wantErr)
 			}
-			if c.wantErr {
-				return
-			}
 			want := usual
 			if c.change != nil {
 				c.change(&want)
 			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{})); diff != "" {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{})); diff != "" && !c.wantErr {
 				t.Error(diff)
 			}
 		})
 	}
-}
-
-func TestHelpNamesTheParts(t *testing.T) {
 	var help strings.Builder
-	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("got error %v", err)
-	}
-	for _, p := range parts() {
-		if !strings.Contains(help.String(), p.name) {
-			t.Errorf("the help does not name %q:\n%s", p.name, help.String())
-		}
-	}
-}
-
-func TestWants(t *testing.T) {
-	s := settings{parts: []string{"memory", "warm"}}
-	got := map[string]bool{}
-	for _, p := range parts() {
-		got[p.name] = s.wants(p.name)
-	}
-	if diff := cmp.Diff(map[string]bool{"memory": true, "warm": true, "proxy": false, "children": false}, got); diff != "" {
-		t.Error(diff)
+	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "memory,warm,proxy,children") {
+		t.Errorf("got error %v, and help that does not name the parts: %s", err, help.String())
 	}
 }
 
@@ -105,44 +76,69 @@ func TestItRunsInTheRootOfTheTreeOnly(t *testing.T) {
 }
 
 func TestShow(t *testing.T) {
-	row := report.Row{Part: "part", Name: "name", Value: 1, Unit: "s"}
-	cases := map[string]struct {
-		json bool
-		rows []report.Row
-		want string // is in what is printed; "": nothing is
+	missed := []report.Row{report.Row{Name: "one", Value: 2, Goal: report.AtMost(1)}.Judged(), report.Row{Value: 1, Goal: report.AtMost(1)}.Judged()}
+	for why, c := range map[string]struct {
+		settings settings
+		rows     []report.Row
+		want     string // is in what is printed; "": nothing is
+		fail     bool
 	}{
-		"a table":                {rows: []report.Row{row}, want: "measured"},
-		"no table without a row": {},
-		"JSON":                   {json: true, rows: []report.Row{row}, want: `"name": "name"`},
-		"a program that reads JSON always gets some": {json: true, want: `"rows": []`},
-	}
-	for why, c := range cases {
+		"a table":                {rows: missed, want: "MISSED: one."},
+		"no table without a row": {settings: settings{strict: true}},
+		"a program that reads JSON always gets some": {settings: settings{json: true}, want: `"rows": []`},
+		"missed goals where they are errors":         {settings: settings{strict: true, json: true}, rows: missed, want: `"met": false`, fail: true},
+		"met goals":                                  {settings: settings{strict: true}, rows: missed[1:], want: "1 of 1 goals met.\n"},
+	} {
 		t.Run(why, func(t *testing.T) {
 			var out strings.Builder
-			err := settings{json: c.json}.show(report.Report{Rows: c.rows}, &out)
-			if err != nil || !strings.Contains(out.String(), c.want) || c.want == "" && out.Len() > 0 {
+			err := c.settings.show(report.Report{Rows: c.rows}, &out)
+			if (err != nil) != c.fail || !strings.Contains(out.String(), c.want) || c.want == "" && out.Len() > 0 {
 				t.Errorf("error %v, printed %q", err, out.String())
 			}
 		})
 	}
 }
 
-func TestMissedGoalsAreErrorsWhereThatIsAskedFor(t *testing.T) {
-	met, missed := report.Row{Value: 1, Goal: report.AtMost(1)}, report.Row{Value: 2, Goal: report.AtMost(1)}
-	for why, test := range map[string]struct {
-		strict bool
-		rows   []report.Row
-		want   bool
+func TestABusyMachineIsTold(t *testing.T) {
+	for load, want := range map[float64]string{0.12: ", load 0.1 at the start", 1: ", load 1.0 at the start", 2.75: ", load 2.8 at the start: BUSY, so that times are rough"} {
+		if got := describeLoad(load, 2); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := (&bench{about: ", Python 3.13", load: ", load 0.1"}).machine(); !strings.HasSuffix(got, ", Python 3.13, load 0.1") || !strings.Contains(got, "cores") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestResourcesAreOfTheirSizeAndOneKindIsRefused(t *testing.T) {
+	for _, runnable := range []bool{true, false} {
+		object := resource("bench-00007", runnable)
+		encoded, err := json.Marshal(object)
+		if size := len(encoded); err != nil || size < 2000 || size > 2100 {
+			t.Errorf("it has %d bytes, error %v", size, err)
+		}
+		_, err = extravars.Build(object.Object, extravars.Options{GVK: benchKind().WithVersion("v1"), SnakeCase: true, MarkUnsafe: true})
+		if (err == nil) != runnable {
+			t.Errorf("runnable %t: got error %v", runnable, err)
+		}
+	}
+}
+
+func TestSteadyAndHigh(t *testing.T) {
+	for why, c := range map[string]struct {
+		samples []float64
+		want    bool
 	}{
-		"goals that are met":   {true, []report.Row{met, {Value: 9}}, false},
-		"one that is missed":   {true, []report.Row{met, missed}, true},
-		"it is not asked for":  {false, []report.Row{missed}, false},
-		"nothing was measured": {true, nil, false},
+		"too few to tell":          {[]float64{50, 50}, false},
+		"they hardly move":         {[]float64{100, 100.5, 99.5, 100, 100, 100, 100, 100, 100, 100}, true},
+		"one moved":                {[]float64{60, 50, 50, 50, 50, 50, 50, 50, 50, 50}, false},
+		"it still falls, by a bit": {[]float64{100, 99, 98, 97, 96, 95, 94, 93, 92, 91}, false},
 	} {
-		t.Run(why, func(t *testing.T) {
-			if err := (settings{strict: test.strict}).judge(report.Report{Rows: test.rows}); (err != nil) != test.want {
-				t.Errorf("error %v", err)
-			}
-		})
+		if got := steady(c.samples); got != c.want {
+			t.Errorf("%s: got %t", why, got)
+		}
+	}
+	if got := percentile99(append(make([]float64, 98), 2, 1)); got != 2 {
+		t.Errorf("the highest two of a hundred are 1 and 2, and the percentile is %v", got)
 	}
 }

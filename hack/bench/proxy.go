@@ -4,58 +4,112 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/ensign-operator/ensign/hack/bench/report"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/test/controlplane/process"
 )
 
-// serveProxy is the argument that makes this program a proxy.
-const serveProxy = "serve-proxy"
+const (
+	// Goals of the proxy: what it adds to a request, in ms.
+	mostAddedMedian = 1.0
+	mostAddedP99    = 3.0
+	// requests are how many there are of each kind in one sample.
+	requests = 400
+	// child is one of a crowd's.
+	child = "/api/v1/namespaces/default/configmaps/cr-00000-0"
+	// serveProxy is the argument that makes this program a proxy.
+	serveProxy = "serve-proxy"
+	// proxyGrace is how long a proxy may take to end.
+	proxyGrace = 10 * time.Second
+)
 
-// proxyProcess is the API proxy in a process of its own with one thread of Go, as the
-// manager has it.
-type proxyProcess struct {
-	manager
-
-	config *rest.Config
+// measureProxy measures requests of runs through the proxy beside the same ones to the
+// API server, in turns, one at a time.
+func measureProxy(ctx context.Context, s *session) error {
+	if _, err := s.furnish(ctx); err != nil {
+		return err
+	}
+	granted, err := s.startProxy(ctx)
+	if err != nil {
+		return err
+	}
+	direct, err := newReader(s.cluster.Config)
+	if err != nil {
+		return err
+	}
+	run, err := newReader(granted)
+	if err != nil {
+		return err
+	}
+	s.say("API proxy: single requests in turns; about 15 s")
+	var median, p99, server []float64
+	for range s.settings.repeats {
+		var took [2][]float64 // by the API server, and through the proxy; in ms
+		for range requests {
+			for i, get := range []func(context.Context) error{direct, run} {
+				began := time.Now()
+				if err := get(ctx); err != nil {
+					return err
+				}
+				took[i] = append(took[i], milliseconds(time.Since(began)))
+			}
+		}
+		server = append(server, report.Median(took[0]))
+		median = append(median, report.Median(took[1])-report.Median(took[0]))
+		p99 = append(p99, percentile99(took[1])-percentile99(took[0]))
+	}
+	s.add(report.Row{Name: "added to a request, p50", Unit: "ms", Goal: report.AtMost(mostAddedMedian)}, median...)
+	s.add(report.Row{
+		Name: "added to a request, p99", Unit: "ms", Goal: report.AtMost(mostAddedP99), Note: "difference of the two p99; each is as rough as the machine is busy",
+	}, p99...)
+	s.add(report.Row{Name: "GET at the API server, p50", Unit: "ms"}, server...)
+	return nil
 }
 
-// startProxy starts this program again, as a proxy.
-func startProxy(ctx context.Context, b *bench, kubeconfig string) (_ *proxyProcess, err error) {
+// percentile99 is the sample that 99 of a hundred do not pass.
+func percentile99(samples []float64) float64 {
+	return slices.Sorted(slices.Values(samples))[len(samples)*99/100]
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// startProxy starts this program again, as the API proxy with one thread of Go, which the
+// manager's has too, and returns how a run reaches it.
+func (s *session) startProxy(ctx context.Context) (*rest.Config, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	granted := filepath.Join(b.dir, "granted")
-	p := &proxyProcess{manager: manager{group: process.NewGroup(), log: filepath.Join(b.dir, "proxy.log")}}
-	p.program, err = p.group.Start(process.Command{
-		Path: self, Args: []string{serveProxy, kubeconfig, granted}, Dir: b.dir, Env: append(os.Environ(), "GOMAXPROCS=1"), Log: p.log,
+	granted := filepath.Join(s.dir, "granted")
+	group := process.NewGroup()
+	s.stops = append([]func() error{func() error { return group.Stop(proxyGrace) }}, s.stops...)
+	program, err := group.Start(process.Command{
+		Path: self, Args: []string{serveProxy, s.cluster.Kubeconfig, granted}, Dir: s.dir,
+		Env: append(os.Environ(), "GOMAXPROCS=1"), Log: filepath.Join(s.dir, "proxy.log"),
 	})
 	if err != nil {
-		return nil, errors.Join(err, p.stop())
+		return nil, err
 	}
-	there := func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyLimit, true, func(context.Context) (bool, error) {
 		_, err := os.Stat(granted)
 		return err == nil, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("wait for the proxy: %w; of it: %s", err, program.Quote())
 	}
-	if err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyLimit, true, there); err != nil {
-		return nil, errors.Join(fmt.Errorf("wait for the proxy: %w; of it: %s", err, p.program.Quote()), p.stop())
-	}
-	if p.config, err = clientcmd.BuildConfigFromFlags("", granted); err != nil {
-		return nil, errors.Join(fmt.Errorf("read what the proxy granted: %w", err), p.stop())
-	}
-	return p, nil
+	return clientcmd.BuildConfigFromFlags("", granted)
 }
 
 // serve is a proxy to the cluster of a kubeconfig, until ctx ends. It writes a kubeconfig
@@ -70,7 +124,7 @@ func serve(ctx context.Context, kubeconfig, granted string) error {
 	if err != nil {
 		return err
 	}
-	run, _, err := p.Grant(access.Owner{GVK: benchKind(), Namespace: namespace, Name: "bench", UID: "bench"})
+	run, _, err := p.Grant(access.Owner{GVK: benchKind().WithVersion("v1"), Namespace: namespace, Name: "bench", UID: "bench"})
 	if err != nil {
 		return err
 	}
@@ -81,42 +135,15 @@ func serve(ctx context.Context, kubeconfig, granted string) error {
 	return p.Server().Start(ctx)
 }
 
-// reader reads as a run does: on one connection, by HTTP/1.1.
-type reader struct {
-	http *http.Client
-	host string
-}
-
-func newReader(config *rest.Config) (*reader, error) {
-	encryption, err := rest.TLSConfigFor(config)
+// newReader reads as a run does: on one connection, by HTTP/1.1, a body as it is.
+func newReader(config *rest.Config) (func(context.Context) error, error) {
+	config = rest.CopyConfig(config)
+	config.NextProtos, config.QPS = []string{"http/1.1"}, -1
+	c, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("read the client configuration: %w", err)
+		return nil, err
 	}
-	encryption.NextProtos = []string{"http/1.1"}
-	transport, err := rest.HTTPWrappersForConfig(config, &http.Transport{TLSClientConfig: encryption})
-	if err != nil {
-		return nil, fmt.Errorf("read the client configuration: %w", err)
-	}
-	return &reader{http: &http.Client{Transport: transport}, host: config.Host}, nil
-}
-
-func (r *reader) get(ctx context.Context, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.host+path, nil)
-	if err != nil {
-		return fmt.Errorf("make a request: %w", err)
-	}
-	request.Header.Set("Accept", "application/json")
-	request.Header.Set("Accept-Encoding", "identity")
-	response, err := r.http.Do(request)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("read %s: %s", path, response.Status)
-	}
-	return nil
+	return func(ctx context.Context) error {
+		return c.CoreV1().RESTClient().Get().AbsPath(child).SetHeader("Accept", "application/json").SetHeader("Accept-Encoding", "identity").Do(ctx).Error()
+	}, nil
 }

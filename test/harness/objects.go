@@ -1,13 +1,50 @@
 package harness
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// servedLimit is far beyond what it takes until a new kind is served.
+const servedLimit = time.Minute
+
+// Define creates kinds, and returns when each of their served versions can be listed,
+// as the first that wants to know of it would.
+func Define(ctx context.Context, c client.Client, definitions ...*apiextensionsv1.CustomResourceDefinition) error {
+	for _, d := range definitions {
+		if err := c.Create(ctx, d); err != nil {
+			return fmt.Errorf("define %s: %w", d.Name, err)
+		}
+	}
+	for _, d := range definitions {
+		for _, version := range d.Spec.Versions {
+			if !version.Served {
+				continue
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(schema.GroupVersionKind{Group: d.Spec.Group, Version: version.Name, Kind: d.Spec.Names.ListKind})
+			var last error
+			err := wait.PollUntilContextTimeout(ctx, interval, servedLimit, true, func(ctx context.Context) (bool, error) {
+				last = c.List(ctx, list, client.Limit(1))
+				return last == nil, nil
+			})
+			if err != nil {
+				return errors.Join(fmt.Errorf("wait for %s to be served: %w", d.Name, err), last)
+			}
+		}
+	}
+	return nil
+}
 
 // Definition returns a namespaced CRD with version v1 whose spec and status take
 // anything.

@@ -1,13 +1,10 @@
 package harness
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/prometheus/procfs"
 )
 
 // Process is a live process, as seen from outside.
@@ -32,25 +29,20 @@ func (m *Manager) Processes() ([]Process, error) {
 
 // ProcessesOf lists the live processes with the text in their environment.
 func ProcessesOf(text string) ([]Process, error) {
-	entries, err := filepath.Glob("/proc/[0-9]*")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
 	var found []Process
-	for _, entry := range entries {
-		environment, err := os.ReadFile(filepath.Join(entry, "environ"))
-		if err != nil || !bytes.Contains(environment, []byte(text)) {
-			continue // It ended meanwhile, or is not ours.
-		}
-		commandLine, err := os.ReadFile(filepath.Join(entry, "cmdline"))
-		if err != nil || len(commandLine) == 0 {
-			continue // It ended meanwhile, or is a zombie.
-		}
-		pid, err := strconv.Atoi(filepath.Base(entry))
-		if err != nil {
+	for _, p := range all {
+		entries, _ := p.Environ() // It ended meanwhile, or is not ours.
+		environment := strings.Join(entries, "\x00")
+		if !strings.Contains(environment, text) {
 			continue
 		}
-		found = append(found, Process{pid, strings.ReplaceAll(string(commandLine), "\x00", " "), bytes.Contains(environment, []byte("ENSIGN_WARM_ROOM="))})
+		if command, _ := p.CmdLine(); len(command) > 0 { // It ended meanwhile, or is a zombie.
+			found = append(found, Process{p.PID, strings.Join(command, " "), strings.Contains(environment, "ENSIGN_WARM_ROOM=")})
+		}
 	}
 	return found, nil
 }
@@ -63,23 +55,10 @@ type Memory struct {
 
 // MemoryOf reads a live process' memory.
 func MemoryOf(pid int) (Memory, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return Memory{}, err
 	}
-	var m Memory
-	for line := range strings.Lines(string(status)) {
-		name, value, _ := strings.Cut(line, ":")
-		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			continue
-		}
-		switch name {
-		case "VmRSS":
-			m.Resident = kilobytes << 10
-		case "VmHWM":
-			m.Peak = kilobytes << 10
-		}
-	}
-	return m, nil
+	status, err := p.NewStatus()
+	return Memory{Resident: int64(status.VmRSS), Peak: int64(status.VmHWM)}, err
 }

@@ -3,7 +3,8 @@ package report
 import (
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"slices"
 	"strings"
 )
 
@@ -13,50 +14,60 @@ const (
 	spliceEnd   = "<!-- bench: end -->"
 )
 
-// Markdown writes two tables: the figures of the charts that compare the same series as
-// the first one, and what became of the goals.
-func (r Report) Markdown(w io.Writer) error {
+// Cell is the place of a figure in the tables of Markdown. Lines of one title stand
+// together, and titles whose lines have the same columns share a table. The zero value
+// is no place.
+type Cell struct{ Title, Line, Column string }
+
+// Markdown returns the tables of what has a cell, and one of what became of the goals.
+func (r Report) Markdown() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n", r.Machine)
-	if len(r.Charts) > 0 {
-		series := r.Charts[0].Series
-		fmt.Fprintf(&text, "\n| | %s |\n|---|%s\n", strings.Join(series, " | "), strings.Repeat("---:|", len(series)))
-		for _, chart := range r.Charts {
-			if !chart.Stacked && len(chart.Series) == len(series) {
-				chart.markdown(&text)
+	var titles, heads []string
+	lines, columns, cells := map[string][]string{}, map[string][]string{}, map[Cell]string{}
+	for _, row := range r.Rows {
+		if c := row.Cell; c.Title != "" {
+			titles, cells[c] = with(titles, c.Title), row.amount()
+			lines[c.Title], columns[c.Title] = with(lines[c.Title], c.Line), with(columns[c.Title], c.Column)
+		}
+	}
+	head := func(title string) string { return strings.Join(columns[title], " | ") }
+	for _, title := range titles {
+		heads = with(heads, head(title))
+	}
+	slices.SortStableFunc(titles, func(a, b string) int { return slices.Index(heads, head(a)) - slices.Index(heads, head(b)) })
+	for i, title := range titles {
+		if i == 0 || head(titles[i-1]) != head(title) {
+			fmt.Fprintf(&text, "\n| | %s |\n|---|%s\n", head(title), strings.Repeat("---:|", len(columns[title])))
+		}
+		for _, line := range lines[title] {
+			fmt.Fprintf(&text, "| %s: %s |", title, line)
+			for _, column := range columns[title] {
+				fmt.Fprintf(&text, " %s |", cells[Cell{title, line, column}])
 			}
+			text.WriteString("\n")
 		}
 	}
 	text.WriteString("\n| Goal | measured | goal | |\n|---|---:|---:|---|\n")
 	for _, row := range r.Rows {
-		if row.Goal != nil {
-			fmt.Fprintf(&text, "| %s: %s | %s | %s | %s |\n", row.Part, row.Name, amount(row.Value, row.Unit), row.goal(), row.verdict())
+		if goal, verdict := row.goal(); goal != "" {
+			fmt.Fprintf(&text, "| %s: %s | %s | %s | %s |\n", row.Part, row.Name, row.amount(), goal, verdict)
 		}
 	}
-	if _, err := io.WriteString(w, text.String()); err != nil {
-		return fmt.Errorf("write the tables: %w", err)
-	}
-	return nil
+	return text.String()
 }
 
-// markdown writes the rows of a chart.
-func (c Chart) markdown(to *strings.Builder) {
-	for _, g := range c.Groups {
-		fmt.Fprintf(to, "| %s: %s |", c.Title, strings.ReplaceAll(g.Name, "\n", " "))
-		for _, bar := range g.Bars {
-			fmt.Fprintf(to, " %s |", figure(bar, c.Unit))
-		}
-		to.WriteString("\n")
+// Splice puts the tables into the place that a Markdown document has for them.
+func (r Report) Splice(file string) error {
+	document, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("write the figures: %w", err)
 	}
-}
-
-// Splice puts text into a document in the place of what stands between two lines that
-// are there for it.
-func Splice(document, text string) (string, error) {
-	before, rest, begun := strings.Cut(document, spliceBegin+"\n")
-	_, after, ended := strings.Cut(rest, spliceEnd+"\n")
-	if !begun || !ended {
-		return "", errors.New("it has no place for figures: two lines, " + spliceBegin + " and " + spliceEnd)
+	before, rest, begins := strings.Cut(string(document), spliceBegin+"\n")
+	_, after, ends := strings.Cut(rest, spliceEnd+"\n")
+	if !begins || !ends {
+		return errors.New("write the figures: " + file + " has no place for them")
 	}
-	return before + spliceBegin + "\n" + strings.TrimRight(text, "\n") + "\n" + spliceEnd + "\n" + after, nil
+	text := before + spliceBegin + "\n" + r.Markdown() + spliceEnd + "\n" + after
+	return os.WriteFile(file, []byte(text), 0o644) //nolint:gosec // A document that anybody may see.
 }

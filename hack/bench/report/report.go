@@ -1,6 +1,5 @@
-// Package report holds what a benchmark has measured: samples and what they come
-// to, rows with goals, charts, and the forms in which they are printed. It measures
-// nothing itself.
+// Package report holds what a benchmark has measured, as rows with goals, and the forms
+// in which they are printed. It measures nothing itself.
 package report
 
 import (
@@ -10,7 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+
+	"golang.org/x/perf/benchmath"
 )
 
 // Report is what one call measured.
@@ -18,8 +18,6 @@ type Report struct {
 	// Machine says in one line where and under which circumstances.
 	Machine string `json:"machine"`
 	Rows    []Row  `json:"rows"`
-	// Charts show some of the figures.
-	Charts []Chart `json:"charts,omitempty"`
 }
 
 // Row is one figure.
@@ -33,143 +31,92 @@ type Row struct {
 	High  float64 `json:"high"`
 	// Unit is that of all three; "" for a ratio.
 	Unit string `json:"unit"`
-	// Goal is nil where none is set.
+	// Goal is nil where none is set, and so is Met, which says whether it is reached: see
+	// Judged.
 	Goal *Goal `json:"goal,omitempty"`
+	Met  *bool `json:"met,omitempty"`
 	// Note says how the figure came about, where its name does not.
 	Note string `json:"note,omitempty"`
+	// Estimated says that it was not measured but calculated from one that was.
+	Estimated bool `json:"estimated,omitempty"`
+	// Cell is where the tables of Markdown have the figure.
+	Cell Cell `json:"-"`
 }
 
-// Goal is what a figure is held against.
+// Goal is what a figure is held against: one of these, the other one is 0.
 type Goal struct {
-	// AtLeast makes the limit the least that is wanted, instead of the most.
-	AtLeast bool
-	Limit   float64
+	AtMost  float64 `json:"atMost,omitempty"`
+	AtLeast float64 `json:"atLeast,omitempty"`
 }
 
 // AtMost is the goal of a figure that should be small.
-func AtMost(limit float64) *Goal { return &Goal{Limit: limit} }
+func AtMost(limit float64) *Goal { return &Goal{AtMost: limit} }
 
 // AtLeast is the goal of a figure that should be large.
-func AtLeast(limit float64) *Goal { return &Goal{AtLeast: true, Limit: limit} }
+func AtLeast(limit float64) *Goal { return &Goal{AtLeast: limit} }
 
-// Met reports whether the value reaches the goal.
-func (g Goal) Met(value float64) bool {
-	if g.AtLeast {
-		return value >= g.Limit
-	}
-	return value <= g.Limit
+// Of returns the row with the median of samples, and what they lie between.
+func (r Row) Of(samples ...float64) Row {
+	r.Value, r.Low, r.High = Median(samples), slices.Min(samples), slices.Max(samples)
+	return r
 }
 
-// MarshalJSON returns the goal as {"atMost": limit} or {"atLeast": limit}.
-func (g Goal) MarshalJSON() ([]byte, error) {
-	name := "atMost"
-	if g.AtLeast {
-		name = "atLeast"
+// Ratio returns the row with a comparison of two series that were measured in turns, and
+// are equally long: its value is the ratio of their medians, and its spread that of the
+// neighbours' ratios.
+func (r Row) Ratio(ours, theirs []float64) Row {
+	pairs := make([]float64, len(ours))
+	for i := range ours {
+		pairs[i] = ours[i] / theirs[i]
 	}
-	return json.Marshal(map[string]float64{name: g.Limit})
+	r = r.Of(pairs...)
+	r.Value = Median(ours) / Median(theirs)
+	return r
 }
 
-// MarshalJSON adds whether the goal is met; without a goal it says nothing of it.
-func (r Row) MarshalJSON() ([]byte, error) {
-	type plain Row
-	row := struct {
-		plain
+// Median returns the median of one sample or more.
+func Median(samples []float64) float64 {
+	sample := benchmath.NewSample(slices.Clone(samples), &benchmath.DefaultThresholds)
+	return benchmath.AssumeNothing.Summary(sample, 0.95).Center
+}
 
-		Met *bool `json:"met,omitempty"`
-	}{plain: plain(r)}
+// Judged returns the row with Met.
+func (r Row) Judged() Row {
 	if r.Goal != nil {
-		met := r.Goal.Met(r.Value)
-		row.Met = &met
+		met := r.Value >= r.Goal.AtLeast && (r.Goal.AtMost == 0 || r.Value <= r.Goal.AtMost)
+		r.Met = &met
 	}
-	return json.Marshal(row)
+	return r
+}
+
+// Missed are the names of the figures that miss their goals, of so many.
+func (r Report) Missed() (names []string, goals int) {
+	for _, row := range r.Rows {
+		if row.Met == nil {
+			continue
+		}
+		if goals++; !*row.Met {
+			names = append(names, row.Name)
+		}
+	}
+	return names, goals
 }
 
 // JSON writes the report as one object, whose rows are always a list.
 func (r Report) JSON(w io.Writer) error {
-	if r.Rows == nil {
-		r.Rows = []Row{}
-	}
+	r.Rows = append([]Row{}, r.Rows...)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(r); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
+	return encoder.Encode(r)
 }
 
-// Table writes the report for people.
-func (r Report) Table(w io.Writer) error {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s\n", r.Machine)
-	columns := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(columns, "\n\tmeasured\tlow … high\tgoal\t\n")
-	part := ""
-	for _, row := range r.Rows {
-		if row.Part != part {
-			part = row.Part
-			fmt.Fprintf(columns, "%s\t\t\t\t\n", part)
-		}
-		fmt.Fprintf(columns, "  %s\t%s\t%s\t%s\t%s\n", row.Name, amount(row.Value, row.Unit), row.spread(), row.goal(), row.verdict())
+func (r Row) amount() string {
+	text := strings.TrimSpace(number(r.Value) + " " + r.Unit)
+	if r.Estimated {
+		return "≈ " + text
 	}
-	if err := columns.Flush(); err != nil {
-		return fmt.Errorf("write the table: %w", err)
-	}
-	r.notes(&text)
-	fmt.Fprintf(&text, "\n%s\n", r.judgement())
-	if _, err := io.WriteString(w, trimmed(text.String())); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
-}
-
-// notes follow the table, where they may be long; one that several rows share
-// stands there once.
-func (r Report) notes(text *strings.Builder) {
-	var order []string
-	names := map[string][]string{}
-	for _, row := range r.Rows {
-		if row.Note == "" {
-			continue
-		}
-		if names[row.Note] == nil {
-			order = append(order, row.Note)
-		}
-		if !slices.Contains(names[row.Note], row.Name) { // Parts may have rows of the same name.
-			names[row.Note] = append(names[row.Note], row.Name)
-		}
-	}
-	for _, note := range order {
-		fmt.Fprintf(text, "\n* %s: %s", strings.Join(names[note], "; "), note)
-	}
-	if len(order) > 0 {
-		text.WriteString("\n")
-	}
-}
-
-// Missed are the names of the figures that miss their goals.
-func (r Report) Missed() []string {
-	var names []string
-	for _, row := range r.Rows {
-		if row.Goal != nil && !row.Goal.Met(row.Value) {
-			names = append(names, row.Name)
-		}
-	}
-	return names
-}
-
-// judgement counts the goals.
-func (r Report) judgement() string {
-	goals, missed := 0, r.Missed()
-	for _, row := range r.Rows {
-		if row.Goal != nil {
-			goals++
-		}
-	}
-	if len(missed) == 0 {
-		return fmt.Sprintf("%d of %d goals met.", goals, goals)
-	}
-	return fmt.Sprintf("%d of %d goals met; MISSED: %s.", goals-len(missed), goals, strings.Join(missed, "; "))
+	return text
 }
 
 func (r Row) spread() string {
@@ -179,54 +126,32 @@ func (r Row) spread() string {
 	return number(r.Low) + " … " + number(r.High)
 }
 
-func (r Row) goal() string {
+// goal tells the goal and whether it is met.
+func (r Row) goal() (goal, verdict string) {
 	switch {
-	case r.Goal == nil:
-		return ""
-	case r.Goal.AtLeast:
-		return "≥ " + limit(r.Goal.Limit, r.Unit)
+	case r.Met == nil:
+		return "", ""
+	case r.Goal.AtLeast > 0:
+		goal = fmt.Sprint("≥ ", r.Goal.AtLeast)
 	default:
-		return "≤ " + limit(r.Goal.Limit, r.Unit)
+		goal = fmt.Sprint("≤ ", r.Goal.AtMost)
 	}
-}
-
-func (r Row) verdict() string {
-	switch {
-	case r.Goal == nil:
-		return ""
-	case r.Goal.Met(r.Value):
-		return "met"
-	default:
-		return "MISSED"
+	goal = strings.TrimSpace(goal + " " + r.Unit)
+	if *r.Met {
+		return goal, "met"
 	}
-}
-
-func amount(value float64, unit string) string {
-	return strings.TrimSpace(number(value) + " " + unit)
-}
-
-func limit(value float64, unit string) string {
-	return strings.TrimSpace(strconv.FormatFloat(value, 'f', -1, 64) + " " + unit)
+	return goal, "MISSED"
 }
 
 // number has as many digits as can be told apart on a machine that does other
 // things too.
 func number(value float64) string {
+	digits := 3
 	switch {
 	case value >= 100:
-		return strconv.FormatFloat(value, 'f', 0, 64)
+		digits = 0
 	case value >= 10:
-		return strconv.FormatFloat(value, 'f', 1, 64)
-	default:
-		return strconv.FormatFloat(value, 'f', 3, 64)
+		digits = 1
 	}
-}
-
-// trimmed has no blanks at the ends of lines, where empty columns leave them.
-func trimmed(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return strings.Join(lines, "\n")
+	return strconv.FormatFloat(value, 'f', digits, 64)
 }

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,11 +9,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -25,8 +23,6 @@ import (
 const (
 	// writers are how many requests are under way at once.
 	writers = 8
-	// served is far beyond what it takes until a new kind is.
-	served = time.Minute
 	// requested is the annotation that asks for a run.
 	requested = "ansible.sdk.operatorframework.io/reconcile-requested-at"
 )
@@ -34,10 +30,10 @@ const (
 // Content is a role with the CRs that it is for.
 type Content struct {
 	Name string
-	Kind schema.GroupVersionKind
+	Kind schema.GroupKind
 	Role string
-	// Roles is the directory of the role.
-	Roles string
+	// roles is the directory of the role.
+	roles string
 	spec  map[string]any
 	// free says that the spec may hold anything, so that any change of it is one.
 	free bool
@@ -47,20 +43,34 @@ type Content struct {
 // of MySQLCluster. root is the repository's directory.
 func Contents(root string) (nothing, reference, mysql Content) {
 	own := filepath.Join(root, "hack", "bench", "trial", "project", "roles")
-	kind := func(name string) schema.GroupVersionKind {
-		return schema.GroupVersionKind{Group: "bench.ensign.io", Version: "v1", Kind: name}
+	nothing = Content{
+		Name: "a role that does nothing", Kind: schema.GroupKind{Group: "bench.ensign.io", Kind: "Nothing"},
+		Role: "nothing", roles: own, free: true, spec: map[string]any{},
 	}
-	nothing = Content{Name: "a role that does nothing", Kind: kind("Nothing"), Role: "nothing", Roles: own, free: true}
 	reference = Content{
-		Name: "the reference role", Kind: kind("Reference"), Role: "reference", Roles: own, free: true,
-		spec: map[string]any{"greeting": "hello"},
+		Name: "the reference role", Kind: schema.GroupKind{Group: "bench.ensign.io", Kind: "Reference"},
+		Role: "reference", roles: own, free: true, spec: map[string]any{"greeting": "hello"},
 	}
 	mysql = Content{
-		Name: "MySQLCluster", Kind: schema.GroupVersionKind{Group: "myapp.myorg.tld", Version: "v1", Kind: "MySQLCluster"},
-		Role: "mysqlcluster", Roles: filepath.Join(root, "roles"),
+		Name: "MySQLCluster", Kind: schema.GroupKind{Group: "myapp.myorg.tld", Kind: "MySQLCluster"},
+		Role: "mysqlcluster", roles: filepath.Join(root, "roles"),
 		spec: map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers"},
 	}
 	return nothing, reference, mysql
+}
+
+// Definitions are those of the kinds of all contents.
+func Definitions(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	nothing, reference, _ := Contents(root)
+	text, err := os.ReadFile(filepath.Join(root, "config", "crd", "bases", "myapp.myorg.tld_mysqlclusters.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("read the definition of MySQLCluster: %w", err)
+	}
+	mysql := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal(text, mysql); err != nil {
+		return nil, fmt.Errorf("read the definition of MySQLCluster: %w", err)
+	}
+	return []*apiextensionsv1.CustomResourceDefinition{harness.Definition(nothing.Kind), harness.Definition(reference.Kind), mysql}, nil
 }
 
 // change is a merge patch that has a CR run again, with nothing to do in the cluster.
@@ -72,72 +82,32 @@ func (c Content) change(at time.Time) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, requested, stamp)
 }
 
-// object is a CR of the content, without its spec unless it is to be created.
-func (c Content) object(namespace, name string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{}}
-	object.SetGroupVersionKind(c.Kind)
-	object.SetNamespace(namespace)
-	object.SetName(name)
-	return object
-}
-
 func (c Content) list() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(c.Kind)
+	list.SetGroupVersionKind(c.Kind.WithVersion("v1"))
 	return list
 }
 
 // variables are the bytes that Ansible gets for a CR, from us and from the plain runs.
 func (c Content) variables(object *unstructured.Unstructured) ([]byte, error) {
-	variables, err := extravars.Build(object.Object, extravars.Options{GVK: c.Kind, SnakeCase: true, MarkUnsafe: true})
+	variables, err := extravars.Build(object.Object, extravars.Options{GVK: c.Kind.WithVersion("v1"), SnakeCase: true, MarkUnsafe: true})
 	if err != nil {
 		return nil, err
 	}
 	return variables.Encode()
 }
 
-// Define lets the API server serve the kinds of all contents.
-func Define(ctx context.Context, c client.Client, root string) error {
-	nothing, reference, mysql := Contents(root)
-	text, err := os.ReadFile(filepath.Join(root, "config", "crd", "bases", "myapp.myorg.tld_mysqlclusters.yaml"))
-	if err != nil {
-		return fmt.Errorf("read the definition of MySQLCluster: %w", err)
-	}
-	definition := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
-		return fmt.Errorf("read the definition of MySQLCluster: %w", err)
-	}
-	for _, object := range []client.Object{
-		harness.Definition(nothing.Kind.GroupKind()), harness.Definition(reference.Kind.GroupKind()), definition,
-	} {
-		if err := c.Create(ctx, object); err != nil {
-			return fmt.Errorf("define a kind: %w", err)
-		}
-	}
-	for _, content := range []Content{nothing, reference, mysql} {
-		var last error
-		err := wait.PollUntilContextTimeout(ctx, interval, served, true, func(ctx context.Context) (bool, error) {
-			last = c.List(ctx, content.list())
-			return last == nil, nil
-		})
-		if err != nil {
-			return errors.Join(fmt.Errorf("wait for %s to be served: %w", content.Kind.Kind, err), last)
-		}
-	}
-	return nil
-}
-
 // Furnish makes a namespace with what the contents need there.
 func Furnish(ctx context.Context, c client.Client, namespace string) error {
-	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return fmt.Errorf("make a namespace: %w", err)
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
+	for _, name := range []string{"mysql-admin", "mysql-readers"} {
+		objects = append(objects, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"username": "bench", "password": "bench"},
+		})
 	}
-	for name, data := range map[string]map[string]string{
-		"mysql-admin": {"password": "bench"}, "mysql-readers": {"username": "bench", "password": "bench"},
-	} {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: data}
-		if err := c.Create(ctx, secret); err != nil {
-			return fmt.Errorf("make a Secret: %w", err)
+	for _, object := range objects {
+		if err := c.Create(ctx, object); err != nil {
+			return fmt.Errorf("furnish a namespace: %w", err)
 		}
 	}
 	return nil
@@ -153,22 +123,8 @@ func (c Content) Names(count int) []string {
 	return names
 }
 
-// create makes the CRs that are not there yet.
-func (c Content) create(ctx context.Context, to client.Client, namespace string, names []string) error {
-	return parallel(ctx, names, func(ctx context.Context, name string) error {
-		object := c.object(namespace, name)
-		object.Object["spec"] = c.spec
-		if c.spec == nil {
-			object.Object["spec"] = map[string]any{}
-		}
-		if err := to.Create(ctx, object); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create %s %s: %w", c.Kind.Kind, name, err)
-		}
-		return nil
-	})
-}
-
-func parallel(ctx context.Context, names []string, f func(context.Context, string) error) error {
+// Each calls f for each name, several at once.
+func Each(ctx context.Context, names []string, f func(context.Context, string) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for _, name := range names {

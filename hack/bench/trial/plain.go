@@ -7,164 +7,122 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sys/unix"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/hack/bench/usage"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
-// verbosity is the manager's default.
-const verbosity = 2
-
 // Plain runs roles as one would by hand, by the ansible-runner of the environment that
-// the manager uses, for CRs of a namespace, with the same variables. Nothing else that
-// this process waits for may end meanwhile.
+// the manager uses, for CRs of a namespace, with the same variables.
 type Plain struct {
 	env       pyenv.Env
-	dir       string
 	options   Options
-	directory atomic.Int64 // the last one's number
+	directory int // the last one's number
 }
 
-// NewPlain finds the environment. Of the options it needs Root, Home, Kubeconfig,
-// Client and Namespace.
+// NewPlain finds the environment. The options Warm and Alone mean nothing here.
 func NewPlain(o Options) (*Plain, error) {
 	env, err := pyenv.Find(pyenv.Search{Dir: o.Root, Environ: os.Environ()})
 	if err != nil {
 		return nil, err
 	}
-	p := &Plain{env: env, dir: o.Home, options: o}
-	for _, name := range []string{"tmp", "home"} {
-		if err := os.MkdirAll(filepath.Join(p.dir, name), 0o700); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+	return &Plain{env: env, options: o}, errors.Join(
+		os.MkdirAll(filepath.Join(o.Home, "tmp"), 0o700), os.MkdirAll(filepath.Join(o.Home, "home"), 0o700))
 }
 
 // Versions tells what is installed.
 func (p *Plain) Versions(ctx context.Context) (string, error) {
 	info, err := p.env.Inspect(ctx)
-	return fmt.Sprintf("ansible-core %s, ansible-runner %s, Python %s", info.AnsibleCore, info.AnsibleRunner, info.Python), err
+	return fmt.Sprintf(", ansible-core %s, ansible-runner %s, Python %s", info.AnsibleCore, info.AnsibleRunner, info.Python), err
 }
 
-// Cost is what some runs took together.
-type Cost struct {
-	Wall, CPU time.Duration
-}
-
-// Run runs the role for each of the CRs, so many at once.
-func (p *Plain) Run(ctx context.Context, c Content, names []string, atOnce int) (Cost, error) {
-	var private []string
-	for _, name := range names {
-		dir, err := p.prepare(ctx, c, name)
-		if err != nil {
-			return Cost{}, err
+// Change runs the role for each of the CRs, which need not change, so many at once as
+// there are slots. Of its Runs it tells the start and the end.
+func (p *Plain) Change(ctx context.Context, c Content, names []string) (batch Batch, err error) {
+	private := make([]string, len(names))
+	for i, name := range names {
+		if private[i], err = p.prepare(ctx, c, name); err != nil {
+			return batch, fmt.Errorf("prepare a plain run: %w", err)
 		}
-		private = append(private, dir)
 	}
-	before, err := waitedFor()
-	if err != nil {
-		return Cost{}, err
-	}
+	var mu sync.Mutex
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group.SetLimit(p.options.Slots)
 	for _, dir := range private {
-		group.Go(func() error { return p.run(ctx, c, dir) })
+		group.Go(func() error {
+			run := Run{Started: time.Now()}
+			cpu, err := p.run(ctx, c, dir)
+			run.Ended = time.Now()
+			mu.Lock()
+			defer mu.Unlock()
+			batch.Runs, batch.CPU, batch.Wall = append(batch.Runs, run), batch.CPU+cpu, max(batch.Wall, run.Ended.Sub(began))
+			return err
+		})
 	}
-	if err := group.Wait(); err != nil {
-		return Cost{}, err
-	}
-	wall := time.Since(began)
-	after, err := waitedFor()
-	return Cost{Wall: wall, CPU: after - before}, err
+	return batch, group.Wait()
 }
 
-// Peak is the most memory that a run needs, in MiB.
-func (p *Plain) Peak(ctx context.Context, c Content, name string) (float64, error) {
+// Measure takes the most memory that the runs need.
+func (p *Plain) Measure(ctx context.Context, c Content, names []string) (Memory, error) {
 	self := os.Getpid()
-	others, err := usage.Tree(self)
-	if err != nil {
-		return 0, err
-	}
-	stop := usage.Peak(sampling, func() float64 {
-		tree, err := usage.Tree(self)
-		if err != nil {
-			return 0
-		}
-		return usage.Memory(slices.DeleteFunc(tree, func(pid int) bool { return slices.Contains(others, pid) }))
+	others := pids(self, "")
+	most, err := peak(func() float64 { return memory(self, others) }, func() error {
+		_, err := p.Change(ctx, c, names)
+		return err
 	})
-	_, err = p.Run(ctx, c, []string{name}, 1)
-	return stop(), err
+	return Memory{Peak: most}, err
 }
 
 // prepare makes ansible-runner's directory.
 func (p *Plain) prepare(ctx context.Context, c Content, name string) (string, error) {
-	object := c.object(p.options.Namespace, name)
+	object := harness.Custom(c.Kind, p.options.Namespace, name, nil)
 	if err := p.options.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return "", fmt.Errorf("prepare a plain run: %w", err)
+		return "", err
 	}
 	variables, err := c.variables(object)
 	if err != nil {
-		return "", fmt.Errorf("prepare a plain run: %w", err)
+		return "", err
 	}
-	private := filepath.Join(p.dir, fmt.Sprintf("run-%d", p.directory.Add(1)))
+	p.directory++
+	private := filepath.Join(p.options.Home, fmt.Sprintf("run-%d", p.directory))
 	return private, p.write(private, variables)
 }
 
 func (p *Plain) write(private string, variables []byte) error {
-	for name, content := range map[string]string{
-		"env/extravars":   string(variables),
-		"inventory/hosts": "localhost ansible_connection=local ansible_python_interpreter=" + p.env.Python + "\n",
-	} {
-		path := filepath.Join(private, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fmt.Errorf("prepare a plain run: %w", err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return fmt.Errorf("prepare a plain run: %w", err)
-		}
-	}
-	return nil
+	inventory := "localhost ansible_connection=local ansible_python_interpreter=" + p.env.Python + "\n"
+	return errors.Join(
+		os.MkdirAll(filepath.Join(private, "env"), 0o700), os.MkdirAll(filepath.Join(private, "inventory"), 0o700),
+		os.WriteFile(filepath.Join(private, "env", "extravars"), variables, 0o600),
+		os.WriteFile(filepath.Join(private, "inventory", "hosts"), []byte(inventory), 0o600))
 }
 
-func (p *Plain) run(ctx context.Context, c Content, private string) error {
+// run gives the processor time of ansible-runner and of all that it waited for.
+func (p *Plain) run(ctx context.Context, c Content, private string) (time.Duration, error) {
 	output, err := os.Create(filepath.Join(private, "output"))
 	if err != nil {
-		return fmt.Errorf("plain run: %w", err)
+		return 0, fmt.Errorf("plain run: %w", err)
 	}
 	defer output.Close()
-	cmd := exec.CommandContext(ctx, p.env.Runner, "run", private,
-		"--role", c.Role, "--roles-path", c.Roles, "--hosts", "localhost", "--role-skip-facts", "-"+strings.Repeat("v", verbosity))
+	cmd := exec.CommandContext(ctx, p.env.Runner, "run", private, // As verbose as the manager by default.
+		"--role", c.Role, "--roles-path", c.roles, "--hosts", "localhost", "--role-skip-facts", "-vv")
 	cmd.Dir = private
 	cmd.Env = append(os.Environ(),
 		"PATH="+p.env.Bin+string(filepath.ListSeparator)+os.Getenv("PATH"),
-		"HOME="+filepath.Join(p.dir, "home"), "TMPDIR="+filepath.Join(p.dir, "tmp"),
+		"HOME="+filepath.Join(p.options.Home, "home"), "TMPDIR="+filepath.Join(p.options.Home, "tmp"),
 		"KUBECONFIG="+p.options.Kubeconfig, "K8S_AUTH_KUBECONFIG="+p.options.Kubeconfig)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
 		text, readErr := os.ReadFile(output.Name())
-		return errors.Join(fmt.Errorf("plain run: %w; it printed:\n%s", err, text), readErr)
+		return 0, errors.Join(fmt.Errorf("plain run: %w; it printed:\n%s", err, text), readErr)
 	}
-	return nil
-}
-
-// waitedFor is the processor time of all processes that this one has waited for.
-func waitedFor() (time.Duration, error) {
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &used); err != nil {
-		return 0, fmt.Errorf("read the processor time: %w", err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }

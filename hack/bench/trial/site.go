@@ -11,19 +11,13 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/hack/bench/usage"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-const (
-	interval = 50 * time.Millisecond
-	// sampling is the pause between samples of memory, which cost processor time.
-	sampling = 20 * time.Millisecond
-	// heated is far beyond what it takes until runs are warm.
-	heated = 2 * time.Minute
-)
+// heated is far beyond what it takes until runs are warm.
+const heated = 2 * time.Minute
 
-// Options say what manager a site has. All but Warm are required.
+// Options say what manager a site has. All but Warm and Alone are required.
 type Options struct {
 	// Root is the repository's directory; bin/manager and .venv are there.
 	Root string
@@ -40,23 +34,6 @@ type Options struct {
 	Alone bool
 }
 
-// watched are the contents that the manager looks after, the least of them first.
-func (o Options) watched() []Content {
-	nothing, reference, mysql := Contents(o.Root)
-	if o.Alone {
-		return []Content{reference}
-	}
-	return []Content{nothing, reference, mysql}
-}
-
-// watches is the file's name for those.
-func (o Options) watches() string {
-	if o.Alone {
-		return "alone.yaml"
-	}
-	return "watches.yaml"
-}
-
 // Site is a manager that looks after the CRs of a namespace.
 type Site struct {
 	*harness.Manager
@@ -64,16 +41,21 @@ type Site struct {
 	options Options
 }
 
-// Start starts a manager, which then has to be stopped, and waits until it watches.
-// A warm one has no servers yet: see Heat.
+// Start starts a manager, which then has to be stopped, and waits until it watches, and
+// until the runs of a warm one are.
 func Start(ctx context.Context, o Options) (*Site, error) {
+	least, reference, mysql := Contents(o.Root)
+	file, kinds := "watches.yaml", []string{least.Kind.Kind, reference.Kind.Kind, mysql.Kind.Kind}
+	if o.Alone {
+		file, kinds, least = "alone.yaml", []string{reference.Kind.Kind}, reference
+	}
 	slots := strconv.Itoa(o.Slots)
 	m, err := harness.Start(harness.Options{
 		Binary: filepath.Join(o.Root, "bin", "manager"), Project: filepath.Join(o.Root, "hack", "bench", "trial", "project"),
 		Kubeconfig: o.Kubeconfig, Home: o.Home, Namespace: o.Namespace,
 		Args: []string{
 			"--warm=" + strconv.FormatBool(o.Warm), "--max-concurrent-runs=" + slots, "--max-concurrent-reconciles=" + slots,
-			"--watches-file=" + o.watches(), "--leader-election-namespace=" + o.Namespace, "--ansible-roles-path=" + filepath.Join(o.Root, "roles"),
+			"--watches-file=" + file, "--leader-election-namespace=" + o.Namespace, "--ansible-roles-path=" + filepath.Join(o.Root, "roles"),
 		},
 		Env: []string{"ANSIBLE_GATHERING=explicit"}, // As config/manager has it.
 	})
@@ -81,26 +63,24 @@ func Start(ctx context.Context, o Options) (*Site, error) {
 		return nil, err
 	}
 	s := &Site{Manager: m, options: o}
-	var kinds []string
-	for _, c := range o.watched() {
-		kinds = append(kinds, c.Kind.Kind)
+	if err = m.Ready(ctx, kinds...); err == nil && o.Warm {
+		err = s.heat(ctx, least)
 	}
-	if err := m.Ready(ctx, kinds...); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, m.Kill())
 	}
 	return s, nil
 }
 
-// Heat has a CR run until such a run is warm from its beginning to its end.
-func (s *Site) Heat(ctx context.Context) error {
+// heat has a CR run until such a run is warm from its beginning to its end.
+func (s *Site) heat(ctx context.Context, c Content) error {
 	ctx, cancel := context.WithTimeout(ctx, heated)
 	defer cancel()
-	least := s.options.watched()[0]
-	if err := s.Create(ctx, least, least.Names(1)); err != nil {
+	if err := s.Create(ctx, c, c.Names(1)); err != nil {
 		return err
 	}
 	for {
-		batch, err := s.Change(ctx, least, least.Names(1))
+		batch, err := s.Change(ctx, c, c.Names(1))
 		if err != nil {
 			return fmt.Errorf("wait for a warm run: %w", err)
 		}
@@ -132,28 +112,15 @@ func (l Launches) Plus(m Launches) Launches {
 	return Launches{l.Warm + m.Warm, l.Cold + m.Cold, l.Refused + m.Refused}
 }
 
-func (l Launches) minus(m Launches) Launches {
-	return Launches{l.Warm - m.Warm, l.Cold - m.Cold, l.Refused - m.Refused}
-}
-
-// launches are those of the manager's whole life.
-func (s *Site) launches(ctx context.Context) (Launches, error) {
-	text, err := s.Metrics(ctx)
-	if err != nil {
-		return Launches{}, err
-	}
-	return parseLaunches(text), nil
-}
-
-// parseLaunches reads metrics.
-func parseLaunches(metrics string) Launches {
+// launches reads metrics. Negative counts are those of before.
+func launches(metrics string, sign int) Launches {
 	sum := func(expression string) int {
 		total := 0
 		for _, match := range regexp.MustCompile(`(?m)^ansible_operator_`+expression+` (\d+)$`).FindAllStringSubmatch(metrics, -1) {
 			n, _ := strconv.Atoi(match[1]) // They are digits.
 			total += n
 		}
-		return total
+		return sign * total
 	}
 	return Launches{
 		Warm: sum(`runs_total\{.*mode="warm"\}`), Cold: sum(`runs_total\{.*mode="cold"\}`),
@@ -173,20 +140,12 @@ type Memory struct {
 // Measure takes the memory before and while the CRs run. What samples cost is part of
 // the batch.
 func (s *Site) Measure(ctx context.Context, c Content, names []string) (Memory, error) {
-	var m Memory
-	tree, err := usage.Tree(s.PID())
-	if err != nil {
-		return m, err
-	}
-	m.Idle, m.Servers = usage.Memory(tree), usage.Memory(usage.Named(tree, "/serve.py "))
-	stop := usage.Peak(sampling, func() float64 {
-		tree, err := usage.Tree(s.PID())
-		if err != nil {
-			return 0
-		}
-		return usage.Memory(tree)
+	all := func() float64 { return memory(s.PID(), nil) }
+	m := Memory{Idle: all(), Servers: memory(s.PID(), pids(s.PID(), "/serve.py "))}
+	var err error
+	m.Peak, err = peak(all, func() error {
+		_, err := s.Change(ctx, c, names)
+		return err
 	})
-	_, err = s.Change(ctx, c, names)
-	m.Peak = stop()
 	return m, err
 }

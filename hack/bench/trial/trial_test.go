@@ -2,7 +2,9 @@ package trial
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 func at(milliseconds int) time.Time {
@@ -29,7 +32,17 @@ const (
 `
 )
 
-func TestParse(t *testing.T) {
+// write writes a run's record.
+func write(t *testing.T, dir, outcome, events string) {
+	t.Helper()
+	err := errors.Join(os.MkdirAll(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "outcome.json"), []byte(outcome), 0o600), os.WriteFile(filepath.Join(dir, "events.jsonl"), []byte(events), 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRead(t *testing.T) {
 	for name, test := range map[string]struct {
 		outcome, events string
 		fail            bool
@@ -43,37 +56,22 @@ func TestParse(t *testing.T) {
 		"nothing, which is no whole run": {outcome: outcome, fail: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parse([]byte(test.outcome), []byte(test.events))
+			dir := t.TempDir()
+			before := time.Now().Add(-time.Second) // Times of files are coarser.
+			write(t, dir, test.outcome, test.events)
+			got, err := read(dir)
 			if (err != nil) != test.fail {
 				t.Fatalf("error %v", err)
 			}
-			if test.fail {
-				return
-			}
-			want := Run{Started: at(0), Heard: at(200), FirstTask: at(300), Stats: at(1400), Ended: at(1500), Tasks: 2}
-			if diff := cmp.Diff(want, got); diff != "" {
+			want := Run{Started: at(0), Heard: got.Heard, FirstTask: at(300), Stats: at(1400), Ended: at(1500), Tasks: 2}
+			if diff := cmp.Diff(want, got); diff != "" && !test.fail {
 				t.Error(diff)
 			}
+			// When the file was made, or the event's own time where that is not known.
+			if !test.fail && !got.Heard.After(before) && !got.Heard.Equal(at(200)) {
+				t.Errorf("the first event was heard at %s", got.Heard)
+			}
 		})
-	}
-}
-
-func TestPhasesFollowEachOther(t *testing.T) {
-	run := Run{Changed: at(0), Started: at(10), Heard: at(30), FirstTask: at(70), Stats: at(150), Ended: at(310), Reported: at(630)}
-	want := map[string]time.Duration{}
-	for i, name := range []string{"change → start", UntilEvent, "→ first task", Tasks, UntilEnd, UntilStatus} {
-		want[name] = time.Duration(10<<i) * time.Millisecond
-	}
-	got, sum := map[string]time.Duration{}, time.Duration(0)
-	for _, phase := range run.Phases() {
-		got[phase.Name] = phase.Taken
-		sum += phase.Taken
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if all := run.Reported.Sub(run.Changed); sum != all {
-		t.Errorf("they take %s of %s", sum, all)
 	}
 }
 
@@ -84,7 +82,6 @@ func TestRecordIsOfTheOneRunSinceAChange(t *testing.T) {
 		fail    bool
 	}{
 		"the last of three":                        {at(2500), []int{1000, 2000, 3000}, false},
-		"the only one":                             {at(0), []int{1000}, false},
 		"no run since":                             {at(3500), []int{1000, 2000, 3000}, true},
 		"two since: which of them is it?":          {at(1500), []int{1000, 2000, 3000}, true},
 		"no run at all, and nobody says otherwise": {at(0), nil, true},
@@ -92,46 +89,18 @@ func TestRecordIsOfTheOneRunSinceAChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, ms := range test.started {
-				run := filepath.Join(dir, at(ms).Format("20060102T150405.000000000Z")+"-run")
-				if err := os.Mkdir(run, 0o700); err != nil {
-					t.Fatal(err)
-				}
-				started, err := json.Marshal(at(ms))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for file, text := range map[string]string{"outcome.json": strings.Replace(outcome, `"2026-01-02T03:04:05Z"`, string(started), 1), "events.jsonl": events} {
-					if err := os.WriteFile(filepath.Join(run, file), []byte(text), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
+				started, _ := at(ms).MarshalText()
+				write(t, filepath.Join(dir, at(ms).Format("20060102T150405.000000000Z")+"-run"),
+					strings.Replace(outcome, "2026-01-02T03:04:05Z", string(started), 1), events)
 			}
 			got, err := record(dir, test.changed)
 			if (err != nil) != test.fail {
 				t.Fatalf("error %v", err)
 			}
-			if last := len(test.started) - 1; !test.fail && (got.Changed != test.changed || got.Started != at(test.started[last])) {
+			if !test.fail && (got.Changed != test.changed || got.Started != at(3000)) {
 				t.Errorf("got %+v", got)
 			}
 		})
-	}
-}
-
-func TestTheFirstEventIsHeardWhenItsFileIsMade(t *testing.T) {
-	dir := t.TempDir()
-	before := time.Now().Add(-time.Second) // Times of files are coarser.
-	for file, text := range map[string]string{"outcome.json": outcome, "events.jsonl": events} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := read(dir)
-	_, unknown := birth(filepath.Join(dir, "events.jsonl"))
-	if late := got.Heard.After(before); err != nil || late == (unknown != nil) {
-		t.Errorf("heard at %s, error %v; the time of the file: %v", got.Heard, err, unknown)
-	}
-	if _, err := birth(dir + "/none"); err == nil {
-		t.Error("got a time of a file that there is not")
 	}
 }
 
@@ -139,81 +108,52 @@ func TestLaunches(t *testing.T) {
 	const metrics = `# HELP ansible_operator_runs_total Runs
 ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Nothing",mode="cold"} 2
 ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Nothing",mode="warm"} 90
-ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Reference",mode="cold"} 0
 ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Reference",mode="warm"} 8
 ansible_operator_warm_fallbacks_total{program="ansible-runner",reason="starting"} 2
-ansible_operator_warm_fallbacks_total{program="ansible-playbook",reason="variable"} 1
 ansible_operator_warm_fallbacks_total{program="python",reason="variable"} 3
 `
-	all := parseLaunches(metrics)
+	all := launches(metrics, 1)
 	if diff := cmp.Diff(Launches{Warm: 98, Cold: 2, Refused: 3}, all); diff != "" {
 		t.Error(diff)
 	}
-	if got := all.Share(); got != 0.95 {
-		t.Errorf("the share is %v", got)
+	if got := all.Plus(launches(metrics, -1)); got != (Launches{}) {
+		t.Errorf("what was there before counts: %+v", got)
 	}
-	for name, test := range map[string]struct {
-		launches Launches
-		want     float64
-	}{
-		"no runs":               {Launches{}, 0},
-		"cold ones only":        {Launches{Cold: 5}, 0},
-		"warm ones only":        {Launches{Warm: 5}, 1},
-		"many modules of a run": {Launches{Warm: 2, Refused: 5}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := test.launches.Share(); got != test.want {
-				t.Errorf("got %v, want %v", got, test.want)
-			}
-		})
-	}
-	if got := all.minus(Launches{Warm: 90, Cold: 2, Refused: 1}).Plus(Launches{Cold: 1}); got != (Launches{Warm: 8, Cold: 1, Refused: 2}) {
-		t.Errorf("got %+v", got)
-	}
-	if got := parseLaunches(""); got != (Launches{}) {
-		t.Errorf("of no metrics: %+v", got)
+	for want, l := range map[float64]Launches{0.95: all, 0: {Warm: 2, Refused: 5}, 1: {Warm: 5}, 0.5: {Warm: 5, Cold: 5}} {
+		if got := l.Share(); got != want {
+			t.Errorf("the share of %+v is %v", l, got)
+		}
 	}
 }
 
-// condition is an object whose status has one condition.
-func condition(kind, status, reason, completion string) *unstructured.Unstructured {
+// condition is an object whose status has one condition, which is True.
+func condition(kind, reason string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
-		"type": kind, "status": status, "reason": reason, "ansibleResult": map[string]any{"completion": completion},
+		"type": kind, "status": "True", "reason": reason, "ansibleResult": map[string]any{"completion": "now"},
 	}}}}}
 }
 
-func TestCompletion(t *testing.T) {
+func TestNewsOfARun(t *testing.T) {
 	for name, test := range map[string]struct {
-		object *unstructured.Unstructured
-		want   string
+		event      watch.Event
+		completion string
+		fail       bool
 	}{
-		"nothing has run":          {&unstructured.Unstructured{Object: map[string]any{}}, ""},
-		"a run has ended":          {condition("Running", "True", "Successful", "now"), "now"},
-		"the next one is live":     {condition("Running", "True", "Running", "now"), ""},
-		"of another condition":     {condition("Successful", "True", "Successful", "now"), ""},
-		"a run without its counts": {condition("Running", "True", "Successful", ""), ""},
+		"nothing has run":       {watch.Event{Object: &unstructured.Unstructured{Object: map[string]any{}}}, "", false},
+		"a run has ended":       {watch.Event{Object: condition("Running", "Successful")}, "now", false},
+		"the next one is live":  {watch.Event{Object: condition("Running", "Running")}, "", false},
+		"of another condition":  {watch.Event{Object: condition("Successful", "Successful")}, "", false},
+		"one that failed":       {watch.Event{Object: condition("Failure", "Failed")}, "", true},
+		"an error of the watch": {watch.Event{Type: watch.Error, Object: condition("Running", "Successful")}, "", true},
+		"the watch's end":       {watch.Event{}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := completion(test.object); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
+			object, err := news(test.event)
+			if (err != nil) != test.fail {
+				t.Fatalf("error %v", err)
 			}
-		})
-	}
-}
-
-func TestARunThatFailedIsNoNews(t *testing.T) {
-	for name, test := range map[string]struct {
-		event watch.Event
-		fail  bool
-	}{
-		"one that went well": {watch.Event{Type: watch.Modified, Object: condition("Failure", "False", "Successful", "")}, false},
-		"one that failed":    {watch.Event{Type: watch.Modified, Object: condition("Failure", "True", "Failed", "")}, true},
-		"the watch's end":    {watch.Event{Type: watch.Error, Object: condition("Failure", "False", "", "")}, true},
-		"no object":          {watch.Event{Type: watch.Modified}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := news(test.event); (err != nil) != test.fail {
-				t.Errorf("error %v", err)
+			if !test.fail && completion(object) != test.completion {
+				t.Errorf("completion %q", completion(object))
 			}
 		})
 	}
@@ -224,21 +164,18 @@ func TestContentsAreWhatTheySay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if definitions, err := Definitions(root); err != nil || len(definitions) != 3 {
+		t.Errorf("got %d definitions, error %v", len(definitions), err)
+	}
 	nothing, reference, mysql := Contents(root)
 	seen := map[string]bool{}
 	for _, c := range []Content{nothing, reference, mysql} {
-		if _, err := os.Stat(filepath.Join(c.Roles, c.Role, "tasks", "main.yml")); err != nil {
+		if _, err := os.Stat(filepath.Join(c.roles, c.Role, "tasks", "main.yml")); err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 		}
 		var first, second map[string]any
-		if err := json.Unmarshal(c.change(at(1)), &first); err != nil {
-			t.Errorf("%s: %v", c.Name, err)
-		}
-		if err := json.Unmarshal(c.change(at(2)), &second); err != nil {
-			t.Errorf("%s: %v", c.Name, err)
-		}
-		if cmp.Equal(first, second) {
-			t.Errorf("%s: a change that changes nothing: %v", c.Name, first)
+		if err := errors.Join(json.Unmarshal(c.change(at(1)), &first), json.Unmarshal(c.change(at(2)), &second)); err != nil || cmp.Equal(first, second) {
+			t.Errorf("%s: error %v, or a change that changes nothing: %v", c.Name, err, first)
 		}
 		for _, name := range c.Names(3) {
 			if seen[name] {
@@ -246,27 +183,72 @@ func TestContentsAreWhatTheySay(t *testing.T) {
 			}
 			seen[name] = true
 		}
-		object := c.object("default", "cr")
-		object.Object["spec"] = c.spec
-		if text, err := c.variables(object); err != nil || !strings.Contains(string(text), "ansible_operator_meta") {
+		if text, err := c.variables(harness.Custom(c.Kind, "default", "cr", c.spec)); err != nil || !strings.Contains(string(text), "ansible_operator_meta") {
 			t.Errorf("%s: got variables %s, error %v", c.Name, text, err)
 		}
 	}
 }
 
+func TestATreeHasTheTimeOfChildrenThatEnded(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "(i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done); echo done; read line || true")
+	in, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		t.Error(err)
+	}
+	pid, self := cmd.Process.Pid, os.Getpid()
+	stat := tree(pid)[0].stat
+	used, err := treeTime(pid)
+	if own := time.Duration(stat.CPUTime() * float64(time.Second)); err != nil || used < own+2*tick {
+		t.Errorf("the tree has used %s, the shell alone %s, error %v", used, own, err)
+	}
+	if above, err := treeTime(self); err != nil || above < used {
+		t.Errorf("the tree above has used %s, error %v", above, err)
+	}
+	if got, want := pids(self, "read line"), map[int]bool{self: true, pid: false}; !cmp.Equal(want, got) {
+		t.Errorf("without that text: %v", got)
+	}
+	if one, both := memory(self, map[int]bool{self: true}), memory(self, nil); one <= 0 || both <= one {
+		t.Errorf("got %v MiB, and of both %v", one, both)
+	}
+	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+		t.Error(err)
+	}
+	if got, err := treeTime(pid); err == nil || memory(pid, nil) != 0 {
+		t.Errorf("of a process that has ended: %s", got)
+	}
+}
+
+func TestPeak(t *testing.T) {
+	samples, taken := []float64{3, 9, 4}, make(chan struct{})
+	i := 0
+	got, err := peak(func() float64 {
+		if i++; i == len(samples) {
+			close(taken)
+		}
+		return samples[min(i, len(samples))-1]
+	}, func() error {
+		<-taken
+		return os.ErrExist
+	})
+	if got != 9 || !errors.Is(err, os.ErrExist) {
+		t.Errorf("got %v, error %v", got, err)
+	}
+}
+
 func TestAPlainRunGetsItsVariablesAndTheInterpreter(t *testing.T) {
-	p := &Plain{env: pyenv.Env{Python: "/opt/python"}}
-	dir := filepath.Join(t.TempDir(), "private")
-	if err := p.write(dir, []byte("{}")); err != nil {
+	dir := t.TempDir()
+	if err := (&Plain{env: pyenv.Env{Python: "/opt/python"}}).write(dir, []byte("{}")); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"env/extravars":   "{}",
-		"inventory/hosts": "localhost ansible_connection=local ansible_python_interpreter=/opt/python\n",
+		"env/extravars": "{}", "inventory/hosts": "localhost ansible_connection=local ansible_python_interpreter=/opt/python\n",
 	} {
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
-			t.Errorf("%s: error %v\n%s", name, err, diff)
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: error %v: %s", name, err, got)
 		}
 	}
 }

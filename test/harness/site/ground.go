@@ -15,8 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -60,23 +58,7 @@ func Prepare(ctx context.Context, root string, options controlplane.Options) *Gr
 // Define creates kinds, and returns when they are served: see harness.Definition.
 func (g *Ground) Define(ctx context.Context, definitions ...*apiextensionsv1.CustomResourceDefinition) {
 	ginkgo.GinkgoHelper()
-	for _, definition := range definitions {
-		gomega.Expect(g.Client.Create(ctx, definition)).To(gomega.Succeed())
-	}
-	for _, definition := range definitions {
-		for _, version := range definition.Spec.Versions {
-			if version.Served {
-				gomega.Eventually(ctx, g.served).WithArguments(definition, version.Name).Should(gomega.Succeed())
-			}
-		}
-	}
-}
-
-// served lists a kind, as the first that wants to know of it would.
-func (g *Ground) served(ctx context.Context, definition *apiextensionsv1.CustomResourceDefinition, version string) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: definition.Spec.Group, Version: version, Kind: definition.Spec.Names.ListKind})
-	return g.Client.List(ctx, list, client.Limit(1))
+	gomega.Expect(harness.Define(ctx, g.Client, definitions...)).To(gomega.Succeed())
 }
 
 // Namespace makes one. It goes with the cluster.
