@@ -31,9 +31,9 @@ help: ## Show this list.
 	  'Variables: IMG=registry/name:tag  KUBECONFIG=path  KUBECTL=path  CONTAINER_TOOL=docker'
 
 .PHONY: demo
-demo: build controlplane python ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=current: KUBECONFIG's cluster).
-	@go build -o bin/demo ./hack/demo
-	@exec bin/demo
+demo: build $(if $(DEMO_CLUSTER),,controlplane) python ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=current: KUBECONFIG's cluster).
+	@$(if $(DEMO_CLUSTER),,go build -o bin/devcluster ./hack/devcluster)
+	@exec hack/demo/demo.sh
 
 .PHONY: devcluster
 devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data DIR --kubeconfig PATH').
@@ -61,7 +61,7 @@ helm: ## Build helm, for a test, into bin/tools (about 3 minutes, once).
 	@hack/tools/helm/build.sh
 
 .PHONY: controlplane
-controlplane: ## Build Kubernetes' servers into bin/controlplane (about 5 minutes, once).
+controlplane: ## Build Kubernetes' servers that are not in KUBEBUILDER_ASSETS or PATH into bin/controlplane (about 5 minutes, once).
 	@hack/controlplane/build.sh
 
 ##@ Check

@@ -4,6 +4,10 @@
 # tells kwok how its fake nodes, pods and volumes behave. The sources come from
 # the Go module proxy, pinned byte for byte by this folder's go.sum.
 #
+# A program that KUBEBUILDER_ASSETS or PATH has, in the minor version that go.mod wants
+# or a newer one, is taken in place of building it: the set then has a link to it.
+# `build.sh list` says which are taken and which are built, and builds nothing.
+#
 # An up-to-date set is recognised by its stamp and left alone. A new set is made
 # aside and moved into place whole, so that there is never half of one.
 set -euo pipefail
@@ -36,9 +40,77 @@ die() {
   exit 1
 }
 
+# wanted prints the version of a program's module, 1.36.3 for instance.
+wanted() {
+  local module=k8s.io/kubernetes
+  case $1 in
+  etcd) module=go.etcd.io/etcd/server/v3 ;;
+  kwok) module=sigs.k8s.io/kwok ;;
+  esac
+  (cd "$here" && go list -m -f '{{slice .Version 1}}' "$module")
+}
+
+# version prints what version the program $1 at $2 says it has; nothing when it says none.
+version() {
+  local ask=(--version)
+  [[ $1 != kubectl ]] || ask=(version --client)
+  timeout 10 "$2" "${ask[@]}" 2>/dev/null | sed -nE '1s/^.*[vV]ersion:? v?|^Kubernetes v//; s/^([0-9]+\.[0-9]+\.[0-9]+).*$/\1/p' | head -n 1 || true
+}
+
+# not_older reports whether a version's minor version is the wanted one or newer.
+not_older() {
+  local major minor wanted_major wanted_minor
+  IFS=. read -r major minor _ <<<"$1"
+  IFS=. read -r wanted_major wanted_minor _ <<<"$2"
+  ((major > wanted_major || (major == wanted_major && minor >= wanted_minor)))
+}
+
+# find_tools sets found: for each program that is there already "NAME VERSION PATH".
+# The set itself is often on PATH, and does not count.
+find_tools() {
+  local tool name dirs dir there want
+  found=()
+  IFS=: read -ra dirs <<<"${KUBEBUILDER_ASSETS:-}:$PATH"
+  for tool in "${tools[@]}"; do
+    read -r name _ <<<"$tool"
+    want=
+    for dir in "${dirs[@]}"; do
+      [[ $dir == /* && -f $dir/$name && -x $dir/$name && ! $dir -ef $out ]] || continue
+      there=$(version "$name" "$dir/$name")
+      want=${want:-$(wanted "$name")}
+      [[ -n $there ]] && not_older "$there" "$want" || continue
+      found+=("$name $there $dir/$name")
+      break
+    done
+  done
+}
+
+# place prints "VERSION PATH" of a program that was found.
+place() {
+  local entry
+  for entry in "${found[@]+"${found[@]}"}"; do
+    [[ $entry != "$1 "* ]] || printf '%s' "${entry#* }"
+  done
+}
+
+# list says where each program comes from.
+list() {
+  local tool name taken
+  for tool in "${tools[@]}"; do
+    read -r name _ <<<"$tool"
+    taken=$(place "$name")
+    if [[ -n $taken ]]; then
+      say "$name: taken, ${taken%% *} at ${taken#* }"
+    else
+      say "$name: built, $(wanted "$name")"
+    fi
+  done
+}
+
 # expected_stamp prints what the stamp of a finished set holds.
 expected_stamp() {
   (cd "$here" && go env GOVERSION GOOS GOARCH && cat "${inputs[@]}")
+  printf '%s\n' "${found[@]+"${found[@]}"}"
 }
 
 up_to_date() {
@@ -66,14 +138,19 @@ progress() {
                         { print; fflush() }' >&2
 }
 
-# compile builds every program into the directory $1.
+# compile links or builds every program into the directory $1.
 compile() {
-  local into=$1 flags number=0 tool name seconds path began
+  local into=$1 flags number=0 tool name seconds path began taken
   flags=$(ldflags)
   for tool in "${tools[@]}"; do
     read -r name seconds path <<<"$tool"
     began=$SECONDS
     number=$((number + 1))
+    taken=$(place "$name")
+    if [[ -n $taken ]]; then
+      ln -s "${taken#* }" "$into/$name"
+      continue
+    fi
     say "$number/${#tools[@]} $name (a first build takes about $seconds s)"
     (cd "$here" && go build -v -buildvcs=false -ldflags "$flags" -o "$into/$name" "$path") 2>&1 |
       progress "$name" || die "building $name failed; what go said stands above"
@@ -85,6 +162,7 @@ compile() {
 # the directory $1.
 stages() {
   local into=$1 kwok
+  (cd "$here" && go mod download sigs.k8s.io/kwok)
   kwok=$(cd "$here" && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)
   [[ -n $kwok ]] || die "the source of kwok is not in the module cache"
   mkdir "$into/render"
@@ -97,7 +175,8 @@ stages() {
 
 build() {
   local began=$SECONDS new=$root/bin/controlplane.new
-  say "building the embedded control plane into $out; about 5 minutes the first time, seconds afterwards"
+  say "putting the embedded control plane into $out; building all of it takes about 5 minutes the first time"
+  list
   if [[ -e $new ]]; then # What an interrupted build left.
     chmod -R u+w "$new"
     rm -rf "$new"
@@ -121,6 +200,15 @@ exclusively() {
 }
 
 command -v go >/dev/null || die "go is not on PATH; install Go 1.26 or later"
+case ${1:-} in
+'' | list) ;;
+*) die "usage: build.sh [list]" ;;
+esac
+find_tools
+if [[ ${1:-} == list ]]; then
+  list
+  exit
+fi
 up_to_date && exit 0
 exclusively
 up_to_date || build

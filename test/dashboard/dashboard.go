@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/prometheus/prometheus/promql/parser"
 )
 
 // Dashboard is a Grafana dashboard, as far as is looked at.
@@ -88,4 +91,69 @@ func (d Dashboard) fill(expr string) string {
 		expr = strings.ReplaceAll(expr, "$"+variable.Name, ".*")
 	}
 	return expr
+}
+
+// Selector asks for series.
+type Selector struct {
+	Metric string
+	// Labels are those that the series must have: the query matches them, or groups by them.
+	Labels []string
+}
+
+// Parse checks a query and returns its selectors.
+func Parse(query string) ([]Selector, error) {
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", query, err)
+	}
+	if kind := expr.Type(); kind != parser.ValueTypeVector && kind != parser.ValueTypeScalar {
+		return nil, fmt.Errorf("%q: Grafana cannot show a %s", query, kind)
+	}
+	var found []Selector
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		if asked, ok := node.(*parser.VectorSelector); ok && err == nil {
+			var s Selector
+			s, err = selector(asked, path)
+			found = append(found, s)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", query, err)
+	}
+	return found, nil
+}
+
+// selector returns what is asked for, below the expressions of the path.
+func selector(asked *parser.VectorSelector, path []parser.Node) (Selector, error) {
+	s := Selector{Metric: asked.Name}
+	quantile := false
+	for _, above := range path {
+		switch above := above.(type) {
+		case *parser.AggregateExpr:
+			if !above.Without {
+				s.Labels = append(s.Labels, above.Grouping...)
+			}
+			if quantile && slices.Contains(above.Grouping, "le") == above.Without {
+				return s, fmt.Errorf("histogram_quantile of %s without the label le", s.Metric)
+			}
+		case *parser.BinaryExpr:
+			if above.VectorMatching != nil && above.VectorMatching.On {
+				s.Labels = append(s.Labels, above.VectorMatching.MatchingLabels...)
+			}
+		case *parser.Call:
+			quantile = quantile || above.Func.Name == "histogram_quantile"
+		}
+	}
+	for _, matcher := range asked.LabelMatchers {
+		if matcher.Name != "__name__" {
+			s.Labels = append(s.Labels, matcher.Name)
+		}
+	}
+	if quantile {
+		s.Labels = append(s.Labels, "le")
+	}
+	slices.Sort(s.Labels)
+	s.Labels = slices.Compact(s.Labels)
+	return s, nil
 }

@@ -1,6 +1,3 @@
-// Package dashboard reads Grafana's dashboards and the PromQL in them: is it well-formed,
-// and which series does it ask for?
-//
-// It knows as much of PromQL as the dashboards below config/ use, and refuses what it
-// does not know. It does not evaluate anything.
+// Package dashboard reads Grafana's dashboards. Prometheus' own parser checks their
+// queries; the package says which series they ask for. It evaluates nothing.
 package dashboard

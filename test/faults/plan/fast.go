@@ -27,6 +27,7 @@ func Fast() []Plan {
 		{Create, InputsWritten, Reset},
 		{Create, Event, Unavailable},
 		{Create, Spawned, Stale},
+		{Create, Exited, Frozen},
 		{Update, StatusResult, Lost},
 		{Update, StatusResult, Race},
 		{Update, StatusResult, Internal},

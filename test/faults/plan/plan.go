@@ -110,6 +110,9 @@ const (
 	Lost  Fault = "lost"
 	// Away takes the API server away altogether.
 	Away Fault = "away"
+	// Frozen lets the API server take every request and answer none, for longer than the
+	// manager waits for an answer. What was sent arrives at the end.
+	Frozen Fault = "frozen"
 	// Race lets another writer change the object between the manager's read and its
 	// write.
 	Race Fault = "race"
@@ -124,7 +127,7 @@ const (
 
 // Faults are all faults.
 func Faults() []Fault {
-	return []Fault{CrashBefore, CrashAfter, Conflict, Throttled, Internal, Unavailable, Forbidden, Timeout, Reset, Lost, Away, Race, Hidden, Delayed, Stale}
+	return []Fault{CrashBefore, CrashAfter, Conflict, Throttled, Internal, Unavailable, Forbidden, Timeout, Reset, Lost, Away, Frozen, Race, Hidden, Delayed, Stale}
 }
 
 // Crash is true for a fault that kills the manager.
@@ -178,6 +181,8 @@ func phases(o Operation) []Point {
 // possible leaves out what does not exist.
 func possible(p Plan) bool {
 	switch p.Fault {
+	case Frozen: // It lasts long, and what is tried again is the result.
+		return slices.Contains([]Operation{Create, Update}, p.Operation) && slices.Contains([]Point{StatusResult, Exited}, p.Point)
 	case Race, Forbidden:
 		return !p.Point.Phase() && p.Point != Event
 	case Conflict:

@@ -20,6 +20,21 @@ func (t *trial) crash() {
 // goAway takes the API server away.
 func (t *trial) goAway() { t.later(t.proxy.Away()) }
 
+// freeze lets the API server take every request and answer none.
+func (t *trial) freeze() {
+	thawed := make(chan struct{})
+	remove := t.proxy.Add(apiproxy.Rule{
+		Name:  t.plan.String(),
+		Match: func(apiproxy.Request) bool { return true },
+		Times: apiproxy.Always,
+		Fault: apiproxy.Fault{Before: func(apiproxy.Request) { <-thawed }},
+	})
+	t.later(func() {
+		remove()
+		close(thawed)
+	})
+}
+
 // blind keeps from the manager what happens to the kind.
 func (t *trial) blind(ctx context.Context) {
 	release := t.proxy.Watch(apiproxy.WatchRule{

@@ -18,6 +18,8 @@ func window(f plan.Fault) time.Duration {
 		return 7 * time.Second
 	case plan.Timeout:
 		return 4 * time.Second
+	case plan.Frozen: // The manager gives a request 15 s.
+		return 20 * time.Second
 	default:
 		return 2500 * time.Millisecond
 	}
@@ -130,6 +132,8 @@ func (t *trial) faultAtWrite(ctx context.Context) apiproxy.Fault {
 		return apiproxy.Fault{After: once(t.crashIntoThePast), Answer: broken}
 	case plan.Away:
 		return apiproxy.Fault{Before: once(t.goAway), Withhold: true, Answer: broken}
+	case plan.Frozen:
+		return apiproxy.Fault{Before: once(t.freeze), Withhold: true, Answer: broken}
 	case plan.Race:
 		return apiproxy.Fault{Before: once(func() {
 			t.note(t.race(ctx))
@@ -191,6 +195,8 @@ func (t *trial) strikePhase(ctx context.Context, pid int) {
 			t.holdIfAny(ctx, pid)
 		case plan.Away:
 			t.goAway()
+		case plan.Frozen:
+			t.freeze()
 		case plan.Hidden, plan.Delayed:
 			t.blind(ctx)
 		default:

@@ -1,0 +1,45 @@
+// Package demo_test runs the guided tour where it must fail.
+package demo_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestATourThatCannotGoOnSaysWhyAndFails(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte("#!/bin/sh\necho the server is away\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		env  []string
+		want []string
+	}{
+		"another KEEP is a slip":            {[]string{"KEEP=yes"}, []string{`KEEP is "yes"`}},
+		"another DEMO_CLUSTER is a slip":    {[]string{"DEMO_CLUSTER=mine"}, []string{`DEMO_CLUSTER is "mine"`}},
+		"the current cluster must be named": {[]string{"DEMO_CLUSTER=current"}, []string{"needs KUBECONFIG"}},
+		"a step that fails is named": {
+			[]string{"DEMO_CLUSTER=current", "KUBECONFIG=/k"},
+			[]string{"$ kubectl create namespace ensign-demo-", "the server is away", "FAILED in step 1, Join your cluster (exit code 3)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("./demo.sh")
+			cmd.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH")}, test.env...)
+			output, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+				t.Errorf("got %v, want exit code 1", err)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(string(output), want) {
+					t.Errorf("got %q, want %q in it", output, want)
+				}
+			}
+		})
+	}
+}
