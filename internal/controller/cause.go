@@ -49,7 +49,7 @@ func (st *state) rerunCause(now time.Time) string {
 	switch {
 	case st.due.IsZero() || now.Before(st.due):
 		return "again"
-	case st.last.summary.Requeue > 0:
+	case st.last.summary.RequeueAfter > 0:
 		return "requeue_after"
 	default:
 		return "period"

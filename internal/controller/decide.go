@@ -97,8 +97,8 @@ func requeueAfter(c *conclusion, backoff time.Duration) time.Duration {
 		return backoff
 	case c.finalizing:
 		return 0
-	case c.summary.Requeue > 0:
-		return c.summary.Requeue
+	case c.summary.RequeueAfter > 0:
+		return c.summary.RequeueAfter
 	default:
 		return c.period
 	}

@@ -166,8 +166,8 @@ func TestRequeueAfter(t *testing.T) {
 	}{
 		"a success waits for the period":              {conclusion{outcome: outcome(jobevent.Succeeded), period: period}, period},
 		"a period of zero is none":                    {conclusion{outcome: outcome(jobevent.Succeeded)}, 0},
-		"a role's wish goes over the period":          {conclusion{outcome: outcome(jobevent.Succeeded), period: period, summary: jobevent.Summary{Requeue: wish}}, wish},
-		"a failure backs off, whatever the role asks": {conclusion{outcome: outcome(jobevent.Failed), period: period, summary: jobevent.Summary{Requeue: wish}}, backoff},
+		"a role's wish goes over the period":          {conclusion{outcome: outcome(jobevent.Succeeded), period: period, summary: jobevent.Summary{RequeueAfter: wish}}, wish},
+		"a failure backs off, whatever the role asks": {conclusion{outcome: outcome(jobevent.Failed), period: period, summary: jobevent.Summary{RequeueAfter: wish}}, backoff},
 		"a failed finalizer is retried":               {conclusion{outcome: outcome(jobevent.Failed), finalizing: true}, backoff},
 		"a finalized CR does not come back":           {conclusion{outcome: outcome(jobevent.Succeeded), finalizing: true, period: period}, 0},
 		"a refused CR waits for its change":           {conclusion{outcome: outcome(jobevent.Failed), refused: true, period: period}, 0},

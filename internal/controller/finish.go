@@ -116,7 +116,7 @@ func (c *conclusion) report() status.Report {
 	}
 	report := status.Finished(c.version.generation, c.outcome, c.summary)
 	// A role that asked for a requeue must run again, also after a restart of the manager.
-	if c.outcome.Verdict == jobevent.Succeeded && !c.finalizing && c.summary.Requeue == 0 {
+	if c.outcome.Verdict == jobevent.Succeeded && !c.finalizing && c.summary.RequeueAfter == 0 {
 		report = report.WithDigest(c.digest)
 	}
 	return report

@@ -173,7 +173,7 @@ func (g *game) justified(run *ran) bool {
 	last := g.last()
 	switch {
 	case last != nil && last.boss == run.boss:
-		again := last.result.Outcome.Verdict == jobevent.Failed || last.result.Summary.Requeue > 0 || last.drifts != run.drifts
+		again := last.result.Outcome.Verdict == jobevent.Failed || last.result.Summary.RequeueAfter > 0 || last.drifts != run.drifts
 		return again || last.facts != run.facts || last.deleting != run.deleting || g.boss.gained.CompareAndSwap(true, false)
 	case g.boss.settled != nil:
 		return g.server.factsOf(g.boss.settled) != run.facts || run.drifts > 0 || g.boss.gained.Load()
@@ -197,7 +197,7 @@ func (g *game) outcome(kind int) runner.Result {
 	case 1, 2:
 		result = fail(context.Background(), runner.Spec{})
 	case 3:
-		result.Summary.Requeue = 3 * time.Second
+		result.Summary.RequeueAfter = 3 * time.Second
 	}
 	result.Summary.Completion = time.Now()
 	return result

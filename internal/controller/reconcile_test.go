@@ -939,7 +939,7 @@ func TestRestart(t *testing.T) {
 			before := newBench(t, plainWatch(), first, interceptor.Funcs{})
 			before.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
 				result := succeed(ctx, spec)
-				result.Summary.Completion, result.Summary.Requeue = completion, test.asked
+				result.Summary.Completion, result.Summary.RequeueAfter = completion, test.asked
 				return result
 			}
 			before.mustReconcile()

@@ -21,7 +21,7 @@ type ansible struct {
 	watches     []watches.Watch
 	environment pyenv.Env
 	info        pyenv.Info
-	proof       *pyenv.Proof
+	proof       *pyenv.Checker
 	runner      *runner.Runner
 	warm        *warmPool // nil: all runs are cold
 	// digests has for each watch what controller.Reconciler.Digest is.
@@ -37,11 +37,11 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansible, error) {
 	if err != nil {
 		return ansible{}, err
 	}
-	if found.Skipped != "" {
+	if found.VirtualEnvError != "" {
 		o.Logger.Info("WARNING: VIRTUAL_ENV names a Python environment that can't be used; another one is: install ansible-runner and ansible-core in the former, or do not set the variable",
-			"reason", found.Skipped, "used", found.Bin)
+			"reason", found.VirtualEnvError, "used", found.Bin)
 	}
-	found, replaced := found.InUTF8(ctx)
+	found, replaced := found.WithUTF8Locale(ctx)
 	if len(replaced) > 0 {
 		o.Logger.Info("WARNING: runs have the locale C.UTF-8, because these environment variables name one that is not in UTF-8 or not installed", "variables", replaced)
 	}
@@ -66,8 +66,8 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansible, error) {
 	if err != nil {
 		return ansible{}, err
 	}
-	a.proof = pyenv.NewProof(found, info, variables)
-	if err := a.proof.Holds(ctx); err != nil {
+	a.proof = pyenv.NewChecker(found, info, variables)
+	if err := a.proof.Check(ctx); err != nil {
 		return ansible{}, err
 	}
 	if a.runner, err = newRunner(o, search, found); err != nil {
@@ -115,7 +115,7 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 // canaryVariables are the canary's: text of a CR must come through the real
 // binaries as it is. They go through the encoder that runs use.
 func canaryVariables() ([]byte, error) {
-	variables, err := extravars.Build(map[string]any{"spec": map[string]any{pyenv.CanaryName: pyenv.CanaryText}}, extravars.Options{MarkUnsafe: true})
+	variables, err := extravars.Build(map[string]any{"spec": map[string]any{pyenv.CanaryVariable: pyenv.CanaryText}}, extravars.Options{MarkUnsafe: true})
 	if err != nil {
 		return nil, fmt.Errorf("build the canary's variables: %w", err)
 	}
@@ -127,7 +127,7 @@ func canaryVariables() ([]byte, error) {
 }
 
 func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.Runner, error) {
-	root, owner, err := runner.TakeOver(o.RunDir, o.Logger)
+	root, reaper, err := runner.TakeOver(o.RunDir, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
 	}
@@ -136,7 +136,7 @@ func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.
 	}
 	return &runner.Runner{
 		Root:            root,
-		Owner:           owner,
+		Reaper:          reaper,
 		Binary:          found.Runner,
 		Python:          found.Python,
 		Env:             found.Environ(),
@@ -147,6 +147,6 @@ func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.
 		Inventory:       o.Inventory(),
 		SkipFacts:       o.SkipFacts(),
 		IdleTimeout:     o.RunIdleTimeout,
-		Killed:          func() uint64 { return config.OOMKills(os.DirFS("/")) },
+		OOMKills:        func() uint64 { return config.OOMKills(os.DirFS("/")) },
 	}, nil
 }

@@ -46,11 +46,11 @@ func newRelated(access *rest.Config, list []watches.Watch, o config.Options) (*r
 	r := &related{observe: func(informers.Key, informers.State) {}}
 	r.informers = informers.New(informers.Options{
 		Client: client, Transform: reducer.Transform, Logger: o.Logger.WithName("informers"),
-		Observe: func(key informers.Key, state informers.State) { r.observe(key, state) },
+		OnStateChange: func(key informers.Key, state informers.State) { r.observe(key, state) },
 	})
 	r.Children = children.New(children.Options{
 		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: o.Env.Namespaces(), Discovery: served,
-		Record: newRecord(client, o), Unused: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
+		Record: newRecord(client, o), UnusedKindTimeout: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
 	})
 	return r, nil
 }
@@ -66,7 +66,7 @@ func shownState(state informers.State) string {
 // addTo lets both work while this manager leads, and shows what is followed.
 func (r *related) addTo(m manager.Manager, counters *metrics.Metrics) error {
 	r.observe = func(key informers.Key, state informers.State) {
-		counters.Followed("related", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
+		counters.SetFollowed("related", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
 	}
 	if err := errors.Join(m.Add(r.informers), m.Add(r.Children)); err != nil {
 		return fmt.Errorf("add what follows children: %w", err)

@@ -18,7 +18,7 @@ const (
 // that requirements.yml pins and somebody has installed for the user comes before
 // the environment's.
 func warnOfCollections(log logr.Logger, trees []string) {
-	found := content.Find(kubernetesCore, trees...)
+	found := content.FindCollection(kubernetesCore, trees...)
 	if len(found) == 0 || !tooOld(found[0]) {
 		return
 	}
@@ -34,7 +34,7 @@ func warnOfCollections(log logr.Logger, trees []string) {
 }
 
 // tooOld is false of a collection that says no version, as a checkout.
-func tooOld(c content.Installed) bool {
+func tooOld(c content.InstalledCollection) bool {
 	v, err := version.ParseSemantic(c.Version)
 	return err == nil && v.LessThan(version.MustParseSemantic(rendersSince))
 }

@@ -24,7 +24,7 @@ const digestLength = 32
 // status has it needs no run after a restart.
 func (a ansible) digestWatches(roles, collections []string) (map[schema.GroupVersionKind]string, error) {
 	trees := collectionTrees(collections)
-	installed := content.Collections(trees...)
+	installed := content.DigestCollections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
 	for _, watch := range a.watches {
 		files, err := content.Digest(contentPaths(watch, roles, trees)...)

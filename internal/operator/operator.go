@@ -66,7 +66,7 @@ func setUp(ctx context.Context, o config.Options) (p parts, err error) {
 		return parts{}, err
 	}
 	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraries: libraries}
-	end := func(grace time.Duration) { ansible.runner.Owner.EndOwn(grace) }
+	end := func(grace time.Duration) { ansible.runner.Reaper.EndOwn(grace) }
 	if p.lease, err = newLease(client, o, holders{stop: p.runs.Stop, end: end}); err != nil {
 		return parts{}, err
 	}
@@ -75,8 +75,8 @@ func setUp(ctx context.Context, o config.Options) (p parts, err error) {
 		return parts{}, err
 	}
 	p.proxy, err = proxy.New(p.lease.behind(client), proxy.Options{
-		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, Confine: confined(o, ansible.watches),
-		Fence: p.lease.fence, Followers: []access.Follower{p.related}, Logger: o.Logger.WithName("proxy"),
+		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, IsConfined: confined(o, ansible.watches),
+		Fence: p.lease.fence, WriteObservers: []access.WriteObserver{p.related}, Logger: o.Logger.WithName("proxy"),
 	})
 	if err != nil {
 		return parts{}, err

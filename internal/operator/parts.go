@@ -54,7 +54,7 @@ func (p parts) close() {
 // ready is runner.Runner.Ready: what was proved at the start may have changed, and to
 // prove it again takes time, in which the lease can be lost.
 func (p parts) ready(ctx context.Context) error {
-	if err := p.ansible.proof.Holds(ctx); err != nil {
+	if err := p.ansible.proof.Check(ctx); err != nil {
 		return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
 	}
 	if !p.lease.fence.Held() {
@@ -75,8 +75,8 @@ func (p parts) add() error {
 	if err := p.ansible.warm.count(ctrlmetrics.Registry); err != nil {
 		return err
 	}
-	p.slots.ObserveWait = counters.Waited
-	if err := counters.ShowSlots(p.slots, p.slots.Limit(), p.ansible.names()); err != nil {
+	p.slots.ObserveWait = counters.ObserveWait
+	if err := counters.RegisterSlots(p.slots, p.slots.Limit(), p.ansible.names()); err != nil {
 		return err
 	}
 	lines := eventlog.New(eventlog.Options{
@@ -108,7 +108,7 @@ func (p parts) add() error {
 }
 
 func (p parts) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
-	o := coldruns.Options{Reason: p.ansible.warm.reason, Show: counters.WatchCold, Logger: p.options.Logger.WithName("warm")}
+	o := coldruns.Options{Reason: p.ansible.warm.reason, SetCold: counters.SetWatchCold, Logger: p.options.Logger.WithName("warm")}
 	for _, watch := range p.ansible.watches {
 		if watch.Warm {
 			o.Watches = append(o.Watches, watch.GVK.String())
@@ -140,8 +140,8 @@ func (p parts) addProxy() error {
 
 func (p parts) supervisor(watch watches.Watch, observers []controller.Observer, counters *metrics.Metrics) *controller.Supervisor {
 	o := p.options
-	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.WatchReady(gvk.String(), ready) }
-	counters.Watch(watch.GVK.String())
+	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.SetWatchReady(gvk.String(), ready) }
+	counters.InitWatch(watch.GVK.String())
 	concurrent := watch.MaxConcurrentReconciles
 	if concurrent == 0 {
 		concurrent = o.MaxConcurrentReconciles

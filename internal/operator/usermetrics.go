@@ -22,7 +22,7 @@ func (p parts) addUserMetrics() error {
 	}
 	options := usermetrics.Options{Address: o.UserMetricsBindAddress, Logger: o.Logger.WithName("user-metrics")}
 	if !o.UserMetricsOpen {
-		options.Allow = p.proxy.Knows
+		options.Allow = p.proxy.HasLiveToken
 	}
 	endpoint, err := usermetrics.New(usermetrics.NewRegistry(ctrlmetrics.Registry), options)
 	if err != nil {

@@ -40,7 +40,7 @@ func newWarm(o config.Options, env pyenv.Env, r *runner.Runner) *warmPool {
 	w.pool, err = warm.NewPool(filepath.Join(r.Root.Path(), warmName), warm.Programs{
 		Standin: filepath.Join(filepath.Dir(o.Executable), standinName),
 		Python:  env.Python,
-	}, r.Owner, warm.Options{Limit: o.WarmServers, Logger: o.Logger.WithName("warm"), Refused: w.refused})
+	}, r.Reaper, warm.Options{Limit: o.WarmServers, Logger: o.Logger.WithName("warm"), Refused: w.refused})
 	if err != nil {
 		o.Logger.Error(err, "all runs are cold: servers for warm ones can't be started")
 		return nil

@@ -32,7 +32,7 @@ func heating(t *testing.T, standin bool) (o config.Options, r *runner.Runner, sa
 	said = new([]string)
 	r = &runner.Runner{}
 	var err error
-	if r.Root, r.Owner, err = runner.TakeOver(filepath.Join(dir, "runs"), funcr.New(func(string, string) {}, funcr.Options{})); err != nil {
+	if r.Root, r.Reaper, err = runner.TakeOver(filepath.Join(dir, "runs"), funcr.New(func(string, string) {}, funcr.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -79,7 +79,7 @@ func TestWarmRunsAreNoConditionOfWork(t *testing.T) {
 
 func TestRunsThatCannotBeWarmAreCountedFromWhenThereAreMetrics(t *testing.T) {
 	o, r, _ := heating(t, true)
-	r.Owner = &proctree.Owner{}
+	r.Reaper = &proctree.Reaper{}
 	w := newWarm(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
 	if w == nil || r.Launcher != w {
 		t.Fatal("there is no launcher")
@@ -112,7 +112,7 @@ func TestRunsThatCannotBeWarmAreCountedFromWhenThereAreMetrics(t *testing.T) {
 
 func TestThereAreServersForAsManyEnvironmentsAsIsSaid(t *testing.T) {
 	o, r, _ := heating(t, true)
-	r.Owner = &proctree.Owner{}
+	r.Reaper = &proctree.Reaper{}
 	o.WarmServers = 1
 	w := newWarm(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
 	w.Prepare([]string{"A=1"})

@@ -139,13 +139,13 @@ type bench struct {
 func newBench(t *testing.T, env pyenv.Env) *bench {
 	t.Helper()
 	dir := scratch.Short(t)
-	root, owner, err := runner.TakeOver(filepath.Join(dir, "runs"), logr.Discard())
+	root, reaper, err := runner.TakeOver(filepath.Join(dir, "runs"), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool, err := warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
 		Standin: filepath.Join(scratch.Repository(t), "bin", "warm-exec"), Python: env.Python,
-	}, owner, warm.Options{Logger: logr.Discard()})
+	}, reaper, warm.Options{Logger: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func newBench(t *testing.T, env pyenv.Env) *bench {
 		fmt.Fprintf(&hosts, "h%d index=%d\n", i, i)
 	}
 	b := &bench{pool: pool, scratch: dir, Runner: &runner.Runner{
-		Root: root, Owner: owner, Launcher: pool, Binary: env.Runner, Python: env.Python, SkipFacts: true,
+		Root: root, Reaper: reaper, Launcher: pool, Binary: env.Runner, Python: env.Python, SkipFacts: true,
 		Env:             []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "LANG=C.UTF-8"},
 		CollectionsPath: []string{filepath.Join(scratch.Repository(t), "collections")},
 		Inventory:       filepath.Join(dir, "hosts"),
@@ -192,10 +192,10 @@ func (b *bench) play(t *testing.T, book string, texts []string, hot bool) seen {
 	}
 	got := seen{}
 	result := b.run(t, filepath.Join(content, "play.yml"), texts, hot, func(e jobevent.Event) {
-		got.Events = append(got.Events, fmt.Sprintf("%s: %s %s", e.Host, e.Kind, e.Resolved))
+		got.Events = append(got.Events, fmt.Sprintf("%s: %s %s", e.Host, e.Kind, e.ResolvedAction))
 	})
 	got.Verdict, got.Reason = result.Outcome.Verdict, result.Outcome.Reason
-	got.OK, got.Failed, got.Requeue = result.Summary.OK, result.Summary.Failures, result.Summary.Requeue
+	got.OK, got.Failed, got.Requeue = result.Summary.OK, result.Summary.Failures, result.Summary.RequeueAfter
 	if result.Warm != hot {
 		t.Errorf("a run is warm: %t", result.Warm)
 	}

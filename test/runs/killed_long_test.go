@@ -56,7 +56,7 @@ func TestIdle(t *testing.T) {
 	b.IdleTimeout = 15 * time.Second // Ansible says nothing while it starts.
 	got := b.run(t.Context(), b.role("content"))
 	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonTimeout)
-	if want := "the run was idle\nno job event and no output for 15s\nended in play [localhost], task [content : Sleep]"; got.Outcome.Message != want {
+	if want := "the run was idle\nno job event and no output for 15s\nended in play [localhost], task [content : Sleep] (roles/content/tasks/main.yml:2)"; got.Outcome.Message != want {
 		t.Errorf("got message %q, want %q", got.Outcome.Message, want)
 	}
 	if _, err := os.Stat(begun); err != nil {

@@ -33,12 +33,12 @@ func TestMain(m *testing.M) {
 
 // manager runs the role "content" as the real manager would, until it is killed.
 func manager() {
-	root, owner, err := runner.TakeOver(os.Getenv("MANAGER_OF"), logr.Discard())
+	root, reaper, err := runner.TakeOver(os.Getenv("MANAGER_OF"), logr.Discard())
 	if err != nil {
 		panic(err)
 	}
 	r := &runner.Runner{
-		Root: root, Owner: owner, SkipFacts: true,
+		Root: root, Reaper: reaper, SkipFacts: true,
 		Binary: os.Getenv("RUNNER"), Python: os.Getenv("PYTHON"), Env: managerEnv(),
 	}
 	r.Run(context.Background(), runner.Spec{

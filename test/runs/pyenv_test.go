@@ -71,7 +71,7 @@ func TestLocale(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			env, _ = env.InUTF8(t.Context())
+			env, _ = env.WithUTF8Locale(t.Context())
 			if diff := cmp.Diff(test.want, env.Environ()); diff != "" {
 				t.Error(diff)
 			}

@@ -30,7 +30,7 @@ func environment(t *testing.T) pyenv.Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env, _ = env.InUTF8(t.Context())
+	env, _ = env.WithUTF8Locale(t.Context())
 	return env
 }
 

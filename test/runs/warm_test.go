@@ -56,7 +56,7 @@ func newCommon(repository string, env pyenv.Env) (*common, error) {
 	c.stove = &stove{}
 	c.stove.Pool, err = warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
 		Standin: filepath.Join(repository, "bin/warm-exec"), Python: env.Python,
-	}, &c.stove.owner, warm.Options{Logger: logr.Discard()})
+	}, &c.stove.reaper, warm.Options{Logger: logr.Discard()})
 	return c, err
 }
 
@@ -86,7 +86,7 @@ func (c *common) heat(t *testing.T, r *runner.Runner) {
 	if c.stove == nil {
 		return
 	}
-	r.Owner, r.Launcher = &c.stove.owner, c.stove
+	r.Reaper, r.Launcher = &c.stove.reaper, c.stove
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		r.Prepare()
 		if c.stove.ready && (c.stove.warm.Load() > 0 || c.warms(t, r)) {
@@ -117,9 +117,9 @@ func (c *common) warms(t *testing.T, r *runner.Runner) bool {
 // stove launches what it can warm.
 type stove struct {
 	*warm.Pool
-	owner proctree.Owner
-	ready bool         // what was asked for last would be launched
-	warm  atomic.Int32 // runs that were
+	reaper proctree.Reaper
+	ready  bool         // what was asked for last would be launched
+	warm   atomic.Int32 // runs that were
 }
 
 // Prepare implements runner.Launcher.

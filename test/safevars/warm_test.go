@@ -28,7 +28,7 @@ func newStove(t *testing.T, c core) *stove {
 	t.Helper()
 	pool, err := warm.NewPool(filepath.Join(scratch.Short(t), "warm"), warm.Programs{
 		Standin: filepath.Join(scratch.Repository(t), "bin", "warm-exec"), Python: c.env.Python,
-	}, &proctree.Owner{}, warm.Options{Logger: logr.Discard()})
+	}, &proctree.Reaper{}, warm.Options{Logger: logr.Discard()})
 	if err != nil {
 		t.Fatalf("%v (run `make build`)", err)
 	}

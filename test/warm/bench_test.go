@@ -58,15 +58,15 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, _ = found.InUTF8(t.Context())
+	found, _ = found.WithUTF8Locale(t.Context())
 	b.environ = found.Environ()
-	root, owner, err := runner.TakeOver(b.runs, logr.Discard())
+	root, reaper, err := runner.TakeOver(b.runs, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.pool, err = warm.NewPool(filepath.Join(b.runs, ".warm"), warm.Programs{
 		Standin: standin(t), Python: found.Python,
-	}, owner, warm.Options{Logger: logger(t), Refused: b.refuse, Forked: b.fork, LookPause: lookPause})
+	}, reaper, warm.Options{Logger: logger(t), Refused: b.refuse, Forked: b.fork, LookPause: lookPause})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func newBench(t *testing.T, files map[string]string) *bench {
 		}
 	})
 	b.Runner = &runner.Runner{
-		Root: root, Owner: owner, Launcher: b, Binary: found.Runner, Python: found.Python,
+		Root: root, Reaper: reaper, Launcher: b, Binary: found.Runner, Python: found.Python,
 		Env: b.env(), SkipFacts: true,
 	}
 	return b

@@ -242,9 +242,9 @@ func (b *bench) awaitAnswers() {
 // As a manager that takes the directory over, and as one that loses its lease.
 func TestOwnersFindServersAndForks(t *testing.T) {
 	for name, end := range map[string]func(dir string, b *bench) proctree.Ended{
-		"the next manager": func(dir string, _ *bench) proctree.Ended { return proctree.NewOwner(dir, "next").EndAll(time.Second) },
+		"the next manager": func(dir string, _ *bench) proctree.Ended { return proctree.NewReaper(dir, "next").EndAll(time.Second) },
 		"its own manager": func(_ string, b *bench) proctree.Ended {
-			return b.Owner.EndOwn(time.Second)
+			return b.Reaper.EndOwn(time.Second)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

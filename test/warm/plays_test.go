@@ -82,7 +82,7 @@ func (b *bench) in(t *testing.T, p play) {
 	b.t = t
 	p.lay(b)
 	plain := func() *runner.Runner {
-		return &runner.Runner{Root: b.Root, Owner: b.Owner, Launcher: b, Binary: b.Binary, Python: b.Python, SkipFacts: true, Env: b.env(p.environ(b)...)}
+		return &runner.Runner{Root: b.Root, Reaper: b.Reaper, Launcher: b, Binary: b.Binary, Python: b.Python, SkipFacts: true, Env: b.env(p.environ(b)...)}
 	}
 	b.Runner = plain()
 	b.heat(p.cold...)

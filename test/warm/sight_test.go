@@ -86,7 +86,7 @@ func (b *bench) event(e jobevent.Event) string {
 		delete(e.Result, name)
 	}
 	// A value a line: what differs is easy to find.
-	content, err := json.MarshalIndent([]any{e.Kind, e.Play, e.Task, e.Role, e.Host, e.Action, e.Resolved, e.IgnoreErrors, e.Result, e.HostStats, strings.Split(e.Stdout, "\n")}, "", " ")
+	content, err := json.MarshalIndent([]any{e.Kind, e.Play, e.Task, e.Role, e.Host, e.Action, e.ResolvedAction, e.IgnoreErrors, e.Result, e.HostStats, strings.Split(e.Stdout, "\n")}, "", " ")
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// manifest is a file in the root of a collection that was installed. It has the
-// checksum of FILES.json, and that those of all files.
-const manifest = "MANIFEST.json"
+// manifestName is a file in the root of an installed collection. It has the checksum of
+// FILES.json, which has the checksums of all files.
+const manifestName = "MANIFEST.json"
 
-// Collections is a hexadecimal SHA-256 of the collections in trees, which are
-// directories named ansible_collections. Of a collection that is in several, the
-// first counts, as for Ansible. One that was installed is told by its manifest, a
-// checkout by its files. What can't be read counts as empty: content may not need
-// it. With a hundred installed collections it takes some milliseconds.
-func Collections(trees ...string) string {
+// DigestCollections returns a hexadecimal SHA-256 of the collections in trees, which are
+// directories named ansible_collections. If several trees have a collection, the first one
+// counts, as for Ansible. An installed collection is represented by its manifest, a checkout
+// by its files. A collection that cannot be read counts as empty, because content may not
+// need it. For a hundred installed collections it takes some milliseconds.
+func DigestCollections(trees ...string) string {
 	found := map[string]string{}
 	for _, tree := range trees {
-		for _, namespace := range packages(tree) {
-			for _, name := range packages(filepath.Join(tree, namespace)) {
+		for _, namespace := range packageDirs(tree) {
+			for _, name := range packageDirs(filepath.Join(tree, namespace)) {
 				collection := namespace + "." + name
-				if _, hidden := found[collection]; !hidden {
+				if _, known := found[collection]; !known {
 					found[collection] = digestCollection(filepath.Join(tree, namespace, name))
 				}
 			}
@@ -34,15 +34,15 @@ func Collections(trees ...string) string {
 	}
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		// A hash takes every write.
+		// Writing to a hash never fails.
 		_, _ = fmt.Fprintf(sum, "%s %s\n", name, found[name])
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// packages are the directories, or links to such, that Ansible takes for a
-// namespace or a collection.
-func packages(dir string) []string {
+// packageDirs returns the names of the directories, or links to directories, that Ansible
+// takes for a namespace or a collection.
+func packageDirs(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -50,7 +50,7 @@ func packages(dir string) []string {
 	var names []string
 	for _, entry := range entries {
 		if strings.ContainsAny(entry.Name(), ".-") || strings.HasPrefix(entry.Name(), "__") {
-			continue // As kubernetes.core-6.6.0.info, which ansible-galaxy leaves.
+			continue // Such as kubernetes.core-6.6.0.info, which ansible-galaxy makes.
 		}
 		if info, err := os.Stat(filepath.Join(dir, entry.Name())); err == nil && info.IsDir() {
 			names = append(names, entry.Name())
@@ -60,7 +60,7 @@ func packages(dir string) []string {
 }
 
 func digestCollection(dir string) string {
-	if text, err := os.ReadFile(filepath.Join(dir, manifest)); err == nil {
+	if text, err := os.ReadFile(filepath.Join(dir, manifestName)); err == nil {
 		sum := sha256.Sum256(text)
 		return "manifest " + hex.EncodeToString(sum[:])
 	}

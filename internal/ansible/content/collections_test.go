@@ -27,7 +27,7 @@ func trees(t *testing.T) (first, second string) {
 
 func TestWhatChangesTheDigestOfCollections(t *testing.T) {
 	first, second := trees(t)
-	before := content.Collections(first, second)
+	before := content.DigestCollections(first, second)
 	for name, test := range map[string]struct {
 		change func(t *testing.T, first, second string)
 		same   bool
@@ -61,15 +61,15 @@ func TestWhatChangesTheDigestOfCollections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first, second := trees(t)
 			test.change(t, first, second)
-			if same := content.Collections(first, second) == before; same != test.same {
+			if same := content.DigestCollections(first, second) == before; same != test.same {
 				t.Errorf("want same %t, got %t", test.same, same)
 			}
 		})
 	}
-	if content.Collections(second, first) == before {
+	if content.DigestCollections(second, first) == before {
 		t.Error("the order of the trees says which version is used, and does not count")
 	}
-	if content.Collections(first, filepath.Join(first, "none"), second) != before {
+	if content.DigestCollections(first, filepath.Join(first, "none"), second) != before {
 		t.Error("a tree that is not there counts")
 	}
 }
@@ -94,6 +94,6 @@ func BenchmarkCollections(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		content.Collections(tree)
+		content.DigestCollections(tree)
 	}
 }

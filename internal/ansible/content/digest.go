@@ -14,20 +14,19 @@ import (
 	"strings"
 )
 
-// maxHashed is the size from which on a file is told by its size and time of
-// change. Ansible content is small; what is larger lies there for copying.
-const maxHashed = 1 << 20
+// maxHashedBytes is the maximum size of a file that is hashed. A larger file is represented
+// by its size and modification time; it is usually a file that a role copies.
+const maxHashedBytes = 1 << 20
 
-// Digest is a hexadecimal SHA-256 of files and directories, with all that is
-// below them: names, contents, and which are executable. The order of the paths
-// does not matter, nor where they lie. Hidden entries and __pycache__ are left
-// out, symbolic links are followed, and a path that does not exist counts as
-// empty: content may name places to search that need not be there.
+// Digest returns a hexadecimal SHA-256 of files and directories: names, contents, and which
+// files are executable. The order of the paths and their parent directories do not matter.
+// Digest leaves out hidden entries and __pycache__, and follows symbolic links. A path that
+// does not exist counts as empty, because content may name search paths that do not exist.
 func Digest(paths ...string) (string, error) {
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	var parts []string
 	for _, path := range paths {
-		d := digest{sum: sha256.New(), entered: map[string]bool{}}
+		d := digest{sum: sha256.New(), openDirs: map[string]bool{}}
 		if err := d.add(path, "."); err != nil {
 			return "", fmt.Errorf("read the content of %q: %w", path, err)
 		}
@@ -38,20 +37,20 @@ func Digest(paths ...string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// digest is the sum of one tree.
+// digest computes the digest of one tree.
 type digest struct {
 	sum hash.Hash
-	// entered are the directories that lead to the place at work, so that a link
-	// to one of them is not followed for ever.
-	entered map[string]bool
+	// openDirs are the directories on the way to the current one. A link to one of them is
+	// not followed, because it would never end.
+	openDirs map[string]bool
 }
 
-// add takes up what stands at path, under its name within the tree.
+// add adds the file or directory at path, under its name in the tree.
 func (d *digest) add(path, name string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // A link without target is as good as no file.
+		return nil // Such as a link without a target.
 	case err != nil:
 		return err
 	case info.IsDir():
@@ -63,20 +62,20 @@ func (d *digest) add(path, name string) error {
 }
 
 func (d *digest) addDir(path, name string) error {
-	place, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err
 	}
-	if d.entered[place] {
+	if d.openDirs[resolved] {
 		return nil
 	}
-	d.entered[place] = true
-	defer delete(d.entered, place)
+	d.openDirs[resolved] = true
+	defer delete(d.openDirs, resolved)
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return err
 	}
-	d.note("dir", name, "")
+	d.write("dir", name, "")
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), ".") || entry.Name() == "__pycache__" {
 			continue
@@ -93,8 +92,8 @@ func (d *digest) addFile(path, name string, info fs.FileInfo) error {
 	if info.Mode()&0o111 != 0 {
 		kind = "program"
 	}
-	if info.Size() > maxHashed {
-		d.note(kind, name, fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().UTC()))
+	if info.Size() > maxHashedBytes {
+		d.write(kind, name, fmt.Sprintf("%d bytes of %s", info.Size(), info.ModTime().UTC()))
 		return nil
 	}
 	file, err := os.Open(path)
@@ -106,11 +105,11 @@ func (d *digest) addFile(path, name string, info fs.FileInfo) error {
 	if _, err := io.Copy(sum, file); err != nil {
 		return err
 	}
-	d.note(kind, name, hex.EncodeToString(sum.Sum(nil)))
+	d.write(kind, name, hex.EncodeToString(sum.Sum(nil)))
 	return nil
 }
 
-func (d *digest) note(kind, name, what string) {
-	// A hash takes every write; quoting keeps the fields apart.
+func (d *digest) write(kind, name, what string) {
+	// Writing to a hash never fails. Quoting separates the fields.
 	_, _ = fmt.Fprintf(d.sum, "%s %q %q\n", kind, name, what)
 }

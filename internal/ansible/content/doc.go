@@ -1,6 +1,6 @@
-// Package content reads playbooks and roles as files.
+// Package content reads playbooks, roles and collections as files.
 //
-// It reports whether content is the same as before, and which collections of a name
-// are installed. It does not run anything, and it does not look for content:
-// whoever calls it knows the places.
+// It computes digests, which change if the content changes, and finds installed
+// collections. It does not execute anything, and it does not know where content is: callers
+// pass the paths.
 package content

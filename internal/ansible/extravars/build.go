@@ -8,32 +8,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Options says how one watch wants the variables of its objects.
+// Options are the settings of one watch for the variables of its runs.
 type Options struct {
-	// GVK is the watched kind; group and kind name the variables that hold the
-	// whole object.
+	// GVK is the watched kind. Its group and kind are part of the names of the
+	// variables that hold the whole object.
 	GVK schema.GroupVersionKind
 	// SnakeCase converts every key of the spec, at every depth.
 	SnakeCase bool
 	// MarkUnsafe makes Encode mark the object's strings as untrusted. Without
 	// it, whoever may write the object can run code in the operator.
 	MarkUnsafe bool
-	// Vars and FinalizerVars are the operator's own: trusted, and stronger than
-	// what the object says. FinalizerVars count only when Finalizing is set.
+	// Vars and FinalizerVars are the variables of watches.yaml. They are trusted, and
+	// override variables of the object. FinalizerVars are used only if Finalizing is set.
 	Vars, FinalizerVars map[string]any
-	// Finalizing builds the variables of a finalizer's run, which is never
-	// refused: what offends is left out and listed in Variables.Dropped.
+	// Finalizing builds the variables of a finalizer's run. Build never refuses such a
+	// run: it leaves fields with problems out and lists them in Variables.Dropped.
 	Finalizing bool
-	// RefuseSops refuses sops_* names, which community.sops reads.
+	// RefuseSops refuses sops_* names, which the collection community.sops reads.
 	RefuseSops bool
 }
 
 // Variables are the extra vars of one run, ready to be encoded.
 type Variables struct {
-	// Dropped lists, sorted, the paths of what the object says and the run does
-	// not get as a variable: names that Ansible would override anyway and, when
-	// finalizing, everything that would otherwise have been refused. A long list
-	// ends with a line that tells how many more there are.
+	// Dropped is the sorted list of the paths of fields that the run does not get as
+	// variables: names that Ansible would override anyway and, in a finalizer's run,
+	// fields for which Build would otherwise fail. A long list ends with a line that
+	// says how many more there are.
 	Dropped []string
 
 	untrusted  map[string]any // from the object
@@ -41,40 +41,41 @@ type Variables struct {
 	markUnsafe bool
 }
 
-// Build makes the variables of a run for the object, as the API server gave
-// it. The object is not changed. The error is always an *InvalidSpecError; with
-// Finalizing set there is none.
+// Build returns the variables of a run for the object, as the API server returned
+// it. Build does not change the object. The error is always an *InvalidSpecError; if
+// Finalizing is set, the error is nil.
 //
-// Later wins: the spec, ansible_operator_meta, the whole object, the spec as
-// written, the watch's vars, the finalizer's vars.
+// If two sources have the same name, the later one in this list wins: the fields of
+// the spec, ansible_operator_meta, the whole object, the spec as written, the watch's
+// vars, the finalizer's vars.
 func Build(object map[string]any, o Options) (Variables, error) {
-	var faults, dropped report
-	clean := cleanObject(object, &faults)
+	var problems, dropped problemList
+	clean := cleanObject(object, &problems)
 	spec, ok := clean["spec"].(map[string]any)
 	if !ok {
 		spec = map[string]any{}
 	}
-	untrusted := specVariables(spec, o, &faults, &dropped)
-	if faults.count > 0 && !o.Finalizing {
-		return Variables{}, &InvalidSpecError{Problems: faults.problems()}
+	untrusted := specVariables(spec, o, &problems, &dropped)
+	if problems.count > 0 && !o.Finalizing {
+		return Variables{}, &InvalidSpecError{Problems: problems.lines()}
 	}
-	dropped.merge(faults)
+	dropped.merge(problems)
 
-	whole := objectVariable(o.GVK)
-	untrusted["ansible_operator_meta"] = identity(clean)
-	untrusted[whole] = clean
-	untrusted[whole+"_spec"] = spec
+	variable := objectVariableName(o.GVK)
+	untrusted["ansible_operator_meta"] = operatorMeta(clean)
+	untrusted[variable] = clean
+	untrusted[variable+"_spec"] = spec
 	return Variables{
-		Dropped:    dropped.places(),
+		Dropped:    dropped.paths(),
 		untrusted:  untrusted,
 		trusted:    trustedVariables(o),
 		markUnsafe: o.MarkUnsafe,
 	}, nil
 }
 
-// identity is what a role calls its object by; a cluster-scoped one has an
-// empty namespace.
-func identity(object map[string]any) map[string]any {
+// operatorMeta returns the variable ansible_operator_meta. The namespace of a
+// cluster-scoped object is "".
+func operatorMeta(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	namespace, _ := metadata["namespace"].(string)
@@ -93,27 +94,28 @@ func trustedVariables(o Options) map[string]any {
 	return trusted
 }
 
-// objectVariable names the variable of the whole object: _apps_deployment.
-func objectVariable(gvk schema.GroupVersionKind) string {
+// objectVariableName returns the name of the variable that holds the whole object,
+// such as _apps_deployment.
+func objectVariableName(gvk schema.GroupVersionKind) string {
 	word := strings.NewReplacer(".", "_", "-", "_")
 	return "_" + word.Replace(strings.ToLower(gvk.Group)) + "_" + word.Replace(strings.ToLower(gvk.Kind))
 }
 
-// treatment is what becomes of a field at the top of the spec, by the name of
-// its variable.
-type treatment int
+// fieldAction is what Build does with a top-level field of the spec.
+type fieldAction int
 
 const (
-	pass treatment = iota
-	// refuse: extra vars are stronger than everything else, so these names
-	// would choose the programs that Ansible starts, or change what a role's
-	// own expressions mean.
+	allow fieldAction = iota
+	// refuse is for names by which a CR could choose the programs that Ansible
+	// starts, or change the meaning of a role's expressions: extra vars override all
+	// other variables.
 	refuse
-	// drop: Ansible's own value wins anyway, and it warns.
+	// drop is for names whose values Ansible overrides anyway, with a warning.
 	drop
 )
 
-func treat(name string, o Options) treatment {
+// actionFor returns the action for a field by the name of its variable.
+func actionFor(name string, o Options) fieldAction {
 	switch name {
 	case "inventory_hostname", "inventory_hostname_short", "inventory_dir", "inventory_file", "group_names", "omit":
 		return refuse
@@ -122,29 +124,29 @@ func treat(name string, o Options) treatment {
 		return drop
 	}
 	switch {
-	case strings.HasPrefix(name, "ansible_"), strings.HasPrefix(name, "_ansible_"), strings.HasPrefix(name, reserved):
+	case strings.HasPrefix(name, "ansible_"), strings.HasPrefix(name, "_ansible_"), strings.HasPrefix(name, reservedPrefix):
 		return refuse
 	case o.RefuseSops && strings.HasPrefix(name, "sops_"):
 		return refuse
 	default:
-		return pass
+		return allow
 	}
 }
 
-// specVariables makes variables of the fields of a cleaned spec.
-func specVariables(spec map[string]any, o Options, faults, dropped *report) map[string]any {
-	n := namer{snakeCase: o.SnakeCase, faults: faults}
+// specVariables returns the variables for the fields of a cleaned spec.
+func specVariables(spec map[string]any, o Options, problems, dropped *problemList) map[string]any {
+	n := namer{snakeCase: o.SnakeCase, problems: problems}
 	root := (*path)(nil).field("spec")
 	names := n.names(spec, root)
 	variables := make(map[string]any, len(names))
 	for _, key := range slices.Sorted(maps.Keys(names)) {
 		name, at := names[key], root.field(key)
-		switch treat(name, o) {
+		switch actionFor(name, o) {
 		case refuse:
-			faults.add(at, "is the variable %s, which steers Ansible itself; rename the field", quote(name))
+			problems.add(at, "is the variable %s, which steers Ansible itself; rename the field", quote(name))
 		case drop:
 			dropped.add(at, "is the variable %s, which Ansible sets itself", quote(name))
-		case pass:
+		case allow:
 			variables[name] = n.value(spec[key], at)
 		}
 	}

@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	// maxDepth is how deep each field of the object may nest; Ansible manages
-	// about 160.
+	// maxDepth is the maximum nesting of each top-level field of the object; Ansible
+	// can read about 160 levels.
 	maxDepth = 64
-	// maxSpecBytes is what the spec may measure as JSON.
+	// maxSpecBytes is the maximum size of the spec as JSON.
 	maxSpecBytes = 1 << 20
-	// maxNumberBytes bounds a number's text: Python refuses to read integers of
-	// thousands of digits.
+	// maxNumberBytes is the maximum length of a number's text: Python refuses to read
+	// integers of thousands of digits.
 	maxNumberBytes = 320
-	// reserved starts the keys by which Ansible's JSON decoder knows a marked
-	// value. Written by a CR, they would turn data into something else.
-	reserved = "__ansible_"
+	// reservedPrefix begins the keys of maps that Ansible's JSON decoder turns into
+	// values of its own types, such as a marked string. A CR must not have such keys.
+	reservedPrefix = "__ansible_"
 )
 
-// cleaner copies values and leaves out what no run may get, telling each time.
-// What it returns is plain JSON: maps, lists, strings, numbers, booleans, null.
+// cleaner copies values. It leaves out what no run may get, and adds a problem for
+// each. The copies are plain JSON: maps, lists, strings, numbers, booleans, null.
 type cleaner struct {
-	faults *report
-	// variables is set inside the spec, whose keys become names of variables.
-	variables bool
+	problems *problemList
+	// inSpec is set inside the spec, whose keys become names of variables.
+	inSpec bool
 }
 
-// cleanObject copies the object without metadata.managedFields, which is of no
-// use to a role and large.
-func cleanObject(object map[string]any, faults *report) map[string]any {
+// cleanObject copies the object without metadata.managedFields, which is large and
+// of no use to a role.
+func cleanObject(object map[string]any, problems *problemList) map[string]any {
 	clean := make(map[string]any, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		value := object[key]
@@ -43,9 +43,9 @@ func cleanObject(object map[string]any, faults *report) map[string]any {
 			delete(metadata, "managedFields")
 			value = metadata
 		}
-		c := cleaner{faults: faults, variables: key == "spec"}
+		c := cleaner{problems: problems, inSpec: key == "spec"}
 		at := (*path)(nil).field(key)
-		if !c.usableKey(key, at) {
+		if !c.checkKey(key, at) {
 			continue
 		}
 		if copied, ok := c.value(value, at, 1); ok {
@@ -53,12 +53,12 @@ func cleanObject(object map[string]any, faults *report) map[string]any {
 		}
 	}
 	if spec, ok := clean["spec"]; ok {
-		clean["spec"] = fitting(spec, faults)
+		clean["spec"] = limitSize(spec, problems)
 	}
 	return clean
 }
 
-// value copies v. The second result is false where v must be left out.
+// value copies v. The second result is false if v must be left out.
 func (c cleaner) value(v any, at *path, depth int) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -67,7 +67,7 @@ func (c cleaner) value(v any, at *path, depth int) (any, bool) {
 		return c.list(v, at, depth)
 	case string:
 		if !utf8.ValidString(v) {
-			c.faults.add(at, "is not valid UTF-8")
+			c.problems.add(at, "is not valid UTF-8")
 			return nil, false
 		}
 		return v, true
@@ -78,19 +78,19 @@ func (c cleaner) value(v any, at *path, depth int) (any, bool) {
 	case json.Number:
 		return c.number(v, at)
 	default:
-		c.faults.add(at, "is a %T, which JSON does not have", v)
+		c.problems.add(at, "is a %T, which JSON does not have", v)
 		return nil, false
 	}
 }
 
 func (c cleaner) mapping(m map[string]any, at *path, depth int) (any, bool) {
-	if !c.shallow(at, depth) {
+	if !c.checkDepth(at, depth) {
 		return nil, false
 	}
 	clean := make(map[string]any, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		field := at.field(key)
-		if !c.usableKey(key, field) {
+		if !c.checkKey(key, field) {
 			continue
 		}
 		if value, ok := c.value(m[key], field, depth+1); ok {
@@ -100,9 +100,10 @@ func (c cleaner) mapping(m map[string]any, at *path, depth int) (any, bool) {
 	return clean, true
 }
 
-// list keeps the positions of its elements: null stands for one left out.
+// list copies a list. It replaces an element that must be left out by null, so that
+// the other elements keep their positions.
 func (c cleaner) list(l []any, at *path, depth int) (any, bool) {
-	if !c.shallow(at, depth) {
+	if !c.checkDepth(at, depth) {
 		return nil, false
 	}
 	clean := make([]any, len(l))
@@ -112,23 +113,24 @@ func (c cleaner) list(l []any, at *path, depth int) (any, bool) {
 	return clean, true
 }
 
-// shallow stops the walk before it can go deeper than Ansible could.
-func (c cleaner) shallow(at *path, depth int) bool {
+// checkDepth reports whether a map or list at this depth may be copied.
+func (c cleaner) checkDepth(at *path, depth int) bool {
 	if depth <= maxDepth {
 		return true
 	}
-	c.faults.add(at, "is nested deeper than %d levels", maxDepth)
+	c.problems.add(at, "is nested deeper than %d levels", maxDepth)
 	return false
 }
 
-func (c cleaner) usableKey(key string, at *path) bool {
+// checkKey reports whether a key of a map may be copied.
+func (c cleaner) checkKey(key string, at *path) bool {
 	switch {
-	case strings.HasPrefix(key, reserved):
-		c.faults.add(at, "has a key that starts with %s, which Ansible keeps for itself; rename the field", reserved)
+	case strings.HasPrefix(key, reservedPrefix):
+		c.problems.add(at, "has a key that starts with %s, which Ansible keeps for itself; rename the field", reservedPrefix)
 	case !utf8.ValidString(key):
-		c.faults.add(at, "has a key that is not valid UTF-8")
-	case c.variables && strings.Trim(key, " ") == "":
-		c.faults.add(at, "has an empty or blank key; give it a name")
+		c.problems.add(at, "has a key that is not valid UTF-8")
+	case c.inSpec && strings.Trim(key, " ") == "":
+		c.problems.add(at, "has an empty or blank key; give it a name")
 	default:
 		return true
 	}
@@ -137,25 +139,25 @@ func (c cleaner) usableKey(key string, at *path) bool {
 
 func (c cleaner) float(f float64, at *path) (any, bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		c.faults.add(at, "is not a finite number")
+		c.problems.add(at, "is not a finite number")
 		return nil, false
 	}
 	return f, true
 }
 
-// number accepts what Python reads as a finite number of the same kind.
+// number accepts a number that Python reads as a finite number of the same type.
 func (c cleaner) number(n json.Number, at *path) (any, bool) {
 	f, err := strconv.ParseFloat(n.String(), 64)
 	if err != nil || math.IsInf(f, 0) || len(n) > maxNumberBytes || !json.Valid([]byte(n)) {
-		c.faults.add(at, "is not a finite number")
+		c.problems.add(at, "is not a finite number")
 		return nil, false
 	}
 	return n, true
 }
 
-// fitting leaves out the spec's largest fields until the rest is small enough
-// to be read: a finalizer's run gets as much of it as it can.
-func fitting(spec any, faults *report) any {
+// limitSize removes the spec's largest fields until the remaining ones are within
+// maxSpecBytes, so that a finalizer's run gets as many fields as possible.
+func limitSize(spec any, problems *problemList) any {
 	size := jsonSize(spec)
 	if size <= maxSpecBytes {
 		return spec
@@ -163,7 +165,7 @@ func fitting(spec any, faults *report) any {
 	root := (*path)(nil).field("spec")
 	fields, ok := spec.(map[string]any)
 	if !ok {
-		faults.add(root, "measures %d bytes as JSON; at most %d are allowed", size, maxSpecBytes)
+		problems.add(root, "measures %d bytes as JSON; at most %d are allowed", size, maxSpecBytes)
 		return nil
 	}
 	sizes := make(map[string]int, len(fields))
@@ -176,14 +178,14 @@ func fitting(spec any, faults *report) any {
 		}
 		return strings.Compare(a, b)
 	})
-	rest := size
+	remaining := size
 	for _, key := range largestFirst {
-		if rest <= maxSpecBytes {
+		if remaining <= maxSpecBytes {
 			break
 		}
-		faults.add(root.field(key), "is %d of the %d bytes that the spec measures as JSON; at most %d are allowed",
+		problems.add(root.field(key), "is %d of the %d bytes that the spec measures as JSON; at most %d are allowed",
 			sizes[key], size, maxSpecBytes)
-		rest -= sizes[key]
+		remaining -= sizes[key]
 		delete(fields, key)
 	}
 	return fields

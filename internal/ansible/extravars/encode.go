@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// lead makes a second reading of the text impossible. Where Ansible's JSON
-// decoder gives a file up, Ansible reads it again as YAML, and there a marked
-// string would be an ordinary map of a trusted one. A TAB is white space to
-// JSON and an error to YAML at the start of a line; the LF keeps the values
-// out of the error text, which quotes that line.
-const lead = "\t\n"
+// preamble prevents Ansible from reading the file as YAML. Ansible does that if its
+// JSON decoder fails, and in YAML a marked string would be an ordinary map that holds
+// a trusted string. A TAB at the start of a line is white space in JSON and an error
+// in YAML. The error text quotes that line; the LF keeps the values out of it.
+const preamble = "\t\n"
 
-// What a marked string is wrapped in; Ansible's decoder takes it off again.
+// Encode wraps an untrusted string in these; Ansible's decoder unwraps it and marks
+// the string.
 const (
-	markOpen  = `{"__ansible_unsafe":`
-	markClose = `}`
+	unsafeOpen  = `{"__ansible_unsafe":`
+	unsafeClose = `}`
 )
 
-// Encode writes env/extravars: TAB, LF, one JSON object with sorted keys. Equal
-// variables give equal bytes. It fails only for values in Options.Vars and
-// Options.FinalizerVars that JSON does not have.
+// Encode returns the content of env/extravars: TAB, LF, one JSON object with sorted
+// keys. Equal variables give equal bytes. It fails only if Options.Vars or
+// Options.FinalizerVars hold a value that JSON cannot express.
 func (v Variables) Encode() ([]byte, error) {
-	untrusted := encoder{mark: v.markUnsafe}
+	untrusted := encoder{markUnsafe: v.markUnsafe}
 	trusted := encoder{}
 	all := maps.Clone(v.untrusted)
 	if all == nil {
@@ -35,7 +35,7 @@ func (v Variables) Encode() ([]byte, error) {
 	}
 	maps.Copy(all, v.trusted)
 
-	out := append([]byte(lead), '{')
+	out := append([]byte(preamble), '{')
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		if i > 0 {
 			out = append(out, ',')
@@ -55,10 +55,10 @@ func (v Variables) Encode() ([]byte, error) {
 	return append(out, '}', '\n'), nil
 }
 
-// encoder appends JSON. With mark, every string value is wrapped; keys never
-// are, since Ansible does not template them.
+// encoder appends JSON. If markUnsafe is set, it wraps every string value. It never
+// wraps keys, because Ansible does not evaluate keys as templates.
 type encoder struct {
-	mark bool
+	markUnsafe bool
 }
 
 func (e encoder) append(out []byte, value any) ([]byte, error) {
@@ -68,7 +68,7 @@ func (e encoder) append(out []byte, value any) ([]byte, error) {
 	case []any:
 		return e.appendList(out, value)
 	case string:
-		return e.appendText(out, value), nil
+		return e.appendStringValue(out, value), nil
 	case float64:
 		return appendFloat(out, value)
 	case nil:
@@ -86,11 +86,11 @@ func (e encoder) append(out []byte, value any) ([]byte, error) {
 	}
 }
 
-func (e encoder) appendText(out []byte, text string) []byte {
-	if !e.mark {
+func (e encoder) appendStringValue(out []byte, text string) []byte {
+	if !e.markUnsafe {
 		return appendString(out, text)
 	}
-	return append(appendString(append(out, markOpen...), text), markClose...)
+	return append(appendString(append(out, unsafeOpen...), text), unsafeClose...)
 }
 
 func (e encoder) appendMap(out []byte, m map[string]any) ([]byte, error) {
@@ -122,7 +122,8 @@ func (e encoder) appendList(out []byte, l []any) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// appendFloat keeps a float a float: Python reads 1 as an integer.
+// appendFloat always writes a decimal point or an exponent, because Python reads 1 as
+// an integer.
 func appendFloat(out []byte, f float64) ([]byte, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, fmt.Errorf("%v is not a finite number", f)
@@ -140,7 +141,7 @@ func appendString(out []byte, s string) []byte {
 	return append(out, text...)
 }
 
-// jsonSize measures a cleaned value as JSON.
+// jsonSize returns the size in bytes of a cleaned value as JSON.
 func jsonSize(value any) int {
 	text, _ := encoder{}.append(nil, value)
 	return len(text)

@@ -27,10 +27,10 @@ const (
 	fuzzSops
 )
 
-// FuzzEncode goes the whole way from an object to what Ansible makes of the
-// file, and compares it with what the contract says. nest puts the spec so many
-// levels deep, raw is a text as no JSON would hold it, and what blocks has over
-// 240 makes the spec so many times 96 KiB larger.
+// FuzzEncode builds and encodes the variables of an object, decodes them as Ansible
+// does, and compares them with the expected ones. nest is the number of levels by
+// which the spec is nested deeper, raw is a string that JSON may not be able to
+// express, and each block over 240 makes the spec 96 KiB larger.
 func FuzzEncode(f *testing.F) {
 	f.Add(`{"kind":"Widget","metadata":{"name":"w","namespace":"ns","managedFields":[{"manager":"m"}]},"spec":{"size":3,"fooBar":"{{ x }}"}}`, "raw", fuzzSnakeCase|fuzzMark, uint8(1), uint8(0))
 	f.Fuzz(func(t *testing.T, text, raw string, options, nest, blocks uint8) {
@@ -96,7 +96,7 @@ func fuzzSpec(spec any, raw string, nest, blocks uint8) any {
 func checkRefusal(t *testing.T, err error, why string) {
 	t.Helper()
 	var invalid *InvalidSpecError
-	if !errors.As(err, &invalid) || len(invalid.Problems) == 0 || !slices.IsSorted(invalid.Problems[:min(len(invalid.Problems), maxListedFaults)]) {
+	if !errors.As(err, &invalid) || len(invalid.Problems) == 0 || !slices.IsSorted(invalid.Problems[:min(len(invalid.Problems), maxListedProblems)]) {
 		t.Fatalf("%#v", err)
 	}
 	if message := err.Error(); len(message) > 4<<10 || !utf8.ValidString(message) || strings.ContainsFunc(message, func(r rune) bool { return r < ' ' }) {
@@ -127,8 +127,8 @@ func encodeTwice(t *testing.T, vars Variables, object map[string]any, o Options)
 	return encoded
 }
 
-// ansibleReads is what Ansible's own decoder makes of the text: Python's JSON,
-// and a marked text for an object with __ansible_unsafe.
+// ansibleReads decodes the text as Ansible does: as Python's JSON, with a marked
+// string for an object that has the key __ansible_unsafe.
 func ansibleReads(t *testing.T, text []byte) map[string]any {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -185,11 +185,11 @@ func ansibleValue(t *testing.T, value any) any {
 	return value
 }
 
-// checkFinalizing makes sure that what offends is left out.
+// checkFinalizing checks that a finalizer's run does not get fields with problems.
 func checkFinalizing(t *testing.T, got map[string]any, o Options) {
 	t.Helper()
 	for name := range got {
-		if name != "ansible_operator_meta" && treat(name, o) == refuse {
+		if name != "ansible_operator_meta" && actionFor(name, o) == refuse {
 			t.Errorf("a finalizer's run gets %q", name)
 		}
 	}

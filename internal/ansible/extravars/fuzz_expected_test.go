@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// expected is what the contract promises for an object that offends nobody.
+// expected returns the variables for a valid object.
 func expected(object map[string]any, o Options) map[string]any {
 	object = maps.Clone(object)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -23,7 +23,7 @@ func expected(object map[string]any, o Options) map[string]any {
 	spec, _ := object["spec"].(map[string]any)
 	all := map[string]any{}
 	for key, value := range spec {
-		if name := named(key, o); treat(name, o) == pass {
+		if name := named(key, o); actionFor(name, o) == allow {
 			all[name] = renamed(value, o)
 		}
 	}
@@ -91,7 +91,7 @@ func mark(value any, untrusted bool) any {
 	return value
 }
 
-// offence is why no run may get the object, "" if it may.
+// offence returns why Build must refuse the object, "" if it must not.
 func offence(object map[string]any, o Options) string {
 	object = maps.Clone(object)
 	if metadata, ok := object["metadata"].(map[string]any); ok {
@@ -126,7 +126,7 @@ func offence(object map[string]any, o Options) string {
 	return ambiguous(spec, o, true)
 }
 
-// offending finds what no level of an object may hold.
+// offending returns why a key or value is refused at any level, "" if it is not.
 func offending(key string, value any, spec bool, depth int) string {
 	switch {
 	case strings.HasPrefix(key, "__ansible_"), !utf8.ValidString(key):
@@ -161,8 +161,8 @@ func offending(key string, value any, spec bool, depth int) string {
 	return ""
 }
 
-// ambiguous finds keys of one map that become one name, or a reserved one. What
-// is dropped at the top is not looked into.
+// ambiguous returns why the keys of a map are refused: two become the same name, or
+// one becomes a reserved name. It skips top-level fields that Build drops.
 func ambiguous(value any, o Options, top bool) string {
 	switch v := value.(type) {
 	case map[string]any:
@@ -175,7 +175,7 @@ func ambiguous(value any, o Options, top bool) string {
 			if seen[name] = key; strings.HasPrefix(name, "__ansible_") {
 				return fmt.Sprintf("%q becomes reserved", key)
 			}
-			if why := ambiguous(member, o, false); why != "" && !(top && treat(name, o) == drop) {
+			if why := ambiguous(member, o, false); why != "" && !(top && actionFor(name, o) == drop) {
 				return why
 			}
 		}

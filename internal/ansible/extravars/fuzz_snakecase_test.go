@@ -14,12 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzSnakeCase holds the names of keys against the rules of the contract, read
-// word by word, and against each other.
+// FuzzSnakeCase compares SnakeCase with a second implementation of the rules, and
+// checks how names of two keys of one map go together.
 func FuzzSnakeCase(f *testing.F) {
 	for i, key := range recordedKeys(f) {
-		if name, _ := SnakeCase(key); name != ruled(key) {
-			f.Errorf("the rules give %q the name %q, recorded is %q", key, ruled(key), name)
+		if name, _ := SnakeCase(key); name != expectedSnakeCase(key) {
+			f.Errorf("the rules give %q the name %q, recorded is %q", key, expectedSnakeCase(key), name)
 		}
 		if i%60 == 0 {
 			f.Add(key, "size")
@@ -36,7 +36,7 @@ func FuzzSnakeCase(f *testing.F) {
 			}
 			return
 		}
-		if want := ruled(key); name != want {
+		if want := expectedSnakeCase(key); name != want {
 			t.Errorf("SnakeCase(%q) = %q; the rules say %q", key, name, want)
 		}
 		if letterBeforeNumbers.MatchString(name) {
@@ -49,8 +49,8 @@ func FuzzSnakeCase(f *testing.F) {
 	})
 }
 
-// checkNames makes sure that names do not depend on the order of a map, and that
-// of two keys with one name neither has it.
+// checkNames checks that names do not depend on the order of a map, and that two
+// keys that become the same name are both left out.
 func checkNames(t *testing.T, key, other string) {
 	t.Helper()
 	name, _ := SnakeCase(key)
@@ -62,25 +62,24 @@ func checkNames(t *testing.T, key, other string) {
 			want[other] = otherName
 		}
 	}
-	maps.DeleteFunc(want, func(_, name string) bool { return strings.HasPrefix(name, reserved) })
+	maps.DeleteFunc(want, func(_, name string) bool { return strings.HasPrefix(name, reservedPrefix) })
 	keys := map[string]any{key: 1, other: 2}
 	for range 3 {
-		var faults report
-		n := namer{snakeCase: true, faults: &faults}
+		var problems problemList
+		n := namer{snakeCase: true, problems: &problems}
 		if diff := cmp.Diff(want, n.names(keys, nil)); diff != "" {
 			t.Fatalf("names of %q and %q: %s", key, other, diff)
 		}
-		if (len(want) < len(keys)) != (faults.count > 0) {
-			t.Fatalf("names of %q and %q: faults %q", key, other, faults.problems())
+		if (len(want) < len(keys)) != (problems.count > 0) {
+			t.Fatalf("names of %q and %q: problems %q", key, other, problems.lines())
 		}
 	}
 }
 
 var letterBeforeNumbers = regexp.MustCompile(`([A-Za-z])([0-9]+)([A-Za-z][0-9]+)`)
 
-// ruled is what the contract's rules 1 to 7 say in words, in one pass from left
-// to right.
-func ruled(key string) string {
+// expectedSnakeCase applies the rules in one pass from left to right.
+func expectedSnakeCase(key string) string {
 	key = strings.Trim(letterBeforeNumbers.ReplaceAllString(key, "$1 $2 $3"), " ")
 	capital := 'A' <= key[0] && key[0] <= 'Z'
 	for _, word := range []string{"HTTP", "URL", "IP"} {

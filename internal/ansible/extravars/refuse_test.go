@@ -68,7 +68,7 @@ func TestBuildRefusesSopsNamesWhereTheyAreRead(t *testing.T) {
 	}
 }
 
-// faulty has at least one fault of each kind.
+// faulty returns an object with at least one problem of each kind.
 func faulty() map[string]any {
 	cr := object(map[string]any{
 		"good": "x", "ansibleHost": "x", "omit": "x", "roleName": "dropped in any case",

@@ -16,10 +16,10 @@ var (
 	errKeyUTF8  = errors.New("is not valid UTF-8; give it another name")
 )
 
-// namer copies values with the keys that a role sees.
+// namer copies values and replaces their keys by the names that a role sees.
 type namer struct {
 	snakeCase bool
-	faults    *report
+	problems  *problemList
 }
 
 func (n namer) value(v any, at *path) any {
@@ -42,14 +42,14 @@ func (n namer) value(v any, at *path) any {
 	}
 }
 
-// names maps the keys of m to their names. Of several keys with one name it
-// has none: which of them a role would see must not be left to chance.
+// names maps the keys of m to their names. It leaves out keys that become the same
+// name, because which of them a role would see must not depend on chance.
 func (n namer) names(m map[string]any, at *path) map[string]string {
 	keysOf := make(map[string][]string, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		name, err := n.name(key)
 		if err != nil {
-			n.faults.add(at.field(key), "has a key that %v", err)
+			n.problems.add(at.field(key), "has a key that %v", err)
 			continue
 		}
 		keysOf[name] = append(keysOf[name], key)
@@ -59,10 +59,10 @@ func (n namer) names(m map[string]any, at *path) map[string]string {
 		keys := keysOf[name]
 		switch {
 		case len(keys) > 1:
-			n.faults.addAll(at.fields(keys), "become one name, %s; keep one of them", quote(name))
-		case strings.HasPrefix(name, reserved):
-			n.faults.add(at.field(keys[0]), "becomes %s, and Ansible keeps names that start with %s for itself; rename the field",
-				quote(name), reserved)
+			n.problems.addAll(at.fields(keys), "become one name, %s; keep one of them", quote(name))
+		case strings.HasPrefix(name, reservedPrefix):
+			n.problems.add(at.field(keys[0]), "becomes %s, and Ansible keeps names that start with %s for itself; rename the field",
+				quote(name), reservedPrefix)
 		default:
 			names[keys[0]] = name
 		}
@@ -77,11 +77,11 @@ func (n namer) name(key string) (string, error) {
 	return SnakeCase(key)
 }
 
-// SnakeCase returns the variable name of a spec's key. Existing roles depend on
-// every one of its surprises (enableHTTPS becomes enable_http_s), so the rules
-// below are a contract: they are the base image's, one step a function.
+// SnakeCase returns the variable name for a key of the spec. The rules are those of
+// the ansible-operator base image, surprises included (enableHTTPS becomes
+// enable_http_s), because existing roles depend on them. Do not change them.
 //
-// An empty or blank key has no name and is an error, as is invalid UTF-8.
+// The error says that the key is empty, blank or not valid UTF-8.
 func SnakeCase(key string) (string, error) {
 	if !utf8.ValidString(key) {
 		return "", errKeyUTF8
@@ -92,89 +92,90 @@ func SnakeCase(key string) (string, error) {
 	}
 	capital := isUpper(name[0])
 	for _, word := range [...]string{"HTTP", "URL", "IP"} {
-		name = setApart(name, word)
+		name = separateAcronym(name, word)
 	}
-	name = strings.ToLower(snakeRuns(name))
-	if capital && !startsWithKnownWord(name) {
+	name = strings.ToLower(snakeWords(name))
+	if capital && !startsWithAcronym(name) {
 		name = "_" + name
 	}
 	return name, nil
 }
 
-// spaceDigits puts blanks around digits that stand between two letters when
-// the second letter is followed by digits itself: k8s2 reads as k 8 s2, while
-// k8s stays one word.
+// spaceDigits puts blanks around digits between two letters if digits follow the
+// second letter too: k8s2 becomes "k 8 s2", and k8s stays as it is.
 func spaceDigits(key string) string {
 	return letterDigitsLetterDigits.ReplaceAllString(key, "$1 $2 $3")
 }
 
 var letterDigitsLetterDigits = regexp.MustCompile(`([a-zA-Z])([0-9]+)([a-zA-Z][0-9]+)`)
 
-// setApart puts underscores around the first occurrence of an acronym that
-// strict camel case would tear apart. A plural s belongs to the word. At the
-// end of the key only the one before it is added, which is why the key URL as
-// a whole becomes __url.
-func setApart(key, word string) string {
-	before, after, found := strings.Cut(key, word)
+// separateAcronym puts underscores around the first occurrence of an acronym, which
+// strcase would otherwise split. A plural s belongs to the acronym. At the end of the
+// key it adds only the underscore before the acronym, which is why the key URL
+// becomes __url.
+func separateAcronym(key, acronym string) string {
+	before, after, found := strings.Cut(key, acronym)
 	if !found {
 		return key
 	}
 	if rest, plural := strings.CutPrefix(after, "s"); plural {
-		word, after = word+"S", rest
+		acronym, after = acronym+"S", rest
 	}
 	switch {
 	case after == "":
-		return before + "_" + word
+		return before + "_" + acronym
 	case before == "":
-		return word + "_" + after
+		return acronym + "_" + after
 	default:
-		return before + "_" + word + "_" + after
+		return before + "_" + acronym + "_" + after
 	}
 }
 
-// snakeRuns converts each run of letters with strcase and keeps all other
-// characters, except that blanks and dashes become underscores. Digits, dots
-// and slashes are kept out of strcase's hands, for which they are boundaries.
-func snakeRuns(key string) string {
+// snakeWords converts each sequence of letters with strcase. Blanks and dashes become
+// underscores, and all other characters stay. strcase does not get digits, dots and
+// slashes, because it would split words there.
+func snakeWords(key string) string {
 	var out strings.Builder
 	wordStart := true
 	for key != "" {
-		run := letters(key)
-		if run == "" {
-			c := separator(key[0])
+		letters := leadingLetters(key)
+		if letters == "" {
+			c := replaceSeparator(key[0])
 			out.WriteByte(c)
 			wordStart = c == '_'
 			key = key[1:]
 			continue
 		}
-		out.WriteString(snakeRun(run, wordStart))
+		out.WriteString(snakeLetters(letters, wordStart))
 		wordStart = false
-		key = key[len(run):]
+		key = key[len(letters):]
 	}
 	return out.String()
 }
 
-// snakeRun converts one run of letters. Within a word (not wordStart) a
-// capitalized run opens a new one: x509Cert becomes x509_cert. At the start of
-// a word a lone lower-case letter belongs to what follows: aB becomes ab.
-func snakeRun(run string, wordStart bool) string {
-	lone := wordStart && len(run) > 1 && isLower(run[0]) && isUpper(run[1])
+// snakeLetters converts one sequence of letters. Within a word (wordStart is false) a
+// capitalized sequence begins a new word: x509Cert becomes x509_cert. At the start of
+// a word, a single lower-case letter is joined with the following letters: aB becomes
+// ab.
+func snakeLetters(letters string, wordStart bool) string {
+	lone := wordStart && len(letters) > 1 && isLower(letters[0]) && isUpper(letters[1])
 	switch {
 	case lone:
-		return run[:1] + snakeRun(run[1:], false)
-	case !wordStart && capitalized(run):
-		return "_" + strcase.ToSnake(run)
+		return letters[:1] + snakeLetters(letters[1:], false)
+	case !wordStart && isCapitalized(letters):
+		return "_" + strcase.ToSnake(letters)
 	default:
-		return strcase.ToSnake(run)
+		return strcase.ToSnake(letters)
 	}
 }
 
-func startsWithKnownWord(name string) bool {
+func startsWithAcronym(name string) bool {
 	first, _, _ := strings.Cut(name, "_")
 	return first == "http" || first == "url" || first == "ip"
 }
 
-func letters(s string) string {
+// leadingLetters returns the ASCII letters at the beginning of s.
+func leadingLetters(s string) string {
 	end := strings.IndexFunc(s, func(r rune) bool {
 		return r >= utf8.RuneSelf || !isLower(byte(r)) && !isUpper(byte(r))
 	})
@@ -184,15 +185,15 @@ func letters(s string) string {
 	return s[:end]
 }
 
-func separator(c byte) byte {
+func replaceSeparator(c byte) byte {
 	if c == ' ' || c == '-' {
 		return '_'
 	}
 	return c
 }
 
-func capitalized(run string) bool {
-	return len(run) > 1 && isUpper(run[0]) && isLower(run[1])
+func isCapitalized(word string) bool {
+	return len(word) > 1 && isUpper(word[0]) && isLower(word[1])
 }
 
 func isLower(c byte) bool { return 'a' <= c && c <= 'z' }

@@ -34,9 +34,9 @@ func TestSnakeCaseAgreesWithTheRecordedNames(t *testing.T) {
 	}
 }
 
-// These names are promised to people who write roles; the list of recorded
-// names above may be made anew, this one may not change.
-func TestSnakeCaseOfTheContract(t *testing.T) {
+// These names are promised to authors of roles. The recorded names above may be
+// generated again; these must not change.
+func TestPromisedSnakeCaseNames(t *testing.T) {
 	for key, want := range map[string]string{
 		"mysqlAdminSecret": "mysql_admin_secret", "size": "size", "var_var": "var_var",
 		"k8s_var": "k8s_var", "_k8s_var": "_k8s_var", "k8s var": "k8s_var",

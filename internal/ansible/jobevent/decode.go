@@ -11,37 +11,36 @@ import (
 	"time"
 )
 
-// maxLine bounds a line in bytes. The program of runs bounds what it writes below that.
-const maxLine = 512 << 10
+// maxLineBytes is the maximum length of a line. ensign_run.py writes shorter lines.
+const maxLineBytes = 512 << 10
 
-// Handler receives what Decode finds, on Decode's goroutine and in order. Both
+// Handler receives what Decode reads, in order and on Decode's goroutine. Both
 // functions may be nil.
 type Handler struct {
 	// Event receives the run's job events.
 	Event func(Event)
-	// Output receives text that is no job event and tells nothing of a task, line
-	// by line, without its line end: whatever was printed past Ansible, the warnings
-	// and errors that Ansible displays before the first task, and the error that ended
-	// the run. It is untrusted and may hold control characters.
+	// Output receives text that belongs to no job event and to no task, line by line
+	// and without line ends: text that a process printed without Ansible, warnings and
+	// errors that Ansible displays before the first task, and the error that ended the
+	// run. The text is untrusted and may hold control characters.
 	Output func(line string)
 }
 
-// Decode reads what the program of runs (internal/ansible/runner/program) reports, until its
-// end: JSON objects, one a line. A line that is none, or is longer than maxLine, is
-// passed over. The error is the reader's, other than io.EOF.
+// Decode reads what ensign_run.py (internal/ansible/runner/program) writes until the
+// end of r: JSON objects, one per line. It skips lines that are not JSON or are longer
+// than maxLineBytes. It returns the error of r, other than io.EOF.
 //
-// What Ansible displays beside its job events does not respect no_log: commands
+// Text that Ansible displays outside of job events does not respect no_log: commands
 // with their environment and errors of conditions (verbose), warnings of modules,
-// failures of tasks (error). So once a task has started nothing of it is Output,
-// but for an error that no event of the run follows. Such an error has ended the
-// run; it comes last. Of it, and of what was printed past Ansible by then, only
-// words are Output that hold no value.
+// failures of tasks (error). So once a task has started, Decode passes only two things
+// to Output: the error that ended the run, which no event follows, and text that was
+// printed without Ansible. Of both it passes only SafeOutput. The error comes last.
 func Decode(r io.Reader, h Handler) error {
 	d := decoder{Handler: h}
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, err := readLine(lines)
-		d.line(line)
+		d.decodeLine(line)
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -49,13 +48,13 @@ func Decode(r io.Reader, h Handler) error {
 			return fmt.Errorf("reading job events: %w", err)
 		}
 	}
-	if d.last != "" {
-		d.lines(ownError(d.last))
+	if d.lastError != "" {
+		d.outputLines(safeError(d.lastError))
 	}
 	return nil
 }
 
-// readLine returns the next line, nil where it is longer than maxLine. The line is
+// readLine returns the next line, or nil if it is longer than maxLineBytes. The line is
 // valid until the next call.
 func readLine(r *bufio.Reader) (line []byte, err error) {
 	part, err := r.ReadSlice('\n')
@@ -65,7 +64,7 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 	line = bytes.Clone(part)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = r.ReadSlice('\n')
-		if line != nil && len(line)+len(part) <= maxLine {
+		if line != nil && len(line)+len(part) <= maxLineBytes {
 			line = append(line, part...)
 		} else {
 			line = nil
@@ -77,55 +76,55 @@ func readLine(r *bufio.Reader) (line []byte, err error) {
 // decoder is the state of Decode between two lines.
 type decoder struct {
 	Handler
-	// tasks is true once a task has started.
-	tasks bool
-	// last is the error that may have ended the run, "" if another event followed.
-	last string
+	taskStarted bool
+	// lastError is the error that ended the run, unless an event follows; "" if there
+	// is none.
+	lastError string
 }
 
-// line takes a line.
-func (d *decoder) line(line []byte) {
-	var r report
+func (d *decoder) decodeLine(line []byte) {
+	var raw rawEvent
 	decode := json.NewDecoder(bytes.NewReader(line))
 	decode.UseNumber()
-	if decode.Decode(&r) != nil {
+	if decode.Decode(&raw) != nil {
 		return
 	}
-	if r.Kind == "" {
-		d.printed(r.Stdout)
+	if raw.Kind == "" {
+		d.handleText(raw.Stdout)
 		return
 	}
-	d.happened(r.asEvent())
+	d.handleEvent(raw.event())
 }
 
-// printed takes text that was displayed past all events.
-func (d *decoder) printed(text string) {
-	if !d.tasks {
-		d.lines(text)
-	} else if text = own(text); text != "" {
-		d.lines(text)
+// handleText handles text that does not come with an event.
+func (d *decoder) handleText(text string) {
+	if !d.taskStarted {
+		d.outputLines(text)
+	} else if text = SafeOutput(text); text != "" {
+		d.outputLines(text)
 	}
 }
 
-// happened takes an event or a displayed text.
-func (d *decoder) happened(e Event) {
-	d.tasks = d.tasks || e.Task != ""
-	d.last = ""
+// handleEvent handles a job event, or text that Ansible displayed by itself.
+func (d *decoder) handleEvent(e Event) {
+	d.taskStarted = d.taskStarted || e.Task != ""
+	d.lastError = ""
 	switch {
-	case !displayed(e.Kind):
+	case !isDisplayed(e.Kind):
 		if d.Event != nil {
 			d.Event(e)
 		}
 	case e.Kind == "verbose" || e.Kind == "debug":
-	case !d.tasks:
-		d.lines(e.Stdout)
+	case !d.taskStarted:
+		d.outputLines(e.Stdout)
 	case e.Kind == "error" && !strings.HasPrefix(e.Stdout, "[ERROR]: Task failed"):
-		d.last = e.Stdout
+		d.lastError = e.Stdout
 	}
 }
 
-// displayed reports whether the kind is of what Ansible says outside of its job events.
-func displayed(k Kind) bool {
+// isDisplayed reports whether ansible-runner gives this kind to text that Ansible
+// displays outside of its job events.
+func isDisplayed(k Kind) bool {
 	switch k {
 	case "verbose", "debug", "deprecated", "warning", "system_warning", "error":
 		return true
@@ -133,7 +132,7 @@ func displayed(k Kind) bool {
 	return false
 }
 
-func (h Handler) lines(text string) {
+func (h Handler) outputLines(text string) {
 	if h.Output == nil {
 		return
 	}
@@ -142,8 +141,9 @@ func (h Handler) lines(text string) {
 	}
 }
 
-// report is a line of the program of runs. Without a kind it is a text that was displayed.
-type report struct {
+// rawEvent is a line of ensign_run.py. A line without a kind is text that belongs to no
+// event.
+type rawEvent struct {
 	Kind    Kind   `json:"event"`
 	UUID    string `json:"uuid"`
 	Created string `json:"created"` // ISO 8601
@@ -164,12 +164,12 @@ type report struct {
 	} `json:"event_data"`
 }
 
-func (r *report) asEvent() Event {
+func (r *rawEvent) event() Event {
 	d := &r.Data
 	e := Event{
 		UUID: r.UUID, Kind: r.Kind, Stdout: r.Stdout,
-		Play: d.Play, Task: d.Task, Role: d.Role, Host: d.Host, Place: d.Place, Action: d.Action,
-		Duration: seconds(d.Seconds), IgnoreErrors: d.IgnoreErrors, Result: d.Result,
+		Play: d.Play, Task: d.Task, Role: d.Role, Host: d.Host, TaskPath: d.Place, Action: d.Action,
+		Duration: durationOf(d.Seconds), IgnoreErrors: d.IgnoreErrors, Result: d.Result,
 	}
 	created, _ := time.Parse(time.RFC3339Nano, r.Created)
 	e.Created = created.UTC()
@@ -177,15 +177,16 @@ func (r *report) asEvent() Event {
 		e.HostStats = &d.HostStats
 	}
 	if d.Resolved != nil {
-		if e.Resolved = *d.Resolved; e.Resolved == "" {
+		if e.ResolvedAction = *d.Resolved; e.ResolvedAction == "" {
 			hideAction(&e)
 		}
 	}
 	return e
 }
 
-// seconds is a duration, 0 for one of no sense.
-func seconds(s float64) time.Duration {
+// durationOf returns the seconds as a duration, or 0 if they are negative, NaN or more
+// than ten years.
+func durationOf(s float64) time.Duration {
 	const most = 10 * 366 * 24 * 3600
 	if !(s > 0 && s < most) {
 		return 0

@@ -47,8 +47,8 @@ func captured(t *testing.T, name string) run {
 
 const hiddenByNoLog = "the output has been hidden due to the fact that 'no_log: true' was specified for this result"
 
-// TestRealRuns judges what the program of runs reported; the exit codes are
-// those that testdata/capture/capture.py printed.
+// TestRealRuns judges recorded output of ensign_run.py. testdata/capture/capture.py printed
+// the exit codes.
 func TestRealRuns(t *testing.T) {
 	cases := map[string]struct {
 		exit   int
@@ -107,8 +107,8 @@ func TestRealEvents(t *testing.T) {
 	}
 	got.Created, got.UUID, got.Duration, got.Stdout = time.Time{}, "", 0, ""
 	want := jobevent.Event{
-		Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost", Place: "/run/project/roles/site/tasks/main.yml:1",
-		Action: "ansible.builtin.debug", Resolved: "ansible.builtin.debug",
+		Kind: jobevent.HostOK, Play: "Set up", Task: "Say hello", Role: "site", Host: "localhost", TaskPath: "/run/project/roles/site/tasks/main.yml:1",
+		Action: "ansible.builtin.debug", ResolvedAction: "ansible.builtin.debug",
 		Result: map[string]any{"changed": false, "msg": "hello", "_ansible_verbose_always": true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -129,16 +129,16 @@ func TestRealEvents(t *testing.T) {
 }
 
 func TestRequeueTakesTheShortestPeriod(t *testing.T) {
-	if got := captured(t, "requeue").summary.Requeue; got != 90*time.Second {
+	if got := captured(t, "requeue").summary.RequeueAfter; got != 90*time.Second {
 		t.Errorf("comes again after %v", got)
 	}
 }
 
-// TestForgedMarkers: the capture holds what plain ansible-runner takes for events, in a
-// play's name, a task's name, a debug and a fail.
+// TestForgedMarkers uses a recording with text that unmodified ansible-runner takes for
+// events: in a play's name, a task's name, a debug and a fail.
 func TestForgedMarkers(t *testing.T) {
 	r := captured(t, "forged")
-	if got := r.summary; got.OK != 2 || got.Failures != 1 || got.Ignored != 1 || got.Requeue != 0 || len(got.Failed) != 1 || got.Failed[0].Task != "Really fails" {
+	if got := r.summary; got.OK != 2 || got.Failures != 1 || got.Ignored != 1 || got.RequeueAfter != 0 || len(got.Failed) != 1 || got.Failed[0].Task != "Really fails" {
 		t.Errorf("%+v", got)
 	}
 	stream, err := os.ReadFile("testdata/forged.jsonl")
@@ -198,8 +198,8 @@ func genuine(kind, task, stdout string) string {
 
 func printed(text string) string { return fmt.Sprintf(`{"stdout":%q}`+"\n", text) }
 
-// Ansible displays commands with the environment of tasks under no_log, and what
-// went wrong with them, next to what ends a run. Only the latter may come out.
+// Besides the error that ends a run, Ansible displays commands of tasks under no_log with
+// their environment, and their errors. Only the error that ends the run may be passed on.
 func TestWhatAnsibleDisplaysOfTasksIsNoOutput(t *testing.T) {
 	const fatal = "[ERROR]: A worker was found in a dead state"
 	const hidden = "[ERROR]: (Ansible's words for what ended the run are not shown: they do not respect no_log)"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Run names the run that job events belong to, for those who observe them.
+// Run describes the run that job events belong to, for the observers of job events.
 type Run struct {
 	// ID is unique among all runs of this manager and safe as a file name.
 	ID string
@@ -19,15 +19,15 @@ type Run struct {
 	Trigger string
 	// Finalizer is true for the run of a finalizer's content.
 	Finalizer bool
-	// Warm is known at the end: true when the run was forked from a server.
+	// Warm is true if the run was forked from a server. It is set at the end of the run.
 	Warm bool
 }
 
 // Kind is the name that ansible-runner gives an event, such as "runner_on_failed".
 type Kind string
 
-// The kinds that Ensign looks at; others pass through as they are. A handler's
-// start is a TaskStart too. NoHostsMatched follows the PlayStart that it is about.
+// These are the kinds that Ensign uses; other kinds are passed on unchanged. The start
+// of a handler is a TaskStart too. A NoHostsMatched follows the PlayStart of its play.
 const (
 	PlayStart       Kind = "playbook_on_play_start"
 	NoHostsMatched  Kind = "playbook_on_no_hosts_matched"
@@ -43,41 +43,40 @@ const (
 	ItemSkipped     Kind = "runner_item_on_skipped"
 )
 
-// Event is one job event of one run. Every string in it may hold text that a
-// task printed: it is untrusted, and may hold control characters.
+// Event is one job event of one run. Every string in it may hold text that a task
+// printed: it is untrusted and may hold control characters.
 type Event struct {
 	UUID string
 	Kind Kind
-	// Created is in UTC, zero where ansible-runner gave none.
+	// Created is in UTC. It is zero if ansible-runner gave no time.
 	Created time.Time
-	// Stdout is what Ansible shows for the event, terminal colours and module
-	// arguments included. It is not sanitized: show Result instead.
+	// Stdout is what Ansible displays for the event, with terminal colours and module
+	// arguments. It is not sanitized: show Result instead.
 	Stdout string
 	Play   string
 	Task   string
 	Role   string
 	Host   string
-	// Place is where the task stands, as file:line; "" where Ansible does not say.
-	Place string
-	// Action is the module as the task's author wrote it, Resolved the full name
-	// that Ansible found for it ("kubernetes.core.k8s"); "" where it found none.
-	Action, Resolved string
-	// Duration is how long the task took on Host; 0 where Ansible does not say.
+	// TaskPath is the file and line of the task, as file:line; "" if Ansible gives none.
+	TaskPath string
+	// Action is the module as the task's author wrote it. ResolvedAction is the full name
+	// of the module that Ansible found ("kubernetes.core.k8s"); "" if it found none.
+	Action, ResolvedAction string
+	// Duration is how long the task took on Host; 0 if Ansible does not say.
 	Duration time.Duration
 	// IgnoreErrors is true when the task's failure does not fail the play.
 	IgnoreErrors bool
-	// Result is the task's result on Host, as the module returned it: maps,
-	// slices, strings, booleans, nil, and json.Number for every number. It still
-	// holds "invocation" and whatever the module printed; a result under no_log
-	// has been censored by Ansible before it came here. Strings of more than
-	// 64 KiB and results of more than 256 KiB are cut, which shows in them (CutMark,
-	// CutKey).
+	// Result is the task's result on Host, as the module returned it: maps, slices,
+	// strings, booleans, nil, and json.Number for every number. It includes "invocation"
+	// and whatever the module printed. Under no_log, Ansible has censored it before.
+	// Strings of more than 64 KiB and results of more than 256 KiB are truncated and
+	// marked by CutMark or CutKey.
 	Result map[string]any
 	// HostStats is set in a Stats event only.
 	HostStats *HostStats
 }
 
-// TaskName is the task with its role, as Ansible shows it.
+// TaskName returns the task with its role, as Ansible shows it.
 func (e Event) TaskName() string {
 	if e.Role == "" || strings.HasPrefix(e.Task, e.Role+" : ") {
 		return e.Task
@@ -85,8 +84,8 @@ func (e Event) TaskName() string {
 	return e.Role + " : " + e.Task
 }
 
-// HostStats is what Ansible counted, by host. Where there are too many, the
-// last are counted together, under CutKey.
+// HostStats are Ansible's counts by host. If there are too many hosts, the counts of
+// the last ones are added up under CutKey.
 type HostStats struct {
 	OK          map[string]int `json:"ok"`
 	Changed     map[string]int `json:"changed"`

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// maxPrinted bounds what is told of the end of what a command printed.
-const maxPrinted = 1 << 10
+// maxStderr is how many bytes of a command's standard error a message shows.
+const maxStderr = 1 << 10
 
-// What an API server answers to a request that it refuses, as modules put it into
-// their message: as JSON, or as Python writes the bytes of that.
+// The response of an API server that refuses a request, as modules put it into their
+// message: as JSON, or as the text of a Python bytes object.
 var (
 	apiStatus  = regexp.MustCompile(`(?:\bb(['"]))?\{"kind":\s*"Status",`)
 	bytesQuote = map[string]*regexp.Regexp{ //nolint:gochecknoglobals // Constants that Go cannot write as such.
@@ -21,9 +21,9 @@ var (
 	bytesEscape = regexp.MustCompile(`\\(?:x[0-9a-f]{2}|.)`)
 )
 
-// plainStatus puts the message of an API server's answer where a text has the whole
-// answer. What is no whole answer, because it was cut, stays as it is.
-func plainStatus(text string) string {
+// replaceAPIStatus replaces each API Status object in the text by the object's message.
+// It leaves an object that was truncated as it is.
+func replaceAPIStatus(text string) string {
 	at := apiStatus.FindStringSubmatchIndex(text)
 	if at == nil {
 		return text
@@ -48,10 +48,10 @@ func plainStatus(text string) string {
 	if at[2] < 0 {
 		end = at[0] + int(decoder.InputOffset())
 	}
-	return text[:at[0]] + status.Message + plainStatus(text[end:])
+	return text[:at[0]] + status.Message + replaceAPIStatus(text[end:])
 }
 
-// unquoteBytes is what Python wrote between the quotes of bytes.
+// unquoteBytes returns the bytes for the text between the quotes of a Python bytes object.
 func unquoteBytes(text string) string {
 	return bytesEscape.ReplaceAllStringFunc(text, func(escape string) string {
 		switch escape[1] {
@@ -69,29 +69,29 @@ func unquoteBytes(text string) string {
 	})
 }
 
-// exited says which signal a task's return code tells of, and behind a message
-// what it is.
-func exited(rc any, message string) string {
+// returnCodeText returns a note about a task's return code: the signal, if it stands for
+// one, or the code, if there is a message before the note; otherwise "".
+func returnCodeText(rc any, message string) string {
 	number, _ := rc.(json.Number)
 	code, err := strconv.Atoi(number.String())
 	switch {
 	case err != nil || code == 0:
 		return ""
-	case signal(code) != "":
-		return " (rc " + number.String() + ": ended by " + signal(code) + ")"
+	case signalName(code) != "":
+		return " (rc " + number.String() + ": ended by " + signalName(code) + ")"
 	case message == "":
 		return ""
 	}
 	return " (rc " + number.String() + ")"
 }
 
-// printed is the end of what a command printed as its errors, as a line of its own,
-// where the message of its failure does not have it.
-func printed(stderr any, message string) string {
+// stderrText returns the end of a command's standard error as a line of its own, or "" if
+// the message has it already.
+func stderrText(stderr any, message string) string {
 	text, _ := stderr.(string)
 	text = strings.TrimSpace(text)
 	if text == "" || strings.Contains(message, text) {
 		return ""
 	}
-	return "\n" + clipFront(steady(Visible(text)), maxPrinted)
+	return "\n" + clipFront(stabilize(Visible(text)), maxStderr)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
-// addCaptures adds what the program of runs reported in some runs.
+// addCaptures adds the recorded output of ensign_run.py for some runs.
 func addCaptures(f *testing.F, add func(stream []byte)) {
 	f.Helper()
 	paths, err := filepath.Glob("testdata/*.jsonl")
@@ -32,7 +32,7 @@ func addCaptures(f *testing.F, add func(stream []byte)) {
 	}
 }
 
-// decoded is what Decode made of a stream.
+// decoded is what Decode returned for a stream.
 type decoded struct {
 	Events []jobevent.Event
 	Output []string
@@ -55,8 +55,8 @@ func decodeAll(t *testing.T, stream []byte, bytewise bool) decoded {
 	return d
 }
 
-// FuzzOutcome judges runs by what they printed. None has succeeded against the
-// rule, and what is said of each can be shown.
+// FuzzOutcome judges runs by their output. It checks that Judge returns a success only by the
+// rule, and that every message is safe to show.
 func FuzzOutcome(f *testing.F) {
 	addCaptures(f, func(stream []byte) {
 		f.Add(stream, 0, uint8(0), "", "")
@@ -98,9 +98,9 @@ func folded(t *testing.T, stream []byte, bytewise bool) jobevent.Summary {
 	return s
 }
 
-// checkSuccess is the rule of a success, read from the lines themselves: exit
-// code 0, this run's one stats event, a host in it or a play before it that no
-// event says to have matched no host, and nothing that failed.
+// checkSuccess applies the rule of a success to the lines themselves: exit code 0, the run's
+// only statistics event, a host in it or a play before it that no event reports as matching
+// no host, and no failure.
 func checkSuccess(t *testing.T, stream []byte, ending jobevent.Ending) {
 	t.Helper()
 	if ending.ExitCode != 0 || ending.Cause == jobevent.Crashed {
@@ -138,8 +138,8 @@ func checkSummary(t *testing.T, s jobevent.Summary) {
 	size := len(s.Play) + len(s.Task)
 	for _, list := range [][]jobevent.TaskFailure{s.Failed, s.UnreachableHosts, s.FailedItems} {
 		for _, f := range list {
-			size += len(f.Play) + len(f.Task) + len(f.Host) + len(f.Place) + len(f.Message)
-			if !presentable(f.Message) || !presentable(f.Task+f.Host+f.Play+f.Place) {
+			size += len(f.Play) + len(f.Task) + len(f.Host) + len(f.TaskPath) + len(f.Message)
+			if !presentable(f.Message) || !presentable(f.Task+f.Host+f.Play+f.TaskPath) {
 				t.Errorf("a failure cannot be shown: %+v", f)
 			}
 		}
@@ -164,14 +164,14 @@ func checkMessage(t *testing.T, o jobevent.Outcome) {
 	}
 }
 
-// presentable is true of text that means itself to terminals and logs.
+// presentable reports whether terminals and logs show the text as it is.
 func presentable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
 		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
 	})
 }
 
-// FuzzVisible makes sure that no text reaches a terminal otherwise than as text.
+// FuzzVisible checks that no text controls a terminal.
 func FuzzVisible(f *testing.F) {
 	f.Add("\x1b[0;31mred\x1b[0m\r\n\x1b]0;title\x07")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -195,8 +195,8 @@ func graphic(text string) bool {
 // A canary stands for a value of a Secret.
 const canary = "hunter2-canary"
 
-// FuzzSanitize plants a canary in every Secret of a result, and one as text, and
-// looks for it in what is shown.
+// FuzzSanitize puts a canary into every Secret of a result, and into one Secret as text, and
+// checks that the sanitized result does not have it.
 func FuzzSanitize(f *testing.F) {
 	f.Add(`{"result":{"kind":"Secret","data":{"k":"v"}},"invocation":{"module_args":{}}}`, "apiVersion: v1", "type: Opaque")
 	f.Fuzz(func(t *testing.T, text, before, after string) {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// CutMark ends a text, and stands for a value, of which the rest was too large to keep.
+	// CutMark ends a text that was truncated, or replaces a value that was left out.
 	CutMark = "… [cut]"
-	// CutKey is the member which says of an object that others are missing.
+	// CutKey is the key that is added to an object of which members were left out.
 	CutKey = "…"
 )
 
-// What differs between two runs that fail alike, the path of a value of a Secret
-// and what surrounds that value, and colours of a terminal.
+// Patterns for what differs between two runs with the same failure; for the path of a
+// value in a Secret and the quotes around that value; and for terminal colours.
 var (
 	temporaryDir   = regexp.MustCompile(`ansible-tmp-[0-9.]+-[0-9]+-[0-9]+`)
 	localTemp      = regexp.MustCompile(`ansible-local-[0-9]+[a-z0-9_]{8}`)
@@ -38,42 +38,42 @@ var (
 )
 
 const (
-	// maxItems bounds the items of loops whose failure is told.
-	maxItems = 5
-	// maxItemMessage bounds what is told of one of them.
+	// maxFailedItems is how many failed items of a loop a message shows.
+	maxFailedItems = 5
+	// maxItemMessage is the maximum length of the message of one item.
 	maxItemMessage = 320
 )
 
-// message is Ansible's msg of a result, or what stands for it under no_log, and
-// of a command that failed its return code and the end of its errors; "" where
-// there is nothing.
+// message returns the msg of a result, or Ansible's text for a result under no_log. For
+// a command that failed it adds the return code and the end of the standard error. It
+// returns "" if there is nothing to show.
 func message(result map[string]any) string {
-	told := map[string]any{}
+	fields := map[string]any{}
 	for _, key := range []string{"msg", "message", "censored", "rc", "stderr", "_ansible_no_log"} {
-		told[key] = result[key]
+		fields[key] = result[key]
 	}
-	fit := Sanitize(told)
-	text := render(fit["msg"])
+	sanitized := Sanitize(fields)
+	text := render(sanitized["msg"])
 	switch {
 	case text == "":
-		text = render(fit["censored"])
+		text = render(sanitized["censored"])
 	case strings.HasSuffix(text, "Unknown error."):
-		// include_vars says what it met beside msg, and Ansible fills that in.
-		text = strings.TrimSpace(text + " " + render(fit["message"]))
+		// For include_vars, Ansible puts this text into msg, and the error is in message.
+		text = strings.TrimSpace(text + " " + render(sanitized["message"]))
 	}
-	if plain := plainStatus(text); plain != text {
+	if plain := replaceAPIStatus(text); plain != text {
 		text = sanitizer{}.text(plain)
 	}
 	text = strings.TrimSpace(text)
-	return strings.TrimSpace(text + exited(fit["rc"], text) + printed(fit["stderr"], text))
+	return strings.TrimSpace(text + returnCodeText(sanitized["rc"], text) + stderrText(sanitized["stderr"], text))
 }
 
-// itemMessage is the message of one item of a loop, with the item as the loop
-// labels it. Where the result tells of a Secret, so may the item, and the result
-// stands where Sanitize looks for that and shows nothing of it.
+// itemMessage returns the message of one item of a loop, with the item as the loop
+// labels it. It puts the result beside the item for Sanitize, because the item may hold
+// the data of a Secret if the result does.
 func itemMessage(result map[string]any) string {
-	fit := Sanitize(map[string]any{"item": result["_ansible_item_label"], "invocation": result})
-	label := render(fit["item"])
+	sanitized := Sanitize(map[string]any{"item": result["_ansible_item_label"], "invocation": result})
+	label := render(sanitized["item"])
 	if label == "" {
 		return clip(message(result), maxItemMessage)
 	}
@@ -95,12 +95,12 @@ func render(value any) string {
 	return string(text)
 }
 
-// Visible returns text that a terminal or a log shows as it is: terminal colours
-// are taken out, line ends become line feeds, and every other character without
-// a shape of its own (controls, escapes, changes of the writing direction)
-// becomes its Go escape. Tabs and line feeds stay. The result is valid UTF-8.
+// Visible returns text that is safe for a terminal or a log: without terminal colours,
+// with line feeds as line ends, and with Go escapes for all other characters that are
+// not graphic (controls, escapes, changes of the writing direction). It keeps tabs and
+// line feeds. The result is valid UTF-8.
 func Visible(text string) string {
-	if !strings.ContainsFunc(text, hidden) && utf8.ValidString(text) {
+	if !strings.ContainsFunc(text, isHidden) && utf8.ValidString(text) {
 		return text
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -108,7 +108,7 @@ func Visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
-		case !hidden(r):
+		case !isHidden(r):
 			b.WriteRune(r)
 		case r < utf8.RuneSelf:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -121,15 +121,14 @@ func Visible(text string) string {
 	return b.String()
 }
 
-func hidden(r rune) bool {
+func isHidden(r rune) bool {
 	return r != '\n' && r != '\t' && !unicode.IsGraphic(r) || r == '\u2028' || r == '\u2029'
 }
 
-// steady replaces what differs between two runs that fail alike: names of
-// temporary files, ids of processes and jobs, addresses of objects, the port of
-// this end of a connection, the time and how long something took, and the headers
-// of an API server's answer that are new with each.
-func steady(text string) string {
+// stabilize replaces what differs between two runs with the same failure: names of
+// temporary files, ids of processes and jobs, addresses of objects, local ports, times
+// and durations, and the headers that an API server sends anew with each response.
+func stabilize(text string) string {
 	text = temporaryDir.ReplaceAllLiteralString(text, "ansible-tmp-…")
 	text = localTemp.ReplaceAllLiteralString(text, "ansible-local-…")
 	text = payload.ReplaceAllString(text, "${1}…")
@@ -144,9 +143,9 @@ func steady(text string) string {
 	return elapsed.ReplaceAllString(text, "…$1$2")
 }
 
-// maskInvalid masks the values that an API server has found invalid. Where one is
-// quoted, it ends with a quote that is escaped as often as the first; one that
-// does not end was cut.
+// maskInvalid masks the values that an API server reports as invalid. A quoted value ends
+// at a quote with as many backslashes before it as the first quote has; a value without
+// such a quote was truncated.
 func maskInvalid(text string) string {
 	const mark = "Invalid value:"
 	var b strings.Builder
@@ -159,15 +158,16 @@ func maskInvalid(text string) string {
 		begin, end := " ", wordEnds.FindStringIndex(value)[0]
 		if quote := quoteBegins.FindStringSubmatch(value); quote != nil {
 			begin = quote[0]
-			end = len(begin) + quoteEnd(value[len(begin):], len(quote[1]))
+			end = len(begin) + closingQuote(value[len(begin):], len(quote[1]))
 		}
 		b.WriteString(mark + begin + masked)
 		text = value[end:]
 	}
 }
 
-// quoteEnd is where a quote stands behind exactly so many backslashes, with them.
-func quoteEnd(text string, escapes int) int {
+// closingQuote returns the index of the first quote with exactly so many backslashes
+// before it, including these; len(text) if there is none.
+func closingQuote(text string, escapes int) int {
 	run := 0
 	for i := range len(text) {
 		switch {
@@ -182,12 +182,13 @@ func quoteEnd(text string, escapes int) int {
 	return len(text)
 }
 
-// shown is text made visible, in at most limit bytes.
-func shown(text string, limit int) string {
+// clipVisible returns at most limit bytes of the text, made safe by Visible.
+func clipVisible(text string, limit int) string {
 	return clip(Visible(clip(text, limit)), limit)
 }
 
-// clip returns at most limit bytes of text, cut between characters and marked.
+// clip returns at most limit bytes of text, cut between two characters, with CutMark at
+// the end if it was cut.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -199,7 +200,7 @@ func clip(text string, limit int) string {
 	return text[:end] + CutMark
 }
 
-// clipFront is clip, but cuts the beginning.
+// clipFront is like clip, but cuts the beginning.
 func clipFront(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxMessage bounds an outcome's message in bytes.
+// maxMessage is the maximum length of an outcome's message in bytes.
 const maxMessage = 4 << 10
 
 const (
@@ -17,46 +17,44 @@ const (
 	noPlay         = "no play started on a host, as far as the run's events tell"
 )
 
-// Cause says what ended a run's processes.
+// Cause says why a run's processes ended.
 type Cause string
 
-// The ways in which a run ends.
 const (
-	// Exited: ansible-runner ended by itself.
+	// Exited means that ansible-runner ended by itself.
 	Exited Cause = "Exited"
-	// TimedOut: the run was ended because it took longer than its timeout.
+	// TimedOut means that the manager ended the run because it took longer than its timeout.
 	TimedOut Cause = "TimedOut"
-	// Idle: the run was ended because nothing was heard of it for too long.
+	// Idle means that the manager ended the run because nothing had come from it for too long.
 	Idle Cause = "Idle"
-	// Interrupted: the run was ended because its context was: shutdown, lost
-	// lease, deleted CR.
+	// Interrupted means that the manager ended the run because its context had ended (shutdown,
+	// lost lease, deleted CR).
 	Interrupted Cause = "Interrupted"
-	// Crashed: ansible-runner could not be started, or what it reports could not
-	// be read.
+	// Crashed means that ansible-runner could not be started, or its events could not be read.
 	Crashed Cause = "Crashed"
 )
 
-// Ending is how a run's processes ended.
+// Ending says how a run's processes ended.
 type Ending struct {
-	// ExitCode is ansible-runner's. It is negative when a signal ended it: -9 for
-	// SIGKILL, as Python has it. It means nothing when Cause is Crashed.
+	// ExitCode is ansible-runner's exit code. After a signal it is negative, as in Python:
+	// -9 for SIGKILL. It has no meaning if Cause is Crashed.
 	ExitCode int
 	Cause    Cause
-	// Err says more where Cause is not Exited. Its text becomes part of the
-	// outcome's message, so it must be the same for the same fault.
+	// Err gives details if Cause is not Exited. Its text becomes part of the outcome's
+	// message, so the same fault must give the same text.
 	Err error
-	// Output is the tail of what was printed and was no event, ≤ 4 KiB. It
-	// explains a run that ended without stats.
+	// Output is the end of the text without a job event, ≤ 4 KiB. It explains a run that
+	// ended without statistics.
 	Output string
-	// Hint says what else may have made the run fail and what to do about it, in
-	// less than 1 KiB; it ends the message of a failure.
+	// Hint says what else may have made the run fail and what to do about it, in less than
+	// 1 KiB. It is the end of the message of a failure.
 	Hint string
 }
 
-// Verdict is what a run came to.
+// Verdict says whether a run succeeded.
 type Verdict string
 
-// The verdicts.
+// Canceled is the verdict of a run that the manager interrupted.
 const (
 	Succeeded Verdict = "Succeeded"
 	Failed    Verdict = "Failed"
@@ -79,19 +77,19 @@ const (
 	ReasonCanceled      Reason = "Canceled"
 )
 
-// Outcome is what is reported about a run.
+// Outcome is the result of a run, as it is reported.
 type Outcome struct {
 	Verdict Verdict
 	Reason  Reason
-	// Message is for people: ≤ 4 KiB, valid UTF-8 without control characters
-	// other than tabs and line feeds, and the same for the same failure.
+	// Message is for people: ≤ 4 KiB, valid UTF-8, without control characters other than
+	// tabs and line feeds. The same failure gives the same message.
 	Message string
 }
 
-// Judge says what a run came to. It succeeded exactly when ansible-runner
-// exited with 0, a play started on a host, this run's stats count no failure and
-// no unreachable host, and no task asked for an unusable requeue period. The
-// first rule that fits decides.
+// Judge returns the outcome of a run. A run succeeded if and only if ansible-runner exited
+// with 0, a play started on a host, the run's statistics count no failure and no
+// unreachable host, and no task asked for an invalid requeue period. The first rule that
+// matches decides.
 func Judge(e Ending, s Summary) Outcome {
 	switch {
 	case e.Cause == Crashed:
@@ -104,16 +102,16 @@ func Judge(e Ending, s Summary) Outcome {
 		return failed(e, ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
 	case e.Cause == Idle:
 		return failed(e, ReasonTimeout, "the run was idle", cause(e), at(s))
-	case signal(e.ExitCode) != "":
-		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signal(e.ExitCode), at(s), failures(s))
+	case signalName(e.ExitCode) != "":
+		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signalName(e.ExitCode), at(s), failures(s))
 	case !s.StatsSeen:
 		return explained(e, ReasonNoStats, early(e), at(s), failures(s))
 	}
 	return judgeStats(e, s)
 }
 
-// early says of a run without stats how it ended. ansible-runner exits with 254
-// when it was told to end.
+// early says how a run without statistics ended. ansible-runner exits with 254 when it was
+// told to end.
 func early(e Ending) string {
 	if e.ExitCode == 254 {
 		return "ansible-runner was told to end (exit code 254) by somebody other than this operator"
@@ -121,7 +119,7 @@ func early(e Ending) string {
 	return fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode)
 }
 
-// judgeStats is for a run that ended by itself and reported its counts.
+// judgeStats returns the outcome of a run that ended by itself and reported statistics.
 func judgeStats(e Ending, s Summary) Outcome {
 	switch {
 	case s.Failures > 0:
@@ -147,9 +145,10 @@ func failed(e Ending, r Reason, parts ...string) Outcome {
 	return explained(e, r, parts...)
 }
 
-// explained puts a message together: its parts, what was printed, which gets at
-// least half of the room and whose end counts, and what helps. A full disk ends a
-// run anywhere, with a long trace that is never the same: its hint says it all.
+// explained returns a failure. Its message consists of the parts, of the output, and of the
+// hint or a remedy. The output gets at least half of the space and loses its beginning if
+// it is too long. If the disk is full, the output is left out: a full disk ends a run
+// anywhere, with a different traceback each time, and the hint is enough.
 func explained(e Ending, r Reason, parts ...string) Outcome {
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	message, printed := strings.Join(parts, "\n"), output(e)
@@ -174,19 +173,19 @@ func cause(e Ending) string {
 	if e.Err == nil {
 		return ""
 	}
-	return steady(shown(e.Err.Error(), maxMessage))
+	return stabilize(clipVisible(e.Err.Error(), maxMessage))
 }
 
-// at names the task that was at work when a run was ended.
+// at names the task that was running when the run ended.
 func at(s Summary) string {
 	if s.StatsSeen || s.Task == "" {
 		return ""
 	}
-	return fmt.Sprintf("ended in play [%s], task [%s]%s", s.Play, s.Task, place(s.Place))
+	return fmt.Sprintf("ended in play [%s], task [%s]%s", s.Play, s.Task, place(s.TaskPath))
 }
 
-// failures tells of each failed task, and of as many as there is room for. Hosts
-// report in any order: they are told by name.
+// failures describes the failed tasks, as many as there is space for. It sorts them by host,
+// because hosts report in any order.
 func failures(s Summary) string {
 	var lines []string
 	all := slices.Concat(s.Failed, s.UnreachableHosts)
@@ -210,7 +209,7 @@ func (f TaskFailure) tell() string {
 	if message == "" {
 		message = unknownFailure
 	}
-	return fmt.Sprintf("play [%s], task [%s]%s, host [%s]: %s", f.Play, f.Task, place(f.Place), f.Host, message)
+	return fmt.Sprintf("play [%s], task [%s]%s, host [%s]: %s", f.Play, f.Task, place(f.TaskPath), f.Host, message)
 }
 
 func place(place string) string {
@@ -220,13 +219,13 @@ func place(place string) string {
 	return " (" + place + ")"
 }
 
-// banner is what ansible-playbook says of itself when it is verbose.
+// banner matches what ansible-playbook prints about itself if it is verbose.
 var banner = regexp.MustCompile(`(?s)\Aansible-playbook \[core .*?\n(No config file found; using defaults|Using \S+ as config file)\n?`)
 
-// output is what explains a run that has no stats: from Ansible's last error
-// message on, or the end of it all.
+// output returns the part of the output that explains a run without statistics: from
+// Ansible's last error message on, or all of it if there is none.
 func output(e Ending) string {
-	text := banner.ReplaceAllLiteralString(strings.TrimSpace(steady(Visible(e.Output))), "")
+	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(Visible(e.Output))), "")
 	if secretPath.MatchString(text) {
 		text = maskInvalid(text)
 	}

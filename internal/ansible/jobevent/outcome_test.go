@@ -170,7 +170,7 @@ func TestMessageOfAnOutcome(t *testing.T) {
 	}
 }
 
-// What is no failure of a task says what to do about it.
+// The message of a failure outside of tasks says what to do about it.
 func TestFailuresOfTheMachineNameTheirRemedy(t *testing.T) {
 	at := jobevent.Summary{Play: "p", Task: "t"}
 	failure := func(message string) jobevent.Summary {
@@ -217,7 +217,7 @@ func TestFailuresOfTheMachineNameTheirRemedy(t *testing.T) {
 	}
 }
 
-// A full disk is met by another line of code each time.
+// A full disk makes another line of code fail each time.
 func TestAFullDiskSaysTheSameEachTime(t *testing.T) {
 	judged := func(line int) jobevent.Outcome {
 		trace := fmt.Sprintf("  File \"x.py\", line %d\nOSError: [Errno 28] No space left on device\n", line)
@@ -229,7 +229,7 @@ func TestAFullDiskSaysTheSameEachTime(t *testing.T) {
 	}
 }
 
-// The end of what was printed says the most.
+// The end of the output says the most.
 func TestLongOutputLosesItsBeginning(t *testing.T) {
 	long := jobevent.TaskFailure{Task: "t", Message: strings.Repeat("x", 2<<10)}
 	output := strings.Repeat("€\x1b", 2000) + "\nthe end"

@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What to do about failures whose own words do not say it, where the ending has
-// no hint.
+// Remedies for failures whose message does not say what to do. Ending.Hint overrides them.
 const (
 	outOfMemory = "that is most likely the kernel, for want of memory: raise the memory limit, or run fewer at once by --max-concurrent-runs"
 	noMemory    = "raise the memory limit, or run fewer at once by --max-concurrent-runs"
@@ -22,7 +21,7 @@ const (
 	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml" + howto
 )
 
-// The words of those failures, and of one that has a hint.
+// The words of those failures; diskWords are those of a failure that has an Ending.Hint.
 var (
 	killedWords  = regexp.MustCompile(`ended by SIGKILL|A worker was found in a dead state`)
 	memoryWords  = regexp.MustCompile(`(?i)cannot allocate memory|\bMemoryError\b`)
@@ -35,9 +34,8 @@ var (
 	rawWords     = regexp.MustCompile(`Failed to load resource definition: while (constructing a mapping(?s:.*)found unhashable key|scanning for the next token\s+found character '%')|Invalid value: "\{\{ `)
 )
 
-// remedy is what helps against a failure; "" where its words say it. A text that
-// somebody else wrote may have the words too: then a remedy is shown in vain, and
-// nothing else happens.
+// remedy returns what to do about a failure, or "" if it knows nothing. Text of a role may
+// match too; then a remedy is shown that does not help, and nothing else happens.
 func remedy(message string) string {
 	switch {
 	case killedWords.MatchString(message):
@@ -60,9 +58,9 @@ func remedy(message string) string {
 	return ""
 }
 
-// signal is the name of the signal that an exit code tells of; "" when it tells
-// of none. Python writes it as a negative number, a shell adds it to 128.
-func signal(code int) string {
+// signalName returns the name of the signal for which an exit code stands, or "" if it
+// stands for none. Python writes a signal as a negative number, a shell adds 128 to it.
+func signalName(code int) string {
 	number := syscall.Signal(max(-code, 0))
 	if code > 128 {
 		switch s := syscall.Signal(code - 128); s {

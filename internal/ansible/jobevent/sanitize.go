@@ -7,41 +7,44 @@ import (
 )
 
 const (
-	// maxShownDepth bounds the levels of a result that are shown.
+	// maxShownDepth is how many levels of a result are shown.
 	maxShownDepth = 64
 	masked        = "********"
 	maskedText    = masked + " (text of a Secret)"
 	censored      = "the output has been hidden due to the fact that 'no_log: true' was specified for this result"
 )
 
-// A Secret that is written in a text as YAML, JSON or Python has both of these,
-// but the end of a long text, with the kind in it, may have been cut.
 var (
+	// A Secret that is written in a text as YAML, JSON or Python matches secretText and
+	// dataText. A long text may have been truncated, with the kind in it.
 	secretText = regexp.MustCompile(`(?i)\bkind\\*["']?\s*[:=]\s*\\*["']?Secret(List)?\b`)
 	dataText   = regexp.MustCompile(`(?i)\b(data|stringData)\\*["']?\s*[:=]`)
-	// environment is the name of the fact that holds the whole environment, and
-	// what the debug module calls it or one of its variables.
-	environment = regexp.MustCompile(`^(ansible_env|ansible_facts(\.env|\[["']env["']\]))(\W|$)`)
-	secretType  = regexp.MustCompile(`^(Opaque$|kubernetes\.io/|bootstrap\.kubernetes\.io/|helm\.sh/release)`)
-	// The line at which a text was no YAML, as Python's parser shows it, and the
-	// same within a text that is quoted.
+	// environmentFact matches the name of the fact that holds the environment, and the
+	// debug module's names for it or for one of its variables.
+	environmentFact = regexp.MustCompile(`^(ansible_env|ansible_facts(\.env|\[["']env["']\]))(\W|$)`)
+	secretType      = regexp.MustCompile(`^(Opaque$|kubernetes\.io/|bootstrap\.kubernetes\.io/|helm\.sh/release)`)
+	// yamlLine matches the line that was not valid YAML, in the error of Python's
+	// parser; quotedYAMLLine matches it inside a quoted text.
 	yamlLine       = regexp.MustCompile(`(in "<(?:unicode|byte) string>", line \d+, column \d+:\n[ \t]*)[^\n]*`)
 	quotedYAMLLine = regexp.MustCompile(`(in \\+"<(?:unicode|byte) string>\\+", line \d+, column \d+:\\+n *).*?(\\+n *\^|$)`)
 )
 
-// Sanitize returns a copy of a task's result that is fit to be shown: without
-// "invocation" and Ansible's own "_ansible_…" members at any depth, with the
-// values of the environment among facts and those under data and stringData of
-// Secrets masked, and no deeper than 64 levels. A Secret is found as an object, in
-// a list of Secrets, and as YAML or JSON in a text, which is then masked whole. An
-// object that was cut and may have lost its kind counts as one.
+// Sanitize returns a copy of a task's result that is safe to show. It
 //
-// Where a result or the arguments of its module hold a Secret, its diff and the
-// item of its loop are taken for a Secret's too, JSON patches among them: they show
-// only what changes, and need not say of what kind. In a text with a path such as
-// data[key], which only errors about Secrets and ConfigMaps have, every value that
-// is called invalid is masked, and so is the line at which a text that came from no
-// file was no YAML.
+//   - removes "invocation" and Ansible's own "_ansible_…" members at any depth,
+//   - masks the values of the environment among facts,
+//   - masks the values under data and stringData of Secrets,
+//   - truncates at 64 levels.
+//
+// Sanitize finds Secrets as objects, in lists of Secrets, and as YAML or JSON in text,
+// which it then masks as a whole. It treats an object as a Secret if the object was
+// truncated and may have lost its kind.
+//
+// If a result or the arguments of its module hold a Secret, Sanitize treats the diff and
+// the item of the loop as data of a Secret, JSON patches too, because they show only what
+// changes and may not have a kind. If a text has a path such as data[key], which only
+// errors about Secrets and ConfigMaps have, it masks every value that the text calls
+// invalid. It also masks the line of a YAML error if the YAML did not come from a file.
 func Sanitize(result map[string]any) map[string]any {
 	copied, _ := sanitizer{}.object(result, 0).(map[string]any)
 	return copied
@@ -49,12 +52,13 @@ func Sanitize(result map[string]any) map[string]any {
 
 // sanitizer knows what surrounds the value that is copied.
 type sanitizer struct {
-	// secret is true inside of something whose data is a Secret's.
-	secret bool
-	// invalid is true beside the path of an invalid value of a Secret.
-	invalid bool
-	// diff is true inside of a diff.
-	diff bool
+	// inSecret is true inside of something whose data is a Secret's.
+	inSecret bool
+	// nearSecretPath is true inside of an object or list with the path of an invalid value
+	// of a Secret.
+	nearSecretPath bool
+	// inDiff is true inside of a diff.
+	inDiff bool
 }
 
 func (s sanitizer) value(value any, depth int) any {
@@ -70,10 +74,10 @@ func (s sanitizer) value(value any, depth int) any {
 }
 
 func (s sanitizer) text(text string) string {
-	if s.tells(text) {
+	if s.revealsSecret(text) {
 		return maskedText
 	}
-	if s.invalid || secretPath.MatchString(text) {
+	if s.nearSecretPath || secretPath.MatchString(text) {
 		text = maskInvalid(text)
 	}
 	return maskYAML(text)
@@ -94,9 +98,9 @@ func (s sanitizer) object(object map[string]any, depth int) any {
 	if depth == maxShownDepth {
 		return CutMark
 	}
-	s.secret = s.secret || isSecret(object)
+	s.inSecret = s.inSecret || isSecret(object)
 	if field, _ := object["field"].(string); secretPath.MatchString(field) {
-		s.invalid = true
+		s.nearSecretPath = true
 	}
 	copied := make(map[string]any, len(object))
 	for key := range object {
@@ -108,34 +112,34 @@ func (s sanitizer) object(object map[string]any, depth int) any {
 }
 
 func (s sanitizer) member(object map[string]any, key string, depth int) any {
-	if s.hides(object, key) {
+	if s.mustMask(object, key) {
 		return mask(object[key])
 	}
 	switch key {
 	case "ansible_facts":
-		return s.value(withoutEnvironment(object[key]), depth)
+		return s.value(maskEnvironment(object[key]), depth)
 	case "diff", "item", object["ansible_loop_var"]:
-		s.diff = s.diff || key == "diff"
-		s.secret = s.secret || holdsSecret(object, 0)
+		s.inDiff = s.inDiff || key == "diff"
+		s.inSecret = s.inSecret || containsSecret(object, 0)
 	}
 	return s.value(object[key], depth)
 }
 
-// hides is true of a member of which only names may be shown.
-func (s sanitizer) hides(object map[string]any, key string) bool {
+// mustMask reports whether the values of a member must be masked.
+func (s sanitizer) mustMask(object map[string]any, key string) bool {
 	switch key {
-	case "stringData": // Nothing but a Secret has it.
+	case "stringData": // Only Secrets have it.
 		return true
 	case "data":
-		return s.secret
+		return s.inSecret
 	case "value":
 		path, _ := object["path"].(string)
-		return s.patches(path)
+		return s.patchesSecret(path)
 	}
-	return environment.MatchString(key)
+	return environmentFact.MatchString(key)
 }
 
-func withoutEnvironment(value any) any {
+func maskEnvironment(value any) any {
 	facts, ok := value.(map[string]any)
 	if !ok || facts["env"] == nil {
 		return value
@@ -145,20 +149,20 @@ func withoutEnvironment(value any) any {
 	return facts
 }
 
-// list masks lines of text together: a Secret's kind and data stand on lines of
-// their own.
+// list treats lines of text as one text, because the kind and the data of a Secret are on
+// different lines.
 func (s sanitizer) list(list []any, depth int) any {
 	if depth == maxShownDepth {
 		return CutMark
 	}
-	if text, ok := joined(list); ok {
-		if s.tells(text) {
+	if text, ok := joinLines(list); ok {
+		if s.revealsSecret(text) {
 			return []any{maskedText}
 		}
-		if fit := maskYAML(text); fit != text {
-			return []any{s.text(fit)}
+		if safe := maskYAML(text); safe != text {
+			return []any{s.text(safe)}
 		}
-		s.invalid = s.invalid || secretPath.MatchString(text)
+		s.nearSecretPath = s.nearSecretPath || secretPath.MatchString(text)
 	}
 	copied := make([]any, 0, len(list))
 	for _, value := range list {
@@ -167,7 +171,7 @@ func (s sanitizer) list(list []any, depth int) any {
 	return copied
 }
 
-func joined(list []any) (string, bool) {
+func joinLines(list []any) (string, bool) {
 	lines := make([]string, 0, len(list))
 	for _, value := range list {
 		line, ok := value.(string)
@@ -179,31 +183,31 @@ func joined(list []any) (string, bool) {
 	return strings.Join(lines, "\n"), true
 }
 
-// patches is true of a path in a JSON patch that leads to data of a Secret.
-func (s sanitizer) patches(path string) bool {
+// patchesSecret reports whether a path in a JSON patch leads to data of a Secret.
+func (s sanitizer) patchesSecret(path string) bool {
 	root, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	return path != root && (root == "stringData" || root == "data" && s.secret)
+	return path != root && (root == "stringData" || root == "data" && s.inSecret)
 }
 
-// tells is true of a text that has the data of a Secret in it. A diff may leave out
-// what says that it is data.
-func (s sanitizer) tells(text string) bool {
-	if s.secret && s.diff && strings.Contains(text, "\n") {
+// revealsSecret reports whether a text holds data of a Secret. A diff may leave out the
+// line with the name of the data, so every diff of a Secret with several lines counts.
+func (s sanitizer) revealsSecret(text string) bool {
+	if s.inSecret && s.inDiff && strings.Contains(text, "\n") {
 		return true
 	}
-	return dataText.MatchString(text) && (s.secret || strings.HasSuffix(text, CutMark) || secretText.MatchString(text))
+	return dataText.MatchString(text) && (s.inSecret || strings.HasSuffix(text, CutMark) || secretText.MatchString(text))
 }
 
-// isSecret is also true of a list of Secrets, whose items need not say what they
-// are, and of an object that was cut and may have lost its kind.
+// isSecret also reports true for a list of Secrets, whose items need not have a kind, and
+// for an object that was truncated and may have lost its kind.
 func isSecret(object map[string]any) bool {
-	_, cut := object[CutKey]
+	_, truncated := object[CutKey]
 	kind, _ := object["kind"].(string)
-	sort, _ := object["type"].(string)
-	return cut || strings.HasSuffix(kind, CutMark) || kind == "Secret" || kind == "SecretList" || secretType.MatchString(sort)
+	objectType, _ := object["type"].(string)
+	return truncated || strings.HasSuffix(kind, CutMark) || kind == "Secret" || kind == "SecretList" || secretType.MatchString(objectType)
 }
 
-func holdsSecret(value any, depth int) bool {
+func containsSecret(value any, depth int) bool {
 	if depth == maxShownDepth {
 		return false
 	}
@@ -213,13 +217,13 @@ func holdsSecret(value any, depth int) bool {
 			return true
 		}
 		for _, member := range v {
-			if holdsSecret(member, depth+1) {
+			if containsSecret(member, depth+1) {
 				return true
 			}
 		}
 	case []any:
 		for _, element := range v {
-			if holdsSecret(element, depth+1) {
+			if containsSecret(element, depth+1) {
 				return true
 			}
 		}
@@ -229,8 +233,7 @@ func holdsSecret(value any, depth int) bool {
 	return false
 }
 
-// mask keeps the names under a Secret's data and of an environment, which say
-// much and give nothing away.
+// mask keeps the keys of a Secret's data or of an environment and masks the values.
 func mask(value any) any {
 	entries, ok := value.(map[string]any)
 	if !ok {

@@ -79,7 +79,7 @@ func TestASecondStatsEventNeverCounts(t *testing.T) {
 	}
 }
 
-// Which plays started is told by events, and how they went by the counts alone.
+// Events say which plays started. Only the statistics say whether they succeeded.
 func TestPlaysThatStarted(t *testing.T) {
 	begun, unmatched := jobevent.Event{Kind: jobevent.PlayStart}, jobevent.Event{Kind: jobevent.NoHostsMatched}
 	none := map[string]int{}
@@ -111,7 +111,7 @@ func TestPlaysThatStarted(t *testing.T) {
 
 func TestRequeue(t *testing.T) {
 	asked := func(action, resolved string, period any) jobevent.Event {
-		return jobevent.Event{Kind: jobevent.HostOK, Task: "t", Action: action, Resolved: resolved, Result: map[string]any{"period": period}}
+		return jobevent.Event{Kind: jobevent.HostOK, Task: "t", Action: action, ResolvedAction: resolved, Result: map[string]any{"period": period}}
 	}
 	item := asked("requeue_after", "", "5s")
 	item.Kind = jobevent.ItemOK
@@ -146,8 +146,8 @@ func TestRequeue(t *testing.T) {
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
 			s := fold(c.events...)
-			if s.Requeue != c.want || (s.BadRequeue != nil) != c.bad {
-				t.Errorf("%v, %+v", s.Requeue, s.BadRequeue)
+			if s.RequeueAfter != c.want || (s.BadRequeue != nil) != c.bad {
+				t.Errorf("%v, %+v", s.RequeueAfter, s.BadRequeue)
 			}
 			if c.bad && len(s.BadRequeue.Message) > 1024 {
 				t.Errorf("the message has %d bytes", len(s.BadRequeue.Message))
@@ -156,7 +156,7 @@ func TestRequeue(t *testing.T) {
 	}
 }
 
-// Hosts work at the same time, and report as it happens to come.
+// Hosts run at the same time and report in any order.
 func TestTheOrderOfHostsDoesNotMatter(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
@@ -290,15 +290,15 @@ func refused(kind string) string {
 	return `b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"` + kind + ` \\"X\\" is invalid: data[k]: Invalid value: \\"hunter2\\": it\'s \xc3\xa9","reason":"Invalid","details":{"name":"X","kind":"` + kind + `"},"code":422}\n'`
 }
 
-// A place is cut at its beginning: the file's name and the line say the most.
+// A long path loses its beginning: the name of the file and the line say the most.
 func TestPlacesOfFailures(t *testing.T) {
-	failed := jobevent.Event{Kind: jobevent.HostFailed, Play: "p", Task: "t", Host: "h", Place: strings.Repeat("é/", 300) + "main.yml:3", Result: map[string]any{"msg": "boom"}}
-	s := fold(jobevent.Event{Kind: jobevent.TaskStart, Play: "p", Task: "t", Place: "a\x1b\nb.yml:1"}, failed)
-	if got := s.Failed[0].Place; len(got) > 256 || !strings.HasSuffix(got, "é/main.yml:3") || !utf8.ValidString(got) {
+	failed := jobevent.Event{Kind: jobevent.HostFailed, Play: "p", Task: "t", Host: "h", TaskPath: strings.Repeat("é/", 300) + "main.yml:3", Result: map[string]any{"msg": "boom"}}
+	s := fold(jobevent.Event{Kind: jobevent.TaskStart, Play: "p", Task: "t", TaskPath: "a\x1b\nb.yml:1"}, failed)
+	if got := s.Failed[0].TaskPath; len(got) > 256 || !strings.HasSuffix(got, "é/main.yml:3") || !utf8.ValidString(got) {
 		t.Errorf("%q", got)
 	}
 	want := "ansible-runner exited with 1 before the run was through\nended in play [p], task [t] (a\\x1b\\nb.yml:1)\n" +
-		"play [p], task [t] (" + s.Failed[0].Place + "), host [h]: boom"
+		"play [p], task [t] (" + s.Failed[0].TaskPath + "), host [h]: boom"
 	if got := jobevent.Judge(jobevent.Ending{ExitCode: 1}, s).Message; got != want {
 		t.Errorf("%q", got)
 	}

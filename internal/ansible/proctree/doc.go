@@ -1,32 +1,31 @@
-// Package proctree knows which processes belong to runs, and ends them.
+// Package proctree finds the processes of runs and ends them.
 //
-// A run's processes do not hold together by themselves: Ansible's workers leave the
-// process group and session of the run's first process, and what a task puts into
-// the background loses its parent. So they are found in two ways, and a process that
-// one of them finds belongs to the run (processes.go):
+// A run's processes do not stay in one group: Ansible's workers leave the process group and
+// the session of the run's first process, and a process that a task puts into the background
+// loses its parent. So the package finds the processes of a run in two ways (processes.go):
 //
-//   - by descent from one that belongs to it;
-//   - by a mark in the environment that it was started with: a number of the run,
-//     a name of this manager process, and the run directory, which a successor
-//     has too (owner.go).
+//   - by descent from a process of the run;
+//   - by a mark in the environment with which a process was started: a number of the run, a
+//     name of this manager process, and the run directory, which a successor of the manager
+//     knows too (reaper.go).
 //
-// A process is missed that has both lost its parent and got another environment, as
-// a daemon started under env -i or sudo has, or has written its title over it, as
-// those of nginx and PostgreSQL do. It lives until its container ends.
+// The package does not find a process that has lost its parent and also has another
+// environment (a daemon started under env -i or sudo) or has overwritten its environment
+// with its title (nginx, PostgreSQL). Such a process lives until its container ends.
 //
-// TERM comes first, KILL for what is there later, and each signal goes to a
-// process by its number and the time of its start, so that another one that got
-// the number since is never hit. A process that the kernel holds in a system call
-// can't be ended by anybody; it is given up after a while, with its KILL pending.
+// To end processes, the package sends TERM, and later KILL to those that are left. It
+// identifies a process by its pid and start time, so that a signal never reaches another
+// process that got the same pid. Nobody can end a process in an uninterruptible system
+// call; the package gives up after a while, with the KILL pending.
 //
 // The package knows nothing of Ansible.
 //
 // # Gotchas
 //
-//   - Two Owners in one process would collect each other's exit codes; Owner.reap therefore
-//     looks at its own children only. Use one Runner in a process.
-//   - A program whose first thread has ended looks like a zombie while its other threads work:
+//   - A manager process must have only one Runner. Otherwise one could take the exit status of
+//     the other's children; reap spares only the children that it knows.
+//   - A program whose first thread has ended looks like a zombie while its other threads run:
 //     the package counts threads.
-//   - A process table that can't be read is not empty: with no descriptor left, the package
+//   - A process table that cannot be read is not empty: if no descriptor is free, the package
 //     waits for one.
 package proctree

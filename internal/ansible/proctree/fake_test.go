@@ -17,7 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// The test binary plays the processes of runs when FAKE says so.
+// The test binary acts as the processes of runs if FAKE is set.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("FAKE"); name != "" {
 		fakes()[name]()
@@ -46,7 +46,7 @@ func fakes() map[string]func() {
 	}
 }
 
-// ready tells the test that the process is where it should be.
+// ready tells the test that the process has reached its waiting point.
 func ready() {
 	f, err := os.OpenFile(os.Getenv("READY"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -58,8 +58,8 @@ func ready() {
 	}
 }
 
-// spawn starts another fake in a session of its own, with an environment that
-// names no run, and does not wait for it.
+// spawn starts another fake in a session of its own, without a mark of a run in its
+// environment and without waiting for it.
 func spawn(name string) {
 	self, err := os.Executable()
 	if err != nil {
@@ -73,7 +73,7 @@ func spawn(name string) {
 	}
 }
 
-// neighbour sees another directory at the path DIR than everybody else, as in a
+// neighbour is a process that sees another directory at the path DIR, as in another
 // container.
 func neighbour() {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -86,13 +86,13 @@ func neighbour() {
 	time.Sleep(10 * time.Minute)
 }
 
-// reaper runs the fake "orphan" as a manager that is the first process of its
-// container, and prints of each zombie that is left whether it is its own child.
+// reaper runs the fake "orphan" as a manager that is the first process of its container. It
+// prints for each zombie that is left whether it is reaper's own child.
 func reaper() {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		panic(err)
 	}
-	var o Owner
+	var o Reaper
 	// One of them is in the manager's session, the other one, a server, is not.
 	own, server := exec.Command("/bin/true"), exec.Command("/bin/true")
 	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -118,8 +118,8 @@ func reaper() {
 	}
 }
 
-// crowded ends a run while it may open no file for some time, and prints how many
-// processes it found and how many are left.
+// crowded ends a run while it cannot open files for some time. It prints how many processes
+// it found and how many are left.
 func crowded() {
 	self, err := os.Executable()
 	if err != nil {
@@ -129,7 +129,7 @@ func crowded() {
 	cmd.Env = []string{"FAKE=parent", "READY=" + os.Getenv("READY")}
 	nonce := someNonce()
 	cmd.Env = append(cmd.Env, runMark(nonce))
-	var o Owner
+	var o Reaper
 	run, err := o.Start(cmd, nonce)
 	if err != nil {
 		panic(err)
@@ -154,7 +154,7 @@ func crowded() {
 	fmt.Println(ended.Count, ended.Left, <-exited)
 }
 
-// zombies lists the children of this process that nobody has waited for.
+// zombies returns the children of this process that nobody has waited for.
 func zombies() []proc {
 	var found []proc
 	for _, p := range readTable() {

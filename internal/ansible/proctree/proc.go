@@ -13,35 +13,36 @@ import (
 	"time"
 )
 
-// identity names a process for good: the kernel uses a pid again.
+// identity identifies a process. The pid alone does not, because the kernel reuses it.
 type identity struct {
 	pid     int
 	started uint64 // in the kernel's clock ticks
 }
 
-// proc is one line of the process table.
+// proc is an entry of the process table.
 type proc struct {
 	identity
 	parent, session int
 	zombie, stopped bool
 }
 
-// send signals exactly this process. The handle is opened first and the process
-// looked at again then, so that another one with its pid is never hit.
+// send signals exactly this process, never another one that got its pid.
 func (i identity) send(s syscall.Signal) error {
-	_, err := insist(func() (struct{}, error) { return struct{}{}, i.trySend(s) })
+	_, err := retryShortage(func() (struct{}, error) { return struct{}{}, i.sendOnce(s) })
 	return err
 }
 
-func (i identity) trySend(s syscall.Signal) error {
+// sendOnce opens a handle of the process first, and then checks that the pid still belongs
+// to it.
+func (i identity) sendOnce(s syscall.Signal) error {
 	handle, err := os.FindProcess(i.pid)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = handle.Release() }()
 	stat, err := os.ReadFile(procPath(i.pid, "stat"))
-	if short(err) {
-		return err // The handle must not be held while another file is waited for.
+	if isShortage(err) {
+		return err // The handle must be closed before waiting for a free descriptor.
 	}
 	if now, err := parseStat(i.pid, stat); err != nil || now.identity != i {
 		return os.ErrProcessDone
@@ -49,10 +50,10 @@ func (i identity) trySend(s syscall.Signal) error {
 	return handle.Signal(s)
 }
 
-// hasAny is true for a process that was started with one of the entries in its
+// environHasAny reports whether the process was started with one of the entries in its
 // environment.
-func hasAny(pid int, entries []string) bool {
-	environ, err := insist(func() ([]byte, error) { return os.ReadFile(procPath(pid, "environ")) })
+func environHasAny(pid int, entries []string) bool {
+	environ, err := retryShortage(func() ([]byte, error) { return os.ReadFile(procPath(pid, "environ")) })
 	if err != nil {
 		return false
 	}
@@ -64,28 +65,29 @@ func hasAny(pid int, entries []string) bool {
 	return false
 }
 
-// insist reads something of /proc, also when this process may open no further file
-// at the moment. What can't be read only for that is not gone: a run whose
-// processes were taken for gone would go on beside the next one. Files are closed
-// again and again, at least by whatever fails for the same reason.
-func insist[T any](read func() (T, error)) (T, error) {
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+// retryShortage calls read, and repeats it while it fails for want of file descriptors or
+// memory. Such an error must not look as if the process were gone, or the next run would
+// start while processes of this one are left. Descriptors become free again, at least by
+// other code that fails for the same reason.
+func retryShortage[T any](read func() (T, error)) (T, error) {
+	for pause := firstInterval; ; pause = min(2*pause, maxInterval) {
 		got, err := read()
-		if !short(err) {
+		if !isShortage(err) {
 			return got, err
 		}
 		<-time.After(pause)
 	}
 }
 
-// short is true for an error that says nothing of what was to be opened.
-func short(err error) bool {
+// isShortage reports whether the error is about descriptors or memory, and so says nothing
+// about the file that was to be opened.
+func isShortage(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
-// readTable reads the process table; processes that end meanwhile are left out.
+// readTable returns the process table without processes that ended meanwhile.
 func readTable() []proc {
-	entries, err := insist(func() ([]os.DirEntry, error) { return os.ReadDir("/proc") })
+	entries, err := retryShortage(func() ([]os.DirEntry, error) { return os.ReadDir("/proc") })
 	if err != nil {
 		return nil
 	}
@@ -102,11 +104,10 @@ func readTable() []proc {
 	return table
 }
 
-// readProc reads /proc/PID/stat, described in proc_pid_stat(5). The second field
-// is the program's name in parentheses, which may itself hold blanks and
-// parentheses.
+// readProc reads /proc/PID/stat, see proc_pid_stat(5). The second field is the program's
+// name in parentheses, which may itself hold blanks and parentheses.
 func readProc(pid int) (proc, error) {
-	stat, err := insist(func() ([]byte, error) { return os.ReadFile(procPath(pid, "stat")) })
+	stat, err := retryShortage(func() ([]byte, error) { return os.ReadFile(procPath(pid, "stat")) })
 	if err != nil {
 		return proc{}, err
 	}
@@ -120,8 +121,7 @@ func parseStat(pid int, stat []byte) (proc, error) {
 		return proc{}, fmt.Errorf("%q: unexpected format", procPath(pid, "stat"))
 	}
 	p := proc{identity: identity{pid: pid}}
-	// A program whose first thread has ended looks like a zombie while the others
-	// are at work.
+	// A program whose first thread has ended looks like a zombie while its other threads run.
 	p.zombie = fields[state] == "X" || fields[state] == "Z" && (fields[threads] == "0" || fields[threads] == "1")
 	p.stopped = fields[state] == "T" || fields[state] == "t"
 	var errs [3]error

@@ -75,7 +75,7 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// A process table that can't be read for want of a descriptor is not empty.
+// A process table that cannot be read for want of a descriptor is not empty.
 func TestProcessesAreEndedWhileNoFileCanBeOpened(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -9,111 +9,112 @@ import (
 )
 
 const (
-	// Between two looks at the process table.
-	firstPause = 10 * time.Millisecond
-	lastPause  = 100 * time.Millisecond
-	// stopTimeout is how long members are waited for to stop. One that the kernel holds
-	// stops late, and starts no process until then.
+	// firstInterval is the first interval between two readings of the process table.
+	// maxInterval is the longest.
+	firstInterval = 10 * time.Millisecond
+	maxInterval   = 100 * time.Millisecond
+	// stopTimeout is how long the package waits for members to stop. A process in an
+	// uninterruptible system call stops later, and starts no process until then.
 	stopTimeout = 100 * time.Millisecond
-	// killTimeout is how long a process is waited for after its KILL. What is left
-	// then is held by the kernel, and runs no instruction of its own any more.
+	// killTimeout is how long the package waits for a process after its KILL. A process that
+	// is left then is in an uninterruptible system call, and executes no code of its own.
 	killTimeout = 10 * time.Second
 )
 
-// processes are all that belong together. One that was seen once stays in
-// it when its parent ends.
+// processes is a set of processes that belong together. A member stays a member when its
+// parent ends.
 type processes struct {
-	marks  []string     // entries of the environment; one of them makes a member
-	since  uint64       // the start of the first member; marks of earlier processes do not count
-	spared map[int]bool // no member, whatever it looks like
-	// alien tells of a process with a mark that it is no member after all.
+	marks  []string     // a process with one of these entries in its environment is a member
+	since  uint64       // when the first member started; marks of earlier processes do not count
+	spared map[int]bool // pids that are never members
+	// alien reports that a process with a mark is not a member. It may be nil.
 	alien func(pid int) bool
-	known map[identity]bool
+	known map[identity]bool // the members found so far
 }
 
-// Ended is what came of ending processes.
+// Ended is the result of ending processes.
 type Ended struct {
-	// Count is how many there were, Left how many of them are still there: those
-	// that may not be signalled and those that the kernel holds.
+	// Count is the number of processes found. Left is how many of them are left: those that
+	// may not be signalled, and those in an uninterruptible system call.
 	Count, Left int
 }
 
-// end ends all members and returns when none is left: TERM at once, KILL for what
-// is there after grace, or at once if that is not positive. Members are stopped before
-// they get a signal that they have not got yet.
-func (f *processes) end(grace time.Duration) Ended {
-	told := signals{}
+// end sends TERM to all members, and KILL to those that are left after grace, or at once if
+// grace is not positive. It returns when no member is left, or after killTimeout. It stops
+// all members before it sends a signal for the first time (stopMembers says why).
+func (s *processes) end(grace time.Duration) Ended {
+	sent := sentSignals{}
 	begun := time.Now()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		signal, passed := syscall.SIGTERM, time.Since(begun)
-		if passed >= grace {
+	for pause := firstInterval; ; pause = min(2*pause, maxInterval) {
+		signal, elapsed := syscall.SIGTERM, time.Since(begun)
+		if elapsed >= grace {
 			signal = syscall.SIGKILL
 		}
-		members := f.live()
-		if slices.ContainsFunc(members, func(p proc) bool { return !told.has(p.identity, signal) }) {
-			members = f.stop()
+		members := s.liveMembers()
+		if slices.ContainsFunc(members, func(p proc) bool { return !sent.includes(p.identity, signal) }) {
+			members = s.stopMembers()
 		}
-		if left := told.send(members, signal); left == 0 || passed >= max(grace, 0)+killTimeout {
-			return Ended{Count: len(told), Left: len(members)}
+		if left := sent.send(members, signal); left == 0 || elapsed >= max(grace, 0)+killTimeout {
+			return Ended{Count: len(sent), Left: len(members)}
 		}
 		<-time.After(pause)
 	}
 }
 
-// signals are what processes have been told, 0 if they may not be told anything.
-type signals map[identity]syscall.Signal
+// sentSignals has the last signal sent to each process, 0 if it may not be signalled.
+type sentSignals map[identity]syscall.Signal
 
-// has reports whether the process needs the signal no more: it was told TERM or more,
-// or KILL, or may not be told anything.
-func (told signals) has(p identity, signal syscall.Signal) bool {
-	before, met := told[p]
+// includes reports whether the process need not get the signal: it got it, or a stronger
+// one, or it may not be signalled.
+func (sent sentSignals) includes(p identity, signal syscall.Signal) bool {
+	before, met := sent[p]
 	return met && (before == 0 || before == signal || signal == syscall.SIGTERM)
 }
 
-// send signals the processes, TERM only once, lets those go on that are stopped, and
-// returns how many there are that may be signalled.
-func (told signals) send(members []proc, signal syscall.Signal) int {
+// send sends the signal to the members, TERM only once, and continues those that are
+// stopped. It returns how many members may be signalled.
+func (sent sentSignals) send(members []proc, signal syscall.Signal) int {
 	possible := 0
 	for _, p := range members {
-		if before, met := told[p.identity]; met && before == 0 {
+		if before, met := sent[p.identity]; met && before == 0 {
 			continue
 		}
 		possible++
-		if signal == syscall.SIGTERM && told.has(p.identity, signal) {
+		if signal == syscall.SIGTERM && sent.includes(p.identity, signal) {
 			continue
 		}
-		told[p.identity] = signal
+		sent[p.identity] = signal
 		if err := p.send(signal); errors.Is(err, os.ErrPermission) {
-			told[p.identity] = 0
+			sent[p.identity] = 0
 		}
 	}
 	for _, p := range members {
 		if p.stopped {
-			_ = p.send(syscall.SIGCONT) // It may be gone.
+			_ = p.send(syscall.SIGCONT) // It may have ended.
 		}
 	}
 	return possible
 }
 
-// stop stops all members, and returns them. One that ran could start a process after the
-// process table was read, and be ended by the signal that follows: the new process would
-// have no parent by which it is found, and perhaps no mark.
-func (f *processes) stop() []proc {
+// stopMembers stops all members and returns them. Otherwise a member could start a process
+// after the process table was read, and then end by the signal: the new process would have
+// no parent by which it is found, and perhaps no mark.
+func (s *processes) stopMembers() []proc {
 	for begun := time.Now(); ; {
-		members := f.live()
+		members := s.liveMembers()
 		running := slices.DeleteFunc(slices.Clone(members), func(p proc) bool { return p.stopped })
 		if len(running) == 0 || time.Since(begun) >= stopTimeout {
 			return members
 		}
 		for _, p := range running {
-			_ = p.send(syscall.SIGSTOP) // It may be gone, or another user's.
+			_ = p.send(syscall.SIGSTOP) // It may have ended, or belong to another user.
 		}
 		<-time.After(time.Millisecond)
 	}
 }
 
-// live lists the members that are not zombies.
-func (f *processes) live() []proc {
+// liveMembers returns the members that are not zombies.
+func (s *processes) liveMembers() []proc {
 	table := readTable()
 	children := map[int][]proc{}
 	for _, p := range table {
@@ -123,7 +124,7 @@ func (f *processes) live() []proc {
 	seen := map[int]bool{}
 	var visit func(p proc)
 	visit = func(p proc) {
-		if seen[p.pid] || f.spared[p.pid] {
+		if seen[p.pid] || s.spared[p.pid] {
 			return
 		}
 		seen[p.pid] = true
@@ -135,16 +136,16 @@ func (f *processes) live() []proc {
 		}
 	}
 	for _, p := range table {
-		if f.known[p.identity] || f.marked(p) {
+		if s.known[p.identity] || s.isMarked(p) {
 			visit(p)
 		}
 	}
 	for _, m := range members {
-		f.known[m.identity] = true
+		s.known[m.identity] = true
 	}
 	return members
 }
 
-func (f *processes) marked(p proc) bool {
-	return p.started >= f.since && !p.zombie && hasAny(p.pid, f.marks) && (f.alien == nil || !f.alien(p.pid))
+func (s *processes) isMarked(p proc) bool {
+	return p.started >= s.since && !p.zombie && environHasAny(p.pid, s.marks) && (s.alien == nil || !s.alien(p.pid))
 }

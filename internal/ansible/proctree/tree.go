@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Tree is the processes of one run.
+// Tree is the set of processes of one run.
 type Tree struct {
-	owner     *Owner
+	reaper    *Reaper
 	leader    *exec.Cmd
 	processes processes
 }
@@ -17,17 +17,17 @@ type Tree struct {
 // Start starts cmd as the first process of a run, in a session of its own, so that
 // neither a terminal nor a signal to the manager's process group reaches it. Its
 // environment must hold JOB_ID with the run's nonce.
-func (o *Owner) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
+func (r *Reaper) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := o.Keep(cmd); err != nil {
+	if err := r.Keep(cmd); err != nil {
 		return nil, err
 	}
 	t := &Tree{
-		owner:     o,
+		reaper:    r,
 		leader:    cmd,
 		processes: processes{marks: []string{runMark(nonce)}, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
 	}
-	// The leader has not been waited for yet, so its pid is still its own.
+	// The kernel does not reuse the pid before Wait.
 	if p, err := readProc(cmd.Process.Pid); err == nil {
 		t.processes.since = p.started
 		t.processes.known[p.identity] = true
@@ -35,11 +35,11 @@ func (o *Owner) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 	return t, nil
 }
 
-// Wait waits for the run's first process and returns its exit code, which is
-// negative after a signal: -9 after SIGKILL. It must be called once.
+// Wait waits for the run's first process and returns its exit code, which is negative after
+// a signal: -9 after SIGKILL. It must be called once.
 func (t *Tree) Wait() int {
-	_ = t.leader.Wait() // How it ended is in the exit code.
-	t.owner.Release(t.leader.Process.Pid)
+	_ = t.leader.Wait() // The exit code says how it ended.
+	t.reaper.Release(t.leader.Process.Pid)
 	state := t.leader.ProcessState
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return -int(status.Signal())
@@ -47,61 +47,61 @@ func (t *Tree) Wait() int {
 	return state.ExitCode()
 }
 
-// Keep starts a process that the caller waits for, and is to call Release then.
-func (o *Owner) Keep(cmd *exec.Cmd) error {
-	// Under the lock, so that reap never sees a child that it doesn't know.
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// Keep starts a process. The caller waits for it, and then calls Release.
+func (r *Reaper) Keep(cmd *exec.Cmd) error {
+	// The lock prevents reap from seeing the child before it is in children.
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	if o.children == nil {
-		o.children = map[int]bool{}
+	if r.children == nil {
+		r.children = map[int]bool{}
 	}
-	o.children[cmd.Process.Pid] = true
+	r.children[cmd.Process.Pid] = true
 	return nil
 }
 
-// Release says that the process has been waited for.
-func (o *Owner) Release(pid int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.children, pid)
+// Release is called after the process has been waited for.
+func (r *Reaper) Release(pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.children, pid)
 }
 
-// End ends all processes of the run and returns when none is left: TERM at once,
-// KILL after grace.
+// End sends TERM to all processes of the run, and KILL after grace, and returns when none is
+// left or those that are left cannot be ended.
 func (t *Tree) End(grace time.Duration) Ended {
 	return t.processes.end(grace)
 }
 
-// Close is for a run whose processes have ended: it takes the exit status of those
-// that nobody else waits for.
-func (t *Tree) Close() { t.owner.reap() }
+// Close takes the exit status of the run's processes that have no other parent. It is called
+// after the run's processes have ended.
+func (t *Tree) Close() { t.reaper.reap() }
 
-// reap takes the exit status of processes that a run left behind and that became
-// children of the manager because it is the first process of its container:
-// nobody else will. The manager's own children are left alone: a run's
-// processes are never in its session.
-func (o *Owner) reap() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// reap takes the exit status of processes that a run left and that became children of the
+// manager because it is the first process of its container. Nobody else does. reap spares
+// the manager's own children: they are in the manager's session, and processes of runs never
+// are.
+func (r *Reaper) reap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	self := os.Getpid()
 	own, err := readProc(self)
 	if err != nil {
 		return
 	}
 	for _, p := range readTable() {
-		if p.zombie && p.parent == self && p.session != own.session && !o.children[p.pid] {
-			collect(p.pid)
+		if p.zombie && p.parent == self && p.session != own.session && !r.children[p.pid] {
+			reapZombie(p.pid)
 		}
 	}
 }
 
-// collect takes the exit status of a zombie. The first thread of a program may be
-// one shortly before its last thread, and only then can be waited for; a program
-// whose first thread alone has ended is left to the end of another run.
-func collect(pid int) {
+// reapZombie takes the exit status of a zombie. A zombie that is the first thread of a
+// program can be waited for only after the program's last thread has ended. reapZombie
+// waits up to 0.1 s for that; after that the zombie is left until another run ends.
+func reapZombie(pid int) {
 	const tries, pause = 100, time.Millisecond
 	for range tries {
 		if got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); got != 0 || err != nil {

@@ -16,29 +16,30 @@ import (
 	"time"
 )
 
-// ErrUnsafe says that the environment evaluates text that it was told not to.
+// ErrUnsafe is returned for an environment in which Ansible evaluates text that is marked as
+// untrusted.
 var ErrUnsafe = errors.New("the Python environment is not safe: Ansible evaluated text that is marked as untrusted")
 
-// CanaryText is the value of the variable that Canary expects: a template that
-// would turn into something else if it were evaluated.
+// CanaryText is the value of the variable that the Canary prints: a template that would
+// change if Ansible evaluated it.
 const CanaryText = "{{ 6*7 }}"
 
-// CanaryName is the name of that variable.
-const CanaryName = "c"
+// CanaryVariable is the name of that variable.
+const CanaryVariable = "c"
 
 const (
 	canaryTimeout = 2 * time.Minute
 	canaryTask    = "canary"
-	// The text is asked for directly, and through another template.
+	// The play prints the variable directly, and through another template.
 	canaryPlay = `[{"hosts": "localhost", "gather_facts": false, "vars": {"d": "{{ c }}"}, "tasks": [` +
 		`{"name": "canary", "ansible.builtin.debug": {"msg": ["{{ c }}", "{{ d }}"]}}]}]`
 	maxCanaryLine = 1 << 20
 )
 
-// Canary runs a play that prints the variable "c" and must print it as it is.
-// variables is the encoding, as runs get it, of a map whose "c" is CanaryText as
-// untrusted text. It takes about 1.5 s. The error is ErrUnsafe if the text was
-// evaluated, and another if the play did not run.
+// Canary runs a play that prints CanaryVariable, and checks that the value is unchanged.
+// variables is a map with CanaryText in CanaryVariable, encoded as runs get their
+// variables, with the text marked as untrusted. Canary takes about 1.5 s. The error is
+// ErrUnsafe if Ansible evaluated the text, and another error if the play did not run.
 func (e Env) Canary(ctx context.Context, variables []byte) (err error) {
 	dir, err := os.MkdirTemp("", "ensign-canary-")
 	if err != nil {
@@ -49,7 +50,7 @@ func (e Env) Canary(ctx context.Context, variables []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("try the Python environment %q: %w", e.Bin, err)
 	}
-	return e.judge(out, dir)
+	return e.checkPrinted(out, dir)
 }
 
 func (e Env) runCanary(ctx context.Context, dir string, variables []byte) ([]byte, error) {
@@ -76,16 +77,16 @@ func (e Env) runCanary(ctx context.Context, dir string, variables []byte) ([]byt
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("the canary play did not run: %w: %s", err, shown(out, dir))
+		return nil, fmt.Errorf("the canary play did not run: %w: %s", err, outputTail(out, dir))
 	}
 	return out, nil
 }
 
-// judge compares what the play printed with what it was given.
-func (e Env) judge(out []byte, dir string) error {
+// checkPrinted compares what the play printed with CanaryText.
+func (e Env) checkPrinted(out []byte, dir string) error {
 	printed, found := canaryResult(out)
 	if !found {
-		return fmt.Errorf("try the Python environment %q: the canary play printed nothing: %s", e.Bin, shown(out, dir))
+		return fmt.Errorf("try the Python environment %q: the canary play printed nothing: %s", e.Bin, outputTail(out, dir))
 	}
 	for _, value := range printed {
 		if value != CanaryText {
@@ -95,7 +96,7 @@ func (e Env) judge(out []byte, dir string) error {
 	return nil
 }
 
-// canaryResult finds the task's result among ansible-runner's job events.
+// canaryResult returns the task's result from ansible-runner's job events.
 func canaryResult(out []byte) ([]any, bool) {
 	lines := bufio.NewScanner(bytes.NewReader(out))
 	lines.Buffer(nil, maxCanaryLine)
@@ -116,10 +117,9 @@ func canaryResult(out []byte) ([]any, bool) {
 	return nil, false
 }
 
-// shown is the end of what the canary printed, for an error: what its events
-// show, and what is no event. The name of its directory, which is never the same,
-// is left out.
-func shown(out []byte, dir string) string {
+// outputTail returns the end of the play's output for an error: the text of events, and the
+// lines that are not events. It removes the random name of the directory.
+func outputTail(out []byte, dir string) string {
 	const limit = 1 << 10
 	var text strings.Builder
 	for line := range bytes.Lines(out) {

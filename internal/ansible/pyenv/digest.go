@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// versions are the versions of what is installed, by name. A collection that
-// has no manifest, as a checkout, has the version "".
+// versions are the versions of what is installed, by name. A collection without a manifest,
+// such as a checkout, has the version "".
 type versions struct {
 	Distributions map[string]string `json:"distributions"`
 	Collections   map[string]string `json:"collection_versions"`
 }
 
-// digest is in hexadecimal. It does not depend on any order.
+// digest returns a hexadecimal digest that does not depend on any order.
 func (v versions) digest(python string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "python %q\n", python)

@@ -29,7 +29,7 @@ func TestDigest(t *testing.T) {
 		"a distribution in place of a collection of the same name": {`{"python": "3.13.1",
 			"distributions": {"ansible-core": "2.21.5", "jinja2": "3.1.6", "kubernetes.core": "6.6.0"}, "collection_versions": {"my.own": ""}}`, false},
 	}
-	base, err := parse([]byte(inspection))
+	base, err := parseInfo([]byte(inspection))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestDigest(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := parse([]byte(test.inspection))
+			got, err := parseInfo([]byte(test.inspection))
 			if err != nil {
 				t.Fatal(err)
 			}

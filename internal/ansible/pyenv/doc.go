@@ -1,12 +1,13 @@
-// Package pyenv finds the Python environment that holds ansible-runner and
-// ansible-playbook, tells what is in it, and tries whether it is safe.
+// Package pyenv finds the Python environment with ansible-runner and ansible-playbook,
+// inspects it, and checks that it is safe.
 //
-// Find looks in the places where an environment usually is. Env.Inspect asks the
-// environment's own Python what is installed and refuses what Ensign can't work
-// with. Env.Canary runs one small play through the real programs and refuses an
-// environment in which text of a custom resource would be evaluated. A Proof does
-// both, and again when the environment has changed.
+//   - Find looks where an environment usually is.
+//   - Env.Inspect asks the environment's Python what is installed, and refuses versions that
+//     Ensign does not support.
+//   - Env.Canary runs one small play with the environment's programs, and refuses an
+//     environment in which Ansible evaluates text of a custom resource.
+//   - A Checker does both, and does it again when the environment has changed.
 //
-// The package does not install anything, run playbooks for custom resources, or
-// know how variables are encoded.
+// The package does not install anything, run playbooks for custom resources, or know how
+// variables are encoded.
 package pyenv

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Remedy says what to do about an environment that is missing or does not do.
+// Remedy says what to do about an environment that is missing or unusable.
 const Remedy = "run `make python`, or install ansible-core 2.19 or later and ansible-runner with pip into a virtual environment and put its bin directory on PATH"
 
 const (
@@ -20,12 +20,12 @@ const (
 
 // Search says where to look for an environment.
 type Search struct {
-	// Dir is the working directory, as an absolute path.
+	// Dir is the absolute path of the working directory.
 	Dir string
-	// Executable is the manager's own path.
+	// Executable is the path of the manager's program.
 	Executable string
-	// Environ is the manager's environment as "NAME=value". VIRTUAL_ENV and PATH
-	// are looked at; the programs of the environment are run with all of it.
+	// Environ is the manager's environment as "NAME=value". Find uses VIRTUAL_ENV and PATH
+	// of it. The programs of the environment are run with all of it.
 	Environ []string
 }
 
@@ -34,46 +34,46 @@ type Search struct {
 type Env struct {
 	// Bin is the directory of its programs.
 	Bin string
-	// Runner is ansible-runner.
+	// Runner is the path of ansible-runner.
 	Runner string
-	// Python is the interpreter that ansible-runner itself runs on.
+	// Python is the interpreter on which ansible-runner runs.
 	Python string
-	// Skipped says why it is not the one that VIRTUAL_ENV names; "" if it is, or none
-	// was named.
-	Skipped string
+	// VirtualEnvError says why the environment of VIRTUAL_ENV was not used; "" if it was
+	// used or VIRTUAL_ENV is not set.
+	VirtualEnvError string
 
 	environ []string
 }
 
-// Find returns the first environment of: $VIRTUAL_ENV/bin, .venv/bin in the
-// working directory, the directories of PATH, and .venv/bin beside the directory
-// of the manager's program. The error lists the places and says what to do.
+// Find returns the first environment among $VIRTUAL_ENV/bin, .venv/bin in the working
+// directory, the directories of PATH, and ../.venv/bin relative to the directory of the
+// manager's program. The error lists these directories and says what to do.
 func Find(s Search) (Env, error) {
-	var looked []string
-	for _, bin := range s.places() {
-		env, err := s.at(bin)
+	var failures []string
+	for _, bin := range s.candidates() {
+		env, err := s.envIn(bin)
 		if err == nil {
-			if s.getenv("VIRTUAL_ENV") != "" && len(looked) > 0 {
-				env.Skipped = looked[0]
+			if s.getenv("VIRTUAL_ENV") != "" && len(failures) > 0 {
+				env.VirtualEnvError = failures[0]
 			}
 			return env, nil
 		}
-		looked = append(looked, fmt.Sprintf("%s: %v", bin, err))
+		failures = append(failures, fmt.Sprintf("%s: %v", bin, err))
 	}
 	return Env{}, fmt.Errorf("no Python environment with ansible-runner and ansible-playbook was found; %s. Looked at:\n  %s",
-		Remedy, strings.Join(looked, "\n  "))
+		Remedy, strings.Join(failures, "\n  "))
 }
 
-// places are the directories to look in, each once.
-func (s Search) places() []string {
-	var places []string
+// candidates returns the directories to look in, without duplicates.
+func (s Search) candidates() []string {
+	var dirs []string
 	add := func(dir string) {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(s.Dir, dir)
 		}
 		dir = filepath.Clean(dir)
-		if !slices.Contains(places, dir) {
-			places = append(places, dir)
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
 		}
 	}
 	if venv := s.getenv("VIRTUAL_ENV"); venv != "" {
@@ -88,7 +88,7 @@ func (s Search) places() []string {
 	if s.Executable != "" {
 		add(filepath.Join(filepath.Dir(s.Executable), "..", ".venv", "bin"))
 	}
-	return places
+	return dirs
 }
 
 func (s Search) getenv(name string) string {
@@ -101,10 +101,10 @@ func (s Search) getenv(name string) string {
 	return value
 }
 
-// at is the environment whose programs are in bin.
-func (s Search) at(bin string) (Env, error) {
+// envIn returns the environment whose programs are in bin.
+func (s Search) envIn(bin string) (Env, error) {
 	for _, name := range []string{runnerName, playbookName} {
-		if err := executable(filepath.Join(bin, name)); err != nil {
+		if err := checkExecutable(filepath.Join(bin, name)); err != nil {
 			return Env{}, err
 		}
 	}
@@ -114,7 +114,7 @@ func (s Search) at(bin string) (Env, error) {
 	return env, err
 }
 
-func executable(path string) error {
+func checkExecutable(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -127,8 +127,8 @@ func executable(path string) error {
 	return nil
 }
 
-// interpreter is what ansible-runner's first line names, if that is a Python, or
-// else the Python beside it.
+// interpreter returns the Python in ansible-runner's first line. If there is none, it
+// returns the Python in the same directory.
 func (s Search) interpreter(env Env) (string, error) {
 	first, err := firstLine(env.Runner)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s Search) interpreter(env Env) (string, error) {
 	}
 	candidates = append(candidates, filepath.Join(env.Bin, "python3"), filepath.Join(env.Bin, "python"))
 	for _, candidate := range candidates {
-		if filepath.IsAbs(candidate) && executable(candidate) == nil {
+		if filepath.IsAbs(candidate) && checkExecutable(candidate) == nil {
 			return candidate, nil
 		}
 	}
@@ -155,14 +155,14 @@ func (s Search) interpreter(env Env) (string, error) {
 
 func (s Search) lookPath(name string) string {
 	for _, dir := range filepath.SplitList(s.getenv("PATH")) {
-		if path := filepath.Join(dir, name); executable(path) == nil {
+		if path := filepath.Join(dir, name); checkExecutable(path) == nil {
 			return path
 		}
 	}
 	return ""
 }
 
-// firstLine is the first line of a script, or of a program its first bytes.
+// firstLine returns the first line of a script, or the first bytes of a binary.
 func firstLine(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

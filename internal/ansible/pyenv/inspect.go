@@ -15,36 +15,34 @@ import (
 	"time"
 )
 
-// The oldest ansible-core that can keep text of a custom resource from being
-// evaluated.
+// minMajor and minMinor are the oldest version of ansible-core that never evaluates text
+// that is marked as untrusted.
 const minMajor, minMinor = 2, 19
 
-// inspectTimeout is ample: a look takes 0.1 s.
+// inspectTimeout is ample: Inspect takes 0.1 s.
 const inspectTimeout = time.Minute
 
 //go:embed inspect.py
 var inspectScript string
 
-// Info is what is installed in an environment.
+// Info describes what is installed in an environment.
 type Info struct {
 	Python, AnsibleCore, AnsibleRunner string
-	// CollectionDirs are the environment's own directories of collections, each
-	// with the name ansible_collections.
+	// CollectionDirs are the environment's own directories named ansible_collections.
 	CollectionDirs []string
-	// Digest stands for the version of Python, of every distribution and of every
-	// collection in the environment: equal digests, equal versions, wherever the
-	// environment lies. It says nothing of files that were edited in place, of
-	// distributions installed as a checkout, and of collections elsewhere, such
-	// as in ANSIBLE_COLLECTIONS_PATH.
+	// Digest is a digest of the versions of Python, of every distribution and of every
+	// collection in the environment. It does not depend on the environment's path. It does
+	// not cover files that were edited in place, distributions installed as a checkout, and
+	// collections elsewhere, such as in ANSIBLE_COLLECTIONS_PATH.
 	Digest string
 
-	// marks are paths of which one changes whenever something is installed or
+	// stampPaths are paths of which at least one changes when something is installed or
 	// removed.
-	marks []string
+	stampPaths []string
 }
 
-// Inspect tells what is installed. It is an error if ansible-core or
-// ansible-runner is missing, or ansible-core is older than 2.19.
+// Inspect returns what is installed. It returns an error if ansible-core or ansible-runner
+// is missing, or if ansible-core is older than 2.19.
 func (e Env) Inspect(ctx context.Context) (Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
@@ -57,23 +55,23 @@ func (e Env) Inspect(ctx context.Context) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w: %s", e.Bin, e.Python, err, lastLine(stderr.String()))
 	}
-	info, err := parse(out)
+	info, err := parseInfo(out)
 	if err != nil {
 		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w", e.Bin, e.Python, err)
 	}
-	if err := info.usable(); err != nil {
+	if err := info.validate(); err != nil {
 		return Info{}, fmt.Errorf("the Python environment %q can't be used: %w; %s", e.Bin, err, Remedy)
 	}
 	return info, nil
 }
 
-func parse(out []byte) (Info, error) {
+func parseInfo(out []byte) (Info, error) {
 	var found struct {
 		Python        string   `json:"python"`
 		AnsibleCore   string   `json:"ansible_core"`
 		AnsibleRunner string   `json:"ansible_runner"`
 		Collections   []string `json:"collections"`
-		Marks         []string `json:"marks"`
+		StampPaths    []string `json:"stamp_paths"`
 		versions
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
@@ -85,12 +83,12 @@ func parse(out []byte) (Info, error) {
 		AnsibleRunner:  found.AnsibleRunner,
 		CollectionDirs: found.Collections,
 		Digest:         found.digest(found.Python),
-		marks:          found.Marks,
+		stampPaths:     found.StampPaths,
 	}, nil
 }
 
-// usable says why the environment can't be used.
-func (i Info) usable() error {
+// validate returns an error that says why the environment cannot be used.
+func (i Info) validate() error {
 	if i.AnsibleRunner == "" {
 		return fmt.Errorf("ansible-runner is not installed for Python %s", i.Python)
 	}
@@ -113,7 +111,7 @@ func atLeast(version string, major, minor int) bool {
 	return first > major || first == major && second >= minor
 }
 
-// leadingNumber is the number that s begins with, -1 if there is none.
+// leadingNumber returns the number at the beginning of s, or -1 if there is none.
 func leadingNumber(s string) int {
 	end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if end >= 0 {

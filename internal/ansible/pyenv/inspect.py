@@ -1,4 +1,4 @@
-"""Prints what is installed in the environment of this interpreter as JSON."""
+"""Print what is installed in the environment of this interpreter, as JSON."""
 
 import importlib.metadata
 import json
@@ -15,54 +15,54 @@ def version(name):
         return ""
 
 
-def metadata(places):
-    """Yield place, entry, name and version, all from names: reading a hundred files takes too long."""
-    for place in places:
-        for entry in entries(place):
+def metadata(directories):
+    """Yield directory, entry, name and version, from the names of files: reading a hundred files takes too long."""
+    for directory in directories:
+        for entry in entries(directory):
             if match := METADATA.fullmatch(entry.name):
-                yield place, entry, re.sub("[-_.]+", "-", match["name"]).lower(), match["version"]
+                yield directory, entry, re.sub("[-_.]+", "-", match["name"]).lower(), match["version"]
 
 
-def distributions(places):
+def distributions(directories):
     """Return name → version."""
     found: dict[str, str] = {}
-    for _, _, name, installed in metadata(places):
+    for _, _, name, installed in metadata(directories):
         found.setdefault(name, installed)
     return found
 
 
-def marks(places):
-    """Return paths of which one changes whenever something is installed or removed."""
-    found = dict.fromkeys(p for p in places if p.endswith(("site-packages", "dist-packages")))
-    for place, entry, name, _ in metadata(places):
-        found[place] = None
+def stamp_paths(directories):
+    """Return paths of which at least one changes when something is installed or removed."""
+    found = dict.fromkeys(d for d in directories if d.endswith(("site-packages", "dist-packages")))
+    for directory, entry, name, _ in metadata(directories):
+        found[directory] = None
         if name in ("ansible-core", "ansible-runner"):
             found[entry.path] = None
     return list(found)
 
 
-def collections(places):
-    """Return name → version; one without a manifest, as a checkout, has none."""
+def collections(trees):
+    """Return name → version; the version of a collection without a manifest, such as a checkout, is ""."""
     found: dict[str, str] = {}
-    for place in places:
-        for namespace, name in subdirectories(place):
-            found.setdefault(f"{namespace}.{name}", manifest_version(os.path.join(place, namespace, name)))
+    for tree in trees:
+        for namespace, name in collection_names(tree):
+            found.setdefault(f"{namespace}.{name}", manifest_version(os.path.join(tree, namespace, name)))
     return found
 
 
-def subdirectories(place):
-    for namespace in packages(place):
+def collection_names(tree):
+    for namespace in packages(tree):
         yield from ((namespace.name, c.name) for c in packages(namespace.path))
 
 
-def packages(place):
-    return (e for e in entries(place) if e.name.isidentifier() and not e.name.startswith("__") and e.is_dir())
+def packages(directory):
+    return (e for e in entries(directory) if e.name.isidentifier() and not e.name.startswith("__") and e.is_dir())
 
 
-def entries(place):
-    """Return what is in a directory, sorted; nothing of one that can't be read."""
+def entries(directory):
+    """Return the entries of a directory, sorted; none if it cannot be read."""
     try:
-        return sorted(os.scandir(place), key=lambda e: e.name)
+        return sorted(os.scandir(directory), key=lambda e: e.name)
     except OSError:
         return []
 
@@ -77,17 +77,17 @@ def manifest_version(directory):
 
 METADATA = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-[^-]+)?\.(dist|egg)-info")
 
-places = [p for p in dict.fromkeys(os.path.abspath(p) for p in sys.path if p) if os.path.isdir(p)]
-trees = [c for c in (os.path.join(p, "ansible_collections") for p in places) if os.path.isdir(c)]
+directories = [p for p in dict.fromkeys(os.path.abspath(p) for p in sys.path if p) if os.path.isdir(p)]
+trees = [c for c in (os.path.join(d, "ansible_collections") for d in directories) if os.path.isdir(c)]
 json.dump(
     {
         "python": platform.python_version(),
         "ansible_core": version("ansible-core"),
         "ansible_runner": version("ansible-runner"),
         "collections": trees,
-        "distributions": distributions(places),
+        "distributions": distributions(directories),
         "collection_versions": collections(trees),
-        "marks": marks(places),
+        "stamp_paths": stamp_paths(directories),
     },
     sys.stdout,
 )

@@ -7,24 +7,23 @@ import (
 	"strings"
 )
 
-// defaultLocale needs no package: the C library has it, or its base package does.
+// defaultLocale is part of the C library or of its base package.
 const defaultLocale = "LANG=C.UTF-8"
 
-// localeScript fails where Ansible would refuse the locale.
+// localeScript fails if Ansible would refuse the locale.
 const localeScript = `import locale
 locale.setlocale(locale.LC_ALL, "")
 if locale.getlocale()[1].lower() not in ("utf-8", "utf8"):
     raise SystemExit(1)`
 
-// InUTF8 returns the environment with a locale that Ansible takes, which is one in UTF-8
-// that is installed: the one that the environment names, or C.UTF-8 in its place. It is
-// in LANG, over which a task may set any other variable. replaced are the names of the
-// variables that named another.
+// WithUTF8Locale returns the environment with a locale that Ansible accepts: an installed
+// one in UTF-8. That is the locale that the environment names, if it is accepted, and
+// otherwise C.UTF-8. C.UTF-8 is set in LANG, so that a task can override it by any other
+// variable. replaced are the names of the variables that were replaced.
 //
-// Without a locale at all, Python would choose one itself, and tell the processes that
-// it starts by a variable (PEP 538): ansible-playbook would have an environment that
-// nobody has given it.
-func (e Env) InUTF8(ctx context.Context) (in Env, replaced []string) {
+// Without any locale, Python would choose one and pass it to child processes in a variable
+// (PEP 538), so that ansible-playbook would have a variable that nobody set.
+func (e Env) WithUTF8Locale(ctx context.Context) (in Env, replaced []string) {
 	var kept []string
 	for _, entry := range e.environ {
 		name, value, _ := strings.Cut(entry, "=")
@@ -35,7 +34,7 @@ func (e Env) InUTF8(ctx context.Context) (in Env, replaced []string) {
 			replaced = append(replaced, name)
 		}
 	}
-	if len(replaced) > 0 && e.takesLocale(ctx) {
+	if len(replaced) > 0 && e.acceptsLocale(ctx) {
 		return e, nil
 	}
 	kept = append(kept, defaultLocale)
@@ -43,7 +42,8 @@ func (e Env) InUTF8(ctx context.Context) (in Env, replaced []string) {
 	return e, replaced
 }
 
-func (e Env) takesLocale(ctx context.Context) bool {
+// acceptsLocale reports whether Ansible accepts the locale of the environment.
+func (e Env) acceptsLocale(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, e.Python, "-c", localeScript)
@@ -51,5 +51,5 @@ func (e Env) takesLocale(ctx context.Context) bool {
 	return cmd.Run() == nil
 }
 
-// Environ is what the programs of the environment are run with, as "NAME=value".
+// Environ returns the environment variables for the environment's programs, as "NAME=value".
 func (e Env) Environ() []string { return slices.Clone(e.environ) }

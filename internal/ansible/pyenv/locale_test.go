@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestInUTF8(t *testing.T) {
+func TestWithUTF8Locale(t *testing.T) {
 	const takes, refuses = "exit 0", "exit 1"
 	tests := map[string]struct {
 		python       string
@@ -40,7 +40,7 @@ func TestInUTF8(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, replaced := env.InUTF8(t.Context())
+			got, replaced := env.WithUTF8Locale(t.Context())
 			if diff := cmp.Diff(test.want, got.Environ()); diff != "" {
 				t.Error(diff)
 			}

@@ -59,7 +59,7 @@ func TestFindTakesTheFirstPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			bin := filepath.Join(dir, test.want, "bin")
-			got.environ, got.Skipped = nil, ""
+			got.environ, got.VirtualEnvError = nil, ""
 			if diff := cmp.Diff(Env{Bin: bin, Runner: bin + "/ansible-runner", Python: bin + "/python"}, got, cmp.AllowUnexported(Env{})); diff != "" {
 				t.Error(diff)
 			}
@@ -110,8 +110,8 @@ func TestFindTellsOfAnActiveEnvironmentThatDoesNotDo(t *testing.T) {
 		dir + "/mine":  dir + "/mine/bin: no ansible-runner",
 	} {
 		got, err := Find(Search{Dir: filepath.Join(dir, "work"), Environ: []string{"VIRTUAL_ENV=" + active, "PATH=" + other}})
-		if err != nil || got.Skipped != want {
-			t.Errorf("VIRTUAL_ENV=%s: got %q (error %v), want %q", active, got.Skipped, err, want)
+		if err != nil || got.VirtualEnvError != want {
+			t.Errorf("VIRTUAL_ENV=%s: got %q (error %v), want %q", active, got.VirtualEnvError, err, want)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestInspectAccepts(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := Info{Python: "3.13.1", AnsibleCore: version, AnsibleRunner: "2.4.3", CollectionDirs: []string{"/c"}}
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Info{}, "Digest", "marks")); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Info{}, "Digest", "stampPaths")); diff != "" {
 				t.Error(diff)
 			}
 		})

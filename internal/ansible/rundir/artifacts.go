@@ -11,44 +11,43 @@ import (
 	"time"
 )
 
-// timeLayout sorts as text the way it sorts as time.
+// timeLayout gives texts whose order is that of the times.
 const timeLayout = "20060102T150405.000000000Z"
 
-// artifactPattern is what artifactName makes. Only such directories are ever
-// rotated away.
+// artifactPattern matches the results of artifactName. Only such directories are removed
+// as old artifacts.
 var artifactPattern = regexp.MustCompile(`^\d{8}T\d{6}\.\d{9}Z-[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 func artifactName(now time.Time, id string) string {
 	return now.UTC().Format(timeLayout) + "-" + id
 }
 
-// File is a file of a run's artifact that is being written. Its bytes count
-// against what the artifact may take. The files of one artifact are not to be written
-// at the same time.
+// File is an open file of a run's artifact. Its size counts towards the limit of the
+// artifact. The files of one artifact must not be written concurrently.
 type File struct {
 	dir  *Dir
 	file *os.File
 	size int64
 }
 
-// Create makes a file in the run's artifact. What is written there is kept, so
-// it must hold no secret.
+// Create makes a file in the run's artifact. The file is kept, so it must not hold secrets.
 func (d *Dir) Create(name string) (*File, error) {
-	if !element.MatchString(name) {
+	if !validName.MatchString(name) {
 		return nil, fmt.Errorf("create artifact: %q is no plain name", name)
 	}
-	if d.room < charge(0) {
-		return nil, fmt.Errorf("create artifact %q: %w", name, ErrNoRoom)
+	if d.remaining < sizeOnDisk(0) {
+		return nil, fmt.Errorf("create artifact %q: %w", name, ErrArtifactLimit)
 	}
 	file, err := createPrivate(d.artifacts, filepath.Join(d.artifact, name), 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create artifact %q: %w", name, err)
 	}
-	d.room -= charge(0)
+	d.remaining -= sizeOnDisk(0)
 	return &File{dir: d, file: file}, nil
 }
 
-// WriteFile makes a whole file in the run's artifact, or none.
+// WriteFile makes a file with this content in the run's artifact. After an error there is
+// no file.
 func (d *Dir) WriteFile(name string, content []byte) error {
 	f, err := d.Create(name)
 	if err != nil {
@@ -56,40 +55,39 @@ func (d *Dir) WriteFile(name string, content []byte) error {
 	}
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Close()); err != nil {
-		d.room += charge(f.size)
+		d.remaining += sizeOnDisk(f.size)
 		return errors.Join(fmt.Errorf("write artifact %q: %w", name, err), d.artifacts.Remove(filepath.Join(d.artifact, name)))
 	}
 	return nil
 }
 
-// Write writes all of b, or nothing and says why: ErrNoRoom, or the error of a
-// full disk.
+// Write writes all of b, or nothing and returns ErrArtifactLimit or the disk's error.
 func (f *File) Write(b []byte) (int, error) {
-	more := charge(f.size+int64(len(b))) - charge(f.size)
-	if more > f.dir.room {
-		return 0, ErrNoRoom
+	more := sizeOnDisk(f.size+int64(len(b))) - sizeOnDisk(f.size)
+	if more > f.dir.remaining {
+		return 0, ErrArtifactLimit
 	}
 	n, err := f.file.Write(b)
 	if err != nil {
 		_, seekErr := f.file.Seek(f.size, 0)
 		return 0, errors.Join(err, f.file.Truncate(f.size), seekErr)
 	}
-	f.dir.room -= more
+	f.dir.remaining -= more
 	f.size += int64(n)
 	return n, nil
 }
 
-// Close ends the writing.
+// Close closes the file.
 func (f *File) Close() error { return f.file.Close() }
 
-// Room is how many bytes may still be written to the run's artifact.
-func (d *Dir) Room() int64 { return d.room }
+// Remaining returns how many bytes may still be written to the run's artifact.
+func (d *Dir) Remaining() int64 { return d.remaining }
 
-// Close ends the use of the directory: everything but the artifacts is removed,
-// and of those all but the newest keep; all stay, within the limit of the root,
-// when keep is 0. It must be called once, after the run's last process is gone.
+// Close removes the run's directory except for the newest artifacts, as many as keep; 0
+// keeps all that the limit of the Root allows. It must be called once, after the run's last
+// process has ended.
 func (d *Dir) Close(keep int) error {
-	if err := errors.Join(d.root.settle(d.uid, d.artifacts, keep), d.discard()); err != nil {
+	if err := errors.Join(d.root.updateArtifacts(d.uid, d.artifacts, keep), d.release()); err != nil {
 		return fmt.Errorf("close run directory of %q: %w", d.uid, err)
 	}
 	return nil
@@ -108,7 +106,7 @@ func rotate(artifacts *os.Root, keep int) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// artifactNames lists the artifacts, oldest first.
+// artifactNames returns the names of the artifacts, oldest first.
 func artifactNames(artifacts *os.Root) ([]string, error) {
 	entries, err := fs.ReadDir(artifacts.FS(), ".")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,8 +125,8 @@ func artifactNames(artifacts *os.Root) ([]string, error) {
 	return names, nil
 }
 
-// measure finds the artifacts of a CR, oldest first, and what each takes.
-func measure(artifacts *os.Root) ([]artifact, error) {
+// listArtifacts returns the artifacts of a CR with their sizes, oldest first.
+func listArtifacts(artifacts *os.Root) ([]artifact, error) {
 	names, err := artifactNames(artifacts)
 	if err != nil {
 		return nil, err
@@ -145,9 +143,9 @@ func measure(artifacts *os.Root) ([]artifact, error) {
 				return err
 			}
 			if info.Mode().IsRegular() {
-				a.size += charge(info.Size())
+				a.size += sizeOnDisk(info.Size())
 			} else {
-				a.size += charge(0)
+				a.size += sizeOnDisk(0)
 			}
 			return nil
 		})

@@ -14,28 +14,28 @@ const (
 	artifactsName = "artifacts"
 )
 
-// settings of ansible-runner. It looks for a signal once per pexpect_timeout, 5 s
-// by default; at 0.5 s a run that waits costs less than 0.05 % of a core. Its own
-// copies of the output are not written at all.
-const settings = `{"pexpect_timeout": 0.5, "suppress_output_file": true}`
+// runnerSettings are the settings of ansible-runner. It checks for a signal once per
+// pexpect_timeout, 5 s by default; at 0.5 s a waiting run costs less than 0.05 % of a core.
+// suppress_output_file prevents its own copies of the output.
+const runnerSettings = `{"pexpect_timeout": 0.5, "suppress_output_file": true}`
 
-// maxTempPath is how long a temporary directory's path may be. The kernel takes
-// 107 bytes for a socket's path, of which Python needs 32 below that directory.
+// maxTempPath is the maximum length of a temporary directory's path. A socket's path may
+// have 107 bytes, of which Python needs 32 below that directory.
 const maxTempPath = 75
 
-// Inputs is what a run reads from its directory.
+// Inputs are what a run reads from its directory.
 type Inputs struct {
 	// ExtraVars is the content of env/extravars, byte for byte.
 	ExtraVars []byte
-	// Kubeconfig is what the run reaches the API with.
+	// Kubeconfig is the content of the run's kubeconfig.
 	Kubeconfig []byte
-	// Inventory is a file or a directory to copy; "" for localhost alone.
+	// Inventory is a file or directory to copy; "" is an inventory with only localhost.
 	Inventory string
-	// Python is the interpreter of localhost in the default inventory, as an
-	// absolute path; "" leaves the choice to Ansible.
+	// Python is the absolute path of localhost's interpreter in the default inventory; ""
+	// lets Ansible choose.
 	Python string
-	// Pipelining of localhost in the default inventory; false leaves the choice to
-	// Ansible.
+	// Pipelining enables pipelining for localhost in the default inventory; false lets
+	// Ansible decide.
 	Pipelining bool
 }
 
@@ -45,7 +45,7 @@ type Dir struct {
 	Private string
 	// Project is the working directory of ansible-playbook. It is empty.
 	Project string
-	// Output is where ansible-runner writes its artifacts, which nobody keeps.
+	// Output is where ansible-runner writes its own artifacts, which are not kept.
 	Output string
 	// Inventory is the file or directory for ansible-playbook's -i.
 	Inventory string
@@ -53,42 +53,42 @@ type Dir struct {
 	Kubeconfig string
 	// Temp is for temporary files of Ansible.
 	Temp string
-	// SharedTemp is the temporary directory for everything else. All runs share
-	// it, because Python's Kubernetes client keeps the API's discovery there; the
-	// rest is removed when no run is live, and what modules leave that are killed as
-	// soon as none is that may have started them.
-	// It is "" when its path would be too long for programs that put sockets
-	// there, as ansible-playbook does; then the system's has to do.
+	// SharedTemp is the temporary directory for everything else. All runs share it, because
+	// Python's Kubernetes client caches the API's discovery there. Other files are removed
+	// when no run is left; temporary files of killed modules are removed as soon as every
+	// run that may have started the module has ended.
+	// It is "" if its path would be too long for programs that put sockets there, as
+	// ansible-playbook does; then the system's temporary directory is used.
 	SharedTemp string
 
 	root      *Root
 	uid       string
-	home      *os.Root // ROOT/<uid>
+	crDir     *os.Root // ROOT/<uid>
 	artifacts *os.Root // ROOT/<uid>/artifacts
 	artifact  string   // the run's directory in artifacts
-	room      int64    // that the artifact may still take
+	remaining int64    // that the artifact may still take
 }
 
-// Prepare makes a fresh directory for a run of the CR. Nothing of an earlier run
-// is in it, in particular no "args" or env/cmdline file, with which
-// ansible-runner would run another command. id is the run's; it names the
-// artifact. The error is ErrBusy when an earlier run of the CR has not ended.
+// Prepare makes a new directory for a run of the CR, without any file of an earlier run: a
+// file "args" or env/cmdline would make ansible-runner execute another command. id is the
+// id of the run and part of the artifact's name. The error is ErrBusy if an earlier run of
+// the CR has not ended.
 func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
-	if !element.MatchString(uid) || !element.MatchString(id) {
+	if !validName.MatchString(uid) || !validName.MatchString(id) {
 		return nil, fmt.Errorf("prepare run directory: UID %q and run id %q must be plain names", uid, id)
 	}
-	if !r.enter(uid) {
+	if !r.startRun(uid) {
 		return nil, fmt.Errorf("prepare run directory of %q: %w", uid, ErrBusy)
 	}
 	d := &Dir{root: r, uid: uid}
 	d.SharedTemp = r.SharedTemp()
 	if err := d.prepare(id, in); err != nil {
-		return nil, errors.Join(fmt.Errorf("prepare run directory of %q: %w", uid, err), d.discard())
+		return nil, errors.Join(fmt.Errorf("prepare run directory of %q: %w", uid, err), d.release())
 	}
 	return d, nil
 }
 
-// SharedTemp is Dir.SharedTemp of all runs.
+// SharedTemp returns Dir.SharedTemp, which is the same for all runs.
 func (r *Root) SharedTemp() string {
 	if temp := filepath.Join(r.path, tempName); len(temp) <= maxTempPath {
 		return temp
@@ -98,37 +98,37 @@ func (r *Root) SharedTemp() string {
 
 func (d *Dir) prepare(id string, in Inputs) error {
 	var err error
-	if d.home, err = ensureDir(d.root.root, d.uid); err != nil {
+	if d.crDir, err = ensureDir(d.root.root, d.uid); err != nil {
 		return err
 	}
-	if d.artifacts, err = ensureDir(d.home, artifactsName); err != nil {
+	if d.artifacts, err = ensureDir(d.crDir, artifactsName); err != nil {
 		return err
 	}
-	if err := d.root.discard(d.home, runName); err != nil {
+	if err := d.root.removeEntry(d.crDir, runName); err != nil {
 		return err
 	}
-	run, err := ensureDir(d.home, runName)
+	run, err := ensureDir(d.crDir, runName)
 	if err != nil {
 		return err
 	}
 	defer run.Close()
-	if err := d.fill(run, in); err != nil {
+	if err := d.writeInputs(run, in); err != nil {
 		return err
 	}
 	d.artifact = artifactName(time.Now(), id)
 	if err := mkdir(d.artifacts, d.artifact); err != nil {
 		return err
 	}
-	d.room = d.root.usage.perCR() - charge(0) // The directory itself takes the latter.
+	d.remaining = d.root.usage.limitPerCR() - sizeOnDisk(0) // The latter is for the directory itself.
 	return nil
 }
 
-// fill lays out a fresh run directory.
-func (d *Dir) fill(run *os.Root, in Inputs) error {
+// writeInputs creates the files of a new run directory.
+func (d *Dir) writeInputs(run *os.Root, in Inputs) error {
 	d.Private = filepath.Join(d.root.path, d.uid, runName)
-	// The directory of temporary files of modules is there, because one that has to make
-	// it warns of that. Those without pipelining find it made by Ansible.
-	for _, name := range []string{"project", "output", "tmp", "tmp/" + remoteName, "env", "inventory"} {
+	// With pipelining, a module that has to make its remote temporary directory warns about
+	// that. Without pipelining, Ansible makes the directory first.
+	for _, name := range []string{"project", "output", "tmp", "tmp/" + remoteTempName, "env", "inventory"} {
 		if err := mkdir(run, name); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (d *Dir) fill(run *os.Root, in Inputs) error {
 	d.Kubeconfig = filepath.Join(d.Private, "kubeconfig")
 	if err := errors.Join(
 		writeFile(run, "env/extravars", in.ExtraVars, 0o600),
-		writeFile(run, "env/settings", []byte(settings), 0o600),
+		writeFile(run, "env/settings", []byte(runnerSettings), 0o600),
 		writeFile(run, "kubeconfig", in.Kubeconfig, 0o600),
 	); err != nil {
 		return err
@@ -147,12 +147,12 @@ func (d *Dir) fill(run *os.Root, in Inputs) error {
 		return err
 	}
 	d.Inventory = filepath.Join(d.Private, inventory)
-	return readable(run, "env/extravars", len(in.ExtraVars))
+	return checkWritten(run, "env/extravars", len(in.ExtraVars))
 }
 
-// readable makes sure that ansible-runner will pass the file on: it silently
-// leaves out one that is missing or no regular file.
-func readable(run *os.Root, name string, size int) error {
+// checkWritten returns an error if the file is not a regular file of this size.
+// ansible-runner silently ignores such a file.
+func checkWritten(run *os.Root, name string, size int) error {
 	info, err := run.Lstat(name)
 	if err != nil {
 		return err
@@ -163,24 +163,24 @@ func readable(run *os.Root, name string, size int) error {
 	return nil
 }
 
-// discard removes the run directory and lets the next run in.
-func (d *Dir) discard() error {
+// release removes the run directory and lets the next run of the CR start.
+func (d *Dir) release() error {
 	var errs []error
-	// First what is open, because removing opens directories.
+	// Close first, because removing needs file descriptors.
 	if d.artifacts != nil {
 		errs = append(errs, d.artifacts.Close())
 	}
 	clean := true
-	if d.home != nil {
-		err := d.root.discard(d.home, runName)
+	if d.crDir != nil {
+		err := d.root.removeEntry(d.crDir, runName)
 		clean = err == nil
-		errs = append(errs, err, d.home.Close())
+		errs = append(errs, err, d.crDir.Close())
 	}
-	return errors.Join(append(errs, d.root.leave(d.uid, clean))...)
+	return errors.Join(append(errs, d.root.endRun(d.uid, clean))...)
 }
 
-// ensureDir opens a directory of parent that is made if there is none. Anything
-// else of that name, such as a symbolic link, makes way.
+// ensureDir opens a directory of parent, and makes it if there is none. It removes
+// anything else of that name, such as a symbolic link.
 func ensureDir(parent *os.Root, name string) (*os.Root, error) {
 	info, err := parent.Lstat(name)
 	if err == nil && !info.IsDir() {
@@ -217,7 +217,7 @@ func writeFile(parent *os.Root, name string, content []byte, mode fs.FileMode) e
 	return errors.Join(err, f.Close())
 }
 
-// createPrivate makes a file that must not exist, and only this user can open.
+// createPrivate makes a new file that only this user can open.
 func createPrivate(parent *os.Root, name string, mode fs.FileMode) (*os.File, error) {
 	f, err := parent.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -3,42 +3,40 @@
 //
 //	ROOT/                          0700, locked by one process
 //	  .tmp/                        temporary files of all runs
-//	  .program/, .warm/            what packages runner and warm put there
-//	  <uid>/                       the CR's, by metadata.uid
+//	  .program/, .warm/            files of the packages runner and warm
+//	  <uid>/                       of a CR, by metadata.uid
 //	    run/                       what ansible-runner works in; made before each
-//	                               run and removed after it, whatever is in it
-//	    artifacts/<time>-<run id>/ what is kept of a run, as many as asked for
+//	                               run and removed after it
+//	    artifacts/<time>-<run id>/ what is kept of a run
 //
-// Everything that a run needs or that ansible-runner and Ansible write lies in
-// run/: variables, kubeconfig, inventory, Ansible's temporary files, facts, and
-// ansible-runner's own artifacts, which hold the whole environment in clear,
-// gathered facts and unmasked results of modules. None of it outlives the run.
-// An artifact is what the caller chooses to write with Dir.Create, and nothing
-// else; so what it must not hold can't be left behind by accident.
+// run/ holds everything that a run needs and everything that ansible-runner and Ansible
+// write: variables, kubeconfig, inventory, Ansible's temporary files, facts, and
+// ansible-runner's own artifacts, which hold the whole environment, gathered facts and
+// unmasked results of modules. All of it is removed after the run. An artifact holds only
+// files that the caller wrote with Dir.Create, so no secret is left behind by accident.
 //
-// Directories are 0700 and files 0600 whatever the umask is. What ansible-runner
-// writes keeps the modes that it chose: it lies below a 0700 directory, and the
-// umask, which belongs to the whole process, is left alone.
+// Directories are 0700 and files 0600 whatever the umask is. Files that ansible-runner
+// writes keep the modes that it chose: they are below a 0700 directory, and the umask
+// belongs to the whole process.
 //
-// No name that comes from outside becomes a path before it has been checked, no
-// symbolic link below ROOT is followed. Every directory in ROOT with a name that a
-// UID may have counts as a CR's, and is removed when no CR has that UID; so a ROOT
-// that was somebody else's is refused. A role runs with the manager's user, so this
-// guards against accidents and against what a CR says, not against hostile roles.
+// The package checks every name that comes from outside before it becomes a path, and
+// follows no symbolic link below ROOT. Every directory in ROOT whose name may be a UID
+// counts as the directory of a CR, and is removed if no CR has that UID. Therefore Open
+// refuses a ROOT with directories that no manager made. Roles run as the manager's user,
+// so all this protects against accidents and against the content of CRs, but not against
+// malicious roles.
 //
-// Artifacts are limited in bytes: one while it is written, and when its run has
-// ended those of its CR and all together (limit.go). What a run writes in run/ is not.
+// The size of artifacts is limited (limit.go): of a single one while it is written, and
+// after each run of all artifacts of its CR and of all CRs. The size of run/ is not limited.
 //
-// The package does not know Kubernetes, start processes, or read what is in the
-// files.
+// The package does not know Kubernetes, start processes, or read the files of runs.
 //
 // # Gotchas
 //
-//   - A stray file args or env/cmdline in run/ would replace or extend Ansible's command, so
-//     run/ is made anew for each run.
-//   - A missing env/extravars silently means no variables at all, so the package looks for the
-//     file before the start.
-//   - TMPDIR is at most 75 bytes long, or left alone: Ansible puts sockets below it, and the
-//     path of a socket ends at 107 bytes. Runs share it, because Python's client of Kubernetes
-//     caches discovery there.
+//   - A file args or env/cmdline in run/ would replace or extend Ansible's command, so run/ is
+//     made anew for each run.
+//   - If env/extravars is missing, a run silently has no variables, so Prepare checks the file.
+//   - TMPDIR is at most 75 bytes long, or not set: Ansible puts sockets below it, and a
+//     socket's path may have 107 bytes. Runs share TMPDIR, because Python's client of
+//     Kubernetes caches discovery there.
 package rundir

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// FuzzNames takes UIDs, run ids and names of artifacts from outside. Whatever
-// they are, and whatever lies in the way, nothing beside ROOT is read, made or
-// removed, and below it only what these names may name.
+// FuzzNames tries UIDs, run ids and names of artifacts. Whatever they are, and whatever
+// entries exist already, the package must not touch anything outside of ROOT, and inside of
+// ROOT only the entries with these names.
 func FuzzNames(f *testing.F) {
 	f.Add("6f1c2d34-0000-4000-8000-000000000001", "run-1", "stdout", false)
 	outer := f.TempDir()
@@ -31,7 +31,7 @@ func FuzzNames(f *testing.F) {
 				t.Error(err)
 			}
 		}()
-		plain := element.MatchString(uid) && element.MatchString(id) && filepath.Base(uid) == uid && filepath.IsLocal(uid)
+		plain := validName.MatchString(uid) && validName.MatchString(id) && filepath.Base(uid) == uid && filepath.IsLocal(uid)
 		if link && plain {
 			if err := os.Symlink(beside, filepath.Join(path, uid)); err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func FuzzNames(f *testing.F) {
 		if _, err := r.Sweep(func(string) bool { return true }); err != nil {
 			t.Error(err)
 		}
-		if err := r.Remove(uid); (err == nil) != element.MatchString(uid) {
+		if err := r.Remove(uid); (err == nil) != validName.MatchString(uid) {
 			t.Errorf("remove %q: %v", uid, err)
 		}
 		checkBeside(t, outer, path)
@@ -65,7 +65,7 @@ func useDir(t *testing.T, d *Dir, home, artifact string) {
 		}
 	}
 	file, err := d.Create(artifact)
-	if (err == nil) != element.MatchString(artifact) {
+	if (err == nil) != validName.MatchString(artifact) {
 		t.Errorf("artifact %q: %v", artifact, err)
 	}
 	if err == nil {
@@ -85,7 +85,7 @@ func useDir(t *testing.T, d *Dir, home, artifact string) {
 	}
 }
 
-// checkBeside makes sure that only the root's own files are left.
+// checkBeside checks that only the root's own files are left.
 func checkBeside(t *testing.T, outer, path string) {
 	t.Helper()
 	var found []string

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Bounds of an inventory, which is copied for every run.
+// Limits of an inventory, which is copied for every run.
 const (
 	maxInventoryFiles = 10_000
 	maxInventoryBytes = 64 << 20
 	maxInventoryDepth = 16
 )
 
-// writeInventory makes the inventory and returns its path below the run
-// directory. A single file is named to Ansible as such, because in a directory
-// Ansible ignores some file names, "hosts.ini" for one.
+// writeInventory writes the inventory and returns its path in the run directory. For a
+// single file that is the path of the file, because Ansible ignores some file names in a
+// directory, such as "hosts.ini".
 func writeInventory(run *os.Root, temp string, in Inputs) (string, error) {
 	if in.Inventory == "" {
-		content, err := localhost(in, temp)
+		content, err := localhostInventory(in, temp)
 		if err != nil {
 			return "", err
 		}
@@ -45,16 +45,16 @@ func writeInventory(run *os.Root, temp string, in Inputs) (string, error) {
 	return target, nil
 }
 
-// remoteName is the directory of what Ansible takes for remote temporary files.
-const remoteName = "remote"
+// remoteTempName is the directory for what Ansible calls remote temporary files.
+const remoteTempName = "remote"
 
-// localhost is the inventory of a run on the manager's own machine. Its remote
-// temporary files and the state of asynchronous tasks lie in the run directory
-// too: by default they would be left in the home directory.
-func localhost(in Inputs, temp string) (string, error) {
+// localhostInventory returns the inventory with only the manager's own machine. It puts
+// remote temporary files and the state of asynchronous tasks into the run directory; by
+// default they would be left in the home directory.
+func localhostInventory(in Inputs, temp string) (string, error) {
 	vars := []string{
 		"ansible_connection=local",
-		"ansible_remote_tmp=" + iniQuote(filepath.Join(temp, remoteName)),
+		"ansible_remote_tmp=" + iniQuote(filepath.Join(temp, remoteTempName)),
 		"ansible_async_dir=" + iniQuote(filepath.Join(temp, "async")),
 	}
 	if in.Python != "" {
@@ -70,14 +70,13 @@ func localhost(in Inputs, temp string) (string, error) {
 	return line + "\n", nil
 }
 
-// iniQuote quotes a word for Ansible's INI inventory, which splits lines like a
-// shell.
+// iniQuote quotes a word for Ansible's INI inventory, which splits lines as a shell does.
 func iniQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'"
 }
 
-// copier copies an inventory, which the operator's owner wrote: symbolic links in
-// it are followed, because mounted ConfigMaps consist of them.
+// copier copies an inventory. It follows symbolic links, because mounted ConfigMaps consist
+// of them, and the inventory was written by the operator's author.
 type copier struct {
 	to    *os.Root
 	files int

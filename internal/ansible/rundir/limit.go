@@ -10,18 +10,19 @@ import (
 )
 
 const (
-	// share is the part of the limit that the artifacts of one CR may take, so that
-	// one that runs often or says much does not displace those of all others.
-	share = 16
-	// block is what file systems give out: a file takes whole blocks, and at least
-	// one together with its name.
-	block = 4 << 10
+	// crShare is the divisor of the limit that gives the limit of one CR's artifacts. A CR
+	// that runs often or has long output must not displace the artifacts of all others.
+	crShare = 16
+	// blockSize is the unit in which file systems allocate space. A file counts as at least
+	// one block, its name included.
+	blockSize = 4 << 10
 )
 
-// ErrNoRoom says that an artifact would exceed what a CR's may take.
-var ErrNoRoom = errors.New("no room is left within the limit of artifacts; a higher --artifacts-max-bytes gives more")
+// ErrArtifactLimit is returned if an artifact would be larger than the artifacts of a CR may
+// be.
+var ErrArtifactLimit = errors.New("no room is left within the limit of artifacts; a higher --artifacts-max-bytes gives more")
 
-// usage knows what artifacts of ended runs there are and what they take.
+// usage knows the artifacts of ended runs and their sizes.
 type usage struct {
 	mu    sync.Mutex
 	limit int64 // 0: none
@@ -29,23 +30,23 @@ type usage struct {
 	byUID map[string][]artifact // oldest first
 }
 
-// artifact is one of a CR.
+// artifact is one artifact of a CR.
 type artifact struct {
 	name string
 	size int64
 }
 
-// charge is what a file of so many bytes counts.
-func charge(size int64) int64 {
-	return max(1, (size+block-1)/block) * block
+// sizeOnDisk returns how much of the limit a file of this size takes.
+func sizeOnDisk(size int64) int64 {
+	return max(1, (size+blockSize-1)/blockSize) * blockSize
 }
 
-// Limit counts the artifacts that are there, and keeps those of ended runs within so
-// many bytes from now on, those of one CR within a sixteenth of it; 0 is no limit.
-// That of a live run may take a sixteenth beside them until it ends.
-// The oldest go first. The newest of a CR goes when it alone exceeds the
-// sixteenth, or when only the newest are left of all. Under 1 MiB little of use
-// fits in. It is to be called before the first Prepare.
+// Limit sets the limit of the artifacts of ended runs in bytes; those of one CR may take a
+// sixteenth of it. 0 is no limit. In addition, the artifact of a live run may take a
+// sixteenth until the run ends. Limit and the end of each run remove the oldest artifacts
+// first. The newest artifact of a CR is removed only if it alone exceeds the sixteenth, or
+// if every CR has only its newest left. A limit under 1 MiB is of little use. Limit must be
+// called before the first Prepare.
 func (r *Root) Limit(bytes int64) error {
 	r.usage.mu.Lock()
 	r.usage.limit = bytes
@@ -55,107 +56,107 @@ func (r *Root) Limit(bytes int64) error {
 		return err
 	}
 	for _, uid := range uids {
-		if err := r.count(uid); err != nil {
+		if err := r.countArtifacts(uid); err != nil {
 			return fmt.Errorf("count the artifacts of %q: %w", uid, err)
 		}
 	}
 	return nil
 }
 
-// count takes up what there is of a CR.
-func (r *Root) count(uid string) error {
+// countArtifacts adds the artifacts of a CR to the usage.
+func (r *Root) countArtifacts(uid string) error {
 	artifacts, err := openPath(r.root, uid, artifactsName)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoDirectory) {
-		return nil // The next run makes the directory, whatever is in its place.
+		return nil // The next run makes the directory.
 	}
 	if err != nil {
 		return err
 	}
 	defer artifacts.Close()
-	return r.settle(uid, artifacts, 0)
+	return r.updateArtifacts(uid, artifacts, 0)
 }
 
-// Bytes is what the artifacts of ended runs take, in whole blocks of 4 KiB.
+// Bytes returns the size of the artifacts of ended runs, in whole blocks of 4 KiB.
 func (r *Root) Bytes() int64 {
 	r.usage.mu.Lock()
 	defer r.usage.mu.Unlock()
 	return r.usage.total
 }
 
-// perCR is what the artifacts of a CR may take, and so each single one.
-func (s *usage) perCR() int64 {
+// limitPerCR returns the limit of the artifacts of one CR, and so of a single artifact.
+func (s *usage) limitPerCR() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.limit == 0 {
 		return math.MaxInt64
 	}
-	return s.limit / share
+	return s.limit / crShare
 }
 
-// settle removes the oldest artifacts of a CR without a live run until keep are
-// left, or none when keep is 0, and takes up what there is then.
-func (r *Root) settle(uid string, artifacts *os.Root, keep int) error {
+// updateArtifacts removes the oldest artifacts of a CR without a live run until keep are
+// left (none if keep is 0), updates the usage and enforces the limit.
+func (r *Root) updateArtifacts(uid string, artifacts *os.Root, keep int) error {
 	s := &r.usage
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := rotate(artifacts, keep)
-	found, measureErr := measure(artifacts)
+	found, measureErr := listArtifacts(artifacts)
 	if measureErr != nil {
-		found = s.byUID[uid] // What was known is nearest to the truth.
+		found = s.byUID[uid] // The last known sizes.
 	}
 	s.set(uid, found)
-	return errors.Join(err, measureErr, r.makeRoom(uid))
+	return errors.Join(err, measureErr, r.enforceLimit(uid))
 }
 
-// set replaces what is known of a CR. It is called with the lock held.
-func (s *usage) set(uid string, kept []artifact) {
+// set replaces the artifacts of a CR. It must be called with mu locked.
+func (s *usage) set(uid string, artifacts []artifact) {
 	if s.byUID == nil {
 		s.byUID = map[string][]artifact{}
 	}
-	s.total += sum(kept) - sum(s.byUID[uid])
-	s.byUID[uid] = kept
-	if len(kept) == 0 {
+	s.total += totalSize(artifacts) - totalSize(s.byUID[uid])
+	s.byUID[uid] = artifacts
+	if len(artifacts) == 0 {
 		delete(s.byUID, uid)
 	}
 }
 
-// makeRoom removes artifacts until the limit holds for the CR and for all. It is
-// called with the lock held.
-func (r *Root) makeRoom(uid string) error {
+// enforceLimit removes artifacts until those of the CR and all together are within their
+// limits. It must be called with usage.mu locked.
+func (r *Root) enforceLimit(uid string) error {
 	s := &r.usage
 	if s.limit == 0 {
 		return nil
 	}
-	for sum(s.byUID[uid]) > s.limit/share {
+	for totalSize(s.byUID[uid]) > s.limit/crShare {
 		if err := r.evict(uid); err != nil {
 			return err
 		}
 	}
 	for s.total > s.limit {
-		if err := r.evict(s.oldest()); err != nil {
+		if err := r.evict(s.nextToEvict()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// oldest is the CR with the oldest artifact that is not its newest, or else with
-// the oldest of all.
-func (s *usage) oldest() (uid string) {
-	spare := false
-	for candidate, kept := range s.byUID {
-		more := len(kept) > 1
-		if spare && !more {
+// nextToEvict returns the CR with the oldest artifact that is not the newest of its CR. If
+// there is none, it returns the CR with the oldest artifact.
+func (s *usage) nextToEvict() (uid string) {
+	uidHasOthers := false
+	for candidate, artifacts := range s.byUID {
+		hasOthers := len(artifacts) > 1
+		if uidHasOthers && !hasOthers {
 			continue
 		}
-		if uid == "" || more && !spare || kept[0].name < s.byUID[uid][0].name {
-			uid, spare = candidate, more
+		if uid == "" || hasOthers && !uidHasOthers || artifacts[0].name < s.byUID[uid][0].name {
+			uid, uidHasOthers = candidate, hasOthers
 		}
 	}
 	return uid
 }
 
-// evict removes the CR's oldest artifact. It is called with the lock held.
+// evict removes the CR's oldest artifact. It must be called with usage.mu locked.
 func (r *Root) evict(uid string) error {
 	s := &r.usage
 	first := s.byUID[uid][0]
@@ -175,16 +176,16 @@ func (r *Root) removeArtifact(uid, name string) error {
 	return artifacts.RemoveAll(name)
 }
 
-// drop forgets a CR whose directory is gone.
-func (s *usage) drop(uid string) {
+// forget removes a CR from the usage.
+func (s *usage) forget(uid string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set(uid, nil)
 }
 
-func sum(kept []artifact) int64 {
+func totalSize(artifacts []artifact) int64 {
 	var total int64
-	for _, a := range kept {
+	for _, a := range artifacts {
 		total += a.size
 	}
 	return total

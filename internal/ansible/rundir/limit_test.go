@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// limited opens a root with a limit; the share of a CR is limit/16.
+// limited opens a Root with a limit; one CR may use limit/16.
 func limited(t *testing.T, limit int64) (*Root, string) {
 	t.Helper()
 	r, path := open(t)
@@ -26,7 +26,8 @@ func limited(t *testing.T, limit int64) (*Root, string) {
 	return r, path
 }
 
-// keep runs a run of the CR that keeps so many blocks: one is the directory's.
+// keep executes a run of the CR whose artifact takes so many blocks; one block is for the
+// directory.
 func keep(t *testing.T, r *Root, uid, id string, blocks int) {
 	t.Helper()
 	d, err := r.Prepare(uid, id, Inputs{})
@@ -34,14 +35,14 @@ func keep(t *testing.T, r *Root, uid, id string, blocks int) {
 		t.Fatal(err)
 	}
 	if blocks > 1 {
-		if err := d.WriteFile("events.jsonl", make([]byte, (blocks-1)*block)); err != nil {
+		if err := d.WriteFile("events.jsonl", make([]byte, (blocks-1)*blockSize)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	closeDir(t, d, 0)
 }
 
-// kept lists "uid/id" of all artifacts on disk, and what they take.
+// kept returns "uid/id" of all artifacts on disk, and their total size.
 func kept(t *testing.T, path string) ([]string, int64) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(path, "*", "artifacts", "*"))
@@ -61,13 +62,13 @@ func kept(t *testing.T, path string) ([]string, int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		total += block
+		total += blockSize
 		for _, f := range files {
 			info, err := f.Info()
 			if err != nil {
 				t.Fatal(err)
 			}
-			total += max(1, (info.Size()+block-1)/block) * block
+			total += max(1, (info.Size()+blockSize-1)/blockSize) * blockSize
 		}
 	}
 	slices.Sort(names)
@@ -79,7 +80,7 @@ func TestWhatTheLimitRemoves(t *testing.T) {
 		uid, id string
 		blocks  int
 	}
-	const share16 = 16 * 16 * block // A CR may have 16 blocks, all together 256.
+	const share16 = 16 * 16 * blockSize // A CR may have 16 blocks, all together 256.
 	tests := map[string]struct {
 		limit int64
 		runs  []run
@@ -129,7 +130,7 @@ func TestWhatTheLimitRemoves(t *testing.T) {
 }
 
 func TestTheOldestOfAllGoFirst(t *testing.T) {
-	r, path := limited(t, 16*16*block)
+	r, path := limited(t, 16*16*blockSize)
 	keep(t, r, "quiet", "0", 8)
 	for _, id := range []string{"1", "2"} { // 41 artifacts of 8 blocks, of which 32 fit in
 		for i := range 20 {
@@ -159,7 +160,7 @@ func TestTheOldestOfAllGoFirst(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if total != 16*16*block || r.Bytes() != total {
+	if total != 16*16*blockSize || r.Bytes() != total {
 		t.Errorf("got %d bytes counted of %d on disk", r.Bytes(), total)
 	}
 }
@@ -182,14 +183,14 @@ func TestTheLimitHoldsForWhatAPredecessorLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = next.Close() })
-	if err := next.Limit(16 * 16 * block); err != nil {
+	if err := next.Limit(16 * 16 * blockSize); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := kept(t, path)
 	if diff := cmp.Diff([]string{"a/2"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if next.Bytes() != 9*block {
+	if next.Bytes() != 9*blockSize {
 		t.Errorf("got %d bytes, want 9 blocks", next.Bytes())
 	}
 	if content, err := os.ReadFile(outside); err != nil || string(content) != "theirs" {
@@ -198,10 +199,10 @@ func TestTheLimitHoldsForWhatAPredecessorLeft(t *testing.T) {
 }
 
 func TestAnArtifactEndsAtItsShare(t *testing.T) {
-	r, path := limited(t, 16*16*block)
+	r, path := limited(t, 16*16*blockSize)
 	keep(t, r, uid, "older", 4)
 	d := prepare(t, r, "run", Inputs{})
-	if got, want := d.Room(), int64(15*block); got != want {
+	if got, want := d.Remaining(), int64(15*blockSize); got != want {
 		t.Errorf("got room for %d bytes, want %d: older artifacts give way", got, want)
 	}
 	f, err := d.Create("events.jsonl")
@@ -215,21 +216,21 @@ func TestAnArtifactEndsAtItsShare(t *testing.T) {
 			written += len(line)
 		}
 	}
-	if !errors.Is(err, ErrNoRoom) || written != 61*1000 {
-		t.Errorf("got %d bytes written and %v, want the last line that fits into 15 blocks and ErrNoRoom", written, err)
+	if !errors.Is(err, ErrArtifactLimit) || written != 61*1000 {
+		t.Errorf("got %d bytes written and %v, want the last line that fits into 15 blocks and ErrArtifactLimit", written, err)
 	}
 	if n, err := f.Write([]byte("short")); n != 5 || err != nil {
 		t.Errorf("got %d, %v, want what fits into the last block written", n, err)
 	}
-	if err := d.WriteFile("outcome.json", []byte("{}")); !errors.Is(err, ErrNoRoom) {
-		t.Errorf("got %v, want ErrNoRoom", err)
+	if err := d.WriteFile("outcome.json", []byte("{}")); !errors.Is(err, ErrArtifactLimit) {
+		t.Errorf("got %v, want ErrArtifactLimit", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	closeDir(t, d, 0)
 	got, total := kept(t, path)
-	if diff := cmp.Diff([]string{uid + "/run"}, got); diff != "" || total != 16*block || r.Bytes() != total {
+	if diff := cmp.Diff([]string{uid + "/run"}, got); diff != "" || total != 16*blockSize || r.Bytes() != total {
 		t.Errorf("got %d bytes counted of %d on disk (-want +got):\n%s", r.Bytes(), total, diff)
 	}
 	if files := tree(t, filepath.Join(path, uid, "artifacts", d.artifact)); len(files) != 2 {
@@ -237,9 +238,10 @@ func TestAnArtifactEndsAtItsShare(t *testing.T) {
 	}
 }
 
-// Live artifacts come on top of the others, each within its share, until their runs end.
+// Artifacts of live runs do not count towards the limit until their runs end; each has its
+// own limit.
 func TestLiveArtifactsAreWholeAndTheLimitHoldsAtTheirEnd(t *testing.T) {
-	r, path := limited(t, 16*16*block)
+	r, path := limited(t, 16*16*blockSize)
 	var live []*Dir
 	for i := range 17 {
 		d, err := r.Prepare(fmt.Sprintf("cr-%02d", i), "run", Inputs{})
@@ -249,23 +251,23 @@ func TestLiveArtifactsAreWholeAndTheLimitHoldsAtTheirEnd(t *testing.T) {
 		live = append(live, d)
 	}
 	for _, d := range live {
-		if err := d.WriteFile("events.jsonl", make([]byte, 15*block)); err != nil {
+		if err := d.WriteFile("events.jsonl", make([]byte, 15*blockSize)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, total := kept(t, path); total != 17*16*block || r.Bytes() != 0 {
+	if _, total := kept(t, path); total != 17*16*blockSize || r.Bytes() != 0 {
 		t.Errorf("got %d bytes counted of %d on disk; want none of ended runs, and all of live ones whole", r.Bytes(), total)
 	}
 	for _, d := range live {
 		closeDir(t, d, 0)
 	}
-	if got, total := kept(t, path); len(got) != 16 || slices.Contains(got, "cr-00/run") || total != 16*16*block || r.Bytes() != total {
+	if got, total := kept(t, path); len(got) != 16 || slices.Contains(got, "cr-00/run") || total != 16*16*blockSize || r.Bytes() != total {
 		t.Errorf("got artifacts %q, %d bytes counted of %d on disk; want all but the oldest", got, r.Bytes(), total)
 	}
 }
 
 func TestBytesIsWhatIsOnDisk(t *testing.T) {
-	for why, limit := range map[string]int64{"with a limit": 64 * block, "without one": 0} {
+	for why, limit := range map[string]int64{"with a limit": 64 * blockSize, "without one": 0} {
 		t.Run(why, func(t *testing.T) {
 			r, path := limited(t, limit)
 			random := rand.New(rand.NewPCG(1, uint64(limit)))
@@ -282,11 +284,11 @@ func TestBytesIsWhatIsOnDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, name := range []string{"command.json", "outcome.json"}[:random.IntN(3)] {
-					if err := d.WriteFile(name, make([]byte, random.IntN(3*block))); err != nil && !errors.Is(err, ErrNoRoom) {
+					if err := d.WriteFile(name, make([]byte, random.IntN(3*blockSize))); err != nil && !errors.Is(err, ErrArtifactLimit) {
 						t.Fatal(err)
 					}
 				}
-				if _, total := kept(t, path); limit > 0 && total > limit+limit/share {
+				if _, total := kept(t, path); limit > 0 && total > limit+limit/crShare {
 					t.Fatalf("in step %d: got %d bytes on disk, more than one live artifact above the limit %d", i, total, limit)
 				}
 				closeDir(t, d, random.IntN(4))
@@ -302,19 +304,19 @@ func TestRoomWithoutALimit(t *testing.T) {
 	r, _ := limited(t, 0)
 	d := prepare(t, r, "run", Inputs{})
 	defer closeDir(t, d, 0)
-	if d.Room() < math.MaxInt64/2 {
-		t.Errorf("got %d", d.Room())
+	if d.Remaining() < math.MaxInt64/2 {
+		t.Errorf("got %d", d.Remaining())
 	}
 }
 
 func TestAnArtifactsDirectoryThatSomebodyRemoved(t *testing.T) {
-	r, path := limited(t, 16*16*block)
+	r, path := limited(t, 16*16*blockSize)
 	keep(t, r, uid, "old", 9)
 	d := prepare(t, r, "run", Inputs{})
 	if err := os.RemoveAll(filepath.Join(path, uid, "artifacts")); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.WriteFile("outcome.json", make([]byte, 8*block)); !errors.Is(err, fs.ErrNotExist) {
+	if err := d.WriteFile("outcome.json", make([]byte, 8*blockSize)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want that there is no such directory", err)
 	}
 	closeDir(t, d, 1)
@@ -322,7 +324,7 @@ func TestAnArtifactsDirectoryThatSomebodyRemoved(t *testing.T) {
 		t.Errorf("got %d bytes, want none", r.Bytes())
 	}
 	keep(t, r, uid, "next", 9)
-	if r.Bytes() != 9*block {
+	if r.Bytes() != 9*blockSize {
 		t.Errorf("got %d bytes, want 9 blocks", r.Bytes())
 	}
 }

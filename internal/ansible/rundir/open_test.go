@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// What ends a predecessor's processes must find their directories as they are,
-// and must never meet those of a manager that is alive.
+// A predecessor's processes are ended before their directories change, and never those of a
+// manager that is alive.
 func TestTakeOverEndsProcessesBetweenLockAndClearing(t *testing.T) {
 	base := t.TempDir()
 	path, link := filepath.Join(base, "real", "runs"), filepath.Join(base, "link")
@@ -42,7 +42,7 @@ func TestTakeOverEndsProcessesBetweenLockAndClearing(t *testing.T) {
 	}
 }
 
-// Some network file systems have no locks, and nobody would find that other process.
+// Some network file systems have no locks; the error must not blame another process.
 func TestOnlyALockThatIsHeldTellsOfAnotherProcess(t *testing.T) {
 	for err, want := range map[error]string{syscall.EWOULDBLOCK: "another process", syscall.ENOLCK: "can't be locked", syscall.ENOSYS: "can't be locked"} {
 		if got := explainLock(err); !errors.Is(got, err) || !strings.Contains(got.Error(), want) {
@@ -54,7 +54,7 @@ func TestOnlyALockThatIsHeldTellsOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// A process that a killed manager was starting holds its lock until it is started.
+// A process that a killed manager was starting holds the lock until it executes its program.
 func TestAKilledPredecessorsLockIsWaitedFor(t *testing.T) {
 	r, path := open(t)
 	var next *Root
@@ -67,7 +67,7 @@ func TestAKilledPredecessorsLockIsWaitedFor(t *testing.T) {
 	select {
 	case err := <-opened:
 		t.Fatalf("a directory was opened that is in use: %v", err)
-	case <-time.After(5 * lockPause):
+	case <-time.After(5 * lockInterval):
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)

@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutPrivileges lets modes of files hold for the rest of the test, also where
-// it is root's: its thread, which ends with it, loses the capabilities to pass
-// them over.
+// withoutPrivileges makes file modes effective for the rest of the test, even for root: the
+// test's thread drops the capabilities that override them, and ends with the test.
 func withoutPrivileges(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -28,8 +27,8 @@ func withoutPrivileges(t *testing.T) {
 	}
 }
 
-// readOnly makes a directory with a file below path, and then takes the rights to
-// both of them away, as caches of downloads are kept.
+// readOnly makes a directory with a file below path, and removes the write permission of
+// both, as caches of downloads do.
 func readOnly(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
 	outer, inner := filepath.Join(path, "cache"), filepath.Join(path, "cache", "module")
@@ -73,8 +72,7 @@ func TestDirectoriesThatMayNotBeWrittenToAreRemoved(t *testing.T) {
 	}
 }
 
-// A manager that could not begin for what a run of its predecessor left would
-// never begin.
+// Otherwise a manager could never start in the directory of its predecessor.
 func TestTakeOverRemovesWhatMayNotBeWrittenTo(t *testing.T) {
 	withoutPrivileges(t)
 	r, path := open(t)

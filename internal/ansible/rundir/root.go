@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// ErrBusy says that a run of the CR has not ended, so that its directory can be
-// neither prepared for another run nor removed.
+// ErrBusy is returned if a run of the CR has not ended, so that its directory can neither
+// be prepared for another run nor be removed.
 var ErrBusy = errors.New("a run of this resource has not ended")
 
 var errNoDirectory = errors.New("is no directory")
@@ -21,28 +21,29 @@ const (
 	trashPrefix = ".trash-"
 )
 
-// element is what a UID or a run id must look like. It excludes every name with
-// a meaning to the file system and the names that this package gives itself.
-var element = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+// validName matches UIDs, run ids and file names of artifacts. It excludes every name with
+// a meaning for the file system, and the names that this package uses itself.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// Root is the directory that holds the directories of all CRs. Its methods may
-// be called at the same time.
+// Root is the directory that holds the directories of all CRs. Its methods may be called
+// concurrently.
 type Root struct {
 	path string
 	root *os.Root
 	lock *os.File
 
-	mu   sync.Mutex
-	live map[string]bool // by UID
-	// leftover CRs have what could not be removed, "" what is not a CR's any more. It
-	// may hold secrets, so it is tried again whenever a run ends, and by Sweep.
+	mu      sync.Mutex
+	running map[string]bool // by UID
+	// leftover has the UIDs of CRs with files that could not be removed; "" stands for the
+	// files of CRs that are gone. Such files may hold secrets, so their removal is retried
+	// when a run ends, and by Sweep.
 	leftover map[string]bool
 	temp     temp
 
 	usage usage
 }
 
-// Close gives the directory up. Nothing is removed.
+// Close unlocks the directory. It removes nothing.
 func (r *Root) Close() error {
 	err := r.root.Close()
 	if r.lock != nil {
@@ -51,11 +52,11 @@ func (r *Root) Close() error {
 	return err
 }
 
-// Path is the directory's own path, absolute and without symbolic links: the same
-// for every manager that ever has this directory.
+// Path returns the directory's path, absolute and without symbolic links. It is the same
+// for every manager that uses this directory.
 func (r *Root) Path() string { return r.path }
 
-// UIDs lists the CRs that have a directory.
+// UIDs returns the UIDs of the CRs that have a directory.
 func (r *Root) UIDs() ([]string, error) {
 	entries, err := fs.ReadDir(r.root.FS(), ".")
 	if err != nil {
@@ -63,38 +64,37 @@ func (r *Root) UIDs() ([]string, error) {
 	}
 	var uids []string
 	for _, e := range entries {
-		if e.IsDir() && element.MatchString(e.Name()) {
+		if e.IsDir() && validName.MatchString(e.Name()) {
 			uids = append(uids, e.Name())
 		}
 	}
 	return uids, nil
 }
 
-// Remove removes what there is of a CR, artifacts included. It is no error if
-// there is nothing; ErrBusy if a run has not ended.
+// Remove removes the directory of a CR, artifacts included. It returns nil if there is
+// none, and ErrBusy if a run of the CR has not ended.
 func (r *Root) Remove(uid string) error {
-	if !element.MatchString(uid) {
+	if !validName.MatchString(uid) {
 		return fmt.Errorf("remove run directory: %q is no UID", uid)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.live[uid] {
+	if r.running[uid] {
 		return fmt.Errorf("remove run directory of %q: %w", uid, ErrBusy)
 	}
-	if err := r.discard(r.root, uid); err != nil {
-		r.setUntidy("")
+	if err := r.removeEntry(r.root, uid); err != nil {
+		r.markLeftover("")
 		return fmt.Errorf("remove run directory of %q: %w", uid, err)
 	}
-	r.usage.drop(uid)
+	r.usage.forget(uid)
 	return nil
 }
 
-// Sweep removes the directories of all CRs that keep does not want, except for
-// those with a run that has not ended, and returns their UIDs. It tries again what
-// could not be removed before.
+// Sweep removes the directories of all CRs for which keep returns false, except those with
+// a run that has not ended, and returns their UIDs. It also retries removals that failed.
 func (r *Root) Sweep(keep func(uid string) bool) ([]string, error) {
 	r.mu.Lock()
-	errs := []error{r.tidy()}
+	errs := []error{r.removeLeftovers()}
 	r.mu.Unlock()
 	uids, err := r.UIDs()
 	if err != nil {
@@ -115,45 +115,46 @@ func (r *Root) Sweep(keep func(uid string) bool) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-func (r *Root) enter(uid string) bool {
+// startRun reports whether the CR had no run, and marks it as having one.
+func (r *Root) startRun(uid string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.live[uid] {
+	if r.running[uid] {
 		return false
 	}
-	r.live[uid] = true
+	r.running[uid] = true
 	return true
 }
 
-// leave lets the next run of the CR in. clean says that the run's own directory is
-// gone.
-func (r *Root) leave(uid string, clean bool) error {
+// endRun lets the next run of the CR start. removed says whether the run's directory was
+// removed.
+func (r *Root) endRun(uid string, removed bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !clean {
-		r.setUntidy(uid)
+	if !removed {
+		r.markLeftover(uid)
 	}
-	delete(r.live, uid)
-	return errors.Join(r.tidy(), r.clearTemp(uid))
+	delete(r.running, uid)
+	return errors.Join(r.removeLeftovers(), r.clearTemp(uid))
 }
 
-func (r *Root) setUntidy(uid string) {
+func (r *Root) markLeftover(uid string) {
 	if r.leftover == nil {
 		r.leftover = map[string]bool{}
 	}
 	r.leftover[uid] = true
 }
 
-// tidy removes what could not be removed before. It is called with the lock held.
-func (r *Root) tidy() error {
+// removeLeftovers retries removals that failed. It must be called with mu locked.
+func (r *Root) removeLeftovers() error {
 	var errs []error
 	for uid := range r.leftover {
-		if r.live[uid] {
+		if r.running[uid] {
 			continue
 		}
-		err := removeEntries(r.root, trash)
+		err := removeEntries(r.root, isTrash)
 		if uid != "" {
-			err = r.clear(uid)
+			err = r.removeRun(uid)
 		}
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			delete(r.leftover, uid)
@@ -164,24 +165,24 @@ func (r *Root) tidy() error {
 	return errors.Join(errs...)
 }
 
-// removeEntries removes those entries of a directory that are to go.
-func removeEntries(dir *os.Root, gone func(fs.DirEntry) bool) error {
+// removeEntries removes the entries of a directory that match.
+func removeEntries(dir *os.Root, match func(fs.DirEntry) bool) error {
 	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, e := range entries {
-		if gone(e) {
+		if match(e) {
 			errs = append(errs, removeTree(dir, e.Name()))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// discard moves an entry out of the way, so that nobody ever sees half of it,
-// and then removes it. Of a symbolic link only the link goes.
-func (r *Root) discard(parent *os.Root, name string) error {
+// removeEntry renames an entry and then removes it, so that nobody sees half of it. It does
+// not follow a symbolic link.
+func (r *Root) removeEntry(parent *os.Root, name string) error {
 	trash := trashPrefix + rand.Text()
 	err := parent.Rename(name, trash)
 	switch {
@@ -190,21 +191,21 @@ func (r *Root) discard(parent *os.Root, name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
-	// A full disk may have no room for the other name. Removing makes some.
+	// A full disk may have no room for the new name.
 	if removeErr := removeTree(parent, name); removeErr != nil {
 		return errors.Join(err, removeErr)
 	}
 	return nil
 }
 
-// removeTree removes an entry with all that is below it. What a run has put there
-// may be in directories that may not be written to, as some caches are kept.
+// removeTree removes an entry and everything below it. A run may leave directories without
+// write permission, such as some caches; removeTree makes them writable first.
 func removeTree(parent *os.Root, name string) error {
 	err := parent.RemoveAll(name)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	// What goes wrong here shows in what can't be removed.
+	// After an error here, RemoveAll fails.
 	_ = fs.WalkDir(parent.FS(), name, func(path string, e fs.DirEntry, _ error) error {
 		if e != nil && e.IsDir() {
 			_ = parent.Chmod(path, 0o700)

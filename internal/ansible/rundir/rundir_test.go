@@ -56,7 +56,7 @@ func writeAll(t *testing.T, files map[string]string) {
 	}
 }
 
-// tree lists what is below dir, with modes, and the content of files.
+// tree returns all entries below dir with their modes, and the content of files.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
@@ -105,7 +105,7 @@ func TestPrepareLaysOutTheRun(t *testing.T) {
 		".":               "drwx------",
 		"env":             "drwx------",
 		"env/extravars":   "-rw------- \t\n{}",
-		"env/settings":    "-rw------- " + settings,
+		"env/settings":    "-rw------- " + runnerSettings,
 		"inventory":       "drwx------",
 		"inventory/hosts": "-rw------- localhost ansible_connection=local ansible_remote_tmp='" + private + "/tmp/remote' ansible_async_dir='" + private + "/tmp/async' ansible_python_interpreter='/it'\"'\"'s/python' ansible_pipelining=True\n",
 		"kubeconfig":      "-rw------- kind: Config",
@@ -399,8 +399,8 @@ func TestTemporaryFilesGoWithTheLastRun(t *testing.T) {
 	}
 }
 
-// Where a run is always live, no moment comes at which all temporary files are
-// nobody's.
+// If there always is a live run, there is no moment at which all temporary files can be
+// removed.
 func TestTemporaryFilesOfProcessesGoWithTheRunsThatMayHaveMadeThem(t *testing.T) {
 	r, err := Open(filepath.Join(scratch.Short(t), "runs"))
 	if err != nil {
@@ -548,19 +548,19 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// To make a directory that belongs to another user takes root, so the check is
-// tested with what it looks at.
-func TestPrivateRefusesAnotherUsersDirectory(t *testing.T) {
+// Only root can make a directory that belongs to another user, so the test calls the
+// check with a FileInfo.
+func TestCheckPrivateRefusesAnotherUsersDirectory(t *testing.T) {
 	info, err := os.Lstat(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := private(info); err != nil {
+	if err := checkPrivate(info); err != nil {
 		t.Errorf("got error %v for our own", err)
 	}
 	stat := *info.Sys().(*syscall.Stat_t)
 	stat.Uid++
-	if err := private(foreign{info, &stat}); err == nil || !strings.Contains(err.Error(), "belongs to user") {
+	if err := checkPrivate(foreign{info, &stat}); err == nil || !strings.Contains(err.Error(), "belongs to user") {
 		t.Errorf("got error %v, want one about the owner", err)
 	}
 }
@@ -703,7 +703,7 @@ func TestPathsThatDoNotFitIntoTheInventory(t *testing.T) {
 	}
 }
 
-func TestReadableFindsWhatAnsibleRunnerWouldLeaveOut(t *testing.T) {
+func TestCheckWrittenFindsWhatAnsibleRunnerWouldIgnore(t *testing.T) {
 	r, path := open(t)
 	d := prepare(t, r, "run", Inputs{ExtraVars: []byte("abc")})
 	defer closeDir(t, d, 0)
@@ -718,14 +718,14 @@ func TestReadableFindsWhatAnsibleRunnerWouldLeaveOut(t *testing.T) {
 		"missing":      func() error { return os.Remove(vars) },
 		"a pipe":       func() error { return syscall.Mkfifo(vars, 0o600) },
 	}
-	if err := readable(run, "env/extravars", 3); err != nil {
+	if err := checkWritten(run, "env/extravars", 3); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"another size", "missing", "a pipe"} {
 		if err := tests[name](); err != nil {
 			t.Fatal(err)
 		}
-		if err := readable(run, "env/extravars", 3); err == nil {
+		if err := checkWritten(run, "env/extravars", 3); err == nil {
 			t.Errorf("got no error when it is %s", name)
 		}
 	}

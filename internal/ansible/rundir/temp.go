@@ -10,30 +10,30 @@ import (
 
 const (
 	tempName = ".tmp"
-	// sharedCaches are what Python's Kubernetes client keeps of the API's
-	// discovery in the temporary directory, for the next process to read.
-	sharedCaches = "k8srcp-*"
+	// discoveryCaches matches the files in which Python's Kubernetes client caches the API's
+	// discovery for other processes.
+	discoveryCaches = "k8srcp-*"
 )
 
-// ofOneProcess is a name that Python or Ansible makes up for a process, and no
-// other one knows.
-var ofOneProcess = regexp.MustCompile(`^(ansible_.+_payload_|pymp-|tmp)[a-z0-9_]{8}$`)
+// processTempName matches the random names of temporary files that Python or Ansible makes
+// for one process.
+var processTempName = regexp.MustCompile(`^(ansible_.+_payload_|pymp-|tmp)[a-z0-9_]{8}$`)
 
-// temp is what is known of the temporary directory that runs share.
+// temp describes the temporary directory that runs share.
 type temp struct {
-	// left were there when the runs of these CRs were live and no other: they belong
-	// to one of those or of earlier ones.
-	left []string
-	runs map[string]bool
+	// candidates were in the directory when the runs in waitFor, and no others, were live. So
+	// these runs or earlier ones made them.
+	candidates []string
+	waitFor    map[string]bool
 }
 
-// clearTemp removes what belongs to no live run after that of a CR has ended: all
-// but the caches when there is none. Where there always is one, killed processes
-// would fill the disk; so what is surely of one process goes when all runs have
-// ended that may have made it. It is called with the lock held.
+// clearTemp is called with mu locked when a run of the CR has ended. If no run is live, it
+// removes everything but the caches. If there always is a live run, files of killed
+// processes would fill the disk; so files of one process are removed when all runs have
+// ended that may have made them.
 func (r *Root) clearTemp(ended string) error {
-	delete(r.temp.runs, ended)
-	if len(r.live) > 0 && len(r.temp.runs) > 0 {
+	delete(r.temp.waitFor, ended)
+	if len(r.running) > 0 && len(r.temp.waitFor) > 0 {
 		return nil
 	}
 	dir, err := openDir(r.root, tempName)
@@ -41,24 +41,24 @@ func (r *Root) clearTemp(ended string) error {
 		return err
 	}
 	defer dir.Close()
-	if len(r.live) == 0 {
+	if len(r.running) == 0 {
 		r.temp = temp{}
-		return removeEntries(dir, notCached)
+		return removeEntries(dir, isNotCache)
 	}
-	if err := removeEntries(dir, func(e fs.DirEntry) bool { return slices.Contains(r.temp.left, e.Name()) }); err != nil {
+	if err := removeEntries(dir, func(e fs.DirEntry) bool { return slices.Contains(r.temp.candidates, e.Name()) }); err != nil {
 		return err
 	}
 	entries, err := fs.ReadDir(dir.FS(), ".")
-	r.temp = temp{runs: maps.Clone(r.live)}
+	r.temp = temp{waitFor: maps.Clone(r.running)}
 	for _, e := range entries {
-		if ofOneProcess.MatchString(e.Name()) {
-			r.temp.left = append(r.temp.left, e.Name())
+		if processTempName.MatchString(e.Name()) {
+			r.temp.candidates = append(r.temp.candidates, e.Name())
 		}
 	}
 	return err
 }
 
-func notCached(e fs.DirEntry) bool {
-	cache, err := path.Match(sharedCaches, e.Name())
+func isNotCache(e fs.DirEntry) bool {
+	cache, err := path.Match(discoveryCaches, e.Name())
 	return err == nil && !(cache && e.Type().IsRegular())
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/rundir"
 )
 
-// command is a process to start: everything about it, and nothing else decides.
+// command holds everything that decides about a process to start.
 type command struct {
 	path string
 	args []string // without the program's own name
@@ -22,8 +22,8 @@ type command struct {
 	dir  string
 }
 
-// newNonce returns what marks the processes of a run: a random integer that is positive
-// and fits into 63 bits.
+// newNonce returns a random positive integer of 63 bits, which marks the processes of a
+// run.
 func newNonce() (int64, error) {
 	var b [8]byte
 	for {
@@ -36,8 +36,8 @@ func newNonce() (int64, error) {
 	}
 }
 
-// command is what runs the spec in dir, in processes that nonce marks: the
-// interpreter with the program that is ansible-runner with the playbook in it.
+// command returns the command for the spec: the Python interpreter with ensign_run.py and
+// the arguments of ansible-runner. Its processes are marked by nonce.
 func (r *Runner) command(spec Spec, dir *rundir.Dir, program string, nonce int64) command {
 	return command{
 		path: r.Python,
@@ -47,9 +47,8 @@ func (r *Runner) command(spec Spec, dir *rundir.Dir, program string, nonce int64
 	}
 }
 
-// argv is ansible-runner's command line. Values are joined to their options with
-// "=" wherever they might begin with a dash, which argparse would take for
-// another option.
+// argv returns the arguments of ansible-runner. Values that may begin with a dash are
+// joined to their options with "=", because argparse would take them for options.
 func (r *Runner) argv(spec Spec, dir *rundir.Dir) []string {
 	args := []string{
 		"run", dir.Private, "--json",
@@ -76,12 +75,11 @@ func (r *Runner) argv(spec Spec, dir *rundir.Dir) []string {
 	return args
 }
 
-// argsOption introduces the arguments for ansible-playbook.
+// argsOption is the option with the arguments for ansible-playbook.
 const argsOption = "--cmdline="
 
-// rolesPath is where Ansible finds the role itself first, then others.
-// ansible-runner makes it the run's whole roles path, so the paths that apply to
-// all watches have to be repeated here.
+// rolesPath returns the directory of the spec's role, followed by those for all watches.
+// The latter have to be repeated, because ansible-runner replaces the run's roles path.
 func (r *Runner) rolesPath(spec Spec) string {
 	var paths []string
 	if spec.RolesPath != "" {
@@ -90,40 +88,40 @@ func (r *Runner) rolesPath(spec Spec) string {
 	return strings.Join(append(paths, r.RolesPath...), string(filepath.ListSeparator))
 }
 
-// dropped are the variables of the manager that no run gets: "NAME", or "NAME*"
-// for all that begin so.
-func dropped() []string {
+// droppedVariables returns the variables of the manager that no run gets: "NAME", or
+// "NAME*" for all names with that prefix.
+func droppedVariables() []string {
 	return []string{
-		// They lead around the API proxy.
+		// These would bypass the API proxy.
 		"KUBERNETES_SERVICE_*", "K8S_AUTH_*", "KUBECONFIG",
-		// They set limits of the manager's own process or its controllers.
+		// These set limits of the manager's own process or its controllers.
 		"GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG", "GOTRACEBACK",
 		"MAX_CONCURRENT_RECONCILES_*", "ANSIBLE_VERBOSITY_*", "ANSIBLE_DEBUG_LOGS",
-		// The run has its own copy, named on the command line.
+		// The run has a copy, which is named on the command line.
 		"ANSIBLE_INVENTORY",
-		// They redirect what ansible-runner and its callback do.
+		// These change what ansible-runner and its callback do.
 		"AWX_LIB_DIRECTORY", "AWX_ISOLATED_DATA_DIR", "AD_HOC_COMMAND_ID", "PROJECT_UPDATE_ID", "JOB_ID",
-		// They take the data out of job events, the closing counts included.
+		// These remove the data of job events, the closing statistics included.
 		"RUNNER_OMIT_EVENTS", "RUNNER_ONLY_FAILED_EVENTS",
 	}
 }
 
-// passed is what a run gets of the manager's environment.
-func (r *Runner) passed() map[string]string {
+// inheritedEnv returns the variables that a run gets from the manager's environment.
+func (r *Runner) inheritedEnv() map[string]string {
 	env := map[string]string{}
-	never := dropped()
+	dropped := droppedVariables()
 	for _, entry := range r.Env {
 		name, value, found := strings.Cut(entry, "=")
-		if found && name != "" && !matches(name, never) && !slices.Contains(r.DropEnv, name) {
+		if found && name != "" && !matchesAny(name, dropped) && !slices.Contains(r.DropEnv, name) {
 			env[name] = value
 		}
 	}
 	return env
 }
 
-// environ is the environment of a run's processes, sorted.
+// environ returns the environment of a run's processes, sorted.
 func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
-	env := r.passed()
+	env := r.inheritedEnv()
 	path := env["PATH"]
 	if path == "" {
 		path = "/usr/local/bin:/usr/bin:/bin"
@@ -142,33 +140,24 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	if r.CollectionsPath != nil {
 		env["ANSIBLE_COLLECTIONS_PATH"] = strings.Join(r.CollectionsPath, string(filepath.ListSeparator))
 	}
-	for _, mark := range r.owner().Environ() {
+	for _, mark := range r.reaper().Environ() {
 		name, value, _ := strings.Cut(mark, "=")
 		env[name] = value
 	}
-	plain(env)
-	whole(env)
-	direct(env)
-	return sorted(env)
-}
-
-// plain keeps Ansible from colouring its output, which it does because
-// ansible-runner gives it a terminal, unless the operator's owner asked for it.
-func plain(env map[string]string) {
+	// Ansible colours its output, because it runs in a terminal, unless told otherwise.
 	if env["ANSIBLE_FORCE_COLOR"] == "" && env["ANSIBLE_NOCOLOR"] == "" {
 		env["ANSIBLE_NOCOLOR"] = "true"
 	}
-}
-
-// whole lets results of any size come: ansible-runner would drop the large ones, and say
-// nothing of why the task failed. The program of runs cuts them.
-func whole(env map[string]string) {
+	// Without this, ansible-runner drops large results, and the reason of a failure with
+	// them. ensign_run.py truncates them instead.
 	env["MAX_EVENT_RES"] = strconv.Itoa(math.MaxInt)
+	bypassHTTPProxy(env)
+	return sortedEntries(env)
 }
 
-// direct makes sure that requests to the API proxy on 127.0.0.1 do not go
-// through an HTTP proxy that the manager's environment names.
-func direct(env map[string]string) {
+// bypassHTTPProxy makes requests to the API proxy on 127.0.0.1 bypass an HTTP proxy that
+// the manager's environment names.
+func bypassHTTPProxy(env map[string]string) {
 	proxied := slices.ContainsFunc([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}, func(name string) bool {
 		return env[name] != "" || env[strings.ToLower(name)] != ""
 	})
@@ -180,14 +169,14 @@ func direct(env map[string]string) {
 	env["NO_PROXY"], env["no_proxy"] = exceptions, exceptions
 }
 
-func matches(name string, patterns []string) bool {
+func matchesAny(name string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		prefix, open := strings.CutSuffix(pattern, "*")
-		return name == pattern || open && strings.HasPrefix(name, prefix)
+		prefix, isPrefix := strings.CutSuffix(pattern, "*")
+		return name == pattern || isPrefix && strings.HasPrefix(name, prefix)
 	})
 }
 
-func sorted(env map[string]string) []string {
+func sortedEntries(env map[string]string) []string {
 	entries := make([]string, 0, len(env))
 	for name, value := range env {
 		entries = append(entries, name+"="+value)

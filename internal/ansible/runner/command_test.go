@@ -147,7 +147,7 @@ func TestEnviron(t *testing.T) {
 			want: map[string]string{"https_proxy": "http://p", "NO_PROXY": ".svc,127.0.0.1,localhost", "no_proxy": ".svc,127.0.0.1,localhost"},
 		},
 		"a successor finds the processes of all runs, also below a run that started this manager": {
-			runner: &Runner{Owner: proctree.NewOwner("/runs", "mine")},
+			runner: &Runner{Reaper: proctree.NewReaper("/runs", "mine")},
 			env:    []string{"ENSIGN_RUN_ROOT=/outer", "ENSIGN_MANAGER=outer"},
 			want:   map[string]string{"ENSIGN_RUN_ROOT": "/runs", "ENSIGN_MANAGER": "mine"},
 		},
@@ -166,7 +166,7 @@ func TestEnviron(t *testing.T) {
 			want := maps.Clone(own)
 			maps.Copy(want, test.want)
 			maps.DeleteFunc(want, func(_, value string) bool { return value == "-" })
-			if diff := cmp.Diff(sorted(want), test.runner.environ(someDir, 77)); diff != "" {
+			if diff := cmp.Diff(sortedEntries(want), test.runner.environ(someDir, 77)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -233,9 +233,9 @@ func TestTail(t *testing.T) {
 	}{
 		"nothing":                     {},
 		"little is kept whole":        {writes: []string{"a\n", "b\n"}, want: "a\nb\n"},
-		"one large write is cut":      {writes: []string{"x" + strings.Repeat("y", maxTail)}, want: strings.Repeat("y", maxTail)},
-		"many small writes are cut":   {writes: slices.Repeat([]string{"0123456789abcdef"}, 1000), want: strings.Repeat("0123456789abcdef", maxTail/16)},
-		"a character is never halved": {writes: []string{"ä" + strings.Repeat("y", maxTail-1)}, want: strings.Repeat("y", maxTail-1)},
+		"one large write is cut":      {writes: []string{"x" + strings.Repeat("y", maxTailBytes)}, want: strings.Repeat("y", maxTailBytes)},
+		"many small writes are cut":   {writes: slices.Repeat([]string{"0123456789abcdef"}, 1000), want: strings.Repeat("0123456789abcdef", maxTailBytes/16)},
+		"a character is never halved": {writes: []string{"ä" + strings.Repeat("y", maxTailBytes-1)}, want: strings.Repeat("y", maxTailBytes-1)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,25 +1,30 @@
-// Package runner runs Ansible content once, as a child process, and reports what
-// it does while it does it.
+// Package runner executes Ansible content once, as a child process, and reports its job
+// events while it runs.
 //
-// Runner.Run lays out a private directory (package rundir), builds
-// ansible-runner's command line and environment (command.go, pure functions),
-// starts it, hands every job event to the caller in order (package jobevent) and
-// comes back when no process of the run is left. A run ends early with its
-// context, its timeout, and when nothing is heard of it for too long.
+// Runner.Run
 //
-// A run's processes are a tree that does not hold together by itself, and package
-// proctree finds and ends it. After a run that ended by itself, what is left of it
-// is ended too: asynchronous tasks do not outlive their run. What a killed manager
-// left is ended by the next manager of the run directory (TakeOver).
+//   - lays out a private directory (package rundir),
+//   - builds the command line and the environment (command.go, pure functions),
+//   - starts the command: Python with ensign_run.py (package program), or a program that the
+//     Launcher returns for a warm run,
+//   - passes every job event to the caller, in order (package jobevent),
+//   - returns after the last process of the run has ended.
 //
-// The package does not know custom resources, write status, retry, or decide
-// whether a run may start. It writes to a logger only what it can report in no
-// other way.
+// A run ends early with its context, after its timeout, and after its idle timeout.
+//
+// Package proctree finds and ends the processes of a run, which leave their process group
+// and session. After a run that ended by itself, it ends the processes that are left:
+// asynchronous tasks do not outlive their run. TakeOver ends the processes that a killed
+// manager left in the run directory.
+//
+// The package does not know custom resources, write status, retry, or decide whether a run
+// may start. It logs only what it cannot report in any other way.
 //
 // # Gotchas
 //
-//   - TakeOver locks, hunts, clears, in this order. The lock comes first, so that two managers
-//     never end each other's runs. Then it ends what a killed manager left, by
-//     ENSIGN_RUN_ROOT. Only then do that manager's files go.
-//   - JOB_ID marks a run's processes. It is no secret, and nothing is believed because of it.
+//   - The order in TakeOver matters. First it locks the run directory, so that two managers
+//     never end each other's runs. Then it ends the processes that a killed manager left,
+//     which it finds by ENSIGN_RUN_ROOT. Only then does it remove that manager's files.
+//   - JOB_ID marks the processes of a run. It is not a secret, and nothing relies on its
+//     being one.
 package runner

@@ -19,8 +19,8 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// The test binary plays ansible-runner, and what it starts, when FAKE says so.
-// What it does follows from its environment, as with the real one.
+// The test binary acts as ansible-runner, and as the programs that it starts, if FAKE is
+// set. The other variables of its environment control what it does.
 func TestMain(m *testing.M) {
 	if name := os.Getenv("FAKE"); name != "" {
 		fakes()[name]()
@@ -31,35 +31,35 @@ func TestMain(m *testing.M) {
 
 func fakes() map[string]func() {
 	return map[string]func(){
-		"success":   func() { event("playbook_on_task_start", `{"task": "one"}`); stats() },
-		"nothing":   func() {},
-		"crash":     crash,
-		"loose":     loose,
-		"killed":    func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
-		"many":      many,
-		"secrets":   secrets,
-		"longline":  longLine,
-		"noise":     noise,
-		"deaf":      deaf,
-		"chatty":    func() { talk(func() { event("playbook_on_task_start", `{"task": "one"}`) }) },
-		"noisy":     func() { talk(func() { fmt.Print(".") }) },
-		"grumbling": func() { talk(func() { fmt.Fprint(os.Stderr, ".") }) },
-		"sleep":     func() { ready(); sleep() },
-		"stubborn":  func() { signal.Ignore(syscall.SIGTERM); ready(); sleep() },
-		"finisher":  func() { onTerm(stats, 0) },
-		"slow":      func() { onTerm(func() { time.Sleep(300 * time.Millisecond) }, 254) },
-		"respawn":   func() { onTerm(func() { spawn("stubborn", nil, false) }, 254) },
-		"family":    family,
-		"manager":   manager,
-		// What a role leaves behind after a run that ended well.
-		"daemon": func() { left(spawn("stubborn", nil, false)); stats() },
-		"holder": func() { left(spawn("sleep", os.Stdout, false)); stats() },
-		"hidden": func() { left(spawn("sleep", os.Stdout, true)); stats() },
-		// Where it can't be found, and goes on talking to the manager.
-		"hidden mumbler": func() { left(spawn("mumbler", os.Stdout, true)); stats() },
-		"hidden babbler": func() { left(spawn("babbler", os.Stdout, true)); stats() },
-		"mumbler":        func() { ready(); babble(100*time.Millisecond, "x") },
-		"babbler":        func() { ready(); babble(0, strings.Repeat("x", 4000)) },
+		"success":       func() { event("playbook_on_task_start", `{"task": "one"}`); stats() },
+		"nothing":       func() {},
+		"crash":         crash,
+		"unknown error": unknownError,
+		"killed":        func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
+		"many":          many,
+		"secrets":       secrets,
+		"longline":      longLine,
+		"noise":         noise,
+		"closed output": closedOutput,
+		"chatty":        func() { printSlowly(func() { event("playbook_on_task_start", `{"task": "one"}`) }) },
+		"noisy":         func() { printSlowly(func() { fmt.Print(".") }) },
+		"grumbling":     func() { printSlowly(func() { fmt.Fprint(os.Stderr, ".") }) },
+		"sleep":         func() { ready(); sleep() },
+		"stubborn":      func() { signal.Ignore(syscall.SIGTERM); ready(); sleep() },
+		"finisher":      func() { onTerm(stats, 0) },
+		"slow":          func() { onTerm(func() { time.Sleep(300 * time.Millisecond) }, 254) },
+		"respawn":       func() { onTerm(func() { spawn("stubborn", nil, false) }, 254) },
+		"parent":        parent,
+		"manager":       manager,
+		// These leave a process after a run that ended by itself.
+		"daemon": func() { waitReady(spawn("stubborn", nil, false)); stats() },
+		"holder": func() { waitReady(spawn("sleep", os.Stdout, false)); stats() },
+		"hidden": func() { waitReady(spawn("sleep", os.Stdout, true)); stats() },
+		// These leave a process that cannot be found and goes on writing to the manager's pipe.
+		"hidden mumbler": func() { waitReady(spawn("mumbler", os.Stdout, true)); stats() },
+		"hidden babbler": func() { waitReady(spawn("babbler", os.Stdout, true)); stats() },
+		"mumbler":        func() { ready(); printForever(100*time.Millisecond, "x") },
+		"babbler":        func() { ready(); printForever(0, strings.Repeat("x", 4000)) },
 	}
 }
 
@@ -76,14 +76,14 @@ func crash() {
 	scratch.Leave(1)
 }
 
-// loose ends while a task is at work, with words that are not Ansible's.
-func loose() {
+// unknownError fails while a task is running, with an error that is not one of Ansible's.
+func unknownError() {
 	event("playbook_on_task_start", `{"task": "one"}`)
 	fmt.Fprintln(os.Stderr, "OSError: [Errno 5] Input/output error: 'pa55word'")
 	scratch.Leave(1)
 }
 
-// secrets fails and reports what real modules report.
+// secrets fails and reports results as real modules do.
 func secrets() {
 	const facts = `"ansible_facts": {"ansible_env": {"PASSWORD": "hidden-environment"}}`
 	event("runner_on_ok", `{"task": "read", "res": {"stdout": "hidden-environment", `+facts+`}}`)
@@ -122,7 +122,7 @@ func noise() {
 	scratch.Leave(3)
 }
 
-// ready tells the test that the process is where it should be.
+// ready tells the test that the process has reached its waiting point.
 func ready() {
 	f, err := os.OpenFile(os.Getenv("READY"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -136,7 +136,7 @@ func ready() {
 
 func sleep() { time.Sleep(time.Minute) }
 
-// onTerm is ready, waits for TERM, does something and exits.
+// onTerm waits for TERM, calls do and exits.
 func onTerm(do func(), code int) {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
@@ -146,8 +146,8 @@ func onTerm(do func(), code int) {
 	scratch.Leave(code)
 }
 
-// spawn starts another fake in a session of its own, without waiting for it.
-// Unmarked, its environment doesn't name the run.
+// spawn starts another fake in a session of its own, without waiting for it. If unmarked is
+// set, the fake's environment has no mark of the run.
 func spawn(name string, stdout *os.File, unmarked bool) int {
 	self, err := os.Executable()
 	if err != nil {
@@ -168,8 +168,8 @@ func spawn(name string, stdout *os.File, unmarked bool) int {
 	return cmd.Process.Pid
 }
 
-// left waits until a started fake is where it should be.
-func left(pid int) {
+// waitReady waits until a fake that was started is ready.
+func waitReady(pid int) {
 	for !strings.Contains(readyPids(os.Getenv("READY")), strconv.Itoa(pid)) {
 		time.Sleep(time.Millisecond)
 	}
@@ -183,17 +183,16 @@ func readyPids(path string) string {
 	return string(content)
 }
 
-// family is a process with an unmarked child, which only descent tells.
-func family() {
-	left(spawn("stubborn", nil, true))
+// parent is a process with an unmarked child, which can be found only by descent.
+func parent() {
+	waitReady(spawn("stubborn", nil, true))
 	ready()
 	sleep()
 }
 
-// manager takes the run directory RUNS over and runs the fake RUN until it is
-// killed.
+// manager takes over the run directory RUNS and runs the fake RUN until it is killed.
 func manager() {
-	root, owner, err := TakeOver(os.Getenv("RUNS"), logr.Discard())
+	root, reaper, err := TakeOver(os.Getenv("RUNS"), logr.Discard())
 	if err != nil {
 		panic(err)
 	}
@@ -201,12 +200,12 @@ func manager() {
 	if err != nil {
 		panic(err)
 	}
-	r := &Runner{Root: root, Owner: owner, Binary: self, Python: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
+	r := &Runner{Root: root, Reaper: reaper, Binary: self, Python: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
 	r.Run(context.Background(), someSpec(), ignore)
 }
 
-// deaf has closed what the manager reads, and sleeps.
-func deaf() {
+// closedOutput closes the pipes to the manager, and sleeps.
+func closedOutput() {
 	if err := errors.Join(os.Stdout.Close(), os.Stderr.Close()); err != nil {
 		panic(err)
 	}
@@ -214,8 +213,8 @@ func deaf() {
 	sleep()
 }
 
-// babble says something again and again for a minute, or until nobody listens.
-func babble(pause time.Duration, words string) {
+// printForever prints words for a minute, or until the pipe is closed.
+func printForever(pause time.Duration, words string) {
 	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(pause) {
 		if _, err := fmt.Println(words); err != nil {
 			return
@@ -223,8 +222,8 @@ func babble(pause time.Duration, words string) {
 	}
 }
 
-// talk says something twenty times in 2 s, and succeeds.
-func talk(say func()) {
+// printSlowly prints something twenty times in 2 s, and succeeds.
+func printSlowly(say func()) {
 	for range 20 {
 		say()
 		time.Sleep(100 * time.Millisecond)

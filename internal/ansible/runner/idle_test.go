@@ -14,7 +14,7 @@ import (
 func TestAnIdleRunIsEnded(t *testing.T) {
 	for name, fake := range map[string]string{
 		"it sleeps and says nothing":            "sleep",
-		"it does not even have its output open": "deaf",
+		"it does not even have its output open": "closed output",
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, fake)
@@ -43,7 +43,7 @@ func TestWhatIsHeardOfARunKeepsItGoing(t *testing.T) {
 	}
 }
 
-// A run that waits for its observer is not idle: the observer is.
+// A run that waits for its observer is not idle.
 func TestASlowObserverDoesNotMakeARunIdle(t *testing.T) {
 	b := newBench(t, "many")
 	b.IdleTimeout = time.Second
@@ -60,7 +60,7 @@ func TestAwaitIdleEndsWithItsContext(t *testing.T) {
 	defer out.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if awaitIdle(ctx, time.Hour, &stream{file: in}) {
+	if waitUntilIdle(ctx, time.Hour, &stream{file: in}) {
 		t.Error("got an idle stream when nobody waited for it")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
-// launcher launches a program for each run, and says that it was warm.
+// launcher launches a program for each run, and reports that the run was warm.
 type launcher struct {
 	program                   string
 	prepared, launched, ended [][]string

@@ -10,35 +10,36 @@ import (
 	"time"
 )
 
-// stream reads a pipe until its end or, after hurry, until it has been waited for
-// long enough or more has come than a pipe holds: that is not from the run.
+// stream reads a pipe until its end. After startDraining, it also stops when it has waited
+// for pipeTimeout, or has read more than a pipe holds, which cannot come from the run.
 type stream struct {
-	file    *os.File
-	hurried atomic.Bool
-	// waited and got are the time spent and the bytes read since hurry. Only the
-	// reader looks at them.
-	waited time.Duration
-	got    int
-	// waits is true while the reader waits for the run, and not the run for it.
-	waits atomic.Bool
-	reads atomic.Int64
+	file     *os.File
+	draining atomic.Bool
+	// drainTime and drainBytes are the time waited and the bytes read since startDraining.
+	// Only the reader uses them.
+	drainTime  time.Duration
+	drainBytes int
+	// waiting is true while the reader waits for the run; it is false while the run may be
+	// waiting for the reader.
+	waiting atomic.Bool
+	reads   atomic.Int64
 }
 
 func (s *stream) Read(b []byte) (int, error) {
-	hurried, begun := s.hurried.Load(), time.Now()
-	if hurried {
-		if s.got > maxPipe {
+	draining, begun := s.draining.Load(), time.Now()
+	if draining {
+		if s.drainBytes > maxPipeBytes {
 			return 0, io.EOF
 		}
-		s.limit(begun.Add(silence - s.waited))
+		s.setDeadline(begun.Add(pipeTimeout - s.drainTime))
 	}
-	s.waits.Store(true)
+	s.waiting.Store(true)
 	n, err := s.file.Read(b)
 	s.reads.Add(1)
-	s.waits.Store(err != nil) // After the end there is nothing to wait for.
-	if hurried {
-		s.got += n
-		s.waited += time.Since(begun)
+	s.waiting.Store(err != nil) // After the end there is nothing to wait for.
+	if draining {
+		s.drainBytes += n
+		s.drainTime += time.Since(begun)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = io.EOF
@@ -46,30 +47,30 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// hurry is to be called when no process of the run is left: all that it has
-// written is in the pipe by then, and is read without waiting.
-func (s *stream) hurry() {
-	s.hurried.Store(true)
-	s.limit(time.Now().Add(silence))
+// startDraining is called when no process of the run is left. All its output is in the pipe
+// then, and is read without waiting.
+func (s *stream) startDraining() {
+	s.draining.Store(true)
+	s.setDeadline(time.Now().Add(pipeTimeout))
 }
 
-func (s *stream) limit(deadline time.Time) {
+func (s *stream) setDeadline(deadline time.Time) {
 	// Pipes made by this process always support deadlines, while they are open.
 	_ = s.file.SetReadDeadline(deadline)
 }
 
-// idleTicks is in how many parts an idle time is counted.
+// idleTicks is the number of ticks that an idle timeout is divided into.
 const idleTicks = 20
 
-// awaitIdle returns true once nothing has come of the streams for limit, and false
-// when ctx ends. Time in which somebody else keeps the run waiting does not count,
-// nor does time in which this process does not run: it is counted in ticks, and
-// those that are missed are not made up for.
-func awaitIdle(ctx context.Context, limit time.Duration, streams ...*stream) bool {
+// waitUntilIdle returns true once nothing has come from the streams for limit, and false
+// when ctx ends. Time in which the run waits for the reader does not count. Time in which
+// the manager itself is not running (frozen, suspended) does not count either, because
+// missed ticks are not made up for.
+func waitUntilIdle(ctx context.Context, limit time.Duration, streams ...*stream) bool {
 	ticker := time.NewTicker(max(limit/idleTicks, time.Millisecond))
 	defer ticker.Stop()
-	var before int64
-	for quiet := 0; quiet <= idleTicks; quiet++ {
+	var readsBefore int64
+	for quietTicks := 0; quietTicks <= idleTicks; quietTicks++ {
 		select {
 		case <-ctx.Done():
 			return false
@@ -78,18 +79,18 @@ func awaitIdle(ctx context.Context, limit time.Duration, streams ...*stream) boo
 		var reads int64
 		for _, s := range streams {
 			reads += s.reads.Load()
-			if !s.waits.Load() {
-				quiet = 0
+			if !s.waiting.Load() {
+				quietTicks = 0
 			}
 		}
-		if reads != before {
-			before, quiet = reads, 0
+		if reads != readsBefore {
+			readsBefore, quietTicks = reads, 0
 		}
 	}
 	return true
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last maxTailBytes of what is written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -104,16 +105,16 @@ func (t *tail) Write(b []byte) (int, error) {
 func (t *tail) write(b []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(b) > maxTail {
-		b = b[len(b)-maxTail:]
+	if len(b) > maxTailBytes {
+		b = b[len(b)-maxTailBytes:]
 	}
 	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - maxTail; over > 0 {
+	if over := len(t.buf) - maxTailBytes; over > 0 {
 		t.buf = append(t.buf[:0], t.buf[over:]...)
 	}
 }
 
-// String is the tail without a partial character at its beginning.
+// String returns the tail without an incomplete character at its beginning.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,47 +7,47 @@ import (
 	"strings"
 )
 
-// pipelines reports whether modules on localhost get their code by the standard input,
-// which saves Ansible some shells and a temporary directory for each. It is so where
-// runs may be warm, unless the operator's owner has chosen, one way or the other: by the
-// variable, or in the ansible.cfg that a run with this environment reads. A new
-// interpreter needs more time for a long line on its standard input than that saves.
-func pipelines(env map[string]string) bool {
+// usePipelining reports whether modules on localhost get their code by the standard input,
+// which saves Ansible some shells and a temporary directory per module. Pipelining is used
+// for runs that may be warm, unless the operator's author has set it, by the variable or in
+// the ansible.cfg of a run with this environment. For a cold run it would not pay: a new
+// interpreter needs more time to read a long line from its standard input than that saves.
+func usePipelining(env map[string]string) bool {
 	if _, chosen := env["ANSIBLE_PIPELINING"]; chosen {
 		return false
 	}
-	for _, path := range configs(env) {
+	for _, path := range configPaths(env) {
 		if content, err := os.ReadFile(path); err == nil {
-			return !choosesPipelining(string(content))
+			return !setsPipelining(string(content))
 		}
 	}
 	return true
 }
 
-// configs are the places where Ansible looks for its configuration; it reads the first
-// that it can. The working directory of runs is another one, and has none.
-func configs(env map[string]string) []string {
-	places := []string{filepath.Join(env["HOME"], ".ansible.cfg"), "/etc/ansible/ansible.cfg"}
+// configPaths returns the paths in which Ansible looks for its configuration. Ansible reads
+// the first one that it can. There is none in the working directory of runs.
+func configPaths(env map[string]string) []string {
+	defaults := []string{filepath.Join(env["HOME"], ".ansible.cfg"), "/etc/ansible/ansible.cfg"}
 	path := os.Expand(env["ANSIBLE_CONFIG"], func(name string) string { return env[name] })
-	if rest, own := strings.CutPrefix(path, "~/"); own {
+	if rest, inHome := strings.CutPrefix(path, "~/"); inHome {
 		path = filepath.Join(env["HOME"], rest)
 	}
 	if path == "" {
-		return places
+		return defaults
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "ansible.cfg")
 	}
-	return append([]string{path}, places...)
+	return append([]string{path}, defaults...)
 }
 
-// choosesPipelining looks for the setting in an ansible.cfg. That of SSH connections
-// does not count.
-func choosesPipelining(content string) bool {
+// setsPipelining reports whether an ansible.cfg sets pipelining. The setting of SSH
+// connections does not count.
+func setsPipelining(content string) bool {
 	section := ""
 	for line := range strings.Lines(content) {
 		line = strings.TrimSpace(line)
-		if name, begins := strings.CutPrefix(line, "["); begins {
+		if name, isSection := strings.CutPrefix(line, "["); isSection {
 			section, _, _ = strings.Cut(name, "]")
 		}
 		end := max(strings.IndexAny(line, "=:"), 0)

@@ -56,9 +56,9 @@ func TestModulesArePipelinedUnlessTheOwnerHasChosen(t *testing.T) {
 			want := test.want
 			if test.system {
 				content, _ := os.ReadFile("/etc/ansible/ansible.cfg") // There is none, as a rule.
-				want = !choosesPipelining(string(content))
+				want = !setsPipelining(string(content))
 			}
-			if got := pipelines(env); got != want {
+			if got := usePipelining(env); got != want {
 				t.Errorf("got %t", got)
 			}
 		})

@@ -19,39 +19,39 @@ import (
 )
 
 const (
-	// strayGrace is the time between TERM and KILL for what outlived a run that
+	// strayGrace is the time between TERM and KILL for processes that are left after a run
 	// ended by itself.
 	strayGrace = time.Second
-	// silence is how long a pipe is waited for, once no process of the run is left,
-	// before it is given up: something unknown holds its other end.
-	silence = 2 * time.Second
-	// maxPipe is what a pipe holds at most, unless the machine's owner allows more;
-	// those made here hold less.
-	maxPipe = 1 << 20
-	// maxTail is how much of the output that is no event is kept: less than an
-	// outcome's message may hold, so that its end, which says the most, fits in.
-	maxTail = 3 << 10
+	// pipeTimeout is how long the manager waits for the end of a pipe after the run's last
+	// process has ended. It gives up then: an unknown process has the other end open.
+	pipeTimeout = 2 * time.Second
+	// maxPipeBytes is the maximum capacity of a pipe, unless the machine's administrator
+	// raised it. The pipes of runs have less.
+	maxPipeBytes = 1 << 20
+	// maxTailBytes is how much text without a job event is kept. It is less than the length
+	// of an outcome's message, so that the end of the text, which says most, fits in.
+	maxTailBytes = 3 << 10
 )
 
-// process is a started run with the pipes to it: its standard output has job events
-// and nothing else, its standard error has text.
+// process is a started run and the pipes from it. The standard output carries only job
+// events, the standard error carries text.
 type process struct {
 	tree   *proctree.Tree
 	stdout *stream
 	stderr *stream
-	// displayed and loose are the ends of what Ansible has displayed and of what was
-	// written to a descriptor. Which of the two came first is not known.
-	displayed, loose tail
-	// tasks is true once a task has started; set before events is.
-	tasks  bool
-	exited chan int   // the leader's exit code, as proctree.Tree.Wait has it
-	events chan error // the end of the job events
-	noise  chan struct{}
-	stack  []byte // of a panic while events were taken; set before events is
+	// displayedTail is the end of the text that Ansible displayed, printedTail the end of
+	// the text that was written to the standard error. Their order is not known.
+	displayedTail, printedTail tail
+	// taskStarted is true once a task has started. It is written before eventsDone.
+	taskStarted bool
+	exited      chan int      // the exit code of the first process, as proctree.Tree.Wait returns it
+	eventsDone  chan error    // the error of decode, after the end of stdout
+	stderrDone  chan struct{} // closed after the end of stderr
+	panicStack  []byte        // of a panic in handle; written before eventsDone
 }
 
-// start starts the command as the first process of a run that the owner owns.
-func start(owner *proctree.Owner, c command, nonce int64) (*process, error) {
+// startProcess starts the command as the first process of a run.
+func startProcess(reaper *proctree.Reaper, c command, nonce int64) (*process, error) {
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Env, cmd.Dir = c.env, c.dir
 	stdout, toStdout, err := os.Pipe()
@@ -63,69 +63,69 @@ func start(owner *proctree.Owner, c command, nonce int64) (*process, error) {
 		return nil, errors.Join(err, stdout.Close(), toStdout.Close())
 	}
 	cmd.Stdout, cmd.Stderr = toStdout, toStderr
-	tree, err := owner.Start(cmd, nonce)
+	tree, err := reaper.Start(cmd, nonce)
 	_ = errors.Join(toStdout.Close(), toStderr.Close()) // The run has its own.
 	if err != nil {
 		_ = errors.Join(stdout.Close(), stderr.Close())
 		return nil, fmt.Errorf("start ansible-runner: %w; is it installed there? `make python` makes the environment, or `pip install ansible-core ansible-runner`", err)
 	}
 	p := &process{
-		tree:   tree,
-		stdout: &stream{file: stdout},
-		stderr: &stream{file: stderr},
-		exited: make(chan int, 1),
-		events: make(chan error, 1),
-		noise:  make(chan struct{}),
+		tree:       tree,
+		stdout:     &stream{file: stdout},
+		stderr:     &stream{file: stderr},
+		exited:     make(chan int, 1),
+		eventsDone: make(chan error, 1),
+		stderrDone: make(chan struct{}),
 	}
 	go func() { p.exited <- tree.Wait() }()
 	return p, nil
 }
 
-// read takes up what the process prints; on gets its job events. The pipes are
-// closed as soon as they have ended: to see that nothing is left of a run takes
-// another file, and runs that all wait for one must not hold what they need.
-func (p *process) read(on func(jobevent.Event)) {
+// startReading reads the pipes in the background and calls handle with each job event. It
+// closes each pipe at its end at once: checking that no process is left needs another file
+// descriptor, and runs must not wait for descriptors that other waiting runs hold.
+func (p *process) startReading(handle func(jobevent.Event)) {
 	go func() {
-		err := p.decode(on)
-		p.events <- errors.Join(err, p.stdout.file.Close())
+		err := p.decode(handle)
+		p.eventsDone <- errors.Join(err, p.stdout.file.Close())
 	}()
 	go func() {
-		defer close(p.noise)
-		// An error ends the reading like the end of the stream.
-		_, _ = io.Copy(&p.loose, p.stderr)
+		defer close(p.stderrDone)
+		// An error ends the reading, as the end of the stream does.
+		_, _ = io.Copy(&p.printedTail, p.stderr)
 		_ = p.stderr.file.Close() // Nobody reads it any more.
 	}()
 }
 
-// decode hands over the job events until the end of the stream. A panic on the
-// way, which would end the manager and all other runs, ends the taking of events:
-// the run goes on to its end and its outcome says what happened.
-func (p *process) decode(on func(jobevent.Event)) (err error) {
+// decode calls handle with the job events until the end of the stream. If handle panics,
+// which would otherwise end the manager and all other runs, decode skips the remaining
+// events. The run goes on to its end, and its outcome says what happened.
+func (p *process) decode(handle func(jobevent.Event)) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
-			p.stack = debug.Stack()
+			p.panicStack = debug.Stack()
 			err = fmt.Errorf("a defect of the manager, met at a job event: %v; its log has more, please report it", what)
 			_, _ = io.Copy(io.Discard, p.stdout) // The run must not wait for a reader.
 		}
 	}()
 	return jobevent.Decode(p.stdout, jobevent.Handler{
 		Event: func(e jobevent.Event) {
-			p.tasks = p.tasks || e.Task != ""
-			on(e)
+			p.taskStarted = p.taskStarted || e.Task != ""
+			handle(e)
 		},
-		Output: func(line string) { p.displayed.write([]byte(line + "\n")) },
+		Output: func(line string) { p.displayedTail.write([]byte(line + "\n")) },
 	})
 }
 
-// wait returns when no process of the run is left and all it said has been read.
+// wait returns after the run's last process has ended and all its output has been read.
 func (p *process) wait(ctx context.Context, grace time.Duration) jobevent.Ending {
 	var code int
 	select {
 	case code = <-p.exited:
 	case <-ctx.Done():
-		code = p.end(grace)
+		code = p.terminate(grace)
 	}
-	// A run that has exited may have been ended by who ended ctx.
+	// ctx may have ended before the run exited, and whoever ended ctx may have ended the run.
 	cause := context.Cause(ctx)
 	log := logr.FromContextOrDiscard(ctx)
 	if strays := p.tree.End(strayGrace); strays.Left > 0 {
@@ -133,30 +133,31 @@ func (p *process) wait(ctx context.Context, grace time.Duration) jobevent.Ending
 	}
 	p.tree.Close()
 	err := p.drain()
-	if p.stack != nil {
-		log.Error(err, "a run's events could not be taken to their end", "stack", string(p.stack))
+	if p.panicStack != nil {
+		log.Error(err, "a run's events could not be taken to their end", "stack", string(p.panicStack))
 	}
-	return ending(code, cause, err, p.printed())
+	return ending(code, cause, err, p.output())
 }
 
-// printed is the end of all that was no event. Last is what Ansible says of its end.
-func (p *process) printed() string {
-	loose := p.loose.String()
-	if p.tasks {
-		loose = jobevent.Own(loose)
+// output returns the end of all text without a job event. Text that Ansible displayed
+// comes last, because it has the error that ended the run.
+func (p *process) output() string {
+	loose := p.printedTail.String()
+	if p.taskStarted {
+		loose = jobevent.SafeOutput(loose)
 	}
 	var all tail
 	all.write([]byte(loose))
 	if loose != "" && !strings.HasSuffix(loose, "\n") {
 		all.write([]byte("\n"))
 	}
-	all.write([]byte(p.displayed.String()))
+	all.write([]byte(p.displayedTail.String()))
 	return all.String()
 }
 
-// end ends the run's processes and gives the exit code of the first one, which is
-// not waited for if it can't be ended.
-func (p *process) end(grace time.Duration) int {
+// terminate ends the run's processes and returns the exit code of the first one, or -1 if
+// it cannot be ended.
+func (p *process) terminate(grace time.Duration) int {
 	if p.tree.End(grace).Left == 0 {
 		return <-p.exited
 	}
@@ -168,18 +169,18 @@ func (p *process) end(grace time.Duration) int {
 	}
 }
 
-// drain waits until what is left in the pipes has been read.
+// drain waits until the rest of both pipes has been read.
 func (p *process) drain() error {
-	p.stdout.hurry()
-	p.stderr.hurry()
-	err := <-p.events
-	<-p.noise
+	p.stdout.startDraining()
+	p.stderr.startDraining()
+	err := <-p.eventsDone
+	<-p.stderrDone
 	return err
 }
 
-// ending says how a run ended. One that was told to end, and exited with 0, may have
-// been through, which its stats tell: ansible-runner exits with 0 also where the same
-// signal has ended ansible-playbook first.
+// ending returns how a run ended. A run that was told to end and exited with 0 may or may
+// not have completed, which its statistics tell: ansible-runner also exits with 0 if the
+// signal ended ansible-playbook first.
 func ending(code int, cause, readErr error, output string) jobevent.Ending {
 	e := jobevent.Ending{ExitCode: code, Cause: jobevent.Exited, Output: output}
 	switch {
@@ -196,16 +197,16 @@ func ending(code int, cause, readErr error, output string) jobevent.Ending {
 	return e
 }
 
-// generated is the name of the playbook that ansible-runner makes for a role.
-var generated = regexp.MustCompile(`/[0-9a-f]{32}\b`)
+// generatedPlaybook matches the name of the playbook that ansible-runner makes for a role.
+var generatedPlaybook = regexp.MustCompile(`/[0-9a-f]{32}\b`)
 
-// withoutRandomNames makes the output of the same failure the same text.
-// Ansible names the playbook that is at fault, which ansible-runner gave a
-// random name in the project directory.
+// withoutRandomNames replaces the random name of the generated playbook, which
+// ansible-runner puts into the project directory, so that the same failure gives the same
+// text.
 func withoutRandomNames(output, project string) string {
 	parts := strings.Split(output, project)
 	for i := range parts[1:] {
-		if at := generated.FindStringIndex(parts[i+1]); at != nil && at[0] == 0 {
+		if at := generatedPlaybook.FindStringIndex(parts[i+1]); at != nil && at[0] == 0 {
 			parts[i+1] = "/play" + parts[i+1][at[1]:]
 		}
 	}

@@ -27,8 +27,8 @@ type bench struct {
 	runs  string
 }
 
-// newBench makes a runner whose ansible-runner is the fake of that name, and
-// checks at the end that nothing is left in this process.
+// newBench returns a runner whose ansible-runner is the fake of that name. At the end it
+// checks that no goroutine, descriptor or zombie is left.
 func newBench(t *testing.T, fake string) *bench {
 	t.Helper()
 	before := openFiles(t)
@@ -72,14 +72,14 @@ func inputs() rundir.Inputs { return rundir.Inputs{ExtraVars: []byte("\t\n{}")} 
 
 func ignore(jobevent.Event) {}
 
-// runUntilReady runs and cancels once the fake is ready. It returns how long the
-// end took.
+// runUntilReady runs the fake and cancels the run once the fake is ready. It returns how
+// long the run took to end.
 func (b *bench) runUntilReady(spec Spec) (Result, time.Duration) {
 	b.t.Helper()
 	return b.runUntilReadyAnd(spec, func(string) {})
 }
 
-// runUntilReadyAnd does something with the fake's pid in between.
+// runUntilReadyAnd calls do with the pids of the fakes before it cancels the run.
 func (b *bench) runUntilReadyAnd(spec Spec, do func(pids string)) (Result, time.Duration) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -102,7 +102,7 @@ func (b *bench) awaitReady(ctx context.Context) {
 	}
 }
 
-// wantGone checks that no process that said it was ready is there any more.
+// wantGone checks that every process that was ready has ended.
 func (b *bench) wantGone() {
 	b.t.Helper()
 	pids := strings.Fields(readyPids(b.ready))
@@ -129,13 +129,13 @@ func TestRun(t *testing.T) {
 		reason  jobevent.Reason
 		message string
 	}{
-		"success":  {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
-		"longline": {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
-		"nothing":  {jobevent.Failed, jobevent.ReasonNoStats, ""},
-		"crash":    {jobevent.Failed, jobevent.ReasonNoStats, "Traceback: on stderr"},
-		"loose":    {jobevent.Failed, jobevent.ReasonNoStats, "OSError: [Errno 5] Input"},
-		"noise":    {jobevent.Failed, jobevent.ReasonNoStats, "the last words"},
-		"killed":   {jobevent.Failed, jobevent.ReasonRunnerCrashed, ""},
+		"success":       {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
+		"longline":      {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
+		"nothing":       {jobevent.Failed, jobevent.ReasonNoStats, ""},
+		"crash":         {jobevent.Failed, jobevent.ReasonNoStats, "Traceback: on stderr"},
+		"unknown error": {jobevent.Failed, jobevent.ReasonNoStats, "OSError: [Errno 5] Input"},
+		"noise":         {jobevent.Failed, jobevent.ReasonNoStats, "the last words"},
+		"killed":        {jobevent.Failed, jobevent.ReasonRunnerCrashed, ""},
 	}
 	for fake, test := range tests {
 		t.Run(fake, func(t *testing.T) {
@@ -151,8 +151,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The observer is slower than the process, which has long exited when the last
-// events are seen: all of them come, in order, on one goroutine.
+// The process exits long before the slow observer has got the last events. The observer
+// still gets all of them, in order, on one goroutine.
 func TestEventsComeInOrderToASlowObserver(t *testing.T) {
 	b := newBench(t, "many")
 	var tasks []string
@@ -185,7 +185,7 @@ func TestCancel(t *testing.T) {
 		"what takes its time on TERM gets it":                        {fake: "slow", grace: long, verdict: jobevent.Canceled, atLeast: 300 * time.Millisecond},
 		"what ignores TERM is killed after the grace time":           {fake: "stubborn", grace: 400 * time.Millisecond, verdict: jobevent.Canceled, atLeast: 400 * time.Millisecond},
 		"what is started while the rest ends is found too":           {fake: "respawn", grace: 400 * time.Millisecond, verdict: jobevent.Canceled},
-		"a child with an environment of its own is found by descent": {fake: "family", grace: 400 * time.Millisecond, verdict: jobevent.Canceled, atLeast: 400 * time.Millisecond},
+		"a child with an environment of its own is found by descent": {fake: "parent", grace: 400 * time.Millisecond, verdict: jobevent.Canceled, atLeast: 400 * time.Millisecond},
 		"a run that succeeds in spite of TERM has succeeded":         {fake: "finisher", grace: long, verdict: jobevent.Succeeded},
 	}
 	for name, test := range tests {
@@ -223,7 +223,7 @@ func TestTimeoutIsToldFromCancel(t *testing.T) {
 	b.wantGone()
 }
 
-// The caller's own deadline is no timeout of the watch.
+// A deadline of the caller's context is not the timeout of the watch.
 func TestDeadlineOfTheCallerIsACancel(t *testing.T) {
 	b := newBench(t, "sleep")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -247,7 +247,7 @@ func TestWhatIsLeftAfterARunThatEndedWell(t *testing.T) {
 		within time.Duration
 	}{
 		"a daemon that ignores TERM is killed":                    {fake: "daemon", within: 3 * time.Second},
-		"a daemon that holds the output open is ended as quickly": {fake: "holder", within: silence},
+		"a daemon that holds the output open is ended as quickly": {fake: "holder", within: pipeTimeout},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -262,14 +262,14 @@ func TestWhatIsLeftAfterARunThatEndedWell(t *testing.T) {
 	}
 }
 
-// A daemon that has shed both its parent and its environment is not found. It
-// holds the output open, and still nobody waits for it.
+// A daemon without its parent and without its environment is not found. It keeps the pipe
+// open, and the run ends all the same.
 func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
 	b := newBench(t, "hidden")
 	got := b.Run(t.Context(), someSpec(), ignore)
 	want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if took := got.Ended.Sub(got.Started); took < silence || took > silence+2*time.Second {
-		t.Errorf("it took %v, want a little more than %v", took, silence)
+	if took := got.Ended.Sub(got.Started); took < pipeTimeout || took > pipeTimeout+2*time.Second {
+		t.Errorf("it took %v, want a little more than %v", took, pipeTimeout)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
 	if err != nil {
@@ -280,7 +280,7 @@ func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
 	}
 }
 
-// One that also goes on talking is not listened to for longer.
+// The run also ends if the daemon goes on printing.
 func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 	for _, fake := range []string{"hidden mumbler", "hidden babbler"} {
 		t.Run(fake, func(t *testing.T) {
@@ -290,7 +290,7 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 			select {
 			case got := <-ended:
 				want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-			case <-time.After(silence + 10*time.Second):
+			case <-time.After(pipeTimeout + 10*time.Second):
 				t.Error("the run has not ended")
 			}
 			pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
@@ -302,15 +302,14 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 	}
 }
 
-// To see that nothing is left of a run takes files, and other runs may have opened
-// all that there may be.
+// Checking that no process is left needs descriptors, and other runs may use all of them.
 func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 	b := newBench(t, "success")
-	p, err := start(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+	p, err := startProcess(b.reaper(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.read(ignore)
+	p.startReading(ignore)
 	for _, file := range []*os.File{p.stdout.file, p.stderr.file} {
 		for deadline := time.Now().Add(10 * time.Second); ; {
 			if _, err := file.Stat(); errors.Is(err, os.ErrClosed) {
@@ -328,15 +327,15 @@ func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 	}
 }
 
-// Who ends a context may end processes too, and their exit may be seen first.
+// Whoever ends a context may end processes too, and Run may notice their exit first.
 func TestARunThatExitedWithItsContextWasInterrupted(t *testing.T) {
 	b := newBench(t, "killed")
 	for range 10 { // Which of the two is seen first is left to chance.
-		p, err := start(b.owner(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+		p, err := startProcess(b.reaper(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.read(ignore)
+		p.startReading(ignore)
 		p.exited <- <-p.exited
 		ctx, end := context.WithCancelCause(t.Context())
 		over := errors.New("over")
@@ -347,7 +346,7 @@ func TestARunThatExitedWithItsContextWasInterrupted(t *testing.T) {
 	}
 }
 
-// To find out whether a run may start takes time, in which its context may end.
+// The context may end while Ready is waiting.
 func TestNothingIsStartedOnceItsContextHasEnded(t *testing.T) {
 	b := newBench(t, "")
 	b.Python = "/nowhere" // An attempt to start it would show.
@@ -436,13 +435,13 @@ func TestUnusableNamesAreAnOutcome(t *testing.T) {
 	want(t, b.Run(t.Context(), spec, ignore), jobevent.Failed, jobevent.ReasonRunnerCrashed)
 }
 
-// alive is true for a process that has not ended, which a zombie has.
+// alive reports whether a process has not ended; a zombie has.
 func alive(pid string) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
 	return err == nil && !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')'):]), ") Z")
 }
 
-// zombies lists the children of this process that nobody has waited for.
+// zombies returns the children of this process that nobody has waited for.
 func zombies(t *testing.T) []string {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -459,7 +458,7 @@ func zombies(t *testing.T) []string {
 	return found
 }
 
-// An observer with a defect must cost its own run alone.
+// A panic of an observer must affect only its own run.
 func TestAPanicAtAnEventEndsNothingButItsRunsEvents(t *testing.T) {
 	b := newBench(t, "many")
 	result := b.Run(t.Context(), someSpec(), func(jobevent.Event) { panic("no such host") })
@@ -500,7 +499,7 @@ func TestARunStartsOnlyWhenItMay(t *testing.T) {
 	}
 }
 
-// What was told to end is not blamed, however ansible-runner exits for it.
+// A run that the manager ended is not a failure, whatever ansible-runner's exit code is.
 func TestEndingOfARunThatWasToldToEnd(t *testing.T) {
 	through := jobevent.Summary{StatsSeen: true, Hosts: 1}
 	for why, test := range map[string]struct {

@@ -13,32 +13,31 @@ import (
 )
 
 const (
-	// maxRecord bounds the events that are kept of one run; a limit of the run
-	// directory may bound them further.
-	maxRecord = 8 << 20
-	// outcomeRoom is left for outcome.json, whose message of 4 KiB may be escaped.
-	outcomeRoom = 28 << 10
-	// cut ends a record that is longer than it may be.
-	cut = `{"event":"the rest is left out: too much"}` + "\n"
+	// maxEventBytes is the maximum size of the recorded events of one run. The limit of the
+	// run directory may be lower.
+	maxEventBytes = 8 << 20
+	// outcomeReserve is kept free for outcome.json, whose message of 4 KiB may be escaped.
+	outcomeReserve = 28 << 10
+	// truncatedLine ends a record that was truncated.
+	truncatedLine = `{"event":"the rest is left out: too much"}` + "\n"
 )
 
-// record writes what is kept of a run: command.json, events.jsonl and
-// outcome.json. What ansible-runner itself writes is never kept, because it holds
-// the environment, gathered facts and the unmasked results of modules. Here are
-// no values of the environment, and results of failed tasks only, sanitized.
+// record writes the artifact of a run: command.json, events.jsonl and outcome.json. It
+// never keeps what ansible-runner itself writes, because that holds the environment,
+// gathered facts and the unmasked results of modules. The record has no values of the
+// environment, and only the results of failed tasks, sanitized.
 //
-// A record that can't be written does not fail the run; the first error is
-// logged at the end.
+// An error does not fail the run; it is logged when the record is closed.
 type record struct {
-	dir    *rundir.Dir
-	log    logr.Logger
-	events *rundir.File
-	room   int64 // for further events
-	err    error
+	dir       *rundir.Dir
+	log       logr.Logger
+	events    *rundir.File
+	remaining int64 // for further events
+	err       error
 }
 
-// entry is one line of events.jsonl.
-type entry struct {
+// eventLine is one line of events.jsonl.
+type eventLine struct {
 	Time    time.Time      `json:"time,omitzero"`
 	Event   jobevent.Kind  `json:"event"`
 	Play    string         `json:"play,omitempty"`
@@ -52,7 +51,7 @@ type entry struct {
 	Stats   *hostStats     `json:"stats,omitempty"`
 }
 
-// hostStats is jobevent.HostStats with the names of the artifact.
+// hostStats is jobevent.HostStats with the JSON names of the artifact.
 type hostStats struct {
 	OK          map[string]int `json:"ok,omitempty"`
 	Changed     map[string]int `json:"changed,omitempty"`
@@ -64,8 +63,8 @@ type hostStats struct {
 	Processed   map[string]int `json:"processed,omitempty"`
 }
 
-// command keeps what the run is for and how it was started: the names of its environment only, and
-// not the arguments that the operator's owner gave, which may hold a password.
+// command writes command.json. It keeps only the names of environment variables, and leaves
+// out the arguments from --ansible-args, which may hold a password.
 func (k *record) command(spec Spec, c command) {
 	kept := struct {
 		Watch string   `json:"watch"`
@@ -87,18 +86,18 @@ func (k *record) command(spec Spec, c command) {
 	k.write("command.json", kept)
 }
 
-// event keeps what happened, and the result of a task that failed.
+// event writes an event to events.jsonl, with the result if the task failed.
 func (k *record) event(e jobevent.Event) {
-	if k.err != nil || k.events != nil && k.room == 0 {
+	if k.err != nil || k.events != nil && k.remaining == 0 {
 		return
 	}
 	if k.events == nil {
 		if k.events, k.err = k.dir.Create("events.jsonl"); k.err != nil {
 			return
 		}
-		k.room = max(1, min(maxRecord, k.dir.Room()-outcomeRoom))
+		k.remaining = max(1, min(maxEventBytes, k.dir.Remaining()-outcomeReserve))
 	}
-	kept := entry{
+	kept := eventLine{
 		Time: e.Created, Event: e.Kind, Play: e.Play, Task: e.Task, Role: e.Role,
 		Action: e.Action, Host: e.Host, Seconds: e.Duration.Seconds(), Ignored: e.IgnoreErrors, Stats: (*hostStats)(e.HostStats),
 	}
@@ -116,22 +115,22 @@ func (k *record) event(e jobevent.Event) {
 	k.append(append(line, '\n'))
 }
 
-// append writes a line, or that lines are left out from here on: when there is no
-// room for more, and when the disk takes no more.
+// append writes a line. If there is no room left or the disk is full, it writes
+// truncatedLine instead, and no further lines.
 func (k *record) append(line []byte) {
-	k.room -= int64(len(line))
-	if k.room >= int64(len(cut)) {
+	k.remaining -= int64(len(line))
+	if k.remaining >= int64(len(truncatedLine)) {
 		if _, k.err = k.events.Write(line); k.err == nil {
 			return
 		}
 	}
-	k.room = 0
-	if _, err := k.events.Write([]byte(cut)); k.err == nil {
+	k.remaining = 0
+	if _, err := k.events.Write([]byte(truncatedLine)); k.err == nil {
 		k.err = err
 	}
 }
 
-// result keeps what came out of the run.
+// result writes outcome.json.
 func (k *record) result(r Result, e jobevent.Ending) {
 	k.write("outcome.json", struct {
 		Verdict  jobevent.Verdict `json:"verdict"`
@@ -151,15 +150,15 @@ func (k *record) write(name string, content any) {
 	k.err = errors.Join(k.err, err)
 }
 
-// close ends the record and the use of the directory.
-func (k *record) close(keep int) {
+// close closes the record and the run's directory.
+func (k *record) close(maxArtifacts int) {
 	if k.events != nil {
 		k.err = errors.Join(k.err, k.events.Close())
 	}
 	if k.err != nil {
 		k.log.Error(k.err, "the artifact of a run is incomplete")
 	}
-	if err := k.dir.Close(keep); err != nil {
+	if err := k.dir.Close(maxArtifacts); err != nil {
 		k.log.Error(err, "the directory of a run could not be cleared")
 	}
 }

@@ -110,8 +110,8 @@ func TestRecordIsBounded(t *testing.T) {
 	}
 	keep.close(0)
 	got := b.artifacts()["events.jsonl"]
-	if len(got) > maxRecord+1<<10 || len(got) < maxRecord/2 {
-		t.Errorf("got %d bytes, want about %d", len(got), maxRecord)
+	if len(got) > maxEventBytes+1<<10 || len(got) < maxEventBytes/2 {
+		t.Errorf("got %d bytes, want about %d", len(got), maxEventBytes)
 	}
 	lines := strings.Split(strings.TrimSpace(got), "\n")
 	if last := lines[len(lines)-1]; !json.Valid([]byte(last)) || len(last) > 100 {
@@ -119,7 +119,7 @@ func TestRecordIsBounded(t *testing.T) {
 	}
 }
 
-// What the run directory leaves to a CR is divided so that the outcome fits in.
+// Events leave enough of the CR's limit for the outcome.
 func TestRecordEndsWithinTheLimitOfTheRunDirectory(t *testing.T) {
 	b := newBench(t, "")
 	if err := b.Root.Limit(1 << 20); err != nil {
@@ -138,7 +138,7 @@ func TestRecordEndsWithinTheLimitOfTheRunDirectory(t *testing.T) {
 	keep.close(0)
 	got := b.artifacts()
 	lines := strings.SplitAfter(got["events.jsonl"], "\n")
-	if len(lines) < 100 || lines[len(lines)-2] != cut || strings.Count(got["events.jsonl"], cut) != 1 || strings.Contains(got["events.jsonl"], "\x00") {
+	if len(lines) < 100 || lines[len(lines)-2] != truncatedLine || strings.Count(got["events.jsonl"], truncatedLine) != 1 || strings.Contains(got["events.jsonl"], "\x00") {
 		t.Errorf("got %d lines, the last %q, want some and then once that the rest is left out", len(lines), lines[len(lines)-2:])
 	}
 	if !json.Valid([]byte(got["outcome.json"])) || got["command.json"] == "" || b.Root.Bytes() > 1<<20/16 {

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -16,11 +15,12 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
 )
 
-// programDir is where the program of runs is, in the directory of all runs.
+// programDir is the directory of ensign_run.py in the root of the run directories.
 const programDir = ".program"
 
-// defaultGrace is the time between TERM and KILL. A pod of operators written for
-// the base image has 10 s to end, of which the statuses need some.
+// defaultGrace is the time between TERM and KILL. The pod of an operator that was written
+// for the ansible-operator base image has 10 s to terminate, and needs some of that to
+// write statuses.
 const defaultGrace = 4 * time.Second
 
 // The causes of contexts that a run's own limits ended.
@@ -29,112 +29,94 @@ var (
 	errIdle    = errors.New("no job event and no output")
 )
 
-// Runner starts runs. Root, Binary and Python are required. It must not be changed or
-// copied once it is in use; Run may be called at the same time.
+// Runner starts runs. Root, Binary and Python are required. A Runner must not be changed
+// or copied after its first use. Run may be called concurrently.
 type Runner struct {
 	// Root holds the directories of the runs.
 	Root *rundir.Root
-	// Binary is ansible-runner's absolute path. Its directory comes first on the
-	// PATH of a run, so that ansible-playbook is the one beside it.
+	// Binary is the absolute path of ansible-runner. Its directory comes first in the PATH
+	// of a run, so that the run uses the ansible-playbook in the same directory.
 	Binary string
-	// Python is the absolute path of the interpreter that ansible-runner is for. Runs
-	// execute their program with it, and it is localhost's in the default inventory.
+	// Python is the absolute path of the interpreter for which ansible-runner is installed.
+	// Runs execute ensign_run.py with it. In the default inventory it is also the
+	// interpreter of localhost.
 	Python string
-	// Env is the manager's environment as "NAME=value". A run gets it without
-	// what would lead around the API proxy or is meant for the manager alone.
+	// Env is the manager's environment as "NAME=value". A run gets it without the variables
+	// that would bypass the API proxy or are only for the manager (droppedVariables).
 	Env []string
-	// DropEnv names variables that runs do not get either.
+	// DropEnv names further variables that runs do not get.
 	DropEnv []string
-	// RolesPath is searched for further roles, such as the dependencies of a
-	// watch's role, and CollectionsPath for collections. Absolute paths; nil
-	// leaves what Env and Ansible's configuration say.
+	// RolesPath and CollectionsPath are absolute paths in which Ansible looks for roles,
+	// such as dependencies of a watch's role, and for collections. nil keeps the setting of
+	// Env or of Ansible's configuration.
 	RolesPath, CollectionsPath []string
-	// Args are further arguments of ansible-playbook, quoted as for a shell.
+	// Args are further arguments of ansible-playbook, quoted as in a shell.
 	Args string
-	// Inventory is a file or directory that each run gets a copy of; "" for
-	// localhost alone.
+	// Inventory is a file or directory. Each run gets a copy of it. "" is an inventory with
+	// only localhost.
 	Inventory string
-	// SkipFacts keeps a role's play from gathering facts.
+	// SkipFacts prevents a role's play from gathering facts.
 	SkipFacts bool
-	// Grace is the time between TERM and KILL; 4 s when it is 0.
+	// Grace is the time between TERM and KILL; 0 means 4 s.
 	Grace time.Duration
-	// IdleTimeout ends a run of which nothing is heard for so long, neither a job
-	// event nor output; 0 does not.
+	// IdleTimeout ends a run that has reported no job event and printed nothing for so
+	// long; 0 means never.
 	IdleTimeout time.Duration
-	// Owner marks the processes of runs for a successor; nil if nobody is to find them
+	// Reaper marks the processes of runs for a successor; nil if nobody is to find them
 	// after this process.
-	Owner *proctree.Owner
-	// Launcher may know a program that does what Binary does in less time; nil if there
-	// is none.
+	Reaper *proctree.Reaper
+	// Launcher may start a program that does the same as Binary in less time. nil means
+	// that every run is cold.
 	Launcher Launcher
-	// Killed counts the processes that the kernel has ended for want of memory, among
-	// those that share this process' limit; nil if nobody counts them.
-	Killed func() uint64
-	// Ready is asked right before each start whether Binary may be started, and may take
-	// its time; nil if it always may. Its error, which becomes the run's unless ctx has
-	// ended, must be the same for the same fault.
+	// OOMKills returns how many processes the kernel's OOM killer has ended so far in the
+	// manager's control group; nil if that is not known.
+	OOMKills func() uint64
+	// Ready is called before each start, may block, and returns nil if Binary may be
+	// started. Otherwise its error becomes the run's, unless ctx has ended; the same fault
+	// must give the same error. nil means always ready.
 	Ready func(ctx context.Context) error
 
-	own proctree.Owner
+	own proctree.Reaper
 }
 
-// TakeOver opens the directory of runs, ends what a killed predecessor left at
-// work there, and then removes what those processes used. The owner is for
-// Runner.Owner.
-func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Owner, error) {
-	var owner *proctree.Owner
-	root, err := rundir.TakeOver(path, func(path string) {
-		owner = proctree.NewOwner(path, rand.Text())
-		ended := owner.EndAll(defaultGrace)
-		if ended.Count > 0 {
-			log.Info("ended processes of runs that a killed predecessor left", "count", ended.Count)
-		}
-		if ended.Left > 0 {
-			log.Info("processes of runs that a killed predecessor left may not be ended, or are held by the kernel", "count", ended.Left)
-		}
-	})
-	return root, owner, err
-}
-
-// Spec is one run.
+// Spec describes one run.
 type Spec struct {
-	// UID is the CR's. Two runs for one UID are never live at once.
+	// UID is the CR's. Two runs for one UID never run at the same time.
 	UID string
-	// Watch and CR say in the artifact what the run is for, as the log does.
+	// Watch and CR describe the run in its artifact, in the same words as the log.
 	Watch, CR string
-	// ID is unique among the runs of this manager and names the artifact.
+	// ID is unique among the runs of this manager. It is part of the artifact's name.
 	ID string
 	// Role is a role's name in RolesPath, or ns.collection.role with RolesPath "".
-	// Playbook is an absolute path. One of the two is set.
+	// Playbook is an absolute path. Either Role or Playbook is set.
 	Role, RolesPath, Playbook string
-	// ExtraVars is what Ansible reads as extra variables, byte for byte.
+	// ExtraVars is the content of the file that Ansible reads as extra variables.
 	ExtraVars []byte
-	// Kubeconfig is what the run reaches the API with. Without one the run
-	// reaches no API at all.
+	// Kubeconfig is the kubeconfig of the run. Without it the run cannot reach the API.
 	Kubeconfig []byte
-	// Cold keeps the launcher out of the run.
+	// Cold starts the run without the Launcher.
 	Cold bool
 	// Verbosity is the number of -v, 0 to 7.
 	Verbosity int
-	// Timeout ends the run; 0 does not.
+	// Timeout ends the run; 0 means no timeout.
 	Timeout time.Duration
-	// MaxArtifacts is how many artifacts of this CR are kept; 0 keeps all.
+	// MaxArtifacts is how many artifacts of this CR are kept; 0 means all.
 	MaxArtifacts int
 }
 
-// Result is what came out of a run.
+// Result is the result of a run.
 type Result struct {
 	Outcome        jobevent.Outcome
 	Summary        jobevent.Summary
 	Started, Ended time.Time
-	// Warm is true when what the launcher started was warm.
+	// Warm is true if the run was a warm run.
 	Warm bool
 }
 
-// Run runs the spec and returns when no process of it is left. The end of ctx
-// ends it: TERM to all its processes at once, KILL after the grace time. observe
-// is called with each job event, in order, on one goroutine; the run waits for
-// it. What could not be started has an Outcome that says why and what to do.
+// Run executes the spec and returns after the last process of the run has ended. When ctx
+// ends, Run sends TERM to all processes of the run, and KILL after the grace time. It
+// calls observe with each job event, in order, on one goroutine; the run waits for
+// observe. If the run cannot be started, the Outcome says why and what to do.
 func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event)) Result {
 	result := Result{Started: time.Now()}
 	dir, err := r.Root.Prepare(spec.UID, spec.ID, rundir.Inputs{
@@ -142,32 +124,32 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		Kubeconfig: spec.Kubeconfig,
 		Inventory:  r.Inventory,
 		Python:     r.Python,
-		Pipelining: r.mayBeWarm(spec) && pipelines(r.passed()),
+		Pipelining: r.mayBeWarm(spec) && usePipelining(r.inheritedEnv()),
 	})
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).V(1).Info("a run directory could not be prepared", "error", err.Error())
-		return r.conclude(result, explain(crashed(err), result.Summary, nil))
+		return r.finish(result, addHint(crashed(err), result.Summary, nil))
 	}
-	keep := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
-	killed := r.killed()
-	ending, warm := r.execute(ctx, spec, &keep, func(e jobevent.Event) {
-		e.Place = r.place(spec, e.Place, dir.Project)
+	rec := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
+	oomKillsBefore := r.oomKills()
+	ending, warm := r.execute(ctx, spec, &rec, func(e jobevent.Event) {
+		e.TaskPath = r.shortTaskPath(spec, e.TaskPath, dir.Project)
 		result.Summary.Fold(e)
-		keep.event(e)
+		rec.event(e)
 		observe(e)
 	})
-	ending = explain(ending, result.Summary, keep.err)
-	if r.killed() > killed {
-		ending.Hint = killedHint
+	ending = addHint(ending, result.Summary, rec.err)
+	if r.oomKills() > oomKillsBefore {
+		ending.Hint = oomHint
 	}
-	result = r.conclude(result, ending)
+	result = r.finish(result, ending)
 	result.Warm = warm
-	keep.result(result, ending)
-	keep.close(spec.MaxArtifacts)
+	rec.result(result, ending)
+	rec.close(spec.MaxArtifacts)
 	return result
 }
 
-func (r *Runner) conclude(result Result, ending jobevent.Ending) Result {
+func (r *Runner) finish(result Result, ending jobevent.Ending) Result {
 	result.Outcome = jobevent.Judge(ending, result.Summary)
 	result.Ended = time.Now()
 	return result
@@ -177,15 +159,15 @@ func crashed(err error) jobevent.Ending {
 	return jobevent.Ending{ExitCode: -1, Cause: jobevent.Crashed, Err: err}
 }
 
-// execute starts the command of a run in the record's directory and sees it
-// through. It tells how it ended, and whether it was warm.
-func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(jobevent.Event)) (ending jobevent.Ending, warm bool) {
-	unready := r.ready(ctx)
+// execute starts the run's command and waits for its end. It returns how the processes
+// ended, and whether the run was warm.
+func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle func(jobevent.Event)) (ending jobevent.Ending, warm bool) {
+	notReady := r.ready(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}, false
 	}
-	if unready != nil {
-		return crashed(unready), false
+	if notReady != nil {
+		return crashed(notReady), false
 	}
 	nonce, err := newNonce()
 	if err != nil {
@@ -195,30 +177,30 @@ func (r *Runner) execute(ctx context.Context, spec Spec, keep *record, on func(j
 	if err != nil {
 		return crashed(err), false
 	}
-	command := r.command(spec, keep.dir, path, nonce)
-	keep.command(spec, command)
-	ctx, end := limit(ctx, spec.Timeout)
+	command := r.command(spec, rec.dir, path, nonce)
+	rec.command(spec, command)
+	ctx, end := withTimeout(ctx, spec.Timeout)
 	defer end(nil)
-	p, launched, err := r.start(spec, command, nonce)
+	p, isWarm, err := r.launch(spec, command, nonce)
 	if err != nil {
 		return crashed(err), false
 	}
-	p.read(on)
+	p.startReading(handle)
 	if r.IdleTimeout > 0 {
 		go func() {
-			if awaitIdle(ctx, r.IdleTimeout, p.stdout, p.stderr) {
+			if waitUntilIdle(ctx, r.IdleTimeout, p.stdout, p.stderr) {
 				end(fmt.Errorf("%w for %s", errIdle, r.IdleTimeout))
 			}
 		}()
 	}
 	ending = p.wait(ctx, r.grace())
-	ending.Output = withoutRandomNames(ending.Output, keep.dir.Project)
-	return ending, launched()
+	ending.Output = withoutRandomNames(ending.Output, rec.dir.Project)
+	return ending, isWarm()
 }
 
-// limit returns a context that ends with ctx, the timeout of a run, if that is not
-// 0, and with end.
-func limit(ctx context.Context, timeout time.Duration) (limited context.Context, end context.CancelCauseFunc) {
+// withTimeout returns a context that ends with ctx, after the timeout unless that is 0, or
+// when end is called.
+func withTimeout(ctx context.Context, timeout time.Duration) (limited context.Context, end context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := func() {}
 	if timeout > 0 {
@@ -244,9 +226,9 @@ func (r *Runner) grace() time.Duration {
 	return defaultGrace
 }
 
-func (r *Runner) owner() *proctree.Owner {
-	if r.Owner != nil {
-		return r.Owner
+func (r *Runner) reaper() *proctree.Reaper {
+	if r.Reaper != nil {
+		return r.Reaper
 	}
 	return &r.own
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
-// shortage is something of the machine that has run out, and what to do about it.
+// shortage is a resource of the machine that has run out, and what to do about it.
 type shortage struct {
 	errno  syscall.Errno
 	remedy string
 }
 
-// shortages end by themselves or by somebody's hand; what failed for one is tried
-// again like any failed run.
+// shortages returns the known ones. A run that fails because of a shortage is retried like
+// any failed run.
 func shortages() []shortage {
 	const disk = "; free some, let --artifacts-max-bytes keep less, or choose another disk by --run-dir"
 	return []shortage{
@@ -32,49 +32,49 @@ func shortages() []shortage {
 	}
 }
 
-// explain adds to the ending of a run what ran out during it, if something did,
-// and says less of where: which file it was that no longer fitted in differs each
-// time, and the message of the same failure must not. own is an error that this
-// process met while the run was live.
-func explain(e jobevent.Ending, s jobevent.Summary, own error) jobevent.Ending {
-	for _, lack := range shortages() {
-		if errors.Is(e.Err, lack.errno) {
-			e.Err, e.Hint = lack.errno, lack.remedy
+// addHint adds a hint to the ending of a run if a resource ran out during the run. It
+// replaces the error by the bare errno, because the file that could not be written differs
+// each time, and the same failure must give the same message. managerErr is an error that
+// the manager itself met during the run.
+func addHint(e jobevent.Ending, s jobevent.Summary, managerErr error) jobevent.Ending {
+	for _, short := range shortages() {
+		if errors.Is(e.Err, short.errno) {
+			e.Err, e.Hint = short.errno, short.remedy
 			return e
 		}
-		if errors.Is(own, lack.errno) {
-			e.Hint = lack.remedy
+		if errors.Is(managerErr, short.errno) {
+			e.Hint = short.remedy
 			return e
 		}
 	}
-	for _, lack := range shortages() {
-		if lack.told(e, s) {
-			e.Hint = fmt.Sprintf("%q may mean: %s", lack.errno.Error(), lack.remedy)
+	for _, short := range shortages() {
+		if short.reportedIn(e, s) {
+			e.Hint = fmt.Sprintf("%q may mean: %s", short.errno.Error(), short.remedy)
 			return e
 		}
 	}
 	return e
 }
 
-// killedHint is for a run during which the kernel ended processes. Whether they were its
-// own, nobody tells.
-const killedHint = "while this run was live, the kernel ended processes of this operator for want of memory (oom_kill); raise the memory limit of the container, or let fewer runs be live by --max-concurrent-runs"
+// oomHint is the hint for a run during which the OOM killer ended processes. It is not
+// known whether they belonged to this run.
+const oomHint = "while this run was live, the kernel ended processes of this operator for want of memory (oom_kill); raise the memory limit of the container, or let fewer runs be live by --max-concurrent-runs"
 
-func (r *Runner) killed() uint64 {
-	if r.Killed == nil {
+func (r *Runner) oomKills() uint64 {
+	if r.OOMKills == nil {
 		return 0
 	}
-	return r.Killed()
+	return r.OOMKills()
 }
 
-// told is true when a program of the run has said that it lacks this: in the C
-// library's words, which begin with a capital. Of what a role may mean otherwise,
-// nothing is concluded.
-func (l shortage) told(e jobevent.Ending, s jobevent.Summary) bool {
+// reportedIn reports whether a program of the run has reported this shortage, in the words
+// of the C library. These words begin with a capital, which is not compared. Shortages
+// whose words a role may use for other failures are not looked for.
+func (l shortage) reportedIn(e jobevent.Ending, s jobevent.Summary) bool {
 	if !slices.Contains([]syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE}, l.errno) {
 		return false
 	}
 	text := l.errno.Error()[1:]
-	told := func(f jobevent.TaskFailure) bool { return strings.Contains(f.Message, text) }
-	return strings.Contains(e.Output, text) || slices.ContainsFunc(s.Failed, told) || slices.ContainsFunc(s.UnreachableHosts, told)
+	mentioned := func(f jobevent.TaskFailure) bool { return strings.Contains(f.Message, text) }
+	return strings.Contains(e.Output, text) || slices.ContainsFunc(s.Failed, mentioned) || slices.ContainsFunc(s.UnreachableHosts, mentioned)
 }

@@ -80,7 +80,7 @@ func TestWhatRanOutIsExplained(t *testing.T) {
 	}
 	for why, test := range tests {
 		t.Run(why, func(t *testing.T) {
-			e := explain(test.ending, test.summary, test.own)
+			e := addHint(test.ending, test.summary, test.own)
 			message := jobevent.Judge(e, test.summary).Message
 			for _, want := range test.want {
 				if !strings.Contains(message, want) {
@@ -97,7 +97,7 @@ func TestWhatRanOutIsExplained(t *testing.T) {
 func TestWhatRanOutDoesNotDependOnWhere(t *testing.T) {
 	var messages []string
 	for _, path := range []string{"run", "run/env/settings", ".trash-ABC"} {
-		e := explain(crashed(&fs.PathError{Op: "openat", Path: path, Err: syscall.ENOSPC}), jobevent.Summary{}, nil)
+		e := addHint(crashed(&fs.PathError{Op: "openat", Path: path, Err: syscall.ENOSPC}), jobevent.Summary{}, nil)
 		messages = append(messages, jobevent.Judge(e, jobevent.Summary{}).Message)
 	}
 	if diff := cmp.Diff([]string{messages[0], messages[0], messages[0]}, messages); diff != "" {
@@ -120,7 +120,7 @@ func TestMemoryThatRanOutDuringARunIsTold(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t, test.fake)
 			counts := []uint64{test.before, test.after}
-			b.Killed = func() (n uint64) { n, counts = counts[0], counts[1:]; return n }
+			b.OOMKills = func() (n uint64) { n, counts = counts[0], counts[1:]; return n }
 			message := b.Run(t.Context(), someSpec(), ignore).Outcome.Message
 			if got := strings.Contains(message, "oom_kill") && strings.Contains(message, "--max-concurrent-runs"); got != test.want {
 				t.Errorf("got %q", message)

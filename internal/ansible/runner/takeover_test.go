@@ -47,7 +47,7 @@ func TestTakeOverEndsWhatAKilledManagerLeft(t *testing.T) {
 		count int
 	}{
 		"a run that heeds TERM": {"sleep", 1},
-		"a run with a child that has another environment and ignores TERM": {"family", 2},
+		"a run with a child that has another environment and ignores TERM": {"parent", 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,14 +76,14 @@ func TestTakeOverEndsWhatAKilledManagerLeft(t *testing.T) {
 	}
 }
 
-// Two managers of one directory never meet each other's runs.
+// Two managers of one directory never end each other's runs.
 func TestTakeOverOfADirectoryInUseEndsNothing(t *testing.T) {
 	b := newBench(t, "sleep")
 	var err error
 	if err = b.Root.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if b.Root, b.Owner, err = TakeOver(b.runs, funcr.New(func(_, _ string) {}, funcr.Options{})); err != nil {
+	if b.Root, b.Reaper, err = TakeOver(b.runs, funcr.New(func(_, _ string) {}, funcr.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	result, _ := b.runUntilReadyAnd(someSpec(), func(pids string) {

@@ -26,7 +26,7 @@ const (
 	reasonClosed   = "closed"
 )
 
-// Processes starts processes that belong to the manager; proctree.Owner does.
+// Processes starts processes that belong to the manager; proctree.Reaper does.
 type Processes interface {
 	Keep(cmd *exec.Cmd) error
 	Release(pid int)

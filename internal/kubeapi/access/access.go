@@ -1,5 +1,7 @@
-// Package access holds the words in which the API proxy tells others what runs
-// do: whose request it is, what it writes, and what the API server answered.
+// Package access has the types in which the API proxy reports the writes of runs: the CR for
+// which a run writes, the write, and the API server's response.
+//
+// It has no behavior. The proxy calls a WriteObserver; package children is one.
 package access
 
 import (
@@ -11,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner is the CR for which a run works. Namespace is "" for a cluster-scoped CR.
+// Owner is the CR of a run: the Kubernetes owner of what the run creates. Namespace is "" for a cluster-scoped CR.
 type Owner struct {
 	GVK       schema.GroupVersionKind
 	Namespace string
@@ -19,49 +21,49 @@ type Owner struct {
 	UID       types.UID
 }
 
+// String returns the owner as namespace/name.
 func (o Owner) String() string {
 	return strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
 }
 
-// Session is the access of one run. It is told from others by its address.
+// Session is the access of one run to the API. Two sessions are the same if their pointers are.
 type Session struct {
 	Owner Owner
 }
 
 // Write is a request that changes what the API server stores.
 type Write struct {
-	// Verb is that of RequestInfo: create, update, patch, delete or
-	// deletecollection.
+	// Verb is the verb of RequestInfo: create, update, patch, delete or deletecollection.
 	Verb        string
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Namespace is "" for what is cluster-scoped, and for a deletion of a
-	// collection in all namespaces.
+	// Namespace is "" for a cluster-scoped object, and for a deletion of a collection in all
+	// namespaces.
 	Namespace string
-	// Name is "" where the API server makes it, and for collections.
+	// Name is "" where the API server generates it, and for a collection.
 	Name string
 }
 
-// Answer is what the API server said to a Write. The zero Answer says that
-// nothing is known: the request may have been carried out.
-type Answer struct {
-	// Code is the HTTP status; 0 where there was no answer.
+// Response is the API server's response to a Write. The zero Response means that the response is
+// not known: the API server may have carried out the request.
+type Response struct {
+	// Code is the HTTP status code; 0 where the response is not known.
 	Code int
-	// Objects are what it answered with: the written object, or those of a list.
-	// None where it answered otherwise, with a Status, a Table, or Protobuf.
+	// Objects has the objects in the response: the written one, or the items of a list. It is
+	// empty for a response in another form: a Status, a Table, or Protobuf.
 	Objects []*unstructured.Unstructured
-	// UID is that of the object of which a Status speaks; "" where it names none.
+	// UID is the UID in a Status; "" where there is none.
 	UID types.UID
 }
 
-// OK reports whether the write was carried out for certain.
-func (a Answer) OK() bool { return a.Code >= http.StatusOK && a.Code < http.StatusMultipleChoices }
+// OK reports whether the API server has confirmed that it carried out the write.
+func (r Response) OK() bool { return r.Code >= http.StatusOK && r.Code < http.StatusMultipleChoices }
 
-// Follower is told of every write of a run that is forwarded, dry runs aside.
-type Follower interface {
-	// Writing is called before the write is forwarded. What it returns is called
-	// once, after the answer or when there will be none.
-	Writing(session *Session, write Write) (answered func(Answer))
-	// Ended is called when the session's token is dead.
-	Ended(session *Session)
+// WriteObserver is told of every write that the proxy forwards for a run, except dry runs.
+type WriteObserver interface {
+	// BeforeWrite is called before the proxy forwards the write. The proxy calls afterWrite once:
+	// after the response, or with the zero Response when none will come.
+	BeforeWrite(session *Session, write Write) (afterWrite func(Response))
+	// SessionEnded is called once the session's token is invalid and all of its requests are done.
+	SessionEnded(session *Session)
 }

@@ -16,122 +16,139 @@ import (
 )
 
 const (
-	// defaultUnused is how long a kind is watched of which there is no child.
-	defaultUnused = 10 * time.Minute
-	// restoreLimit is how long controllers wait for the record of an earlier manager.
-	restoreLimit = 10 * time.Second
-	// longPause is how long what the API server refuses is left alone.
-	longPause = 10 * time.Minute
+	// defaultUnusedKindTimeout is how long a kind without children stays followed.
+	defaultUnusedKindTimeout = 10 * time.Minute
+	// recordTimeout is how long a controller's start waits for the record of an earlier manager.
+	recordTimeout = 10 * time.Second
+	// refusedBackoff is the pause after the API server has refused a request for which it needs
+	// other rights or content.
+	refusedBackoff = 10 * time.Minute
 )
 
-// Watch is what counts here of an entry of watches.yaml.
+// Watch has the settings of a watches.yaml entry that concern its CRs' children.
 type Watch struct {
 	GVK schema.GroupVersionKind
-	// Dependents lets children bring their CR back, ClusterScoped those without a
-	// namespace too that only an annotation ties to it.
+	// Dependents is true where changes of children trigger a reconcile of their CR.
+	// ClusterScoped extends that to cluster-scoped children that only an annotation links to
+	// the CR.
 	Dependents, ClusterScoped bool
-	// Blacklist are kinds of children that are left alone.
+	// Blacklist has the kinds of children that do not trigger a reconcile.
 	Blacklist []schema.GroupKind
 }
 
-// Scope is a watched kind, and whether its CRs have a namespace.
-type Scope = struct {
+// WatchedKind is the kind of a watch. Namespaced is true where its CRs have a namespace.
+type WatchedKind = struct {
 	GVK        schema.GroupVersionKind
 	Namespaced bool
 }
 
-// Discovery tells what the API server serves.
+// Discovery returns what the API server serves.
 type Discovery interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Record keeps the kinds of children beyond a manager's end.
+// Record saves the kinds of children for the next manager.
 type Record interface {
-	// Load returns the kinds of each watch, by its name.
+	// Load returns the kinds of each watch. The key is the watch's GroupKind as a string.
 	Load(ctx context.Context) (map[string][]Kind, error)
-	// Save keeps the kinds of one watch in place of what it kept.
+	// Save replaces the kinds of one watch.
 	Save(ctx context.Context, watch string, kinds []Kind) error
 }
 
 // Options are the settings of Children. Informers and Reducer are required, and
 // Discovery where watches have references.
 type Options struct {
-	// Informers have Reducer's transform.
+	// Informers must have Reducer.Transform as their transform.
 	Informers *informers.Set
 	Reducer   *reduce.Reducer
 	Watches   []Watch
-	// Namespaces are the only ones that are watched; none for all.
+	// Namespaces are the namespaces to follow kinds in; none means all.
 	Namespaces []string
 	Discovery  Discovery
-	// Record may be nil: a manager's successor then knows no kinds before its runs
-	// write to children.
+	// Record may be nil. The next manager then follows a kind only once a run has written a
+	// child of it.
 	Record Record
-	// Unused is how long a kind is watched of which there is no child; 0 for 10
-	// minutes.
-	Unused time.Duration
-	Logger logr.Logger
+	// UnusedKindTimeout is how long a kind without children stays followed; 0 means 10 minutes.
+	UnusedKindTimeout time.Duration
+	Logger            logr.Logger
 }
 
-// limits are times that differ in tests.
-type limits struct {
-	// tick is how often failures and unused kinds are looked for.
+// timing has the durations that tests change.
+type timing struct {
+	// tick is the interval of the loop in Start.
 	tick time.Duration
-	// refusal is how long a kind may seem to be forbidden, or not served, that is to be
-	// followed: an API server that starts may not know roles and kinds yet, and not
-	// every one knows a new kind at once.
-	refusal time.Duration
-	// missed is how long a child may be absent of which no event has told: the store is
-	// ahead of what is told of it by far less.
-	missed time.Duration
-	// retry is the first pause after a record could not be read or written, check how
-	// often it is compared with what it should say.
-	retry, check time.Duration
+	// refusalGrace is how long the API server may refuse a kind before it counts as refused.
+	// An API server that starts may not know roles and kinds yet, and the replicas of an API
+	// server learn of a new kind at different times.
+	refusalGrace time.Duration
+	// absenceGrace is how long a child may be absent from the store without a deletion event.
+	// The store is ahead of the events by far less.
+	absenceGrace time.Duration
+	// saveRetry is the first pause after a failure to read or write the record.
+	saveRetry time.Duration
+	// recordCheck is how often the record is read, to find changes that others made to it.
+	recordCheck time.Duration
 }
 
-// Children follows the objects that CRs have to do with. It is a manager.Runnable
-// and an access.Follower.
+// Children follows the children of CRs, and the objects to which CRs refer. It is a
+// manager.Runnable and an access.WriteObserver.
 type Children struct {
-	options  Options
-	limits   limits
-	watches  map[schema.GroupKind]Watch
-	inboxes  map[schema.GroupKind]*inbox
-	ledger   ledger.Ledger
-	restored chan struct{}
-	prodded  chan struct{}
+	options Options
+	timing  timing
+	watches map[schema.GroupKind]Watch
+	queues  map[schema.GroupKind]*notificationQueue
+	ledger  ledger.Ledger
+	// recordLoaded is closed once the kinds of the record are followed, or cannot be read soon.
+	recordLoaded chan struct{}
+	// wake starts the next round of the loop in Start at once.
+	wake chan struct{}
 
 	mu    sync.Mutex
-	kinds map[schema.GroupResource]*followed
-	// refused are the kinds that may not be followed, and since when.
+	kinds map[schema.GroupResource]*followedKind
+	// refused has the time since when the API server does not allow a kind to be followed.
 	refused    map[schema.GroupResource]time.Time
 	references references
-	// scopes tell whether the CRs of a watch are namespaced, once that is known.
-	scopes map[schema.GroupKind]bool
-	// changed asks for the record to be written, saved is what it says.
-	changed bool
-	saved   map[string][]Kind
-	// adopted is true once the kinds of an earlier manager are known.
-	adopted bool
-	// swept is when the ledger was swept last.
-	swept time.Time
-	// checked is when the record was read last, retry when it may be written again after
-	// a failure, and pause how long that is then.
-	checked, retry time.Time
-	pause          time.Duration
+	// namespaced tells for each watch whether its CRs have a namespace. It has no entry before
+	// the watch's controller calls Follow.
+	namespaced map[schema.GroupKind]bool
+
+	// recordOutdated is true where savedKinds may differ from the kinds to be saved.
+	recordOutdated bool
+	// savedKinds is the content of the record.
+	savedKinds map[string][]Kind
+	// recordRead is true once savedKinds has been read.
+	recordRead      bool
+	lastRecordCheck time.Time
+	// nextSave is the earliest time of the next attempt after a failure to save, saveBackoff
+	// the pause before it.
+	nextSave    time.Time
+	saveBackoff time.Duration
+
+	lastSweep time.Time // of the ledger
 }
 
-// New returns Children that know no kinds yet.
+// New returns Children that follow no kinds yet.
 func New(o Options) *Children {
-	if o.Unused == 0 {
-		o.Unused = defaultUnused
+	if o.UnusedKindTimeout == 0 {
+		o.UnusedKindTimeout = defaultUnusedKindTimeout
 	}
 	c := &Children{
-		options: o, limits: limits{tick: time.Second, refusal: 30 * time.Second, missed: time.Second, retry: 10 * time.Second, check: time.Minute}, watches: map[schema.GroupKind]Watch{}, inboxes: map[schema.GroupKind]*inbox{}, restored: make(chan struct{}), prodded: make(chan struct{}, 1),
-		kinds: map[schema.GroupResource]*followed{}, refused: map[schema.GroupResource]time.Time{}, saved: map[string][]Kind{},
-		swept: time.Now(), references: newReferences(), scopes: map[schema.GroupKind]bool{},
+		options:      o,
+		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, absenceGrace: time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute},
+		watches:      map[schema.GroupKind]Watch{},
+		queues:       map[schema.GroupKind]*notificationQueue{},
+		recordLoaded: make(chan struct{}),
+		wake:         make(chan struct{}, 1),
+		kinds:        map[schema.GroupResource]*followedKind{},
+		refused:      map[schema.GroupResource]time.Time{},
+		references:   newReferences(),
+		namespaced:   map[schema.GroupKind]bool{},
+		savedKinds:   map[string][]Kind{},
+		lastSweep:    time.Now(),
 	}
 	for _, watch := range o.Watches {
 		c.watches[watch.GVK.GroupKind()] = watch
-		c.inboxes[watch.GVK.GroupKind()] = newInbox()
+		c.queues[watch.GVK.GroupKind()] = newNotificationQueue()
 	}
 	return c
 }
@@ -139,64 +156,63 @@ func New(o Options) *Children {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (c *Children) NeedLeaderElection() bool { return true }
 
-// Start takes up the kinds of an earlier manager, and then looks after those that
-// are followed, until ctx ends.
+// Start follows the kinds of the record, and then maintains the followed kinds and the record
+// until ctx ends.
 func (c *Children) Start(ctx context.Context) error {
-	go c.load(ctx)
-	ticker := time.NewTicker(min(c.limits.tick, c.options.Unused/4))
+	go c.loadRecord(ctx)
+	ticker := time.NewTicker(min(c.timing.tick, c.options.UnusedKindTimeout/4))
 	defer ticker.Stop()
 	for {
-		c.tend(time.Now())
-		c.resolve(ctx)
-		c.save(ctx)
+		c.maintain(time.Now())
+		c.maintainReferences(ctx)
+		c.saveRecord(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-		case <-c.prodded:
+		case <-c.wake:
 		}
 	}
 }
 
-// prod lets Start look at once.
-func (c *Children) prod() {
+// wakeUp starts the next round of the loop in Start at once.
+func (c *Children) wakeUp() {
 	select {
-	case c.prodded <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Follow calls changed for each CR of the watch of whose children, or of the
-// objects to which it refers, there is news, one at a time, until ctx ends, and says
-// what has changed, such as "Secret shop/hello-tls changed". The UID
-// is "" where the object does not tell it; there may be no such CR. It returns once
-// the kinds are followed that an earlier manager knew, or after a while.
-func (c *Children) Follow(ctx context.Context, watch Scope, changed func(cr types.NamespacedName, uid types.UID, what string)) {
-	inbox := c.inboxes[watch.GVK.GroupKind()]
-	if inbox == nil {
+// Follow returns once the kinds of the record are followed, or after 10 seconds. From then on
+// it calls changed, one call at a time, for each CR of the watch that has a changed child or
+// referenced object, until ctx ends. what describes the change: "Secret shop/hello-tls
+// changed". The UID is "" where the object does not name it. There may be no such CR.
+func (c *Children) Follow(ctx context.Context, watch WatchedKind, changed func(cr types.NamespacedName, uid types.UID, what string)) {
+	queue := c.queues[watch.GVK.GroupKind()]
+	if queue == nil {
 		return
 	}
 	c.mu.Lock()
-	c.scopes[watch.GVK.GroupKind()] = watch.Namespaced
+	c.namespaced[watch.GVK.GroupKind()] = watch.Namespaced
 	c.mu.Unlock()
 	select {
-	case <-c.restored:
-	case <-time.After(restoreLimit):
+	case <-c.recordLoaded:
+	case <-time.After(recordTimeout):
 	case <-ctx.Done():
 		return
 	}
-	go inbox.deliver(ctx, changed)
+	go queue.deliver(ctx, changed)
 }
 
-// tell puts news of a CR where whoever follows its watch finds it.
-func (c *Children) tell(cr ledger.CR, uid types.UID, what string) {
-	if inbox := c.inboxes[cr.Kind]; inbox != nil {
-		inbox.put(news{cr.NamespacedName, uid, what})
+// notify adds a notification about the CR to its watch's queue.
+func (c *Children) notify(cr ledger.CR, uid types.UID, what string) {
+	if queue := c.queues[cr.Kind]; queue != nil {
+		queue.add(notification{cr.NamespacedName, uid, what})
 	}
 }
 
-// kindOf returns the name of a kind that is followed, or of its resource.
-func (c *Children) kindOf(resource schema.GroupResource) string {
+// kindName returns the kind of a followed resource, or the resource's own name.
+func (c *Children) kindName(resource schema.GroupResource) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f := c.kinds[resource]; f != nil {
@@ -205,8 +221,8 @@ func (c *Children) kindOf(resource schema.GroupResource) string {
 	return resource.Resource
 }
 
-// whatOf says what a change is about, for the log.
-func whatOf(kind string, change ledger.Change, created bool) string {
+// describeChange returns a text about the change, for the log.
+func describeChange(kind string, change ledger.Change, created bool) string {
 	verb := "changed"
 	switch {
 	case change.Deleted:

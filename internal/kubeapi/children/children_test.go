@@ -16,7 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
 )
 
-func TestDriftOfAChildIsNewsAndTheRunsOwnWritesAreNot(t *testing.T) {
+func TestDriftNotifiesAndTheRunsOwnWritesDoNot(t *testing.T) {
 	s := newStage(t, Options{}).start().listen()
 	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w"), saying("one")))
 	s.live(configMaps)
@@ -24,22 +24,22 @@ func TestDriftOfAChildIsNewsAndTheRunsOwnWritesAreNot(t *testing.T) {
 	s.runWrites(configMaps, object("ConfigMap", "d", ownedBy(widgets, "w")))
 
 	child = s.store(configMaps, edited(child, saying("three")))
-	const news = "Widget ns/w uid-w"
-	s.heard(news)
+	const notification = "Widget ns/w uid-w"
+	s.notified(notification)
 	child = s.store(configMaps, edited(child, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"a": "b"}) }))
-	s.heard(news)
+	s.notified(notification)
 	s.store(configMaps, edited(child, func(o *unstructured.Unstructured) { o.Object["status"] = map[string]any{"a": "b"} }))
 	s.remove(configMaps, child)
-	s.heard(news)
+	s.notified(notification)
 	s.runWrites(configMaps, object("ConfigMap", "e", ownedBy(widgets, "w"), saying("one")))
 
 	strange := s.store(configMaps, object("ConfigMap", "strange", saying("one")))
 	s.store(configMaps, edited(strange, saying("two")))
 	s.store(configMaps, object("ConfigMap", "others", ownedBy(gadgets, "g"), saying("one")))
 	s.remove(configMaps, object("ConfigMap", "d"))
-	s.heard(news)
+	s.notified(notification)
 	s.store(configMaps, object("ConfigMap", "f", ownedBy(widgets, "w")))
-	s.heard(news)
+	s.notified(notification)
 	want := []string{
 		"ConfigMap ns/c changed", "ConfigMap ns/c changed", "ConfigMap ns/c was deleted", "ConfigMap ns/d was deleted", "ConfigMap ns/f was created",
 	}
@@ -49,22 +49,22 @@ func TestDriftOfAChildIsNewsAndTheRunsOwnWritesAreNot(t *testing.T) {
 }
 
 func TestARunDeletesItsChild(t *testing.T) {
-	for why, answer := range map[string]func(*unstructured.Unstructured) access.Answer{
-		"the answer is a Status": func(o *unstructured.Unstructured) access.Answer { return access.Answer{Code: 200, UID: o.GetUID()} },
-		"the answer is the object": func(o *unstructured.Unstructured) access.Answer {
-			return access.Answer{Code: 202, Objects: []*unstructured.Unstructured{o}}
+	for why, answer := range map[string]func(*unstructured.Unstructured) access.Response{
+		"the answer is a Status": func(o *unstructured.Unstructured) access.Response { return access.Response{Code: 200, UID: o.GetUID()} },
+		"the answer is the object": func(o *unstructured.Unstructured) access.Response {
+			return access.Response{Code: 202, Objects: []*unstructured.Unstructured{o}}
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			s := newStage(t, Options{}).start().listen()
 			child := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
 			s.live(configMaps)
-			answered := s.Writing(session(), writeTo("delete", configMaps, child))
+			afterWrite := s.BeforeWrite(session(), writeTo("delete", configMaps, child))
 			s.remove(configMaps, child)
-			answered(answer(child))
+			afterWrite(answer(child))
 			s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
 			s.remove(configMaps, child) // By somebody: the next one of the name.
-			s.heard("Widget ns/w")
+			s.notified("Widget ns/w")
 		})
 	}
 }
@@ -75,7 +75,7 @@ func TestWhichKindsAreFollowed(t *testing.T) {
 		watch    Watch
 		resource schema.GroupVersionResource
 		object   *unstructured.Unstructured
-		edit     func(*access.Write, *access.Answer)
+		edit     func(*access.Write, *access.Response)
 		want     bool
 	}{
 		"a child by reference":                {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), nil, true},
@@ -91,19 +91,19 @@ func TestWhichKindsAreFollowed(t *testing.T) {
 		"a cluster-scoped one where asked":    {Watch{GVK: widgets, Dependents: true, ClusterScoped: true}, roles, object("ClusterRole", "c", annotatedFor(widgets, "ns/w")), nil, true},
 		"a cluster-scoped one by reference":   {plain, roles, object("ClusterRole", "c", ownedBy(widgets, "w")), nil, true},
 		"an Event":                            {plain, events, object("Event", "c", ownedBy(widgets, "w")), nil, false},
-		"a refused write":                     {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(_ *access.Write, a *access.Answer) { a.Code = 403 }, false},
-		"a write without an answer":           {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(_ *access.Write, a *access.Answer) { *a = access.Answer{} }, false},
-		"a deletion":                          {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(w *access.Write, _ *access.Answer) { w.Verb = "delete" }, false},
-		"a subresource":                       {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(w *access.Write, _ *access.Answer) { w.Subresource = "scale" }, false},
-		"an answer whose object nobody reads": {plain, configMaps, object("ConfigMap", "c"), func(_ *access.Write, a *access.Answer) { a.Objects = nil }, false},
+		"a refused write":                     {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(_ *access.Write, a *access.Response) { a.Code = 403 }, false},
+		"a write without an answer":           {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(_ *access.Write, a *access.Response) { *a = access.Response{} }, false},
+		"a deletion":                          {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(w *access.Write, _ *access.Response) { w.Verb = "delete" }, false},
+		"a subresource":                       {plain, configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")), func(w *access.Write, _ *access.Response) { w.Subresource = "scale" }, false},
+		"an answer whose object nobody reads": {plain, configMaps, object("ConfigMap", "c"), func(_ *access.Write, a *access.Response) { a.Objects = nil }, false},
 	} {
 		t.Run(why, func(t *testing.T) {
 			s := newStage(t, Options{Watches: []Watch{test.watch}})
-			write, answer := writeTo("create", test.resource, test.object), access.Answer{Code: 201, Objects: []*unstructured.Unstructured{test.object}}
+			write, answer := writeTo("create", test.resource, test.object), access.Response{Code: 201, Objects: []*unstructured.Unstructured{test.object}}
 			if test.edit != nil {
 				test.edit(&write, &answer)
 			}
-			s.Writing(session(), write)(answer)
+			s.BeforeWrite(session(), write)(answer)
 			if got := s.isFollowed(test.resource); got != test.want {
 				t.Errorf("followed: %v", got)
 			}
@@ -112,7 +112,7 @@ func TestWhichKindsAreFollowed(t *testing.T) {
 	t.Run("a run of no watch", func(t *testing.T) {
 		s := newStage(t, Options{Watches: []Watch{{GVK: gadgets, Dependents: true}}})
 		child := object("ConfigMap", "c", ownedBy(widgets, "w"))
-		s.Writing(session(), writeTo("create", configMaps, child))(access.Answer{Code: 201, Objects: []*unstructured.Unstructured{child}})
+		s.BeforeWrite(session(), writeTo("create", configMaps, child))(access.Response{Code: 201, Objects: []*unstructured.Unstructured{child}})
 		if s.isFollowed(configMaps) {
 			t.Error("followed")
 		}
@@ -138,7 +138,7 @@ func TestOwners(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			var got []string
-			for _, owner := range owners(test.object) {
+			for _, owner := range namedOwners(test.object) {
 				got = append(got, owner.cr.Kind.String()+" "+owner.cr.NamespacedName.String()+" "+string(owner.uid))
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -148,8 +148,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestNewsGoesToWhomItConcerns(t *testing.T) {
-	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true, ClusterScoped: true}}, Record: &keeping{all: map[string][]Kind{
+func TestAChangeNotifiesTheCRsItConcerns(t *testing.T) {
+	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true, ClusterScoped: true}}, Record: &memoryRecord{all: map[string][]Kind{
 		"Widget.g.io": {{Version: "v1", Resource: "configmaps", Namespaced: true}},
 		"Gadget.g.io": {{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}},
 	}}},
@@ -159,18 +159,18 @@ func TestNewsGoesToWhomItConcerns(t *testing.T) {
 	s.live(configMaps)
 	s.live(roles)
 	s.store(configMaps, object("ConfigMap", "shared", annotatedFor(widgets, "ns/a"), ownedBy(widgets, "b"), saying("two"), func(o *unstructured.Unstructured) { o.SetUID("s") }))
-	s.heard("Widget ns/a", "Widget ns/b uid-b")
+	s.notified("Widget ns/a", "Widget ns/b uid-b")
 	// ClusterRoles are followed for gadgets alone.
 	s.store(roles, object("ClusterRole", "r", annotatedFor(gadgets, "ns/g"), ownedBy(widgets, "w"), saying("two"), func(o *unstructured.Unstructured) { o.SetUID("r") }))
-	s.heard("Gadget ns/g")
-	// Who takes the mark away takes the child away.
+	s.notified("Gadget ns/g")
+	// Without its annotations the object is no child of ns/a any more.
 	s.store(configMaps, object("ConfigMap", "shared", ownedBy(widgets, "b"), saying("two"), func(o *unstructured.Unstructured) { o.SetUID("s") }))
-	s.heard("Widget ns/a", "Widget ns/b uid-b")
+	s.notified("Widget ns/a", "Widget ns/b uid-b")
 	s.remove(configMaps, object("ConfigMap", "shared"))
-	s.heard("Widget ns/b uid-b")
+	s.notified("Widget ns/b uid-b")
 }
 
-func TestNewsWaitsUntilSomebodyFollows(t *testing.T) {
+func TestNotificationsWaitForFollow(t *testing.T) {
 	s := newStage(t, Options{}).start()
 	child := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w"), saying("one")))
 	s.live(configMaps)
@@ -178,23 +178,23 @@ func TestNewsWaitsUntilSomebodyFollows(t *testing.T) {
 	s.remove(configMaps, child)
 	s.store(configMaps, object("ConfigMap", "last", annotatedFor(widgets, "ns/last"))) // Told after the others.
 	s.eventually(func() bool {
-		s.inboxes[widgets.GroupKind()].mu.Lock()
-		defer s.inboxes[widgets.GroupKind()].mu.Unlock()
-		return len(s.inboxes[widgets.GroupKind()].waiting) == 2
-	}, func() string { return "no news" })
-	s.listen().heard("Widget ns/w", "Widget ns/last")
-	s.Follow(t.Context(), Scope{GVK: schema.GroupVersionKind{Kind: "Unknown"}}, nil) // Harmless.
+		s.queues[widgets.GroupKind()].mu.Lock()
+		defer s.queues[widgets.GroupKind()].mu.Unlock()
+		return len(s.queues[widgets.GroupKind()].waiting) == 2
+	}, func() string { return "no notification" })
+	s.listen().notified("Widget ns/w", "Widget ns/last")
+	s.Follow(t.Context(), WatchedKind{GVK: schema.GroupVersionKind{Kind: "Unknown"}}, nil) // Harmless.
 }
 
-func TestARunsFirstChildThatGoesBeforeItIsSeen(t *testing.T) {
+func TestAFirstChildDeletedBeforeItsKindIsListed(t *testing.T) {
 	s := newStage(t, Options{}).start().listen()
 	child := object("ConfigMap", "c", annotatedFor(widgets, "ns/w"), func(o *unstructured.Unstructured) { o.SetUID("u"); o.SetResourceVersion("50") })
-	s.Writing(session(), writeTo("create", configMaps, child))(access.Answer{Code: 201, Objects: []*unstructured.Unstructured{child}})
-	s.heard("Widget ns/w")
+	s.BeforeWrite(session(), writeTo("create", configMaps, child))(access.Response{Code: 201, Objects: []*unstructured.Unstructured{child}})
+	s.notified("Widget ns/w")
 }
 
 func TestTheRecordOutlivesTheManager(t *testing.T) {
-	record := &keeping{}
+	record := &memoryRecord{}
 	s := newStage(t, Options{Record: record}).start().listen()
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	s.runWrites(roles, object("ClusterRole", "c", ownedBy(widgets, "w")))
@@ -206,7 +206,7 @@ func TestTheRecordOutlivesTheManager(t *testing.T) {
 
 	next := newStage(t, Options{Record: record}, object("ConfigMap", "c", ownedBy(widgets, "w"), annotatedFor(widgets, "ns/w"),
 		func(o *unstructured.Unstructured) { o.SetUID("u"); o.SetResourceVersion("1") }))
-	next.limits.refusal = 200 * time.Millisecond
+	next.timing.refusalGrace = 200 * time.Millisecond
 	next.refuse("clusterroles", apierrors.NewForbidden(roles.GroupResource(), "", nil))
 	next.start().listen()
 	if !next.isFollowed(configMaps) {
@@ -214,7 +214,7 @@ func TestTheRecordOutlivesTheManager(t *testing.T) {
 	}
 	next.live(configMaps)
 	next.remove(configMaps, object("ConfigMap", "c"))
-	next.heard("Widget ns/w uid-w")
+	next.notified("Widget ns/w uid-w")
 	next.logged("can't be followed")
 	next.eventually(func() bool { return slices.Equal(record.of(widgets), want[:1]) }, func() string { return cmp.Diff(want[:1], record.of(widgets)) })
 	if next.isFollowed(roles) {
@@ -228,7 +228,7 @@ func TestTheRecordOutlivesTheManager(t *testing.T) {
 }
 
 func TestAKindThatIsNotWantedAnyMoreLeavesTheRecord(t *testing.T) {
-	record := &keeping{all: map[string][]Kind{"Widget.g.io": {{Version: "v1", Resource: "configmaps", Namespaced: true}}, "Other.g.io": {{Version: "v1", Resource: "pods"}}}}
+	record := &memoryRecord{all: map[string][]Kind{"Widget.g.io": {{Version: "v1", Resource: "configmaps", Namespaced: true}}, "Other.g.io": {{Version: "v1", Resource: "pods"}}}}
 	s := newStage(t, Options{Record: record, Watches: []Watch{{GVK: widgets}}}).start()
 	s.eventually(func() bool { return len(record.of(widgets)) == 0 }, func() string { return "still recorded" })
 	if s.isFollowed(configMaps) {
@@ -240,8 +240,8 @@ func TestAKindThatIsNotWantedAnyMoreLeavesTheRecord(t *testing.T) {
 }
 
 func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
-	record := &keeping{}
-	s := newStage(t, Options{Record: record, Unused: 400 * time.Millisecond}).start().listen()
+	record := &memoryRecord{}
+	s := newStage(t, Options{Record: record, UnusedKindTimeout: 400 * time.Millisecond}).start().listen()
 	kept := s.runWrites(secrets, object("Secret", "s", ownedBy(widgets, "w")))
 	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	s.live(configMaps)
@@ -252,9 +252,9 @@ func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
 	if !s.isFollowed(secrets) {
 		t.Error("a kind with a child is not followed")
 	}
-	s.heard("Widget ns/w uid-w")
+	s.notified("Widget ns/w uid-w")
 	s.store(secrets, edited(kept, saying("two")))
-	s.heard("Widget ns/w uid-w")
+	s.notified("Widget ns/w uid-w")
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	if !s.isFollowed(configMaps) {
 		t.Error("a new child does not bring its kind back")
@@ -269,7 +269,7 @@ func TestOneKindsFailureHarmsNoOther(t *testing.T) {
 	child := s.runWrites(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
 	s.live(configMaps)
 	s.remove(configMaps, child)
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 	if !s.isFollowed(roles) {
 		t.Error("a kind that is down was given up")
 	}
@@ -294,10 +294,10 @@ func TestNamespacesLimitWhatIsFollowed(t *testing.T) {
 	}
 	s.remove(configMaps, far)
 	s.remove(configMaps, here)
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 }
 
-func TestReferencesBringTheirCRBack(t *testing.T) {
+func TestAChangedReferenceNotifiesItsCR(t *testing.T) {
 	s := newStage(t, Options{}, object("Secret", "known", saying("one"), func(o *unstructured.Unstructured) { o.SetUID("k"); o.SetResourceVersion("1") })).start().listen()
 	to := Objects{secret: {{Namespace: "ns", Name: "known"}, {Namespace: "ns", Name: "later"}}}
 	w := types.NamespacedName{Namespace: "ns", Name: "w"}
@@ -308,26 +308,26 @@ func TestReferencesBringTheirCRBack(t *testing.T) {
 	s.Refers(gadgets, types.NamespacedName{Namespace: "ns", Name: "g"}, Objects{secret: {{Namespace: "ns", Name: "known"}}})
 
 	known := s.store(secrets, object("Secret", "known", saying("two"), func(o *unstructured.Unstructured) { o.SetUID("k") }))
-	s.heard("Widget ns/w", "Gadget ns/g")
+	s.notified("Widget ns/w", "Gadget ns/g")
 	if after := s.State(t.Context(), widgets, w, to); after == before || after == "" {
 		t.Errorf("the state is still %q", after)
 	}
 	later := s.store(secrets, object("Secret", "later"))
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 	s.store(secrets, object("Secret", "later", inNamespace("far")))
 	s.remove(secrets, later)
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 	s.runWrites(secrets, edited(known, saying("by the run of w")))
-	s.heard("Gadget ns/g")
+	s.notified("Gadget ns/g")
 
 	s.Refers(widgets, w, Objects{secret: {{Namespace: "ns", Name: "another"}}})
 	s.remove(secrets, known)
-	s.heard("Gadget ns/g")
+	s.notified("Gadget ns/g")
 	s.Refers(widgets, w, nil)
 	s.store(secrets, object("Secret", "another"))
 	s.Refers(widgets, w, Objects{secret: {{Namespace: "ns", Name: "last"}}})
 	s.store(secrets, object("Secret", "last"))
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 }
 
 func TestReferencesToWhatCannotBeRead(t *testing.T) {
@@ -343,7 +343,7 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 		s.mu.Lock()
 		s.served = []metav1.APIResource{{Name: "secrets", Kind: "Secret", Namespaced: true}}
 		s.mu.Unlock()
-		s.heard("Widget ns/w")
+		s.notified("Widget ns/w")
 	})
 	t.Run("the kind is not served, and the CR goes", func(t *testing.T) {
 		s := newStage(t, Options{}).start()
@@ -354,7 +354,7 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 		s.Refers(widgets, w, nil)
 		s.Children.mu.Lock()
 		defer s.Children.mu.Unlock()
-		if left := s.references.kinds[secret].uncertain; len(left) > 0 {
+		if left := s.references.kinds[secret].waiting; len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 	})
@@ -367,16 +367,16 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 		s.Children.mu.Lock()
 		s.kinds[secrets.GroupResource()].since = time.Now().Add(-time.Minute)
 		s.Children.mu.Unlock()
-		ctx, cancel := contextWithTimeout(t, stateLimit)
+		ctx, cancel := contextWithTimeout(t, stateTimeout)
 		defer cancel()
 		if got := s.State(ctx, widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "" {
 			t.Errorf("state %q", got)
 		}
-		if end, _ := ctx.Deadline(); time.Until(end) < stateLimit/2 {
+		if end, _ := ctx.Deadline(); time.Until(end) < stateTimeout/2 {
 			t.Error("it has waited")
 		}
 		s.refuse("secrets", nil)
-		s.heard("Widget ns/w")
+		s.notified("Widget ns/w")
 	})
 	t.Run("the kind is forbidden in another namespace", func(t *testing.T) {
 		s := newStage(t, Options{Namespaces: []string{"ns", "other"}})
@@ -394,7 +394,7 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 			t.Errorf("state %q", got)
 		}
 		s.refuse("secrets", nil)
-		s.heard("Widget ns/w")
+		s.notified("Widget ns/w")
 	})
 	t.Run("nobody answers, until the run gives up", func(t *testing.T) {
 		s := newStage(t, Options{})
@@ -408,7 +408,7 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 		s.mu.Lock()
 		s.discoveryDown = false
 		s.mu.Unlock()
-		s.heard("Widget ns/w")
+		s.notified("Widget ns/w")
 	})
 	t.Run("the kind is referred to again after long, which is waited for", func(t *testing.T) {
 		s := newStage(t, Options{}).start().listen()
@@ -421,7 +421,7 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 				kind.since = time.Now().Add(-time.Hour)
 			}
 			for _, f := range s.kinds {
-				s.end(f.kind.resource().GroupResource(), f)
+				s.unfollow(f.kind.resource().GroupResource(), f)
 			}
 			s.Children.mu.Unlock()
 			if got := s.State(t.Context(), widgets, w, to); got != "Secret ns/s absent\n" {
@@ -438,13 +438,13 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 }
 
 // A kind that is both, a child's and a referenced one, has one informer.
-func TestAReferencedChildIsNewsOnce(t *testing.T) {
+func TestAReferencedChildNotifiesOnce(t *testing.T) {
 	s := newStage(t, Options{}).start().listen()
 	child := s.runWrites(secrets, object("Secret", "s", annotatedFor(widgets, "ns/w")))
 	s.State(t.Context(), widgets, types.NamespacedName{Namespace: "ns", Name: "w"}, Objects{secret: {{Namespace: "ns", Name: "s"}}})
 	s.live(secrets)
 	s.store(secrets, edited(child, saying("two")))
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 	if n := len(s.options.Informers.Keys()); n != 1 {
 		t.Errorf("%d informers", n)
 	}
@@ -456,10 +456,10 @@ func TestAnObjectInPlaceOfAnother(t *testing.T) {
 	s.live(configMaps)
 	// As after a new list: one event shows the end of one object and another one.
 	s.store(configMaps, edited(child, func(o *unstructured.Unstructured) { o.SetUID("another"); o.SetAnnotations(nil) }))
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 }
 
-// TestAChildOfAPredecessorThatGoes: it is news to its successor, which has another UID,
+// TestAChildOfAPredecessorThatGoes: it is notification to its successor, which has another UID,
 // where that has written the child.
 func TestAChildOfAPredecessorThatGoes(t *testing.T) {
 	s := newStage(t, Options{}).start().listen()
@@ -473,31 +473,31 @@ func TestAChildOfAPredecessorThatGoes(t *testing.T) {
 		return edited(child, more...)
 	}
 	unseen := s.store(configMaps, inherited("unseen"))
-	s.heard("Widget ns/w uid-before")
+	s.notified("Widget ns/w uid-before")
 	s.remove(configMaps, unseen)
-	s.heard("Widget ns/w uid-before")
+	s.notified("Widget ns/w uid-before")
 
 	patched := s.store(configMaps, inherited("patched"))
-	s.heard("Widget ns/w uid-before")
+	s.notified("Widget ns/w uid-before")
 	s.runWrites(configMaps, edited(patched, saying("two")))
 	s.remove(configMaps, patched)
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 
 	both := s.store(configMaps, inherited("both", ownedBy(widgets, "w")))
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 	s.remove(configMaps, both)
-	s.heard("Widget ns/w")
+	s.notified("Widget ns/w")
 }
 
-func TestNewsIsHeldOnce(t *testing.T) {
-	i := newInbox()
+func TestANotificationIsQueuedOnce(t *testing.T) {
+	i := newNotificationQueue()
 	for _, what := range []string{"Secret ns/s changed", "ConfigMap ns/c changed"} {
-		i.put(news{types.NamespacedName{Name: "a"}, "u", what})
-		i.put(news{types.NamespacedName{Name: "b"}, "u", what})
+		i.add(notification{types.NamespacedName{Name: "a"}, "u", what})
+		i.add(notification{types.NamespacedName{Name: "b"}, "u", what})
 	}
 	var got []string
 	for {
-		n, ok := i.take()
+		n, ok := i.pop()
 		if !ok {
 			break
 		}
@@ -508,10 +508,10 @@ func TestNewsIsHeldOnce(t *testing.T) {
 	}
 }
 
-func TestUnionPrefersWhoTellsTheUID(t *testing.T) {
+func TestMergeCRsPrefersAUID(t *testing.T) {
 	a := ledger.CR{NamespacedName: types.NamespacedName{Name: "a"}}
 	for _, parts := range [][2]map[ledger.CR]types.UID{{{a: ""}, {a: "u"}}, {{a: "u"}, {a: ""}}} {
-		if got := union(parts[0], parts[1]); got[a] != "u" {
+		if got := mergeCRs(parts[0], parts[1]); got[a] != "u" {
 			t.Error(got)
 		}
 	}

@@ -1,13 +1,21 @@
-// Package children brings CRs back when an object changes that belongs to them, or
-// to which they refer.
+// Package children triggers a reconcile of a CR when one of its children changes, or an
+// object to which the CR refers.
 //
-// It is told by the API proxy what runs write, as access.Follower. Where a run has
-// written a child, the child's kind is watched for the watch of its CR from then
-// on, and a record of the kinds lets the next manager watch them before anything
-// drifts. Informers keep of each object what package reduce makes of it, and
-// package ledger tells the writes of a CR's own run from those of others. What is
-// news of a CR goes to whoever follows its watch; until somebody does, it waits.
+// The API proxy reports the writes of runs to Children (access.WriteObserver). When a run has
+// written a child, Children follows the child's kind with an informer from then on. It saves
+// the kinds that it follows in a record, so that the next manager follows them from its start.
+// The informers keep what package reduce makes of each object. Package ledger separates the
+// writes of a CR's own run from foreign changes. A foreign change becomes a notification in
+// the queue of the CR's watch, where it stays until the watch's controller calls Follow.
 //
-// The package does not decide whether anything runs, and it writes nothing to the
-// API server but its record.
+// The package does not decide whether content runs. It writes nothing to the API server but
+// its record.
+//
+// # Gotchas
+//
+//   - An owner reference does not say whether its owner is namespaced. Until a controller has
+//     called Follow, a child's owner stands for two possible CRs.
+//   - An informer's store is ahead of the events that its handlers get. A child that is absent
+//     from the store may have a deletion event under way.
+//   - A kind is followed in one version only.
 package children

@@ -14,7 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 )
 
-// Kind is a kind whose objects are followed, as the record has it.
+// Kind is a followed kind, in the form in which the record has it.
 type Kind struct {
 	Group      string `json:"group,omitempty"`
 	Version    string `json:"version"`
@@ -27,78 +27,80 @@ func (k Kind) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
 }
 
-// followed is a kind whose objects are followed, in one version, for whoever has
-// to do with them.
-type followed struct {
-	children *Children
-	kind     Kind
-	parts    []part
-	since    time.Time
-	// refused is since when the kind can't be followed.
-	refused time.Time
-	// complete is true once what runs had written until searching began has been found
-	// in the store, or missed.
-	complete  bool
-	searching time.Time
-	// suspects are not there since some time; only Start looks.
-	suspects map[types.UID]time.Time
-	// uses has for each watch when there was last a child of a CR of it, and
-	// referenced when a CR last referred to the kind.
-	uses       map[schema.GroupKind]time.Time
-	referenced time.Time
-	// inherited are children of CRs that are gone, which runs of their successors have
-	// written.
-	inherited map[types.UID]bool
+// followedKind is a kind that informers follow, in one version. The lock of Children guards its
+// fields.
+type followedKind struct {
+	children  *Children
+	kind      Kind
+	informers []namespaceInformer
+	since     time.Time
+	// refusedSince is the time since when the API server refuses it; zero where it does not.
+	refusedSince time.Time
+	// searchDone is true once each object that runs wrote before searchStart is in the store, or
+	// has been found to be deleted.
+	searchDone  bool
+	searchStart time.Time
+	// absentSince has the written objects that are absent from the store. Only Start's goroutine
+	// uses it.
+	absentSince map[types.UID]time.Time
+	// uses has the watches for which the kind is followed, and when a CR of each last had a child
+	// of the kind. lastReferenced is when a CR last referred to the kind.
+	uses           map[schema.GroupKind]time.Time
+	lastReferenced time.Time
+	// inheritedChildren are children that name a deleted CR as their owner, and that a run of the
+	// CR's successor has written.
+	inheritedChildren map[types.UID]bool
 }
 
-// part is the informer of one namespace, or of all.
-type part struct {
-	namespace string
+// namespaceInformer follows the kind in one namespace.
+type namespaceInformer struct {
+	namespace string // "" for all namespaces, and for a cluster-scoped kind.
 	*informers.Informer
 	release func()
 }
 
-// child lets a child's kind be followed from now on, if it may bring its CR back.
-func (c *Children) child(watch Watch, write access.Write, object *unstructured.Unstructured, by tied) {
+// followChildKind follows the kind of a child, if the child's changes may trigger a reconcile.
+func (c *Children) followChildKind(watch Watch, write access.Write, object *unstructured.Unstructured, link ownerLink) {
 	kind := Kind{write.Resource.Group, write.Resource.Version, object.GetKind(), write.Resource.Resource, object.GetNamespace() != ""}
-	if !watch.brings(kind.Namespaced, by) || watch.leaves(kind) || isEvent(write.Resource) {
+	if !watch.triggersReconcile(kind.Namespaced, link) || watch.ignores(kind) || isEvent(write.Resource) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if since, ok := c.refused[kind.resource().GroupResource()]; ok && time.Since(since) < longPause {
+	if since, ok := c.refused[kind.resource().GroupResource()]; ok && time.Since(since) < refusedBackoff {
 		return
 	}
-	c.use(watch.GVK.GroupKind(), kind)
+	c.followFor(watch.GVK.GroupKind(), kind)
 }
 
-// isEvent tells of Kubernetes' Events: they tell of a CR, come and go by
-// themselves, and bring nobody back.
+// isEvent reports whether the resource is that of Events. They are never followed: a CR owns
+// its Events, and they expire.
 func isEvent(resource schema.GroupVersionResource) bool {
 	return resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io")
 }
 
-// use follows a kind for the children of a watch. It needs the lock.
-func (c *Children) use(watch schema.GroupKind, kind Kind) {
+// followFor follows a kind for the children of a watch's CRs. The caller must hold the lock.
+func (c *Children) followFor(watch schema.GroupKind, kind Kind) {
 	f := c.follow(kind)
 	if _, ok := f.uses[watch]; !ok {
-		c.changed = true
-		c.prod()
+		c.recordOutdated = true
+		c.wakeUp()
 	}
 	f.uses[watch] = time.Now()
 }
 
-// follow needs the lock. A resource is followed in one version, the first that was
-// asked for that is served: its objects are the same in every one.
-func (c *Children) follow(kind Kind) *followed {
+// follow returns the followed kind, and begins to follow it where nobody has. A resource is
+// followed in one version, because all versions have the same objects: the first one that was
+// asked for and that the API server serves. The caller must hold the lock.
+func (c *Children) follow(kind Kind) *followedKind {
 	resource, now := kind.resource(), time.Now()
-	f := &followed{children: c, kind: kind, since: now, searching: now, uses: map[schema.GroupKind]time.Time{}}
+	f := &followedKind{children: c, kind: kind, since: now, searchStart: now, uses: map[schema.GroupKind]time.Time{}}
 	if other := c.kinds[resource.GroupResource()]; other != nil {
 		if other.kind.Version == kind.Version || !apierrors.IsNotFound(other.refusal()) {
 			return other
 		}
-		f.uses, other.uses, f.referenced, f.inherited = other.uses, nil, other.referenced, other.inherited
-		c.end(resource.GroupResource(), other)
+		f.uses, other.uses, f.lastReferenced, f.inheritedChildren = other.uses, nil, other.lastReferenced, other.inheritedChildren
+		c.unfollow(resource.GroupResource(), other)
 	}
 	c.kinds[resource.GroupResource()] = f
 	namespaces := []string{""}
@@ -107,137 +109,133 @@ func (c *Children) follow(kind Kind) *followed {
 	}
 	for _, namespace := range namespaces {
 		informer, release := c.options.Informers.Use(informers.Key{Resource: resource, Namespace: namespace}, f)
-		f.parts = append(f.parts, part{namespace, informer, release})
+		f.informers = append(f.informers, namespaceInformer{namespace, informer, release})
 	}
 	c.options.Logger.Info("following a kind for its objects' changes", "resource", resource.GroupResource().String(), "version", resource.Version)
 	return f
 }
 
-// tend gives up the kinds that can't be followed or that nobody needs any more,
-// and finds what went before it could be seen.
-func (c *Children) tend(now time.Time) {
+// maintain unfollows the kinds that the API server refuses or that nobody uses any more. It
+// notifies CRs of deletions that the informers missed.
+func (c *Children) maintain(now time.Time) {
 	c.mu.Lock()
-	var missed []func()
+	var searches []func()
 	for resource, f := range c.kinds {
-		if err := f.hopeless(now); err != nil && len(f.uses) > 0 {
+		if err := f.lastingRefusal(now); err != nil && len(f.uses) > 0 {
 			c.options.Logger.Info("a kind of children can't be followed, and is not any more: its drift is seen at the next reconcile period",
 				"resource", resource.String(), "error", err.Error())
-			c.refuse(resource, err, now)
+			if !apierrors.IsNotFound(err) { // A kind that is not served may be installed later.
+				c.refused[resource] = now
+			}
 			clear(f.uses)
-			c.changed = true
+			c.recordOutdated = true
 		}
-		f.renew(now)
-		if !f.complete && f.synced() {
-			missed = append(missed, func() { f.miss(now) })
+		f.refreshUses(now)
+		if !f.searchDone && f.synced() {
+			searches = append(searches, func() { f.notifyMissedDeletions(now) })
 		}
-		if len(f.uses) == 0 && now.Sub(f.referenced) > c.options.Unused {
-			c.end(resource, f)
+		if len(f.uses) == 0 && now.Sub(f.lastReferenced) > c.options.UnusedKindTimeout {
+			c.unfollow(resource, f)
 		}
 	}
-	if now.Sub(c.swept) > c.options.Unused {
-		c.swept = now
+	if now.Sub(c.lastSweep) > c.options.UnusedKindTimeout {
+		c.lastSweep = now
 		c.ledger.Sweep()
 		for _, f := range c.kinds {
-			f.complete, f.searching = false, now // What is old now may have been missed.
+			f.searchDone, f.searchStart = false, now // The next Sweep forgets the writes that are stale now.
 		}
 	}
 	c.mu.Unlock()
-	for _, find := range missed {
-		find()
+	for _, search := range searches {
+		search()
 	}
 }
 
-// refuse needs the lock.
-func (c *Children) refuse(resource schema.GroupResource, why error, now time.Time) {
-	if !apierrors.IsNotFound(why) { // What is absent may come.
-		c.refused[resource] = now
-	}
-}
-
-// end needs the lock.
-func (c *Children) end(resource schema.GroupResource, f *followed) {
+// unfollow ends following a kind. The caller must hold the lock.
+func (c *Children) unfollow(resource schema.GroupResource, f *followedKind) {
 	delete(c.kinds, resource)
-	c.ledger.Drop(resource)
-	c.changed = true
-	for _, part := range f.parts {
-		go part.release() // It may wait for a handler that waits for the lock.
+	c.ledger.DropResource(resource)
+	c.recordOutdated = true
+	for _, informer := range f.informers {
+		go informer.release() // It may wait for a handler that waits for the lock.
 	}
 	c.options.Logger.Info("following a kind no longer", "resource", resource.String())
 }
 
-// hopeless is why the kind can't be followed for good. It needs the lock.
-func (f *followed) hopeless(now time.Time) error {
-	why := f.refusal()
+// lastingRefusal returns the API server's refusal once it has lasted for refusalGrace; nil before
+// that. The caller must hold the lock.
+func (f *followedKind) lastingRefusal(now time.Time) error {
+	err := f.refusal()
 	switch {
-	case why == nil:
-		f.refused = time.Time{}
-	case f.refused.IsZero():
-		f.refused = now
-	case now.Sub(f.refused) > f.children.limits.refusal:
-		return why
+	case err == nil:
+		f.refusedSince = time.Time{}
+	case f.refusedSince.IsZero():
+		f.refusedSince = now
+	case now.Sub(f.refusedSince) > f.children.timing.refusalGrace:
+		return err
 	}
 	return nil
 }
 
-// refusal is why the kind can't be followed at present: in each namespace the API server
-// says so.
-func (f *followed) refusal() error {
-	var why error
-	for _, part := range f.parts {
-		err := part.Err()
-		if !refuses(err) {
+// refusal returns an error if the API server refuses the kind in every namespace at present.
+func (f *followedKind) refusal() error {
+	var refusal error
+	for _, informer := range f.informers {
+		err := informer.Err()
+		if !isRefusal(err) {
 			return nil
 		}
-		why = err
+		refusal = err
 	}
-	return why
+	return refusal
 }
 
-// refuses reports whether an API server answers so that does not let a kind be followed.
-func refuses(err error) bool {
+// isRefusal reports whether the error says that the API server does not serve or allow the
+// request.
+func isRefusal(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// partOf returns what has the objects of a namespace, if that is watched.
-func (f *followed) partOf(namespace string) (part, bool) {
-	i := slices.IndexFunc(f.parts, func(p part) bool { return p.namespace == "" || p.namespace == namespace })
+// informerFor returns the informer of a namespace; false if the namespace is not followed.
+func (f *followedKind) informerFor(namespace string) (namespaceInformer, bool) {
+	i := slices.IndexFunc(f.informers, func(n namespaceInformer) bool { return n.namespace == "" || n.namespace == namespace })
 	if i < 0 {
-		return part{}, false
+		return namespaceInformer{}, false
 	}
-	return f.parts[i], true
+	return f.informers[i], true
 }
 
-func (f *followed) synced() bool {
-	return !slices.ContainsFunc(f.parts, func(p part) bool { return !p.Synced() })
+func (f *followedKind) synced() bool {
+	return !slices.ContainsFunc(f.informers, func(n namespaceInformer) bool { return !n.Synced() })
 }
 
-// renew notes which watches have children of the kind, and ends the uses of those
-// that have had none for long. It needs the lock.
-func (f *followed) renew(now time.Time) {
+// refreshUses updates the times in uses, and removes the watches that have had no child of the
+// kind for UnusedKindTimeout. The caller must hold the lock.
+func (f *followedKind) refreshUses(now time.Time) {
 	if !f.synced() {
 		return
 	}
-	unused := f.children.options.Unused
+	timeout := f.children.options.UnusedKindTimeout
 	for watch, last := range f.uses {
-		if now.Sub(last) < unused/4 {
+		if now.Sub(last) < timeout/4 {
 			continue
 		}
 		switch {
-		case f.childOf(watch):
+		case f.hasChildOf(watch):
 			f.uses[watch] = now
-		case now.Sub(last) > unused && now.Sub(f.since) > unused:
+		case now.Sub(last) > timeout && now.Sub(f.since) > timeout:
 			delete(f.uses, watch)
-			f.children.changed = true
+			f.children.recordOutdated = true
 		}
 	}
 }
 
-// childOf reports whether there is a child of any CR of the watch.
-func (f *followed) childOf(watch schema.GroupKind) bool {
-	for _, part := range f.parts {
-		for _, object := range part.Store().List() {
+// hasChildOf reports whether any CR of the watch has a child of the kind.
+func (f *followedKind) hasChildOf(watch schema.GroupKind) bool {
+	for _, informer := range f.informers {
+		for _, object := range informer.Store().List() {
 			child, ok := object.(*reduce.Object)
-			if ok && slices.ContainsFunc(owners(child), func(o owner) bool { return o.cr.Kind == watch && f.serves(f.children.watches[watch], o) }) {
+			if ok && slices.ContainsFunc(namedOwners(child), func(o owner) bool { return o.cr.Kind == watch && f.isFollowedFor(f.children.watches[watch], o) }) {
 				return true
 			}
 		}

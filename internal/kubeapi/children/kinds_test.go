@@ -15,7 +15,7 @@ import (
 
 // As while an API server starts, which knows no roles and bindings yet.
 func TestAKindThatIsRefusedForAMomentIsStillFollowed(t *testing.T) {
-	record := &keeping{all: map[string][]Kind{"Widget.g.io": {{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}}}}
+	record := &memoryRecord{all: map[string][]Kind{"Widget.g.io": {{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}}}}
 	for why, refusal := range map[string]error{
 		"it is forbidden":  apierrors.NewForbidden(configMaps.GroupResource(), "", nil),
 		"it is not served": apierrors.NewNotFound(configMaps.GroupResource(), ""),
@@ -25,14 +25,14 @@ func TestAKindThatIsRefusedForAMomentIsStillFollowed(t *testing.T) {
 			s.refuse("configmaps", refusal)
 			s.start().listen()
 			s.logged("can't be followed; it is tried again")
-			s.tend(time.Now()) // It has seen the refusal.
+			s.maintain(time.Now()) // It has seen the refusal.
 			s.refuse("configmaps", nil)
 			s.live(configMaps)
-			s.tend(time.Now().Add(time.Minute))
+			s.maintain(time.Now().Add(time.Minute))
 			child := s.store(configMaps, object("ConfigMap", "c", annotatedFor(widgets, "ns/w")))
-			s.heard("Widget ns/w")
+			s.notified("Widget ns/w")
 			s.remove(configMaps, child)
-			s.heard("Widget ns/w")
+			s.notified("Widget ns/w")
 			if len(record.of(widgets)) != 1 {
 				t.Error("the record has lost it")
 			}
@@ -41,7 +41,7 @@ func TestAKindThatIsRefusedForAMomentIsStillFollowed(t *testing.T) {
 }
 
 func TestABlacklistCountsForWhatAnEarlierManagerFollowed(t *testing.T) {
-	record := &keeping{}
+	record := &memoryRecord{}
 	before := newStage(t, Options{Record: record}).start()
 	before.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	before.runWrites(secrets, object("Secret", "s", ownedBy(widgets, "w")))
@@ -60,7 +60,7 @@ func TestAWriteKeepsItsKindFollowed(t *testing.T) {
 	s := newStage(t, Options{})
 	child := object("ConfigMap", "c", ownedBy(widgets, "w"))
 	write := func() {
-		s.Writing(session(), writeTo("update", configMaps, child))(access.Answer{Code: 200, Objects: []*unstructured.Unstructured{child}})
+		s.BeforeWrite(session(), writeTo("update", configMaps, child))(access.Response{Code: 200, Objects: []*unstructured.Unstructured{child}})
 	}
 	write()
 	f := s.kinds[configMaps.GroupResource()]
@@ -74,24 +74,24 @@ func TestAWriteKeepsItsKindFollowed(t *testing.T) {
 // As while the watch is interrupted: a run makes a child, somebody deletes it, and the
 // next list has never heard of it.
 func TestAChildThatGoesWhileTheWatchIsInterrupted(t *testing.T) {
-	s := newStage(t, Options{Unused: 400 * time.Millisecond})
-	s.limits.missed = 20 * time.Millisecond
+	s := newStage(t, Options{UnusedKindTimeout: 400 * time.Millisecond})
+	s.timing.absenceGrace = 20 * time.Millisecond
 	s.start().listen()
 	s.runWrites(configMaps, object("ConfigMap", "stays", ownedBy(widgets, "w")))
 	s.live(configMaps)
 	s.eventually(func() bool {
 		s.Children.mu.Lock()
 		defer s.Children.mu.Unlock()
-		return s.kinds[configMaps.GroupResource()].complete
+		return s.kinds[configMaps.GroupResource()].searchDone
 	}, func() string { return "what came before the first list is still looked for" })
 	child := object("ConfigMap", "c", annotatedFor(widgets, "ns/w"), func(o *unstructured.Unstructured) { o.SetUID("u"); o.SetResourceVersion("50") })
-	s.Writing(session(), writeTo("create", configMaps, child))(access.Answer{Code: 201, Objects: []*unstructured.Unstructured{child}})
-	s.heard("Widget ns/w")
+	s.BeforeWrite(session(), writeTo("create", configMaps, child))(access.Response{Code: 201, Objects: []*unstructured.Unstructured{child}})
+	s.notified("Widget ns/w")
 }
 
 // As after an upgrade of its definition.
 func TestAKindWhoseVersionHasGoneIsFollowedInAnother(t *testing.T) {
-	record := &keeping{all: map[string][]Kind{
+	record := &memoryRecord{all: map[string][]Kind{
 		"Widget.g.io": {{Group: "a.io", Version: "v0", Kind: "Account", Resource: "accounts", Namespaced: true}},
 		"Gadget.g.io": {{Group: "a.io", Version: "v0", Kind: "Account", Resource: "accounts", Namespaced: true}},
 	}}
@@ -102,7 +102,7 @@ func TestAKindWhoseVersionHasGoneIsFollowedInAnother(t *testing.T) {
 	child := s.runWrites(accounts, object("Account", "c", ownedBy(widgets, "w"), ownedBy(gadgets, "g")))
 	s.live(accounts)
 	s.store(accounts, edited(child, saying("two")))
-	s.heard("Widget ns/w uid-w", "Gadget ns/g uid-g")
+	s.notified("Widget ns/w uid-w", "Gadget ns/g uid-g")
 	for _, watch := range []schema.GroupVersionKind{widgets, gadgets} {
 		s.eventually(func() bool {
 			kinds := record.of(watch)

@@ -1,31 +1,161 @@
 package children
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
-// requestTimeout ends a request that nobody answers.
+// loadRecord follows the kinds of the record. It retries until it has read the record.
+// Controllers do not wait for it once the API server has refused to show the record.
+func (c *Children) loadRecord(ctx context.Context) {
+	stopWaiting := sync.OnceFunc(func() { close(c.recordLoaded) })
+	defer stopWaiting()
+	pause := c.timing.saveRetry / 10
+	for c.options.Record != nil && ctx.Err() == nil {
+		kinds, err := c.options.Record.Load(ctx)
+		if err == nil {
+			c.followRecorded(kinds)
+			return
+		}
+		c.options.Logger.Info("no children are watched until a run writes to one, or the record of their kinds can be read", "error", err.Error())
+		if apierrors.IsForbidden(err) {
+			stopWaiting()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			pause = min(2*pause, maxBackoff(err))
+		}
+	}
+}
+
+// followRecorded follows the kinds of the record that are still wanted.
+func (c *Children) followRecorded(recorded map[string][]Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, watch := range c.options.Watches {
+		name := watch.GVK.GroupKind()
+		c.savedKinds[name.String()] = recorded[name.String()]
+		for _, kind := range recorded[name.String()] {
+			if watch.Dependents && !watch.ignores(kind) && kind.Resource != "" && kind.Version != "" {
+				c.followFor(name, kind)
+			}
+		}
+	}
+	c.recordRead, c.lastRecordCheck = true, time.Now()
+	c.recordOutdated = true // The record may have kinds that are not wanted any more.
+}
+
+// saveRecord saves the kinds of each watch for which the record is outdated. It retries a failed
+// save with exponential backoff.
+func (c *Children) saveRecord(ctx context.Context) {
+	c.checkRecord(ctx)
+	for watch, kinds := range c.unsavedKinds() {
+		err := c.options.Record.Save(ctx, watch, kinds)
+		if err != nil && ctx.Err() == nil {
+			c.options.Logger.Info("could not note which children to watch: after a restart they are not until a run writes to one", "error", err.Error())
+		}
+		c.mu.Lock()
+		if err == nil {
+			c.savedKinds[watch], c.saveBackoff = kinds, 0
+		} else {
+			c.saveBackoff = min(max(c.timing.saveRetry, 2*c.saveBackoff), maxBackoff(err))
+			c.recordOutdated, c.nextSave = true, time.Now().Add(c.saveBackoff)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// maxBackoff returns the longest pause after an error of the record. It is long after a refusal:
+// somebody has to change rights or content first. Other errors may pass at any time.
+func maxBackoff(err error) time.Duration {
+	if isRefusal(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		return refusedBackoff
+	}
+	return 30 * time.Second
+}
+
+// checkRecord reads the record once per recordCheck: somebody may have changed or deleted it.
+func (c *Children) checkRecord(ctx context.Context) {
+	c.mu.Lock()
+	due := c.recordRead && time.Since(c.lastRecordCheck) > c.timing.recordCheck
+	if due {
+		c.lastRecordCheck = time.Now()
+	}
+	c.mu.Unlock()
+	if !due {
+		return
+	}
+	recorded, err := c.options.Record.Load(ctx)
+	if err != nil {
+		return // The record may be unchanged. The next check tells.
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range c.watches {
+		c.savedKinds[name.String()] = recorded[name.String()]
+	}
+	c.recordOutdated = true
+}
+
+// unsavedKinds returns the kinds of each watch for which the record has others. It returns none
+// before the record has been read, and during backoff.
+func (c *Children) unsavedKinds() map[string][]Kind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	unsaved := map[string][]Kind{}
+	if !c.recordOutdated || !c.recordRead || time.Now().Before(c.nextSave) {
+		return unsaved
+	}
+	c.recordOutdated = false
+	for name := range c.watches {
+		if kinds := c.kindsFollowedFor(name); !slices.Equal(kinds, c.savedKinds[name.String()]) {
+			unsaved[name.String()] = kinds
+		}
+	}
+	return unsaved
+}
+
+// kindsFollowedFor returns the kinds that are followed for a watch, sorted. The caller must hold
+// the lock.
+func (c *Children) kindsFollowedFor(watch schema.GroupKind) []Kind {
+	var kinds []Kind
+	for _, f := range c.kinds {
+		if _, ok := f.uses[watch]; ok {
+			kinds = append(kinds, f.kind)
+		}
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
+	return kinds
+}
+
+// requestTimeout bounds a request for the ConfigMap.
 const requestTimeout = 15 * time.Second
 
-// ConfigMap is a Record in a ConfigMap: for each watch, as Kind.group, a JSON list
-// of its kinds of children. Operators may share one.
+// ConfigMap is a Record in a ConfigMap. Each key is a watch, as Kind.group, and its value is a
+// JSON list of Kinds. Several operators may share a ConfigMap.
 type ConfigMap struct {
-	// Client is that of ConfigMaps in the record's namespace.
+	// Client is the client of ConfigMaps in the record's namespace.
 	Client dynamic.ResourceInterface
 	Name   string
 }
 
-// Load implements Record. Where there is no ConfigMap yet, or an entry is not
-// ours, there are no kinds.
+// Load implements Record. A missing ConfigMap has no kinds, and neither has an entry that is not
+// a list of Kinds.
 func (m ConfigMap) Load(ctx context.Context) (map[string][]Kind, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -37,21 +167,21 @@ func (m ConfigMap) Load(ctx context.Context) (map[string][]Kind, error) {
 		return nil, fmt.Errorf("read the record of child kinds %q: %w", m.Name, err)
 	}
 	data, _, _ := unstructured.NestedStringMap(object.Object, "data")
-	all := map[string][]Kind{}
+	recorded := map[string][]Kind{}
 	for watch, text := range data {
 		var kinds []Kind
 		if json.Unmarshal([]byte(text), &kinds) == nil {
-			all[watch] = kinds
+			recorded[watch] = kinds
 		}
 	}
-	return all, nil
+	return recorded, nil
 }
 
 // Save implements Record.
 func (m ConfigMap) Save(ctx context.Context, watch string, kinds []Kind) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	var value any // null takes the entry away
+	var value any // null removes the entry
 	if len(kinds) > 0 {
 		text, err := json.Marshal(kinds)
 		if err != nil {

@@ -55,10 +55,10 @@ func TestTheRecordIsAConfigMap(t *testing.T) {
 	wantLoaded(map[string][]Kind{"Widget.g.io": pods})
 }
 
-func TestTheRecordIsMendedWhenSomebodyDeletesIt(t *testing.T) {
-	record := &keeping{}
+func TestADeletedRecordIsSavedAgain(t *testing.T) {
+	record := &memoryRecord{}
 	s := newStage(t, Options{Record: record})
-	s.limits.check = 20 * time.Millisecond
+	s.timing.recordCheck = 20 * time.Millisecond
 	s.start()
 	recorded := func() bool { return len(record.of(widgets)) == 1 }
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
@@ -80,9 +80,9 @@ func TestTheRecordIsWrittenOnceThatIsAllowed(t *testing.T) {
 		"an API server that ails": errors.New("no answer"),
 	} {
 		t.Run(why, func(t *testing.T) {
-			record := &keeping{refusal: refusal}
+			record := &memoryRecord{refusal: refusal}
 			s := newStage(t, Options{Record: record})
-			s.limits.retry = 20 * time.Millisecond
+			s.timing.saveRetry = 20 * time.Millisecond
 			s.start()
 			s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 			s.logged("could not note which children to watch")
@@ -95,11 +95,11 @@ func TestTheRecordIsWrittenOnceThatIsAllowed(t *testing.T) {
 }
 
 func TestARecordThatMayBeReadLate(t *testing.T) {
-	record := &keeping{err: apierrors.NewForbidden(configMaps.GroupResource(), "", nil), all: map[string][]Kind{
+	record := &memoryRecord{err: apierrors.NewForbidden(configMaps.GroupResource(), "", nil), all: map[string][]Kind{
 		"Widget.g.io": {{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}},
 	}}
 	s := newStage(t, Options{Record: record})
-	s.limits.retry = 20 * time.Millisecond
+	s.timing.saveRetry = 20 * time.Millisecond
 	s.start().listen() // Controllers don't wait for it.
 	s.logged("no children are watched until a run writes to one")
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))

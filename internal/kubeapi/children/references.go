@@ -13,52 +13,51 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
 )
 
-// maxAskPause is the longest pause between two looks for a kind.
-const maxAskPause = 30 * time.Second
+// maxDiscoveryBackoff is the longest pause between two requests to discovery for one kind.
+const maxDiscoveryBackoff = 30 * time.Second
 
-// Objects are objects by their kind.
+// Objects are the names of objects, by their kind.
 type Objects = map[schema.GroupVersionKind][]types.NamespacedName
 
-// references know to which objects CRs refer. All of it needs the lock of Children.
+// references has the objects to which CRs refer. The lock of Children guards it.
 type references struct {
 	byCR map[ledger.CR]Objects
-	// byName has the CRs that refer to an object of a kind and name, with the
-	// namespace that they mean.
-	byName map[target]map[ledger.CR][]string
+	// byName has the CRs that refer to an object of a kind and name, with the object's namespaces.
+	byName map[objectName]map[ledger.CR][]string
 	kinds  map[schema.GroupVersionKind]*referencedKind
 }
 
-type target struct {
+type objectName struct {
 	kind schema.GroupKind
 	name string
 }
 
 // referencedKind is a kind to which CRs refer.
 type referencedKind struct {
-	// found is true once discovery has told the resource, absent where it has told
-	// that there is none, and asking while it is asked.
-	found, absent, asking bool
-	resource              Kind
-	// since is when CRs began to refer to it.
-	since time.Time
-	pause time.Duration
-	next  time.Time
-	// uncertain are the CRs that were told that nothing is known of the kind.
-	uncertain map[ledger.CR]bool
+	// found is true once discovery has returned the resource, absent where the API server does
+	// not serve the kind, and discovering while a request to discovery is open.
+	found, absent, discovering bool
+	resource                   Kind
+	// since is when the first CR referred to the kind.
+	since         time.Time
+	backoff       time.Duration
+	nextDiscovery time.Time
+	// waiting has the CRs that are notified once the kind's objects are known.
+	waiting map[ledger.CR]bool
 }
 
 func newReferences() references {
-	return references{byCR: map[ledger.CR]Objects{}, byName: map[target]map[ledger.CR][]string{}, kinds: map[schema.GroupVersionKind]*referencedKind{}}
+	return references{byCR: map[ledger.CR]Objects{}, byName: map[objectName]map[ledger.CR][]string{}, kinds: map[schema.GroupVersionKind]*referencedKind{}}
 }
 
-// to returns the CRs that refer to an object of a kind that is followed.
-func (r *references) to(kind Kind, object types.NamespacedName) []ledger.CR {
+// crsReferringTo returns the CRs that refer to an object of a followed kind.
+func (r *references) crsReferringTo(kind Kind, object types.NamespacedName) []ledger.CR {
 	var found []ledger.CR
 	for gvk, referenced := range r.kinds {
 		if !referenced.found || referenced.resource.resource().GroupResource() != kind.resource().GroupResource() {
 			continue
 		}
-		for cr, namespaces := range r.byName[target{gvk.GroupKind(), object.Name}] {
+		for cr, namespaces := range r.byName[objectName{gvk.GroupKind(), object.Name}] {
 			if !kind.Namespaced || slices.Contains(namespaces, object.Namespace) {
 				found = append(found, cr)
 			}
@@ -67,29 +66,30 @@ func (r *references) to(kind Kind, object types.NamespacedName) []ledger.CR {
 	return found
 }
 
+// set replaces the objects to which the CR refers.
 func (r *references) set(cr ledger.CR, to Objects) {
 	for gvk, kind := range r.kinds {
 		if len(to[gvk]) == 0 {
-			delete(kind.uncertain, cr)
+			delete(kind.waiting, cr)
 		}
 	}
 	for gvk, names := range r.byCR[cr] {
 		for _, name := range names {
-			at := target{gvk.GroupKind(), name.Name}
-			delete(r.byName[at], cr)
-			if len(r.byName[at]) == 0 {
-				delete(r.byName, at)
+			key := objectName{gvk.GroupKind(), name.Name}
+			delete(r.byName[key], cr)
+			if len(r.byName[key]) == 0 {
+				delete(r.byName, key)
 			}
 		}
 	}
 	delete(r.byCR, cr)
 	for gvk, names := range to {
 		for _, name := range names {
-			at := target{gvk.GroupKind(), name.Name}
-			if r.byName[at] == nil {
-				r.byName[at] = map[ledger.CR][]string{}
+			key := objectName{gvk.GroupKind(), name.Name}
+			if r.byName[key] == nil {
+				r.byName[key] = map[ledger.CR][]string{}
 			}
-			r.byName[at][cr] = append(r.byName[at][cr], name.Namespace)
+			r.byName[key][cr] = append(r.byName[key][cr], name.Namespace)
 		}
 	}
 	if len(to) > 0 {
@@ -97,15 +97,16 @@ func (r *references) set(cr ledger.CR, to Objects) {
 	}
 }
 
+// kind returns the entry of a kind, which it adds where there is none.
 func (r *references) kind(gvk schema.GroupVersionKind) *referencedKind {
 	if r.kinds[gvk] == nil {
-		r.kinds[gvk] = &referencedKind{uncertain: map[ledger.CR]bool{}}
+		r.kinds[gvk] = &referencedKind{waiting: map[ledger.CR]bool{}}
 	}
 	return r.kinds[gvk]
 }
 
-// used reports whether any CR refers to the kind.
-func (r *references) used(gvk schema.GroupVersionKind) bool {
+// isReferenced reports whether any CR refers to the kind.
+func (r *references) isReferenced(gvk schema.GroupVersionKind) bool {
 	for _, to := range r.byCR {
 		if len(to[gvk]) > 0 {
 			return true
@@ -114,8 +115,7 @@ func (r *references) used(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// Refers says to what a CR refers, in place of what it did before. The kinds are
-// followed from then on.
+// Refers replaces the objects to which a CR refers. Their kinds are followed from then on.
 func (c *Children) Refers(watch schema.GroupVersionKind, cr types.NamespacedName, to Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,19 +123,19 @@ func (c *Children) Refers(watch schema.GroupVersionKind, cr types.NamespacedName
 		if len(names) == 0 {
 			continue
 		}
-		if !c.references.used(gvk) {
+		if !c.references.isReferenced(gvk) {
 			c.references.kind(gvk).since = time.Now()
 		}
-		if c.at(gvk) == nil {
-			c.prod()
+		if c.followedReference(gvk) == nil {
+			c.wakeUp()
 		}
 	}
 	c.references.set(ledger.CR{Kind: watch.GroupKind(), NamespacedName: cr}, to)
 }
 
-// at returns a kind to which CRs refer, nil where it is not followed yet. It needs
-// the lock.
-func (c *Children) at(gvk schema.GroupVersionKind) *followed {
+// followedReference returns the followed kind of a reference; nil where it is not followed yet.
+// The caller must hold the lock.
+func (c *Children) followedReference(gvk schema.GroupVersionKind) *followedKind {
 	referenced := c.references.kind(gvk)
 	if !referenced.found {
 		return nil
@@ -143,58 +143,58 @@ func (c *Children) at(gvk schema.GroupVersionKind) *followed {
 	return c.kinds[referenced.resource.resource().GroupResource()]
 }
 
-// resolve finds the resources of the kinds to which CRs refer, keeps them
-// followed, and brings back the CRs for which they are known at last.
-func (c *Children) resolve(ctx context.Context) {
+// maintainReferences follows the kinds to which CRs refer, and finds their resources first. It
+// notifies the CRs that wait for a kind once the kind's objects are known.
+func (c *Children) maintainReferences(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	for gvk, kind := range c.references.kinds {
 		switch {
-		case !c.references.used(gvk):
+		case !c.references.isReferenced(gvk):
 		case !kind.found:
-			if !kind.asking && now.After(kind.next) {
-				kind.asking = true
-				go c.ask(ctx, gvk)
+			if !kind.discovering && now.After(kind.nextDiscovery) {
+				kind.discovering = true
+				go c.discover(ctx, gvk)
 			}
 		default:
 			f := c.follow(kind.resource)
-			f.referenced = now
+			f.lastReferenced = now
 			if f.synced() {
-				for cr := range kind.uncertain {
-					c.tell(cr, "", gvk.Kind+" objects can be read now")
+				for cr := range kind.waiting {
+					c.notify(cr, "", gvk.Kind+" objects can be read now")
 				}
-				clear(kind.uncertain)
+				clear(kind.waiting)
 			}
 		}
 	}
 }
 
-// ask asks discovery for the resource of a kind.
-func (c *Children) ask(ctx context.Context, gvk schema.GroupVersionKind) {
+// discover finds the resource of a kind and follows it.
+func (c *Children) discover(ctx context.Context, gvk schema.GroupVersionKind) {
 	list, err := c.options.Discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kind := c.references.kind(gvk)
-	kind.asking = false
-	kind.pause = min(max(time.Second, 2*kind.pause), maxAskPause)
-	kind.next = time.Now().Add(kind.pause)
+	kind.discovering = false
+	kind.backoff = min(max(time.Second, 2*kind.backoff), maxDiscoveryBackoff)
+	kind.nextDiscovery = time.Now().Add(kind.backoff)
 	kind.absent = err == nil || apierrors.IsNotFound(err)
 	if err == nil {
 		for _, resource := range list.APIResources {
 			if resource.Kind == gvk.Kind && !strings.Contains(resource.Name, "/") {
 				kind.found, kind.absent = true, false
 				kind.resource = Kind{gvk.Group, gvk.Version, gvk.Kind, resource.Name, resource.Namespaced}
-				c.follow(kind.resource).referenced = time.Now()
+				c.follow(kind.resource).lastReferenced = time.Now()
 				return
 			}
 		}
 	}
 	if ctx.Err() == nil {
-		why := "the API server does not serve it"
+		reason := "the API server does not serve it"
 		if err != nil {
-			why = err.Error()
+			reason = err.Error()
 		}
-		c.options.Logger.Info("a kind to which resources refer can't be found: its changes bring nothing back; it is looked for again", "kind", gvk.String(), "error", why)
+		c.options.Logger.Info("a kind to which resources refer can't be found: its changes bring nothing back; it is looked for again", "kind", gvk.String(), "error", reason)
 	}
 }

@@ -42,19 +42,19 @@ var (
 	kindOf      = map[schema.GroupVersionResource]string{configMaps: "ConfigMap", secrets: "Secret", roles: "ClusterRole", events: "Event", accounts: "Account", oldAccounts: "Account"}
 )
 
-// stage is Children before a fake API server.
+// stage is Children with a fake API server.
 type stage struct {
 	*Children
 	t      *testing.T
 	client *fake.FakeDynamicClient
 
-	mu      sync.Mutex
-	version int
-	refused map[string]error // by resource, "resource in namespace", or "resource version"
-	news    []string
-	whats   []string // of the same news
-	log     []string
-	served  []metav1.APIResource
+	mu            sync.Mutex
+	version       int
+	refused       map[string]error // by resource, "resource in namespace", or "resource version"
+	notifications []string
+	whats         []string // of the same notifications, in their order
+	log           []string
+	served        []metav1.APIResource
 	// discoveryDown lets discovery fail.
 	discoveryDown bool
 }
@@ -101,7 +101,7 @@ func newStage(t *testing.T, o Options, objects ...runtime.Object) *stage {
 		o.Watches = []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true}}
 	}
 	s.Children = New(o)
-	s.limits.tick = 20 * time.Millisecond
+	s.timing.tick = 20 * time.Millisecond
 	return s
 }
 
@@ -115,14 +115,14 @@ func (s *stage) start() *stage {
 	return s
 }
 
-// listen collects the news of both watches.
+// listen collects the notifications of both watches.
 func (s *stage) listen() *stage {
 	for _, watch := range []schema.GroupVersionKind{widgets, gadgets} {
-		s.Follow(s.t.Context(), Scope{watch, true}, func(cr types.NamespacedName, uid types.UID, what string) {
+		s.Follow(s.t.Context(), WatchedKind{watch, true}, func(cr types.NamespacedName, uid types.UID, what string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.whats = append(s.whats, what)
-			s.news = append(s.news, strings.TrimSpace(fmt.Sprintf("%s %s %s", watch.Kind, cr, uid)))
+			s.notifications = append(s.notifications, strings.TrimSpace(fmt.Sprintf("%s %s %s", watch.Kind, cr, uid)))
 		})
 	}
 	return s
@@ -147,21 +147,21 @@ func (s *stage) refuse(resource string, err error) {
 	s.refused[resource] = err
 }
 
-// heard waits for exactly the news, in any order, and forgets it.
-func (s *stage) heard(want ...string) {
+// notified waits until exactly these notifications have come, in any order, and forgets them.
+func (s *stage) notified(want ...string) {
 	s.t.Helper()
 	slices.Sort(want)
 	var got []string
 	s.eventually(func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		got = slices.Sorted(slices.Values(s.news))
+		got = slices.Sorted(slices.Values(s.notifications))
 		if slices.Equal(got, want) {
-			s.news = nil
+			s.notifications = nil
 			return true
 		}
 		return false
-	}, func() string { return fmt.Sprintf("heard %q, want %q", got, want) })
+	}, func() string { return fmt.Sprintf("notified %q, want %q", got, want) })
 }
 
 func (s *stage) eventually(done func() bool, otherwise func() string) {
@@ -184,7 +184,7 @@ func (s *stage) logged(text string) {
 	}, func() string { return "not logged: " + text })
 }
 
-// live waits until the resource is followed and known.
+// live waits until the resource is followed and its informers have synced.
 func (s *stage) live(resource schema.GroupVersionResource) {
 	s.t.Helper()
 	s.eventually(func() bool {
@@ -193,15 +193,15 @@ func (s *stage) live(resource schema.GroupVersionResource) {
 		s.Children.mu.Lock()
 		defer s.Children.mu.Unlock()
 		f := s.kinds[resource.GroupResource()]
-		return f != nil && f.synced() && f.parts[0].Err() == nil
+		return f != nil && f.synced() && f.informers[0].Err() == nil
 	}, func() string { return resource.Resource + " is not followed" })
 }
 
 func (s *stage) isFollowed(resource schema.GroupVersionResource) bool {
-	return s.follows(resource.GroupResource())
+	return s.followed(resource.GroupResource()) != nil
 }
 
-// store writes the object to the API server as somebody would, with a new version.
+// store writes the object to the API server with a new resource version. The write is foreign.
 func (s *stage) store(resource schema.GroupVersionResource, object *unstructured.Unstructured) *unstructured.Unstructured {
 	s.t.Helper()
 	s.mu.Lock()
@@ -232,7 +232,7 @@ func (s *stage) remove(resource schema.GroupVersionResource, object *unstructure
 	}
 }
 
-// session is that of a run of the widget w.
+// session returns the session of a run of the widget w.
 func session() *access.Session {
 	return &access.Session{Owner: access.Owner{GVK: widgets, Namespace: "ns", Name: "w", UID: "uid-w"}}
 }
@@ -241,12 +241,12 @@ func writeTo(verb string, resource schema.GroupVersionResource, object *unstruct
 	return access.Write{Verb: verb, Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// runWrites lets a run of the widget w write the object.
+// runWrites writes the object as a run of the widget w does.
 func (s *stage) runWrites(resource schema.GroupVersionResource, object *unstructured.Unstructured) *unstructured.Unstructured {
 	s.t.Helper()
-	answered := s.Writing(session(), writeTo("update", resource, object))
+	afterWrite := s.BeforeWrite(session(), writeTo("update", resource, object))
 	stored := s.store(resource, object)
-	answered(access.Answer{Code: 200, Objects: []*unstructured.Unstructured{stored}})
+	afterWrite(access.Response{Code: 200, Objects: []*unstructured.Unstructured{stored}})
 	return stored
 }
 
@@ -288,8 +288,8 @@ func inNamespace(namespace string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) { o.SetNamespace(namespace) }
 }
 
-// keeping is a Record in memory.
-type keeping struct {
+// memoryRecord is a Record in memory.
+type memoryRecord struct {
 	mu    sync.Mutex
 	all   map[string][]Kind
 	err   error // of Load
@@ -298,19 +298,19 @@ type keeping struct {
 	refusal error
 }
 
-func (k *keeping) set(all map[string][]Kind, err error) {
+func (k *memoryRecord) set(all map[string][]Kind, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all, k.err = all, err
 }
 
-func (k *keeping) Load(context.Context) (map[string][]Kind, error) {
+func (k *memoryRecord) Load(context.Context) (map[string][]Kind, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return maps.Clone(k.all), k.err
 }
 
-func (k *keeping) Save(_ context.Context, watch string, kinds []Kind) error {
+func (k *memoryRecord) Save(_ context.Context, watch string, kinds []Kind) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.refusal != nil {
@@ -324,7 +324,7 @@ func (k *keeping) Save(_ context.Context, watch string, kinds []Kind) error {
 	return nil
 }
 
-func (k *keeping) of(watch schema.GroupVersionKind) []Kind {
+func (k *memoryRecord) of(watch schema.GroupVersionKind) []Kind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.all[watch.GroupKind().String()]

@@ -15,24 +15,24 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 )
 
-// stateLimit is how long runs wait for a kind to which their CRs refer, from when it is
-// looked for first.
-const stateLimit = 10 * time.Second
+// stateTimeout is how long State waits for a kind, from when it is first followed or looked for.
+const stateTimeout = 10 * time.Second
 
-// State stands for the objects as they are, without their content: they are known
-// by UID and generation, or resource version. It waits for kinds that have not been
-// followed for long until they are known, and is "" after that; of a kind that can't be
-// read it says that. Either way the CR is brought back once they are known.
+// State returns a text that differs whenever one of the objects differs: it has their UIDs and
+// generations, or resource versions, but no content. A kind that the API server does not let
+// the manager read is part of the text. State waits for the kinds that have only been followed
+// for a short time, and returns "" if their objects are still unknown after that. The CR is
+// notified once all of the objects are known.
 func (c *Children) State(ctx context.Context, watch schema.GroupVersionKind, cr types.NamespacedName, to Objects) string {
 	var lines []string
 	known := func(context.Context) (done bool, err error) {
-		lines, done = c.look(to)
+		lines, done = c.describeObjects(to)
 		return done, nil
 	}
 	c.Refers(watch, cr, to)
 	ctx, cancel := context.WithTimeout(ctx, c.syncTimeout(to))
 	defer cancel()
-	defer c.await(ledger.CR{Kind: watch.GroupKind(), NamespacedName: cr}, to)
+	defer c.notifyOnceKnown(ledger.CR{Kind: watch.GroupKind(), NamespacedName: cr}, to)
 	if wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, known) == nil {
 		slices.Sort(lines)
 		return strings.Join(slices.Compact(lines), "\n") + "\n"
@@ -40,8 +40,8 @@ func (c *Children) State(ctx context.Context, watch schema.GroupVersionKind, cr 
 	return ""
 }
 
-// syncTimeout is how long it is worth to wait for the kinds: one that is down must not keep
-// every run waiting.
+// syncTimeout returns how long State waits. It counts from when a kind is first followed or
+// looked for, so that an API service that is down does not delay every run.
 func (c *Children) syncTimeout(to Objects) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,40 +51,41 @@ func (c *Children) syncTimeout(to Objects) time.Duration {
 			continue
 		}
 		since := c.references.kind(gvk).since
-		if f := c.at(gvk); f != nil {
+		if f := c.followedReference(gvk); f != nil {
 			since = f.since
 		}
-		longest = max(longest, stateLimit-time.Since(since))
+		longest = max(longest, stateTimeout-time.Since(since))
 	}
 	return longest
 }
 
-// await lets the CR be told once all of its kinds are known.
-func (c *Children) await(cr ledger.CR, to Objects) {
+// notifyOnceKnown adds the CR to those that are notified once a kind's objects are known, for
+// each kind that is not known yet.
+func (c *Children) notifyOnceKnown(cr ledger.CR, to Objects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for gvk, names := range to {
-		if f := c.at(gvk); len(names) > 0 && (f == nil || !f.synced()) {
-			c.references.kind(gvk).uncertain[cr] = true
+		if f := c.followedReference(gvk); len(names) > 0 && (f == nil || !f.synced()) {
+			c.references.kind(gvk).waiting[cr] = true
 		}
 	}
 }
 
-// look describes the objects. It is false while some of them are not known.
-func (c *Children) look(to Objects) ([]string, bool) {
+// describeObjects returns a line for each object, and false while one of them is not known.
+func (c *Children) describeObjects(to Objects) ([]string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lines []string
 	for gvk, names := range to {
 		for _, name := range names {
-			found, known := unreadable, c.references.kind(gvk).absent
-			if f := c.at(gvk); f != nil {
-				found, known = f.describe(name)
+			text, known := unreadable, c.references.kind(gvk).absent
+			if f := c.followedReference(gvk); f != nil {
+				text, known = f.describe(name)
 			}
 			if !known {
 				return nil, false
 			}
-			lines = append(lines, gvk.GroupKind().String()+" "+found)
+			lines = append(lines, gvk.GroupKind().String()+" "+text)
 		}
 	}
 	return lines, true
@@ -92,20 +93,19 @@ func (c *Children) look(to Objects) ([]string, bool) {
 
 const unreadable = "can't be read"
 
-// describe says which object there is, and which state of it. It is false where that is
-// not known yet.
-func (f *followed) describe(name types.NamespacedName) (string, bool) {
+// describe returns a text about the object's state, and false while that is not known.
+func (f *followedKind) describe(name types.NamespacedName) (string, bool) {
 	if !f.kind.Namespaced {
 		name.Namespace = ""
 	}
-	part, ok := f.partOf(name.Namespace)
+	informer, ok := f.informerFor(name.Namespace)
 	switch {
 	case !ok:
 		return name.String() + " not watched", true
-	case !part.Synced():
-		return unreadable, refuses(part.Err())
+	case !informer.Synced():
+		return unreadable, isRefusal(informer.Err())
 	}
-	object, ok, _ := part.Store().GetByKey(storeKey(name.Namespace, name.Name))
+	object, ok, _ := informer.Store().GetByKey(storeKey(name.Namespace, name.Name))
 	kept, is := object.(*reduce.Object)
 	switch {
 	case !ok || !is:

@@ -1,14 +1,15 @@
-// Package informers follows kinds that are known only while the manager runs: a
-// child's kind when a role has made the first one, a reference's kind.
+// Package informers follows kinds that become known only while the manager runs: the kind of a
+// child once a role has created the first one, or the kind of a reference.
 //
-// A Set has one informer for each resource and namespace that somebody uses. It
-// begins with the first user and ends with the last one. What an informer keeps of
-// an object is decided by the Set's transform.
+// A Set has one informer for each resource and namespace in use. The informer starts with its
+// first user and stops with its last one. Options.Transform decides what an informer keeps of an
+// object.
 //
-// An informer that can't list or watch is tried again until it is released, says
-// why by Err, in one log line a minute and to Options.Observe, and keeps no other
-// from its work. client-go makes the pauses: from a second up to 30 to 60.
+// An informer that cannot list or watch retries until it is released. It does not affect other
+// informers. It reports the failure by Err, by Options.OnStateChange, and in the log at most once
+// a minute. client-go sets the pauses between the attempts: they grow from one second to between
+// 30 and 60 seconds.
 //
-// The package does not know what objects are followed for, and does not ask
-// discovery: that a kind can be followed shows when it is tried.
+// The package does not know why objects are followed. It does not use discovery: an informer
+// finds out whether its kind can be followed when it tries.
 package informers

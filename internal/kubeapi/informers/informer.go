@@ -14,112 +14,112 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// remindInterval is how often the log says that a kind can't be followed.
-const remindInterval = time.Minute
+// logInterval is the shortest time between two log lines about one informer's failures.
+const logInterval = time.Minute
 
-// errClosed is why an informer that met no error is not live.
-var errClosed = errors.New("its watch is not open")
+// errNoWatch is the error of an informer without an open watch whose requests have not failed.
+var errNoWatch = errors.New("its watch is not open")
 
-// Informer follows the objects of one resource, in one namespace or in all.
+// Informer follows the objects of one resource, in one namespace or in all of them.
 type Informer struct {
-	key     Key
-	log     logr.Logger
-	observe func(Key, State)
-	shared  toolscache.SharedIndexInformer
-	stop    chan struct{}
-	users   int // Guarded by the Set.
+	key           Key
+	log           logr.Logger
+	onStateChange func(Key, State)
+	shared        toolscache.SharedIndexInformer
+	stopped       chan struct{}
+	users         int // guarded by the Set's lock
 
-	mu       sync.Mutex
-	state    State
-	err      error
-	reminded time.Time
+	mu         sync.Mutex
+	state      State
+	err        error
+	lastLogged time.Time
 }
 
 func newInformer(key Key, options Options) *Informer {
 	i := &Informer{
-		key:     key,
-		log:     options.Logger.WithValues("resource", key.Resource.GroupResource().String(), "version", key.Resource.Version, "namespace", key.Namespace),
-		observe: options.Observe,
-		stop:    make(chan struct{}),
-		state:   Starting,
-		err:     errClosed,
+		key:           key,
+		log:           options.Logger.WithValues("resource", key.Resource.GroupResource().String(), "version", key.Resource.Version, "namespace", key.Namespace),
+		onStateChange: options.OnStateChange,
+		stopped:       make(chan struct{}),
+		state:         Starting,
+		err:           errNoWatch,
 	}
 	i.shared = toolscache.NewSharedIndexInformerWithOptions(
-		toolscache.ToListWatcherWithWatchListSemantics((&source{i, options.Client.Resource(key.Resource).Namespace(key.Namespace)}).listWatch(), options.Client),
+		toolscache.ToListWatcherWithWatchListSemantics((&listerWatcher{i, options.Client.Resource(key.Resource).Namespace(key.Namespace)}).listWatch(), options.Client),
 		&unstructured.Unstructured{},
 		toolscache.SharedIndexInformerOptions{ObjectDescription: key.String()},
 	)
-	// Both are refused for started informers only. Errors have been told of by the
-	// source when client-go comes to log them.
+	// Both calls fail only for a started informer. listerWatcher has reported an error before
+	// client-go calls the handler, which would log it again.
 	_ = i.shared.SetWatchErrorHandlerWithContext(func(context.Context, *toolscache.Reflector, error) {})
 	if options.Transform != nil {
-		_ = i.shared.SetTransform(careful(options.Transform))
+		_ = i.shared.SetTransform(recoverPanics(options.Transform))
 	}
-	i.observe(key, Starting)
+	i.onStateChange(key, Starting)
 	return i
 }
 
-// Synced reports whether the store has held everything since some time. It may have
-// fallen behind after that: see Err.
+// Synced reports whether the store has been filled once. Err tells whether it is up to date.
 func (i *Informer) Synced() bool { return i.shared.HasSynced() }
 
-// Err is why the store is not kept up to date at present: what the API server
-// answered, or that no watch is open; nil while one is.
+// Err returns nil while a watch is open. Otherwise it returns the API server's error, or that no
+// watch is open.
 func (i *Informer) Err() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.err
 }
 
-// Store holds what the transform made of the objects. Nobody may change it. Its
-// LastStoreSyncResourceVersion is one up to which it has seen every change: lists
-// and watches fill it in the order of resource versions.
+// Store returns the store with the transformed objects. The caller must not change them. The
+// store has seen every change up to its LastStoreSyncResourceVersion, because lists and watches
+// fill it in the order of resource versions.
 func (i *Informer) Store() toolscache.Indexer { return i.shared.GetIndexer() }
 
 func (i *Informer) run() {
-	ctx := klog.NewContext(wait.ContextForChannel(i.stop), i.log.V(1))
-	var filling sync.WaitGroup
-	filling.Go(i.awaitFill)
+	ctx := klog.NewContext(wait.ContextForChannel(i.stopped), i.log.V(1))
+	var syncing sync.WaitGroup
+	syncing.Go(i.awaitSync)
 	i.shared.RunWithContext(ctx)
-	filling.Wait()
+	syncing.Wait()
 }
 
-// awaitFill notes when the store is filled: the watch may have opened long before.
-func (i *Informer) awaitFill() {
+// awaitSync sets the state once the store is filled. The watch may have been open long before.
+func (i *Informer) awaitSync() {
 	select {
-	case <-i.stop:
+	case <-i.stopped:
 		return
 	case <-i.shared.HasSyncedChecker().Done():
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.err == nil {
-		i.become(Live)
+		i.setState(Live)
 	}
 }
 
-// end may be called more than once, under the lock of the Set.
-func (i *Informer) end() {
+// stop stops the informer. It may be called more than once. The caller must hold the lock of the
+// Set.
+func (i *Informer) stop() {
 	select {
-	case <-i.stop:
+	case <-i.stopped:
 		return
 	default:
 	}
-	close(i.stop)
+	close(i.stopped)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.state, i.err = Ended, errClosed
-	i.observe(i.key, Ended)
+	i.state, i.err = Ended, errNoWatch
+	i.onStateChange(i.key, Ended)
 }
 
-// tell adds a handler and returns what removes it.
-func (i *Informer) tell(handler toolscache.ResourceEventHandler) (remove func()) {
+// addHandler adds a handler and returns the function that removes it.
+func (i *Informer) addHandler(handler toolscache.ResourceEventHandler) (remove func()) {
 	if handler == nil {
 		return func() {}
 	}
-	registration, err := i.shared.AddEventHandler(guarded{handler, i.log})
+	registration, err := i.shared.AddEventHandler(recoveringHandler{handler, i.log})
 	if err != nil {
-		// Only an informer that has ended takes none, and it tells nothing any more.
+		// Only a stopped informer refuses a handler, and it has no more events.
 		return func() {}
 	}
 	return func() {
@@ -129,57 +129,58 @@ func (i *Informer) tell(handler toolscache.ResourceEventHandler) (remove func())
 	}
 }
 
-// opened notes that a watch has begun.
-func (i *Informer) opened() {
+// watchOpened updates the state when a watch has begun.
+func (i *Informer) watchOpened() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.state == Ended {
 		return
 	}
-	if !i.reminded.IsZero() {
+	if !i.lastLogged.IsZero() {
 		i.log.Info("the kind is followed again")
-		i.reminded = time.Time{}
+		i.lastLogged = time.Time{}
 	}
 	i.err = nil
 	if i.Synced() {
-		i.become(Live)
+		i.setState(Live)
 	}
 }
 
-// closed notes that a watch has ended, as each does now and then.
-func (i *Informer) closed() {
+// watchClosed updates Err when a watch has ended. The state stays as it is, because every watch
+// ends after some time, and client-go opens the next one.
+func (i *Informer) watchClosed() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.err == nil {
-		i.err = errClosed
+		i.err = errNoWatch
 	}
 }
 
-// failed notes that a list or watch could not be had.
-func (i *Informer) failed(ctx context.Context, err error) {
+// requestFailed updates the state when a list or watch request has failed.
+func (i *Informer) requestFailed(ctx context.Context, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.state == Ended || ctx.Err() != nil {
 		return
 	}
 	i.err = err
-	i.become(Failing)
-	if time.Since(i.reminded) >= remindInterval {
-		i.reminded = time.Now()
+	i.setState(Failing)
+	if time.Since(i.lastLogged) >= logInterval {
+		i.lastLogged = time.Now()
 		i.log.Info("a kind can't be followed; it is tried again, and others are not affected", "error", err.Error(), "remedy", remedy(i.key, err))
 	}
 }
 
-// become needs the lock. An informer that has ended becomes nothing any more.
-func (i *Informer) become(state State) {
+// setState changes the state, unless the informer has ended. The caller must hold the lock.
+func (i *Informer) setState(state State) {
 	if i.state != state && i.state != Ended {
 		i.state = state
-		i.observe(i.key, state)
+		i.onStateChange(i.key, state)
 	}
 }
 
-// careful makes an error of a panic, which would end the process.
-func careful(transform func(any) (any, error)) func(any) (any, error) {
+// recoverPanics returns a transform that returns an error where the given one panics.
+func recoverPanics(transform func(any) (any, error)) func(any) (any, error) {
 	return func(object any) (result any, err error) {
 		defer func() {
 			if r := recover(); r != nil {

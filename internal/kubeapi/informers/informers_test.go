@@ -171,7 +171,7 @@ func play(t *testing.T, c *cluster, options informers.Options, test func(t *test
 		if options.Client == nil {
 			options.Client = c
 		}
-		options.Logger, options.Observe = told.logger(), told.observe
+		options.Logger, options.OnStateChange = told.logger(), told.observe
 		set := informers.New(options)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -226,7 +226,7 @@ func TestAnInformerLivesAsLongAsItIsUsed(t *testing.T) {
 	})
 }
 
-func TestWhatIsUsedBeforeTheStartBeginsThen(t *testing.T) {
+func TestAnInformerUsedBeforeStartBeginsThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(object("Pod", "one"))
 		set := informers.New(informers.Options{Client: c})
@@ -252,7 +252,7 @@ func TestWhatIsUsedBeforeTheStartBeginsThen(t *testing.T) {
 	})
 }
 
-func TestHandlersAreToldOfWhatIsThereAndOfChanges(t *testing.T) {
+func TestHandlersGetExistingObjectsAndChanges(t *testing.T) {
 	c := newCluster(object("Pod", "one"))
 	play(t, c, informers.Options{}, func(t *testing.T, set *informers.Set, told *story) {
 		key := informers.Key{Resource: pods}
@@ -274,7 +274,7 @@ func TestHandlersAreToldOfWhatIsThereAndOfChanges(t *testing.T) {
 	})
 }
 
-func TestAFailingKindIsTriedAgainAndHarmsNoOther(t *testing.T) {
+func TestAFailingKindIsRetriedAndAffectsNoOther(t *testing.T) {
 	for name, test := range map[string]struct {
 		err    error
 		is     func(error) bool
@@ -403,7 +403,7 @@ func TestAnInformerIsNotLiveWhileNobodyAnswers(t *testing.T) {
 // fake says that it can't.
 type streaming struct{ dynamic.Interface }
 
-func TestAnEndDoesNotWaitForAttempts(t *testing.T) {
+func TestStopDoesNotWaitForAttempts(t *testing.T) {
 	for name, err := range map[string]error{
 		"the API server is away":            syscall.ECONNREFUSED,
 		"the API server has too much to do": apierrors.NewTooManyRequests("later", 1),

@@ -11,10 +11,10 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// Key names what an informer follows.
+// Key is the resource and namespace that an informer follows.
 type Key struct {
 	Resource schema.GroupVersionResource
-	// Namespace is "" for all namespaces, and for what is cluster-scoped.
+	// Namespace is "" for all namespaces, and for a cluster-scoped resource.
 	Namespace string
 }
 
@@ -22,64 +22,61 @@ func (k Key) String() string {
 	return strings.TrimSuffix(k.Resource.GroupVersion().String()+" "+k.Resource.Resource+" in "+k.Namespace, " in ")
 }
 
-// State is what becomes of an informer.
+// State is the state of an informer.
 type State string
 
 const (
-	// Starting is an informer that has not watched yet, or whose store is being filled
-	// for the first time.
+	// Starting is the state until the store is filled for the first time.
 	Starting State = "starting"
-	// Live is one whose watch is open and whose store has been filled: it notices
-	// every change.
+	// Live is the state of an informer whose watch is open and whose store is filled: it sees
+	// every change. The informer stays live while client-go replaces a watch that has ended.
 	Live State = "live"
-	// Failing is one that was refused, or reached nobody, and is tried again; its store
-	// may be on the way to being filled.
+	// Failing is the state after a list or watch has failed, until the informer is live again.
 	Failing State = "failing"
-	// Ended is one that nobody uses any more.
+	// Ended is the state of a stopped informer: nobody uses it, or the Set has ended.
 	Ended State = "ended"
 )
 
 // Options are the settings of a Set. Client is required.
 type Options struct {
 	Client dynamic.Interface
-	// Transform makes what is kept out of what the API server sends; nil keeps
-	// that. It is also called with its own results, which it must give back. Results
-	// are found by meta.Accessor; a small type gives its metadata by GetObjectMeta.
-	// An error, or a panic, loses the object: it must not be a way to filter.
+	// Transform returns what the informer keeps of an object from the API server; nil keeps all
+	// of it. It is also called with its own results and must return them unchanged. meta.Accessor
+	// must work on the results: a small type can have GetObjectMeta. After an error or a panic
+	// the object is lost, so Transform must not be used as a filter.
 	Transform func(any) (any, error)
 	Logger    logr.Logger
-	// Observe is told of each change of an informer's state, one at a time for each
+	// OnStateChange is called for each new state of an informer, one call at a time for each
 	// informer. It must not call the Set.
-	Observe func(Key, State)
+	OnStateChange func(Key, State)
 }
 
-// Set is a set of informers. It is a manager.Runnable: what is used before Start
-// begins then.
+// Set is a set of informers. It is a manager.Runnable: no informer runs before Start.
 type Set struct {
 	options Options
 
 	mu        sync.Mutex
 	informers map[Key]*Informer
-	working   bool
+	started   bool
 	running   sync.WaitGroup
 }
 
 // New returns a Set without informers.
 func New(options Options) *Set {
-	if options.Observe == nil {
-		options.Observe = func(Key, State) {}
+	if options.OnStateChange == nil {
+		options.OnStateChange = func(Key, State) {}
 	}
 	return &Set{options: options, informers: map[Key]*Informer{}}
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader's
-// runs have children.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. Only the leader has runs, and so
+// children to follow.
 func (s *Set) NeedLeaderElection() bool { return true }
 
-// Start lets the informers work until ctx ends. When it returns, none does.
+// Start runs the informers until ctx ends. It returns once all of them have stopped.
 func (s *Set) Start(ctx context.Context) error {
 	s.mu.Lock()
-	s.working = true
+	s.started = true
 	for _, informer := range s.informers {
 		s.run(informer)
 	}
@@ -88,19 +85,18 @@ func (s *Set) Start(ctx context.Context) error {
 	<-ctx.Done()
 
 	s.mu.Lock()
-	s.working = false
+	s.started = false
 	for _, informer := range s.informers {
-		informer.end()
+		informer.stop()
 	}
 	s.mu.Unlock()
 	s.running.Wait()
 	return nil
 }
 
-// Use returns the informer of key, which begins now where it is the first use, and
-// the function that ends the use. The handler, which may be nil, is told of every
-// object that is there, and then of changes, one at a time. A panic in it is logged
-// and loses that one event.
+// Use returns the informer of key, and the function that ends this use. It starts the informer
+// for its first user. The handler, which may be nil, gets an event for every existing object and
+// then for each change, one at a time. A panic in the handler is logged, and loses that event.
 func (s *Set) Use(key Key, handler toolscache.ResourceEventHandler) (informer *Informer, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,14 +104,14 @@ func (s *Set) Use(key Key, handler toolscache.ResourceEventHandler) (informer *I
 	if !ok {
 		informer = newInformer(key, s.options)
 		s.informers[key] = informer
-		if s.working {
+		if s.started {
 			s.run(informer)
 		}
 	}
 	informer.users++
-	remove := informer.tell(handler)
+	removeHandler := informer.addHandler(handler)
 	return informer, sync.OnceFunc(func() {
-		remove()
+		removeHandler()
 		s.release(informer)
 	})
 }
@@ -126,16 +122,16 @@ func (s *Set) release(informer *Informer) {
 	informer.users--
 	if informer.users == 0 {
 		delete(s.informers, informer.key)
-		informer.end()
+		informer.stop()
 	}
 }
 
-// run needs the lock.
+// run starts an informer's goroutine. The caller must hold the lock.
 func (s *Set) run(informer *Informer) {
 	s.running.Go(informer.run)
 }
 
-// Keys are those of the informers that are used, in no order.
+// Keys returns the keys of the informers in use, in no order.
 func (s *Set) Keys() []Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()

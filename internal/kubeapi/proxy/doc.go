@@ -1,29 +1,31 @@
-// Package proxy is the way of a run to the Kubernetes API.
+// Package proxy forwards the requests of runs to the API server.
 //
-// It listens on the loopback interface with TLS only, under a certificate that
-// is made in memory at start. Each run has a grant: a token and a kubeconfig
-// that carries it. A request without the token of a live run gets 401 and is
-// not forwarded. Whose run it is follows from the token alone, never from
-// anything a client says. What a token has begun ends with it.
+// The proxy listens on the loopback interface, with TLS and a certificate that it makes in
+// memory at start. Grant returns a kubeconfig with a token for one run. The token alone tells
+// for which CR a request is; nothing that a client sends can change that. A request without the
+// token of a live run gets status 401 and is not forwarded. When a token ends, its requests and
+// streams end too.
 //
-// ServeHTTP is the way of a request. What a run writes carries its owner, so that
-// roles can use plain modules and their children still go with their CR: package
-// ownership says how. A run that is confined writes in its CR's namespace only. Followers
-// are told of each write and of what the API server said to it. Everything else passes
-// through as it is, with the manager's credentials, and streams are not held up.
+// ServeHTTP is the path of a request:
 //
-// With leader election, a request is forwarded only while the manager's lease is
-// surely held. Streams that are open when it is lost end with the connection that
-// they use: the configuration that the proxy gets dials behind the fence.
+//   - Where runs of the CR are confined, it refuses writes outside of the CR's namespace.
+//   - It adds the CR as the owner of what the run creates. So roles can use plain modules, and
+//     Kubernetes deletes the children with their CR. Package ownership has the rules.
+//   - It reports each write and the API server's response to the write observers.
+//   - It forwards everything else as it is, with the manager's credentials, streams included.
 //
-// The package knows owners and tokens. It does not know runs, and it guards
-// against mistakes: code in a role has the pod's rights anyway.
+// With leader election, the proxy forwards a request only while the manager surely holds the
+// lease. Streams that are open when the lease is lost end with their connection to the API
+// server: the rest.Config for the proxy has a dialer that closes its connections then.
+//
+// The package does not know runs, only owners and tokens. It guards against mistakes and not
+// against attacks: a role's code has the rights of the manager's pod anyway.
 //
 // # Gotchas
 //
 //   - client-go sends no credentials over plain HTTP, so the proxy speaks TLS.
 //   - The API server ignores the query options of a DELETE that has a body. The proxy looks
 //     for dryRun where the API server does.
-//   - net/http reads on in an unread body (256 KiB) before it answers. Behind a slow client an
-//     answer would wait, so readBody lets the deadline stand.
+//   - net/http reads up to 256 KiB of an unread body before it sends a response. A slow client
+//     would delay the response, so readBody leaves its read deadline set after an error.
 package proxy

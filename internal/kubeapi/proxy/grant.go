@@ -20,33 +20,31 @@ import (
 const (
 	// tokenBytes makes tokens of 256 bits.
 	tokenBytes = 32
-	// lastWords is how long a client may take for what is still written to it when its
-	// token has ended.
-	lastWords = time.Second
+	// finalWriteTimeout is how long the proxy still writes to a client whose token has ended.
+	finalWriteTimeout = time.Second
 )
 
-// grants holds those of live runs by the digest of their token: a look-up by digest
-// takes the same time for every wrong token, however much of it is right, and a copy of
-// the manager's memory gives no token away.
+// grants has the grants of live runs, by the digest of their token. A look-up by digest does not
+// leak by its duration how much of a token is right, and a dump of the manager's memory shows
+// no token here.
 type grants struct {
 	mu   sync.RWMutex
 	live map[[sha256.Size]byte]*grant
 }
 
-// grant is what one run may do, and what it has begun.
+// grant is the access of one run, with its open requests.
 type grant struct {
 	session *access.Session
-	// ended is done when the token is dead.
-	ended context.Context //nolint:containedctx // It is the life of the token, which outlives every call.
-	end   context.CancelFunc
-	// requests are those that are not answered yet.
+	// ctx is done when the token has ended.
+	ctx    context.Context //nolint:containedctx // It is the lifetime of the token, which outlives every call.
+	cancel context.CancelFunc
+	// requests counts the open requests.
 	requests sync.WaitGroup
 }
 
-// Grant opens the proxy for one run of the owner. It returns a kubeconfig whose
-// token acts for that owner, and the function that ends the token, together with
-// all requests and streams that it began. The default namespace of the kubeconfig is
-// the owner's.
+// Grant gives one run of the owner access to the API. It returns a kubeconfig with a token, whose
+// default namespace is the owner's. revoke ends the token, and all requests and streams that
+// use it.
 func (p *Proxy) Grant(owner access.Owner) (kubeconfig []byte, revoke func(), err error) {
 	secret := make([]byte, tokenBytes)
 	if _, err := rand.Read(secret); err != nil {
@@ -58,20 +56,20 @@ func (p *Proxy) Grant(owner access.Owner) (kubeconfig []byte, revoke func(), err
 		return nil, nil, fmt.Errorf("write the kubeconfig for %s: %w", owner, err)
 	}
 	g := &grant{session: &access.Session{Owner: owner}}
-	g.ended, g.end = context.WithCancel(context.Background())
+	g.ctx, g.cancel = context.WithCancel(context.Background())
 	remove := p.grants.add(token, g)
 	return kubeconfig, sync.OnceFunc(func() {
 		remove()
-		g.end()
-		go p.tellEnd(g)
+		g.cancel()
+		go p.notifySessionEnded(g)
 	}), nil
 }
 
-// tellEnd tells the followers that the session is over, when all of its writes are.
-func (p *Proxy) tellEnd(g *grant) {
+// notifySessionEnded waits for the session's requests and tells the observers that it has ended.
+func (p *Proxy) notifySessionEnded(g *grant) {
 	g.requests.Wait()
-	for _, follower := range p.followers {
-		follower.Ended(g.session)
+	for _, observer := range p.observers {
+		observer.SessionEnded(g.session)
 	}
 }
 
@@ -100,9 +98,8 @@ func (g *grants) add(token string, granted *grant) (remove func()) {
 	}
 }
 
-// authenticate finds the grant by the request's bearer token, and counts the request
-// among its own until done is called. A request with more than one Authorization header
-// is nobody's.
+// authenticate returns the grant of the request's bearer token. The request counts as open until
+// the caller calls done. A request with more than one Authorization header has no grant.
 func (g *grants) authenticate(r *http.Request) (granted *grant, done func(), ok bool) {
 	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
@@ -122,8 +119,8 @@ func (g *grants) authenticate(r *http.Request) (granted *grant, done func(), ok 
 	return granted, granted.requests.Done, true
 }
 
-// Knows reports whether the request carries the token of a live run.
-func (p *Proxy) Knows(r *http.Request) bool {
+// HasLiveToken reports whether the request carries the token of a live run.
+func (p *Proxy) HasLiveToken(r *http.Request) bool {
 	_, done, ok := p.grants.authenticate(r)
 	if ok {
 		done()
@@ -131,15 +128,15 @@ func (p *Proxy) Knows(r *http.Request) bool {
 	return ok
 }
 
-// during returns a context that ends with the token too. The client is not waited for after
-// that.
-func (g *grant) during(ctx context.Context, w http.ResponseWriter) (context.Context, context.CancelFunc) {
+// requestContext returns a copy of ctx that also ends with the token. The end of the token sets
+// deadlines for reading from the client and writing to it.
+func (g *grant) requestContext(ctx context.Context, w http.ResponseWriter) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(g.ended, func() {
+	stop := context.AfterFunc(g.ctx, func() {
 		cancel()
 		connection, now := http.NewResponseController(w), time.Now()
 		_ = connection.SetReadDeadline(now)
-		_ = connection.SetWriteDeadline(now.Add(lastWords))
+		_ = connection.SetWriteDeadline(now.Add(finalWriteTimeout))
 	})
 	return ctx, func() {
 		stop()

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// listenOpenly takes the open port, if there is to be one.
-func (p *Proxy) listenOpenly(port int) error {
+// listenOpenPort listens on the open port, unless port is 0.
+func (p *Proxy) listenOpenPort(port int) error {
 	if port == 0 {
 		return nil
 	}
@@ -20,30 +20,30 @@ func (p *Proxy) listenOpenly(port int) error {
 	if err != nil {
 		return fmt.Errorf("listen without tokens (--proxy-open-port=%d): %w", port, err)
 	}
-	p.open = netutil.LimitListener(listener, maxConnections)
+	p.openListener = netutil.LimitListener(listener, maxConnections)
 	p.log.Info("whoever reaches this port has the rights of the manager, without a token (--proxy-open-port)", "address", listener.Addr().String())
 	return nil
 }
 
-// OpenServer serves the open port, for sidecars that know the base image's: without TLS
-// and tokens, and without owners, confinement and followers, because it is nobody's run
-// that asks. It is nil where there is none.
+// OpenServer returns the server of the open port; nil without one. It is for sidecars made for
+// the proxy of the ansible-operator base image: it has no TLS and requires no token. Such a
+// request belongs to no run, so there is no owner, no confinement, and no report of its writes.
 func (p *Proxy) OpenServer() *manager.Server {
-	if p.open == nil {
+	if p.openListener == nil {
 		return nil
 	}
 	timeout := drainTimeout
 	return &manager.Server{
 		Name:            "API proxy without tokens",
-		Server:          bounded(http.HandlerFunc(p.serveOpenly), p.log),
-		Listener:        p.open,
+		Server:          newHTTPServer(http.HandlerFunc(p.serveOpenPort), p.log),
+		Listener:        p.openListener,
 		ShutdownTimeout: &timeout,
 	}
 }
 
-func (p *Proxy) serveOpenly(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) serveOpenPort(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r}
-	for _, step := range []func(http.ResponseWriter, *request) error{checkSource, p.checkPath, p.held} {
+	for _, step := range []func(http.ResponseWriter, *request) error{checkSource, p.checkPath, p.checkFence} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)
 			return
@@ -54,8 +54,8 @@ func (p *Proxy) serveOpenly(w http.ResponseWriter, r *http.Request) {
 	p.upstream.ServeHTTP(w, q.Request)
 }
 
-// checkSource refuses what a browser sends for a page from elsewhere, which may have made
-// its own name stand for this address.
+// checkSource refuses the requests that a browser sends for pages of other sites. Such a page may
+// have made its own host name resolve to 127.0.0.1.
 func checkSource(_ http.ResponseWriter, q *request) error {
 	if !isLoopback(q.Host) {
 		return refusal(http.StatusForbidden, "the request is for the host %q; this is 127.0.0.1", q.Host)
@@ -65,7 +65,7 @@ func checkSource(_ http.ResponseWriter, q *request) error {
 			return refusal(http.StatusForbidden, "the request comes from a page of %q", origin)
 		}
 	}
-	// What a page loads without a script carries no Origin.
+	// A request that no script makes, such as for an image, has no Origin.
 	if site := q.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return refusal(http.StatusForbidden, "a browser sends the request for a page from elsewhere (Sec-Fetch-Site: %s)", site)
 	}

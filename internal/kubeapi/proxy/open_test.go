@@ -75,9 +75,9 @@ func TestThereIsNoOpenPortUnlessAskedFor(t *testing.T) {
 }
 
 func TestTheOpenPort(t *testing.T) {
-	b, lease, n := newBackend(t), &toggle{}, newNotes()
+	b, lease, n := newBackend(t), &toggle{}, newRecordingObserver()
 	base, log := startOpen(t, b, proxy.Options{
-		InjectOwnerRef: true, Fence: lease, Followers: []access.Follower{n}, Confine: func(access.Owner) bool { return true },
+		InjectOwnerRef: true, Fence: lease, WriteObservers: []access.WriteObserver{n}, IsConfined: func(access.Owner) bool { return true },
 	})
 	if !strings.Contains(log, "--proxy-open-port") || !strings.Contains(log, strings.TrimPrefix(base, "http://")) {
 		t.Errorf("want a warning with the address, got %q", log)
@@ -131,8 +131,8 @@ func TestTheOpenPort(t *testing.T) {
 	if code, _ := ask(t, http.MethodGet, base+path, "", header(), ""); code != http.StatusServiceUnavailable {
 		t.Errorf("want nothing forwarded without the lease, got %d", code)
 	}
-	if len(n.told) > 0 {
-		t.Errorf("followers were told of nobody's writes: %v", n.told)
+	if len(n.calls) > 0 {
+		t.Errorf("observers were called for requests without a run: %v", n.calls)
 	}
 }
 

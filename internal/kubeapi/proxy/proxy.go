@@ -24,73 +24,74 @@ import (
 )
 
 const (
-	// drainTimeout bounds the end of the server. Runs, its only clients, are gone
-	// by then; what is left are idle connections.
+	// drainTimeout bounds the shutdown of the server. Runs, its only clients, have ended by
+	// then, and only idle connections are left.
 	drainTimeout = 2 * time.Second
-	// maxConnections is far more than all runs of a manager use: a task has one or
-	// two. A further connection waits until another ends.
+	// maxConnections is far more than all runs of a manager use: a task has one or two. A
+	// further connection waits until another one closes.
 	maxConnections = 512
-	// maxHeaderBytes is what the header of a request may have.
+	// maxHeaderBytes bounds the header of a request.
 	maxHeaderBytes = 64 << 10
-	// headerTimeout is how long a client may take for the handshake, and for the header
-	// of its first request. Connections without a token are not kept for longer.
+	// headerTimeout bounds the TLS handshake, and reading a request's header. A connection
+	// without a token lasts no longer.
 	headerTimeout = 10 * time.Second
-	// bodyTimeout is how long a client may take for the body of a write that gets an
-	// owner, at most 3 MiB.
+	// bodyTimeout bounds reading the body of a write that gets an owner. The body has at most
+	// 3 MiB.
 	bodyTimeout = 30 * time.Second
-	// idleTimeout is longer than a task is silent between two requests, mostly.
+	// idleTimeout is longer than most pauses of a task between two requests.
 	idleTimeout = 2 * time.Minute
 )
 
 // Options are the settings of a Proxy.
 type Options struct {
-	// Port to listen on at 127.0.0.1; 0 takes any free one.
+	// Port is the port to listen on at 127.0.0.1; 0 takes any free one.
 	Port int
-	// OpenPort is a further one, that asks for no token; 0 is none.
+	// OpenPort is a second port, which requires no token; 0 means none.
 	OpenPort int
-	// InjectOwnerRef makes what a run creates belong to the run's CR.
+	// InjectOwnerRef makes the run's CR the owner of what the run creates.
 	InjectOwnerRef bool
-	// Confine reports whether runs of the owner may write in its namespace only; nil if
-	// none is confined.
-	Confine func(access.Owner) bool
-	// Fence stops the forwarding when this manager may not lead any more; nil if
-	// it always may.
+	// IsConfined reports whether runs of the owner may write in its namespace only; nil means
+	// that no run is confined.
+	IsConfined func(access.Owner) bool
+	// Fence reports whether the proxy may forward requests; nil means that it always may.
 	Fence Fence
-	// Followers are told of all writes that are forwarded.
-	Followers []access.Follower
-	Logger    logr.Logger
+	// WriteObservers are told of each write that the proxy forwards for a run.
+	WriteObservers []access.WriteObserver
+	Logger         logr.Logger
 }
 
-// Fence knows whether this manager's lease is surely held.
-type Fence interface{ Held() bool }
+// Fence tells whether this manager is still the leader.
+type Fence interface {
+	// Held reports whether this manager surely holds its lease.
+	Held() bool
+}
 
 // Proxy forwards the requests of runs to the API server.
 type Proxy struct {
-	listener    net.Listener
-	open        net.Listener // nil where there is no open port
-	address     string
-	ca          []byte
-	roots       *x509.CertPool
-	grants      grants
-	resolver    apirequest.RequestInfoResolver
-	upstream    *upstream.Upstream
-	inject      bool
-	confines    func(access.Owner) bool
-	fence       Fence
-	followers   []access.Follower
-	bodyTimeout time.Duration
-	log         logr.Logger
+	listener     net.Listener
+	openListener net.Listener // nil without an open port
+	address      string
+	ca           []byte
+	roots        *x509.CertPool
+	grants       grants
+	resolver     apirequest.RequestInfoResolver
+	upstream     *upstream.Upstream
+	injectOwner  bool
+	isConfined   func(access.Owner) bool
+	fence        Fence
+	observers    []access.WriteObserver
+	bodyTimeout  time.Duration
+	log          logr.Logger
 }
 
-// New makes a proxy that reaches the API server as cfg says, and takes its
-// port. It serves when the result of Server runs. An occupied port is an error
-// that names the flag.
+// New returns a Proxy for the API server of cfg, which listens but does not serve yet: the
+// servers of Servers do. An occupied port is an error that names the flag.
 func New(cfg *rest.Config, options Options) (*Proxy, error) {
-	up, err := upstream.New(cfg, noAnswer)
+	up, err := upstream.New(cfg, refuseWithoutResponse)
 	if err != nil {
 		return nil, err
 	}
-	identity, err := newIdentity()
+	certificate, err := newServerCertificate()
 	if err != nil {
 		return nil, fmt.Errorf("make the API proxy's certificate: %w", err)
 	}
@@ -99,29 +100,29 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 		return nil, fmt.Errorf("listen for the API proxy (--proxy-port=%d; 0 takes any free port): %w", options.Port, err)
 	}
 	p := &Proxy{
-		listener: identity.wrap(netutil.LimitListener(listener, maxConnections)),
+		listener: certificate.listener(netutil.LimitListener(listener, maxConnections)),
 		address:  listener.Addr().String(),
-		ca:       identity.ca,
-		roots:    identity.roots(),
+		ca:       certificate.pem,
+		roots:    certificate.roots(),
 		resolver: &apirequest.RequestInfoFactory{
 			APIPrefixes:          sets.NewString("api", "apis"),
 			GrouplessAPIPrefixes: sets.NewString("api"),
 		},
 		upstream:    up,
-		inject:      options.InjectOwnerRef,
-		confines:    options.Confine,
+		injectOwner: options.InjectOwnerRef,
+		isConfined:  options.IsConfined,
 		fence:       options.Fence,
-		followers:   options.Followers,
+		observers:   options.WriteObservers,
 		bodyTimeout: bodyTimeout,
 		log:         options.Logger,
 	}
-	if err := p.listenOpenly(options.OpenPort); err != nil {
+	if err := p.listenOpenPort(options.OpenPort); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return p, nil
 }
 
-// Servers are Server, and OpenServer where there is one.
+// Servers returns the server of the proxy's port, and that of its open port if there is one.
 func (p *Proxy) Servers() []*manager.Server {
 	servers := []*manager.Server{p.Server()}
 	if open := p.OpenServer(); open != nil {
@@ -130,30 +131,30 @@ func (p *Proxy) Servers() []*manager.Server {
 	return servers
 }
 
-// Server returns the proxy as a manager.Server: among the first things that a
-// manager starts and the last that it stops, so that no live run loses its API.
+// Server returns the proxy as a manager.Server. A manager starts such a server among the first
+// of its runnables and stops it among the last, so that no live run loses the API.
 func (p *Proxy) Server() *manager.Server {
 	timeout := drainTimeout
 	return &manager.Server{
 		Name:            "API proxy",
-		Server:          bounded(p, p.log),
+		Server:          newHTTPServer(p, p.log),
 		Listener:        p.listener,
 		ShutdownTimeout: &timeout,
 	}
 }
 
-// bounded returns a server that waits for no client without end.
-func bounded(handler http.Handler, log logr.Logger) *http.Server {
+// newHTTPServer returns a server with bounds for slow clients.
+func newHTTPServer(handler http.Handler, log logr.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: headerTimeout, // Of the handshake too.
+		ReadHeaderTimeout: headerTimeout, // It bounds the handshake too.
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelDebug),
 	}
 }
 
-// Check is a health check: it fails when the proxy does not answer a handshake.
+// Check is a health check. It fails when the proxy does not complete a TLS handshake.
 func (p *Proxy) Check(r *http.Request) error {
 	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()

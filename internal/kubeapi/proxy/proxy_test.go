@@ -256,7 +256,7 @@ func TestTheCheckTellsWhetherTheProxyServes(t *testing.T) {
 	}
 }
 
-func TestWhoseRequestIsKnown(t *testing.T) {
+func TestHasLiveToken(t *testing.T) {
 	p := start(t, newBackend(t), proxy.Options{})
 	token := func() (string, func()) {
 		kubeconfig, revoke, err := p.Grant(owner())
@@ -285,7 +285,7 @@ func TestWhoseRequestIsKnown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/metrics", nil)
 			r.Header.Set("Authorization", test.header)
-			if got := p.Knows(r); got != test.want {
+			if got := p.HasLiveToken(r); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})

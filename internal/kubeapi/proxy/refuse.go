@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusedError is why a request is not forwarded, and the status to say so with.
+// refusedError says why the proxy does not forward a request, and has the HTTP status for it.
 type refusedError struct {
 	code    int
 	message string
-	// retryAfter is in seconds; 0 says nothing about it.
+	// retryAfter is in seconds; 0 means no Retry-After header.
 	retryAfter int
 }
 
@@ -29,8 +29,9 @@ func refusal(code int, format string, args ...any) error {
 	return &refusedError{code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// refusalOf passes on why the API server did not answer what had to be known.
-func refusalOf(err error) error {
+// refusalOfAPIError returns the refusal of a request for which a look-up at the API server has
+// failed. It has the API server's status, or 502 if there was no response.
+func refusalOfAPIError(err error) error {
 	refused := &refusedError{code: http.StatusBadGateway, message: err.Error()}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Code >= http.StatusBadRequest {
 		refused.code = int(status.ErrStatus.Code)
@@ -39,7 +40,7 @@ func refusalOf(err error) error {
 	return refused
 }
 
-// refuse answers with a Status object, as clients of Kubernetes expect.
+// refuse responds with a Status object, as clients of Kubernetes expect.
 func refuse(w http.ResponseWriter, err error) {
 	refused, ok := errors.AsType[*refusedError](err)
 	if !ok {
@@ -63,7 +64,7 @@ func refuse(w http.ResponseWriter, err error) {
 		http.StatusServiceUnavailable:    metav1.StatusReasonServiceUnavailable,
 		http.StatusGatewayTimeout:        metav1.StatusReasonTimeout,
 	}[refused.code]
-	// A client that hung up does not read the answer; there is nobody to tell.
+	// An error means that the client has closed the connection.
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusFailure,
@@ -73,16 +74,15 @@ func refuse(w http.ResponseWriter, err error) {
 	})
 }
 
-// noAnswer answers a request to which the API server gave no answer.
-func noAnswer(w http.ResponseWriter, err error) {
-	if heard, ok := w.(*listener); ok {
-		heard.lost = true
+// refuseWithoutResponse refuses a request that the proxy has forwarded and that got no response.
+func refuseWithoutResponse(w http.ResponseWriter, err error) {
+	if recorder, ok := w.(*responseRecorder); ok {
+		recorder.notUpstream = true
 	}
 	refuse(w, refusal(http.StatusBadGateway, "%v", err))
 }
 
-// checkPath refuses paths that the proxy and the API server could read
-// differently.
+// checkPath refuses paths that the proxy and the API server might interpret differently.
 func checkPath(u *url.URL) error {
 	escaped := strings.ToLower(u.EscapedPath())
 	if strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%5c") {
@@ -95,11 +95,11 @@ func checkPath(u *url.URL) error {
 	return nil
 }
 
-// bearerProtocol carries a token in the handshake of a WebSocket.
+// bearerProtocol is the prefix of a WebSocket subprotocol that carries a token.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // The name of a protocol.
 
-// stripIdentity removes what a client could use to be somebody else than the
-// manager, whose own credentials the transport adds, or to come from elsewhere.
+// stripIdentity removes headers by which a client could claim an identity or a source address.
+// The transport adds the manager's credentials.
 func stripIdentity(header http.Header) {
 	for name := range header {
 		lower := strings.ToLower(name)
@@ -115,8 +115,8 @@ func stripIdentity(header http.Header) {
 	}
 }
 
-// stripUpgrade keeps a write from asking for an upgraded connection, of which nobody
-// would see the answer. What else is for the next hop only stays so.
+// stripUpgrade removes the headers that ask for an upgraded connection: the proxy could not read
+// the response to a write there. Other hop-by-hop headers stay in Connection.
 func stripUpgrade(header http.Header) {
 	var kept []string
 	for hop := range strings.SplitSeq(strings.Join(header.Values("Connection"), ","), ",") {

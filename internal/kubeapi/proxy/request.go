@@ -19,16 +19,15 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/ownership"
 )
 
-// maxOptionsBytes is how much of a deletion's body is read; it holds a handful of
-// options.
+// maxOptionsBytes bounds how much of a deletion's body is read. The body has a few options.
 const maxOptionsBytes = 64 << 10
 
-// request is one request of a run, on its way through the steps of ServeHTTP.
+// request is a request of a run that ServeHTTP handles.
 type request struct {
 	*http.Request
 
 	session *access.Session
-	// info is what it is about.
+	// info has the verb and the resource, as the API server reads them.
 	info *apirequest.RequestInfo
 }
 
@@ -36,8 +35,8 @@ func (q *request) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: q.info.APIGroup, Version: q.info.APIVersion, Resource: q.info.Resource}
 }
 
-// namespace is that of the object, "" for what is cluster-scoped. RequestInfo takes a
-// namespace for something within itself.
+// namespace returns the object's namespace, "" for a cluster-scoped object. RequestInfo has the
+// name of a Namespace object also as its namespace.
 func (q *request) namespace() string {
 	if q.info.APIGroup == "" && q.info.Resource == "namespaces" {
 		return ""
@@ -51,14 +50,13 @@ func (q *request) writes() bool {
 		slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.info.Verb)
 }
 
-// connects reports whether the request goes through the API server to a node, a pod or a
-// service.
+// connects reports whether the API server connects the client with a node, a pod or a service.
 func (q *request) connects() bool {
 	return slices.Contains([]string{"exec", "attach", "portforward", "proxy"}, q.info.Subresource)
 }
 
-// hasEffects reports whether anything may be different after the request.
-func (q *request) hasEffects() bool {
+// mayHaveEffects reports whether the request may change anything, in the API or behind it.
+func (q *request) mayHaveEffects() bool {
 	if isReview(q.info.APIGroup) {
 		return false
 	}
@@ -70,16 +68,16 @@ func (q *request) write() access.Write {
 	return access.Write{Verb: q.info.Verb, Resource: q.resource(), Subresource: q.info.Subresource, Namespace: q.namespace(), Name: q.info.Name}
 }
 
-// isReview reports whether the group's kinds are questions: nothing is stored.
+// isReview reports whether the group has review kinds, of which nothing is stored.
 func isReview(group string) bool {
 	return group == "authentication.k8s.io" || group == "authorization.k8s.io"
 }
 
-// isDry reports whether the request asks for nothing to be changed. The second result is
-// false where that can't be told.
-func (q *request) isDry() (dry, known bool) {
+// isDryRun reports whether the request is a dry run. The second result is false where the proxy
+// cannot tell.
+func (q *request) isDryRun() (dryRun, known bool) {
 	if q.info.Verb == "delete" || q.info.Verb == "deletecollection" {
-		// The API server does not look at the query of a deletion that has a body.
+		// The API server ignores the query of a deletion that has a body.
 		body, complete := q.peekBody()
 		if len(body) > 0 {
 			options, err := readDeleteOptions(body)
@@ -89,7 +87,7 @@ func (q *request) isDry() (dry, known bool) {
 	return q.URL.Query().Has("dryRun"), true
 }
 
-// readDeleteOptions knows members by their exact names, as the API server does.
+// readDeleteOptions matches field names exactly, as the API server does.
 func readDeleteOptions(body []byte) (options metav1.DeleteOptions, err error) {
 	if body, err = ownership.YAMLToJSON(body); err != nil {
 		return options, err
@@ -97,18 +95,20 @@ func readDeleteOptions(body []byte) (options metav1.DeleteOptions, err error) {
 	return options, json.Unmarshal(body, &options)
 }
 
-// peekBody returns the beginning of the body, which stays as it was.
+// peekBody returns the beginning of the body, and whether that is all of it. The body can still
+// be read in full after that.
 func (q *request) peekBody() (beginning []byte, complete bool) {
 	if q.Body == nil || q.Body == http.NoBody {
 		return nil, true
 	}
 	beginning, err := io.ReadAll(io.LimitReader(q.Body, maxOptionsBytes))
 	complete = err == nil && len(beginning) < maxOptionsBytes
-	q.Body = &peeked{io.MultiReader(bytes.NewReader(beginning), q.Body), q.Body}
+	q.Body = &peekedBody{io.MultiReader(bytes.NewReader(beginning), q.Body), q.Body}
 	return beginning, complete
 }
 
-type peeked struct {
+// peekedBody reads a body from its beginning again.
+type peekedBody struct {
 	io.Reader
 	io.Closer
 }
@@ -123,25 +123,24 @@ func (q *request) replaceBody(body []byte, contentType string) {
 	}
 }
 
-// severable is the writer of an answer whose connection ends with the context, also when
-// it has been taken over for a stream.
-type severable struct {
+// cancelableWriter is a ResponseWriter that closes a hijacked connection when the context ends.
+type cancelableWriter struct {
 	http.ResponseWriter
 
-	ctx context.Context //nolint:containedctx // It is that of the request which is answered.
+	ctx context.Context //nolint:containedctx // It is the context of the writer's request.
 }
 
 // Unwrap is for http.ResponseController.
-func (s *severable) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (c *cancelableWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // Flush implements http.Flusher.
-func (s *severable) Flush() { _ = http.NewResponseController(s.ResponseWriter).Flush() }
+func (c *cancelableWriter) Flush() { _ = http.NewResponseController(c.ResponseWriter).Flush() }
 
 // Hijack implements http.Hijacker.
-func (s *severable) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := http.NewResponseController(s.ResponseWriter).Hijack()
+func (c *cancelableWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffered, err := http.NewResponseController(c.ResponseWriter).Hijack()
 	if err == nil {
-		context.AfterFunc(s.ctx, func() { _ = conn.Close() })
+		context.AfterFunc(c.ctx, func() { _ = conn.Close() })
 	}
 	return conn, buffered, err
 }

@@ -1,4 +1,5 @@
-// Package coldruns tells of watches whose runs stay cold although they may be warm.
+// Package coldruns reports the watches whose runs stay cold although warm runs are enabled for
+// them. It does not decide whether a run is warm, and does not influence runs.
 package coldruns
 
 import (
@@ -11,47 +12,47 @@ import (
 )
 
 const (
-	// leastTime is how long the runs of a watch may be cold before that is told. The
-	// servers for warm runs need a few seconds after a start, and after a change.
-	leastTime = time.Minute
-	// leastRuns is how many runs of a watch may be cold before that is told.
-	leastRuns = 3
+	// minDuration is how long the runs of a watch must have been cold to be reported. The servers
+	// for warm runs need a few seconds after a start, and after a change of content.
+	minDuration = time.Minute
+	// minRuns is how many runs in a row must have been cold to be reported.
+	minRuns = 3
 )
 
-// Options are what an Observer needs.
+// Options are the settings of an Observer.
 type Options struct {
-	// Watches are those that may have warm runs, as jobevent.Run names them.
+	// Watches are the watches with warm runs enabled, as in jobevent.Run.
 	Watches []string
 	// Reason returns why the last program was started cold.
 	Reason func() string
-	// Show is told when the runs of a watch have stayed cold, and when one is warm again.
-	Show   func(watch string, cold bool)
-	Logger logr.Logger
+	// SetCold is called with true when the runs of a watch have stayed cold, and with false after
+	// each warm run.
+	SetCold func(watch string, cold bool)
+	Logger  logr.Logger
 }
 
-// Observer tells which watches have none but cold runs although they may be warm. It
-// is a controller.Observer.
+// Observer reports the watches whose runs stay cold. It is a controller.Observer.
 type Observer struct {
 	Options
 
 	now func() time.Time
 
-	mu sync.Mutex
-	of map[string]*series // by watch
+	mu      sync.Mutex
+	streaks map[string]*streak // by watch
 }
 
-// series are cold runs of a watch with no warm one between them.
-type series struct {
-	runs  int
-	began time.Time
-	told  bool
+// streak counts the cold runs of a watch since its last warm one.
+type streak struct {
+	runs     int
+	start    time.Time // of the first of the runs
+	reported bool
 }
 
-// New returns an observer that has seen no run.
+// New returns an Observer that has seen no runs.
 func New(o Options) *Observer {
-	c := &Observer{Options: o, now: time.Now, of: map[string]*series{}}
+	c := &Observer{Options: o, now: time.Now, streaks: map[string]*streak{}}
 	for _, watch := range o.Watches {
-		c.of[watch] = &series{}
+		c.streaks[watch] = &streak{}
 	}
 	return c
 }
@@ -66,29 +67,29 @@ func (c *Observer) JobEvent(jobevent.Run, jobevent.Event) {}
 func (c *Observer) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, elapsed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.of[run.Watch]
+	s := c.streaks[run.Watch]
 	switch {
-	case s == nil || outcome.Verdict == jobevent.Canceled: // A run may be canceled before it has become anything.
+	case s == nil || outcome.Verdict == jobevent.Canceled: // A run may be canceled before it is cold or warm.
 		return
 	case run.Warm:
-		*s = series{}
-		c.Show(run.Watch, false)
+		*s = streak{}
+		c.SetCold(run.Watch, false)
 		return
 	case s.runs == 0:
-		s.began = c.now().Add(-elapsed)
+		s.start = c.now().Add(-elapsed)
 	}
 	s.runs++
-	if s.told || s.runs < leastRuns || c.now().Sub(s.began) < leastTime {
+	if s.reported || s.runs < minRuns || c.now().Sub(s.start) < minDuration {
 		return
 	}
-	s.told = true
-	c.Show(run.Watch, true)
+	s.reported = true
+	c.SetCold(run.Watch, true)
 	reason := c.Reason()
 	c.Logger.Info("WARNING: the runs of a watch stay cold although they may be warm, and take seconds longer for it",
 		"gvk", run.Watch, "runs", s.runs, "reason", reason, "remedy", remedy(reason))
 }
 
-// remedy says what helps against a reason for cold runs.
+// remedy returns what an administrator can do about a reason for cold runs.
 func remedy(reason string) string {
 	switch reason {
 	case "starting":

@@ -11,7 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
-func TestWatchesThatStayColdAreTold(t *testing.T) {
+func TestWatchesThatStayColdAreReported(t *testing.T) {
 	const each = 31 * time.Second
 	run := func(warm bool) ended { return ended{warm: warm, verdict: jobevent.Succeeded, after: each} }
 	tests := map[string]struct {
@@ -40,7 +40,7 @@ func TestWatchesThatStayColdAreTold(t *testing.T) {
 			c := New(Options{
 				Watches: []string{"Hot"},
 				Reason:  func() string { return "log file" },
-				Show:    func(_ string, cold bool) { shown = append(shown, cold) },
+				SetCold: func(_ string, cold bool) { shown = append(shown, cold) },
 				Logger:  funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{}),
 			})
 			c.now = func() time.Time { return now }

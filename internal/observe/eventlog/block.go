@@ -9,41 +9,41 @@ import (
 )
 
 const (
-	blockTop    = "--------------------------- Ansible Task StdOut -------------------------------\n"
-	blockBottom = "-------------------------------------------------------------------------------\n"
+	blockHeader = "--------------------------- Ansible Task StdOut -------------------------------\n"
+	blockFooter = "-------------------------------------------------------------------------------\n"
 
-	// maxLine is how long a result may be to stand on one line.
-	maxLine = 160
-	// maxText and maxBlock bound the text of a block and all of it: characters that
-	// are not shown, and the CR before each line, make a result several times as long.
-	maxText, maxBlock = 256 << 10, 512 << 10
+	// maxLineBytes is the longest result that is shown on one line.
+	maxLineBytes = 160
+	// maxTextBytes bounds the text of a block, and maxBlockBytes the whole block: escapes for
+	// invisible characters and the CR before each line can make a result several times as long.
+	maxTextBytes, maxBlockBytes = 256 << 10, 512 << 10
 )
 
-// taskText is what a block says of a task on a host, in Ansible's own words.
+// taskText returns the text of a task's block, in the format of Ansible's own output.
 func taskText(e jobevent.Event) string {
 	var b strings.Builder
 	b.WriteString("TASK [" + oneLine(e.TaskName()) + "] ****\n")
-	b.WriteString(opening(e) + oneLine(e.Host) + "]")
-	b.WriteString(verdict(e))
+	b.WriteString(statusPrefix(e) + oneLine(e.Host) + "]")
+	b.WriteString(failureSuffix(e))
 	if e.Result != nil {
-		b.WriteString(" => " + jobevent.Visible(render(shown(e.Result))))
+		b.WriteString(" => " + jobevent.Visible(render(cleanResult(e.Result))))
 	}
 	if e.Kind == jobevent.HostFailed && e.IgnoreErrors {
 		b.WriteString("\n...ignoring")
 	}
-	return cut(b.String())
+	return truncate(b.String())
 }
 
-// cut returns at most maxText bytes and the mark of what is missing.
-func cut(text string) string {
-	if len(text) <= maxText {
+// truncate returns at most maxTextBytes of the text, and CutMark after them if it is longer.
+func truncate(text string) string {
+	if len(text) <= maxTextBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxText], "") + jobevent.CutMark
+	return strings.ToValidUTF8(text[:maxTextBytes], "") + jobevent.CutMark
 }
 
-// shown is the result without what says nothing.
-func shown(result map[string]any) map[string]any {
+// cleanResult returns the sanitized result without a placeholder for a missing traceback.
+func cleanResult(result map[string]any) map[string]any {
 	result = jobevent.Sanitize(result)
 	if result["exception"] == "(traceback unavailable)" {
 		delete(result, "exception")
@@ -51,7 +51,7 @@ func shown(result map[string]any) map[string]any {
 	return result
 }
 
-func opening(e jobevent.Event) string {
+func statusPrefix(e jobevent.Event) string {
 	switch outcomeOf(e) {
 	case failed, ignored, unreachable:
 		return "fatal: ["
@@ -63,7 +63,7 @@ func opening(e jobevent.Event) string {
 	return "ok: ["
 }
 
-func verdict(e jobevent.Event) string {
+func failureSuffix(e jobevent.Event) string {
 	switch e.Kind {
 	case jobevent.HostFailed:
 		return ": FAILED!"
@@ -73,7 +73,7 @@ func verdict(e jobevent.Event) string {
 	return ""
 }
 
-// render writes a result as JSON, on one line where that is short enough.
+// render returns a result as JSON, on one line if it is short enough.
 func render(result map[string]any) string {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
@@ -83,15 +83,14 @@ func render(result map[string]any) string {
 		return "(a result that cannot be shown)"
 	}
 	text := strings.TrimSuffix(out.String(), "\n")
-	if line := unfold(text); len(line) <= maxLine {
+	if line := joinLines(text); len(line) <= maxLineBytes {
 		return line
 	}
 	return text
 }
 
-// unfold puts indented JSON on one line. A line feed in it is never part of a
-// string.
-func unfold(text string) string {
+// joinLines returns indented JSON on one line. A line feed in JSON is never part of a string.
+func joinLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		line = strings.TrimLeft(line, " ")
@@ -103,22 +102,22 @@ func unfold(text string) string {
 	return strings.Join(lines, "")
 }
 
-// block frames text and puts the CR in front of each of its lines.
+// block returns the text with the CR before each line, between a header and a footer.
 func block(object, text string) []byte {
 	var b bytes.Buffer
-	b.WriteString(blockTop)
+	b.WriteString(blockHeader)
 	for line := range strings.Lines(text) {
-		if b.Len()+len(object)+len(line) > maxBlock {
+		if b.Len()+len(object)+len(line) > maxBlockBytes {
 			b.WriteString(object + " | " + jobevent.CutMark + "\n")
 			break
 		}
 		b.WriteString(object + " | " + strings.TrimRight(line, "\n") + "\n")
 	}
-	b.WriteString(blockBottom)
+	b.WriteString(blockFooter)
 	return b.Bytes()
 }
 
-// oneLine makes a name fit to stand within a line.
+// oneLine returns the text without line feeds and control characters.
 func oneLine(text string) string {
 	return strings.ReplaceAll(jobevent.Visible(text), "\n", `\n`)
 }

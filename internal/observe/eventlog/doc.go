@@ -1,14 +1,13 @@
-// Package eventlog writes the log that people read to follow runs: a line when
-// a run starts, a line for each task on each host, a line when the run ends,
-// and what a task that failed has returned, as a block: once, and not again while
-// the runs of the CR fail in the same way.
+// Package eventlog writes the log in which people follow runs. It has a line for the start of a
+// run, for each task on each host, and for the end of the run. The result of a failed task
+// follows its line as a block of several lines. While the runs of a CR fail in the same way, only
+// the first of them has the block.
 //
-// Everything that comes from a run is untrusted. Results are shown sanitized,
-// text without control characters, and each line of a block begins with the CR
-// that it belongs to, so that nothing a task returns can pass for a log record.
-// What Ansible itself printed is never shown: it holds module arguments, and
-// with some versions messages that no_log should hide.
+// Everything that comes from a run is untrusted. The log shows results sanitized and without
+// control characters. Each line of a block begins with the CR, so that no text that a task
+// returns looks like a log record. The log never shows what Ansible has printed: that has module
+// arguments, and with some versions of Ansible also texts that no_log should hide.
 //
-// The package does not influence a run, keeps nothing of it but digests of its
-// failures until the CR's next run, and does not decide what its outcome is.
+// The package does not influence runs and does not judge their outcome. It keeps digests of a
+// run's failures until the CR's next run, and nothing else.
 package eventlog

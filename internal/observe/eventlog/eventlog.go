@@ -10,28 +10,26 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
-// Options are what a Log needs. The zero value logs nothing.
+// Options are the settings of a Log. The zero value logs nothing.
 type Options struct {
 	// Logger receives the lines.
 	Logger logr.Logger
-	// Blocks receives the blocks of the console form, each in one Write. It must
-	// be the very writer that Logger's sink writes its lines to, and safe for
-	// concurrent use, such as
+	// Blocks receives the blocks of the console format, each in one Write; nil means no blocks. It
+	// must be the writer to which Logger's sink writes its lines, and safe for concurrent use:
 	//
 	//	stream := zapcore.Lock(zapcore.AddSync(os.Stderr))
 	//
-	// so that the lines of concurrent runs stand before or behind a block and
-	// never in it. nil: no blocks.
+	// So no line of a concurrent run comes in between the lines of a block.
 	Blocks io.Writer
-	// JSON puts a block in the field "block" of its task's line instead.
+	// JSON puts a block into the field "block" of its task's line instead of writing it to Blocks.
 	JSON  bool
 	Level Level
 }
 
-// Log is an observer of runs. Its methods may be called by several runs at once.
+// Log is a controller.Observer that logs runs. It is safe for concurrent use.
 type Log struct {
-	options Options
-	repeats repeats
+	options  Options
+	failures failureHistory
 }
 
 // New returns a Log with these options.
@@ -42,7 +40,7 @@ func New(o Options) *Log {
 	return &Log{options: o}
 }
 
-// RunStarted writes the run's first line.
+// RunStarted implements controller.Observer: it logs the start of a run.
 func (l *Log) RunStarted(run jobevent.Run) {
 	values := []any{"cr", run.Object, "watch", run.Watch, "generation", run.Generation, "reason", run.Trigger, "run", run.ID}
 	if run.Finalizer {
@@ -52,42 +50,43 @@ func (l *Log) RunStarted(run jobevent.Run) {
 	l.options.Logger.Info("run started", values...)
 }
 
-// JobEvent writes what the level shows of the event.
+// JobEvent implements controller.Observer: it logs the event of a task as the level demands.
 func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 	out := outcomeOf(e)
-	if out == none || l.options.Level < out.level() {
+	if out == noOutcome || l.options.Level < out.minLevel() {
 		return
 	}
 	values := []any{"cr", run.Object, "watch", run.Watch, "task", oneLine(e.TaskName()), "host", oneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
-	if out.item() {
-		l.options.Logger.Info("item", append(values, "item", item(e))...)
+	if out.isItem() {
+		l.options.Logger.Info("item", append(values, "item", itemLabel(e))...)
 		return
 	}
 	text := ""
-	if times := l.times(run, e, out); l.showsBlock(times) {
+	if times := l.failureCount(run, e, out); l.showsBlock(times) {
 		text = taskText(e)
 	} else if times > 1 {
 		values = append(values, "asBefore", true, "times", times)
 	}
-	l.line(out, l.withBlock(values, text))
-	l.block(run, text)
+	l.logTask(out, l.withBlock(values, text))
+	l.writeBlock(run, text)
 }
 
-// times is how many runs in a row have failed like this, 0 for what is no failure.
-func (l *Log) times(run jobevent.Run, e jobevent.Event, out outcome) int {
-	if !out.failure() {
+// failureCount returns how many runs in a row have had this failure; 0 if the outcome is no failure.
+func (l *Log) failureCount(run jobevent.Run, e jobevent.Event, out outcome) int {
+	if !out.isFailure() {
 		return 0
 	}
-	return l.repeats.met(run, jobevent.Failure(e))
+	return l.failures.count(run, jobevent.FailureMessage(e))
 }
 
-// showsBlock reports whether a block is shown of what so many runs in a row have met.
+// showsBlock reports whether the log shows the block of a failure that this many runs in a row
+// have had.
 func (l *Log) showsBlock(times int) bool { return times == 1 || l.options.Level == Everything }
 
-// Forget drops what is remembered of a CR that is gone.
-func (l *Log) Forget(watch, object string) { l.repeats.forget(watch, object) }
+// Forget drops the failures of a deleted CR.
+func (l *Log) Forget(watch, object string) { l.failures.forget(watch, object) }
 
-func (l *Log) line(out outcome, values []any) {
+func (l *Log) logTask(out outcome, values []any) {
 	switch out {
 	case failed:
 		l.options.Logger.Error(nil, "task failed", values...)
@@ -100,32 +99,32 @@ func (l *Log) line(out outcome, values []any) {
 	}
 }
 
-// RunEnded writes the run's last line, and what explains a failure that no
-// task's block has explained.
+// RunEnded implements controller.Observer: it logs the end of a run. If the run failed without a
+// failed task, it also shows the outcome's message as a block.
 func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Summary, elapsed time.Duration) {
 	values := []any{"cr", run.Object, "watch", run.Watch, "outcome", string(outcome.Verdict), "reason", string(outcome.Reason)}
 	if outcome.Verdict == jobevent.Failed {
-		values = append(values, "message", outcome.Message) // Before what fills the line.
+		values = append(values, "message", outcome.Message) // It comes early because the line is long.
 	}
 	values = append(values, "seconds", seconds(elapsed),
 		"ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
 		"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored)
-	if s.Requeue > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
-		values = append(values, "requeueAfter", s.Requeue.String())
+	if s.RequeueAfter > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
+		values = append(values, "requeueAfter", s.RequeueAfter.String())
 	}
 	switch outcome.Verdict {
 	case jobevent.Succeeded:
-		// The message is the ansible-operator base image's, which scripts look for.
+		// The message is that of the ansible-operator base image. Scripts look for it.
 		l.options.Logger.Info("run succeeded", append(values, "message", "Ansible-runner exited successfully", "run", run.ID)...)
 	case jobevent.Canceled:
 		l.options.Logger.Info("run canceled", append(values, "run", run.ID)...)
 	default:
 		l.options.Logger.Error(nil, "run failed", append(values, "run", run.ID)...)
-		if len(s.Failed)+len(s.UnreachableHosts) == 0 && l.showsBlock(l.repeats.met(run, outcome.Message)) {
-			l.block(run, outcome.Message)
+		if len(s.Failed)+len(s.UnreachableHosts) == 0 && l.showsBlock(l.failures.count(run, outcome.Message)) {
+			l.writeBlock(run, outcome.Message)
 		}
 	}
-	l.repeats.ended(run, outcome.Verdict == jobevent.Canceled)
+	l.failures.runEnded(run, outcome.Verdict == jobevent.Canceled)
 }
 
 func (l *Log) withBlock(values []any, text string) []any {
@@ -135,9 +134,8 @@ func (l *Log) withBlock(values []any, text string) []any {
 	return values
 }
 
-// block writes a whole block at once; what the stream makes of it is beyond the
-// log's powers, as with the log's lines.
-func (l *Log) block(run jobevent.Run, text string) {
+// writeBlock writes a block in one Write. Like the log's lines, it has nowhere to report an error.
+func (l *Log) writeBlock(run jobevent.Run, text string) {
 	if l.options.JSON || l.options.Blocks == nil || l.options.Level == Nothing || text == "" {
 		return
 	}

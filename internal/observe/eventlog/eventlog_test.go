@@ -142,7 +142,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-func TestAPauseThatARoleAskedForIsToldOnlyWhereItCounts(t *testing.T) {
+func TestARequeueIntervalIsLoggedOnlyWhereItCounts(t *testing.T) {
 	for why, test := range map[string]struct {
 		verdict   jobevent.Verdict
 		finalizer bool
@@ -156,7 +156,7 @@ func TestAPauseThatARoleAskedForIsToldOnlyWhereItCounts(t *testing.T) {
 			var out bytes.Buffer
 			run := aRun
 			run.Finalizer = test.finalizer
-			log(&out, eventlog.Nothing, false).RunEnded(run, jobevent.Outcome{Verdict: test.verdict}, jobevent.Summary{Requeue: time.Minute}, time.Second)
+			log(&out, eventlog.Nothing, false).RunEnded(run, jobevent.Outcome{Verdict: test.verdict}, jobevent.Summary{RequeueAfter: time.Minute}, time.Second)
 			if got := strings.Contains(out.String(), "requeueAfter"); got != test.want {
 				t.Errorf("%s", out.String())
 			}

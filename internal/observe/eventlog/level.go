@@ -5,18 +5,16 @@ import (
 	"strings"
 )
 
-// Level says how much of a run is shown. The start and the end of a run always are.
+// Level is how much of a run the log shows. It always shows the start and the end of a run.
 type Level int
 
-// The levels.
 const (
 	// Nothing shows no task.
 	Nothing Level = iota
-	// Tasks shows a line for each task on each host, and the block of a task
-	// that failed.
+	// Tasks shows a line for each task on each host, and the blocks of failed tasks.
 	Tasks
-	// Everything also shows the block of every task, and a line for each item of
-	// a loop and for each retry.
+	// Everything also shows the block of every task, and a line for each item of a loop and
+	// for each retry.
 	Everything
 )
 
@@ -30,7 +28,7 @@ func ParseLevel(text string) (Level, error) {
 	return Nothing, fmt.Errorf("%q is none of Nothing, Tasks, Everything", text)
 }
 
-// String is the level's name, as ParseLevel reads it.
+// String returns the level's name, as ParseLevel reads it.
 func (l Level) String() string {
 	switch l {
 	case Nothing:

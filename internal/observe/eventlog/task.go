@@ -6,11 +6,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
-// outcome is what came of a task on a host, or of an item of its loop.
+// outcome is the outcome of a task on a host, or of an item of its loop.
 type outcome string
 
 const (
-	none        outcome = ""
+	noOutcome   outcome = ""
 	ok          outcome = "ok"
 	changed     outcome = "changed"
 	skipped     outcome = "skipped"
@@ -23,11 +23,12 @@ const (
 	retrying    outcome = "retrying"
 )
 
-// outcomeOf is none for an event that says nothing about a task on a host.
+// outcomeOf returns the outcome that an event reports; noOutcome for an event that is not about a
+// task on a host.
 func outcomeOf(e jobevent.Event) outcome {
 	switch e.Kind {
 	case jobevent.HostOK:
-		if did, _ := e.Result["changed"].(bool); did {
+		if isChanged, _ := e.Result["changed"].(bool); isChanged {
 			return changed
 		}
 		return ok
@@ -49,29 +50,30 @@ func outcomeOf(e jobevent.Event) outcome {
 	}[e.Kind]
 }
 
-// item is true for what happens within a task, before its end.
-func (o outcome) item() bool { return o == retrying || strings.HasPrefix(string(o), "item ") }
+// isItem reports whether the outcome is that of an item or a retry, before the end of its task.
+func (o outcome) isItem() bool { return o == retrying || strings.HasPrefix(string(o), "item ") }
 
-// failure is true for what went wrong on a host, whether or not that counts.
-func (o outcome) failure() bool { return o == failed || o == ignored || o == unreachable }
+// isFailure reports whether the task failed on the host, including failures that the play ignores.
+func (o outcome) isFailure() bool { return o == failed || o == ignored || o == unreachable }
 
-// level is the lowest that shows the outcome.
-func (o outcome) level() Level {
-	if o.item() {
+// minLevel returns the lowest level that shows the outcome.
+func (o outcome) minLevel() Level {
+	if o.isItem() {
 		return Everything
 	}
 	return Tasks
 }
 
-// item is the loop's item as the loop labels it. Where the result tells of a
-// Secret, so may the item, and the result stands where Sanitize looks for that.
-func item(e jobevent.Event) string {
-	shown := jobevent.Sanitize(map[string]any{"item": e.Result["_ansible_item_label"], "invocation": e.Result})
-	if label, ok := shown["item"].(string); ok {
+// itemLabel returns the label of a loop's item. If the result is about a Secret, the label may have
+// the Secret's data. So the result is passed to Sanitize as the "invocation", where Sanitize
+// detects that.
+func itemLabel(e jobevent.Event) string {
+	sanitized := jobevent.Sanitize(map[string]any{"item": e.Result["_ansible_item_label"], "invocation": e.Result})
+	if label, ok := sanitized["item"].(string); ok {
 		return oneLine(label)
 	}
-	if label, ok := shown["item"].(map[string]any); ok {
-		return oneLine(unfold(render(label)))
+	if label, ok := sanitized["item"].(map[string]any); ok {
+		return oneLine(joinLines(render(label)))
 	}
 	return ""
 }

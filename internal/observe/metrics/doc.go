@@ -1,6 +1,7 @@
-// Package metrics counts what runs come to. It observes job events and never
-// influences a run. No label carries text of a CR's spec or of a task.
+// Package metrics has the manager's own Prometheus metrics, most of them about runs and their
+// outcomes. It observes job events and does not influence runs. No label has text of a CR's spec
+// or of a task.
 //
-// It does not serve the metrics and does not count what controller-runtime and
-// operator-lib count already.
+// The package does not serve the metrics. It does not repeat metrics that controller-runtime and
+// operator-lib have.
 package metrics

@@ -2,14 +2,13 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Followed notes what became of following a kind for a purpose: "" for a kind that
-// is followed no longer. There is one series for each kind and namespace, with its
-// state as a label.
-func (m *Metrics) Followed(purpose, kind, namespace, state string) {
-	which := prometheus.Labels{"purpose": purpose, "resource": kind, "namespace": namespace}
-	m.followed.DeletePartialMatch(which)
+// SetFollowed sets the state of a kind that is followed for a purpose; "" removes the kind. There is
+// one series for each kind and namespace, with its state as a label.
+func (m *Metrics) SetFollowed(purpose, kind, namespace, state string) {
+	labels := prometheus.Labels{"purpose": purpose, "resource": kind, "namespace": namespace}
+	m.followed.DeletePartialMatch(labels)
 	if state != "" {
-		which["state"] = state
-		m.followed.With(which).Set(1)
+		labels["state"] = state
+		m.followed.With(labels).Set(1)
 	}
 }

@@ -17,11 +17,11 @@ func TestFollowedKindsHaveOneState(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, state := range []string{"starting", "failing", "live"} {
-		m.Followed("related", "secrets", "", state)
-		m.Followed("related", "secrets", "a", "starting")
-		m.Followed("related", "jobs.batch", "", state)
+		m.SetFollowed("related", "secrets", "", state)
+		m.SetFollowed("related", "secrets", "a", "starting")
+		m.SetFollowed("related", "jobs.batch", "", state)
 	}
-	m.Followed("related", "jobs.batch", "", "")
+	m.SetFollowed("related", "jobs.batch", "", "")
 	want := `
 # HELP ansible_operator_followed_kind Kinds that are followed beside the watched ones, by state; always 1.
 # TYPE ansible_operator_followed_kind gauge

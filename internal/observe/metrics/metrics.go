@@ -9,26 +9,27 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
-// Names of labels, as the base image writes them.
+// The names of labels are those of the ansible-operator base image.
 const (
 	labelGVK    = "GVK"
 	labelResult = "result"
 	labelMode   = "mode"
 )
 
-// The modes of runs.
+// The values of labelMode.
 const (
 	cold = "cold"
 	warm = "warm"
 )
 
-// runBuckets reach from a warm run to the longest default timeout, in seconds.
+// runBuckets are in seconds, from the duration of a warm run to the longest default timeout.
 var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
 
-// waitBuckets reach from no wait to a run with the longest default timeout, in seconds.
+// waitBuckets are in seconds, from no wait to the duration of a run with the longest default
+// timeout.
 var waitBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
 
-// Metrics holds the manager's own collectors.
+// Metrics has the manager's collectors. It is a controller.Observer.
 type Metrics struct {
 	results     *prometheus.CounterVec
 	runs        *prometheus.CounterVec
@@ -42,10 +43,10 @@ type Metrics struct {
 	registry    prometheus.Registerer
 }
 
-// Build says which build of the manager runs.
+// Build is the manager's version and Git commit.
 type Build struct{ Version, Commit string }
 
-// New registers the collectors.
+// New returns Metrics whose collectors are registered with registry.
 func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "ansible_operator_build_info", Help: "Build of the manager; always 1.",
@@ -89,11 +90,11 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 	return m, nil
 }
 
-// Watch names a watch before its first run, so that a missing kind shows as not ready,
-// and the first run of all as an increase from 0.
-func (m *Metrics) Watch(gvk string) {
-	m.WatchReady(gvk, false)
-	m.WatchCold(gvk, false)
+// InitWatch creates the series of a watch before its first run. So a missing kind is shown as not
+// ready, and the first run as an increase from 0.
+func (m *Metrics) InitWatch(gvk string) {
+	m.SetWatchReady(gvk, false)
+	m.SetWatchCold(gvk, false)
 	for _, v := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled} {
 		m.results.WithLabelValues(gvk, result(v))
 	}
@@ -105,18 +106,18 @@ func (m *Metrics) Watch(gvk string) {
 	m.waits.WithLabelValues(gvk)
 }
 
-// WatchReady notes whether a watch is at work.
-func (m *Metrics) WatchReady(gvk string, ready bool) {
-	m.watchReady.WithLabelValues(gvk).Set(number(ready))
+// SetWatchReady sets whether the watched kind is served and its cache is filled.
+func (m *Metrics) SetWatchReady(gvk string, ready bool) {
+	m.watchReady.WithLabelValues(gvk).Set(boolValue(ready))
 }
 
-// WatchCold notes whether the runs of a watch stay cold although they may be warm.
-func (m *Metrics) WatchCold(gvk string, cold bool) {
-	m.watchCold.WithLabelValues(gvk).Set(number(cold))
+// SetWatchCold sets whether the runs of a watch stay cold although warm runs are enabled.
+func (m *Metrics) SetWatchCold(gvk string, cold bool) {
+	m.watchCold.WithLabelValues(gvk).Set(boolValue(cold))
 }
 
-func number(yes bool) float64 {
-	if yes {
+func boolValue(b bool) float64 {
+	if b {
 		return 1
 	}
 	return 0

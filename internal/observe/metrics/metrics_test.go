@@ -20,10 +20,10 @@ func TestRunsAreCountedByWatchAndResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := jobevent.Run{Watch: "g/v1, Kind=K", Object: "ns/name"}
-	m.Watch("g/v1, Kind=K")
-	m.WatchReady("g/v1, Kind=K", true)
-	m.WatchCold("g/v1, Kind=K", true)
-	m.Watch("g/v1, Kind=Missing")
+	m.InitWatch("g/v1, Kind=K")
+	m.SetWatchReady("g/v1, Kind=K", true)
+	m.SetWatchCold("g/v1, Kind=K", true)
+	m.InitWatch("g/v1, Kind=Missing")
 	for _, verdict := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled, jobevent.Failed} {
 		m.RunStarted(run)
 		m.JobEvent(run, jobevent.Event{Kind: jobevent.HostOK})

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// RegisterRunDirectory registers the gauge of what artifacts take on disk. bytes
-// is called at each scrape.
+// RegisterRunDirectory registers the gauge of the artifacts' size on disk. bytes is called at each
+// scrape.
 func RegisterRunDirectory(registry prometheus.Registerer, bytes func() int64) error {
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "ansible_operator_run_directory_bytes", Help: "What the artifacts of ended runs take in the run directory, in bytes.",

@@ -7,19 +7,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Slots tell who waits for a run. slots.Slots are such.
+// Slots is implemented by slots.Slots of the controller.
 type Slots interface {
-	// Waiting is how many CRs of the watch wait for a slot.
+	// Waiting returns how many CRs of the watch wait for a slot.
 	Waiting(gvk string) int
 }
 
-// ShowSlots registers gauges of the slots, which are limit in all, for the watches.
-func (m *Metrics) ShowSlots(s Slots, limit int, gvks []string) error {
-	all := prometheus.NewGauge(prometheus.GaugeOpts{
+// RegisterSlots registers a gauge of the number of slots, which is limit, and a gauge of the CRs
+// that wait for a slot for each watch.
+func (m *Metrics) RegisterSlots(s Slots, limit int, gvks []string) error {
+	slots := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "ansible_operator_slots", Help: "How many runs may be live at once, of all watches together.",
 	})
-	all.Set(float64(limit))
-	collectors := []prometheus.Collector{all}
+	slots.Set(float64(limit))
+	collectors := []prometheus.Collector{slots}
 	for _, gvk := range gvks {
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "ansible_operator_waiting_runs", Help: "Resources that wait for a slot.", ConstLabels: prometheus.Labels{labelGVK: gvk},
@@ -33,7 +34,7 @@ func (m *Metrics) ShowSlots(s Slots, limit int, gvks []string) error {
 	return nil
 }
 
-// Waited notes how long a CR of the watch waited for its slot.
-func (m *Metrics) Waited(gvk string, wait time.Duration) {
+// ObserveWait adds the time that a CR of the watch has waited for a slot.
+func (m *Metrics) ObserveWait(gvk string, wait time.Duration) {
 	m.waits.WithLabelValues(gvk).Observe(wait.Seconds())
 }

@@ -21,10 +21,10 @@ func TestSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.ShowSlots(waiting{"g/v1, Kind=K": 3}, 4, []string{"g/v1, Kind=K", "g/v1, Kind=L"}); err != nil {
+	if err := m.RegisterSlots(waiting{"g/v1, Kind=K": 3}, 4, []string{"g/v1, Kind=K", "g/v1, Kind=L"}); err != nil {
 		t.Fatal(err)
 	}
-	m.Waited("g/v1, Kind=K", 2*time.Second)
+	m.ObserveWait("g/v1, Kind=K", 2*time.Second)
 	want := `
 # HELP ansible_operator_slot_wait_seconds How long runs waited for a slot, in seconds.
 # TYPE ansible_operator_slot_wait_seconds histogram

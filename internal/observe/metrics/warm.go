@@ -9,7 +9,7 @@ import (
 // Fallbacks counts programs that were started cold although runs may be warm.
 type Fallbacks struct{ total *prometheus.CounterVec }
 
-// NewFallbacks registers the counter.
+// NewFallbacks returns Fallbacks whose counter is registered with registry.
 func NewFallbacks(registry prometheus.Registerer) (*Fallbacks, error) {
 	f := &Fallbacks{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "ansible_operator_warm_fallbacks_total", Help: "Programs that were started cold although runs may be warm, by program and reason.",
@@ -20,5 +20,5 @@ func NewFallbacks(registry prometheus.Registerer) (*Fallbacks, error) {
 	return f, nil
 }
 
-// Count counts a program. There must not be many different reasons.
+// Count counts one program. The reason becomes a label, so there must be few different ones.
 func (f *Fallbacks) Count(program, reason string) { f.total.WithLabelValues(program, reason).Inc() }

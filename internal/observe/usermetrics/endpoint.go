@@ -15,27 +15,27 @@ import (
 
 const (
 	path = "/metrics"
-	// maxBody is far more than a post with the longest name and description has.
-	maxBody = 64 << 10
-	// maxConnections are more than all runs of a manager open at once: a task has one. A
-	// further connection waits until another ends.
+	// maxBodyBytes is far more than a post with the longest name and description needs.
+	maxBodyBytes = 64 << 10
+	// maxConnections is more than all runs of a manager open at once: a task has one. A further
+	// connection waits until another one closes.
 	maxConnections = 128
-	// requestTimeout bounds how long a post may take to come, and its answer to be taken.
+	// requestTimeout bounds reading a post, and writing the response.
 	requestTimeout = 10 * time.Second
-	// drainTimeout bounds the end of the server. Runs, its only clients, are gone by then.
+	// drainTimeout bounds the shutdown of the server. Runs, its only clients, have ended by then.
 	drainTimeout = 2 * time.Second
 )
 
 // Options are the settings of an Endpoint.
 type Options struct {
-	// Address to listen on, as "127.0.0.1:5050".
+	// Address is the address to listen on, such as "127.0.0.1:5050".
 	Address string
-	// Allow reports whether the request's sender may post; nil lets everybody.
+	// Allow reports whether the request's sender may post; nil means that everybody may.
 	Allow  func(*http.Request) bool
 	Logger logr.Logger
 }
 
-// Endpoint takes posts at /metrics.
+// Endpoint accepts posts at /metrics.
 type Endpoint struct {
 	registry *Registry
 	listener net.Listener
@@ -43,7 +43,7 @@ type Endpoint struct {
 	log      logr.Logger
 }
 
-// New makes an endpoint and takes its address. It serves when the result of Server runs.
+// New returns an Endpoint that listens but does not serve yet: the result of Server does.
 func New(registry *Registry, o Options) (*Endpoint, error) {
 	listener, err := net.Listen("tcp", o.Address)
 	if err != nil {
@@ -52,10 +52,10 @@ func New(registry *Registry, o Options) (*Endpoint, error) {
 	return &Endpoint{registry: registry, listener: netutil.LimitListener(listener, maxConnections), allow: o.Allow, log: o.Logger}, nil
 }
 
-// URL is where to post.
+// URL returns the URL for posts.
 func (e *Endpoint) URL() string { return "http://" + e.listener.Addr().String() + path }
 
-// Server returns the endpoint as a manager.Server: it stops after the runs.
+// Server returns the endpoint as a manager.Server, which a manager stops after the runs.
 func (e *Endpoint) Server() *manager.Server {
 	timeout := drainTimeout
 	return &manager.Server{
@@ -63,7 +63,7 @@ func (e *Endpoint) Server() *manager.Server {
 		Server: &http.Server{
 			Handler:     e,
 			ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: requestTimeout,
-			MaxHeaderBytes: maxBody,
+			MaxHeaderBytes: maxBodyBytes,
 			ErrorLog:       slog.NewLogLogger(logr.ToSlogHandler(e.log), slog.LevelDebug),
 		},
 		Listener:        e.listener,
@@ -71,13 +71,13 @@ func (e *Endpoint) Server() *manager.Server {
 	}
 }
 
-// ServeHTTP answers a post with 200, or with the reason why it has changed nothing.
+// ServeHTTP responds to a post with status 200, or with an error if the post has changed nothing.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if code, err := e.admit(w, r); err != nil {
+	if code, err := e.checkRequest(w, r); err != nil {
 		e.refuse(w, code, err)
 		return
 	}
-	p, err := parse(http.MaxBytesReader(w, r.Body, maxBody))
+	p, err := parse(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		e.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", tooLong.Limit))
 		return
@@ -90,8 +90,8 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit is an error for what is no post by somebody who may post.
-func (e *Endpoint) admit(w http.ResponseWriter, r *http.Request) (code int, err error) {
+// checkRequest returns an error and its status code if the request is no post, or is not allowed.
+func (e *Endpoint) checkRequest(w http.ResponseWriter, r *http.Request) (code int, err error) {
 	switch {
 	case r.URL.Path != path:
 		return http.StatusNotFound, fmt.Errorf("only %s is here", path)

@@ -33,7 +33,7 @@ func FuzzPosts(f *testing.F) {
 			t.Errorf("after %d posts: %d %s", taken, recorder.Code, recorder.Body)
 		}
 		for line := range strings.Lines(recorder.Body.String()) {
-			if reserved(line) {
+			if isReserved(line) {
 				t.Errorf("shows %q", line)
 			}
 		}

@@ -14,27 +14,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// post is what a role asks for.
+// post is a metric that a role posts.
 type post struct {
 	name, description string
 	change            change
 }
 
-// change is what is done to a metric of one kind.
+// change is the change of a metric that a post asks for. Each kind of metric has a type for it.
 type change interface {
-	// kind is as the post writes it.
+	// kind returns the kind's name in posts.
 	kind() string
-	// check is an error where the change can't be made to any metric of the kind.
+	// check returns an error if the change is invalid for every metric of the kind.
 	check() error
+	// collector returns a new metric of the kind.
 	collector(name, description string) prometheus.Collector
-	// series are the names that a metric shows; several of a histogram.
+	// series returns the names of a metric's series. A histogram has several.
 	series(name string) []string
-	// apply makes the change, which has passed check, to what collector has made.
+	// apply makes the change, which must have passed check, to a metric made by collector.
 	apply(metric prometheus.Collector)
 }
 
-// parse reads a post. What is null counts as absent, members that are not known beside
-// the kinds are ignored.
+// parse reads a post. A null member counts as absent. Unknown members of the post are ignored;
+// unknown members of its change are errors.
 func parse(body io.Reader) (post, error) {
 	var read struct {
 		Name        string          `json:"name"`
@@ -46,7 +47,7 @@ func parse(body io.Reader) (post, error) {
 	}
 	decoder := json.NewDecoder(body)
 	if err := decoder.Decode(&read); err != nil {
-		return post{}, fmt.Errorf("the body is not the JSON object that is wanted: %w", readable(err))
+		return post{}, fmt.Errorf("the body is not the JSON object that is wanted: %w", inJSONTerms(err))
 	}
 	if err := decoder.Decode(new(json.RawMessage)); !errors.Is(err, io.EOF) {
 		return post{}, errors.New("the body goes on after its JSON object")
@@ -56,7 +57,7 @@ func parse(body io.Reader) (post, error) {
 	for _, kind := range []struct {
 		change change
 		body   json.RawMessage
-	}{{&counter{}, read.Counter}, {&gauge{}, read.Gauge}, {&observation{of: "histogram"}, read.Histogram}, {&observation{of: "summary"}, read.Summary}} {
+	}{{&counter{}, read.Counter}, {&gauge{}, read.Gauge}, {&observation{metricKind: "histogram"}, read.Histogram}, {&observation{metricKind: "summary"}, read.Summary}} {
 		if len(kind.body) == 0 || string(kind.body) == "null" {
 			continue
 		}
@@ -78,11 +79,11 @@ func parse(body io.Reader) (post, error) {
 func decodeStrictly(body []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
-	return readable(decoder.Decode(into))
+	return inJSONTerms(decoder.Decode(into))
 }
 
-// readable says in JSON's words, not in Go's, what is of the wrong type.
-func readable(err error) error {
+// inJSONTerms replaces an error about a wrong type by one that names JSON types instead of Go's.
+func inJSONTerms(err error) error {
 	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	if !ok {
 		return err
@@ -94,7 +95,7 @@ func readable(err error) error {
 	return fmt.Errorf("%s is %s, and has to be %s", cmp.Or(wrong.Field, "it"), wrong.Value, want)
 }
 
-// counter only grows. Without a change it is shown with what it has.
+// counter is the change of a counter. An empty change only creates the metric.
 type counter struct {
 	Increment bool     `json:"increment"`
 	Add       *float64 `json:"add"`
@@ -118,7 +119,7 @@ func (*counter) series(name string) []string { return []string{name} }
 func (c *counter) apply(metric prometheus.Collector) {
 	m, ok := metric.(prometheus.Counter)
 	if !ok {
-		return // The registry keeps kinds apart.
+		return // The registry never passes a metric of another kind.
 	}
 	if c.Increment {
 		m.Inc()
@@ -128,8 +129,8 @@ func (c *counter) apply(metric prometheus.Collector) {
 	}
 }
 
-// gauge goes up and down. Where several changes are asked for, they are made in the
-// order of the fields; sub is another word for subtract.
+// gauge is the change of a gauge. Several changes in one post are made in the order of the
+// fields. Sub means the same as Subtract.
 type gauge struct {
 	Increment        bool     `json:"increment"`
 	Decrement        bool     `json:"decrement"`
@@ -174,19 +175,19 @@ func (g *gauge) apply(metric prometheus.Collector) {
 	}
 }
 
-// observation is one value for a histogram, with Prometheus' default buckets, or for a
-// summary, without quantiles. A post that says none observes 0.
+// observation is a value for a histogram, which has Prometheus' default buckets, or for a summary,
+// which has no quantiles. The value is 0 if the post has none.
 type observation struct {
-	Observe float64 `json:"observe"`
-	of      string
+	Observe    float64 `json:"observe"`
+	metricKind string
 }
 
-func (o *observation) kind() string { return o.of }
+func (o *observation) kind() string { return o.metricKind }
 
 func (*observation) check() error { return nil }
 
 func (o *observation) collector(name, description string) prometheus.Collector {
-	if o.of == "summary" {
+	if o.metricKind == "summary" {
 		return prometheus.NewSummary(prometheus.SummaryOpts{Name: name, Help: description})
 	}
 	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: description, Buckets: prometheus.DefBuckets})
@@ -194,7 +195,7 @@ func (o *observation) collector(name, description string) prometheus.Collector {
 
 func (o *observation) series(name string) []string {
 	parts := []string{name, name + "_sum", name + "_count"}
-	if o.of == "histogram" {
+	if o.metricKind == "histogram" {
 		parts = append(parts, name+"_bucket")
 	}
 	return slices.Clip(parts)

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,6 +89,18 @@ func (e Evidence) patches() []patched {
 		}
 	}
 	return found
+}
+
+// steps counts the writes but for those that show the task at work, of which there is one
+// for each ten seconds that a run takes.
+func (e Evidence) steps() int {
+	n := 0
+	for _, p := range e.patches() {
+		if message, _ := condition(p.object, "Running")["message"].(string); !strings.Contains(message, ": task ") {
+			n++
+		}
+	}
+	return n
 }
 
 // condition returns the condition of a type, nil if there is none.

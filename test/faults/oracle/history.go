@@ -213,11 +213,11 @@ func (j *judge) writes() {
 		}
 		version[uid] = p.object.GetResourceVersion()
 	}
-	most := len(j.baseline.patches()) + 4*j.extraRuns(len(j.UIDs)-1)
+	most := j.baseline.steps() + 4*j.extraRuns(len(j.UIDs)-1)
 	if j.Plan.Fault == plan.Race && j.Plan.Point == plan.FinalizerAdd {
 		most++ // A CR that others hold does not go with our finalizer, so its status is written.
 	}
-	if got := len(j.patches()); got > most {
+	if got := j.steps(); got > most {
 		j.add("I9", "%d writes, want at most %d", got, most)
 	}
 	if got, most := j.told(), j.baseline.told()+j.extraRuns(len(j.UIDs)-1); got > most {

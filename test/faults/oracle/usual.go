@@ -48,7 +48,7 @@ func (j *judge) nothingForNothing() {
 	if !slices.Equal(runs, want.runs) {
 		j.add("runs", "without a fault there were %v runs (of content and finalizer, by resource), want %v", runs, want.runs)
 	}
-	if got := len(j.patches()); got > want.writes {
+	if got := j.steps(); got > want.writes {
 		j.add("I9", "without a fault there were %d writes, want at most %d", got, want.writes)
 	}
 	if got := j.told(); got != want.events {

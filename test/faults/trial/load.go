@@ -17,17 +17,15 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
 
+// loadTimeout is how long the resources of a Load are waited for.
+const loadTimeout = 15 * time.Minute
+
 // Load is many resources at once, and no fault.
 type Load struct {
 	Resources int
 	// Slots is how many runs may be live, Task how long each of them takes.
 	Slots int
 	Task  time.Duration
-}
-
-// Limit is how long all of it may take.
-func (l Load) Limit() time.Duration {
-	return 2*time.Duration(l.Resources)*l.Task/time.Duration(l.Slots) + 10*time.Second
 }
 
 // Loaded is what came out of a Load.
@@ -100,7 +98,7 @@ func (t *trial) createMany(ctx context.Context, o Load) error {
 // long as it should take: how long it took is for the caller to judge.
 func (t *trial) allReported(ctx context.Context, o Load) error {
 	reported := 0
-	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, 10*o.Limit(), true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, loadTimeout, true, func(ctx context.Context) (bool, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(kinds.Group + "/" + kinds.Version)
 		list.SetKind(t.kind() + "List")

@@ -1,16 +1,15 @@
-// Package program is the program that a run executes, ensign_run.py: ansible-runner with
-// the playbook in the same process, whose job events are never text. A cold run is an
-// interpreter that executes it; servers for warm runs have imported it.
+// Package program holds ensign_run.py, the Python program that a run executes:
+// ansible-runner with the playbook in the same process. A cold run starts an interpreter
+// with it; the servers for warm runs have loaded it already.
 //
-// The package writes it where an interpreter finds it. It starts nothing.
+// The package writes the program to a directory. It does not start anything.
 //
 // # Gotchas
 //
 //   - ansible-runner usually starts the playbook behind a terminal and looks for events in all
-//     that is displayed. Here the playbook runs in ansible-runner's own process, and the
-//     display callback hands each event over as an object.
-//   - The standard output takes events and nothing else. Descriptors 1 and 2 of Ansible are
-//     for text.
+//     text that is displayed. Here the playbook runs in ansible-runner's own process, and the
+//     display callback passes each event on as an object. So no text can become an event.
+//   - The standard output carries only events. Ansible's own descriptors 1 and 2 carry text.
 package program
 
 import (
@@ -22,28 +21,28 @@ import (
 	"path/filepath"
 )
 
-// Name is the program's file.
+// Name is the name of the program's file.
 const Name = "ensign_run.py"
 
 //go:embed ensign_run.py
 var source []byte
 
-// Provide makes sure that dir, which only this user may enter, has the program as it is
-// embedded here, and returns its path. It is for before each start: what cleans up
-// directories, or fills disks, knows nothing of runs.
+// Provide makes sure that dir contains the program, and returns the program's path. Only
+// this user may enter dir. Provide is called before each start, because a cleanup of
+// temporary files or a full disk may have damaged the file.
 func Provide(dir string) (path string, err error) {
 	path = filepath.Join(dir, Name)
-	if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, source) {
+	if content, err := os.ReadFile(path); err == nil && bytes.Equal(content, source) {
 		return path, nil
 	}
-	if err := write(dir, path); err != nil {
+	if err := replaceFile(dir, path); err != nil {
 		return "", fmt.Errorf("provide the program of runs: %w", err)
 	}
 	return path, nil
 }
 
-// write replaces the file as a whole, because an interpreter may be reading it.
-func write(dir, path string) error {
+// replaceFile replaces the whole file, because an interpreter may be reading it.
+func replaceFile(dir, path string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}

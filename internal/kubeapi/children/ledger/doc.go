@@ -1,11 +1,14 @@
-// Package ledger tells the writes of a CR's own runs from the changes that others
-// make, so that a run does not bring back the CR for which it works.
+// Package ledger separates the writes of a CR's own runs from foreign changes, those that
+// anybody else makes. So the writes of a run do not trigger another run of the same CR.
 //
-// A write and what a watch shows of it come in any order. So what the API server
-// answered is noted, for as long as the watch may still show it, and what a watch
-// shows while a write is on its way that may be its cause is kept back until the
-// answer. A change that nobody can tell apart is taken for another's: that costs a
-// run, and the other mistake would lose a drift.
+// A write's response and the watch event of the same write arrive in either order:
 //
-// The package is pure state behind a lock. It knows no client, cache or clock.
+//   - The ledger keeps what the API server answered until the watch has shown the write.
+//   - The ledger holds a watch event back while a pending write may be its cause. Complete
+//     decides about it once the write has a response.
+//
+// Where the ledger cannot tell who made a change, it takes the change for foreign: that costs
+// a run. The opposite mistake would miss drift.
+//
+// The package is state behind a lock. It knows no client, cache or clock.
 package ledger

@@ -17,7 +17,7 @@ type CR struct {
 	types.NamespacedName
 }
 
-// Change is what a watch shows of one object, as it concerns one CR.
+// Change is a watch event of one object, as it concerns one CR.
 type Change struct {
 	Resource        schema.GroupResource
 	Namespace, Name string
@@ -26,194 +26,196 @@ type Change struct {
 	Digest          reduce.Digest
 	// Deleted is true where the object is gone.
 	Deleted bool
-	// Same is true where the object says what it said when it was last shown.
-	Same bool
-	// First is true where the object was there when the watch began. Nobody knows
-	// whether it has changed, but from what the CR's runs have written.
-	First bool
-	// Owner is the UID of the CR, where the object tells; the ledger only keeps it.
-	Owner types.UID
+	// Unchanged is true where the object's digest is that of its previous watch event.
+	Unchanged bool
+	// Initial is true where the object existed when the watch began. Such an event is a
+	// change only if it differs from what the CR's runs have written.
+	Initial bool
+	// OwnerUID is the UID of the CR, "" where the object does not name it. The ledger does
+	// not use it.
+	OwnerUID types.UID
 }
 
-// Own is what the API server answered to a CR's own write.
-type Own struct {
+// WrittenObject is an object in the API server's response to a write of the CR's run.
+type WrittenObject struct {
 	Namespace, Name string
 	UID             types.UID
 	ResourceVersion string
-	// Digest is nil where the answer does not show the whole object.
+	// Digest is nil where the response does not have the whole object.
 	Digest *reduce.Digest
-	// Deleted is true where the object is gone, or goes by itself from here.
+	// Deleted is true where the object is gone, or where the write began its deletion.
 	Deleted bool
 }
 
-// Flight is a write that has no answer yet.
-type Flight struct {
+// PendingWrite is a write that has no response yet.
+type PendingWrite struct {
 	cr    CR
 	write access.Write
 }
 
-// Ledger keeps the writes of all CRs. The zero Ledger is ready.
+// Ledger keeps the writes of all CRs. The zero Ledger is ready for use.
 type Ledger struct {
 	mu      sync.Mutex
-	records map[entry]*record
-	open    map[CR]*traffic
+	objects map[objectKey]*objectWrites
+	pending map[CR]*pendingWrites
 }
 
-// entry is one object, as one CR's runs write it.
-type entry struct {
+// objectKey names an object that runs of one CR have written.
+type objectKey struct {
 	cr  CR
 	uid types.UID
 }
 
-// traffic is what is under way for one CR.
-type traffic struct {
-	flights []*Flight
-	parked  []Change
+// pendingWrites are the writes of one CR that have no response yet.
+type pendingWrites struct {
+	writes []*PendingWrite
+	// held are the changes that one of the writes may have caused.
+	held []Change
 }
 
-// Begin notes a write before it is sent. Answered must follow.
-func (l *Ledger) Begin(cr CR, write access.Write) *Flight {
+// Begin notes a write before it is sent. The caller must call Complete after that.
+func (l *Ledger) Begin(cr CR, write access.Write) *PendingWrite {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	flight := &Flight{cr, write}
-	if l.open == nil {
-		l.open = map[CR]*traffic{}
+	pending := &PendingWrite{cr, write}
+	if l.pending == nil {
+		l.pending = map[CR]*pendingWrites{}
 	}
-	if l.open[cr] == nil {
-		l.open[cr] = &traffic{}
+	if l.pending[cr] == nil {
+		l.pending[cr] = &pendingWrites{}
 	}
-	l.open[cr].flights = append(l.open[cr].flights, flight)
-	return flight
+	l.pending[cr].writes = append(l.pending[cr].writes, pending)
+	return pending
 }
 
-// Answered notes what came of a write, nothing where that is not known, and gives
-// the changes that waited for it and are news.
-func (l *Ledger) Answered(flight *Flight, own ...Own) []Change {
+// Complete notes the objects in the response to a write; none where the response is unknown.
+// It returns the foreign changes among those that Observe has held back for this write.
+func (l *Ledger) Complete(pending *PendingWrite, written ...WrittenObject) (foreign []Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	under := l.open[flight.cr]
-	under.flights = slices.DeleteFunc(under.flights, func(f *Flight) bool { return f == flight })
-	for _, o := range own {
-		l.note(flight, o)
+	ofCR := l.pending[pending.cr]
+	ofCR.writes = slices.DeleteFunc(ofCR.writes, func(w *PendingWrite) bool { return w == pending })
+	for _, object := range written {
+		l.note(pending, object)
 	}
-	var news, waiting []Change
-	for _, change := range under.parked {
+	var held []Change
+	for _, change := range ofCR.held {
 		switch {
-		case under.mayCause(change):
-			waiting = append(waiting, change)
-		case l.judge(flight.cr, change):
-			news = append(news, change)
+		case ofCR.mayCause(change):
+			held = append(held, change)
+		case l.isForeign(pending.cr, change):
+			foreign = append(foreign, change)
 		}
 	}
-	under.parked = waiting
-	if len(under.flights) == 0 {
-		delete(l.open, flight.cr)
+	ofCR.held = held
+	if len(ofCR.writes) == 0 {
+		delete(l.pending, pending.cr)
 	}
-	return news
+	return foreign
 }
 
-// See reports whether a change is news to the CR. It is not where a write under way
-// may have caused it: then Answered tells. The changes of one object come in their
-// order.
-func (l *Ledger) See(cr CR, change Change) (news bool) {
+// Observe notes a watch event and reports whether it is a foreign change. It returns false
+// where a pending write may have caused the change: Complete returns the change later if it
+// is foreign. The caller must pass the changes of one object in their order.
+func (l *Ledger) Observe(cr CR, change Change) (foreign bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if under := l.open[cr]; under != nil && under.mayCause(change) {
-		under.parked = append(under.parked, change)
+	if ofCR := l.pending[cr]; ofCR != nil && ofCR.mayCause(change) {
+		ofCR.held = append(ofCR.held, change)
 		return false
 	}
-	return l.judge(cr, change)
+	return l.isForeign(cr, change)
 }
 
-// Written returns the objects of a resource that a CR's runs have written, which
-// the watch has not shown since, as if they were deleted: that is what they are
-// if the watch has come beyond them without showing them.
-func (l *Ledger) Written(resource schema.GroupResource) map[CR][]Change {
+// Unobserved returns the objects of a resource that runs have written and that no watch event
+// has shown since. Each is returned as a deletion: that is what it is if the watch has passed
+// the write's resource version without an event of the object.
+func (l *Ledger) Unobserved(resource schema.GroupResource) map[CR][]Change {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found := map[CR][]Change{}
-	for e, r := range l.records {
-		if r.resource == resource && !r.deleted && len(r.writes) > 0 {
-			found[e.cr] = append(found[e.cr], Change{
-				Resource: resource, Namespace: r.namespace, Name: r.name, UID: e.uid, ResourceVersion: r.last(), Deleted: true,
+	for key, object := range l.objects {
+		if object.resource == resource && !object.deleted && len(object.writes) > 0 {
+			found[key.cr] = append(found[key.cr], Change{
+				Resource: resource, Namespace: object.namespace, Name: object.name, UID: key.uid, ResourceVersion: object.lastVersion(), Deleted: true,
 			})
 		}
 	}
 	return found
 }
 
-// Drop forgets a resource that is not watched any more.
-func (l *Ledger) Drop(resource schema.GroupResource) {
+// DropResource forgets the writes to a resource that is not watched any more.
+func (l *Ledger) DropResource(resource schema.GroupResource) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for e, r := range l.records {
-		if r.resource == resource {
-			delete(l.records, e)
+	for key, object := range l.objects {
+		if object.resource == resource {
+			delete(l.objects, key)
 		}
 	}
 }
 
-// Sweep forgets what was noted before the last Sweep and was never shown: an object
-// that does not belong to the CR which has written it, or a watch that has missed it.
+// Sweep forgets the objects whose last write was noted before the previous Sweep and was never
+// observed: the object does not belong to the CR whose run wrote it, or the watch missed it.
 func (l *Ledger) Sweep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for e, r := range l.records {
-		if r.old {
-			delete(l.records, e)
+	for key, object := range l.objects {
+		if object.stale {
+			delete(l.objects, key)
 		}
-		r.old = true
+		object.stale = true
 	}
 }
 
-// mayCause reports whether a write that is under way may have made the change.
-func (t *traffic) mayCause(change Change) bool {
-	return slices.ContainsFunc(t.flights, func(f *Flight) bool {
-		w := f.write
+// mayCause reports whether a pending write may have made the change.
+func (p *pendingWrites) mayCause(change Change) bool {
+	return slices.ContainsFunc(p.writes, func(pending *PendingWrite) bool {
+		w := pending.write
 		return w.Resource.GroupResource() == change.Resource &&
 			(w.Name == "" || w.Name == change.Name) &&
 			(w.Namespace == change.Namespace || w.Namespace == "" && w.Name == "")
 	})
 }
 
-// note needs the lock.
-func (l *Ledger) note(flight *Flight, own Own) {
-	if own.UID == "" {
-		return // Nothing could be recognized by it.
+// note adds an object of a response. The caller must hold the lock.
+func (l *Ledger) note(pending *PendingWrite, written WrittenObject) {
+	if written.UID == "" {
+		return // No watch event could be matched to it.
 	}
-	e := entry{flight.cr, own.UID}
-	if l.records == nil {
-		l.records = map[entry]*record{}
+	key := objectKey{pending.cr, written.UID}
+	if l.objects == nil {
+		l.objects = map[objectKey]*objectWrites{}
 	}
-	r := l.records[e]
-	if r == nil {
-		r = &record{resource: flight.write.Resource.GroupResource(), namespace: own.Namespace, name: own.Name}
-		l.records[e] = r
+	object := l.objects[key]
+	if object == nil {
+		object = &objectWrites{resource: pending.write.Resource.GroupResource(), namespace: written.Namespace, name: written.Name}
+		l.objects[key] = object
 	}
-	r.deleted, r.old = r.deleted || own.Deleted, false
-	if own.ResourceVersion != "" {
-		r.add(version{own.ResourceVersion, own.Digest})
+	object.deleted, object.stale = object.deleted || written.Deleted, false
+	if written.ResourceVersion != "" {
+		object.add(write{written.ResourceVersion, written.Digest})
 	}
 }
 
-// judge reports whether a change is another's, and forgets what the watch has
-// passed. It needs the lock.
-func (l *Ledger) judge(cr CR, change Change) (news bool) {
-	e := entry{cr, change.UID}
-	r := l.records[e]
-	if r == nil {
-		return !change.Same && !change.First
+// isForeign reports whether somebody else than the CR's runs made the change. It forgets the
+// writes that the watch has reached. The caller must hold the lock.
+func (l *Ledger) isForeign(cr CR, change Change) bool {
+	key := objectKey{cr, change.UID}
+	object := l.objects[key]
+	if object == nil {
+		return !change.Unchanged && !change.Initial
 	}
 	if change.Deleted {
-		delete(l.records, e)
-		return !r.deleted
+		delete(l.objects, key)
+		return !object.deleted
 	}
-	news = !change.Same && !r.explains(change)
-	r.writes = slices.DeleteFunc(r.writes, func(w version) bool {
-		return w.at == change.ResourceVersion || older(w.at, change.ResourceVersion)
+	foreign := !change.Unchanged && !object.explains(change)
+	object.writes = slices.DeleteFunc(object.writes, func(w write) bool {
+		return w.resourceVersion == change.ResourceVersion || older(w.resourceVersion, change.ResourceVersion)
 	})
-	if len(r.writes) == 0 && !r.deleted {
-		delete(l.records, e)
+	if len(object.writes) == 0 && !object.deleted {
+		delete(l.objects, key)
 	}
-	return news
+	return foreign
 }

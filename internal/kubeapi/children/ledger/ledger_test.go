@@ -31,9 +31,9 @@ func writing(verb, name string) access.Write {
 	return access.Write{Verb: verb, Resource: configs, Namespace: "ns", Name: name}
 }
 
-func wrote(uid, version, content string) Own {
+func wrote(uid, version, content string) WrittenObject {
 	d := digest(content)
-	return Own{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: version, Digest: &d}
+	return WrittenObject{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: version, Digest: &d}
 }
 
 func shown(uid, version, content string) Change {
@@ -45,9 +45,9 @@ func with(change Change, edit func(*Change)) Change {
 	return change
 }
 
-func first(c *Change)   { c.First = true }
+func first(c *Change)   { c.Initial = true }
 func deleted(c *Change) { c.Deleted = true }
-func same(c *Change)    { c.Same = true }
+func same(c *Change)    { c.Unchanged = true }
 
 // versions are the resource versions of changes.
 func versions(changes []Change) string {
@@ -58,60 +58,60 @@ func versions(changes []Change) string {
 	return strings.Join(all, " ")
 }
 
-func TestAnsweredWrites(t *testing.T) {
+func TestOnlyForeignChangesAreReported(t *testing.T) {
 	for why, test := range map[string]struct {
-		own  []Own
+		own  []WrittenObject
 		see  []Change
-		want string // the resource versions of what is news
+		want string // the resource versions of the foreign changes
 	}{
 		"another's creation":                                {nil, []Change{shown("u", "5", "a")}, "5"},
 		"what was there at the watch's beginning":           {nil, []Change{with(shown("u", "5", "a"), first)}, ""},
 		"what says the same":                                {nil, []Change{with(shown("u", "5", "a"), same)}, ""},
 		"another's deletion":                                {nil, []Change{with(shown("u", "5", "a"), deleted)}, "5"},
-		"an own write":                                      {[]Own{wrote("u", "5", "a")}, []Change{shown("u", "5", "a")}, ""},
-		"an own write, shown after a controller's":          {[]Own{wrote("u", "5", "a")}, []Change{shown("u", "6", "a")}, ""},
-		"an own write, then another's":                      {[]Own{wrote("u", "5", "a")}, []Change{shown("u", "5", "a"), shown("u", "6", "b")}, "6"},
-		"an own write that another's overwrote":             {[]Own{wrote("u", "5", "a")}, []Change{shown("u", "6", "b")}, "6"},
-		"another's that an own write overwrote":             {[]Own{wrote("u", "6", "a")}, []Change{shown("u", "5", "b"), shown("u", "6", "a")}, "5"},
-		"another's between two own writes":                  {[]Own{wrote("u", "5", "a"), wrote("u", "7", "c")}, []Change{shown("u", "5", "a"), shown("u", "6", "b"), shown("u", "7", "c")}, "6"},
-		"a controller's between two own writes":             {[]Own{wrote("u", "5", "a"), wrote("u", "7", "c")}, []Change{shown("u", "6", "a"), shown("u", "7", "c")}, ""},
-		"answers in another order than the writes":          {[]Own{wrote("u", "7", "c"), wrote("u", "5", "a")}, []Change{shown("u", "6", "a"), shown("u", "8", "c")}, ""},
-		"another's that brings an earlier own content back": {[]Own{wrote("u", "5", "a"), wrote("u", "6", "b")}, []Change{shown("u", "7", "a")}, "7"},
-		"another's after the watch has caught up":           {[]Own{wrote("u", "5", "a")}, []Change{shown("u", "5", "a"), shown("u", "8", "b"), shown("u", "9", "a")}, "8 9"},
-		"a first list older than the own write":             {[]Own{wrote("u", "5", "a")}, []Change{with(shown("u", "4", "z"), first), shown("u", "5", "a")}, ""},
-		"a first list with the own write":                   {[]Own{wrote("u", "5", "a")}, []Change{with(shown("u", "5", "a"), first)}, ""},
-		"a first list with another's change since":          {[]Own{wrote("u", "5", "a")}, []Change{with(shown("u", "6", "b"), first)}, "6"},
-		"an own deletion":                                   {[]Own{{UID: "u", Deleted: true}}, []Change{with(shown("u", "6", "a"), deleted)}, ""},
-		"an own deletion that waits for finalizers":         {[]Own{{UID: "u", ResourceVersion: "5", Deleted: true}}, []Change{shown("u", "5", "a"), shown("u", "6", "a"), with(shown("u", "7", "a"), deleted)}, "6"},
-		"a deletion after an own write":                     {[]Own{wrote("u", "5", "a")}, []Change{with(shown("u", "6", "a"), deleted)}, "6"},
-		"a deletion after an own write was shown":           {[]Own{wrote("u", "5", "a")}, []Change{shown("u", "5", "a"), with(shown("u", "6", "a"), deleted)}, "6"},
-		"an own deletion and creation anew":                 {[]Own{{UID: "u", Deleted: true}, wrote("v", "7", "a")}, []Change{with(shown("u", "6", "a"), deleted), shown("v", "7", "a")}, ""},
-		"an own deletion, and another's creation":           {[]Own{{UID: "u", Deleted: true}}, []Change{with(shown("u", "6", "a"), deleted), shown("v", "7", "a")}, "7"},
-		"a write of which only the version is known":        {[]Own{{UID: "u", ResourceVersion: "5"}}, []Change{shown("u", "5", "a"), shown("u", "6", "b")}, "6"},
-		"an answer without UID":                             {[]Own{wrote("", "5", "a")}, []Change{shown("u", "5", "a")}, "5"},
-		"versions without an order":                         {[]Own{wrote("u", "x", "a"), wrote("u", "w", "b")}, []Change{shown("u", "x", "a"), shown("u", "w", "b"), shown("u", "a", "c")}, "a"},
+		"an own write":                                      {[]WrittenObject{wrote("u", "5", "a")}, []Change{shown("u", "5", "a")}, ""},
+		"an own write, shown after a controller's":          {[]WrittenObject{wrote("u", "5", "a")}, []Change{shown("u", "6", "a")}, ""},
+		"an own write, then another's":                      {[]WrittenObject{wrote("u", "5", "a")}, []Change{shown("u", "5", "a"), shown("u", "6", "b")}, "6"},
+		"an own write that another's overwrote":             {[]WrittenObject{wrote("u", "5", "a")}, []Change{shown("u", "6", "b")}, "6"},
+		"another's that an own write overwrote":             {[]WrittenObject{wrote("u", "6", "a")}, []Change{shown("u", "5", "b"), shown("u", "6", "a")}, "5"},
+		"another's between two own writes":                  {[]WrittenObject{wrote("u", "5", "a"), wrote("u", "7", "c")}, []Change{shown("u", "5", "a"), shown("u", "6", "b"), shown("u", "7", "c")}, "6"},
+		"a controller's between two own writes":             {[]WrittenObject{wrote("u", "5", "a"), wrote("u", "7", "c")}, []Change{shown("u", "6", "a"), shown("u", "7", "c")}, ""},
+		"answers in another order than the writes":          {[]WrittenObject{wrote("u", "7", "c"), wrote("u", "5", "a")}, []Change{shown("u", "6", "a"), shown("u", "8", "c")}, ""},
+		"another's that brings an earlier own content back": {[]WrittenObject{wrote("u", "5", "a"), wrote("u", "6", "b")}, []Change{shown("u", "7", "a")}, "7"},
+		"another's after the watch has caught up":           {[]WrittenObject{wrote("u", "5", "a")}, []Change{shown("u", "5", "a"), shown("u", "8", "b"), shown("u", "9", "a")}, "8 9"},
+		"a first list older than the own write":             {[]WrittenObject{wrote("u", "5", "a")}, []Change{with(shown("u", "4", "z"), first), shown("u", "5", "a")}, ""},
+		"a first list with the own write":                   {[]WrittenObject{wrote("u", "5", "a")}, []Change{with(shown("u", "5", "a"), first)}, ""},
+		"a first list with another's change since":          {[]WrittenObject{wrote("u", "5", "a")}, []Change{with(shown("u", "6", "b"), first)}, "6"},
+		"an own deletion":                                   {[]WrittenObject{{UID: "u", Deleted: true}}, []Change{with(shown("u", "6", "a"), deleted)}, ""},
+		"an own deletion that waits for finalizers":         {[]WrittenObject{{UID: "u", ResourceVersion: "5", Deleted: true}}, []Change{shown("u", "5", "a"), shown("u", "6", "a"), with(shown("u", "7", "a"), deleted)}, "6"},
+		"a deletion after an own write":                     {[]WrittenObject{wrote("u", "5", "a")}, []Change{with(shown("u", "6", "a"), deleted)}, "6"},
+		"a deletion after an own write was shown":           {[]WrittenObject{wrote("u", "5", "a")}, []Change{shown("u", "5", "a"), with(shown("u", "6", "a"), deleted)}, "6"},
+		"an own deletion and creation anew":                 {[]WrittenObject{{UID: "u", Deleted: true}, wrote("v", "7", "a")}, []Change{with(shown("u", "6", "a"), deleted), shown("v", "7", "a")}, ""},
+		"an own deletion, and another's creation":           {[]WrittenObject{{UID: "u", Deleted: true}}, []Change{with(shown("u", "6", "a"), deleted), shown("v", "7", "a")}, "7"},
+		"a write of which only the version is known":        {[]WrittenObject{{UID: "u", ResourceVersion: "5"}}, []Change{shown("u", "5", "a"), shown("u", "6", "b")}, "6"},
+		"an answer without UID":                             {[]WrittenObject{wrote("", "5", "a")}, []Change{shown("u", "5", "a")}, "5"},
+		"versions without an order":                         {[]WrittenObject{wrote("u", "x", "a"), wrote("u", "w", "b")}, []Change{shown("u", "x", "a"), shown("u", "w", "b"), shown("u", "a", "c")}, "a"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			var l Ledger
 			for _, own := range test.own {
-				if news := l.Answered(l.Begin(cr, writing("update", "c")), own); news != nil {
-					t.Error(news)
+				if foreign := l.Complete(l.Begin(cr, writing("update", "c")), own); foreign != nil {
+					t.Error(foreign)
 				}
 			}
-			var news []Change
+			var foreign []Change
 			for _, change := range test.see {
-				if l.See(cr, change) {
-					news = append(news, change)
+				if l.Observe(cr, change) {
+					foreign = append(foreign, change)
 				}
 			}
-			if diff := cmp.Diff(test.want, versions(news)); diff != "" {
+			if diff := cmp.Diff(test.want, versions(foreign)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestChangesWaitForTheirAnswer(t *testing.T) {
+func TestChangesAreHeldUntilTheResponse(t *testing.T) {
 	elsewhere := func(edit func(*access.Write)) access.Write {
 		w := writing("update", "c")
 		edit(&w)
@@ -134,88 +134,88 @@ func TestChangesWaitForTheirAnswer(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			var l Ledger
-			flight := l.Begin(cr, test.write)
-			if news := l.See(cr, shown("u", "5", "a")); news == test.waits {
-				t.Errorf("news at once: %v", news)
+			pending := l.Begin(cr, test.write)
+			if foreign := l.Observe(cr, shown("u", "5", "a")); foreign == test.waits {
+				t.Errorf("foreign at once: %v", foreign)
 			}
-			if !l.See(other, shown("u", "5", "a")) {
+			if !l.Observe(other, shown("u", "5", "a")) {
 				t.Error("it does not reach the other CR")
 			}
 			want := ""
 			if test.waits {
 				want = "5"
 			}
-			if diff := cmp.Diff(want, versions(l.Answered(flight))); diff != "" {
+			if diff := cmp.Diff(want, versions(l.Complete(pending))); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-func TestAnAnswerSettlesWhatWaits(t *testing.T) {
+func TestTheResponseDecidesAboutHeldChanges(t *testing.T) {
 	var l Ledger
 	one, two := l.Begin(cr, writing("create", "c")), l.Begin(cr, writing("create", "d"))
-	l.See(cr, shown("u", "5", "a"))
-	l.See(cr, shown("u", "6", "b"))
-	l.See(cr, with(shown("v", "7", "x"), func(c *Change) { c.Name = "d" }))
-	if diff := cmp.Diff("6", versions(l.Answered(one, wrote("u", "5", "a")))); diff != "" {
+	l.Observe(cr, shown("u", "5", "a"))
+	l.Observe(cr, shown("u", "6", "b"))
+	l.Observe(cr, with(shown("v", "7", "x"), func(c *Change) { c.Name = "d" }))
+	if diff := cmp.Diff("6", versions(l.Complete(one, wrote("u", "5", "a")))); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff("7", versions(l.Answered(two))); diff != "" {
+	if diff := cmp.Diff("7", versions(l.Complete(two))); diff != "" {
 		t.Error("nothing is known of the write, so that it is taken for another's: ", diff)
 	}
-	if len(l.open) != 0 || len(l.records) != 0 {
-		t.Errorf("left: %v %v", l.open, l.records)
+	if len(l.pending) != 0 || len(l.objects) != 0 {
+		t.Errorf("left: %v %v", l.pending, l.objects)
 	}
 }
 
-// As by a role that applies the same each time: nothing changes, and no watch shows it.
+// A role that applies the same object each time changes nothing, and no watch event follows.
 func TestWritesThatChangeNothingAreKeptOnce(t *testing.T) {
 	var l Ledger
 	for range 10 {
-		l.Answered(l.Begin(cr, writing("patch", "c")), wrote("u", "5", "a"))
+		l.Complete(l.Begin(cr, writing("patch", "c")), wrote("u", "5", "a"))
 	}
-	l.Answered(l.Begin(cr, writing("patch", "c")), Own{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "5"})
-	if kept := l.records[entry{cr, "u"}].writes; len(kept) != 1 {
+	l.Complete(l.Begin(cr, writing("patch", "c")), WrittenObject{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "5"})
+	if kept := l.objects[objectKey{cr, "u"}].writes; len(kept) != 1 {
 		t.Errorf("%d are kept", len(kept))
 	}
-	if l.See(cr, shown("u", "6", "a")) {
-		t.Error("what says the same is news")
+	if l.Observe(cr, shown("u", "6", "a")) {
+		t.Error("what says the same is foreign")
 	}
 }
 
-func TestWhatWasWrittenAndNeverShown(t *testing.T) {
+func TestUnobservedWrites(t *testing.T) {
 	var l Ledger
-	l.Answered(l.Begin(cr, writing("create", "c")), wrote("u", "5", "a"))
-	l.Answered(l.Begin(cr, writing("create", "c")), wrote("v", "6", "a"))
-	l.Answered(l.Begin(cr, writing("delete", "c")), Own{UID: "v", Deleted: true})
+	l.Complete(l.Begin(cr, writing("create", "c")), wrote("u", "5", "a"))
+	l.Complete(l.Begin(cr, writing("create", "c")), wrote("v", "6", "a"))
+	l.Complete(l.Begin(cr, writing("delete", "c")), WrittenObject{UID: "v", Deleted: true})
 	want := map[CR][]Change{cr: {with(shown("u", "5", ""), deleted)}}
-	if diff := cmp.Diff(want, l.Written(configs.GroupResource())); diff != "" {
+	if diff := cmp.Diff(want, l.Unobserved(configs.GroupResource())); diff != "" {
 		t.Error(diff)
 	}
-	l.Drop(configs.GroupResource())
-	if got := l.Written(configs.GroupResource()); len(got) != 0 {
+	l.DropResource(configs.GroupResource())
+	if got := l.Unobserved(configs.GroupResource()); len(got) != 0 {
 		t.Error(got)
 	}
 }
 
-func TestWhatIsNeverShownIsForgotten(t *testing.T) {
+func TestSweepForgetsUnobservedWrites(t *testing.T) {
 	var l Ledger
-	l.Answered(l.Begin(cr, writing("create", "c")), wrote("u", "5", "a"))
-	l.Answered(l.Begin(cr, writing("create", "c")), wrote("v", "6", "a"))
+	l.Complete(l.Begin(cr, writing("create", "c")), wrote("u", "5", "a"))
+	l.Complete(l.Begin(cr, writing("create", "c")), wrote("v", "6", "a"))
 	l.Sweep()
-	l.Answered(l.Begin(cr, writing("update", "c")), wrote("v", "7", "b"))
+	l.Complete(l.Begin(cr, writing("update", "c")), wrote("v", "7", "b"))
 	l.Sweep()
-	if _, ok := l.records[entry{cr, "v"}]; len(l.records) != 1 || !ok {
-		t.Errorf("left: %v", l.records)
+	if _, ok := l.objects[objectKey{cr, "v"}]; len(l.objects) != 1 || !ok {
+		t.Errorf("left: %v", l.objects)
 	}
 	l.Sweep()
-	if len(l.records) != 0 {
-		t.Errorf("left: %v", l.records)
+	if len(l.objects) != 0 {
+		t.Errorf("left: %v", l.objects)
 	}
 }
 
-// world is an API server with one object at a time, and what it tells of it.
+// world is an API server that has one object at a time, and the watch of that object.
 type world struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -223,12 +223,12 @@ type world struct {
 	version int
 	// alive is the object, nil while there is none.
 	alive *state
-	// stream holds the states that the watch has not shown yet.
+	// stream has the states that the watch has not delivered yet.
 	stream []state
-	// answers are those of own writes that are under way.
+	// answers are the responses to pending writes of the run.
 	answers []func() []Change
 	shown   *state
-	// idle is true once an own write has changed nothing.
+	// idle is true once a write of the run has changed nothing.
 	idle bool
 	log  []string
 	want []string
@@ -238,7 +238,7 @@ type world struct {
 type state struct {
 	uid, version, content string
 	deleted               bool
-	// foreign is true for a content, or an end, that is not the run's.
+	// foreign is true where somebody else than the run wrote the content, or deleted the object.
 	foreign bool
 }
 
@@ -249,7 +249,7 @@ func (w *world) next() string {
 	return strconv.Itoa(w.version)
 }
 
-// store makes a state the object's own.
+// store makes s the current state of the object.
 func (w *world) store(s state) {
 	s.version = w.next()
 	w.stream = append(w.stream, s)
@@ -259,7 +259,7 @@ func (w *world) store(s state) {
 	}
 }
 
-// ownWrite begins, carries out at once, and lets the answer wait.
+// ownWrite begins a write of the run, carries it out, and queues its response.
 func (w *world) ownWrite() {
 	verb := "update"
 	switch {
@@ -272,8 +272,8 @@ func (w *world) ownWrite() {
 	if verb == "create" && w.random.IntN(2) == 0 {
 		name = ""
 	}
-	flight := w.ledger.Begin(cr, writing(verb, name))
-	var own Own
+	pending := w.ledger.Begin(cr, writing(verb, name))
+	var own WrittenObject
 	switch verb {
 	case "create":
 		w.store(state{uid: "uid-" + strconv.Itoa(w.version), content: "own " + strconv.Itoa(w.random.IntN(3))})
@@ -286,16 +286,16 @@ func (w *world) ownWrite() {
 		}
 		own = wrote(w.alive.uid, w.alive.version, w.alive.content)
 	case "delete":
-		own = Own{UID: types.UID(w.alive.uid), Deleted: true}
+		own = WrittenObject{UID: types.UID(w.alive.uid), Deleted: true}
 		gone := *w.alive
 		gone.deleted, gone.foreign = true, false
 		w.store(gone)
 	}
 	w.note("own %s %+v", verb, own)
-	w.answers = append(w.answers, func() []Change { return w.ledger.Answered(flight, own) })
+	w.answers = append(w.answers, func() []Change { return w.ledger.Complete(pending, own) })
 }
 
-// foreignWrite is a person's: a content of its own each time, or a deletion.
+// foreignWrite is a write by a person: new content each time, or a deletion.
 func (w *world) foreignWrite() {
 	s := state{uid: "uid-" + strconv.Itoa(w.version), content: "foreign " + strconv.Itoa(w.version), foreign: true}
 	if w.alive != nil {
@@ -306,7 +306,7 @@ func (w *world) foreignWrite() {
 	w.note("foreign %+v", s)
 }
 
-// touch is what a controller does: the object says the same.
+// touch is a write by a controller: the digest stays the same.
 func (w *world) touch() {
 	if w.alive != nil {
 		w.store(*w.alive)
@@ -314,8 +314,8 @@ func (w *world) touch() {
 	}
 }
 
-// show lets the watch deliver. It may skip states of an object, as after a new
-// list, but never its end.
+// show delivers a watch event. It may skip states of an object, as after a new
+// list, but never its deletion.
 func (w *world) show() {
 	if len(w.stream) == 0 {
 		return
@@ -330,13 +330,13 @@ func (w *world) show() {
 	w.stream = w.stream[1:]
 	change := shown(s.uid, s.version, s.content)
 	change.Deleted = s.deleted
-	change.Same = !s.deleted && w.shown != nil && w.shown.uid == s.uid && w.shown.content == s.content
-	if s.foreign && !change.Same {
+	change.Unchanged = !s.deleted && w.shown != nil && w.shown.uid == s.uid && w.shown.content == s.content
+	if s.foreign && !change.Unchanged {
 		w.want = append(w.want, s.version)
 	}
 	w.shown = &s
 	w.note("shown %+v", s)
-	if w.ledger.See(cr, change) {
+	if w.ledger.Observe(cr, change) {
 		w.got = append(w.got, s.version)
 	}
 }
@@ -354,9 +354,9 @@ func (w *world) answer() {
 	}
 }
 
-// However writes, answers and what the watch shows interleave, what others did is
-// news, each change once, and what the run did is none.
-func TestNewsIsWhatOthersDo(t *testing.T) {
+// The ledger reports each foreign change once, and no change of the run, however writes,
+// responses and watch events interleave.
+func TestEveryForeignChangeIsReportedOnce(t *testing.T) {
 	for seed := range uint64(30_000) {
 		w := &world{t: t, random: rand.New(rand.NewPCG(seed, 1))}
 		for range 5 + w.random.IntN(40) {
@@ -387,12 +387,12 @@ func TestNewsIsWhatOthersDo(t *testing.T) {
 		if diff := cmp.Diff(w.want, w.got, sorted); diff != "" {
 			t.Fatalf("seed %d: (-want +got)\n%s\n%s", seed, diff, strings.Join(w.log, "\n"))
 		}
-		if w.idle { // No watch shows what would end its note.
+		if w.idle { // No watch event comes that would make the ledger forget the write.
 			w.ledger.Sweep()
 			w.ledger.Sweep()
 		}
-		if len(w.ledger.open) != 0 || len(w.ledger.records) != 0 {
-			t.Fatalf("seed %d: left: %v %v\n%s", seed, w.ledger.open, w.ledger.records, strings.Join(w.log, "\n"))
+		if len(w.ledger.pending) != 0 || len(w.ledger.objects) != 0 {
+			t.Fatalf("seed %d: left: %v %v\n%s", seed, w.ledger.pending, w.ledger.objects, strings.Join(w.log, "\n"))
 		}
 	}
 }

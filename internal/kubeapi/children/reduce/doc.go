@@ -1,9 +1,9 @@
-// Package reduce makes of an object what following it takes: its identity, whom it
-// belongs to, and a digest of what it says, without its status, what the API
-// server notes for itself, and what Kubernetes' own controllers write. Two states
-// of an object have the same digest where nobody but those has changed it.
+// Package reduce reduces an object to what an informer keeps of it: its identity, its owners
+// and a digest of its content. The digest leaves out the status, the metadata that the API
+// server maintains, and what Kubernetes' own controllers write. Two states of an object have
+// the same digest if only those writers made the difference.
 //
-// The digests are keyed, so that they give nothing of an object away, and mean
-// nothing in another process. The package is pure: it reads objects, and knows
-// nothing of clients or caches.
+// The digests are keyed with a random key: they reveal nothing of an object and cannot be
+// compared with those of another process. The package is pure and does not know clients or
+// caches.
 package reduce

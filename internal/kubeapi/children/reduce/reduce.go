@@ -16,39 +16,39 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Digest stands for what an object says.
+// Digest is a digest of an object's content.
 type Digest [16]byte
 
-// Object is what is kept of an object: namespace, name, UID, resource version,
-// generation, deletion, owner references, the annotations that name an owner, and
-// the digest.
+// Object is what is kept of an object. Its metadata has only namespace, name, UID, resource
+// version, generation, deletion timestamp, owner references, and the annotations that name an
+// owner.
 type Object struct {
 	metav1.ObjectMeta
 
 	Digest Digest
 }
 
-// Reducer reduces objects. It may be used by several goroutines.
+// Reducer reduces objects. It is safe for concurrent use.
 type Reducer struct {
-	key        []byte
-	everywhere written
-	kinds      map[schema.GroupKind]written
+	key      []byte
+	allKinds ignoredParts
+	byKind   map[schema.GroupKind]ignoredParts
 }
 
-// New returns a reducer with a key of its own. The finalizers are no part of what an
-// object says, beside Kubernetes' own.
+// New returns a Reducer with a random key. Its digests leave out the finalizers, and those of
+// Kubernetes.
 func New(finalizers ...string) (*Reducer, error) {
 	key := make([]byte, sha256.Size)
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make a key for digests: %w", err)
 	}
-	everywhere := writtenEverywhere()
+	everywhere := ignoredInAllKinds()
 	everywhere.finalizers = append(everywhere.finalizers, finalizers...)
-	return &Reducer{key: key, everywhere: everywhere, kinds: writtenByKind()}, nil
+	return &Reducer{key: key, allKinds: everywhere, byKind: ignoredByKind()}, nil
 }
 
-// Transform is the transform of an informer. What is no unstructured object stays
-// as it is.
+// Transform is an informer's transform. It returns everything but an unstructured object
+// unchanged.
 func (r *Reducer) Transform(object any) (any, error) {
 	full, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -57,7 +57,7 @@ func (r *Reducer) Transform(object any) (any, error) {
 	return r.Object(full)
 }
 
-// Object reduces an object, which stays as it is.
+// Object returns what is kept of an object. It does not change the object.
 func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 	digest, err := r.digest(full)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 	}}, nil
 }
 
-// ownerAnnotations are the two by which operator-lib names an owner.
+// ownerAnnotations returns the two annotations by which operator-lib names an owner.
 func ownerAnnotations(full *unstructured.Unstructured) map[string]string {
 	all := full.GetAnnotations()
 	kind, ok := all[libhandler.TypeAnnotation]
@@ -87,63 +87,63 @@ func ownerAnnotations(full *unstructured.Unstructured) map[string]string {
 
 func (r *Reducer) digest(full *unstructured.Unstructured) (Digest, error) {
 	sum := hmac.New(sha256.New, r.key)
-	if err := r.write(sum, full); err != nil {
+	if err := r.hashContent(sum, full); err != nil {
 		return Digest{}, err
 	}
 	return Digest(sum.Sum(nil)), nil
 }
 
-// write writes what the object says. JSON has its keys in order.
-func (r *Reducer) write(to hash.Hash, full *unstructured.Unstructured) error {
+// hashContent writes the object's content to the hash, as JSON with sorted keys.
+func (r *Reducer) hashContent(to hash.Hash, full *unstructured.Unstructured) error {
 	content := maps.Clone(full.Object)
 	for _, field := range []string{"apiVersion", "kind", "metadata", "status"} {
 		delete(content, field)
 	}
-	kind := r.kinds[full.GroupVersionKind().GroupKind()]
-	if kind.unless == nil || !kind.unless(full.Object) {
-		for _, path := range kind.fields {
+	ignored := r.byKind[full.GroupVersionKind().GroupKind()]
+	if ignored.unless == nil || !ignored.unless(full.Object) {
+		for _, path := range ignored.fields {
 			remove(content, path)
 		}
 	}
-	finalizers := append([]string{}, full.GetFinalizers()...) // Never nil, which JSON writes otherwise.
+	finalizers := append([]string{}, full.GetFinalizers()...) // Never nil: JSON has null for nil and [] for none.
 	encoder := json.NewEncoder(to)
 	if err := encoder.Encode(content); err != nil {
 		return err
 	}
 	return encoder.Encode([]any{
-		without(full.GetLabels(), r.everywhere.labels, kind.labels),
-		without(full.GetAnnotations(), r.everywhere.annotations, kind.annotations),
+		without(full.GetLabels(), r.allKinds.labels, ignored.labels),
+		without(full.GetAnnotations(), r.allKinds.annotations, ignored.annotations),
 		slices.DeleteFunc(finalizers, func(name string) bool {
-			return slices.Contains(r.everywhere.finalizers, name) || slices.Contains(kind.finalizers, name)
+			return slices.Contains(r.allKinds.finalizers, name) || slices.Contains(ignored.finalizers, name)
 		}),
 	})
 }
 
-// without returns a copy of the texts that lacks the names. Empty is the same as
-// absent.
-func without(texts map[string]string, names ...[]string) map[string]string {
-	left := map[string]string{}
-	maps.Copy(left, texts)
+// without returns a copy of all without the names. It is never nil, so that a missing map and
+// an empty one have the same digest.
+func without(all map[string]string, names ...[]string) map[string]string {
+	rest := map[string]string{}
+	maps.Copy(rest, all)
 	for _, name := range slices.Concat(names...) {
-		delete(left, name)
+		delete(rest, name)
 	}
-	return left
+	return rest
 }
 
-// remove removes a field from an object of which only the top level may be
-// changed: what lies on the path is copied. A parent that is left empty goes too.
+// remove removes the field at path, and each parent that is empty then. It changes only the
+// top level of the object and copies the levels below it.
 func remove(object map[string]any, path []string) {
 	if len(path) == 1 {
 		delete(object, path[0])
 		return
 	}
-	below, ok := object[path[0]].(map[string]any)
+	child, ok := object[path[0]].(map[string]any)
 	if !ok {
 		return
 	}
-	below = maps.Clone(below)
-	remove(below, path[1:])
-	if object[path[0]] = below; len(below) == 0 {
+	child = maps.Clone(child)
+	remove(child, path[1:])
+	if object[path[0]] = child; len(child) == 0 {
 		delete(object, path[0])
 	}
 }

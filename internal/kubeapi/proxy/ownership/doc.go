@@ -1,34 +1,37 @@
-// Package ownership makes the objects that a run writes carry their owner, in
-// every way that the API knows of writing an object. It is pure: a request's body
-// and what is known of the live object in, the body to send out.
+// Package ownership adds a run's CR as the owner of the objects that the run writes, for every
+// format in which the API takes writes. It is pure: Write gets the body of a request and the
+// live object, and returns the body to forward.
 //
-// The rules, whatever the way of writing:
+// An object is linked to its owner by an owner reference where Kubernetes' garbage collector
+// accepts one: within one namespace, or where the owner is cluster-scoped. Elsewhere the garbage
+// collector would delete an object with such a reference at once. There the link is a pair of
+// annotations, those of operator-lib.
 //
-//   - What a write makes is marked as the owner's: by an owner reference where
-//     Kubernetes' garbage collector accepts one (within one namespace, or from a
-//     cluster-scoped owner), and by operator-lib's annotations elsewhere, where a
-//     reference would make it delete the object at once.
-//   - What carries the mark already keeps it exactly as it stands, also where the
-//     reference names another version of the owner's kind.
-//   - What belonged to a CR of the same kind and name that is gone is the owner's, once it
-//     is looked at: the garbage collector would delete it under the run.
-//   - What else was there without the mark does not get it. References of others, and a
-//     reference to the owner that the role wrote itself, are left alone; only one that
-//     would delete the object becomes annotations.
-//   - Nothing is marked as its own owner.
-//   - References never say controller or blockOwnerDeletion, unless the role did.
+// These rules hold for every format:
 //
-// A body that need not change is passed on byte by byte.
+//   - A write that creates an object links it to the owner.
+//   - A write to an object that is already linked keeps that link unchanged, even where the
+//     reference has another version of the owner's kind.
+//   - A write to an object of a predecessor, a deleted CR of the same kind and name, links the
+//     object to the owner: otherwise the garbage collector would delete it during the run. This
+//     needs a look at the live object, so it holds only where the write needs that anyway.
+//   - A write to any other object does not link it. It keeps references to others, and a
+//     reference to the owner that the role wrote. Only a reference for which the garbage
+//     collector would delete the object is replaced by annotations.
+//   - The owner itself is never linked to itself.
+//   - The package never sets controller or blockOwnerDeletion in a reference. It keeps them
+//     where the role has set them.
 //
-// What a patch does is foretold by the libraries that the API server uses, and JSON patches
-// need that most: gopkg.in/evanphx/json-patch.v4 copies a missing member as null and
-// replaces one that is missing, which RFC 6902 and other libraries refuse.
+// A body that needs no change is returned byte by byte.
 //
-// The package does not know requests, or which kinds are stored at all: what is not,
-// and subresources other than status, must not be given to it.
+// The package does not know requests, nor which kinds are stored. It must not be used for
+// kinds that are not stored, or for subresources other than status.
 //
 // # Gotchas
 //
-//   - Kubernetes' own kinds take metadata from a write of status too, owner references among
-//     it.
+//   - For Kubernetes' own kinds, a write of status changes metadata too, with its owner
+//     references.
+//   - The package computes the result of a patch with the libraries of the API server. For JSON
+//     patches others would not do: gopkg.in/evanphx/json-patch.v4 copies a missing member as
+//     null and replaces a missing one, which RFC 6902 and other libraries refuse.
 package ownership

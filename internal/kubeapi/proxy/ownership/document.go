@@ -2,39 +2,38 @@ package ownership
 
 import "slices"
 
-// document is the whole object as the client wants it: of a POST, a PUT or a
-// server-side apply.
+// document is the object in the body of a POST, a PUT or a server-side apply.
 type document struct {
 	object map[string]any
-	// creates is true where there can be no object yet.
+	// creates is true for a POST: there is no live object.
 	creates bool
-	// yaml is true where the API server will read YAML.
+	// yaml is true where the API server reads the body as YAML.
 	yaml bool
 }
 
 func (d *document) needs(t Target) Needs {
-	if d.creates || t.isOwner(d.object) || d.marked(t) {
+	if d.creates || t.isOwner(d.object) || d.namesOwner(t) {
 		return NeedsNothing
 	}
 	return NeedsMetadata
 }
 
-// marked reports whether the document carries the mark that there should be, so that it
-// does not matter whether the live object does.
-func (d *document) marked(t Target) bool {
+// namesOwner reports whether the document itself has the link to its owner, so that the live
+// object does not matter.
+func (d *document) namesOwner(t Target) bool {
 	desired, err := member(d.object, "metadata")
 	if err != nil {
 		return false
 	}
-	own, err := references(desired)
+	owners, err := references(desired)
 	if err != nil {
 		return false
 	}
-	if t.legal() {
-		return slices.ContainsFunc(own, t.isOwn)
+	if t.allowsReference() {
+		return slices.ContainsFunc(owners, t.isReferenceToOwner)
 	}
-	notes, err := annotations(desired)
-	return err == nil && t.annotated(notes) && !slices.ContainsFunc(own, t.isOwn)
+	annotations, err := annotations(desired)
+	return err == nil && t.hasOwnerAnnotations(annotations) && !slices.ContainsFunc(owners, t.isReferenceToOwner)
 }
 
 func (d *document) addOwner(t Target, live map[string]any) ([]byte, error) {
@@ -45,14 +44,14 @@ func (d *document) addOwner(t Target, live map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var standing map[string]any
+	var liveMetadata map[string]any
 	switch {
 	case live != nil:
-		standing = metadata(live)
-	case d.marked(t):
-		return nil, nil // Nobody looked.
+		liveMetadata = metadata(live)
+	case d.namesOwner(t):
+		return nil, nil // needs did not ask for the live object.
 	}
-	changed, err := t.settle(standing, desired)
+	changed, err := t.ensureOwner(liveMetadata, desired)
 	if err != nil || !changed {
 		return nil, err
 	}

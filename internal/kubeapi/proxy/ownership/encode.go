@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// readDocument reads the object of a POST or a PUT. No content type means JSON, as
-// for the API server.
+// readDocument reads the object of a POST or a PUT. No content type means JSON, as it does for
+// the API server.
 func readDocument(mediaType string, body []byte) (map[string]any, error) {
 	switch mediaType {
 	case "", "application/json":
@@ -26,8 +26,8 @@ func readDocument(mediaType string, body []byte) (map[string]any, error) {
 	}
 }
 
-// readYAML reads JSON too, which clients send as YAML, and without the limits of YAML's
-// readers.
+// readYAML reads YAML. It tries JSON first: clients send JSON as YAML too, and the limits of a
+// YAML parser must not apply to it.
 func readYAML(body []byte) (map[string]any, error) {
 	if object, err := readJSON(body); err == nil {
 		return object, nil
@@ -39,7 +39,7 @@ func readYAML(body []byte) (map[string]any, error) {
 	return readJSON(body)
 }
 
-// readJSON leaves every number as it was written.
+// readJSON reads an object. Numbers keep their text.
 func readJSON(body []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -56,12 +56,11 @@ func readJSON(body []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// maxYAMLKey is how many characters a key may take, quotes included, that YAML's readers
-// know by the colon behind it.
+// maxYAMLKey is the number of characters, quotes included, after which a YAML parser expects the
+// colon of a key at the latest.
 const maxYAMLKey = 1024
 
-// encode returns the object as JSON, as YAML's readers take it where the API server has one
-// for it.
+// encode returns the object as JSON. With asYAML, it returns JSON that YAML parsers accept.
 func encode(object map[string]any, asYAML bool) ([]byte, error) {
 	body, err := json.Marshal(object)
 	if err != nil {
@@ -70,21 +69,20 @@ func encode(object map[string]any, asYAML bool) ([]byte, error) {
 	if !asYAML {
 		return body, nil
 	}
-	if key, ok := longKey(object); ok {
+	if key, ok := findLongKey(object); ok {
 		return nil, fmt.Errorf("the key %.40q… is longer than the %d characters that YAML's readers take", key, maxYAMLKey)
 	}
 	return escape(body), nil
 }
 
-// escape escapes characters in JSON that YAML does not allow, or takes for the end of a
-// line.
+// escape escapes the characters in JSON that YAML does not allow or treats as a line break.
 func escape(body []byte) []byte {
-	if !bytes.ContainsFunc(body, isSpecial) {
+	if !bytes.ContainsFunc(body, mustBeEscaped) {
 		return body
 	}
 	escaped := &bytes.Buffer{}
 	for _, r := range string(body) {
-		if isSpecial(r) {
+		if mustBeEscaped(r) {
 			fmt.Fprintf(escaped, `\u%04x`, r)
 			continue
 		}
@@ -93,21 +91,21 @@ func escape(body []byte) []byte {
 	return escaped.Bytes()
 }
 
-// longKey finds a key, at any depth, that is too long for YAML.
-func longKey(value any) (key string, found bool) {
+// findLongKey returns a key, at any depth, that is too long for YAML.
+func findLongKey(value any) (key string, found bool) {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, member := range value {
 			if quoted, err := json.Marshal(key); err != nil || utf8.RuneCount(escape(quoted)) > maxYAMLKey {
 				return key, true
 			}
-			if key, found = longKey(member); found {
+			if key, found = findLongKey(member); found {
 				return key, true
 			}
 		}
 	case []any:
 		for _, member := range value {
-			if key, found = longKey(member); found {
+			if key, found = findLongKey(member); found {
 				return key, true
 			}
 		}
@@ -115,6 +113,6 @@ func longKey(value any) (key string, found bool) {
 	return "", false
 }
 
-func isSpecial(r rune) bool {
+func mustBeEscaped(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r == 0xfeff || r == 0xfffe || r == 0xffff
 }

@@ -22,9 +22,9 @@ var standing = []string{
 	`{"metadata":{"name":"c","ownerReferences":[` + others + `]},"spec":{}}`,
 }
 
-// FuzzPatch tries patches of any kind on objects that carry the mark, or do not. What
-// the API server makes of the patch that is sent carries it exactly when the object did,
-// unless the role itself brings it, and is otherwise what it makes of the one that came.
+// FuzzPatch tries patches of any kind on objects that are linked to the owner, or not. The
+// patch that the proxy forwards has the same result as the patch of the role, but for the link:
+// the result has it if the object had it, or if the role's patch adds it.
 func FuzzPatch(f *testing.F) {
 	for _, seed := range []string{
 		`[{"op":"remove","path":"/metadata/ownerReferences/0"}]`,
@@ -77,7 +77,7 @@ func FuzzPatch(f *testing.F) {
 		}
 		checkMark(t, got, want, decode(t, before).(map[string]any), foreign)
 		if forget(got); !reflect.DeepEqual(tidy(got), tidy(forget(want))) {
-			t.Errorf("besides the mark, %s made %v of it, and %s makes %v", body, want, sent, got)
+			t.Errorf("besides the link, %s made %v of it, and %s makes %v", body, want, sent, got)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func checkMark(t *testing.T, got, want, before map[string]any, foreign bool) {
 	}
 }
 
-// forget takes away what the mark is made of.
+// forget removes the link to the owner.
 func forget(object map[string]any) map[string]any {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {

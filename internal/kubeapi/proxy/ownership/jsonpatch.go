@@ -11,8 +11,8 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// maxOperations and maxCopyBytes are the API server's own limits for a JSON patch: how
-// many operations it may have, and how many bytes they may copy.
+// maxOperations and maxCopyBytes are the API server's limits for a JSON patch: the number of its
+// operations, and of the bytes that they copy.
 const (
 	maxOperations = 10000
 	maxCopyBytes  = 3 << 20
@@ -23,7 +23,7 @@ type operations []operation
 
 type operation struct {
 	raw json.RawMessage
-	// Op is empty where the operation is unusable, as the API server will say.
+	// Op is empty in an invalid operation, which the API server will refuse.
 	Op   string `json:"op"`
 	Path string `json:"path"`
 	From string `json:"from"`
@@ -36,7 +36,7 @@ func readOperations(body []byte) (format, error) {
 	}
 	patch := make(operations, len(raw))
 	for i := range raw {
-		// By its members' exact names, as the API server reads them.
+		// A map matches names exactly, as the API server does.
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(raw[i], &members); err != nil {
 			return nil, fmt.Errorf("read operation %d of the JSON patch: %w", i, err)
@@ -52,26 +52,27 @@ func readOperations(body []byte) (format, error) {
 }
 
 func (p operations) needs(Target) Needs {
-	if slices.ContainsFunc(p, operation.touchesMark) {
+	if slices.ContainsFunc(p, operation.touchesOwner) {
 		return NeedsObject
 	}
 	return NeedsNothing
 }
 
-// touchesMark reports whether the operation could take a mark away, or bring one.
-func (o operation) touchesMark() bool {
+// touchesOwner reports whether the operation could add or remove a link to an owner.
+func (o operation) touchesOwner() bool {
 	switch o.Op {
 	case "test":
 		return false
 	case "move":
-		return touchesMark(o.Path) || touchesMark(o.From)
+		return touchesOwner(o.Path) || touchesOwner(o.From)
 	default:
-		return touchesMark(o.Path)
+		return touchesOwner(o.Path)
 	}
 }
 
-func touchesMark(pointer string) bool {
-	path := tokens(pointer)
+// touchesOwner reports whether a change at the pointer could add or remove a link to an owner.
+func touchesOwner(pointer string) bool {
+	path := splitPointer(pointer)
 	switch {
 	case len(path) == 0:
 		return true
@@ -80,13 +81,13 @@ func touchesMark(pointer string) bool {
 	case len(path) == 1 || path[1] == referencesKey:
 		return true
 	default:
-		return path[1] == annotationsKey && (len(path) == 2 || isMark(path[2]))
+		return path[1] == annotationsKey && (len(path) == 2 || isOwnerAnnotation(path[2]))
 	}
 }
 
-// tokens splits a JSON pointer as the API server's library does, which does not look
-// at what stands before the first slash.
-func tokens(pointer string) []string {
+// splitPointer splits a JSON pointer. Like the API server's library, it ignores what comes before
+// the first slash.
+func splitPointer(pointer string) []string {
 	_, rest, found := strings.Cut(pointer, "/")
 	if !found {
 		return nil
@@ -100,33 +101,33 @@ func tokens(pointer string) []string {
 
 func (p operations) addOwner(t Target, live map[string]any) ([]byte, error) {
 	if live == nil || len(p) > maxOperations || p.needs(t) == NeedsNothing {
-		return nil, nil // There is nothing to patch, or too much, which the API server says.
+		return nil, nil // The API server refuses a patch without an object, or with too many operations.
 	}
 	desired, err := p.apply(live)
 	if err != nil {
-		return nil, nil //nolint:nilerr // What does not apply here the API server refuses, in its own words.
+		return nil, nil //nolint:nilerr // The API server refuses such a patch with its own message.
 	}
 	before, ok := desired["metadata"].(map[string]any)
 	if !ok {
-		return nil, nil // An object without metadata is refused too.
+		return nil, nil // The API server refuses an object without metadata.
 	}
 	after := maps.Clone(before)
-	changed, err := t.settle(metadata(live), after)
+	changed, err := t.ensureOwner(metadata(live), after)
 	if err != nil || !changed {
 		return nil, err
 	}
-	return p.with(difference(before, after))
+	return p.withAppended(difference(before, after))
 }
 
-// apply returns what the API server makes of the live object. Tests are left out: where one
+// apply returns the object that results from the patch. It leaves test operations out: if one
 // fails, the API server changes nothing.
 func (p operations) apply(live map[string]any) (patched map[string]any, err error) {
-	defer func() { // The library panics at some patches, and so at the API server.
+	defer func() { // The library panics for some patches, in the API server too.
 		if panicked := recover(); panicked != nil {
 			err = fmt.Errorf("apply the JSON patch: %v", panicked)
 		}
 	}()
-	// The limit is the library's only setting, and global. The API server sets it the same way.
+	// The library has this limit only as a global variable. The API server sets it the same way.
 	atomic.CompareAndSwapInt64(&jsonpatch.AccumulatedCopySizeLimit, 0, maxCopyBytes)
 	object, err := json.Marshal(live)
 	if err != nil {
@@ -152,8 +153,8 @@ func (p operations) apply(live map[string]any) (patched map[string]any, err erro
 	return readJSON(object)
 }
 
-// with returns the patch with further operations at its end.
-func (p operations) with(more []map[string]any) ([]byte, error) {
+// withAppended returns the patch with more operations at its end.
+func (p operations) withAppended(more []map[string]any) ([]byte, error) {
 	all := make([]any, 0, len(p)+len(more))
 	for i := range p {
 		all = append(all, p[i].raw)
@@ -164,32 +165,32 @@ func (p operations) with(more []map[string]any) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// difference returns the operations that add to metadata what settle did, each as small
-// as can be, so that what others change meanwhile stays.
+// difference returns the operations for the changes that ensureOwner has made to metadata. They
+// are as small as possible, so that concurrent changes by others are kept.
 func difference(before, after map[string]any) []map[string]any {
 	var added []map[string]any
 	add := func(path string, value any) {
 		added = append(added, map[string]any{"op": "add", "path": "/metadata/" + path, "value": value})
 	}
-	was, _ := references(before)
-	is, _ := references(after)
+	oldReferences, _ := references(before)
+	newReferences, _ := references(after)
 	switch {
-	case len(is) == len(was):
-	case len(is) == 0:
+	case len(newReferences) == len(oldReferences):
+	case len(newReferences) == 0:
 		added = append(added, map[string]any{"op": "remove", "path": "/metadata/" + referencesKey})
-	case len(is) == len(was)+1 && before[referencesKey] != nil:
-		add(referencesKey+"/-", is[len(was)])
+	case len(newReferences) == len(oldReferences)+1 && before[referencesKey] != nil:
+		add(referencesKey+"/-", newReferences[len(oldReferences)])
 	default:
-		add(referencesKey, is)
+		add(referencesKey, newReferences)
 	}
-	old, _ := annotations(before)
-	notes, _ := annotations(after)
-	if before[annotationsKey] == nil && len(notes) > 0 {
-		add(annotationsKey, notes)
+	oldAnnotations, _ := annotations(before)
+	newAnnotations, _ := annotations(after)
+	if before[annotationsKey] == nil && len(newAnnotations) > 0 {
+		add(annotationsKey, newAnnotations)
 		return added
 	}
-	for name, value := range notes {
-		if isMark(name) && old[name] != value {
+	for name, value := range newAnnotations {
+		if isOwnerAnnotation(name) && oldAnnotations[name] != value {
 			add(annotationsKey+"/"+strings.ReplaceAll(name, "/", "~1"), value)
 		}
 	}

@@ -115,12 +115,12 @@ func TestCarry(t *testing.T) {
 			elsewhere(), "update", jsonType, `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"annotations":{` + notes + `}}}`,
 			`{"metadata":{"annotations":{"a":"b",` + notes + `}}}`,
 		},
-		"a replacement that brings the reference along passes":  {inNamespace(), "update", jsonType, `{"metadata":{"ownerReferences":[` + ours + `]}}`, `{"metadata":{}}`, same},
-		"what was there without the mark is not adopted by PUT": {inNamespace(), "update", jsonType, `{"metadata":{"name":"c"}}`, `{"metadata":{}}`, same},
+		"a replacement that brings the reference along passes": {inNamespace(), "update", jsonType, `{"metadata":{"ownerReferences":[` + ours + `]}}`, `{"metadata":{}}`, same},
+		"an object without the link is not adopted by PUT":     {inNamespace(), "update", jsonType, `{"metadata":{"name":"c"}}`, `{"metadata":{}}`, same},
 		"nor elsewhere":                                             {elsewhere(), "update", jsonType, `{"metadata":{"name":"c"}}`, `{"metadata":{}}`, same},
 		"nor where it is another CR's":                              {elsewhere(), "update", jsonType, `{"metadata":{"name":"c"}}`, `{"metadata":{"annotations":{` + notOurs + `}}}`, same},
 		"another controller's child stays its own":                  {inNamespace(), "update", jsonType, `{"metadata":{"name":"c"}}`, `{"metadata":{"ownerReferences":[` + others + `]}}`, same},
-		"a replacement that makes the object gives it the mark":     {inNamespace(), "update", jsonType, `{"metadata":{"name":"c"}}`, "", `{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`},
+		"a replacement that creates the object links it":            {inNamespace(), "update", jsonType, `{"metadata":{"name":"c"}}`, "", `{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`},
 		"annotations are kept in the owner's own namespace as well": {inNamespace(), "update", jsonType, `{"metadata":{}}`, `{"metadata":{"annotations":{` + notes + `}}}`, `{"metadata":{"annotations":{` + notes + `}}}`},
 
 		// server-side apply

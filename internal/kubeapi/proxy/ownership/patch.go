@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// The directives of strategic merge patches that can take members away.
+// The directives of strategic merge patches that can remove fields.
 const (
 	directiveKey = "$patch"
 	retainKey    = "$retainKeys"
@@ -22,15 +22,15 @@ type mergePatch struct {
 }
 
 func (p *mergePatch) needs(Target) Needs {
-	if p.touchesMark() {
+	if p.touchesOwner() {
 		return NeedsMetadata
 	}
 	return NeedsNothing
 }
 
-// touchesMark reports whether the patch could take a mark away, or bring one.
-func (p *mergePatch) touchesMark() bool {
-	if has(p.object, directiveKey, retainKey) {
+// touchesOwner reports whether the patch could add or remove a link to an owner.
+func (p *mergePatch) touchesOwner() bool {
+	if hasAnyKey(p.object, directiveKey, retainKey) {
 		return true
 	}
 	value, given := p.object["metadata"]
@@ -38,7 +38,7 @@ func (p *mergePatch) touchesMark() bool {
 	if !ok {
 		return given
 	}
-	if has(metadata, directiveKey, retainKey, referencesKey) {
+	if hasAnyKey(metadata, directiveKey, retainKey, referencesKey) {
 		return true
 	}
 	value, given = metadata[annotationsKey]
@@ -47,14 +47,14 @@ func (p *mergePatch) touchesMark() bool {
 		return given
 	}
 	for name := range annotations {
-		if isMark(name) || name == directiveKey || name == retainKey {
+		if isOwnerAnnotation(name) || name == directiveKey || name == retainKey {
 			return true
 		}
 	}
 	return false
 }
 
-func has(object map[string]any, keys ...string) bool {
+func hasAnyKey(object map[string]any, keys ...string) bool {
 	for _, key := range keys {
 		if _, ok := object[key]; ok {
 			return true
@@ -63,70 +63,61 @@ func has(object map[string]any, keys ...string) bool {
 	return false
 }
 
-// addOwner applies the patch to the live metadata. Where that would lose the mark, the
-// patch's part for metadata becomes the difference between what is and what it comes
-// to with the mark.
+// addOwner applies the patch to the live metadata. If the result needs another link, the patch's
+// metadata is replaced by the difference between the live metadata and the corrected result.
 func (p *mergePatch) addOwner(t Target, live map[string]any) ([]byte, error) {
-	if live == nil || !p.touchesMark() {
-		return nil, nil // There is nothing to patch, which the API server says.
+	if live == nil || !p.touchesOwner() {
+		return nil, nil // The API server refuses a patch without an object.
 	}
 	if p.strategic && p.object[directiveKey] == "replace" {
-		// The object is replaced by what else the patch says.
+		// The rest of the patch replaces the object.
 		return (&document{object: p.object}).addOwner(t, live)
 	}
-	standing := map[string]any{"metadata": metadata(live)}
-	desired, err := p.merge(standing)
+	before := map[string]any{"metadata": metadata(live)}
+	after, err := p.merge(before)
 	if err != nil {
-		return nil, nil //nolint:nilerr // What can't be merged here the API server refuses, in its own words.
+		return nil, nil //nolint:nilerr // The API server refuses such a patch with its own message.
 	}
-	wanted := metadata(desired)
-	changed, err := t.settle(metadata(live), wanted)
+	desired := metadata(after)
+	changed, err := t.ensureOwner(metadata(live), desired)
 	if err != nil || !changed {
 		return nil, err
 	}
-	part, err := p.difference(standing, map[string]any{"metadata": wanted})
+	patch, err := p.difference(before, map[string]any{"metadata": desired})
 	if err != nil {
 		return nil, fmt.Errorf("keep the owner in the patch: %w", err)
 	}
-	p.object["metadata"] = p.withPreconditions(metadata(part))
+	original, corrected := metadata(p.object), metadata(patch)
+	for _, precondition := range []string{"uid", "resourceVersion"} {
+		if value, ok := original[precondition]; ok {
+			corrected[precondition] = value
+		}
+	}
+	p.object["metadata"] = corrected
 	return encode(p.object, false)
 }
 
-// withPreconditions adds what the patch makes its own success depend on.
-func (p *mergePatch) withPreconditions(part map[string]any) map[string]any {
-	given := metadata(p.object)
-	for _, key := range []string{"uid", "resourceVersion"} {
-		if value, ok := given[key]; ok {
-			part[key] = value
-		}
-	}
-	return part
-}
-
-// onlyMetadata is the part of the patch that concerns metadata.
-func (p *mergePatch) onlyMetadata() map[string]any {
-	part := map[string]any{}
+// merge returns the metadata that results from the patch.
+func (p *mergePatch) merge(before map[string]any) (map[string]any, error) {
+	onlyMetadata := map[string]any{}
 	for _, key := range []string{"metadata", directiveKey, retainKey} {
 		if value, ok := p.object[key]; ok {
-			part[key] = value
+			onlyMetadata[key] = value
 		}
 	}
-	return part
+	return p.combine(before, onlyMetadata, jsonpatch.MergePatch, strategicpatch.StrategicMergePatchUsingLookupPatchMeta)
 }
 
-func (p *mergePatch) merge(standing map[string]any) (map[string]any, error) {
-	return p.through(standing, p.onlyMetadata(), jsonpatch.MergePatch, strategicpatch.StrategicMergePatchUsingLookupPatchMeta)
-}
-
-func (p *mergePatch) difference(standing, wanted map[string]any) (map[string]any, error) {
-	return p.through(standing, wanted, jsonpatch.CreateMergePatch,
-		func(standing, wanted []byte, schema strategicpatch.LookupPatchMeta) ([]byte, error) {
-			return strategicpatch.CreateTwoWayMergePatchUsingLookupPatchMeta(standing, wanted, schema)
+// difference returns the patch, of the same type as p, that leads from before to after.
+func (p *mergePatch) difference(before, after map[string]any) (map[string]any, error) {
+	return p.combine(before, after, jsonpatch.CreateMergePatch,
+		func(before, after []byte, schema strategicpatch.LookupPatchMeta) ([]byte, error) {
+			return strategicpatch.CreateTwoWayMergePatchUsingLookupPatchMeta(before, after, schema)
 		})
 }
 
-// through gives both values to the one of the functions that fits the patch.
-func (p *mergePatch) through(a, b map[string]any, plain func(a, b []byte) ([]byte, error), strategic func(a, b []byte, schema strategicpatch.LookupPatchMeta) ([]byte, error)) (map[string]any, error) {
+// combine calls plain for a JSON merge patch, and strategic for a strategic one.
+func (p *mergePatch) combine(a, b map[string]any, plain func(a, b []byte) ([]byte, error), strategic func(a, b []byte, schema strategicpatch.LookupPatchMeta) ([]byte, error)) (map[string]any, error) {
 	first, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
@@ -137,7 +128,7 @@ func (p *mergePatch) through(a, b map[string]any, plain func(a, b []byte) ([]byt
 	}
 	var result []byte
 	if p.strategic {
-		// Metadata is the same in all kinds that know strategic patches.
+		// Metadata has the same schema in all kinds that support strategic patches.
 		schema, err := strategicpatch.NewPatchMetaFromStruct(metav1.PartialObjectMetadata{})
 		if err != nil {
 			return nil, err

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// readProtobuf reads an object of a kind that Kubernetes itself has, as clients with Go
-// types write them: Helm its Secrets, for one. An object that holds what a newer
-// Kubernetes has put into the kind is not read, because that would be lost.
+// readProtobuf reads an object of one of Kubernetes' own kinds. Clients with Go types send
+// Protobuf, such as Helm for its Secrets. An object with fields that only a newer version of
+// Kubernetes knows is an UnreadableError, because these fields would be lost.
 func readProtobuf(body []byte) (map[string]any, error) {
 	format := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
 	object, kind, err := format.Decode(body, nil, nil)

@@ -12,36 +12,37 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 )
 
-// The members of metadata that tell the owner.
+// The fields of metadata that link an object to its owner.
 const (
 	referencesKey  = "ownerReferences"
 	annotationsKey = "annotations"
 )
 
-// Target is the object that a run writes, and the owner for whom it does.
+// Target is the object that a run writes, and the owner of the run.
 type Target struct {
 	Owner access.Owner
-	// Namespace is "" for what is cluster-scoped.
+	// Namespace is "" for a cluster-scoped object.
 	Namespace string
-	// Name is "" where the request's address does not tell it.
+	// Name is "" where the request's path does not have it.
 	Name string
 }
 
-// legal reports whether the garbage collector takes a reference to the owner there.
-func (t Target) legal() bool {
+// allowsReference reports whether the garbage collector accepts an owner reference from the
+// object to the owner.
+func (t Target) allowsReference() bool {
 	return t.Owner.Namespace == "" || t.Owner.Namespace == t.Namespace
 }
 
-// settle gives the metadata that a write comes to the mark that it must have, and
-// reports whether that changed it. live is the metadata of the object as it stands; nil
-// where the write makes it. desired is changed in place.
-func (t Target) settle(live, desired map[string]any) (bool, error) {
+// ensureOwner links desired to the owner if the rules of the package comment say so, and reports
+// whether it has changed desired. live is the metadata of the live object, nil where the write
+// creates the object. desired is the metadata that results from the write.
+func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
 	before, err := references(desired)
 	if err != nil {
 		return false, err
 	}
-	after := t.settleReferences(live, before)
-	stripped := len(after) < len(before)
+	after := t.ownerReferences(live, before)
+	removed := len(after) < len(before)
 	switch {
 	case len(after) == len(before):
 	case len(after) == 0:
@@ -49,53 +50,53 @@ func (t Target) settle(live, desired map[string]any) (bool, error) {
 	default:
 		desired[referencesKey] = after
 	}
-	annotated, err := annotations(live)
+	liveAnnotations, err := annotations(live)
 	if err != nil {
 		return false, err
 	}
 	changed := len(after) != len(before)
-	if t.annotated(annotated) || !t.legal() && (live == nil || stripped) {
-		added, err := t.annotate(desired)
+	if t.hasOwnerAnnotations(liveAnnotations) || !t.allowsReference() && (live == nil || removed) {
+		added, err := t.addOwnerAnnotations(desired)
 		return changed || added, err
 	}
 	return changed, nil
 }
 
-// settleReferences returns the references that the write must come to.
-func (t Target) settleReferences(live map[string]any, desired []any) []any {
-	if !t.legal() {
-		return slices.DeleteFunc(slices.Clone(desired), t.isOwn)
+// ownerReferences returns the references that the object must have after the write. desired are
+// those that the write itself results in.
+func (t Target) ownerReferences(live map[string]any, desired []any) []any {
+	if !t.allowsReference() {
+		return slices.DeleteFunc(slices.Clone(desired), t.isReferenceToOwner)
 	}
-	if slices.ContainsFunc(desired, t.isOwn) {
+	if slices.ContainsFunc(desired, t.isReferenceToOwner) {
 		return desired
 	}
 	if live == nil {
 		return append(slices.Clone(desired), t.reference())
 	}
-	standing, err := references(live)
+	existing, err := references(live)
 	if err != nil {
-		return desired // The API server does not answer so.
+		return desired // The API server never returns such an object.
 	}
-	if i := slices.IndexFunc(standing, t.isOwn); i >= 0 {
-		return append(slices.Clone(desired), standing[i])
+	if i := slices.IndexFunc(existing, t.isReferenceToOwner); i >= 0 {
+		return append(slices.Clone(desired), existing[i])
 	}
-	if slices.ContainsFunc(standing, t.isPredecessor) {
+	if slices.ContainsFunc(existing, t.isReferenceToPredecessor) {
 		return append(slices.Clone(desired), t.reference())
 	}
 	return desired
 }
 
-func (t Target) isOwn(reference any) bool {
+func (t Target) isReferenceToOwner(reference any) bool {
 	r, ok := reference.(map[string]any)
 	return ok && r["uid"] == string(t.Owner.UID)
 }
 
-// isPredecessor reports whether the reference is to another object in the owner's place.
-// There is one at a time: that other is gone, and the garbage collector deletes what has
-// no other owner.
-func (t Target) isPredecessor(reference any) bool {
+// isReferenceToPredecessor reports whether the reference is to a deleted CR that had the owner's
+// kind and name, and another UID. The garbage collector deletes an object that has no other owner.
+func (t Target) isReferenceToPredecessor(reference any) bool {
 	r, ok := reference.(map[string]any)
-	if !ok || t.isOwn(r) || r["name"] != t.Owner.Name {
+	if !ok || t.isReferenceToOwner(r) || r["name"] != t.Owner.Name {
 		return false
 	}
 	version, _ := r["apiVersion"].(string)
@@ -112,43 +113,44 @@ func (t Target) reference() map[string]any {
 	}
 }
 
-// mark returns operator-lib's annotations for the owner.
-func (t Target) mark() map[string]string {
+// ownerAnnotations returns operator-lib's annotations for the owner.
+func (t Target) ownerAnnotations() map[string]string {
 	primary, child := &unstructured.Unstructured{}, &unstructured.Unstructured{Object: map[string]any{}}
 	primary.SetGroupVersionKind(t.Owner.GVK)
 	primary.SetNamespace(t.Owner.Namespace)
 	primary.SetName(t.Owner.Name)
 	if libhandler.SetOwnerAnnotations(primary, child) != nil {
-		return nil // An owner without name or kind: there is none.
+		return nil // The owner lacks its name or kind.
 	}
 	return child.GetAnnotations()
 }
 
-func (t Target) annotated(annotations map[string]any) bool {
-	mark := t.mark()
-	for name, value := range mark {
+func (t Target) hasOwnerAnnotations(annotations map[string]any) bool {
+	want := t.ownerAnnotations()
+	for name, value := range want {
 		if annotations[name] != value {
 			return false
 		}
 	}
-	return len(mark) > 0
+	return len(want) > 0
 }
 
-func (t Target) annotate(metadata map[string]any) (bool, error) {
+// addOwnerAnnotations adds the owner's annotations and reports whether that is a change.
+func (t Target) addOwnerAnnotations(metadata map[string]any) (bool, error) {
 	before, err := annotations(metadata)
-	if err != nil || t.annotated(before) {
+	if err != nil || t.hasOwnerAnnotations(before) {
 		return false, err
 	}
 	after := maps.Clone(before)
-	for name, value := range t.mark() {
+	for name, value := range t.ownerAnnotations() {
 		after[name] = value
 	}
 	metadata[annotationsKey] = after
 	return true, nil
 }
 
-// isMark reports whether it is the name of one of operator-lib's annotations.
-func isMark(annotation string) bool {
+// isOwnerAnnotation reports whether the name is that of one of operator-lib's annotations.
+func isOwnerAnnotation(annotation string) bool {
 	return annotation == libhandler.NamespacedNameAnnotation || annotation == libhandler.TypeAnnotation
 }
 
@@ -163,8 +165,7 @@ func (t Target) isOwner(document map[string]any) bool {
 	return kind == t.Owner.GVK.GroupKind() && t.Namespace == t.Owner.Namespace && name == t.Owner.Name
 }
 
-// member returns a mapping's member that must be a mapping itself; an empty one where it is
-// absent or null.
+// member returns a member that must be a mapping; an empty mapping where it is absent or null.
 func member(object map[string]any, key string) (map[string]any, error) {
 	switch value := object[key].(type) {
 	case nil:

@@ -8,16 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Needs is what must be known of the live object before a write is sent.
+// Needs is the part of the live object that AddOwner needs.
 type Needs int
 
-// In the order of what they cost.
+// The values are in the order of their cost.
 const (
 	NeedsNothing Needs = iota
-	// NeedsMetadata is for its metadata.
 	NeedsMetadata
-	// NeedsObject is for all of it.
-	NeedsObject
+	NeedsObject // the whole object
 )
 
 // Write is the body of a request that writes an object.
@@ -30,28 +28,28 @@ type Write struct {
 // format is one of the formats in which the API takes writes.
 type format interface {
 	needs(t Target) Needs
-	// addOwner returns the body that carries the owner, or nil where the one that came does.
-	// live is nil where there is no such object.
+	// addOwner returns the changed body, or nil where the body needs no change. live is nil where
+	// there is no such object.
 	addOwner(t Target, live map[string]any) ([]byte, error)
 }
 
-// UnreadableError tells of a format in which an owner can't be seen.
+// UnreadableError is the error for a format that the package cannot read.
 type UnreadableError struct{ ContentType string }
 
 func (e *UnreadableError) Error() string {
 	return fmt.Sprintf("the API proxy adds an owner to what a run writes and reads JSON and YAML for that, not %q", e.ContentType)
 }
 
-// Verbs of requests that write one object, as RequestInfo names them.
+// The verbs of RequestInfo for requests that write one object.
 const (
 	create  = "create"
 	replace = "update"
 	patch   = "patch"
 )
 
-// Parse reads the body of a request with this verb. What is no way to write an object
-// passes as it is, so that the API server answers it. The error is an UnreadableError, or
-// tells what is wrong with the body.
+// Parse reads the body of a request with this verb. A body in a format that the API does not have
+// is kept as it is, and the API server will refuse it. The error is an UnreadableError, or says
+// what is wrong with the body.
 func Parse(verb, contentType string, body []byte) (*Write, error) {
 	format, err := parse(verb, contentType, body)
 	if err != nil {
@@ -70,7 +68,7 @@ func parse(verb, contentType string, body []byte) (format, error) {
 		}
 		return &document{object: object, creates: verb == create}, nil
 	case verb != patch:
-		return other{}, nil
+		return passThrough{}, nil
 	}
 	switch types.PatchType(mediaType) {
 	case types.ApplyYAMLPatchType:
@@ -90,28 +88,29 @@ func parse(verb, contentType string, body []byte) (format, error) {
 	case types.JSONPatchType:
 		return readOperations(body)
 	default:
-		return other{}, nil
+		return passThrough{}, nil
 	}
 }
 
-// other is no way to write an object.
-type other struct{}
+// passThrough is a body that is never changed.
+type passThrough struct{}
 
-func (other) needs(Target) Needs { return NeedsNothing }
+func (passThrough) needs(Target) Needs { return NeedsNothing }
 
-func (other) addOwner(Target, map[string]any) ([]byte, error) { return nil, nil }
+func (passThrough) addOwner(Target, map[string]any) ([]byte, error) { return nil, nil }
 
-// mediaType reads a Content-Type as the API server does for patches.
+// mediaType returns the media type of a Content-Type, by the API server's rule for patches.
 func mediaType(contentType string) string {
 	head, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(head))
 }
 
-// Needs tells what AddOwner must know of the live object.
+// Needs returns the part of the live object that AddOwner needs.
 func (w *Write) Needs(t Target) Needs { return w.format.needs(t) }
 
-// AddOwner returns the body to send and its content type. live is what Needs asked for: the
-// live object, with its metadata at least, or nil where there is none.
+// AddOwner returns the body to forward and its content type. live is what Needs asks for: the
+// live object, with at least its metadata. It is nil where there is no live object, or where
+// Needs asks for nothing.
 func (w *Write) AddOwner(t Target, live map[string]any) (body []byte, contentType string, err error) {
 	changed, err := w.format.addOwner(t, live)
 	if err != nil {
@@ -126,7 +125,7 @@ func (w *Write) AddOwner(t Target, live map[string]any) (body []byte, contentTyp
 	return changed, w.contentType, nil
 }
 
-// metadata returns a live object's metadata; never nil, since it is there.
+// metadata returns an object's metadata; never nil.
 func metadata(live map[string]any) map[string]any {
 	if m, ok := live["metadata"].(map[string]any); ok {
 		return m

@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// maxAliases is how many aliases a YAML document may have, and maxExpanded how many
-	// bytes it may have once each alias is replaced by what it stands for. YAML's reader
-	// bounds neither the time that aliases take nor the text that they repeat.
+	// maxAliases bounds the number of aliases in a YAML document, and maxExpanded the bytes of
+	// the document once each alias is expanded. The YAML parser bounds neither.
 	maxAliases  = 1000
 	maxExpanded = 3 << 20
 )
 
-// alias finds each alias of a YAML document, and words of its text that look like one.
+// alias matches each alias of a YAML document, and words in its text that look like one.
 var alias = regexp.MustCompile(`\*[0-9A-Za-z_-]`)
 
-// YAMLToJSON converts a YAML document, unless it has too many aliases or they make it
-// too large.
+// YAMLToJSON converts a YAML document to JSON. It is an error if the document has more than 1000
+// aliases, or more than 3 MiB once they are expanded.
 func YAMLToJSON(document []byte) ([]byte, error) {
 	switch count := len(alias.FindAllIndex(document, maxAliases+1)); {
 	case count > maxAliases:
@@ -31,26 +30,26 @@ func YAMLToJSON(document []byte) ([]byte, error) {
 		if err := yamlnode.Unmarshal(document, &root); err != nil {
 			return nil, err
 		}
-		if expanded(&root, map[*yamlnode.Node]int{}) > maxExpanded {
+		if expandedSize(&root, map[*yamlnode.Node]int{}) > maxExpanded {
 			return nil, errors.New("its aliases make it too large")
 		}
 	}
 	return yaml.YAMLToJSON(document)
 }
 
-// expanded returns how many bytes a node has once its aliases are replaced, or a number
-// above maxExpanded. The sizes of nodes that were met before are known.
-func expanded(n *yamlnode.Node, known map[*yamlnode.Node]int) int {
+// expandedSize returns the bytes of a node once its aliases are expanded, or a number above
+// maxExpanded. known has the sizes of the nodes visited so far.
+func expandedSize(n *yamlnode.Node, known map[*yamlnode.Node]int) int {
 	if n == nil {
 		return 0
 	}
 	if size, ok := known[n]; ok {
 		return size
 	}
-	known[n] = maxExpanded + 1 // An alias within what it stands for has no end.
-	size := len(n.Value) + 1 + expanded(n.Alias, known)
+	known[n] = maxExpanded + 1 // An alias that contains itself would never end.
+	size := len(n.Value) + 1 + expandedSize(n.Alias, known)
 	for _, child := range n.Content {
-		size = min(size+expanded(child, known), maxExpanded+1)
+		size = min(size+expandedSize(child, known), maxExpanded+1)
 	}
 	known[n] = size
 	return size

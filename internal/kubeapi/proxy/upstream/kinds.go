@@ -12,60 +12,60 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kinds are what the API server serves, as far as somebody asked.
-type kinds struct {
+// kindCache has the kinds that discovery has returned so far.
+type kindCache struct {
 	discovery interface {
 		ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	}
 
-	mu    sync.Mutex
-	known map[schema.GroupVersionResource]Kind
+	mu         sync.Mutex
+	byResource map[schema.GroupVersionResource]Kind
 }
 
-// Kind is what discovery tells of a resource.
+// Kind is what discovery returns for a resource.
 type Kind struct {
 	Kind string
-	// Virtual is true for a question or a command in the shape of an object: it can be
-	// created and not be read back, because nothing is stored.
+	// Virtual is true for a kind whose objects are not stored, such as TokenReview: they can be
+	// created but not read.
 	Virtual bool
 }
 
-// Kind asks discovery for the resource, once. What is not served, or not to be seen, is
-// the zero Kind.
+// Kind returns the kind of the resource. It is the zero Kind if the API server does not serve the
+// resource or does not let the manager see it. Kind asks discovery once for each group version.
 func (u *Upstream) Kind(ctx context.Context, resource schema.GroupVersionResource) (Kind, error) {
 	if kind, ok := u.kinds.get(resource); ok {
 		return kind, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	served, err := u.kinds.discovery.ServerResourcesForGroupVersionWithContext(ctx, resource.GroupVersion().String())
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		return Kind{}, nil // Whether the write may be done the API server says.
+		return Kind{}, nil // The API server itself decides about the request.
 	case err != nil:
 		return Kind{}, fmt.Errorf("ask what the API server serves in %s: %w", resource.GroupVersion(), err)
 	}
-	u.kinds.keep(resource.GroupVersion(), served.APIResources)
+	u.kinds.add(resource.GroupVersion(), served.APIResources)
 	kind, _ := u.kinds.get(resource)
 	return kind, nil
 }
 
-func (k *kinds) get(resource schema.GroupVersionResource) (Kind, bool) {
+func (k *kindCache) get(resource schema.GroupVersionResource) (Kind, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	kind, ok := k.known[resource]
+	kind, ok := k.byResource[resource]
 	return kind, ok
 }
 
-func (k *kinds) keep(version schema.GroupVersion, served []metav1.APIResource) {
+func (k *kindCache) add(version schema.GroupVersion, served []metav1.APIResource) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known == nil {
-		k.known = map[schema.GroupVersionResource]Kind{}
+	if k.byResource == nil {
+		k.byResource = map[schema.GroupVersionResource]Kind{}
 	}
 	for i := range served {
 		if !strings.Contains(served[i].Name, "/") {
-			k.known[version.WithResource(served[i].Name)] = Kind{Kind: served[i].Kind, Virtual: !slices.Contains(served[i].Verbs, "get")}
+			k.byResource[version.WithResource(served[i].Name)] = Kind{Kind: served[i].Kind, Virtual: !slices.Contains(served[i].Verbs, "get")}
 		}
 	}
 }

@@ -16,21 +16,21 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// lookTimeout bounds what is asked of the API server before a write is forwarded. The
-// API server's own bound for such requests is longer, but somebody waits for the write.
-const lookTimeout = 30 * time.Second
+// lookupTimeout bounds a look-up at the API server. The API server's own limit is longer, but a
+// client waits for its write meanwhile.
+const lookupTimeout = 30 * time.Second
 
-// Upstream is the way to one API server.
+// Upstream sends requests to one API server.
 type Upstream struct {
 	forward  http.Handler
 	metadata clientmetadata.Interface
-	whole    dynamic.Interface
-	kinds    kinds
+	objects  dynamic.Interface
+	kinds    kindCache
 }
 
-// New prepares the way to the API server as cfg describes it. Nothing is contacted.
-// failed answers a request that got no answer.
-func New(cfg *rest.Config, failed func(w http.ResponseWriter, err error)) (*Upstream, error) {
+// New returns an Upstream for the API server of cfg. It does not contact the API server. onError
+// responds to a forwarded request that got no response.
+func New(cfg *rest.Config, onError func(w http.ResponseWriter, err error)) (*Upstream, error) {
 	target, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("find the API server %q: %w", cfg.Host, err)
@@ -43,17 +43,17 @@ func New(cfg *rest.Config, failed func(w http.ResponseWriter, err error)) (*Upst
 	if err != nil {
 		return nil, fmt.Errorf("prepare upgraded connections to the API server %q: %w", cfg.Host, err)
 	}
-	u := &Upstream{forward: forwarder(target, direct, upgrade, failed)}
+	u := &Upstream{forward: forwarder(target, direct, upgrade, onError)}
 	return u, u.addClients(cfg, &http.Client{Transport: direct})
 }
 
 func (u *Upstream) addClients(cfg *rest.Config, client *http.Client) (err error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1 // The writes themselves have no limit here either.
+	cfg.QPS = -1 // Forwarded requests have no client-side limit either.
 	if u.metadata, err = clientmetadata.NewForConfigAndClient(cfg, client); err != nil {
 		return fmt.Errorf("prepare looking metadata up: %w", err)
 	}
-	if u.whole, err = dynamic.NewForConfigAndClient(cfg, client); err != nil {
+	if u.objects, err = dynamic.NewForConfigAndClient(cfg, client); err != nil {
 		return fmt.Errorf("prepare looking objects up: %w", err)
 	}
 	if u.kinds.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, client); err != nil {
@@ -65,12 +65,12 @@ func (u *Upstream) addClients(cfg *rest.Config, client *http.Client) (err error)
 // ServeHTTP forwards the request.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.forward.ServeHTTP(w, r) }
 
-func forwarder(target *url.URL, direct http.RoundTripper, upgrade utilproxy.UpgradeRequestRoundTripper, failed failure) http.Handler {
-	// The handler answers a GET with a redirect where the location has no path.
-	// A base path (a cluster behind a gateway) stands before the request's own.
+func forwarder(target *url.URL, direct http.RoundTripper, upgrade utilproxy.UpgradeRequestRoundTripper, onError errorResponder) http.Handler {
+	// The handler responds to a GET with a redirect if the location has no path. A base path, of
+	// a cluster behind a gateway, comes before the request's path.
 	basePath := strings.TrimSuffix(target.Path, "/")
 	location := &url.URL{Scheme: target.Scheme, Host: target.Host, Path: basePath + "/"}
-	handler := utilproxy.NewUpgradeAwareHandler(location, direct, false, false, failed)
+	handler := utilproxy.NewUpgradeAwareHandler(location, direct, false, false, onError)
 	handler.UpgradeTransport = upgrade
 	handler.UseRequestLocation = true
 	handler.UseLocationHost = true
@@ -78,14 +78,14 @@ func forwarder(target *url.URL, direct http.RoundTripper, upgrade utilproxy.Upgr
 	return handler
 }
 
-// failure reports failures on the way to the API server.
-type failure func(w http.ResponseWriter, err error)
+// errorResponder is a function as a utilproxy.ErrorResponder.
+type errorResponder func(w http.ResponseWriter, err error)
 
 // Error implements utilproxy.ErrorResponder.
-func (f failure) Error(w http.ResponseWriter, _ *http.Request, err error) { f(w, err) }
+func (f errorResponder) Error(w http.ResponseWriter, _ *http.Request, err error) { f(w, err) }
 
-// upgradeTransport carries exec, attach and port-forward. HTTP/2 cannot be
-// upgraded, so its connections offer HTTP/1.1 only.
+// upgradeTransport returns the transport for exec, attach and port-forward. It uses HTTP/1.1,
+// because HTTP/2 connections cannot be upgraded.
 func upgradeTransport(cfg *rest.Config) (utilproxy.UpgradeRequestRoundTripper, error) {
 	settings, err := cfg.TransportConfig()
 	if err != nil {
@@ -99,11 +99,6 @@ func upgradeTransport(cfg *rest.Config) (utilproxy.UpgradeRequestRoundTripper, e
 	if err != nil {
 		return nil, err
 	}
-	connection := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, TLSNextProto: noHTTP2(), DialContext: cfg.Dial}
+	connection := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, DialContext: cfg.Dial}
 	return utilproxy.NewUpgradeRequestRoundTripper(connection, credentials), nil
-}
-
-// noHTTP2 keeps an http.Transport from negotiating HTTP/2.
-func noHTTP2() map[string]func(string, *tls.Conn) http.RoundTripper {
-	return map[string]func(string, *tls.Conn) http.RoundTripper{}
 }

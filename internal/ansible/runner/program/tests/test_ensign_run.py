@@ -1,4 +1,4 @@
-"""What the program of runs reports of events and of text."""
+"""Which events and which text ensign_run.py writes."""
 
 import datetime
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import ensign_run
 import pytest
-from ensign_run import Copy, Events, chosen, counts, cut, encoded
+from ensign_run import BoundedCopy, EventFilter, bounded_counts, bounded_event, encode_json, truncate
 
 CUT = "… [cut]"
 Reports = Callable[[], list[dict[str, Any]]]
@@ -18,7 +18,7 @@ Reports = Callable[[], list[dict[str, Any]]]
 
 @pytest.fixture
 def stream() -> Any:
-    """Events, and what they have reported since the last question."""
+    """An EventFilter, and a function that returns what it wrote since the last call."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
 
@@ -26,7 +26,7 @@ def stream() -> Any:
         with open(reading, encoding="utf-8", closefd=False) as lines:
             return [json.loads(line) for line in lines]
 
-    yield Events(writing, None), reports
+    yield EventFilter(writing, None), reports
     os.close(reading)
     os.close(writing)
 
@@ -35,7 +35,7 @@ def event(kind: str, **data: Any) -> dict[str, Any]:
     return {"event": kind, "uuid": "u", "created": "2026-01-02T03:04:05+00:00", "pid": 7, "event_data": data}
 
 
-def test_an_event_is_reported_with_its_text(stream: tuple[Events, Reports]) -> None:
+def test_an_event_is_output_with_its_text(stream: tuple[EventFilter, Reports]) -> None:
     events, reports = stream
     events.begin(event("runner_on_ok", host="h", res={"msg": "m"}))
     events.write("ok: [h]\r\n")
@@ -51,7 +51,7 @@ def test_an_event_is_reported_with_its_text(stream: tuple[Events, Reports]) -> N
     }
 
 
-def test_text_outside_of_events_comes_by_lines_and_the_rest_at_the_end(stream: tuple[Events, Reports]) -> None:
+def test_text_outside_of_events_comes_by_lines_and_the_rest_at_the_end(stream: tuple[EventFilter, Reports]) -> None:
     events, reports = stream
     events.write("a\nb\nc")
     assert reports() == [{"stdout": "a"}, {"stdout": "b"}]
@@ -61,7 +61,7 @@ def test_text_outside_of_events_comes_by_lines_and_the_rest_at_the_end(stream: t
     assert reports() == [{"stdout": "cd"}]
 
 
-def test_text_before_an_event_is_no_part_of_it(stream: tuple[Events, Reports]) -> None:
+def test_text_before_an_event_is_no_part_of_it(stream: tuple[EventFilter, Reports]) -> None:
     events, reports = stream
     events.write("loose")
     events.begin(event("verbose"))
@@ -73,13 +73,15 @@ def test_text_before_an_event_is_no_part_of_it(stream: tuple[Events, Reports]) -
 
 def test_a_later_change_of_a_result_is_no_part_of_its_event() -> None:
     result = {"list": [1]}
-    got = chosen(event("runner_on_ok", res=result))
+    got = bounded_event(event("runner_on_ok", res=result))
     result["list"].append(2)
     assert got["event_data"]["res"] == {"list": [1]}
 
 
 def test_what_nobody_reads_is_not_reported() -> None:
-    got = chosen(event("runner_on_ok", task="t", play_uuid="u", task_args="secret", ignore_errors=None, duration=1.5))
+    got = bounded_event(
+        event("runner_on_ok", task="t", play_uuid="u", task_args="secret", ignore_errors=None, duration=1.5)
+    )
     assert got["event_data"] == {"task": "t", "duration": 1.5}
 
 
@@ -97,12 +99,12 @@ def test_what_nobody_reads_is_not_reported() -> None:
         (7, ""),
     ],
 )
-def test_cut(text: object, want: str) -> None:
-    assert cut(text, 10) == want
+def test_truncate(text: object, want: str) -> None:
+    assert truncate(text, 10) == want
 
 
 class Tagged(str):
-    """A string that is more than its characters, as Ansible has them."""
+    """A str whose __str__ returns another text, as Ansible has them."""
 
     def __str__(self) -> str:
         return "decrypted"
@@ -131,7 +133,7 @@ class Vaulted:
     ],
 )
 def test_copies(value: object, want: object) -> None:
-    assert Copy().of(value) == want
+    assert BoundedCopy().copy(value) == want
 
 
 @pytest.fixture(scope="module")
@@ -155,29 +157,31 @@ def floods() -> list[Any]:
 
 def test_a_copy_is_bounded_and_says_so(floods: list[Any]) -> None:
     for value in floods:
-        line = encoded(Copy().of(value))
+        line = encode_json(BoundedCopy().copy(value))
         assert len(line) < ensign_run._MAX_RESULT + 1024
         assert CUT in line.decode()
 
 
 def test_a_line_is_shorter_than_the_longest_that_is_read(floods: list[Any]) -> None:
     source = (Path(ensign_run.__file__).parents[2] / "jobevent" / "decode.go").read_text()
-    [longest] = re.findall(r"maxLine = (\d+) << 10", source)
-    names = dict.fromkeys(ensign_run._NAMES, "\0" * 5000)
-    hosts = {name: {f"{'h' * 300}{number}": 1 for number in range(5000)} for name in ensign_run._COUNTS}
+    [longest] = re.findall(r"maxLineBytes = (\d+) << 10", source)
+    names = dict.fromkeys(ensign_run._NAME_FIELDS, "\0" * 5000)
+    hosts = {name: {f"{'h' * 300}{number}": 1 for number in range(5000)} for name in ensign_run._COUNT_FIELDS}
     for data in [*({**names, "res": {"a": value}} for value in floods), {**names, **hosts}]:
-        line = encoded({**chosen(event("e", **data)), "stdout": cut("\0" * 1_000_000, ensign_run._MAX_TEXT)})
+        line = encode_json(
+            {**bounded_event(event("e", **data)), "stdout": truncate("\0" * 1_000_000, ensign_run._MAX_TEXT)}
+        )
         assert len(line) < int(longest) << 10
 
 
 def test_what_comes_before_the_cut_is_kept() -> None:
-    got = Copy().of({"failed": True, "rc": 1, "stdout_lines": ["x"] * 100_000, "msg": "later"})
+    got = BoundedCopy().copy({"failed": True, "rc": 1, "stdout_lines": ["x"] * 100_000, "msg": "later"})
     assert (got["failed"], got["rc"], got["…"]) == (True, 1, CUT)
     assert got["stdout_lines"][-1] == CUT
 
 
 def test_no_count_is_lost_among_many_hosts() -> None:
-    got = counts({f"h{number}": 1 for number in range(5000)} | {"last": 7})
+    got = bounded_counts({f"h{number}": 1 for number in range(5000)} | {"last": 7})
     assert sum(got.values()) == 5007
     assert got["h0"] == 1
-    assert len(encoded(got)) < ensign_run._MAX_COUNTS + 1024
+    assert len(encode_json(got)) < ensign_run._MAX_COUNTS + 1024

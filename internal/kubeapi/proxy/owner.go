@@ -14,19 +14,18 @@ import (
 )
 
 const (
-	// maxObjectBytes is the API server's own limit for the body of a request that
-	// writes an object.
+	// maxObjectBytes is the API server's limit for the body of a request that writes an object.
 	maxObjectBytes = 3 << 20
-	// maxDrainBytes is how much more is read of a larger one, since a client that is
-	// cut off while it sends does not see why.
+	// maxDrainBytes is how much more of a larger body the proxy reads: a client whose connection
+	// closes while it sends does not read the response.
 	maxDrainBytes = 16 << 20
 )
 
-// own makes what the request writes carry its owner. Where it must be known for that what
-// stands now, that is looked up; where the look fails, so does the request.
-func (p *Proxy) own(w http.ResponseWriter, q *request) error {
-	owned, err := p.ownable(q)
-	if err != nil || !owned {
+// addOwner adds the owner to the object that the request writes. It looks up the live object if
+// the decision needs that. If the look-up fails, the request is refused.
+func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
+	ok, err := p.canHaveOwner(q)
+	if err != nil || !ok {
 		return err
 	}
 	body, err := p.readBody(w, q.Request)
@@ -36,7 +35,7 @@ func (p *Proxy) own(w http.ResponseWriter, q *request) error {
 	contentType := q.Header.Get("Content-Type")
 	write, err := ownership.Parse(q.info.Verb, contentType, body)
 	if err != nil {
-		return refusalOfBody(err)
+		return refusalOfInvalidBody(err)
 	}
 	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name}
 	var live map[string]any
@@ -44,35 +43,35 @@ func (p *Proxy) own(w http.ResponseWriter, q *request) error {
 	case ownership.NeedsMetadata:
 		live, err = p.upstream.Metadata(q.Context(), q.resource(), q.namespace(), q.info.Name)
 	case ownership.NeedsObject:
-		live, err = p.upstream.Whole(q.Context(), q.resource(), q.namespace(), q.info.Name)
+		live, err = p.upstream.Object(q.Context(), q.resource(), q.namespace(), q.info.Name)
 	}
 	switch {
 	case apierrors.IsMethodNotSupported(err):
-		// What can't be read is not stored: it has no owner.
+		// An object that the API cannot return is not stored, and has no owner.
 	case err != nil:
-		return refusalOf(fmt.Errorf("look at the object to see whom it belongs to, before it is written: %w", err))
+		return refusalOfAPIError(fmt.Errorf("look up the object's owner before it is written: %w", err))
 	default:
 		if body, contentType, err = write.AddOwner(target, live); err != nil {
-			return refusalOfBody(err)
+			return refusalOfInvalidBody(err)
 		}
 	}
 	q.replaceBody(body, contentType)
 	return nil
 }
 
-// ownable reports whether the request writes an object that can have an owner.
-func (p *Proxy) ownable(q *request) (bool, error) {
-	if !p.inject || !q.info.IsResourceRequest || isReview(q.info.APIGroup) {
+// canHaveOwner reports whether the request writes an object that can have an owner.
+func (p *Proxy) canHaveOwner(q *request) (bool, error) {
+	if !p.injectOwner || !q.info.IsResourceRequest || isReview(q.info.APIGroup) {
 		return false, nil
 	}
 	switch whole := q.info.Subresource == ""; {
 	case q.info.Verb == "update", q.info.Verb == "patch":
-		// Kubernetes' own kinds take metadata too from what writes a status.
+		// For Kubernetes' own kinds, a write of status changes metadata too.
 		return q.info.Name != "" && (whole || q.info.Subresource == "status"), nil
 	case q.info.Verb == "create" && whole:
 		kind, err := p.upstream.Kind(q.Context(), q.resource())
 		if err != nil {
-			return false, refusalOf(err)
+			return false, refusalOfAPIError(err)
 		}
 		return !kind.Virtual, nil
 	default:
@@ -80,18 +79,19 @@ func (p *Proxy) ownable(q *request) (bool, error) {
 	}
 }
 
+// readBody returns the whole body. A refusal says what is wrong with it.
 func (p *Proxy) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	connection, rest := http.NewResponseController(w), r.Body
-	_ = connection.SetReadDeadline(time.Now().Add(p.bodyTimeout)) // A writer that knows no deadlines has no slow client.
+	_ = connection.SetReadDeadline(time.Now().Add(p.bodyTimeout)) // Only test writers have no deadlines.
 	body, err := io.ReadAll(http.MaxBytesReader(w, rest, maxObjectBytes))
 	if err == nil {
-		// From here on the server itself reads, to see the client hang up. After an error it
-		// reads what is left of the body, and must not wait for it.
+		// From now on the server reads, to notice when the client hangs up. After an error it
+		// reads the rest of the body, and the deadline keeps it from waiting for that.
 		_ = connection.SetReadDeadline(time.Time{})
 		return body, nil
 	}
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		_, _ = io.CopyN(io.Discard, rest, maxDrainBytes) // What fails here has been refused anyway.
+		_, _ = io.CopyN(io.Discard, rest, maxDrainBytes) // The request is refused in any case.
 		return nil, refusal(http.StatusRequestEntityTooLarge, "the object is larger than %d bytes", maxObjectBytes)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -100,7 +100,8 @@ func (p *Proxy) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error)
 	return nil, refusal(http.StatusBadRequest, "read the object: %v", err)
 }
 
-func refusalOfBody(err error) error {
+// refusalOfInvalidBody returns the refusal of a body to which package ownership cannot add an owner.
+func refusalOfInvalidBody(err error) error {
 	if _, unreadable := errors.AsType[*ownership.UnreadableError](err); unreadable {
 		return refusal(http.StatusUnsupportedMediaType, "%v", err)
 	}

@@ -14,68 +14,69 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// source lists and watches for an informer, and tells it how that went. client-go
-// itself retries some errors without a word.
-type source struct {
+// listerWatcher lists and watches for an informer, and reports the results to it. client-go
+// itself retries after some errors without calling its error handler.
+type listerWatcher struct {
 	informer *Informer
 	client   dynamic.ResourceInterface
 }
 
-func (s *source) listWatch() *toolscache.ListWatch {
+func (s *listerWatcher) listWatch() *toolscache.ListWatch {
 	return &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
 }
 
-func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (s *listerWatcher) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := s.client.List(ctx, options)
 	if err != nil {
-		s.informer.failed(ctx, err)
+		s.informer.requestFailed(ctx, err)
 		return nil, err
 	}
-	// Whether the kind can be followed shows when it is watched.
+	// The informer is live only once the watch works too.
 	return list, nil
 }
 
-func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (s *listerWatcher) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	stream, err := s.client.Watch(ctx, options)
-	first := options.SendInitialEvents != nil
+	withInitialEvents := options.SendInitialEvents != nil
 	switch {
 	case err == nil:
 	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge):
-		return nil, err // A list follows at once.
-	case first && apierrors.IsInvalid(err):
-		return nil, err // An older API server, which can't begin a watch with what is there. A list follows.
-	case first:
-		s.informer.failed(ctx, err)
-		// client-go would wait between some of these attempts without looking at the
-		// context. It does look after an error that it does not know.
-		return nil, unknownError{err.Error()}
+		return nil, err // client-go lists again at once.
+	case withInitialEvents && apierrors.IsInvalid(err):
+		return nil, err // An older API server does not support this. client-go lists instead.
+	case withInitialEvents:
+		s.informer.requestFailed(ctx, err)
+		// Between attempts after some errors client-go does not notice the end of the context.
+		// After an error of an unknown type it does.
+		return nil, untypedError{err.Error()}
 	default:
-		s.informer.failed(ctx, err)
+		s.informer.requestFailed(ctx, err)
 		return nil, err
 	}
-	s.informer.opened()
-	return &observed{stream, s.informer.closed}, nil
+	s.informer.watchOpened()
+	return &reportingWatch{stream, s.informer.watchClosed}, nil
 }
 
-// unknownError is an error without its kind.
-type unknownError struct{ text string }
+// untypedError has the text of an API error without its type.
+type untypedError struct{ text string }
 
-func (e unknownError) Error() string { return e.text }
+func (e untypedError) Error() string { return e.text }
 
-// observed is a watch that tells of its end: who reads it stops it then.
-type observed struct {
+// reportingWatch is a watch that calls ended when its reader stops it, which the reader also does
+// after the API server has ended the watch.
+type reportingWatch struct {
 	watch.Interface
 
 	ended func()
 }
 
 // Stop implements watch.Interface.
-func (o *observed) Stop() {
+func (o *reportingWatch) Stop() {
 	o.ended()
 	o.Interface.Stop()
 }
 
-// remedy says what somebody can do about err.
+// remedy returns what an administrator can do about err.
 func remedy(key Key, err error) string {
 	resource := key.Resource.GroupResource().String()
 	where := "a ClusterRole"
@@ -96,28 +97,28 @@ func remedy(key Key, err error) string {
 	}
 }
 
-// guarded is a handler whose panics cost one event and not the process.
-type guarded struct {
+// recoveringHandler is a handler whose panic loses one event and does not end the process.
+type recoveringHandler struct {
 	handler toolscache.ResourceEventHandler
 	log     logr.Logger
 }
 
-func (g guarded) OnAdd(object any, initial bool) {
+func (g recoveringHandler) OnAdd(object any, initial bool) {
 	defer g.recover()
 	g.handler.OnAdd(object, initial)
 }
 
-func (g guarded) OnUpdate(before, after any) {
+func (g recoveringHandler) OnUpdate(before, after any) {
 	defer g.recover()
 	g.handler.OnUpdate(before, after)
 }
 
-func (g guarded) OnDelete(object any) {
+func (g recoveringHandler) OnDelete(object any) {
 	defer g.recover()
 	g.handler.OnDelete(object)
 }
 
-func (g guarded) recover() {
+func (g recoveringHandler) recover() {
 	if r := recover(); r != nil {
 		g.log.Error(fmt.Errorf("panic: %v", r), "could not take note of a change; the event is lost", "stack", string(debug.Stack()))
 	}

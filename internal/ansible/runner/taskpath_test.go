@@ -23,7 +23,7 @@ func TestPlacesAreShort(t *testing.T) {
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
-			if got := r.place(c.spec, c.path, project); got != c.want {
+			if got := r.shortTaskPath(c.spec, c.path, project); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -121,7 +121,7 @@ func TestSubresourcesAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestALookThatFailsFailsTheWrite(t *testing.T) {
+func TestAFailedLookUpRefusesTheWrite(t *testing.T) {
 	for name, test := range map[string]struct {
 		code, want int
 		reason     string

@@ -18,8 +18,8 @@ type installedEnv struct {
 	metadata string
 }
 
-// prove makes one with an ansible-core of that version, and a proof of it.
-func prove(t *testing.T) (installedEnv, *Proof) {
+// newInstalledEnv returns an environment and a Checker that has checked it.
+func newInstalledEnv(t *testing.T) (installedEnv, *Checker) {
 	t.Helper()
 	dir := t.TempDir()
 	e := installedEnv{t: t, dir: dir, site: filepath.Join(dir, "site"), metadata: filepath.Join(dir, "site", "ansible_core.dist-info")}
@@ -36,11 +36,11 @@ func prove(t *testing.T) (installedEnv, *Proof) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := NewProof(env, info, []byte("{}"))
-	if err := p.Holds(t.Context()); err != nil {
+	c := NewChecker(env, info, []byte("{}"))
+	if err := c.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return e, p
+	return e, c
 }
 
 func (e installedEnv) file(path, text string) {
@@ -56,7 +56,7 @@ func (e installedEnv) answer(text string) { e.t.Helper(); e.file("answer", text)
 // core is the version of ansible-core that the environment tells of.
 func (e installedEnv) core(version string) {
 	e.t.Helper()
-	e.file("inspection", `{"python": "3.13.1", "ansible_core": "`+version+`", "ansible_runner": "2.4.3", "marks": ["`+e.site+`", "`+e.metadata+`"]}`)
+	e.file("inspection", `{"python": "3.13.1", "ansible_core": "`+version+`", "ansible_runner": "2.4.3", "stamp_paths": ["`+e.site+`", "`+e.metadata+`"]}`)
 }
 
 // tried is how often the canary ran.
@@ -92,11 +92,11 @@ func TestWhatIsTriedAgain(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			e, p := prove(t)
+			e, c := newInstalledEnv(t)
 			before := e.tried()
 			test.change(e)
 			for range 3 {
-				if err := p.Holds(t.Context()); err != nil {
+				if err := c.Check(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -139,18 +139,18 @@ func TestAChangedEnvironmentThatDoesNot(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			e, p := prove(t)
+			e, c := newInstalledEnv(t)
 			test.spoil(e)
-			first := p.Holds(t.Context())
+			first := c.Check(t.Context())
 			if first == nil || !strings.Contains(first.Error(), test.want) {
 				t.Fatalf("got error %v, want %q", first, test.want)
 			}
 			tried := e.tried()
-			if again := p.Holds(t.Context()); again == nil || again.Error() != first.Error() || e.tried() != tried {
+			if again := c.Check(t.Context()); again == nil || again.Error() != first.Error() || e.tried() != tried {
 				t.Errorf("got %v after %d canaries, want the same at once", again, e.tried()-tried)
 			}
 			test.mend(e)
-			if err := p.Holds(t.Context()); err != nil {
+			if err := c.Check(t.Context()); err != nil {
 				t.Errorf("got error %v of an environment that is mended", err)
 			}
 		})
@@ -158,35 +158,35 @@ func TestAChangedEnvironmentThatDoesNot(t *testing.T) {
 }
 
 func TestAFailureIsTriedAgainAfterAWhile(t *testing.T) {
-	e, p := prove(t)
+	e, c := newInstalledEnv(t)
 	e.answer("42")
 	e.write("faulty.pth", "")
-	if err := p.Holds(t.Context()); !errors.Is(err, ErrUnsafe) {
+	if err := c.Check(t.Context()); !errors.Is(err, ErrUnsafe) {
 		t.Fatalf("got error %v, want that it is unsafe", err)
 	}
 	e.answer(CanaryText) // No mark tells of it.
-	p.tried = p.tried.Add(-proofPause)
-	if err := p.Holds(t.Context()); err != nil {
+	c.checkedAt = c.checkedAt.Add(-retryInterval)
+	if err := c.Check(t.Context()); err != nil {
 		t.Errorf("got error %v", err)
 	}
 }
 
 func TestAnEnvironmentThatChangesWhileItIsInspected(t *testing.T) {
-	e, p := prove(t)
-	e.file("inspection", `{"ansible_core": "2.21.5", "ansible_runner": "2.4.3", "marks": ["`+e.dir+`/inspected"]}`)
+	e, c := newInstalledEnv(t)
+	e.file("inspection", `{"ansible_core": "2.21.5", "ansible_runner": "2.4.3", "stamp_paths": ["`+e.dir+`/inspected"]}`)
 	e.write("new", "")
-	if err := p.Holds(t.Context()); !errors.Is(err, errUnsteady) {
-		t.Errorf("got error %v, want %v", err, errUnsteady)
+	if err := c.Check(t.Context()); !errors.Is(err, errChanging) {
+		t.Errorf("got error %v, want %v", err, errChanging)
 	}
 }
 
-func TestAnInterruptedProofProvesNothing(t *testing.T) {
-	e, p := prove(t)
+func TestAnInterruptedCheckProvesNothing(t *testing.T) {
+	e, c := newInstalledEnv(t)
 	e.write("new", "")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the run was canceled")
 	cancel(cause)
-	if err := p.Holds(ctx); !errors.Is(err, cause) {
+	if err := c.Check(ctx); !errors.Is(err, cause) {
 		t.Errorf("got error %v, want the context's", err)
 	}
 	ctx, cancel = context.WithCancelCause(t.Context())
@@ -199,25 +199,25 @@ func TestAnInterruptedProofProvesNothing(t *testing.T) {
 			}
 		}
 	}()
-	if err := p.Holds(ctx); !errors.Is(err, cause) {
+	if err := c.Check(ctx); !errors.Is(err, cause) {
 		t.Errorf("got error %v, want the context's", err)
 	}
 	e.file(".venv/bin/ansible-runner", "#!/bin/sh\nexit 3\n")
-	if err := p.Holds(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+	if err := c.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 3") {
 		t.Errorf("got error %v, want the next one to try for itself", err)
 	}
 }
 
 func TestTheSameFaultIsToldInTheSameWords(t *testing.T) {
-	e, p := prove(t)
+	e, c := newInstalledEnv(t)
 	e.file(".venv/bin/ansible-runner", `#!/bin/sh
 echo '{"uuid": "'"$$"'", "event": "verbose", "stdout": "No module named ansible"}'
 echo '{"uuid": "'"$$"'", "event": "verbose", "stdout": ""}'
 echo "Traceback in $2/project"; exit 1
 `)
-	first := p.Holds(t.Context())
-	p.tried = time.Time{}
-	second := p.Holds(t.Context())
+	first := c.Check(t.Context())
+	c.checkedAt = time.Time{}
+	second := c.Check(t.Context())
 	if first == nil || second == nil || first.Error() != second.Error() {
 		t.Errorf("got\n%v and\n%v", first, second)
 	}
@@ -228,17 +228,17 @@ echo "Traceback in $2/project"; exit 1
 
 func BenchmarkHolds(b *testing.B) {
 	dir := b.TempDir()
-	var marks []string
+	var paths []string
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		marks = append(marks, filepath.Join(dir, name))
+		paths = append(paths, filepath.Join(dir, name))
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			b.Fatal(err)
 		}
 	}
-	p := NewProof(Env{Bin: dir, Python: "/usr/bin/env", Runner: "/usr/bin/env"}, Info{marks: marks}, nil)
-	p.stamp = p.env.stamp(marks)
+	c := NewChecker(Env{Bin: dir, Python: "/usr/bin/env", Runner: "/usr/bin/env"}, Info{stampPaths: paths}, nil)
+	c.stamp = c.env.stamp(paths)
 	for b.Loop() {
-		if err := p.Holds(b.Context()); err != nil {
+		if err := c.Check(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

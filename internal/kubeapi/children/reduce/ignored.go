@@ -8,40 +8,41 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// written is what Kubernetes' own controllers, the scheduler and the API server
-// write into objects of others after their creation, beside status. It is no drift.
+// ignoredParts are the parts of an object, beside its status, that Kubernetes' own controllers,
+// the scheduler or the API server write after its creation. A change of them is not drift.
 //
-// What a controller writes because somebody asked it to change an object's content
-// is one: replicas by an autoscaler, rules, the deletion of a finished Job.
-type written struct {
+// What a controller writes because somebody asked it to change the content is drift: replicas
+// by an autoscaler, the deletion of a finished Job.
+type ignoredParts struct {
 	labels, annotations, finalizers []string
-	// fields are paths from the object's top.
+	// fields are paths from the top level.
 	fields [][]string
-	// unless tells of an object whose fields no controller writes; nil: of none.
+	// unless reports whether no controller writes the fields of this object; nil stands for
+	// false.
 	unless func(object map[string]any) bool
 }
 
-// writtenEverywhere is what is written into objects of any kind.
-func writtenEverywhere() written {
-	return written{finalizers: []string{
+// ignoredInAllKinds returns the parts that are ignored in objects of every kind.
+func ignoredInAllKinds() ignoredParts {
+	return ignoredParts{finalizers: []string{
 		// apiserver/pkg/registry/generic/registry/store.go, deletionFinalizersForGarbageCollection:
 		// added by a deletion that asks for it, removed by the garbage collector.
 		metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents,
 	}}
 }
 
-// writtenByKind is what is written into objects of one kind. Paths without a
-// module are those of k8s.io/kubernetes.
-func writtenByKind() map[schema.GroupKind]written {
-	kinds := map[schema.GroupKind]written{}
-	for _, list := range []map[schema.GroupKind]written{workloads(), volumes(), network(), rights(), extensions()} {
+// ignoredByKind returns the parts that are ignored in objects of one kind. The comments name
+// the source file that writes them; paths without a module are in k8s.io/kubernetes.
+func ignoredByKind() map[schema.GroupKind]ignoredParts {
+	kinds := map[schema.GroupKind]ignoredParts{}
+	for _, list := range []map[schema.GroupKind]ignoredParts{workloads(), volumes(), network(), accessControl(), extensions()} {
 		maps.Copy(kinds, list)
 	}
 	return kinds
 }
 
-func workloads() map[schema.GroupKind]written {
-	return map[schema.GroupKind]written{
+func workloads() map[schema.GroupKind]ignoredParts {
+	return map[schema.GroupKind]ignoredParts{
 		// pkg/controller/deployment/util/deployment_util.go, SetDeploymentRevision.
 		{Group: "apps", Kind: "Deployment"}: {annotations: []string{"deployment.kubernetes.io/revision"}},
 		// pkg/controller/deployment/util/deployment_util.go, SetNewReplicaSetAnnotations and
@@ -58,8 +59,7 @@ func workloads() map[schema.GroupKind]written {
 			labels:     []string{"topology.kubernetes.io/zone", "topology.kubernetes.io/region"},
 			finalizers: []string{"batch.kubernetes.io/job-tracking"},
 		},
-		// Annotations: pkg/apis/autoscaling/annotations.go; the status, where the kind is read in its
-		// version v1.
+		// Annotations: pkg/apis/autoscaling/annotations.go. Version v1 has the status in them.
 		{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: {annotations: []string{
 			"autoscaling.alpha.kubernetes.io/conditions", "autoscaling.alpha.kubernetes.io/current-metrics",
 		}},
@@ -69,8 +69,8 @@ func workloads() map[schema.GroupKind]written {
 	}
 }
 
-func volumes() map[schema.GroupKind]written {
-	return map[schema.GroupKind]written{
+func volumes() map[schema.GroupKind]ignoredParts {
+	return map[schema.GroupKind]ignoredParts{
 		// Annotations: component-helpers/storage/volume/pv_helpers.go, written by
 		// pkg/controller/volume/persistentvolume (bindClaimToVolume, setClaimProvisioner), the node by
 		// pkg/scheduler/framework/plugins/volumebinding/binder.go, the resizer by
@@ -87,7 +87,7 @@ func volumes() map[schema.GroupKind]written {
 			fields:     [][]string{{"spec", "volumeName"}, {"spec", "storageClassName"}},
 			finalizers: []string{"kubernetes.io/pvc-protection"},
 		},
-		// The same places for a volume: bindVolumeToClaim, updateVolumeMigrationAnnotationsAndFinalizers,
+		// The same files, for a volume: bindVolumeToClaim, updateVolumeMigrationAnnotationsAndFinalizers,
 		// pkg/controller/volume/pvprotection.
 		{Kind: "PersistentVolume"}: {
 			annotations: []string{"pv.kubernetes.io/bound-by-controller", "pv.kubernetes.io/provisioned-by", "pv.kubernetes.io/migrated-to"},
@@ -101,8 +101,8 @@ func volumes() map[schema.GroupKind]written {
 	}
 }
 
-func network() map[schema.GroupKind]written {
-	return map[schema.GroupKind]written{
+func network() map[schema.GroupKind]ignoredParts {
+	return map[schema.GroupKind]ignoredParts{
 		// cloud-provider/service/helpers/helper.go, of a Service of type LoadBalancer.
 		{Kind: "Service"}: {finalizers: []string{"service.kubernetes.io/load-balancer-cleanup"}},
 		// pkg/controller/endpoint/endpoints_controller.go, syncService: of a Service that has a selector,
@@ -121,11 +121,11 @@ func network() map[schema.GroupKind]written {
 	}
 }
 
-func rights() map[schema.GroupKind]written {
-	return map[schema.GroupKind]written{
+func accessControl() map[schema.GroupKind]ignoredParts {
+	return map[schema.GroupKind]ignoredParts{
 		// pkg/controller/serviceaccount/tokens_controller.go: removeSecretReference.
 		{Kind: "ServiceAccount"}: {fields: [][]string{{"secrets"}}},
-		// There too, generateTokenIfNeeded: the data of a Secret that asks for a token. Labels:
+		// The same file, generateTokenIfNeeded: the data of a Secret that asks for a token. Labels:
 		// pkg/serviceaccount/legacy.go and pkg/controller/serviceaccount/legacy_serviceaccount_token_cleaner.go.
 		{Kind: "Secret"}: {
 			annotations: []string{"kubernetes.io/service-account.uid"},
@@ -141,8 +141,8 @@ func rights() map[schema.GroupKind]written {
 	}
 }
 
-func extensions() map[schema.GroupKind]written {
-	return map[schema.GroupKind]written{
+func extensions() map[schema.GroupKind]ignoredParts {
+	return map[schema.GroupKind]ignoredParts{
 		// pkg/controller/namespace/deletion/namespaced_resources_deleter.go, finalizeNamespace.
 		{Kind: "Namespace"}: {fields: [][]string{{"spec", "finalizers"}}},
 		// apiextensions-apiserver/pkg/registry/customresourcedefinition/etcd.go, Delete.

@@ -19,47 +19,51 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 )
 
-// notes is a follower that keeps what it is told.
-type notes struct {
+// recordingObserver is a WriteObserver that keeps its calls.
+type recordingObserver struct {
 	mu      sync.Mutex
 	writes  []access.Write
-	answers []access.Answer
-	told    []string // in order
+	answers []access.Response
+	calls   []string // in order
 	changed chan struct{}
 }
 
-func newNotes() *notes { return &notes{changed: make(chan struct{}, 100)} }
+func newRecordingObserver() *recordingObserver {
+	return &recordingObserver{changed: make(chan struct{}, 100)}
+}
 
-func (n *notes) Writing(_ *access.Session, write access.Write) func(access.Answer) {
-	n.note(func() { n.writes = append(n.writes, write); n.told = append(n.told, "writing") })
-	return func(answer access.Answer) {
-		n.note(func() { n.answers = append(n.answers, answer); n.told = append(n.told, "answered") })
+func (n *recordingObserver) BeforeWrite(_ *access.Session, write access.Write) func(access.Response) {
+	n.note(func() { n.writes = append(n.writes, write); n.calls = append(n.calls, "writing") })
+	return func(answer access.Response) {
+		n.note(func() { n.answers = append(n.answers, answer); n.calls = append(n.calls, "answered") })
 	}
 }
 
-func (n *notes) Ended(*access.Session) { n.note(func() { n.told = append(n.told, "ended") }) }
+func (n *recordingObserver) SessionEnded(*access.Session) {
+	n.note(func() { n.calls = append(n.calls, "ended") })
+}
 
-func (n *notes) note(what func()) {
+func (n *recordingObserver) note(what func()) {
 	n.mu.Lock()
 	what()
 	n.mu.Unlock()
 	n.changed <- struct{}{}
 }
 
-// wait returns when the follower has been told so much.
-func (n *notes) wait(t *testing.T, told int) []string {
+// wait waits for this number of calls and returns all calls.
+func (n *recordingObserver) wait(t *testing.T, calls int) []string {
 	t.Helper()
 	for {
 		n.mu.Lock()
-		got := append([]string{}, n.told...)
+		got := append([]string{}, n.calls...)
 		n.mu.Unlock()
-		if len(got) >= told {
+		if len(got) >= calls {
 			return got
 		}
 		select {
 		case <-n.changed:
 		case <-time.After(time.Minute):
-			t.Fatalf("want %d things told, got %v", told, got)
+			t.Fatalf("want %d calls, got %v", calls, got)
 		}
 	}
 }
@@ -77,7 +81,7 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
-func TestFollowersAreToldOfWrites(t *testing.T) {
+func TestWritesAreReportedToObservers(t *testing.T) {
 	for name, test := range map[string]struct {
 		method, path, body string
 		answer             http.HandlerFunc
@@ -136,9 +140,9 @@ func TestFollowersAreToldOfWrites(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, n := newBackend(t), newNotes()
+			b, n := newBackend(t), newRecordingObserver()
 			b.answer = test.answer
-			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}), owner())
+			run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, WriteObservers: []access.WriteObserver{n}}), owner())
 			run.do(test.method, test.path, test.body, nil)
 			n.wait(t, 2)
 			if diff := cmp.Diff([]access.Write{test.want}, n.writes); diff != "" {
@@ -156,7 +160,7 @@ func TestFollowersAreToldOfWrites(t *testing.T) {
 	}
 }
 
-func TestFollowersAreNotTold(t *testing.T) {
+func TestOtherRequestsAreNotReported(t *testing.T) {
 	for name, test := range map[string]struct{ method, path, body string }{
 		"of reads":                        {"GET", configMap, ""},
 		"of dry runs":                     {"POST", "/api/v1/namespaces/ns/configmaps?dryRun=All", `{"metadata":{}}`},
@@ -169,18 +173,18 @@ func TestFollowersAreNotTold(t *testing.T) {
 		"of what is refused":              {"POST", "/api/v1/namespaces/ns/configmaps", `{`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, n := newBackend(t), newNotes()
-			run, revoke := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}), owner())
+			b, n := newBackend(t), newRecordingObserver()
+			run, revoke := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true, WriteObservers: []access.WriteObserver{n}}), owner())
 			run.do(test.method, test.path, test.body, nil)
 			revoke()
 			if diff := cmp.Diff([]string{"ended"}, n.wait(t, 1)); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("reported (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestADeletionThatOnlyLooksLikeADryRunIsTold(t *testing.T) {
+func TestADeletionThatOnlyLooksLikeADryRunIsReported(t *testing.T) {
 	for name, body := range map[string]string{
 		"the API server reads the options of the body alone":  `{"propagationPolicy":"Background"}`,
 		"it reads members by their exact names":               `{"DryRun":["All"]}`,
@@ -188,13 +192,13 @@ func TestADeletionThatOnlyLooksLikeADryRunIsTold(t *testing.T) {
 		"the proxy does not replace aliases without bounds":   "a: &a " + strings.Repeat("x", 30_000) + "\ndryRun: [" + strings.Repeat("*a ,", 1000) + "]",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, n := newBackend(t), newNotes()
-			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			b, n := newBackend(t), newRecordingObserver()
+			run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 			run.do("DELETE", configMap+"?dryRun=All", body, nil)
 			run.do("PUT", configMap, "{}", nil)
 			n.wait(t, 2)
 			if n.writes[0].Verb != "delete" {
-				t.Errorf("want it told, got %v", n.writes)
+				t.Errorf("want it reported, got %v", n.writes)
 			}
 			if b.bodies[0] != body {
 				t.Errorf("the body became %q", b.bodies[0])
@@ -203,25 +207,25 @@ func TestADeletionThatOnlyLooksLikeADryRunIsTold(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsUnknown(t *testing.T) {
+func TestUnknownResponses(t *testing.T) {
 	for name, test := range map[string]struct {
 		body   string
 		answer http.HandlerFunc
-		want   access.Answer
+		want   access.Response
 	}{
-		"when the connection breaks": {"{}", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, access.Answer{}},
+		"when the connection breaks": {"{}", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, access.Response{}},
 		"when it breaks in the answer's middle": {"{}", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, `{"kind":"ConfigMap"`)
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
-		}, access.Answer{Code: http.StatusOK}},
-		"when it can't be told whether it is a dry run": {"k8s\x00\x01", answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1"}`, 200), access.Answer{}},
+		}, access.Response{Code: http.StatusOK}},
+		"when nobody can tell whether it is a dry run": {"k8s\x00\x01", answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1"}`, 200), access.Response{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, n := newBackend(t), newNotes()
+			b, n := newBackend(t), newRecordingObserver()
 			b.answer = test.answer
-			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, run.base+configMap, strings.NewReader(test.body))
 			if err != nil {
 				t.Fatal(err)
@@ -231,21 +235,21 @@ func TestAnAnswerIsUnknown(t *testing.T) {
 				_ = response.Body.Close()
 			}
 			n.wait(t, 2)
-			if diff := cmp.Diff([]access.Answer{test.want}, n.answers); diff != "" {
+			if diff := cmp.Diff([]access.Response{test.want}, n.answers); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAWriteOfAClientThatHangsUpIsAnswered(t *testing.T) {
-	b, n := newBackend(t), newNotes()
+func TestAWriteOfAClientThatHangsUpIsReported(t *testing.T) {
+	b, n := newBackend(t), newRecordingObserver()
 	arrived := make(chan struct{})
 	b.answer = func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-r.Context().Done()
 	}
-	run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 	ctx, cancel := context.WithCancel(t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, run.base+configMap, strings.NewReader("{}"))
 	if err != nil {
@@ -260,26 +264,26 @@ func TestAWriteOfAClientThatHangsUpIsAnswered(t *testing.T) {
 		t.Fatal("want no answer")
 	}
 	n.wait(t, 2)
-	if diff := cmp.Diff([]access.Answer{{}}, n.answers); diff != "" {
+	if diff := cmp.Diff([]access.Response{{}}, n.answers); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
 }
 
-// closing is a follower that loses the lease while it is told.
-type closing struct {
-	*notes
+// leaseLosing is a WriteObserver in whose BeforeWrite the lease is lost.
+type leaseLosing struct {
+	*recordingObserver
 
 	lease *toggle
 }
 
-func (c closing) Writing(session *access.Session, write access.Write) func(access.Answer) {
+func (c leaseLosing) BeforeWrite(session *access.Session, write access.Write) func(access.Response) {
 	c.lease.closed.Store(true)
-	return c.notes.Writing(session, write)
+	return c.recordingObserver.BeforeWrite(session, write)
 }
 
-func TestAWriteThatTheFenceRefusesIsAnswered(t *testing.T) {
-	b, n, lease := newBackend(t), newNotes(), &toggle{}
-	run, _ := grant(t, start(t, b, proxy.Options{Fence: lease, Followers: []access.Follower{closing{n, lease}}}), owner())
+func TestAWriteThatTheFenceRefusesIsReported(t *testing.T) {
+	b, n, lease := newBackend(t), newRecordingObserver(), &toggle{}
+	run, _ := grant(t, start(t, b, proxy.Options{Fence: lease, WriteObservers: []access.WriteObserver{leaseLosing{n, lease}}}), owner())
 	if code, _ := run.do("DELETE", configMap, "", nil); code != http.StatusServiceUnavailable || b.arrivals() > 0 {
 		t.Errorf("want 503 and nothing forwarded, got %d", code)
 	}
@@ -300,8 +304,8 @@ func TestAnswersToWritesAreJSON(t *testing.T) {
 		"nor where it refuses JSON":               {"application/json;q=0, application/yaml", "application/json;q=0, application/yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, n := newBackend(t), newNotes()
-			run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+			b, n := newBackend(t), newRecordingObserver()
+			run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 			run.do("PUT", configMap, "{}", map[string]string{"Accept": test.accept, "Accept-Encoding": "gzip"})
 			if got := b.requests[0].Header; got.Get("Accept") != test.want || got.Get("Accept-Encoding") != "identity" {
 				t.Errorf("want %q and no compression, got %q and %q", test.want, got.Get("Accept"), got.Get("Accept-Encoding"))
@@ -311,8 +315,8 @@ func TestAnswersToWritesAreJSON(t *testing.T) {
 }
 
 func TestAWriteIsNoUpgrade(t *testing.T) {
-	b, n := newBackend(t), newNotes()
-	run, _ := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	b, n := newBackend(t), newRecordingObserver()
+	run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 	run.do("PUT", configMap, "{}", map[string]string{"Connection": "Upgrade, X-Hop", "Upgrade": "SPDY/3.1", "X-Hop": "yes"})
 	n.wait(t, 2)
 	if got := b.requests[0].Header; got.Get("Upgrade") != "" || got.Get("X-Hop") != "" {
@@ -326,8 +330,8 @@ func TestTheEndOfATokenEndsWhatItBegan(t *testing.T) {
 		"an upgrade": {"Connection": {"Upgrade"}, "Upgrade": {"SPDY/3.1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := newNotes()
-			p := startWith(t, &rest.Config{Host: newStreams(t).URL}, proxy.Options{Followers: []access.Follower{n}})
+			n := newRecordingObserver()
+			p := startWith(t, &rest.Config{Host: newStreams(t).URL}, proxy.Options{WriteObservers: []access.WriteObserver{n}})
 			run, revoke := grant(t, p, owner())
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, run.base+"/api/v1/namespaces/ns/pods/p/exec", nil)
 			if err != nil {
@@ -361,7 +365,7 @@ func TestTheEndOfATokenDoesNotWaitForItsClient(t *testing.T) {
 		"that does not read its answer":            "GET /version HTTP/1.1\r\n" + head + "\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, n := newBackend(t), newNotes()
+			b, n := newBackend(t), newRecordingObserver()
 			var sent atomic.Int64
 			b.answer = func(w http.ResponseWriter, _ *http.Request) {
 				for chunk := make([]byte, 1<<20); ; sent.Add(1) {
@@ -370,7 +374,7 @@ func TestTheEndOfATokenDoesNotWaitForItsClient(t *testing.T) {
 					}
 				}
 			}
-			c := newWire(t, start(t, b, proxy.Options{InjectOwnerRef: true, Followers: []access.Follower{n}}))
+			c := newWire(t, start(t, b, proxy.Options{InjectOwnerRef: true, WriteObservers: []access.WriteObserver{n}}))
 			conn, err := c.dial()
 			if err != nil {
 				t.Fatal(err)
@@ -406,14 +410,14 @@ func TestTheEndOfATokenDoesNotWaitForItsClient(t *testing.T) {
 	}
 }
 
-func TestTheEndIsToldAfterAllAnswers(t *testing.T) {
-	b, n := newBackend(t), newNotes()
+func TestSessionEndedComesAfterAllResponses(t *testing.T) {
+	b, n := newBackend(t), newRecordingObserver()
 	arrived := make(chan struct{})
 	b.answer = func(_ http.ResponseWriter, r *http.Request) {
 		close(arrived)
 		<-r.Context().Done()
 	}
-	run, revoke := grant(t, start(t, b, proxy.Options{Followers: []access.Follower{n}}), owner())
+	run, revoke := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
 	go func() {
 		<-arrived
 		revoke()
@@ -421,7 +425,7 @@ func TestTheEndIsToldAfterAllAnswers(t *testing.T) {
 	}()
 	run.do("PUT", configMap, "{}", nil)
 	if diff := cmp.Diff([]string{"writing", "answered", "ended"}, n.wait(t, 3)); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
+		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
 
@@ -429,7 +433,7 @@ func TestConfinement(t *testing.T) {
 	clusterOwner := owner()
 	clusterOwner.Namespace = ""
 	b := newBackend(t)
-	p := start(t, b, proxy.Options{Confine: func(o access.Owner) bool { return o.UID == "uid-1" }})
+	p := start(t, b, proxy.Options{IsConfined: func(o access.Owner) bool { return o.UID == "uid-1" }})
 	for name, test := range map[string]struct {
 		owner        access.Owner
 		method, path string

@@ -33,7 +33,7 @@ func (s scene) command(fake string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts a fake that nothing but its environment ties to an owner.
+// start starts a fake that nothing but its environment ties to a Reaper.
 func (s scene) start(fake string, env ...string) *exec.Cmd {
 	s.t.Helper()
 	cmd := s.command(fake, env...)
@@ -82,13 +82,13 @@ func alive(pid int) bool {
 	return err == nil && !p.zombie
 }
 
-// owner makes one whose instance is found by nobody else's tests.
-func (s scene) owner(dir, name string) *Owner { return NewOwner(dir, name+"-"+rand.Text()) }
+// reaper makes one whose instance is found by nobody else's tests.
+func (s scene) reaper(dir, name string) *Reaper { return NewReaper(dir, name+"-"+rand.Text()) }
 
 func TestEndAllEndsWhatAnyOwnerLeft(t *testing.T) {
 	s := newScene(t)
 	dir, other := t.TempDir(), t.TempDir()
-	before, now, elsewhere := s.owner(dir, "before"), s.owner(dir, "now"), s.owner(other, "before")
+	before, now, elsewhere := s.reaper(dir, "before"), s.reaper(dir, "now"), s.reaper(other, "before")
 	gone := []*exec.Cmd{
 		s.start("sleep", before.Environ()...),
 		s.start("stubborn", before.Environ()...),
@@ -122,11 +122,11 @@ func TestEndAllEndsWhatAnyOwnerLeft(t *testing.T) {
 	}
 }
 
-// What another owner of the directory runs is not its own.
+// What another Reaper of the directory runs is not its own.
 func TestEndOwnSparesASuccessor(t *testing.T) {
 	s := newScene(t)
 	dir := t.TempDir()
-	mine, successor := s.owner(dir, "mine"), s.owner(dir, "successor")
+	mine, successor := s.reaper(dir, "mine"), s.reaper(dir, "successor")
 	old, young := s.start("stubborn", mine.Environ()...), s.start("sleep", successor.Environ()...)
 	s.ready(2)
 	if got := mine.EndOwn(0); got != (Ended{Count: 1}) {
@@ -137,20 +137,20 @@ func TestEndOwnSparesASuccessor(t *testing.T) {
 	}
 }
 
-// What a process starts between the look at the process table and its own end has neither a
-// parent nor a mark.
+// A process that is started between the reading of the process table and the end of its
+// parent has neither a parent nor a mark.
 func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
 	const times = 5
 	for range times {
 		s := newScene(t)
-		o := s.owner(t.TempDir(), "mine")
+		o := s.reaper(t.TempDir(), "mine")
 		s.start("breeder", o.Environ()...)
 		s.ready(2)
 		if got := o.EndOwn(time.Minute); got.Count < 2 || got.Left > 0 {
 			t.Errorf("got %+v, want a process and its children ended", got)
 		}
 		for _, p := range readTable() {
-			if !p.zombie && hasAny(p.pid, []string{"READY=" + filepath.Join(s.dir, "ready")}) {
+			if !p.zombie && environHasAny(p.pid, []string{"READY=" + filepath.Join(s.dir, "ready")}) {
 				t.Errorf("process %d is left", p.pid)
 				_ = p.send(syscall.SIGKILL)
 			}
@@ -158,12 +158,12 @@ func TestNothingIsLeftOfAProcessThatStartsOthersAllTheTime(t *testing.T) {
 	}
 }
 
-// Containers that share their processes but not their files may have the same path
-// for different run directories.
+// Containers that share the process table but not the file system may have different run
+// directories at the same path.
 func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 	s := newScene(t)
 	dir, other := t.TempDir(), t.TempDir()
-	o := s.owner(dir, "mine")
+	o := s.reaper(dir, "mine")
 	cmd := s.command("neighbour", append(o.Environ(), "DIR="+dir, "OTHER="+other)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if id := os.Geteuid(); id != 0 {
@@ -196,20 +196,20 @@ func TestEndAllSparesTheContainerNextDoor(t *testing.T) {
 	}
 }
 
-// Whoever started the manager may have its marks, as a shell that tries something.
+// The process that started the manager may have its marks, for example a shell.
 func TestTheHuntSparesItself(t *testing.T) {
-	o := NewOwner(t.TempDir(), rand.Text())
+	o := NewReaper(t.TempDir(), rand.Text())
 	f := o.processes("FAKE=")
 	if !f.spared[os.Getpid()] || !f.spared[os.Getppid()] {
 		t.Errorf("got spared processes %v, want this one and its parent among them", f.spared)
 	}
 	f.marks = []string{"PATH=" + os.Getenv("PATH")}
-	if slices.ContainsFunc(f.live(), func(p proc) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
+	if slices.ContainsFunc(f.liveMembers(), func(p proc) bool { return p.pid == os.Getpid() || p.pid == os.Getppid() }) {
 		t.Error("the hunter or its parent is a member")
 	}
 }
 
-// The manager's own children are others' to wait for, also as zombies.
+// Other code waits for the manager's own children, so reap must leave these zombies.
 func TestReapTakesOnlyWhatRunsLeft(t *testing.T) {
 	s := newScene(t)
 	cmd := s.command("reaper")
@@ -223,10 +223,10 @@ func TestReapTakesOnlyWhatRunsLeft(t *testing.T) {
 	}
 }
 
-// What starts holds files of its own. If all that start waited for one more, none
+// Starting processes hold descriptors. If each of them waited for one more descriptor, none
 // would ever get it.
 func TestStartDoesNotWaitForADescriptor(t *testing.T) {
-	o := &Owner{}
+	o := &Reaper{}
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
 		t.Fatal(err)

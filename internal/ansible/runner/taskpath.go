@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// place shortens where a task stands, as file:line, to what its author knows it by:
-// the path from the directory of the playbook, of the directory of roles, or of the
-// collections on. A task of the playbook that ansible-runner made for a role stands
-// nowhere.
-func (r *Runner) place(spec Spec, path, project string) string {
-	if made, found := strings.CutPrefix(path, project); found && generated.MatchString(made) {
+// shortTaskPath shortens the path of a task, as file:line, to a path that its author knows:
+// from the parent directory of the playbook or of the directory of roles, or from
+// ansible_collections. It returns "" for a task of the playbook that ansible-runner
+// generated for a role.
+func (r *Runner) shortTaskPath(spec Spec, path, project string) string {
+	if made, found := strings.CutPrefix(path, project); found && generatedPlaybook.MatchString(made) {
 		return ""
 	}
 	if _, within, found := strings.Cut(path, "/ansible_collections/"); found {

@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Metadata returns the metadata of the object as it stands, as the member of that name; nil
-// where there is no such object. The error is the API server's own where it gave one.
+// Metadata returns the live object with nothing but its type and metadata; nil where there is no
+// such object. An error of the API server is returned unwrapped.
 func (u *Upstream) Metadata(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	live, err := u.metadata.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -27,12 +27,12 @@ func (u *Upstream) Metadata(ctx context.Context, resource schema.GroupVersionRes
 	return object, nil
 }
 
-// Whole returns the object as it stands; nil where there is none. The error is the API
-// server's own where it gave one.
-func (u *Upstream) Whole(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+// Object returns the live object; nil where there is no such object. An error of the API server is
+// returned unwrapped.
+func (u *Upstream) Object(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	live, err := u.whole.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	live, err := u.objects.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}

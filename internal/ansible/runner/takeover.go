@@ -1,0 +1,27 @@
+package runner
+
+import (
+	"crypto/rand"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+)
+
+// TakeOver opens the directory of runs, ends the processes that a killed predecessor left
+// there, and then removes the files of those processes. The Reaper is for Runner.Reaper.
+func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Reaper, error) {
+	var reaper *proctree.Reaper
+	root, err := rundir.TakeOver(path, func(path string) {
+		reaper = proctree.NewReaper(path, rand.Text())
+		ended := reaper.EndAll(defaultGrace)
+		if ended.Count > 0 {
+			log.Info("ended processes of runs that a killed predecessor left", "count", ended.Count)
+		}
+		if ended.Left > 0 {
+			log.Info("processes of runs that a killed predecessor left may not be ended, or are held by the kernel", "count", ended.Left)
+		}
+	})
+	return root, reaper, err
+}

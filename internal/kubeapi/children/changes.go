@@ -1,0 +1,214 @@
+package children
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+)
+
+// searchTimeout ends a search for objects whose resource version the store does not reach.
+const searchTimeout = 30 * time.Second
+
+// OnAdd implements toolscache.ResourceEventHandler.
+func (f *followedKind) OnAdd(object any, initial bool) {
+	if after, ok := object.(*reduce.Object); ok {
+		f.handleChange(nil, after, initial)
+	}
+}
+
+// OnUpdate implements toolscache.ResourceEventHandler. After a new list, the two objects may
+// be different ones with the same name.
+func (f *followedKind) OnUpdate(oldObject, newObject any) {
+	before, known := oldObject.(*reduce.Object)
+	after, ok := newObject.(*reduce.Object)
+	switch {
+	case !known || !ok:
+	case before.UID != after.UID:
+		f.handleChange(before, nil, false)
+		f.handleChange(nil, after, false)
+	default:
+		f.handleChange(before, after, false)
+	}
+}
+
+// OnDelete implements toolscache.ResourceEventHandler.
+func (f *followedKind) OnDelete(object any) {
+	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	if before, ok := object.(*reduce.Object); ok {
+		f.handleChange(before, nil, false)
+	}
+}
+
+// handleChange notifies the CRs that the change concerns, if it is foreign to them. before is
+// nil for an object that is new, after for one that is deleted.
+func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) {
+	object := after
+	if after == nil {
+		object = before
+	}
+	change := ledger.Change{
+		Resource: f.kind.resource().GroupResource(), Namespace: object.Namespace, Name: object.Name, UID: object.UID,
+		ResourceVersion: object.ResourceVersion, Digest: object.Digest, Deleted: after == nil, Initial: initial,
+	}
+	sameDigest := before != nil && after != nil && before.Digest == after.Digest
+	concernedBefore, concernedAfter := f.concernedCRs(before), f.concernedCRs(after)
+	for cr, uid := range mergeCRs(concernedBefore, concernedAfter) {
+		_, was := concernedBefore[cr]
+		_, is := concernedAfter[cr]
+		change.OwnerUID, change.Unchanged = uid, sameDigest && was && is
+		if f.children.ledger.Observe(cr, change) {
+			f.children.notify(cr, uid, describeChange(f.kind.Kind, change, before == nil && !initial))
+		}
+	}
+	if after == nil {
+		f.setInherited(before.UID, false)
+	}
+}
+
+// mergeCRs returns the CRs of both maps. Where both have a CR, its UID is the first of the two
+// that is not "".
+func mergeCRs(a, b map[ledger.CR]types.UID) map[ledger.CR]types.UID {
+	all := map[ledger.CR]types.UID{}
+	for _, crs := range []map[ledger.CR]types.UID{a, b} {
+		for cr, uid := range crs {
+			if known, ok := all[cr]; !ok || known == "" {
+				all[cr] = uid
+			}
+		}
+	}
+	return all
+}
+
+// concernedCRs returns the CRs that own the object or refer to it, with their UIDs where the
+// object names them. The object may be nil.
+func (f *followedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.UID {
+	found := map[ledger.CR]types.UID{}
+	if object == nil {
+		return found
+	}
+	c := f.children
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cr := range c.references.crsReferringTo(f.kind, types.NamespacedName{Namespace: object.Namespace, Name: object.Name}) {
+		found[cr] = ""
+	}
+	for _, owner := range namedOwners(object) {
+		namespaced, known := c.namespaced[owner.cr.Kind]
+		if !f.isFollowedFor(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
+			continue
+		}
+		found[owner.cr] = f.notifiedUID(object.UID, found[owner.cr], owner.uid)
+	}
+	return found
+}
+
+// notifiedUID returns the UID of a CR that a child names more than once: by the UIDs a and b,
+// each of which may be "". It returns "", which stands for the CR that exists now, where the
+// child belongs to a CR and to its predecessor.
+func (f *followedKind) notifiedUID(child, a, b types.UID) types.UID {
+	switch {
+	case f.inheritedChildren[child], a != "" && b != "" && a != b:
+		return ""
+	case a == "":
+		return b
+	default:
+		return a
+	}
+}
+
+// setInherited notes whether a run has written a child of its CR's predecessor. The garbage
+// collector may delete such a child, and its deletion must trigger a reconcile of the CR.
+func (f *followedKind) setInherited(child types.UID, inherited bool) {
+	f.children.mu.Lock()
+	defer f.children.mu.Unlock()
+	if !inherited {
+		delete(f.inheritedChildren, child)
+		return
+	}
+	if f.inheritedChildren == nil {
+		f.inheritedChildren = map[types.UID]bool{}
+	}
+	f.inheritedChildren[child] = true
+}
+
+// isFollowedFor reports whether the kind is followed for the owner's watch. The caller must
+// hold the lock.
+func (f *followedKind) isFollowedFor(watch Watch, owner owner) bool {
+	_, used := f.uses[owner.cr.Kind]
+	return used && watch.triggersReconcile(f.kind.Namespaced, owner.link)
+}
+
+// notifyMissedDeletions notifies CRs of written children that were deleted without an event:
+// before the first list of their kind, or while the watch was interrupted. A child counts as
+// deleted after absenceGrace, because the store is ahead of the events.
+func (f *followedKind) notifyMissedDeletions(now time.Time) {
+	// The write that began following the kind is added to the ledger a little later.
+	done := now.Sub(f.searchStart) > f.children.timing.absenceGrace
+	absentSince := map[types.UID]time.Time{}
+	for cr, changes := range f.children.ledger.Unobserved(f.kind.resource().GroupResource()) {
+		for _, change := range changes {
+			switch f.presenceOf(change) {
+			case absent:
+				since, known := f.absentSince[change.UID]
+				if !known {
+					since = now
+				}
+				if now.Sub(since) < f.children.timing.absenceGrace {
+					done, absentSince[change.UID] = false, since
+					continue
+				}
+				if f.children.ledger.Observe(cr, change) {
+					f.children.notify(cr, "", describeChange(f.kind.Kind, change, false))
+				}
+			case unknown:
+				done = false
+			case present:
+			}
+		}
+	}
+	f.absentSince = absentSince
+	f.children.mu.Lock()
+	defer f.children.mu.Unlock()
+	f.searchDone = done || now.Sub(f.searchStart) > searchTimeout
+}
+
+type presence int
+
+const (
+	present presence = iota
+	absent
+	unknown
+)
+
+// presenceOf returns whether a written object is in the store. It is unknown while the store
+// has not reached the write's resource version.
+func (f *followedKind) presenceOf(change ledger.Change) presence {
+	informer, ok := f.informerFor(change.Namespace)
+	if !ok {
+		return present // Nobody follows the namespace.
+	}
+	object, ok, _ := informer.Store().GetByKey(storeKey(change.Namespace, change.Name))
+	if kept, is := object.(*reduce.Object); ok && is && kept.UID == change.UID {
+		return present
+	}
+	order, err := resourceversion.CompareResourceVersion(informer.Store().LastStoreSyncResourceVersion(), change.ResourceVersion)
+	if err != nil || order < 0 {
+		return unknown
+	}
+	return absent
+}
+
+// storeKey returns the key of an object in an informer's store.
+func storeKey(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "/" + name
+}

@@ -1,0 +1,65 @@
+package children
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// notification tells that a child of a CR has changed, or an object to which the CR refers.
+type notification struct {
+	cr types.NamespacedName
+	// uid is "" where the changed object does not name the CR's UID.
+	uid types.UID
+	// what describes the change.
+	what string
+}
+
+// notificationQueue has the notifications of one watch, in their order. A CR is in it once.
+type notificationQueue struct {
+	mu      sync.Mutex
+	waiting []notification
+	added   chan struct{}
+}
+
+func newNotificationQueue() *notificationQueue {
+	return &notificationQueue{added: make(chan struct{}, 1)}
+}
+
+func (q *notificationQueue) add(n notification) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !slices.ContainsFunc(q.waiting, func(w notification) bool { return w.cr == n.cr && w.uid == n.uid }) {
+		q.waiting = append(q.waiting, n)
+	}
+	select {
+	case q.added <- struct{}{}:
+	default:
+	}
+}
+
+func (q *notificationQueue) pop() (first notification, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return notification{}, false
+	}
+	first, q.waiting = q.waiting[0], q.waiting[1:]
+	return first, true
+}
+
+// deliver calls changed for each notification until ctx ends.
+func (q *notificationQueue) deliver(ctx context.Context, changed func(types.NamespacedName, types.UID, string)) {
+	for ctx.Err() == nil {
+		if n, ok := q.pop(); ok {
+			changed(n.cr, n.uid, n.what)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-q.added:
+		}
+	}
+}
