@@ -1,4 +1,4 @@
-// Command manager is the Ensign operator.
+// Command manager is the Ensign operator. Package cli has its commands and flags.
 package main
 
 import (
@@ -21,8 +21,8 @@ func main() { os.Exit(run()) }
 
 // run returns the exit code.
 func run() int {
-	// Further signals change nothing: a manager that died of them would leave its
-	// runs behind, which have sessions of their own.
+	// A second signal must not kill the manager: its runs have sessions of their own and
+	// would go on without it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[1:]); err != nil {

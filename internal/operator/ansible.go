@@ -16,72 +16,73 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// ansible is the part of a manager that needs no API server.
-type ansible struct {
+// ansibleSetup is the part of a manager that needs no API server.
+type ansibleSetup struct {
 	watches     []watches.Watch
 	environment pyenv.Env
 	info        pyenv.Info
-	proof       *pyenv.Checker
+	envChecker  *pyenv.Checker
 	runner      *runner.Runner
 	warm        *warmPool // nil: all runs are cold
-	// digests has for each watch what controller.Reconciler.Digest is.
+	// digests holds controller.Reconciler.Digest for each watch.
 	digests map[schema.GroupVersionKind]string
-	// sops is true where community.sops is installed.
+	// sops is true if the collection community.sops is installed.
 	sops bool
 }
 
-// prepareAnsible reads the watches and proves the Python environment. It
-// contacts nothing.
-func prepareAnsible(ctx context.Context, o config.Options) (ansible, error) {
-	found, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()})
+// prepareAnsible reads the watches, checks the Python environment and makes the runner. It
+// does not contact the API server. The caller closes the result.
+func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error) {
+	env, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()})
 	if err != nil {
-		return ansible{}, err
+		return ansibleSetup{}, err
 	}
-	if found.VirtualEnvError != "" {
+	if env.VirtualEnvError != "" {
 		o.Logger.Info("WARNING: VIRTUAL_ENV names a Python environment that can't be used; another one is: install ansible-runner and ansible-core in the former, or do not set the variable",
-			"reason", found.VirtualEnvError, "used", found.Bin)
+			"reason", env.VirtualEnvError, "used", env.Bin)
 	}
-	found, replaced := found.WithUTF8Locale(ctx)
+	env, replaced := env.WithUTF8Locale(ctx)
 	if len(replaced) > 0 {
 		o.Logger.Info("WARNING: runs have the locale C.UTF-8, because these environment variables name one that is not in UTF-8 or not installed", "variables", replaced)
 	}
-	info, err := found.Inspect(ctx)
+	info, err := env.Inspect(ctx)
 	if err != nil {
-		return ansible{}, err
+		return ansibleSetup{}, err
 	}
-	a := ansible{environment: found, info: info}
-	search := o.SearchPaths()
-	searched := slices.Concat(search.DefaultCollections, search.Collections, info.CollectionDirs)
+	a := ansibleSetup{environment: env, info: info}
+	paths := o.SearchPaths()
+	collectionsPath := slices.Concat(paths.DefaultCollections, paths.Collections, info.CollectionDirs)
 	if a.watches, err = loadWatches(o, watches.Search{
-		Dir: o.Dir, RolesPath: search.Roles, CollectionsPath: searched, LookupEnv: o.Env.Lookup,
+		Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collectionsPath, LookupEnv: o.Env.Lookup,
 	}); err != nil {
-		return ansible{}, err
+		return ansibleSetup{}, err
 	}
-	warnOfCollections(o.Logger, collectionTrees(searched))
-	a.sops = info.HasCollection("community.sops", searched...)
-	if a.digests, err = a.digestWatches(search.Roles, searched); err != nil {
-		return ansible{}, err
+	warnOfOldCollection(o.Logger, collectionTrees(collectionsPath))
+	a.sops = info.HasCollection("community.sops", collectionsPath...)
+	if a.digests, err = a.digestWatches(paths.Roles, collectionsPath); err != nil {
+		return ansibleSetup{}, err
 	}
 	variables, err := canaryVariables()
 	if err != nil {
-		return ansible{}, err
+		return ansibleSetup{}, err
 	}
-	a.proof = pyenv.NewChecker(found, info, variables)
-	if err := a.proof.Check(ctx); err != nil {
-		return ansible{}, err
+	a.envChecker = pyenv.NewChecker(env, info, variables)
+	if err := a.envChecker.Check(ctx); err != nil {
+		return ansibleSetup{}, err
 	}
-	if a.runner, err = newRunner(o, search, found); err != nil {
-		return ansible{}, err
+	if a.runner, err = newRunner(o, paths, env); err != nil {
+		return ansibleSetup{}, err
 	}
-	a.warm = newWarm(o, found, a.runner)
+	a.warm = newWarmPool(o, env, a.runner)
 	return a, nil
 }
 
-// end gives up the servers of warm runs and the run directory. All runs have ended.
-func (a ansible) end() error { return errors.Join(a.warm.end(), a.runner.Root.Close()) }
+// close ends the servers for warm runs and unlocks the run directory. All runs must have
+// ended.
+func (a ansibleSetup) close() error { return errors.Join(a.warm.close(), a.runner.Root.Close()) }
 
-// names are those of the watches in slots and metrics.
-func (a ansible) names() []string {
+// watchNames returns the names of the watches in slots and metrics.
+func (a ansibleSetup) watchNames() []string {
 	var names []string
 	for _, watch := range a.watches {
 		names = append(names, watch.GVK.String())
@@ -89,6 +90,8 @@ func (a ansible) names() []string {
 	return names
 }
 
+// loadWatches reads watches.yaml, applies the environment to it, and warns of settings that
+// are probably mistakes or are dangerous.
 func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, error) {
 	search.OnUnset = func(name string, line int) {
 		o.Logger.Info("WARNING: the watches file names an environment variable that is not set, and its ${} stays as it is; ${NAME:-default} gives it a default", "variable", name, "line", line)
@@ -112,8 +115,8 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 	return list, nil
 }
 
-// canaryVariables are the canary's: text of a CR must come through the real
-// binaries as it is. They go through the encoder that runs use.
+// canaryVariables returns the variables of the canary run, which proves that Ansible does
+// not evaluate text of a CR. They are encoded as those of any run.
 func canaryVariables() ([]byte, error) {
 	variables, err := extravars.Build(map[string]any{"spec": map[string]any{pyenv.CanaryVariable: pyenv.CanaryText}}, extravars.Options{MarkUnsafe: true})
 	if err != nil {
@@ -126,7 +129,7 @@ func canaryVariables() ([]byte, error) {
 	return encoded, nil
 }
 
-func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.Runner, error) {
+func newRunner(o config.Options, paths config.Paths, env pyenv.Env) (*runner.Runner, error) {
 	root, reaper, err := runner.TakeOver(o.RunDir, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
@@ -137,12 +140,12 @@ func newRunner(o config.Options, search config.Paths, found pyenv.Env) (*runner.
 	return &runner.Runner{
 		Root:            root,
 		Reaper:          reaper,
-		Binary:          found.Runner,
-		Python:          found.Python,
-		Env:             found.Environ(),
+		Binary:          env.Runner,
+		Python:          env.Python,
+		Env:             env.Environ(),
 		DropEnv:         o.DropEnv,
-		RolesPath:       search.Roles,
-		CollectionsPath: search.Collections,
+		RolesPath:       paths.Roles,
+		CollectionsPath: paths.Collections,
 		Args:            o.AnsibleArgs,
 		Inventory:       o.Inventory(),
 		SkipFacts:       o.SkipFacts(),

@@ -20,53 +20,55 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// related follow the objects that CRs have to do with.
-type related struct {
+// relatedObjects watches the children of CRs and the objects that they refer to.
+type relatedObjects struct {
 	*children.Children
 
 	informers *informers.Set
-	// observe is set before anything is followed.
+	// observe is called when the state of an informer changes. addTo sets it.
 	observe func(informers.Key, informers.State)
 }
 
-// newRelated prepares what follows children and references by way of access.
-func newRelated(access *rest.Config, list []watches.Watch, o config.Options) (*related, error) {
-	client, err := dynamic.NewForConfig(access)
+// newRelatedObjects returns relatedObjects that use restConfig.
+func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, o config.Options) (*relatedObjects, error) {
+	client, err := dynamic.NewForConfig(restConfig)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to follow children: %w", err)
 	}
-	served, err := discovery.NewDiscoveryClientForConfig(access)
+	served, err := discovery.NewDiscoveryClientForConfig(restConfig)
 	if err != nil {
 		return nil, fmt.Errorf("prepare discovery: %w", err)
 	}
-	reducer, err := reduce.New(finalizersOf(list)...)
+	reducer, err := reduce.New(finalizerNames(list)...)
 	if err != nil {
 		return nil, err
 	}
-	r := &related{observe: func(informers.Key, informers.State) {}}
+	r := &relatedObjects{observe: func(informers.Key, informers.State) {}}
 	r.informers = informers.New(informers.Options{
 		Client: client, Transform: reducer.Transform, Logger: o.Logger.WithName("informers"),
 		OnStateChange: func(key informers.Key, state informers.State) { r.observe(key, state) },
 	})
 	r.Children = children.New(children.Options{
 		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: o.Env.Namespaces(), Discovery: served,
-		Record: newRecord(client, o), UnusedKindTimeout: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
+		Record: newChildKindsRecord(client, o), UnusedKindTimeout: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
 	})
 	return r, nil
 }
 
-// shownState is the state as metrics show it; "" once a kind is not followed.
-func shownState(state informers.State) string {
+// metricState returns the state as metrics show it, "" for a kind that is not followed any
+// more.
+func metricState(state informers.State) string {
 	if state == informers.Ended {
 		return ""
 	}
 	return string(state)
 }
 
-// addTo lets both work while this manager leads, and shows what is followed.
-func (r *related) addTo(m manager.Manager, counters *metrics.Metrics) error {
+// addTo adds the informers to the manager, which runs them while it leads, and shows their
+// states in metrics.
+func (r *relatedObjects) addTo(m manager.Manager, counters *metrics.Metrics) error {
 	r.observe = func(key informers.Key, state informers.State) {
-		counters.SetFollowed("related", key.Resource.GroupResource().String(), key.Namespace, shownState(state))
+		counters.SetFollowed("related", key.Resource.GroupResource().String(), key.Namespace, metricState(state))
 	}
 	if err := errors.Join(m.Add(r.informers), m.Add(r.Children)); err != nil {
 		return fmt.Errorf("add what follows children: %w", err)
@@ -74,7 +76,7 @@ func (r *related) addTo(m manager.Manager, counters *metrics.Metrics) error {
 	return nil
 }
 
-func finalizersOf(list []watches.Watch) []string {
+func finalizerNames(list []watches.Watch) []string {
 	var names []string
 	for _, watch := range list {
 		if watch.Finalizer != nil {
@@ -94,9 +96,9 @@ func childWatches(list []watches.Watch) []children.Watch {
 	return all
 }
 
-// newRecord returns the record of child kinds, in the manager's own namespace; nil
-// where it has none.
-func newRecord(client dynamic.Interface, o config.Options) children.Record {
+// newChildKindsRecord returns the record of the kinds of children, a ConfigMap in the
+// manager's namespace. It returns nil if that namespace is not known.
+func newChildKindsRecord(client dynamic.Interface, o config.Options) children.Record {
 	namespace := o.LeaderElectionNamespace
 	if namespace == "" {
 		content, err := os.ReadFile(config.PodNamespaceFile)
@@ -108,12 +110,12 @@ func newRecord(client dynamic.Interface, o config.Options) children.Record {
 	}
 	return children.ConfigMap{
 		Client: client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace),
-		Name:   recordName(o),
+		Name:   childKindsRecordName(o),
 	}
 }
 
-// recordName is that of the record of child kinds. It may be shared.
-func recordName(o config.Options) string {
+// childKindsRecordName returns the name of the ConfigMap. Several operators may share it.
+func childKindsRecordName(o config.Options) string {
 	for _, name := range []string{o.LeaderElectionID, o.Env["OPERATOR_NAME"], "ensign"} {
 		if name != "" {
 			return name + "-children"

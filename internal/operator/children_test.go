@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-func TestTheRecordsName(t *testing.T) {
+func TestChildKindsRecordName(t *testing.T) {
 	for want, test := range map[string]struct {
 		id  string
 		env config.Environment
@@ -21,13 +21,13 @@ func TestTheRecordsName(t *testing.T) {
 		"name-children":   {"", config.Environment{"OPERATOR_NAME": "name"}},
 		"ensign-children": {"", config.Environment{}},
 	} {
-		if got := recordName(config.Options{LeaderElectionID: test.id, Env: test.env}); got != want {
+		if got := childKindsRecordName(config.Options{LeaderElectionID: test.id, Env: test.env}); got != want {
 			t.Errorf("want %q, got %q", want, got)
 		}
 	}
 }
 
-func TestWhatChildrenKnowOfWatches(t *testing.T) {
+func TestChildWatches(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "K"}
 	list := []watches.Watch{{
 		GVK: gvk, WatchDependentResources: true, WatchClusterScopedResources: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}},
@@ -37,14 +37,14 @@ func TestWhatChildrenKnowOfWatches(t *testing.T) {
 	if diff := cmp.Diff(want, childWatches(list)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"g.io/f"}, finalizersOf(list)); diff != "" {
+	if diff := cmp.Diff([]string{"g.io/f"}, finalizerNames(list)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestMetricsShowNoEndedKind(t *testing.T) {
+func TestMetricState(t *testing.T) {
 	for state, want := range map[informers.State]string{informers.Live: "live", informers.Ended: ""} {
-		if got := shownState(state); got != want {
+		if got := metricState(state); got != want {
 			t.Errorf("%s: %q", state, got)
 		}
 	}

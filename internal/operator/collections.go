@@ -7,25 +7,25 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/content"
 )
 
-// Which kubernetes.core renders templates with ansible-core 2.19 and later, which is
-// what every environment has.
+// kubernetes.core renders templates with ansible-core 2.19 and later since minVersion. The
+// manager refuses an older ansible-core.
 const (
 	kubernetesCore = "kubernetes.core"
-	rendersSince   = "5.3.0"
+	minVersion     = "5.3.0"
 )
 
-// warnOfCollections tells of a collection that content gets and that is too old. One
-// that requirements.yml pins and somebody has installed for the user comes before
-// the environment's.
-func warnOfCollections(log logr.Logger, trees []string) {
+// warnOfOldCollection logs a warning if the kubernetes.core that content gets is too old.
+// One in ~/.ansible/collections, where a pin in requirements.yml installs it, comes before
+// the one of the Python environment.
+func warnOfOldCollection(log logr.Logger, trees []string) {
 	found := content.FindCollection(kubernetesCore, trees...)
-	if len(found) == 0 || !tooOld(found[0]) {
+	if len(found) == 0 || !isTooOld(found[0]) {
 		return
 	}
-	values := []any{"collection", kubernetesCore, "version", found[0].Version, "path", found[0].Dir, "needed", rendersSince,
+	values := []any{"collection", kubernetesCore, "version", found[0].Version, "path", found[0].Dir, "needed", minVersion,
 		"remedy", "raise its version in requirements.yml and install with --force, or remove it; see docs/howto-ansible-core-2.19.md"}
 	for _, other := range found[1:] {
-		if !tooOld(other) {
+		if !isTooOld(other) {
 			values = append(values, "hides", other.Dir)
 			break
 		}
@@ -33,8 +33,9 @@ func warnOfCollections(log logr.Logger, trees []string) {
 	log.Info("WARNING: a collection is too old for this ansible-core: it does not render what `template:` names", values...)
 }
 
-// tooOld is false of a collection that says no version, as a checkout.
-func tooOld(c content.InstalledCollection) bool {
+// isTooOld reports whether the collection is older than minVersion. A collection without a
+// version, such as a checkout, is not.
+func isTooOld(c content.InstalledCollection) bool {
 	v, err := version.ParseSemantic(c.Version)
-	return err == nil && v.LessThan(version.MustParseSemantic(rendersSince))
+	return err == nil && v.LessThan(version.MustParseSemantic(minVersion))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 )
 
-func TestACollectionThatIsTooOldIsTold(t *testing.T) {
+func TestAWarningOfATooOldCollection(t *testing.T) {
 	cases := map[string]struct {
 		versions []string // in the trees, "-" for none
 		tells    []string // parts of the warning
@@ -42,7 +42,7 @@ func TestACollectionThatIsTooOldIsTold(t *testing.T) {
 				}
 			}
 			said := ""
-			warnOfCollections(funcr.New(func(_, line string) { said = strings.NewReplacer(names...).Replace(line) }, funcr.Options{}), trees)
+			warnOfOldCollection(funcr.New(func(_, line string) { said = strings.NewReplacer(names...).Replace(line) }, funcr.Options{}), trees)
 			if (said != "") != (c.tells != nil) {
 				t.Fatalf("said %q", said)
 			}

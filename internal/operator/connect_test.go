@@ -9,7 +9,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 )
 
-func TestWithoutAKubeconfigTheErrorNamesTheWays(t *testing.T) {
+func TestTheErrorWithoutAKubeconfigNamesEachSource(t *testing.T) {
 	dir := t.TempDir()
 	missing, empty := filepath.Join(dir, "none"), filepath.Join(dir, "empty")
 	if err := os.WriteFile(empty, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {

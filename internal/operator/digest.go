@@ -15,14 +15,14 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// digestLength is long enough that no two digests of a watch are ever equal by
-// chance, and short enough to be read in a status.
+// digestLength is the number of hexadecimal digits of a digest: enough that two digests of
+// a watch are never equal by chance, and short enough for a status.
 const digestLength = 32
 
-// digestWatches returns for each watch a digest of its entry, its content, the
-// collections that any content may name, and the Python environment. A CR whose
-// status has it needs no run after a restart.
-func (a ansible) digestWatches(roles, collections []string) (map[schema.GroupVersionKind]string, error) {
+// digestWatches returns a digest for each watch. It covers the watch's entry and content,
+// the collections that any content may use, and the Python environment. After a restart, a
+// CR that succeeded with the same digest does not run.
+func (a ansibleSetup) digestWatches(roles, collections []string) (map[schema.GroupVersionKind]string, error) {
 	trees := collectionTrees(collections)
 	installed := content.DigestCollections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
@@ -31,7 +31,7 @@ func (a ansible) digestWatches(roles, collections []string) (map[schema.GroupVer
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", watch.GVK.GroupKind(), err)
 		}
-		entry, err := json.Marshal(entryOf(watch))
+		entry, err := json.Marshal(digestedEntry(watch))
 		if err != nil {
 			return nil, fmt.Errorf("digest the watch of %s: %w", watch.GVK.GroupKind(), err)
 		}
@@ -41,9 +41,9 @@ func (a ansible) digestWatches(roles, collections []string) (map[schema.GroupVer
 	return digests, nil
 }
 
-// entryOf is the watch without what says nothing about its runs: the line where
-// it stands. Its selector has no form of its own in JSON.
-func entryOf(watch watches.Watch) any {
+// digestedEntry returns the watch as the digest covers it: without its line in the file,
+// and with its selector as a string, because labels.Selector has no JSON form.
+func digestedEntry(watch watches.Watch) any {
 	selector := watch.Selector.String()
 	watch.Line, watch.Selector = 0, nil
 	return struct {
@@ -52,9 +52,9 @@ func entryOf(watch watches.Watch) any {
 	}{watch, selector}
 }
 
-// contentPaths are the files and directories that a watch's runs may read: with
-// its role those beside it, with its playbook all in the playbook's directory, the
-// collection of a role that has one, and the roles that any content may name.
+// contentPaths returns the files and directories that runs of the watch may read: the
+// directory of its role with the roles beside it, the directory of its playbook, the
+// collection of its role, and the roles path.
 func contentPaths(watch watches.Watch, roles, trees []string) []string {
 	paths := slices.Clone(roles)
 	contents := []watches.Content{watch.Content}
@@ -74,7 +74,7 @@ func contentPaths(watch watches.Watch, roles, trees []string) []string {
 	return paths
 }
 
-// collectionTrees are the directories with collections of a search path.
+// collectionTrees returns the ansible_collections directories of a search path.
 func collectionTrees(path []string) []string {
 	var trees []string
 	for _, dir := range path {
@@ -86,7 +86,7 @@ func collectionTrees(path []string) []string {
 	return trees
 }
 
-// collectionDirs are the places of a role's collection.
+// collectionDirs returns the directories in which the role's collection may be.
 func collectionDirs(role string, trees []string) []string {
 	parts := strings.SplitN(role, ".", 3)
 	var dirs []string

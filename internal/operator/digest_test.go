@@ -12,7 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-func TestWhatMakesADigestOfAWatch(t *testing.T) {
+func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}
 	dir := t.TempDir()
 	for _, name := range []string{"roles/mine/tasks/main.yml", "roles/other/tasks/main.yml", "more/r/tasks/main.yml", "plays/bye.yml", "coll/ansible_collections/a/b/roles/c/tasks/main.yml",
@@ -25,16 +25,16 @@ func TestWhatMakesADigestOfAWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	state := func() (*watches.Watch, *ansible) {
+	state := func() (*watches.Watch, *ansibleSetup) {
 		watch := watches.Watch{
 			GVK: gvk, Line: 1, Selector: labels.Everything(), Vars: map[string]any{"a": "b"},
 			Content:   watches.Content{Role: "mine", RolesPath: filepath.Join(dir, "roles")},
 			Finalizer: &watches.Finalizer{Name: "f", Content: watches.Content{Playbook: filepath.Join(dir, "plays/bye.yml")}},
 		}
-		a := &ansible{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}}
+		a := &ansibleSetup{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}}
 		return &a.watches[0], a
 	}
-	digest := func(a *ansible) string {
+	digest := func(a *ansibleSetup) string {
 		t.Helper()
 		digests, err := a.digestWatches([]string{filepath.Join(dir, "more"), filepath.Join(dir, "none")}, []string{filepath.Join(dir, "coll")})
 		if err != nil {
@@ -52,8 +52,8 @@ func TestWhatMakesADigestOfAWatch(t *testing.T) {
 		}
 	}
 	edited := ""
-	edit := func(name string) func(*watches.Watch, *ansible) {
-		return func(*watches.Watch, *ansible) {
+	edit := func(name string) func(*watches.Watch, *ansibleSetup) {
+		return func(*watches.Watch, *ansibleSetup) {
 			edited = name
 			write(name, "[x]")
 		}
@@ -61,23 +61,23 @@ func TestWhatMakesADigestOfAWatch(t *testing.T) {
 	_, before := state()
 	want := digest(before)
 	for name, test := range map[string]struct {
-		change func(*watches.Watch, *ansible)
+		change func(*watches.Watch, *ansibleSetup)
 		same   bool
 	}{
-		"nothing":                  {func(*watches.Watch, *ansible) {}, true},
-		"the line of the entry":    {func(w *watches.Watch, _ *ansible) { w.Line = 9 }, true},
+		"nothing":                  {func(*watches.Watch, *ansibleSetup) {}, true},
+		"the line of the entry":    {func(w *watches.Watch, _ *ansibleSetup) { w.Line = 9 }, true},
 		"a file that no run reads": {edit("elsewhere"), true},
 		"a file of an installed collection, which its manifest stands for": {edit("coll/ansible_collections/a/installed/plugins/x.py"), true},
 		"an installed collection, which content may name":                  {edit("coll/ansible_collections/a/installed/MANIFEST.json"), false},
 		"a checkout of a collection":                                       {edit("coll/ansible_collections/a/b/roles/c/tasks/main.yml"), false},
-		"a variable":                                                       {func(w *watches.Watch, _ *ansible) { w.Vars = map[string]any{"a": "c"} }, false},
-		"the selector":                                                     {func(w *watches.Watch, _ *ansible) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
-		"a role of another name":                                           {func(w *watches.Watch, _ *ansible) { w.Content.Role = "other" }, false},
+		"a variable":                                                       {func(w *watches.Watch, _ *ansibleSetup) { w.Vars = map[string]any{"a": "c"} }, false},
+		"the selector":                                                     {func(w *watches.Watch, _ *ansibleSetup) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
+		"a role of another name":                                           {func(w *watches.Watch, _ *ansibleSetup) { w.Content.Role = "other" }, false},
 		"the role":                                                         {edit("roles/mine/tasks/main.yml"), false},
 		"a role beside it, which it may use":                               {edit("roles/other/tasks/main.yml"), false},
 		"a role in the search path":                                        {edit("more/r/tasks/main.yml"), false},
 		"the finalizer's playbook":                                         {edit("plays/bye.yml"), false},
-		"the Python environment":                                           {func(_ *watches.Watch, a *ansible) { a.info.Digest = "newer" }, false},
+		"the Python environment":                                           {func(_ *watches.Watch, a *ansibleSetup) { a.info.Digest = "newer" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch, a := state()

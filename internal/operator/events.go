@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// newRecorder returns a recorder of Events about CRs. It writes until the process ends:
-// the last ones come when ctx, the signal's, has ended.
-func newRecorder(ctx context.Context, access *rest.Config, scheme *runtime.Scheme, log logr.Logger) (events.EventRecorder, error) {
-	client, err := eventsclient.NewForConfig(access)
+// newRecorder returns a recorder of Events about CRs. It writes until the process ends,
+// because the last Events are recorded after ctx, the context of the signal, has ended.
+func newRecorder(ctx context.Context, restConfig *rest.Config, scheme *runtime.Scheme, log logr.Logger) (events.EventRecorder, error) {
+	client, err := eventsclient.NewForConfig(restConfig)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to write Events: %w", err)
 	}
@@ -29,8 +29,8 @@ func newRecorder(ctx context.Context, access *rest.Config, scheme *runtime.Schem
 	return broadcaster.NewRecorder(scheme, "ensign"), nil
 }
 
-// eventSink writes Events. That the account may not is logged once; the broadcaster would
-// log an error with the whole object for each Event.
+// eventSink writes Events. If the account may not write them, it logs that once. The
+// broadcaster would log an error with the whole object for each Event.
 type eventSink struct {
 	events.EventSink
 
@@ -41,16 +41,16 @@ type eventSink struct {
 // Create implements events.EventSink.
 func (s *eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
 	written, err := s.EventSink.Create(ctx, event)
-	return s.unlessForbidden(event, written, err)
+	return s.handleForbidden(event, written, err)
 }
 
 // Patch implements events.EventSink.
 func (s *eventSink) Patch(ctx context.Context, event *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
 	written, err := s.EventSink.Patch(ctx, event, patch)
-	return s.unlessForbidden(event, written, err)
+	return s.handleForbidden(event, written, err)
 }
 
-func (s *eventSink) unlessForbidden(event, written *eventsv1.Event, err error) (*eventsv1.Event, error) {
+func (s *eventSink) handleForbidden(event, written *eventsv1.Event, err error) (*eventsv1.Event, error) {
 	switch {
 	case !apierrors.IsForbidden(err):
 		return written, err

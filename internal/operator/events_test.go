@@ -15,22 +15,22 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// answering is an events.EventSink that answers all alike.
-type answering struct {
+// fakeEventSink is an events.EventSink that returns err.
+type fakeEventSink struct {
 	events.EventSink
 
 	err error
 }
 
-func (a answering) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+func (a fakeEventSink) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
 	return e, a.err
 }
 
-func (a answering) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
+func (a fakeEventSink) Patch(_ context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
 	return e, a.err
 }
 
-func TestAMissingRightForEventsIsSaidOnce(t *testing.T) {
+func TestForbiddenEventsAreLoggedOnce(t *testing.T) {
 	terminating := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("the namespace is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, test := range map[string]struct {
@@ -45,7 +45,7 @@ func TestAMissingRightForEventsIsSaidOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
-			sink := &eventSink{EventSink: answering{err: test.answer}, log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})}
+			sink := &eventSink{EventSink: fakeEventSink{err: test.answer}, log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})}
 			for range 2 {
 				_, created := sink.Create(t.Context(), &eventsv1.Event{})
 				_, patched := sink.Patch(t.Context(), &eventsv1.Event{}, nil)

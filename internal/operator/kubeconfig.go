@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// explainKubeconfig says of each file that was looked for why it names no API server, and
-// what named the file. The library says either nothing of that, or speaks of a variable
-// that is not read here.
+// explainKubeconfig replaces client-go's error for a missing or empty kubeconfig. The new
+// error says for each file where its path comes from and why it names no API server.
+// client-go's error names no file, or a variable that the manager does not read.
 func explainKubeconfig(rules *clientcmd.ClientConfigLoadingRules, err error) error {
 	if !clientcmd.IsEmptyConfig(err) && !errors.Is(err, fs.ErrNotExist) {
 		return err

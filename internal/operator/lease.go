@@ -18,37 +18,37 @@ import (
 	"github.com/ensign-operator/ensign/internal/fence"
 )
 
-// releaseTimeout bounds the release of the lease, which runs out by itself too.
+// releaseTimeout bounds the release of the lease. A lease that is not released expires.
 const releaseTimeout = 3 * time.Second
 
-// lease is this manager's part in leader election. Without leader election its
-// fence is nil, and always open.
+// lease is the manager's part in leader election. Without leader election, lock and fence
+// are nil; a nil fence is always open.
 type lease struct {
-	name  string
-	fence *fence.Fence
-	lock  *fencedLock
-	retry time.Duration
+	name        string
+	fence       *fence.Fence
+	lock        *fencedLock
+	retryPeriod time.Duration
 }
 
-// holders are told what their runs may count on.
-type holders struct {
-	// stop ends all runs; no more begin.
-	stop func()
-	// end ends all processes of runs: TERM at once, KILL after grace.
-	end func(grace time.Duration)
+// lossHandlers are called when the lease is lost.
+type lossHandlers struct {
+	// stopRuns ends all runs and lets no other begin.
+	stopRuns func()
+	// endProcesses sends all processes of runs TERM at once, and KILL after grace.
+	endProcesses func(grace time.Duration)
 }
 
-// newLease prepares leader election, if it is wanted. Options.Check has
-// seen its settings.
-func newLease(client *rest.Config, o config.Options, h holders) (lease, error) {
+// newLease prepares leader election if --leader-elect is set. config.Options.Check has
+// checked the settings.
+func newLease(client *rest.Config, o config.Options, h lossHandlers) (lease, error) {
 	name, err := o.LeaseName()
-	l := lease{name: name, retry: o.RetryPeriod()}
+	l := lease{name: name, retryPeriod: o.RetryPeriod()}
 	if err != nil || !o.LeaderElect {
 		return l, err
 	}
 	l.lock = &fencedLock{}
-	// It gives the configuration that it gets a timeout and another user agent.
-	l.lock.Interface, err = ctrlelection.NewResourceLock(rest.CopyConfig(client), lateProvider{lock: l.lock}, ctrlelection.Options{
+	// A copy, because NewResourceLock sets a timeout and a user agent in its configuration.
+	l.lock.Interface, err = ctrlelection.NewResourceLock(rest.CopyConfig(client), deferredProvider{lock: l.lock}, ctrlelection.Options{
 		LeaderElection:          true,
 		LeaderElectionID:        name,
 		LeaderElectionNamespace: o.LeaderElectionNamespace,
@@ -57,32 +57,33 @@ func newLease(client *rest.Config, o config.Options, h holders) (lease, error) {
 	if err != nil {
 		return lease{}, fmt.Errorf("prepare leader election: %w", err)
 	}
-	l.fence = fence.New(h.fenceOptions(o, l.retry))
+	l.fence = fence.New(h.fenceOptions(o, l.retryPeriod))
 	l.lock.fence = l.fence
 	return l, nil
 }
 
-// fenceOptions makes the time between the closing of the fence and the moment when
-// another replica may lead the time in which runs end: one half of it lies between
-// TERM and KILL, the other one is for what is slow. The usual time between the two
-// would be too long, also for runs that an orderly stop is ending already.
-func (h holders) fenceOptions(o config.Options, retry time.Duration) fence.Options {
+// fenceOptions returns options with which the runs end between the closing of the fence and
+// the moment at which another replica may lead. Half of this time passes between TERM and
+// KILL; the other half is for delays. The grace time of an orderly stop would be too long,
+// also for runs that such a stop is ending already.
+func (h lossHandlers) fenceOptions(o config.Options, retry time.Duration) fence.Options {
 	options := fence.Options{
-		// The lease object counts in whole seconds, and so do other candidates.
+		// The lease object holds whole seconds, which is what other candidates read.
 		LeaseDuration: o.LeaderElectLeaseDuration.Truncate(time.Second),
 		RetryPeriod:   retry,
 	}
 	grace := options.Margin() / 2
 	options.OnLost = func(late time.Duration) {
-		h.stop()
-		go h.end(grace - late)
+		h.stopRuns()
+		go h.endProcesses(grace - late)
 	}
 	return options
 }
 
-// behind returns a configuration whose connections carry nothing once the lease is
-// lost. The lock has its own, or nobody could renew.
-func (l lease) behind(client *rest.Config) *rest.Config {
+// fencedConfig returns a configuration whose connections end when the lease is lost. The
+// lock of leader election does not use it, because it releases the lease after the fence
+// has closed.
+func (l lease) fencedConfig(client *rest.Config) *rest.Config {
 	if l.fence == nil {
 		return client
 	}
@@ -91,17 +92,16 @@ func (l lease) behind(client *rest.Config) *rest.Config {
 	return client
 }
 
-// release gives the lease back, so that the next leader begins at its next look
-// instead of waiting until the lease has run out. The caller has seen every run
-// end: from here on nothing of this process writes to the API but the release. A
-// lease that is not surely held is left alone.
+// release releases the lease, so that the next leader need not wait until it expires. Every
+// run must have ended: the release is this process's last request to the API. A lease that
+// is not surely held is not released.
 func (l lease) release() error {
 	if !l.fence.Close() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
-	// A renewal that was on its way when the election ended may still arrive.
+	// A renewal that was sent before the election ended may still arrive: that is a conflict.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := l.lock.Get(ctx)
 		if err != nil || record.HolderIdentity != l.lock.Identity() {
@@ -118,33 +118,36 @@ func (l lease) release() error {
 	return nil
 }
 
-// fencedLock tells the fence what happens to the lease. A renewal counts from
-// before its request, and not when its answer is lost: the next one will tell.
+// fencedLock is a lock of leader election that reports renewals and losses to the fence. A
+// renewal whose response is lost does not count; the next one will.
 type fencedLock struct {
 	resourcelock.Interface
 	fence    *fence.Fence
-	recorder recorder.Provider // of the manager, which is made with the lock
+	recorder recorder.Provider // the manager's; set after the manager is made with this lock
 }
 
 func (l *fencedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.renew(r, func() error { return l.Interface.Create(ctx, r) })
+	return l.observeRenewal(r, func() error { return l.Interface.Create(ctx, r) })
 }
 
 func (l *fencedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	return l.renew(r, func() error { return l.Interface.Update(ctx, r) })
+	return l.observeRenewal(r, func() error { return l.Interface.Update(ctx, r) })
 }
 
-func (l *fencedLock) renew(r resourcelock.LeaderElectionRecord, send func() error) error {
-	asked := fence.Now()
+// observeRenewal sends a write of the lease and reports it to the fence if it was a renewal.
+// The renewal counts from before the request.
+func (l *fencedLock) observeRenewal(r resourcelock.LeaderElectionRecord, send func() error) error {
+	sentAt := fence.Now()
 	err := send()
 	if err == nil && r.HolderIdentity == l.Identity() {
-		l.fence.RecordRenewal(asked)
+		l.fence.RecordRenewal(sentAt)
 	}
 	return err
 }
 
-// Get reads the lease, as a leader does whose renewal failed. client-go goes on
-// trying when it sees another leader there, up to the deadline for renewals.
+// Get reads the lease. A leader does so after a failed renewal. If the lease has another
+// holder, Get closes the fence at once; client-go would go on trying to renew until the
+// renew deadline.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
 	if err == nil && r.HolderIdentity != l.Identity() {
@@ -153,28 +156,28 @@ func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 	return r, raw, err
 }
 
-// lateProvider gives recorders that write through the manager's, which does not
-// exist yet when the lock is made.
-type lateProvider struct {
+// deferredProvider provides recorders that use the manager's recorder, which does not exist
+// yet when the lock is made.
+type deferredProvider struct {
 	recorder.Provider
 
 	lock *fencedLock
 }
 
 // GetEventRecorderFor implements recorder.Provider.
-func (p lateProvider) GetEventRecorderFor(name string) record.EventRecorder {
-	return lateRecorder{name: name, lock: p.lock}
+func (p deferredProvider) GetEventRecorderFor(name string) record.EventRecorder {
+	return deferredRecorder{name: name, lock: p.lock}
 }
 
-type lateRecorder struct {
-	record.EventRecorder // A lock calls Eventf alone.
+type deferredRecorder struct {
+	record.EventRecorder // nil: a lock calls only Eventf
 
 	name string
 	lock *fencedLock
 }
 
 // Eventf implements resourcelock.EventRecorder.
-func (r lateRecorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
-	//nolint:staticcheck // It is what controller-runtime takes for the lock.
+func (r deferredRecorder) Eventf(object runtime.Object, kind, reason, format string, args ...any) {
+	//nolint:staticcheck // controller-runtime's lock takes this kind of recorder.
 	r.lock.recorder.GetEventRecorderFor(r.name).Eventf(object, kind, reason, format, args...)
 }

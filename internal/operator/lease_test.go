@@ -21,7 +21,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/fence"
 )
 
-func electing(duration, deadline time.Duration) config.Options {
+func electionOptions(duration, deadline time.Duration) config.Options {
 	return config.Options{
 		LeaderElect: true, LeaderElectionID: "lease", LeaderElectionNamespace: "ns",
 		LeaderElectLeaseDuration: duration, LeaderElectRenewDeadline: deadline,
@@ -40,15 +40,15 @@ func TestLeaseTimes(t *testing.T) {
 		"candidates do not read fractions":    {7500 * time.Millisecond, 5 * time.Second, time.Second, 7 * time.Second},
 	} {
 		t.Run(why, func(t *testing.T) {
-			o := electing(test.duration, test.deadline)
-			l, err := newLease(&rest.Config{}, o, holders{})
+			o := electionOptions(test.duration, test.deadline)
+			l, err := newLease(&rest.Config{}, o, lossHandlers{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			l.fence.RecordRenewal(fence.Now())
 			left := l.fence.Remaining()
-			if l.retry != test.wantRetry || left > test.wantLeft || left < test.wantLeft-time.Second {
-				t.Errorf("want a retry of %s and %s left, got %s and %s", test.wantRetry, test.wantLeft, l.retry, left)
+			if l.retryPeriod != test.wantRetry || left > test.wantLeft || left < test.wantLeft-time.Second {
+				t.Errorf("want a retry of %s and %s left, got %s and %s", test.wantRetry, test.wantLeft, l.retryPeriod, left)
 			}
 		})
 	}
@@ -56,19 +56,19 @@ func TestLeaseTimes(t *testing.T) {
 
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	client := &rest.Config{}
-	l, err := newLease(client, config.Options{}, holders{})
-	if err != nil || l.fence != nil || l.behind(client) != client {
+	l, err := newLease(client, config.Options{}, lossHandlers{})
+	if err != nil || l.fence != nil || l.fencedConfig(client) != client {
 		t.Errorf("want nothing changed, got %+v, %v", l, err)
 	}
 }
 
-func TestAllButTheLockIsBehindTheFence(t *testing.T) {
+func TestTheFenceGuardsAllButTheLock(t *testing.T) {
 	client := &rest.Config{Host: "h", UserAgent: "ensign/test"}
-	l, err := newLease(client, electing(15*time.Second, 10*time.Second), holders{})
+	l, err := newLease(client, electionOptions(15*time.Second, 10*time.Second), lossHandlers{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := l.behind(client)
+	behind := l.fencedConfig(client)
 	if behind.Dial == nil || behind.Host != "h" || client.Dial != nil {
 		t.Error("want a copy that dials behind the fence")
 	}
@@ -77,9 +77,9 @@ func TestAllButTheLockIsBehindTheFence(t *testing.T) {
 	}
 }
 
-// Half of the time between the closing of the fence and the next leader's start lies
+// Half of the time between the closing of the fence and the start of the next leader passes
 // between TERM and KILL.
-func TestRunsEndBeforeTheNextLeaderBegins(t *testing.T) {
+func TestTheGraceOfALostLease(t *testing.T) {
 	for why, test := range map[string]struct {
 		ago, grace time.Duration // the renewal
 	}{
@@ -91,8 +91,8 @@ func TestRunsEndBeforeTheNextLeaderBegins(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			var told []string
 			ended := make(chan time.Duration, 1)
-			h := holders{stop: func() { told = append(told, "stop") }, end: func(grace time.Duration) { ended <- grace }}
-			o := h.fenceOptions(electing(15*time.Second, 10*time.Second), 2*time.Second)
+			h := lossHandlers{stopRuns: func() { told = append(told, "stop") }, endProcesses: func(grace time.Duration) { ended <- grace }}
+			o := h.fenceOptions(electionOptions(15*time.Second, 10*time.Second), 2*time.Second)
 			now := fence.Now()
 			o.Now = func() fence.Instant { return now }
 			f := fence.New(o)
@@ -106,20 +106,20 @@ func TestRunsEndBeforeTheNextLeaderBegins(t *testing.T) {
 	}
 }
 
-// elected is a candidate of a real election on an API server that is a fake.
-type elected struct {
+// electionCandidate is a candidate of client-go's election on a fake API server.
+type electionCandidate struct {
 	fence *fence.Fence
 	lock  *fencedLock
 	ended chan struct{}
 }
 
-// failing is a lock whose requests fail while the test says so.
-type failing struct {
+// failingLock is a lock whose updates fail if err returns an error.
+type failingLock struct {
 	resourcelock.Interface
 	err func() error
 }
 
-func (f failing) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+func (f failingLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -128,24 +128,24 @@ func (f failing) Update(ctx context.Context, r resourcelock.LeaderElectionRecord
 
 const shortRetry = 20 * time.Millisecond
 
-// candidate says how one takes part. fail fails its renewals; lease is what its
-// fence counts with, that of the election if 0.
-type candidate struct {
-	id    string
-	fail  func() error
-	lease time.Duration
+// candidateConfig configures a candidate. fail returns the error of its renewals.
+// fenceDuration is the lease duration of its fence, 0 for that of the election.
+type candidateConfig struct {
+	id            string
+	fail          func() error
+	fenceDuration time.Duration
 }
 
-func elect(t *testing.T, server *fake.Clientset, c candidate) elected {
+func startCandidate(t *testing.T, server *fake.Clientset, c candidateConfig) electionCandidate {
 	t.Helper()
 	const duration = 3 * time.Second
 	plain := &resourcelock.LeaseLock{Client: server.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: c.id}}
 	plain.LeaseMeta.Namespace, plain.LeaseMeta.Name = "ns", "lease"
-	e := elected{
-		fence: fence.New(fence.Options{LeaseDuration: cmp.Or(c.lease, duration), RetryPeriod: shortRetry}),
+	e := electionCandidate{
+		fence: fence.New(fence.Options{LeaseDuration: cmp.Or(c.fenceDuration, duration), RetryPeriod: shortRetry}),
 		ended: make(chan struct{}),
 	}
-	e.lock = &fencedLock{Interface: failing{plain, c.fail}, fence: e.fence}
+	e.lock = &fencedLock{Interface: failingLock{plain, c.fail}, fence: e.fence}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: e.lock, LeaseDuration: duration, RenewDeadline: 2 * time.Second, RetryPeriod: shortRetry,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
@@ -175,11 +175,11 @@ func eventually(t *testing.T, what string, holds func() bool) {
 
 func succeed() error { return nil }
 
-func TestTheFenceFollowsClientGosElection(t *testing.T) {
+func TestTheFenceFollowsTheElection(t *testing.T) {
 	server := fake.NewClientset()
-	first := elect(t, server, candidate{id: "first", fail: succeed})
+	first := startCandidate(t, server, candidateConfig{id: "first", fail: succeed})
 	eventually(t, "the first candidate leads", first.fence.Held)
-	second := elect(t, server, candidate{id: "second", fail: succeed})
+	second := startCandidate(t, server, candidateConfig{id: "second", fail: succeed})
 	left := first.fence.Remaining()
 	eventually(t, "the lease was renewed", func() bool { return first.fence.Remaining() > left })
 	if second.fence.Held() {
@@ -195,7 +195,7 @@ func TestTheFenceFollowsClientGosElection(t *testing.T) {
 func TestALeaderWhoseRenewalsFailIsFencedBeforeItsSuccessor(t *testing.T) {
 	server := fake.NewClientset()
 	failed := make(chan struct{})
-	first := elect(t, server, candidate{id: "first", fail: func() error {
+	first := startCandidate(t, server, candidateConfig{id: "first", fail: func() error {
 		select {
 		case <-failed:
 			return errors.New("no route to the API server")
@@ -204,7 +204,7 @@ func TestALeaderWhoseRenewalsFailIsFencedBeforeItsSuccessor(t *testing.T) {
 		}
 	}})
 	eventually(t, "the first candidate leads", first.fence.Held)
-	second := elect(t, server, candidate{id: "second", fail: succeed})
+	second := startCandidate(t, server, candidateConfig{id: "second", fail: succeed})
 	close(failed)
 	eventually(t, "the second candidate leads", func() bool {
 		held := second.fence.Held()
@@ -215,11 +215,11 @@ func TestALeaderWhoseRenewalsFailIsFencedBeforeItsSuccessor(t *testing.T) {
 	})
 }
 
-func TestALeaderThatSeesAnotherOneIsFencedAtOnce(t *testing.T) {
+func TestALeaderThatSeesAnotherLeaderIsFencedAtOnce(t *testing.T) {
 	server := fake.NewClientset()
 	robbed, refused := &atomic.Bool{}, make(chan struct{})
 	refusal := sync.OnceFunc(func() { close(refused) })
-	e := elect(t, server, candidate{id: "robbed", lease: time.Hour, fail: func() error {
+	e := startCandidate(t, server, candidateConfig{id: "robbed", fenceDuration: time.Hour, fail: func() error {
 		if robbed.Load() {
 			refusal()
 			return apierrors.NewConflict(schema.GroupResource{}, "lease", nil) // The fake does not find out by itself.
@@ -246,9 +246,9 @@ func TestALeaderThatSeesAnotherOneIsFencedAtOnce(t *testing.T) {
 	}
 }
 
-func TestGivingALeaseBackIsNoRenewal(t *testing.T) {
+func TestAReleaseIsNoRenewal(t *testing.T) {
 	f := fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second})
-	lock := &fencedLock{Interface: accepting{}, fence: f}
+	lock := &fencedLock{Interface: acceptingLock{}, fence: f}
 	if err := lock.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil || f.Held() {
 		t.Errorf("want no renewal, got held=%t, %v", f.Held(), err)
 	}
@@ -257,14 +257,14 @@ func TestGivingALeaseBackIsNoRenewal(t *testing.T) {
 	}
 }
 
-// accepting is a lock on an API server that accepts everything.
-type accepting struct{ resourcelock.Interface }
+// acceptingLock is a lock whose writes all succeed.
+type acceptingLock struct{ resourcelock.Interface }
 
-func (accepting) Identity() string { return "self" }
+func (acceptingLock) Identity() string { return "self" }
 
-func (accepting) Create(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
+func (acceptingLock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
 
-func (accepting) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
+func (acceptingLock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return nil }
 
 func TestRelease(t *testing.T) {
 	for why, test := range map[string]struct {
@@ -279,7 +279,7 @@ func TestRelease(t *testing.T) {
 		"a lease that was lost is not given up": {holder: "self", lose: true, want: "self"},
 	} {
 		t.Run(why, func(t *testing.T) {
-			lock := &heldBy{record: resourcelock.LeaderElectionRecord{HolderIdentity: test.holder, LeaderTransitions: 7}, conflicts: test.conflicts}
+			lock := &fakeLock{record: resourcelock.LeaderElectionRecord{HolderIdentity: test.holder, LeaderTransitions: 7}, conflicts: test.conflicts}
 			l := lease{fence: fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second})}
 			l.lock = &fencedLock{Interface: lock, fence: l.fence}
 			l.fence.RecordRenewal(fence.Now())
@@ -302,20 +302,20 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// heldBy is a lock on a lease that some updates conflict with.
-type heldBy struct {
-	accepting
+// fakeLock is a lock in memory. Its first updates are conflicts.
+type fakeLock struct {
+	acceptingLock
 
 	record    resourcelock.LeaderElectionRecord
 	conflicts int
 }
 
-func (h *heldBy) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (h *fakeLock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record := h.record
 	return &record, nil, nil
 }
 
-func (h *heldBy) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+func (h *fakeLock) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
 	if h.conflicts > 0 {
 		h.conflicts--
 		return apierrors.NewConflict(schema.GroupResource{}, "lease", nil)

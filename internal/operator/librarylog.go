@@ -8,11 +8,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// libraryLog is the log of controller-runtime and client-go. Once an orderly stop
-// has ended all runs and written their statuses, what libraries call an error only
-// says that they were told to stop: the end of leader election, a cache that was
-// just being filled. Those lines are for debugging. What keeps the manager from an
-// orderly end is returned by Run.
+// libraryLog is the log of controller-runtime and client-go. While stopping is true, their
+// errors become debug lines: an orderly stop has ended all runs and written their statuses,
+// and the libraries report only that they were stopped. An error that prevents an orderly
+// end is returned by Run.
 type libraryLog struct {
 	logr.Logger
 	stopping *atomic.Bool
@@ -26,7 +25,7 @@ func newLibraryLog(log logr.Logger) libraryLog {
 	return l
 }
 
-// install makes it the log of the libraries' parts that take none.
+// install makes it the global log of both libraries, for their parts that take no logger.
 func (l libraryLog) install() {
 	ctrl.SetLogger(l.Logger)
 	klog.SetLogger(l.WithName("client-go"))
@@ -37,7 +36,7 @@ type librarySink struct {
 	stopping *atomic.Bool
 }
 
-// Init implements logr.LogSink: the sink below has been initialized.
+// Init implements logr.LogSink. The wrapped sink has been initialized.
 func (librarySink) Init(logr.RuntimeInfo) {}
 
 // Error implements logr.LogSink.

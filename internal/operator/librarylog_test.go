@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestErrorsOfLibrariesAreDebugLinesOnceAnOrderlyStopHasEndedAllRuns(t *testing.T) {
+func TestLibraryErrorsAreDebugLinesAfterAnOrderlyStop(t *testing.T) {
 	var logged []string
 	log := newLibraryLog(funcr.New(func(prefix, args string) { logged = append(logged, prefix+" "+args) }, funcr.Options{Verbosity: 1}))
 	election := log.WithName("election").WithValues("k", "v")

@@ -27,26 +27,26 @@ func newManager(client *rest.Config, l lease, list []watches.Watch, o config.Opt
 		LeaderElectionID:       l.name,
 		LeaseDuration:          &o.LeaderElectLeaseDuration,
 		RenewDeadline:          &o.LeaderElectRenewDeadline,
-		RetryPeriod:            &l.retry,
-		// client-go would release the lease after a failed renewal too, and only then
-		// tell that it is lost: a successor could start beside live runs. So the
-		// operator releases it, at the end of an orderly stop (stop.go).
+		RetryPeriod:            &l.retryPeriod,
+		// client-go would also release the lease after a failed renewal, and report the
+		// loss only afterwards: a successor could start beside live runs. So stopper
+		// releases the lease at the end of an orderly stop.
 		LeaderElectionReleaseOnCancel: false,
 		GracefulShutdownTimeout:       &o.GracefulShutdownTimeout,
 	}
 	if l.lock != nil {
 		options.LeaderElectionResourceLockInterface = l.lock
 	}
-	m, err := ctrl.NewManager(l.behind(client), options)
+	m, err := ctrl.NewManager(l.fencedConfig(client), options)
 	if err == nil && l.lock != nil {
 		l.lock.recorder = m
 	}
 	return m, err
 }
 
-// cacheOptions reduces the watched kinds, the only ones in this cache, to what
-// triggers need, and keeps to the namespaces of WATCH_NAMESPACE. The transform is
-// the default one: named by kind it would need every kind to be served already.
+// cacheOptions limits the cache to the namespaces, and its objects to the fields that
+// triggers need. The cache holds only watched kinds. The transform is the default one,
+// because a transform for a kind needs that kind to be served at the start.
 func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
 	options := cache.Options{DefaultTransform: controller.Reducer(list...)}
 	for _, namespace := range namespaces {
@@ -64,7 +64,7 @@ func metricsOptions(o config.Options) metricsserver.Options {
 		options.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	if !o.EnableHTTP2 {
-		// HTTP/2 has let single clients exhaust servers (CVE-2023-44487); a scraper does not need it.
+		// With HTTP/2, a single client can exhaust the server (CVE-2023-44487). Scrapers do not need it.
 		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
 	}
 	return options

@@ -20,13 +20,13 @@ func TestWatchedNamespaces(t *testing.T) {
 	}
 }
 
-func TestConfinedAreTheKindsThatAskForIt(t *testing.T) {
+func TestConfinement(t *testing.T) {
 	kind := func(name string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: name}
 	}
 	all := []watches.Watch{{GVK: kind("A"), ConfineToNamespace: true}, {GVK: kind("B")}}
 	older := access.Owner{GVK: schema.GroupVersionKind{Group: "g.io", Version: "v1beta1", Kind: "A"}}
-	one, every := confined(config.Options{}, all), confined(config.Options{ConfineToNamespace: true}, all)
+	one, every := confinement(config.Options{}, all), confinement(config.Options{ConfineToNamespace: true}, all)
 	if !one(access.Owner{GVK: kind("A")}) || !one(older) || one(access.Owner{GVK: kind("B")}) {
 		t.Error("want the watch's own word to count, in each version")
 	}

@@ -22,14 +22,13 @@ import (
 // connectTimeout bounds the first request to the API server.
 const connectTimeout = 10 * time.Second
 
-// Run runs a manager until ctx ends. Options.Check has seen its settings; what is
-// wrong with its watches or Python environment is an error before the API server is contacted. It returns
-// nil after an orderly stop, also one while it starts, and an error when the lease
-// is lost.
+// Run runs a manager until ctx ends. o.Check has passed. Run returns an error if the watches
+// or the Python environment are invalid, before it contacts the API server, and an error if
+// the lease is lost. It returns nil after an orderly stop, also if ctx ends during the start.
 func Run(ctx context.Context, o config.Options) error {
-	p, err := setUp(ctx, o)
+	c, err := setUp(ctx, o)
 	if err == nil {
-		defer p.close()
+		defer c.close()
 	}
 	if ctx.Err() != nil {
 		o.Logger.Info("stopped before it began")
@@ -38,66 +37,66 @@ func Run(ctx context.Context, o config.Options) error {
 	if err != nil {
 		return err
 	}
-	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(p.ansible.watches), "maxConcurrentRuns", p.slots.Limit(),
-		"ansibleCore", p.ansible.info.AnsibleCore, "ansibleRunner", p.ansible.info.AnsibleRunner, "python", p.ansible.environment.Python)
-	p.ansible.runner.Prepare() // Only now it has the whole environment of runs.
+	o.Logger.Info("starting", "version", o.Build.Version, "commit", o.Build.Commit, "watches", len(c.ansible.watches), "maxConcurrentRuns", c.slots.Limit(),
+		"ansibleCore", c.ansible.info.AnsibleCore, "ansibleRunner", c.ansible.info.AnsibleRunner, "python", c.ansible.environment.Python)
+	c.ansible.runner.Prepare() // Its environment for runs is complete.
 	return stopper{
-		runs: p.runs, fence: p.lease.fence, release: p.lease.release, grace: o.GracefulShutdownTimeout,
-		log: o.Logger, stopping: p.libraries.stopping,
-	}.runUntilStopped(ctx, p.manager)
+		runs: c.runs, fence: c.lease.fence, release: c.lease.release, grace: o.GracefulShutdownTimeout,
+		log: o.Logger, stopping: c.libraryLog.stopping,
+	}.runUntilStopped(ctx, c.manager)
 }
 
-// setUp puts the manager together. Nothing in it is at work yet.
-func setUp(ctx context.Context, o config.Options) (p parts, err error) {
-	libraries := newLibraryLog(o.Logger)
-	libraries.install()
+// setUp makes all components of the manager. None of them runs yet.
+func setUp(ctx context.Context, o config.Options) (c components, err error) {
+	libraryLog := newLibraryLog(o.Logger)
+	libraryLog.install()
 	o = o.WithEnvironment()
 	ansible, err := prepareAnsible(ctx, o)
 	if err != nil {
-		return parts{}, err
+		return components{}, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, ansible.end())
+			err = errors.Join(err, ansible.close())
 		}
 	}()
 	client, err := connect(o)
 	if err != nil {
-		return parts{}, err
+		return components{}, err
 	}
-	p = parts{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraries: libraries}
+	c = components{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraryLog: libraryLog}
 	end := func(grace time.Duration) { ansible.runner.Reaper.EndOwn(grace) }
-	if p.lease, err = newLease(client, o, holders{stop: p.runs.Stop, end: end}); err != nil {
-		return parts{}, err
+	if c.lease, err = newLease(client, o, lossHandlers{stopRuns: c.runs.Stop, endProcesses: end}); err != nil {
+		return components{}, err
 	}
-	ansible.runner.Ready = p.ready
-	if p.related, err = newRelated(p.lease.behind(client), ansible.watches, o); err != nil {
-		return parts{}, err
+	ansible.runner.Ready = c.checkReady
+	if c.related, err = newRelatedObjects(c.lease.fencedConfig(client), ansible.watches, o); err != nil {
+		return components{}, err
 	}
-	p.proxy, err = proxy.New(p.lease.behind(client), proxy.Options{
-		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, IsConfined: confined(o, ansible.watches),
-		Fence: p.lease.fence, WriteObservers: []access.WriteObserver{p.related}, Logger: o.Logger.WithName("proxy"),
+	c.proxy, err = proxy.New(c.lease.fencedConfig(client), proxy.Options{
+		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, IsConfined: confinement(o, ansible.watches),
+		Fence: c.lease.fence, WriteObservers: []access.WriteObserver{c.related}, Logger: o.Logger.WithName("proxy"),
 	})
 	if err != nil {
-		return parts{}, err
+		return components{}, err
 	}
-	if p.manager, err = newManager(client, p.lease, ansible.watches, o, p.libraries.Logger); err != nil {
-		return parts{}, fmt.Errorf("set up the manager: %w", explainBind(err))
+	if c.manager, err = newManager(client, c.lease, ansible.watches, o, c.libraryLog.Logger); err != nil {
+		return components{}, fmt.Errorf("set up the manager: %w", explainPortInUse(err))
 	}
-	if p.events, err = newRecorder(ctx, p.manager.GetConfig(), p.manager.GetScheme(), o.Logger.WithName("events")); err != nil {
-		return parts{}, err
+	if c.events, err = newRecorder(ctx, c.manager.GetConfig(), c.manager.GetScheme(), o.Logger.WithName("events")); err != nil {
+		return components{}, err
 	}
-	return p, p.add()
+	return c, c.addToManager()
 }
 
-func newSlots(o config.Options, a ansible) *slots.Slots {
+func newSlots(o config.Options, a ansibleSetup) *slots.Slots {
 	memory, warm := config.AvailableMemory(os.DirFS("/")), a.warm != nil
 	config.WarnIfMemoryTooLow(o.Logger, memory, warm)
 	limit := o.MaxConcurrentRuns
 	if limit == 0 {
 		limit = config.DefaultMaxConcurrentRuns(len(a.watches), memory, warm)
 	}
-	return slots.New(limit, a.names()...)
+	return slots.New(limit, a.watchNames()...)
 }
 
 // connect reads the client configuration and asks the API server for its version.
@@ -108,7 +107,7 @@ func connect(o config.Options) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the API server (in a pod, or by --kubeconfig, KUBECONFIG or ~/.kube/config): %w", explainKubeconfig(rules, err))
 	}
-	client.QPS = -1 // The API server's own priority and fairness decide; a second limit here would only delay results.
+	client.QPS = -1 // No client-side limit: the API server has priority and fairness, and a limit here would only delay results.
 	client.UserAgent = "ensign/" + o.Build.Version
 	probe := rest.CopyConfig(client)
 	probe.Timeout = connectTimeout
@@ -124,8 +123,8 @@ func connect(o config.Options) (*rest.Config, error) {
 	return client, nil
 }
 
-// explainBind adds the remedy to the error of an occupied port.
-func explainBind(err error) error {
+// explainPortInUse adds a remedy to the error of a port that is in use.
+func explainPortInUse(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w (another process has this port: choose another by --metrics-bind-address, --health-probe-bind-address or --pprof-bind-address; 0 switches the listener off)", err)
 	}

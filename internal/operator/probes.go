@@ -15,39 +15,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// probeTimeout bounds what a client of the probes may take for its request.
+// probeTimeout is the time that a client has to send its request.
 const probeTimeout = 10 * time.Second
 
-// probe answers one of the kubelet's probes: 200 while all checks pass, otherwise
-// 500. It says in its answer and in the log which check fails and why;
-// controller-runtime's handler says neither.
+// probe answers one of the kubelet's probes: with 200 if all checks pass, otherwise with
+// 500. Its answer and the log name the checks that fail and their errors, which
+// controller-runtime's handler does not.
 type probe struct {
 	name   string
 	checks map[string]healthz.Checker
 	log    logr.Logger
 
 	mu     sync.Mutex
-	logged string // the failures that the log has named last
+	logged string // the failures that were logged last
 }
 
-// probes are the manager's two, by their names.
+// probes are the two probes of the manager.
 type probes struct{ healthz, readyz *probe }
 
 func newProbes(log logr.Logger) probes {
-	named := func(name string) *probe {
+	newProbe := func(name string) *probe {
 		return &probe{name: name, checks: map[string]healthz.Checker{}, log: log}
 	}
-	return probes{healthz: named("healthz"), readyz: named("readyz")}
+	return probes{healthz: newProbe("healthz"), readyz: newProbe("readyz")}
 }
 
-// addTo serves the probes at the address while the manager lives; "" and "0" are none.
+// addTo serves the probes at the address as long as the manager runs. "" and "0" mean no
+// probes.
 func (p probes) addTo(m manager.Manager, address string) error {
 	if address == "" || address == "0" {
 		return nil
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("listen for probes: %w", explainBind(err))
+		return fmt.Errorf("listen for probes: %w", explainPortInUse(err))
 	}
 	mux := http.NewServeMux()
 	for _, probe := range []*probe{p.healthz, p.readyz} {
@@ -58,16 +59,16 @@ func (p probes) addTo(m manager.Manager, address string) error {
 	return m.Add(&manager.Server{Name: "health probe", Server: server, Listener: listener})
 }
 
-// ServeHTTP runs all checks, or the one that the path names.
+// ServeHTTP runs all checks, or only the one that the path names.
 func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	names := slices.Sorted(maps.Keys(p.checks))
-	one := r.PathValue("check")
-	if one != "" {
-		if p.checks[one] == nil {
+	single := r.PathValue("check")
+	if single != "" {
+		if p.checks[single] == nil {
 			http.NotFound(w, r)
 			return
 		}
-		names = []string{one}
+		names = []string{single}
 	}
 	var lines, failures []string
 	for _, name := range names {
@@ -78,8 +79,8 @@ func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			lines = append(lines, fmt.Sprintf("[+]%s ok", name))
 		}
 	}
-	if one == "" {
-		p.tell(failures)
+	if single == "" {
+		p.logChanges(failures)
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -94,8 +95,8 @@ func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tell logs failures that differ from those of the probe before.
-func (p *probe) tell(failures []string) {
+// logChanges logs the failures if they differ from those of the previous probe.
+func (p *probe) logChanges(failures []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := strings.Join(failures, "; ")

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAProbeSaysWhichCheckFailsAndWhy(t *testing.T) {
+func TestAProbeNamesTheFailingCheck(t *testing.T) {
 	var logged []string
 	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
 	var missing error

@@ -13,53 +13,53 @@ import (
 	"github.com/ensign-operator/ensign/internal/fence"
 )
 
-// runsEnd is what the end of all runs may take at least, however short the grace
-// time of the whole stop is: TERM, KILL after 4 s, and the look that they are gone.
-const runsEnd = 10 * time.Second
+// minStopTimeout is the least time for the end of all runs, even if
+// --graceful-shutdown-timeout is shorter: TERM, KILL after 4 s, and the wait for the end of
+// the processes.
+const minStopTimeout = 10 * time.Second
 
-// lostLeaseWait bounds how long the end of runs is waited for when the lease is
-// lost: TERM, KILL, and some time to see the processes gone.
-const lostLeaseWait = 30 * time.Second
+// lostLeaseTimeout bounds the wait for the end of all runs when the lease is lost.
+const lostLeaseTimeout = 30 * time.Second
 
-// starter is a manager.Manager as far as its life is concerned.
+// starter is the method of manager.Manager that stopper needs.
 type starter interface {
 	Start(ctx context.Context) error
 }
 
-// stopper brings a manager to its end.
+// stopper runs a manager and ends it.
 type stopper struct {
 	runs *controller.RunGroup
-	// fence has runs.Stop called when it closes; nil without leader election.
+	// fence calls runs.Stop when it closes. It is nil without leader election.
 	fence *fence.Fence
-	// release gives the lease back if this manager holds it.
+	// release releases the lease if this manager holds it.
 	release func() error
 	grace   time.Duration
 	log     logr.Logger
-	// stopping is set when all runs have ended and the manager is told to stop.
+	// stopping becomes true when all runs have ended and the manager begins to stop.
 	stopping *atomic.Bool
 }
 
-// runUntilStopped runs the manager until ctx ends, and then stops it in two
-// phases. controller-runtime would stop proxy and caches under live runs; so the
-// manager's own context ends only when the runs have ended and their statuses
-// are written. The release of the lease is the last act of such a stop: the next
-// leader begins when nothing of this one is left.
+// runUntilStopped runs the manager until ctx ends, and then stops it in two phases.
+// controller-runtime would stop the proxy and the caches while runs still need them. So the
+// manager has a context of its own, which ends when all runs have ended and their statuses
+// are written. Last, the lease is released: the next leader begins when nothing of this one
+// is left.
 //
-// It ends by itself when its lease is not surely held any more, also if it could
-// be renewed after all: its runs have been ended by then, and a new process is the
-// way back that is always taken. Its runs are gone before this returns, and their
-// statuses belong to the next leader.
+// When the lease is lost, runUntilStopped waits until all runs have ended, writes nothing,
+// and returns an error. It does so even if the lease could be renewed later, because the
+// runs have been ended: a new process starts from a known state. The next leader writes the
+// statuses.
 func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 	managerCtx, stopManager := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopManager()
-	ended := make(chan struct{})
+	managerEnded := make(chan struct{})
 	if s.fence != nil {
 		go s.fence.Watch(managerCtx)
 	}
 	go func() {
 		defer stopManager()
 		select {
-		case <-ended:
+		case <-managerEnded:
 			return
 		case <-s.fence.Lost():
 			s.log.Info("the lease is not surely held any more: live runs are ended, nothing is written")
@@ -68,21 +68,21 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 		}
 		s.log.Info("stopping: no new runs, live runs are ended, their statuses are written")
 		s.runs.Stop()
-		if err := s.waitForRuns(max(s.grace, runsEnd)); err != nil {
+		if err := s.waitForRuns(max(s.grace, minStopTimeout)); err != nil {
 			s.log.Error(err, "not every run was reported within --graceful-shutdown-timeout")
 			return
 		}
 		s.stopping.Store(true)
 	}()
 	err := m.Start(managerCtx)
-	close(ended)
+	close(managerEnded)
 	if err == nil {
-		err = s.lostLease()
+		err = s.lostLeaseError()
 	} else {
-		s.fence.RecordLoss() // client-go has given up renewing, or there was nothing to lose.
+		s.fence.RecordLoss() // client-go does not renew the lease any more. A standby replica has none to lose.
 	}
 	s.runs.Stop()
-	err = errors.Join(explainBind(err), s.waitForRuns(lostLeaseWait))
+	err = errors.Join(explainPortInUse(err), s.waitForRuns(lostLeaseTimeout))
 	if err == nil {
 		if err := s.release(); err != nil {
 			s.log.Info("the lease runs out by itself: it could not be released", "error", err.Error())
@@ -91,8 +91,8 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 	return err
 }
 
-// lostLease is an error when the lease was lost.
-func (s stopper) lostLease() error {
+// lostLeaseError returns an error if the lease was lost.
+func (s stopper) lostLeaseError() error {
 	select {
 	case <-s.fence.Lost():
 		return fence.ErrLost

@@ -15,12 +15,12 @@ import (
 	"github.com/ensign-operator/ensign/internal/fence"
 )
 
-// startFunc is a manager whose whole life is a function.
+// startFunc is a starter.
 type startFunc func(ctx context.Context) error
 
 func (f startFunc) Start(ctx context.Context) error { return f(ctx) }
 
-func TestTheManagerGoesOnUntilTheRunsHaveEnded(t *testing.T) {
+func TestTheManagerStopsAfterItsRuns(t *testing.T) {
 	runs := controller.NewRunGroup()
 	signal, stop := context.WithCancel(t.Context())
 	manager := startFunc(func(managerCtx context.Context) error {
@@ -42,7 +42,7 @@ func TestTheManagerGoesOnUntilTheRunsHaveEnded(t *testing.T) {
 	}
 }
 
-func TestALostLeaseIsAnErrorAfterTheRunsHaveEnded(t *testing.T) {
+func TestALostElectionIsReturnedAfterTheRunsHaveEnded(t *testing.T) {
 	runs := controller.NewRunGroup()
 	lost := errors.New("leader election lost")
 	left := make(chan struct{})
@@ -55,7 +55,7 @@ func TestALostLeaseIsAnErrorAfterTheRunsHaveEnded(t *testing.T) {
 		}()
 		return lost
 	})
-	if err := (stopper{runs: runs, release: never(t), log: logr.Discard(), stopping: &atomic.Bool{}}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
+	if err := (stopper{runs: runs, release: mustNotRelease(t), log: logr.Discard(), stopping: &atomic.Bool{}}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
 		t.Errorf("want %v, got %v", lost, err)
 	}
 	select {
@@ -68,24 +68,24 @@ func TestALostLeaseIsAnErrorAfterTheRunsHaveEnded(t *testing.T) {
 // noLease is the release of a manager without leader election.
 func noLease() error { return nil }
 
-// never is the release of a lease that must not be released.
-func never(t *testing.T) func() error {
+// mustNotRelease returns a release that fails the test.
+func mustNotRelease(t *testing.T) func() error {
 	return func() error {
 		t.Error("the lease was released")
 		return nil
 	}
 }
 
-// held returns a fence that is open, and that ends runs when it closes.
-func held(runs *controller.RunGroup) *fence.Fence {
+// heldFence returns an open fence that ends the runs when it closes.
+func heldFence(runs *controller.RunGroup) *fence.Fence {
 	f := fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second, OnLost: func(time.Duration) { runs.Stop() }})
 	f.RecordRenewal(fence.Now())
 	return f
 }
 
-func TestAFenceThatClosesEndsRunsAndManager(t *testing.T) {
+func TestAClosedFenceEndsRunsAndManager(t *testing.T) {
 	runs := controller.NewRunGroup()
-	lease := held(runs)
+	lease := heldFence(runs)
 	left := make(chan struct{})
 	manager := startFunc(func(managerCtx context.Context) error {
 		runCtx, leave, _ := runs.Enter(context.Background())
@@ -101,7 +101,7 @@ func TestAFenceThatClosesEndsRunsAndManager(t *testing.T) {
 		}()
 		return nil
 	})
-	err := stopper{runs: runs, fence: lease, release: never(t), log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(t.Context(), manager)
+	err := stopper{runs: runs, fence: lease, release: mustNotRelease(t), log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(t.Context(), manager)
 	if !errors.Is(err, fence.ErrLost) {
 		t.Errorf("want %v, got %v", fence.ErrLost, err)
 	}
@@ -112,12 +112,12 @@ func TestAFenceThatClosesEndsRunsAndManager(t *testing.T) {
 	}
 }
 
-func TestAManagerThatGaveUpItsLeaseIsFenced(t *testing.T) {
+func TestALostElectionClosesTheFence(t *testing.T) {
 	runs := controller.NewRunGroup()
-	lease := held(runs)
+	lease := heldFence(runs)
 	lost := errors.New("leader election lost")
 	manager := startFunc(func(context.Context) error { return lost })
-	if err := (stopper{runs: runs, fence: lease, release: never(t), log: logr.Discard(), stopping: &atomic.Bool{}}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
+	if err := (stopper{runs: runs, fence: lease, release: mustNotRelease(t), log: logr.Discard(), stopping: &atomic.Bool{}}).runUntilStopped(t.Context(), manager); !errors.Is(err, lost) {
 		t.Errorf("want %v, got %v", lost, err)
 	}
 	if lease.Held() {
@@ -127,7 +127,7 @@ func TestAManagerThatGaveUpItsLeaseIsFenced(t *testing.T) {
 
 func TestAnOrderlyStopReleasesTheLeaseLast(t *testing.T) {
 	runs := controller.NewRunGroup()
-	lease := held(runs)
+	lease := heldFence(runs)
 	signal, stop := context.WithCancel(t.Context())
 	var order []string
 	manager := startFunc(func(managerCtx context.Context) error {
@@ -150,7 +150,7 @@ func TestAnOrderlyStopReleasesTheLeaseLast(t *testing.T) {
 	}
 }
 
-func TestALeaseIsNotReleasedWhileARunIsAlive(t *testing.T) {
+func TestTheLeaseIsNotReleasedWhileARunIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := controller.NewRunGroup()
 		signal, stop := context.WithCancel(t.Context())
@@ -161,7 +161,7 @@ func TestALeaseIsNotReleasedWhileARunIsAlive(t *testing.T) {
 			<-managerCtx.Done()
 			return nil
 		})
-		err := stopper{runs: runs, fence: held(runs), release: never(t), log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(signal, manager)
+		err := stopper{runs: runs, fence: heldFence(runs), release: mustNotRelease(t), log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(signal, manager)
 		if err == nil {
 			t.Error("want the run that goes on to be an error")
 		}

@@ -14,33 +14,34 @@ import (
 )
 
 const (
-	// standinName is the stand-in, which lies beside the manager.
+	// standinName is the name of the stand-in program, which is beside the manager's.
 	standinName = "warm-exec"
-	// moduleProgram is what refused calls the interpreter of a module.
+	// moduleProgram is the program in onRefused that means a module.
 	moduleProgram = "python"
-	// warmName is the directory of the servers, in the run directory.
-	warmName = ".warm"
+	// warmDirName is the directory of the servers in the run directory.
+	warmDirName = ".warm"
 )
 
-// warmPool is the pool of servers for warm runs with what counts what it can't do.
+// warmPool is the pool of servers for warm runs. It counts the programs that were started
+// cold. With a nil warmPool, all runs are cold.
 type warmPool struct {
-	pool      *warm.Pool
-	fallbacks atomic.Pointer[metrics.Fallbacks] // nil before the manager is put together
-	last      atomic.Pointer[string]            // why a run was cold the last time
+	pool       *warm.Pool
+	fallbacks  atomic.Pointer[metrics.Fallbacks] // nil until registerMetrics
+	lastReason atomic.Pointer[string]            // why the last cold run was cold
 }
 
-// newWarm gives the runner a launcher. Without one runs do the same, but slower, so
-// that nothing that goes wrong here keeps the manager from its work.
-func newWarm(o config.Options, env pyenv.Env, r *runner.Runner) *warmPool {
+// newWarmPool sets the runner's launcher for warm runs. If that fails, it logs the error and
+// returns nil: cold runs do the same, only slower.
+func newWarmPool(o config.Options, env pyenv.Env, r *runner.Runner) *warmPool {
 	if !o.Warm {
 		return nil
 	}
 	w := &warmPool{}
 	var err error
-	w.pool, err = warm.NewPool(filepath.Join(r.Root.Path(), warmName), warm.Programs{
+	w.pool, err = warm.NewPool(filepath.Join(r.Root.Path(), warmDirName), warm.Programs{
 		Standin: filepath.Join(filepath.Dir(o.Executable), standinName),
 		Python:  env.Python,
-	}, r.Reaper, warm.Options{Limit: o.WarmServers, Logger: o.Logger.WithName("warm"), Refused: w.refused})
+	}, r.Reaper, warm.Options{Limit: o.WarmServers, Logger: o.Logger.WithName("warm"), Refused: w.onRefused})
 	if err != nil {
 		o.Logger.Error(err, "all runs are cold: servers for warm ones can't be started")
 		return nil
@@ -59,33 +60,33 @@ func (w *warmPool) Ended(env []string) bool { return w.pool.Ended(env) }
 func (w *warmPool) Launch(env []string) (program, why string) {
 	program, why = w.pool.Launch(env)
 	if program == "" {
-		w.refused("ansible-runner", why)
+		w.onRefused("ansible-runner", why)
 	}
 	return program, why
 }
 
-func (w *warmPool) refused(program, reason string) {
-	if program != moduleProgram { // A run is warm also where a module of it is cold.
-		w.last.Store(&reason)
+func (w *warmPool) onRefused(program, reason string) {
+	if program != moduleProgram { // A run with a cold module is still a warm run.
+		w.lastReason.Store(&reason)
 	}
 	if fallbacks := w.fallbacks.Load(); fallbacks != nil {
 		fallbacks.Count(program, warm.WithoutDetail(reason))
 	}
 }
 
-// reason is why the last run that is cold is so.
-func (w *warmPool) reason() string {
+// coldReason returns why the last cold run was cold.
+func (w *warmPool) coldReason() string {
 	if w == nil {
 		return "failed"
 	}
-	if last := w.last.Load(); last != nil {
+	if last := w.lastReason.Load(); last != nil {
 		return *last
 	}
 	return "unknown"
 }
 
-// count begins to count.
-func (w *warmPool) count(registry prometheus.Registerer) error {
+// registerMetrics registers the counter of fallbacks.
+func (w *warmPool) registerMetrics(registry prometheus.Registerer) error {
 	if w == nil {
 		return nil
 	}
@@ -94,7 +95,7 @@ func (w *warmPool) count(registry prometheus.Registerer) error {
 	return err
 }
 
-func (w *warmPool) end() error {
+func (w *warmPool) close() error {
 	if w == nil {
 		return nil
 	}

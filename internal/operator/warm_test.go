@@ -19,9 +19,9 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// heating is what newWarm needs, with a stand-in beside the manager if there is to be
-// one. It collects what is said to users.
-func heating(t *testing.T, standin bool) (o config.Options, r *runner.Runner, said *[]string) {
+// newWarmTest returns the arguments of newWarmPool, with a stand-in beside the manager if
+// standin is true, and the lines that are logged.
+func newWarmTest(t *testing.T, standin bool) (o config.Options, r *runner.Runner, logged *[]string) {
 	t.Helper()
 	dir := scratch.Short(t)
 	if standin {
@@ -29,7 +29,7 @@ func heating(t *testing.T, standin bool) (o config.Options, r *runner.Runner, sa
 			t.Fatal(err)
 		}
 	}
-	said = new([]string)
+	logged = new([]string)
 	r = &runner.Runner{}
 	var err error
 	if r.Root, r.Reaper, err = runner.TakeOver(filepath.Join(dir, "runs"), funcr.New(func(string, string) {}, funcr.Options{})); err != nil {
@@ -40,16 +40,16 @@ func heating(t *testing.T, standin bool) (o config.Options, r *runner.Runner, sa
 			t.Error(err)
 		}
 	})
-	var mu sync.Mutex // Servers speak beside the test.
+	var mu sync.Mutex // Servers log in other goroutines.
 	log := funcr.New(func(_, line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		*said = append(*said, line)
+		*logged = append(*logged, line)
 	}, funcr.Options{})
-	return config.Options{Warm: true, WarmServers: 1, Executable: filepath.Join(dir, "manager"), Logger: log}, r, said
+	return config.Options{Warm: true, WarmServers: 1, Executable: filepath.Join(dir, "manager"), Logger: log}, r, logged
 }
 
-func TestWarmRunsAreNoConditionOfWork(t *testing.T) {
+func TestTheManagerWorksWithoutWarmRuns(t *testing.T) {
 	for why, test := range map[string]struct {
 		standin, warm bool
 		said          int
@@ -58,16 +58,16 @@ func TestWarmRunsAreNoConditionOfWork(t *testing.T) {
 		"without a stand-in, that is said once":             {standin: false, warm: true, said: 1},
 	} {
 		t.Run(why, func(t *testing.T) {
-			o, r, said := heating(t, test.standin)
+			o, r, said := newWarmTest(t, test.standin)
 			o.Warm = test.warm
-			w := newWarm(o, pyenv.Env{}, r)
+			w := newWarmPool(o, pyenv.Env{}, r)
 			if w != nil || r.Launcher != nil {
 				t.Error("there is a launcher")
 			}
-			if err := w.count(prometheus.NewPedanticRegistry()); err != nil {
+			if err := w.registerMetrics(prometheus.NewPedanticRegistry()); err != nil {
 				t.Error(err)
 			}
-			if err := w.end(); err != nil {
+			if err := w.close(); err != nil {
 				t.Error(err)
 			}
 			if got := strings.Join(*said, "\n"); len(*said) != test.said || strings.Count(got, "all runs are cold") != test.said {
@@ -77,10 +77,10 @@ func TestWarmRunsAreNoConditionOfWork(t *testing.T) {
 	}
 }
 
-func TestRunsThatCannotBeWarmAreCountedFromWhenThereAreMetrics(t *testing.T) {
-	o, r, _ := heating(t, true)
+func TestColdRunsAreCountedOnceThereAreMetrics(t *testing.T) {
+	o, r, _ := newWarmTest(t, true)
 	r.Reaper = &proctree.Reaper{}
-	w := newWarm(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
+	w := newWarmPool(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
 	if w == nil || r.Launcher != w {
 		t.Fatal("there is no launcher")
 	}
@@ -89,7 +89,7 @@ func TestRunsThatCannotBeWarmAreCountedFromWhenThereAreMetrics(t *testing.T) {
 		t.Errorf("got %q, with no server", program)
 	}
 	registry := prometheus.NewPedanticRegistry()
-	if err := w.count(registry); err != nil {
+	if err := w.registerMetrics(registry); err != nil {
 		t.Fatal(err)
 	}
 	program, why := w.Launch([]string{"A=1", "JOB_ID=2"})
@@ -102,23 +102,23 @@ func TestRunsThatCannotBeWarmAreCountedFromWhenThereAreMetrics(t *testing.T) {
 	if w.Ended([]string{"A=1", "JOB_ID=2"}) {
 		t.Error("a cold run counts as warm")
 	}
-	if err := w.end(); err != nil {
+	if err := w.close(); err != nil {
 		t.Error(err)
 	}
-	if left, err := filepath.Glob(filepath.Join(r.Root.Path(), warmName)); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(r.Root.Path(), warmDirName)); err != nil || len(left) > 0 {
 		t.Errorf("left: %q, %v", left, err)
 	}
 }
 
-func TestThereAreServersForAsManyEnvironmentsAsIsSaid(t *testing.T) {
-	o, r, _ := heating(t, true)
+func TestWarmServersLimitsTheSetsOfServers(t *testing.T) {
+	o, r, _ := newWarmTest(t, true)
 	r.Reaper = &proctree.Reaper{}
 	o.WarmServers = 1
-	w := newWarm(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
+	w := newWarmPool(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
 	w.Prepare([]string{"A=1"})
 	w.Prepare([]string{"A=2"})
 	sets := func() int {
-		found, err := filepath.Glob(filepath.Join(r.Root.Path(), warmName, "*"))
+		found, err := filepath.Glob(filepath.Join(r.Root.Path(), warmDirName, "*"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestThereAreServersForAsManyEnvironmentsAsIsSaid(t *testing.T) {
 			t.Fatalf("there are %d sets", sets())
 		}
 	}
-	if err := w.end(); err != nil {
+	if err := w.close(); err != nil {
 		t.Error(err)
 	}
 }
