@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -222,12 +223,14 @@ var _ = Describe("the log of everything, as JSON", Ordered, ContinueOnFailure, f
 	BeforeAll(func(ctx context.Context) {
 		definePages(ctx)
 		s = ground.Site(ctx, map[string]string{"watches.yaml": pageWatches, "page.yml": pagePlay})
-		s.Options.Args = append(s.Options.Args, "--log-format=json", "--ansible-log-events=everything", "--ansible-verbosity=4")
+		s.Options.Args = append(s.Options.Args, "--log-format=json", "--ansible-log-events=everything", "--ansible-verbosity=4", "--health-probe-bind-address=127.0.0.1:0")
 		s.Options.Env = append(s.Options.Env, "ANSIBLE_INJECT_INVOCATION=true") // As before ansible-core 2.21.
 		s.Start(ctx)
 		Expect(s.Logged(ctx, regexp.MustCompile(`"watching"`))).To(Succeed())
 		s.Create(ctx, harness.Custom(pageKind(), s.Namespace, "one", map[string]any{"words": "few", "text": evil}))
 		Expect(s.Logged(ctx, regexp.MustCompile(`"run succeeded"`))).To(Succeed())
+		code, _ := probe(ctx, s, "readyz") // What a probe leaves in the log is JSON too.
+		Expect(code).To(Equal(http.StatusOK))
 		var err error
 		log, err = s.Log()
 		Expect(err).NotTo(HaveOccurred())

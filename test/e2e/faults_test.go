@@ -1,18 +1,13 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // fakeEnvironment returns options for a manager that finds a Python environment
@@ -41,26 +36,4 @@ func fakeEnvironment(core, evaluated string) managerOptions {
 	}
 	options.env[0] = "VIRTUAL_ENV=" + filepath.Join(dir, "venv")
 	return options
-}
-
-// stealLease makes another holder the lease's, as a successor does.
-func stealLease(ctx context.Context, namespace, name string) {
-	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) error {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		if err := fetch(ctx, lease); err != nil {
-			return err
-		}
-		thief, now, duration := "thief", metav1.NewMicroTime(time.Now()), int32(3600)
-		lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &thief, &now, &duration
-		return k8s.Update(ctx, lease)
-	}).Should(Succeed())
-}
-
-func expectJSONLines(text string) {
-	GinkgoHelper()
-	for line := range strings.Lines(text) {
-		var object map[string]any
-		Expect(json.Unmarshal([]byte(line), &object)).To(Succeed(), "line %q", line)
-	}
 }

@@ -132,3 +132,14 @@ func freeAddress() string {
 	Expect(err).NotTo(HaveOccurred())
 	return address
 }
+
+// startsOf counts the runs of a CR in the log.
+func (m *manager) startsOf(object string) int {
+	count := 0
+	for line := range strings.Lines(m.log()) {
+		if strings.Contains(line, "run started") && strings.Contains(line, fmt.Sprintf("%q", object)) {
+			count++
+		}
+	}
+	return count
+}

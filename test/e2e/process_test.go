@@ -9,11 +9,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gexec"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -21,64 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-const slowWatch = `
-- {group: test.ensign.io, version: v1, kind: Slow, playbook: slow.yml}
-`
-
 var _ = Describe("the manager's process", func() {
-	It("ends its runs on SIGTERM, reports them as canceled, and exits with 0", func(ctx context.Context) {
-		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{
-			namespace: namespace, dir: projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")}),
-			args: []string{"--leader-elect", "--leader-election-id=stopped", "--leader-election-namespace=" + namespace},
-		}).ready("Slow")
-		cr := custom("Slow", namespace, "stopped", map[string]any{})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		Eventually(m.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
-		m.Terminate()
-		Eventually(m.descendants, 5*time.Second).Should(BeEmpty())
-		m.stopped()
-		Expect(conditionOf(cr, "Running")(ctx)).To(And(HaveField("Status", "False"), HaveField("Reason", "Canceled")))
-		Expect(conditionOf(cr, "Failure")(ctx)).To(Equal(condition{}))
-		By("starting the next manager, which takes the CR up again")
-		next := startManager(managerOptions{namespace: namespace, dir: m.Command.Dir}).ready("Slow")
-		Eventually(next.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
-	})
-
-	It("is killed, and its successor ends what it left before it takes over", func(ctx context.Context) {
-		namespace := newNamespace(ctx)
-		m := startManager(managerOptions{namespace: namespace, dir: projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})}).ready("Slow")
-		cr := custom("Slow", namespace, "killed", map[string]any{})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		Eventually(m.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
-		Expect(m.Command.Process.Kill()).To(Succeed())
-		Eventually(m.Session).Should(gexec.Exit())
-		left := m.descendants()
-		Expect(left).To(ContainElement(ContainSubstring("sleep 600")), "there is a run to be ended")
-		By("starting the next manager in the same run directory")
-		next := startManager(managerOptions{namespace: namespace, dir: m.Command.Dir, runDir: m.runDir}).ready("Slow")
-		Eventually(next.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
-		Expect(next.startsOf(namespace + "/killed")).To(Equal(1))
-		Expect(next.descendants()).NotTo(ContainElement(BeElementOf(left)))
-	})
-
-	It("ends with 1 and without runs when it loses its lease", func(ctx context.Context) {
-		namespace := newNamespace(ctx)
-		dir := projectWith(slowWatch, map[string]string{"slow.yml": readProject("playbooks/slow.yml")})
-		m := startManager(managerOptions{namespace: namespace, dir: dir, args: []string{
-			"--leader-elect", "--leader-election-id=lost", "--leader-election-namespace=" + namespace,
-			"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
-		}}).ready("Slow")
-		cr := custom("Slow", namespace, "lost", map[string]any{})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		Eventually(m.descendants).Should(ContainElement(ContainSubstring("sleep 600")))
-		stealLease(ctx, namespace, "lost")
-		Eventually(m.Session).Should(gexec.Exit(1))
-		Expect(m.descendants()).To(BeEmpty())
-		Expect(conditionOf(cr, "Running")(ctx)).To(HaveField("Reason", "Running"), "the statuses are the next leader's")
-		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-	})
-
 	It("serves probes to everyone and metrics to those who may read them", func(ctx context.Context) {
 		namespace, profiles := newNamespace(ctx), freeAddress()
 		m := startManager(managerOptions{namespace: namespace, args: []string{"--metrics-secure", "--pprof-bind-address=" + profiles}}).ready("Note")

@@ -38,5 +38,5 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	ground := site.Prepare(ctx, "../..", controlplane.Options{})
 	cluster, k8s, root = ground.Cluster, ground.Client, ground.Root
 	// They are served then, because some specs make objects before there is a manager that waits for kinds.
-	ground.Define(ctx, definition("Probe"), definition("Note"), definition("Broken"), definition("Nobody"), definition("Far"), definition("Slow"))
+	ground.Define(ctx, definition("Note"), definition("Slow"))
 })

@@ -1,12 +1,10 @@
 //go:build long
 
-package ownership
+package children
 
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,9 +19,9 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-// content writes with the modules that roles use, in each way that they know, each time
+// modules writes with the modules that roles use, in each way that they know, each time
 // that it runs.
-const content = `
+const modules = `
 - hosts: localhost
   gather_facts: false
   vars:
@@ -59,10 +57,14 @@ const content = `
 
 var _ = Describe("a role with kubernetes.core", func() {
 	It("makes children that belong to their CR, and stay so when it runs again", func(ctx context.Context) {
-		here, there := newNamespace(ctx), newNamespace(ctx)
+		s := ground.Site(ctx, map[string]string{
+			"content.yml":  modules,
+			"watches.yaml": "- {group: children.ensign.io, version: v1, kind: Box, playbook: content.yml, watchDependentResources: false}\n",
+		})
+		here, there := s.Namespace, newNamespace(ctx)
 		before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "there-before"}}
 		Expect(k8s.Create(ctx, before)).To(Succeed())
-		startManager(ctx)
+		s.Start(ctx, "Box")
 		cr := harness.Custom(box, here, "cr", map[string]any{"round": int64(1), "elsewhere": there})
 		Eventually(func() error { return k8s.Create(ctx, cr) }).Should(Succeed())
 		p := &place{run: runOf(cr, "v1"), namespace: here, marked: "reference"}
@@ -108,33 +110,6 @@ var _ = Describe("a role with kubernetes.core", func() {
 		Expect(k8s.Get(ctx, client.ObjectKey{Name: there}, &rbacv1.ClusterRole{})).To(Succeed())
 	})
 })
-
-// startManager starts a manager that runs the content for boxes.
-func startManager(ctx context.Context) {
-	GinkgoHelper()
-	dir, err := os.MkdirTemp("", "own")
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(os.RemoveAll, dir)
-	project := filepath.Join(dir, "project")
-	Expect(os.Mkdir(project, 0o700)).To(Succeed())
-	for name, text := range map[string]string{
-		"content.yml":  content,
-		"watches.yaml": "- {group: own.ensign.io, version: v1, kind: Box, playbook: content.yml, watchDependentResources: false}\n",
-	} {
-		Expect(os.WriteFile(filepath.Join(project, name), []byte(text), 0o600)).To(Succeed())
-	}
-	m, err := harness.Start(harness.Options{
-		Binary: filepath.Join(ground.Root, "bin", "manager"), Project: project, Kubeconfig: cluster.Kubeconfig, Home: filepath.Join(dir, "home"),
-		Args: []string{"--ansible-verbosity=0"},
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() {
-		text, err := m.Log()
-		GinkgoWriter.Printf("--- the manager's log (%v)\n%s\n", err, text)
-		Expect(m.Stop()).To(Succeed())
-	})
-	Expect(m.Ready(ctx, "Box")).To(Succeed())
-}
 
 // succeeds waits for the success of that generation.
 func succeeds(ctx context.Context, cr *unstructured.Unstructured, generation int64) {

@@ -1,6 +1,6 @@
 //go:build long
 
-package drift
+package children
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 var _ = Describe("drift at length", func() {
 	// Each kind of drift for children of each scope.
 	It("is repaired whatever it is, one by one", func(ctx context.Context) {
-		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true")).start(ctx)
+		p := newWideOperator(ctx, watching("Box", "watchClusterScopedResources: true")).start(ctx)
 		near, far, role := p.deployment("near"), p.deployment("far"), clusterRole(p.Namespace)
 		far["metadata"].(map[string]any)["namespace"] = "default"
 		far["metadata"].(map[string]any)["name"] = p.Namespace
@@ -61,14 +61,14 @@ var _ = Describe("drift at length", func() {
 
 	// The role finds what the garbage collector is about to take.
 	It("is repaired for a CR that comes while its predecessor's children go", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", ""), harness.Options{}).start(ctx)
+		p := newOperator(ctx, watching("Box", ""), harness.Options{}).start(ctx)
 		child := p.configMap("child")
 		cr := p.custom("again", making(child))
 		Expect(k8s.Create(ctx, cr.DeepCopy())).To(Succeed())
 		p.Settles(cr, 1)
 		before, err := field(child, "metadata", "uid")(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		patch(ctx, child, `{"metadata": {"finalizers": ["drift.ensign.io/slow"]}}`)
+		patch(ctx, child, `{"metadata": {"finalizers": ["children.ensign.io/slow"]}}`)
 		p.Settles(cr, 2)
 		Expect(k8s.Delete(ctx, cr.DeepCopy())).To(Succeed())
 		Eventually(ctx, field(child, "metadata", "deletionTimestamp")).ShouldNot(BeEmpty())
@@ -81,7 +81,7 @@ var _ = Describe("drift at length", func() {
 	})
 
 	It("is repaired for a cluster-scoped CR", func(ctx context.Context) {
-		p := newWidePlace(ctx, watching("Tank", "")).start(ctx, "Tank")
+		p := newWideOperator(ctx, watching("Tank", "")).start(ctx, "Tank")
 		near, role := p.configMap("near"), clusterRole(p.Namespace)
 		cr := harness.Custom(tank, "", p.Namespace, map[string]any{"objects": []any{near, role}})
 		cr.SetLabels(map[string]string{"place": p.Namespace})
@@ -96,22 +96,22 @@ var _ = Describe("drift at length", func() {
 	})
 
 	It("of a shared child is repaired for both, and of a kind nobody may list, or that goes, harms no other", func(ctx context.Context) {
-		thing := schema.GroupKind{Group: "drift.ensign.io", Kind: "Thing"}
+		thing := schema.GroupKind{Group: "children.ensign.io", Kind: "Thing"}
 		Expect(k8s.Create(ctx, harness.Definition(thing))).To(Succeed())
-		p := newWidePlace(ctx, watching("Box", "watchClusterScopedResources: true"))
+		p := newWideOperator(ctx, watching("Box", "watchClusterScopedResources: true"))
 		p.Limit(ctx, // It may do all but list and watch ClusterRoles.
-			rbacv1.PolicyRule{APIGroups: []string{"", "drift.ensign.io", "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			rbacv1.PolicyRule{APIGroups: []string{"", "children.ensign.io", "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 			rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"get", "create", "patch", "update", "escalate", "bind"}})
 		p.start(ctx)
 		shared, role := p.configMap("shared"), clusterRole(p.Namespace)
-		custom := p.object("drift.ensign.io/v1", "Thing", "custom", map[string]any{"spec": map[string]any{"a": "1"}})
+		custom := p.object("children.ensign.io/v1", "Thing", "custom", map[string]any{"spec": map[string]any{"a": "1"}})
 		one, two := p.custom("one", making(shared, role)), p.custom("two", making(custom))
 		Eventually(func() error { return k8s.Create(ctx, one.DeepCopy()) }).Should(Succeed())
 		Eventually(func() error { return k8s.Create(ctx, two.DeepCopy()) }).Should(Succeed())
 		p.Settles(one, 1)
 		p.Settles(two, 1)
 		Eventually(p.Log).Should(MatchRegexp(`can't be followed.*clusterroles.*forbidden`))
-		p.Watched(ctx, "configmaps", "things.drift.ensign.io")
+		p.Watched(ctx, "configmaps", "things.children.ensign.io")
 		By("taking a kind of children away")
 		Expect(k8s.Delete(ctx, harness.Definition(thing))).To(Succeed())
 		Eventually(p.Runs(two)).Should(BeNumerically(">=", 2))
@@ -120,7 +120,7 @@ var _ = Describe("drift at length", func() {
 		three := p.custom("three", map[string]any{})
 		Expect(k8s.Create(ctx, three)).To(Succeed())
 		p.Settles(three, 1)
-		reference := metav1.OwnerReference{APIVersion: "drift.ensign.io/v1", Kind: "Box", Name: "three", UID: three.GetUID()}
+		reference := metav1.OwnerReference{APIVersion: "children.ensign.io/v1", Kind: "Box", Name: "three", UID: three.GetUID()}
 		owned := &unstructured.Unstructured{Object: map[string]any{}}
 		owned.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 		Expect(k8s.Get(ctx, types.NamespacedName{Namespace: p.Namespace, Name: "shared"}, owned)).To(Succeed())
@@ -133,7 +133,7 @@ var _ = Describe("drift at length", func() {
 	})
 
 	It("is not waited for where there are no children any more", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", ""), harness.Options{Args: []string{"--children-unused-after=2s"}}).start(ctx)
+		p := newOperator(ctx, watching("Box", ""), harness.Options{Args: []string{"--children-unused-after=2s"}}).start(ctx)
 		child := p.configMap("child")
 		cr := p.custom("leaves", making(child))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
@@ -142,7 +142,7 @@ var _ = Describe("drift at length", func() {
 		kinds := func() (string, error) {
 			record := &corev1.ConfigMap{}
 			err := k8s.Get(ctx, types.NamespacedName{Namespace: p.Namespace, Name: "ensign-children"}, record)
-			return record.Data["Box.drift.ensign.io"], err
+			return record.Data["Box.children.ensign.io"], err
 		}
 		Eventually(kinds).Should(ContainSubstring("configmaps"))
 		Consistently(p.Log, site.Calm).ShouldNot(ContainSubstring("following a kind no longer"))
@@ -152,13 +152,13 @@ var _ = Describe("drift at length", func() {
 	})
 
 	It("is the leader's to repair", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", ""), harness.Options{Args: []string{"--leader-elect", "--leader-election-id=drift"}}).start(ctx)
+		p := newOperator(ctx, watching("Box", ""), harness.Options{Args: []string{"--leader-elect", "--leader-election-id=drift"}}).start(ctx)
 		child := p.configMap("child")
 		cr := p.custom("led", making(child))
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.Settles(cr, 1)
 		copied := *p.Site
-		standby := &place{&copied}
+		standby := &operator{&copied}
 		standby.Options.Home = filepath.Join(p.Dir, "standby")
 		var err error
 		standby.Manager, err = harness.Start(standby.Options)
@@ -180,7 +180,7 @@ var _ = Describe("drift at length", func() {
 
 var _ = Describe("references at length", func() {
 	It("bring their CR back when a Secret changes, comes, goes, and while no manager runs", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", "references: [{version: v1, kind: Secret, name: spec.password}]"), harness.Options{}).start(ctx)
+		p := newOperator(ctx, watching("Box", "references: [{version: v1, kind: Secret, name: spec.password}]"), harness.Options{}).start(ctx)
 		secret := func(value string) *corev1.Secret {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "password"}, StringData: map[string]string{"a": value}}
 		}
@@ -209,7 +209,7 @@ var _ = Describe("references at length", func() {
 	})
 
 	It("bring their CR back when another CR changes", func(ctx context.Context) {
-		p := newPlace(ctx, watching("Box", "references: [{group: drift.ensign.io, version: v1, kind: Box, name: 'spec.peers[*].name'}]"), harness.Options{}).start(ctx)
+		p := newOperator(ctx, watching("Box", "references: [{group: children.ensign.io, version: v1, kind: Box, name: 'spec.peers[*].name'}]"), harness.Options{}).start(ctx)
 		peer := p.custom("peer", making(p.configMap("of-the-peer")))
 		Expect(k8s.Create(ctx, peer)).To(Succeed())
 		p.Settles(peer, 1)
@@ -217,7 +217,7 @@ var _ = Describe("references at length", func() {
 		Expect(k8s.Create(ctx, cr)).To(Succeed())
 		p.Settles(cr, 1)
 		By("changing the peer, whose own run and status are no change")
-		patch(ctx, map[string]any{"apiVersion": "drift.ensign.io/v1", "kind": "Box", "metadata": map[string]any{"namespace": p.Namespace, "name": "peer"}}, `{"spec": {"more": "x"}}`)
+		patch(ctx, map[string]any{"apiVersion": "children.ensign.io/v1", "kind": "Box", "metadata": map[string]any{"namespace": p.Namespace, "name": "peer"}}, `{"spec": {"more": "x"}}`)
 		p.Settles(peer, 2)
 		p.Settles(cr, 2)
 		By("starting the next manager")

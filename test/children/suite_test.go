@@ -1,4 +1,4 @@
-package drift
+package children
 
 import (
 	"context"
@@ -12,8 +12,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
@@ -21,36 +23,59 @@ import (
 
 const (
 	// patience is the deadline for what should take seconds, on machines that are
-	// busy with something else.
+	// busy with something else. The garbage collector needs half a minute to learn of
+	// a new kind, and a pause between two attempts may be a minute.
 	patience = 3 * time.Minute
 	interval = 20 * time.Millisecond
+	// calm is for how long the garbage collector must leave alone what it should.
+	calm = 5 * time.Second
 )
 
 var (
 	cluster *controlplane.Cluster
 	k8s     client.WithWatch
 	ground  *site.Ground
-	// Boxes are namespaced, tanks are not. Both make what their spec says.
-	box  = schema.GroupKind{Group: "drift.ensign.io", Kind: "Box"}
-	tank = schema.GroupKind{Group: "drift.ensign.io", Kind: "Tank"}
+	way     *proxy.Proxy
+	// Boxes are namespaced and served in two versions, tanks are cluster-scoped.
+	box  = schema.GroupKind{Group: "children.ensign.io", Kind: "Box"}
+	tank = schema.GroupKind{Group: "children.ensign.io", Kind: "Tank"}
 )
 
-func TestDrift(t *testing.T) {
+func TestChildren(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(interval)
 	SetDefaultConsistentlyPollingInterval(interval)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "drift")
+	RunSpecs(t, "children")
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../../..", controlplane.Options{AdmitServiceAccounts: true})
+	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true})
 	cluster, k8s = ground.Cluster, ground.Client
-	tanks := harness.Definition(tank)
+	boxes, tanks := harness.Definition(box), harness.Definition(tank)
+	older := *boxes.Spec.Versions[0].DeepCopy()
+	older.Name, older.Storage = "v1beta1", false
+	boxes.Spec.Versions = append(boxes.Spec.Versions, older)
 	tanks.Spec.Scope = apiextensionsv1.ClusterScoped
-	ground.Define(ctx, harness.Definition(box), tanks)
+	ground.Define(ctx, boxes, tanks)
+	way = startProxy(cluster.Config)
 })
+
+// startProxy starts a proxy that reaches the API server by config.
+func startProxy(config *rest.Config) *proxy.Proxy {
+	GinkgoHelper()
+	p, err := proxy.New(config, proxy.Options{InjectOwnerRef: true, Logger: GinkgoLogr})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Server().Start(ctx) }()
+	DeferCleanup(func() {
+		cancel()
+		Expect(<-done).To(Succeed())
+	})
+	return p
+}
 
 // content makes the objects of the spec in one task, waits at the gate that the
 // spec names, and unmakes what it names.
@@ -66,22 +91,22 @@ const content = `
     when: unmade is defined
 `
 
-// place is a namespace, and managers that work for its boxes, one after another.
-type place struct{ *site.Site }
+// operator is a namespace, and managers that work for its boxes, one after another.
+type operator struct{ *site.Site }
 
-// newWidePlace makes one whose managers watch all namespaces. The CRs of others have
+// newWideOperator makes one whose managers watch all namespaces. The CRs of others have
 // other labels.
-func newWidePlace(ctx context.Context, watches string) *place {
+func newWideOperator(ctx context.Context, watches string) *operator {
 	GinkgoHelper()
-	p := newPlace(ctx, watches, harness.Options{})
+	p := newOperator(ctx, watches, harness.Options{})
 	p.Options.Namespace = ""
 	return p
 }
 
-// newPlace makes a namespace and an operator with these watches, for that namespace.
-func newPlace(ctx context.Context, watches string, options harness.Options) *place {
+// newOperator makes a namespace and an operator with these watches, for that namespace.
+func newOperator(ctx context.Context, watches string, options harness.Options) *operator {
 	GinkgoHelper()
-	p := &place{ground.Site(ctx, map[string]string{"content.yml": content, "watches.yaml": watches})}
+	p := &operator{ground.Site(ctx, map[string]string{"content.yml": content, "watches.yaml": watches})}
 	p.Options.Env = append(p.Options.Env, options.Env...)
 	p.Options.Args = append(p.Options.Args, options.Args...)
 	return p
@@ -89,11 +114,11 @@ func newPlace(ctx context.Context, watches string, options harness.Options) *pla
 
 // watching is an entry of watches.yaml; more are further fields.
 func watching(kind, more string) string {
-	return fmt.Sprintf("- {group: drift.ensign.io, version: v1, kind: %s, playbook: content.yml, snakeCaseParameters: false, selector: {matchLabels: {place: \"${PLACE}\"}}, %s}\n", kind, more)
+	return fmt.Sprintf("- {group: children.ensign.io, version: v1, kind: %s, playbook: content.yml, snakeCaseParameters: false, selector: {matchLabels: {place: \"${PLACE}\"}}, %s}\n", kind, more)
 }
 
 // start starts the next manager, for boxes unless other kinds are named.
-func (p *place) start(ctx context.Context, kinds ...string) *place {
+func (p *operator) start(ctx context.Context, kinds ...string) *operator {
 	GinkgoHelper()
 	if len(kinds) == 0 {
 		kinds = []string{"Box"}
@@ -103,7 +128,7 @@ func (p *place) start(ctx context.Context, kinds ...string) *place {
 }
 
 // custom returns a CR with the spec.
-func (p *place) custom(name string, spec map[string]any) *unstructured.Unstructured {
+func (p *operator) custom(name string, spec map[string]any) *unstructured.Unstructured {
 	cr := harness.Custom(box, p.Namespace, name, spec)
 	cr.SetLabels(map[string]string{"place": p.Namespace})
 	return cr
@@ -112,7 +137,7 @@ func (p *place) custom(name string, spec map[string]any) *unstructured.Unstructu
 // making is the spec of a CR that has the objects.
 func making(objects ...any) map[string]any { return map[string]any{"objects": objects} }
 
-func (p *place) object(apiVersion, kind, name string, fields map[string]any) map[string]any {
+func (p *operator) object(apiVersion, kind, name string, fields map[string]any) map[string]any {
 	object := map[string]any{
 		"apiVersion": apiVersion, "kind": kind,
 		"metadata": map[string]any{"namespace": p.Namespace, "name": name},
@@ -121,12 +146,12 @@ func (p *place) object(apiVersion, kind, name string, fields map[string]any) map
 	return object
 }
 
-func (p *place) configMap(name string) map[string]any {
+func (p *operator) configMap(name string) map[string]any {
 	return p.object("v1", "ConfigMap", name, map[string]any{"data": map[string]any{"a": "1"}})
 }
 
 // deployment has one replica.
-func (p *place) deployment(name string) map[string]any {
+func (p *operator) deployment(name string) map[string]any {
 	return p.object("apps/v1", "Deployment", name, map[string]any{"spec": map[string]any{
 		"replicas": int64(1), "selector": labels("matchLabels", name), "template": podTemplate(name),
 	}})

@@ -1,4 +1,4 @@
-package ownership
+package children
 
 import (
 	"context"
@@ -251,12 +251,12 @@ var _ = Describe("a child", func() {
 
 	It("is the CR itself, which does not own itself", func(ctx context.Context) {
 		Expect(k8s.Delete(ctx, here.cr)).To(Succeed())
-		again := object{"apiVersion": "own.ensign.io/v1", "kind": "Box", "metadata": object{"name": "cr", "namespace": here.namespace}, "spec": object{}}
-		path := "/apis/own.ensign.io/v1/namespaces/" + here.namespace + "/boxs/cr"
+		again := object{"apiVersion": "children.ensign.io/v1", "kind": "Box", "metadata": object{"name": "cr", "namespace": here.namespace}, "spec": object{}}
+		path := "/apis/children.ensign.io/v1/namespaces/" + here.namespace + "/boxs/cr"
 		got := here.do(ctx, patches, path+"?fieldManager=a", applying, again)
 		Expect(got.GetOwnerReferences()).To(BeEmpty())
 		Expect(got.GetUID()).NotTo(Equal(here.cr.GetUID()))
-		got = here.do(ctx, patches, path+"/status?fieldManager=a", applying, object{"apiVersion": "own.ensign.io/v1", "kind": "Box", "metadata": object{"name": "cr"}, "status": object{"a": "b"}})
+		got = here.do(ctx, patches, path+"/status?fieldManager=a", applying, object{"apiVersion": "children.ensign.io/v1", "kind": "Box", "metadata": object{"name": "cr"}, "status": object{"a": "b"}})
 		Expect(got.GetOwnerReferences()).To(BeEmpty())
 	})
 

@@ -1,12 +1,10 @@
-package informers
+package children
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,56 +13,29 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
-	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
+// reader is a user who may follow widgets and config maps, and no secrets, in the
+// namespace default.
 const (
-	// patience is the deadline for what should take seconds; a pause between two
-	// attempts may be a minute.
-	patience = 3 * time.Minute
-	// reader is a user who may follow widgets and config maps, and no secrets.
 	reader    = "reader"
 	namespace = "default"
 )
 
 var (
-	cluster    *controlplane.Cluster
-	k8s        client.Client
 	widget     = schema.GroupKind{Group: "informers.ensign.io", Kind: "Widget"}
 	widgets    = schema.GroupVersionResource{Group: widget.Group, Version: "v1", Resource: "widgets"}
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 )
-
-func TestInformers(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	RunSpecs(t, "informers")
-}
-
-var _ = BeforeSuite(func(ctx context.Context) {
-	bin, err := filepath.Abs("../../../bin/controlplane")
-	Expect(err).NotTo(HaveOccurred())
-	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: bin, Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
-	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
-	k8s, err = client.New(cluster.Config, client.Options{Scheme: scheme.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	allow(ctx, configMaps, widgets)
-})
 
 // allow lets the reader list and watch resources.
 func allow(ctx context.Context, resources ...schema.GroupVersionResource) {
@@ -138,7 +109,9 @@ func configMap(ctx context.Context, name string) {
 	Expect(k8s.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
 }
 
-var _ = Describe("An informer", Ordered, func() {
+var _ = Describe("an informer", Ordered, func() {
+	BeforeAll(func(ctx context.Context) { allow(ctx, configMaps, widgets) })
+
 	It("follows what may be read, beside what may not", func(ctx context.Context) {
 		set, lines := follow()
 		good, release := set.Use(informers.Key{Resource: configMaps, Namespace: namespace}, nil)

@@ -1,6 +1,6 @@
 //go:build long
 
-package ownership
+package children
 
 import (
 	"context"
