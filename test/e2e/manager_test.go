@@ -4,29 +4,25 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gexec"
 
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // manager is bin/manager as a process of its own.
 type manager struct {
-	*gexec.Session
-	runDir  string
-	metrics string
-	health  string
+	*harness.Manager
+	home   string
+	health string
 }
 
 // managerOptions say how a manager of a test differs from the usual one.
 type managerOptions struct {
-	runDir    string   // default a directory of its own
+	home      string   // default a directory of its own
 	namespace string   // the only one that is watched; default all
 	binary    string   // default bin/manager
 	dir       string   // the operator project; default testdata/operator
@@ -40,59 +36,53 @@ func startManager(o managerOptions) *manager {
 	if o.dir == "" {
 		o.dir = filepath.Join(root, "test", "e2e", "testdata", "operator")
 	}
-	if o.runDir == "" {
-		o.runDir = filepath.Join(GinkgoT().TempDir(), "runs")
-	}
-	m := &manager{runDir: o.runDir, metrics: freeAddress(), health: freeAddress()}
-	args := append([]string{
-		"run", "--kubeconfig=" + cluster.Kubeconfig, "--run-dir=" + m.runDir, "--max-backoff=10s", "--max-concurrent-reconciles=2",
-		"--metrics-bind-address=" + m.metrics, "--health-probe-bind-address=" + m.health, "--user-metrics-bind-address=127.0.0.1:0",
-	}, append(harness.Mode(), o.args...)...)
 	if o.binary == "" {
 		o.binary = filepath.Join(root, "bin", "manager")
 	}
-	command := exec.Command(o.binary, args...)
-	command.Dir = o.dir
-	command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "WATCH_NAMESPACE=" + o.namespace}, o.env...) // As `env -i` with PATH alone.
 	var err error
-	m.Session, err = gexec.Start(command, GinkgoWriter, GinkgoWriter)
+	if o.home == "" {
+		o.home, err = os.MkdirTemp("/tmp", "e2e-")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(os.RemoveAll, o.home)
+	}
+	m := &manager{home: o.home, health: freeAddress()}
+	m.Manager, err = harness.Start(harness.Options{
+		Binary: o.binary, Project: o.dir, Kubeconfig: cluster.Kubeconfig, Home: o.home, Namespace: o.namespace, Env: o.env, Copy: GinkgoWriter,
+		Args: append([]string{"--max-concurrent-reconciles=2", "--health-probe-bind-address=" + m.health}, o.args...),
+	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { m.stop() })
 	return m
 }
 
-// stop ends the manager orderly.
+// stop ends the manager orderly, if it lives: with exit code 0, and no error in its log.
 func (m *manager) stop() {
 	GinkgoHelper()
-	if m.ExitCode() < 0 {
-		m.Terminate()
-		m.stopped()
+	select {
+	case <-m.Ended():
+		return
+	default:
 	}
-}
-
-// stopped expects the end of an orderly stop: exit code 0, and no error in its log.
-func (m *manager) stopped() {
-	GinkgoHelper()
-	Eventually(m.Session, time.Minute).Should(gexec.Exit(0))
+	Expect(m.Stop()).To(Succeed())
 	_, stop, _ := strings.Cut(m.log(), "stopping: ")
 	Expect(stop).NotTo(ContainSubstring("\tERROR\t"))
 }
 
-// ready waits until the manager watches a kind.
+// ready waits until the manager watches the kinds.
 func (m *manager) ready(kinds ...string) *manager {
 	GinkgoHelper()
-	for _, kind := range kinds {
-		Eventually(func() (string, error) {
-			if code := m.ExitCode(); code >= 0 {
-				return "", StopTrying(fmt.Sprintf("the manager ended with %d", code))
-			}
-			return m.log(), nil
-		}).Should(MatchRegexp(`watching.*Kind=%s"`, kind))
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	Expect(m.Ready(ctx, kinds...)).To(Succeed())
 	return m
 }
 
-func (m *manager) log() string { return string(m.Err.Contents()) }
+func (m *manager) log() string {
+	GinkgoHelper()
+	text, err := m.Log()
+	Expect(err).NotTo(HaveOccurred())
+	return text
+}
 
 // logged waits until the log matches the expression.
 func (m *manager) logged(expression string) {
@@ -100,28 +90,11 @@ func (m *manager) logged(expression string) {
 	Eventually(m.log).Should(MatchRegexp(expression))
 }
 
-// descendants lists the live processes, by PID and command line, that the
-// manager or one of its runs started: ansible-playbook has a session of its own, so
-// they are found by the run directory that stands in their environment. The servers of
-// a manager that lives are left out.
-func (m *manager) descendants() []string {
-	GinkgoHelper()
-	var lines []string
-	found, err := harness.ProcessesOf(m.runDir)
-	Expect(err).NotTo(HaveOccurred())
-	for _, p := range found {
-		if !p.Server || m.ExitCode() >= 0 {
-			lines = append(lines, fmt.Sprintf("%d %s", p.PID, p.CommandLine))
-		}
-	}
-	return lines
-}
-
 // failsAtStart runs a manager that must end with exit code 1, and gives what it said.
 func failsAtStart(ctx context.Context, o managerOptions) string {
 	GinkgoHelper()
 	m := startManager(o)
-	Eventually(ctx, m.Session).Should(gexec.Exit(1))
+	Eventually(ctx, m.ExitCode).Should(Equal(1))
 	return m.log()
 }
 

@@ -27,7 +27,7 @@ var _ = Describe("the manager's process", func() {
 		for _, path := range []string{"/healthz", "/readyz"} {
 			Eventually(func() (int, error) { return get(ctx, "http://"+m.health+path, "") }).Should(Equal(http.StatusOK))
 		}
-		metrics := "https://" + m.metrics + "/metrics"
+		metrics := "https://" + m.MetricsAddress() + "/metrics"
 		Eventually(func() (int, error) { return get(ctx, metrics, "") }).Should(Equal(http.StatusUnauthorized))
 		stranger, reader := tokenOf(ctx, namespace, "stranger", false), tokenOf(ctx, namespace, "reader", true)
 		Expect(get(ctx, metrics, stranger)).To(Equal(http.StatusForbidden))
@@ -49,10 +49,10 @@ var _ = Describe("the manager's process", func() {
 			expectSuccess(ctx, note)
 		}
 		first.stop()
-		Expect(visible(first.runDir)).To(ConsistOf(string(gone.GetUID()), string(stays.GetUID())))
+		Expect(visible(first.RunDir())).To(ConsistOf(string(gone.GetUID()), string(stays.GetUID())))
 		Expect(k8s.Delete(ctx, gone)).To(Succeed())
-		startManager(managerOptions{namespace: namespace, runDir: first.runDir})
-		Eventually(func() []string { return visible(first.runDir) }).Should(ConsistOf(string(stays.GetUID())))
+		startManager(managerOptions{namespace: namespace, home: first.home})
+		Eventually(func() []string { return visible(first.RunDir()) }).Should(ConsistOf(string(stays.GetUID())))
 	})
 
 	It("works in the layout of projects that were made for the base image", func(ctx context.Context) {

@@ -107,7 +107,7 @@ var _ = Describe("a kind whose runs take for ever", func() {
 		}).ready("Slow", "Note")
 		gauge := func(name string) func() (string, error) {
 			return func() (string, error) {
-				_, text, err := request(ctx, "http://"+m.metrics+"/metrics", "")
+				text, err := m.Metrics(ctx)
 				return lineWith(text, fmt.Sprintf(`ansible_operator_%s{GVK="test.ensign.io/v1, Kind=Slow"} `, name)), err
 			}
 		}

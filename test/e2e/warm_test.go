@@ -3,20 +3,20 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gexec"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 const (
@@ -88,16 +88,11 @@ func (s *sight) sees(ctx context.Context) string {
 // warm counts the runs that were.
 func (s *sight) warm(ctx context.Context) int {
 	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.metrics+"/metrics", nil)
+	text, err := s.Metrics(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	text, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(response.Body.Close()).To(Succeed())
-	found := regexp.MustCompile(`ansible_operator_runs_total\{GVK="test.ensign.io/v1, Kind=Note",mode="warm"\} (\d+)`).FindSubmatch(text)
+	found := regexp.MustCompile(`ansible_operator_runs_total\{GVK="test.ensign.io/v1, Kind=Note",mode="warm"\} (\d+)`).FindStringSubmatch(text)
 	Expect(found).To(HaveLen(2))
-	n, err := strconv.Atoi(string(found[1]))
+	n, err := strconv.Atoi(found[1])
 	Expect(err).NotTo(HaveOccurred())
 	return n
 }
@@ -144,7 +139,8 @@ var _ = Describe("warm runs", func() {
 		s.seesAlsoWarm(ctx, "none none 4")
 
 		By("killing the manager")
-		Eventually(s.Kill()).Should(gexec.Exit())
-		Eventually(s.descendants).Should(BeEmpty())
+		Expect(syscall.Kill(s.PID(), syscall.SIGKILL)).To(Succeed())
+		Eventually(s.Ended()).Should(BeClosed())
+		Eventually(harness.ProcessesOf).WithArguments(s.RunDir()).Should(BeEmpty(), "servers too")
 	})
 })

@@ -192,6 +192,9 @@ func (m *Manager) Kill() error {
 	}
 }
 
+// MetricsAddress is where the manager serves metrics.
+func (m *Manager) MetricsAddress() string { return m.metrics }
+
 // Metrics is what the manager's metrics endpoint serves.
 func (m *Manager) Metrics(ctx context.Context) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.metrics+"/metrics", nil)
