@@ -1,18 +1,12 @@
 package children
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 )
-
-// searchTimeout ends a search for objects whose resource version the store does not reach.
-const searchTimeout = 30 * time.Second
 
 // OnAdd implements toolscache.ResourceEventHandler.
 func (f *followedKind) OnAdd(object any, initial bool) {
@@ -143,66 +137,6 @@ func (f *followedKind) setInherited(child types.UID, inherited bool) {
 func (f *followedKind) isFollowedFor(watch Watch, owner owner) bool {
 	_, used := f.uses[owner.cr.Kind]
 	return used && watch.triggersReconcile(f.kind.Namespaced, owner.link)
-}
-
-// notifyMissedDeletions notifies CRs of written children that were deleted without an event:
-// before the first list of their kind, or while the watch was interrupted. A child counts as
-// deleted after absenceGrace, because the store is ahead of the events.
-func (f *followedKind) notifyMissedDeletions(now time.Time) {
-	// The write that began following the kind is added to the ledger a little later.
-	done := now.Sub(f.searchStart) > f.children.timing.absenceGrace
-	absentSince := map[types.UID]time.Time{}
-	for cr, changes := range f.children.ledger.Unobserved(f.kind.resource().GroupResource()) {
-		for _, change := range changes {
-			switch f.presenceOf(change) {
-			case absent:
-				since, known := f.absentSince[change.UID]
-				if !known {
-					since = now
-				}
-				if now.Sub(since) < f.children.timing.absenceGrace {
-					done, absentSince[change.UID] = false, since
-					continue
-				}
-				if f.children.ledger.Observe(cr, change) {
-					f.children.notify(cr, "", describeChange(f.kind.Kind, change, false))
-				}
-			case unknown:
-				done = false
-			case present:
-			}
-		}
-	}
-	f.absentSince = absentSince
-	f.children.mu.Lock()
-	defer f.children.mu.Unlock()
-	f.searchDone = done || now.Sub(f.searchStart) > searchTimeout
-}
-
-type presence int
-
-const (
-	present presence = iota
-	absent
-	unknown
-)
-
-// presenceOf returns whether a written object is in the store. It is unknown while the store
-// has not reached the write's resource version.
-func (f *followedKind) presenceOf(change ledger.Change) presence {
-	informer, ok := f.informerFor(change.Namespace)
-	if !ok {
-		return present // Nobody follows the namespace.
-	}
-	object, ok, _ := informer.Store().GetByKey(storeKey(change.Namespace, change.Name))
-	if kept, is := object.(*reduce.Object); ok && is && kept.UID == change.UID {
-		return present
-	}
-	order, err := resourceversion.CompareResourceVersion(informer.Store().LastStoreSyncResourceVersion(), change.ResourceVersion)
-	if err != nil || order < 0 {
-		return unknown
-	}
-	return absent
 }
 
 // storeKey returns the key of an object in an informer's store.

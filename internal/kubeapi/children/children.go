@@ -81,9 +81,6 @@ type timing struct {
 	// An API server that starts may not know roles and kinds yet, and the replicas of an API
 	// server learn of a new kind at different times.
 	refusalGrace time.Duration
-	// absenceGrace is how long a child may be absent from the store without a deletion event.
-	// The store is ahead of the events by far less.
-	absenceGrace time.Duration
 	// saveRetry is the first pause after a failure to read or write the record.
 	saveRetry time.Duration
 	// recordCheck is how often the record is read, to find changes that others made to it.
@@ -134,7 +131,7 @@ func New(o Options) *Children {
 	}
 	c := &Children{
 		options:      o,
-		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, absenceGrace: time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute},
+		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute},
 		watches:      map[schema.GroupKind]Watch{},
 		queues:       map[schema.GroupKind]*notificationQueue{},
 		recordLoaded: make(chan struct{}),

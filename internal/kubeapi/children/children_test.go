@@ -186,13 +186,6 @@ func TestNotificationsWaitForFollow(t *testing.T) {
 	s.Follow(t.Context(), WatchedKind{GVK: schema.GroupVersionKind{Kind: "Unknown"}}, nil) // Harmless.
 }
 
-func TestAFirstChildDeletedBeforeItsKindIsListed(t *testing.T) {
-	s := newStage(t, Options{}).start().listen()
-	child := object("ConfigMap", "c", annotatedFor(widgets, "ns/w"), func(o *unstructured.Unstructured) { o.SetUID("u"); o.SetResourceVersion("50") })
-	s.BeforeWrite(session(), writeTo("create", configMaps, child))(access.Response{Code: 201, Objects: []*unstructured.Unstructured{child}})
-	s.notified("Widget ns/w")
-}
-
 func TestTheRecordOutlivesTheManager(t *testing.T) {
 	record := &memoryRecord{}
 	s := newStage(t, Options{Record: record}).start().listen()

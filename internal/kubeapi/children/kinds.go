@@ -36,13 +36,6 @@ type followedKind struct {
 	since     time.Time
 	// refusedSince is the time since when the API server refuses it; zero where it does not.
 	refusedSince time.Time
-	// searchDone is true once each object that runs wrote before searchStart is in the store, or
-	// has been found to be deleted.
-	searchDone  bool
-	searchStart time.Time
-	// absentSince has the written objects that are absent from the store. Only Start's goroutine
-	// uses it.
-	absentSince map[types.UID]time.Time
 	// uses has the watches for which the kind is followed, and when a CR of each last had a child
 	// of the kind. lastReferenced is when a CR last referred to the kind.
 	uses           map[schema.GroupKind]time.Time
@@ -94,7 +87,7 @@ func (c *Children) followFor(watch schema.GroupKind, kind Kind) {
 // asked for and that the API server serves. The caller must hold the lock.
 func (c *Children) follow(kind Kind) *followedKind {
 	resource, now := kind.resource(), time.Now()
-	f := &followedKind{children: c, kind: kind, since: now, searchStart: now, uses: map[schema.GroupKind]time.Time{}}
+	f := &followedKind{children: c, kind: kind, since: now, uses: map[schema.GroupKind]time.Time{}}
 	if other := c.kinds[resource.GroupResource()]; other != nil {
 		if other.kind.Version == kind.Version || !apierrors.IsNotFound(other.refusal()) {
 			return other
@@ -115,11 +108,10 @@ func (c *Children) follow(kind Kind) *followedKind {
 	return f
 }
 
-// maintain unfollows the kinds that the API server refuses or that nobody uses any more. It
-// notifies CRs of deletions that the informers missed.
+// maintain unfollows the kinds that the API server refuses or that nobody uses any more.
 func (c *Children) maintain(now time.Time) {
 	c.mu.Lock()
-	var searches []func()
+	defer c.mu.Unlock()
 	for resource, f := range c.kinds {
 		if err := f.lastingRefusal(now); err != nil && len(f.uses) > 0 {
 			c.options.Logger.Info("a kind of children can't be followed, and is not any more: its drift is seen at the next reconcile period",
@@ -131,9 +123,6 @@ func (c *Children) maintain(now time.Time) {
 			c.recordOutdated = true
 		}
 		f.refreshUses(now)
-		if !f.searchDone && f.synced() {
-			searches = append(searches, func() { f.notifyMissedDeletions(now) })
-		}
 		if len(f.uses) == 0 && now.Sub(f.lastReferenced) > c.options.UnusedKindTimeout {
 			c.unfollow(resource, f)
 		}
@@ -141,13 +130,6 @@ func (c *Children) maintain(now time.Time) {
 	if now.Sub(c.lastSweep) > c.options.UnusedKindTimeout {
 		c.lastSweep = now
 		c.ledger.Sweep()
-		for _, f := range c.kinds {
-			f.searchDone, f.searchStart = false, now // The next Sweep forgets the writes that are stale now.
-		}
-	}
-	c.mu.Unlock()
-	for _, search := range searches {
-		search()
 	}
 }
 

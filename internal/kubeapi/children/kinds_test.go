@@ -71,24 +71,6 @@ func TestAWriteKeepsItsKindFollowed(t *testing.T) {
 	}
 }
 
-// As while the watch is interrupted: a run makes a child, somebody deletes it, and the
-// next list has never heard of it.
-func TestAChildThatGoesWhileTheWatchIsInterrupted(t *testing.T) {
-	s := newStage(t, Options{UnusedKindTimeout: 400 * time.Millisecond})
-	s.timing.absenceGrace = 20 * time.Millisecond
-	s.start().listen()
-	s.runWrites(configMaps, object("ConfigMap", "stays", ownedBy(widgets, "w")))
-	s.live(configMaps)
-	s.eventually(func() bool {
-		s.Children.mu.Lock()
-		defer s.Children.mu.Unlock()
-		return s.kinds[configMaps.GroupResource()].searchDone
-	}, func() string { return "what came before the first list is still looked for" })
-	child := object("ConfigMap", "c", annotatedFor(widgets, "ns/w"), func(o *unstructured.Unstructured) { o.SetUID("u"); o.SetResourceVersion("50") })
-	s.BeforeWrite(session(), writeTo("create", configMaps, child))(access.Response{Code: 201, Objects: []*unstructured.Unstructured{child}})
-	s.notified("Widget ns/w")
-}
-
 // As after an upgrade of its definition.
 func TestAKindWhoseVersionHasGoneIsFollowedInAnother(t *testing.T) {
 	record := &memoryRecord{all: map[string][]Kind{

@@ -51,7 +51,7 @@ func (c *Children) writtenObjects(watch Watch, owner access.Owner, write access.
 		return nil
 	}
 	if deletes && len(response.Objects) == 0 {
-		return []ledger.WrittenObject{{Namespace: write.Namespace, Name: write.Name, UID: response.UID, Deleted: true}}
+		return []ledger.WrittenObject{{UID: response.UID, Deleted: true}}
 	}
 	var written []ledger.WrittenObject
 	for _, object := range response.Objects {
@@ -62,7 +62,7 @@ func (c *Children) writtenObjects(watch Watch, owner access.Owner, write access.
 
 func (c *Children) writtenObject(object *unstructured.Unstructured, deletes, whole bool) ledger.WrittenObject {
 	written := ledger.WrittenObject{
-		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
 		// A write that removes the last finalizer of a deleted object ends the object.
 		Deleted: deletes || object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0,
 	}

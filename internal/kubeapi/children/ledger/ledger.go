@@ -38,7 +38,6 @@ type Change struct {
 
 // WrittenObject is an object in the API server's response to a write of the CR's run.
 type WrittenObject struct {
-	Namespace, Name string
 	UID             types.UID
 	ResourceVersion string
 	// Digest is nil where the response does not have the whole object.
@@ -127,23 +126,6 @@ func (l *Ledger) Observe(cr CR, change Change) (foreign bool) {
 	return l.isForeign(cr, change)
 }
 
-// Unobserved returns the objects of a resource that runs have written and that no watch event
-// has shown since. Each is returned as a deletion: that is what it is if the watch has passed
-// the write's resource version without an event of the object.
-func (l *Ledger) Unobserved(resource schema.GroupResource) map[CR][]Change {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	found := map[CR][]Change{}
-	for key, object := range l.objects {
-		if object.resource == resource && !object.deleted && len(object.writes) > 0 {
-			found[key.cr] = append(found[key.cr], Change{
-				Resource: resource, Namespace: object.namespace, Name: object.name, UID: key.uid, ResourceVersion: object.lastVersion(), Deleted: true,
-			})
-		}
-	}
-	return found
-}
-
 // DropResource forgets the writes to a resource that is not watched any more.
 func (l *Ledger) DropResource(resource schema.GroupResource) {
 	l.mu.Lock()
@@ -189,7 +171,7 @@ func (l *Ledger) note(pending *PendingWrite, written WrittenObject) {
 	}
 	object := l.objects[key]
 	if object == nil {
-		object = &objectWrites{resource: pending.write.Resource.GroupResource(), namespace: written.Namespace, name: written.Name}
+		object = &objectWrites{resource: pending.write.Resource.GroupResource()}
 		l.objects[key] = object
 	}
 	object.deleted, object.stale = object.deleted || written.Deleted, false

@@ -33,7 +33,7 @@ func writing(verb, name string) access.Write {
 
 func wrote(uid, version, content string) WrittenObject {
 	d := digest(content)
-	return WrittenObject{Namespace: "ns", Name: "c", UID: types.UID(uid), ResourceVersion: version, Digest: &d}
+	return WrittenObject{UID: types.UID(uid), ResourceVersion: version, Digest: &d}
 }
 
 func shown(uid, version, content string) Change {
@@ -175,27 +175,12 @@ func TestWritesThatChangeNothingAreKeptOnce(t *testing.T) {
 	for range 10 {
 		l.Complete(l.Begin(cr, writing("patch", "c")), wrote("u", "5", "a"))
 	}
-	l.Complete(l.Begin(cr, writing("patch", "c")), WrittenObject{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "5"})
+	l.Complete(l.Begin(cr, writing("patch", "c")), WrittenObject{UID: "u", ResourceVersion: "5"})
 	if kept := l.objects[objectKey{cr, "u"}].writes; len(kept) != 1 {
 		t.Errorf("%d are kept", len(kept))
 	}
 	if l.Observe(cr, shown("u", "6", "a")) {
 		t.Error("what says the same is foreign")
-	}
-}
-
-func TestUnobservedWrites(t *testing.T) {
-	var l Ledger
-	l.Complete(l.Begin(cr, writing("create", "c")), wrote("u", "5", "a"))
-	l.Complete(l.Begin(cr, writing("create", "c")), wrote("v", "6", "a"))
-	l.Complete(l.Begin(cr, writing("delete", "c")), WrittenObject{UID: "v", Deleted: true})
-	want := map[CR][]Change{cr: {with(shown("u", "5", ""), deleted)}}
-	if diff := cmp.Diff(want, l.Unobserved(configs.GroupResource())); diff != "" {
-		t.Error(diff)
-	}
-	l.DropResource(configs.GroupResource())
-	if got := l.Unobserved(configs.GroupResource()); len(got) != 0 {
-		t.Error(got)
 	}
 }
 

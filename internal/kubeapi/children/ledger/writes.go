@@ -16,8 +16,7 @@ const maxWrites = 64
 
 // objectWrites are the writes of one CR's runs to one object that the watch has not reached.
 type objectWrites struct {
-	resource        schema.GroupResource
-	namespace, name string
+	resource schema.GroupResource
 	// writes are in the order of their resource versions.
 	writes []write
 	// deleted is true once a run has deleted the object.
@@ -65,8 +64,6 @@ func (o *objectWrites) explains(change Change) bool {
 	}
 	return change.Initial
 }
-
-func (o *objectWrites) lastVersion() string { return o.writes[len(o.writes)-1].resourceVersion }
 
 // older reports whether a comes before b. It is false for resource versions without an order,
 // which some aggregated APIs have.
