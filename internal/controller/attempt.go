@@ -93,10 +93,16 @@ func (a *attempt) finalizing() bool { return a.step == finalize }
 
 // priority returns the priority of the CR among those that wait for a slot.
 func (a *attempt) priority() slots.Priority {
-	if a.state.dirty != "" {
-		return max(priorityOf(a.cr), slots.Changed)
+	switch {
+	case a.version.deleting:
+		return slots.Urgent
+	case a.state.dirty != "":
+		return slots.Changed
+	case a.state.last != nil && a.state.version == a.version:
+		return slots.Normal // Whatever the status says: the manager may not write it.
+	default:
+		return priorityOf(a.cr)
 	}
-	return priorityOf(a.cr)
 }
 
 // seenBefore reports whether this manager already reconciled the CR with the same spec.
@@ -104,14 +110,20 @@ func (a *attempt) seenBefore() bool {
 	return a.state.last != nil && a.state.version.sameSpec(a.version)
 }
 
+// lastOutcome returns the outcome before this attempt. The status may have none, or that of an
+// earlier run, so the state goes first.
+func (a *attempt) lastOutcome() jobevent.Outcome {
+	if a.state.last != nil {
+		return a.state.last.outcome
+	}
+	return status.Last(a.cr)
+}
+
 // conclude sets the conclusion of the attempt and stores it in the CR's state.
 func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	c.version, c.finalizing = a.version, a.finalizing()
-	c.before = status.Last(a.cr)
+	c.before = a.lastOutcome()
 	failures := 0
-	if last := a.state.last; last != nil {
-		c.before = last.outcome
-	}
 	if a.state.version.sameSpec(a.version) {
 		failures = a.state.failures
 	}

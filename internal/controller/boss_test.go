@@ -41,7 +41,7 @@ func newBoss(server *apiServer, watch watches.Watch, stage Runner, access Access
 	b.leads.Store(true)
 	b.reconciler = &Reconciler{
 		Watch: watch, Client: server, Reader: server, Runner: stage, Access: access, Recorder: events.NewFakeRecorder(10_000),
-		Runs: NewRunGroup(), Slots: b.gates, Digest: "d", Clock: clock.RealClock{}, Fence: b.leads.Load,
+		Attempts: NewAttempts(), Slots: b.gates, Digest: "d", Clock: clock.RealClock{}, Fence: b.leads.Load,
 		Defaults: Defaults{MaxVerbosity: 2, MaxBackoff: 20 * time.Second},
 	}
 	q := priorityqueue.New("model", func(o *priorityqueue.Opts[reconcile.Request]) {
@@ -110,9 +110,9 @@ func (b *boss) end(kill bool) {
 	if kill {
 		b.leads.Store(false)
 	}
-	b.reconciler.Runs.Stop()
+	b.reconciler.Attempts.Stop()
 	b.view.server.hurry()
-	_ = b.reconciler.Runs.Wait(context.Background())
+	_ = b.reconciler.Attempts.Wait(context.Background())
 	b.cancel()
 	<-b.ended
 }

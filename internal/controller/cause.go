@@ -33,7 +33,7 @@ func (a *attempt) cause(now time.Time) string {
 		return a.state.dirty
 	case last != nil && a.state.version.annotations != a.version.annotations:
 		return "annotation"
-	case status.Last(a.cr).Verdict == jobevent.Failed:
+	case a.lastOutcome().Verdict == jobevent.Failed:
 		return "retry"
 	case last == nil && differ(status.Digest(a.cr), a.digest):
 		return "content changed"

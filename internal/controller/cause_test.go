@@ -6,6 +6,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/controller/slots"
 )
 
 func TestCause(t *testing.T) {
@@ -25,6 +28,7 @@ func TestCause(t *testing.T) {
 		return st
 	}
 	nothing := func(*state) {}
+	failure := func(st *state) { st.last.outcome.Verdict = jobevent.Failed }
 	for name, test := range map[string]struct {
 		cr     *unstructured.Unstructured
 		state  state
@@ -35,7 +39,8 @@ func TestCause(t *testing.T) {
 		"another generation":                                 {widget(withGeneration(2), succeeded), ran(func(st *state) { st.dirty = drift }), "", "changed"},
 		"another generation, for another manager":            {widget(withGeneration(2), succeeded), state{}, "d2", "changed"},
 		"another content of a kind without generations":      {widget(withGeneration(0), reported(0, condition("Successful", "True"))), ran(func(st *state) { st.version.generation, st.version.content = 0, "before" }), "", "changed"},
-		"the same one after a failure":                       {widget(failed), ran(nothing), "", "retry"},
+		"the same one after a failure":                       {widget(failed), ran(failure), "", "retry"},
+		"and where the manager writes no status":             {widget(), ran(failure), "", "retry"},
 		"a failure's cause may have been mended":             {widget(failed), ran(func(st *state) { st.dirty = drift }), "", "related: Secret a/b changed"},
 		"an annotation may ask for the same once more":       {widget(failed), ran(func(st *state) { st.version.annotations = "before" }), "", "annotation"},
 		"it gets the labels of the selector once more":       {widget(succeeded), ran(func(st *state) { st.dirty = causeSelected }), "", "selected"},
@@ -57,6 +62,31 @@ func TestCause(t *testing.T) {
 				a.step = finalize
 			}
 			wantEqual(t, test.want, a.cause(now))
+		})
+	}
+}
+
+func TestPriorityOfAnAttempt(t *testing.T) {
+	watch := finalizerWatch()
+	observed := withStatus(map[string]any{"observedGeneration": int64(1)})
+	ran := func(cr *unstructured.Unstructured, dirty string) state {
+		return state{version: versionOf(&watch, cr), last: &conclusion{}, dirty: dirty}
+	}
+	ours := withFinalizers(watch.Finalizer.Name)
+	for name, test := range map[string]struct {
+		cr    *unstructured.Unstructured
+		state state
+		want  slots.Priority
+	}{
+		"a generation that nobody has reported":                {widget(), state{}, slots.Changed},
+		"one that an earlier manager has reported":             {widget(observed), state{}, slots.Normal},
+		"one that has run, where the manager writes no status": {widget(), ran(widget(), ""), slots.Normal},
+		"it was made dirty":                                    {widget(), ran(widget(), causeResumed), slots.Changed},
+		"a deletion, also when it is tried again":              {widget(ours, deleting), ran(widget(ours, deleting), ""), slots.Urgent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &attempt{cr: test.cr, version: versionOf(&watch, test.cr), state: test.state}
+			wantEqual(t, test.want, a.priority())
 		})
 	}
 }

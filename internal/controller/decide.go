@@ -14,11 +14,11 @@ import (
 type step int
 
 const (
-	skip step = iota
-	report
+	ignore  step = iota // It is not this watch's, or another's finalizer holds it.
+	rewrite             // the conclusion that is not written yet
 	reportPaused
-	rest
-	refuse
+	upToDate
+	refuse // set by prepare
 	addFinalizer
 	run
 	finalize
@@ -30,18 +30,18 @@ func (s step) runs() bool { return s >= addFinalizer }
 // decide returns what to do with a CR as it was read. A conclusion that has not been
 // written yet comes first: content does not run again before its last run is reported.
 func decide(cr *unstructured.Unstructured, v version, watch *watches.Watch, st state, now time.Time) step {
-	held := holdsFinalizer(watch, cr)
+	hasFinalizer := holdsFinalizer(watch, cr)
 	switch {
 	case st.unwritten:
-		return report
-	case !concernsRuns(cr, watch, held):
-		return skip
+		return rewrite
+	case !mayRun(cr, watch, hasFinalizer):
+		return ignore
 	case paused(cr):
 		return reportPaused
-	case !v.deleting && watch.Finalizer != nil && !held:
+	case !v.deleting && watch.Finalizer != nil && !hasFinalizer:
 		return addFinalizer
 	case !mustRun(v, st, now):
-		return rest
+		return upToDate
 	case v.deleting:
 		return finalize
 	default:
@@ -63,10 +63,10 @@ func mustRun(v version, st state, now time.Time) bool {
 	}
 }
 
-// concernsRuns reports whether content runs at all for the CR as it was read.
-func concernsRuns(cr *unstructured.Unstructured, watch *watches.Watch, held bool) bool {
+// mayRun reports whether content runs at all for the CR as it was read.
+func mayRun(cr *unstructured.Unstructured, watch *watches.Watch, hasFinalizer bool) bool {
 	if cr.GetDeletionTimestamp() != nil {
-		return held
+		return hasFinalizer
 	}
 	return watch.Selector.Matches(labels.Set(cr.GetLabels()))
 }

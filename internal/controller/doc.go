@@ -3,7 +3,7 @@
 // Read reconcile.go downwards for the path of one CR: a live read, decide (a
 // pure function), one of a few small steps, and finish, the one place that
 // writes the CR's status at the end. A Supervisor starts the controller of a
-// watch when its kind is served and stops it when the kind goes away. A RunGroup
+// watch when its kind is served and stops it when the kind goes away. A Attempts
 // knows the attempts at work in the whole manager and ends them when it stops.
 //
 // The package owns the interfaces of what it needs (Runner, Access, Observer). It
@@ -22,5 +22,5 @@
 //   - Reducer must keep all fields that the triggers compare. It is the cache's default
 //     transform: a transform named by kind would need each CRD at the start.
 //   - A worker that waits for a slot holds a place in the queue. So the queue has the same
-//     priorities as the slots, and a result that must be written waits in neither.
+//     priorities as the slots, and a result is written before either is waited for, unless the API server refuses it.
 package controller

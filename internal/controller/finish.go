@@ -62,13 +62,13 @@ func (r *Reconciler) retryRecord(ctx context.Context, a *attempt, err error) rec
 func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 	var after time.Duration
 	switch due := r.states.get(a.request.NamespacedName).due; {
-	case a.step == report:
+	case a.step == rewrite:
 		after = immediately // The event of this attempt may require a run, too.
-	case a.step == skip, a.step == reportPaused, due.IsZero():
+	case a.step == ignore, a.step == reportPaused, due.IsZero():
 	default:
 		after = max(due.Sub(r.Clock.Now()), immediately)
 	}
-	if a.step == rest {
+	if a.step == upToDate {
 		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", after)
 	}
 	if after == 0 {

@@ -48,8 +48,8 @@ func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 //     new one created since the last event.
 //   - A CR that gains the labels of the selector runs, even if this version of it ran before
 //     it lost them.
-//   - An update that changes nothing counts if the state does not have its version: an
-//     attempt may have read a version in between, of which no event came.
+//   - An update that changes nothing counts if content has not run for its version: the
+//     version's own event may have ended the wait of an attempt that read an older one.
 func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	h.setReferences(e.ObjectNew)
 	name, before := client.ObjectKeyFromObject(e.ObjectNew), e.ObjectOld
@@ -58,7 +58,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	case replaced(e):
 		h.notify(e.ObjectOld, errGone)
 		before = nil
-	case !concerns(h.watch, e.ObjectOld):
+	case !isWatched(h.watch, e.ObjectOld):
 		h.states.markDirty(name, causeSelected)
 	default:
 		relevant = changed(h.watch, e.ObjectOld, e.ObjectNew)

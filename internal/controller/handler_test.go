@@ -175,12 +175,12 @@ func TestStates(t *testing.T) {
 	name := request.NamespacedName
 	t.Run("a successor remembers nothing of its predecessor, but why it is dirty", func(t *testing.T) {
 		s := &states{}
-		wantEqual(t, types.UID(""), s.adopt(name, "uid-1"))
+		wantEqual(t, types.UID(""), s.setObject(name, "uid-1"))
 		s.update(name, func(st *state) {
 			st.last, st.unwritten, st.failures, st.due, st.dirty = &conclusion{}, true, 3, time.Now(), "related"
 		})
-		wantEqual(t, types.UID("uid-1"), s.adopt(name, "uid-2"))
-		wantEqual(t, types.UID(""), s.adopt(name, "uid-2"))
+		wantEqual(t, types.UID("uid-1"), s.setObject(name, "uid-2"))
+		wantEqual(t, types.UID(""), s.setObject(name, "uid-2"))
 		got := s.get(name)
 		if got.last != nil || got.unwritten || got.failures != 0 || !got.due.IsZero() || got.dirty != "related" {
 			t.Errorf("got %+v", got)
@@ -188,7 +188,7 @@ func TestStates(t *testing.T) {
 	})
 	t.Run("a name that is forgotten takes no memory", func(t *testing.T) {
 		s := &states{}
-		s.adopt(name, "uid-1")
+		s.setObject(name, "uid-1")
 		wantEqual(t, types.UID("uid-1"), s.forget(name))
 		wantEqual(t, types.UID(""), s.forget(name))
 		s.notify(name, signal{uid: "uid-1", end: errGone})

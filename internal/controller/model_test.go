@@ -370,7 +370,7 @@ func (g *game) check() {
 	if cr == nil && g.boss.gates.waits() && g.boss.informed() {
 		g.fail("it waits for a slot for what it knows to be gone")
 	}
-	if cr != nil && paused(cr) && concerns(&g.watch, cr) && g.boss.gates.waits() && g.boss.informed() {
+	if cr != nil && paused(cr) && isWatched(&g.watch, cr) && g.boss.gates.waits() && g.boss.informed() {
 		g.fail("it waits for a slot in a pause")
 	}
 	run := g.last()
@@ -426,7 +426,7 @@ func (g *game) present(cr *unstructured.Unstructured) {
 		g.fail("it is still there: %v", cr.GetFinalizers())
 		return
 	}
-	if !concerns(&g.watch, cr) {
+	if !isWatched(&g.watch, cr) {
 		return
 	}
 	conditions := fmt.Sprint(cr.Object["status"])

@@ -25,15 +25,15 @@ const requestTimeout = 15 * time.Second
 type persistence int
 
 const (
-	// brief gives up after about 5 s; then the whole attempt is repeated.
-	brief persistence = iota
-	// lasting goes on until the context ends. The result of a run is not left to the queue,
-	// where other runs might delay it for hours.
-	lasting
+	// fewTries gives up after about 5 s; then the whole attempt is repeated.
+	fewTries persistence = iota
+	// untilWritten goes on until the context ends, or for maxTries once the manager stops. The
+	// result of a run is not left to the queue, where other runs might delay it for hours.
+	untilWritten
 )
 
-// briefTries take about 5 s.
-const briefTries = 9
+// maxTries take about 5 s.
+const maxTries = 9
 
 // send patches a CR: toStatus or toObject.
 type send func(ctx context.Context, cr *unstructured.Unstructured, patch client.Patch) error
@@ -87,7 +87,7 @@ type tries struct {
 func (t *tries) once(ctx context.Context) (done bool, err error) {
 	t.last = t.send(ctx)
 	t.count++
-	enough := t.count >= briefTries && (t.to.persistence == brief || t.r.Runs.Stopped())
+	enough := t.count >= maxTries && (t.to.persistence == fewTries || t.r.Attempts.Stopped())
 	if t.last == nil || enough || !isTransient(t.last) {
 		return true, t.last
 	}

@@ -41,7 +41,7 @@ type Reconciler struct {
 	Access    Access
 	Observers []Observer
 	Recorder  events.EventRecorder
-	Runs      *RunGroup
+	Attempts  *Attempts
 	Slots     Slots
 	Clock     clock.PassiveClock
 	// Digest is that of all that a run depends on beside its CR: the watch, its
@@ -60,7 +60,7 @@ type Reconciler struct {
 
 // Reconcile runs the CR's role or playbook if it must run, and updates the CR's status.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	runCtx, done, ok := r.Runs.Enter(ctx)
+	runCtx, done, ok := r.Attempts.Enter(ctx)
 	if !ok {
 		return reconcile.Result{}, nil // The manager stops; its successor starts from the CR as it is then.
 	}
@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	a, err := r.admit(ctx, runCtx, req)
 	switch {
 	case err != nil:
-	case a.step == report:
+	case a.step == rewrite:
 		a.conclusion = a.state.last
 	case a.step == reportPaused:
 		err = r.reportPaused(ctx, a)
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 // admit reads the CR and decides what to do. If content is to run, it waits for a slot
-// and then reads and decides again, because the CR may have changed meanwhile. Each event
+// and then reads and decides again, because the CR may have changed meanwhile. An event
 // of the CR ends the wait: the CR may now have a higher priority, or need no run.
 func (r *Reconciler) admit(ctx, runCtx context.Context, req reconcile.Request) (*attempt, error) {
 	for runCtx.Err() == nil {
@@ -127,13 +127,13 @@ func (r *Reconciler) readAndDecide(ctx context.Context, req reconcile.Request) (
 	if err != nil {
 		return a, r.unlessFenced(err)
 	}
-	if predecessor := r.states.adopt(req.NamespacedName, cr.GetUID()); predecessor != "" {
+	if predecessor := r.states.setObject(req.NamespacedName, cr.GetUID()); predecessor != "" {
 		r.removeDirectory(ctx, string(predecessor))
 	}
 	a.cr, a.version, a.state = cr, versionOf(&r.Watch, cr), r.states.get(req.NamespacedName)
 	a.step = decide(cr, a.version, &r.Watch, a.state, r.Clock.Now())
 	if a.step == run && r.provedByStatus(ctx, a) {
-		a.step = rest
+		a.step = upToDate
 	}
 	if a.step.runs() {
 		r.prepare(a)

@@ -127,7 +127,7 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 	b.clock = testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c := interceptor.NewClient(b.client, faults)
 	b.Reconciler = &Reconciler{
-		Watch: watch, Client: c, Reader: c, Runner: b.runner, Recorder: b.recorder, Runs: NewRunGroup(), Slots: slots.New(1), Digest: "d1",
+		Watch: watch, Client: c, Reader: c, Runner: b.runner, Recorder: b.recorder, Attempts: NewAttempts(), Slots: slots.New(1), Digest: "d1",
 		Defaults: Defaults{ReconcilePeriod: time.Hour, Verbosity: 2, MaxVerbosity: 2, MaxBackoff: time.Minute},
 		Access: accessFunc(func(*unstructured.Unstructured) ([]byte, func(), error) {
 			return []byte("config"), func() { b.revoked++ }, nil
@@ -589,7 +589,7 @@ func TestASuccessorNeverGetsItsPredecessorsResult(t *testing.T) {
 func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	b.runner.run = func(ctx context.Context, _ runner.Spec) runner.Result {
-		b.Runs.Stop()
+		b.Attempts.Stop()
 		<-ctx.Done()
 		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}}
 	}
@@ -603,7 +603,7 @@ func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 
 func TestNothingBeginsThatIsToEndAtOnce(t *testing.T) {
 	for name, happens := range map[string]func(b *bench){
-		"the manager stops before the run":      func(b *bench) { b.Runs.Stop() },
+		"the manager stops before the run":      func(b *bench) { b.Attempts.Stop() },
 		"the deletion is told of with the read": func(b *bench) { b.states.notify(request.NamespacedName, signal{uid: "uid-1", end: errDeleted}) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -729,7 +729,7 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 		after   time.Duration
 		already int // runs before
 	}{
-		"a CR that is gone": {nil, func(b *bench) { b.states.adopt(request.NamespacedName, "uid-1") }, []string{"uid-1"}, 0, 0},
+		"a CR that is gone": {nil, func(b *bench) { b.states.setObject(request.NamespacedName, "uid-1") }, []string{"uid-1"}, 0, 0},
 		"a CR that is being deleted without our finalizer": {widget(withFinalizers("x.io/y"), deleting), none, nil, 0, 0},
 		"a CR whose version has run":                       {widget(), ran, nil, time.Hour, 1},
 		"a CR with an annotation that cannot be read":      {widget(withAnnotations(map[string]string{periodAnnotation: "soon"})), none, nil, 0, 0},
@@ -1020,7 +1020,7 @@ func TestAStopEndsTheWritingOfAResult(t *testing.T) {
 		})
 		b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
 			ran = true
-			time.AfterFunc(time.Minute, b.Runs.Stop)
+			time.AfterFunc(time.Minute, b.Attempts.Stop)
 			return succeed(ctx, spec)
 		}
 		began := time.Now()

@@ -57,7 +57,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return nil
 	}
 	switch { // The run would be ended at once.
-	case r.Runs.Stopped():
+	case r.Attempts.Stopped():
 		return errStopped
 	case runCtx.Err() != nil:
 		return context.Cause(runCtx)
@@ -85,7 +85,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return errFenced
 	}
 	// An event from here on may tell of what this run does not see, so it makes the CR dirty
-	// again. If the run is given up, last stays nil and content runs again.
+	// again. If the run comes to no conclusion, last stays nil and content runs again.
 	r.states.update(a.request.NamespacedName, func(st *state) { st.version, st.last, st.dirty = a.version, nil, "" })
 	at := &progress{}
 	stop := r.showProgress(ctx, a, at)

@@ -16,7 +16,8 @@ type state struct {
 	// version is the version that content ran for last, or runs for now. The fields last,
 	// unwritten, failures and due belong to the object with its UID.
 	version version
-	// last is the conclusion of that run; nil while it runs, and where it was given up.
+	// last is the conclusion of that run. It is nil while the run is live, and after it if it
+	// came to none: this manager ceased to lead, the CR went, or there was a panic.
 	last *conclusion
 	// unwritten is true until last has been written to the CR's status.
 	unwritten bool
@@ -79,9 +80,9 @@ func (s *states) entry(name types.NamespacedName) *state {
 	return found
 }
 
-// adopt begins a new state if the object with the UID is not the one that the state is
+// setObject begins a new state if the object with the UID is not the one that the state is
 // about. It returns the UID of that predecessor of the same name, "" if there was none.
-func (s *states) adopt(name types.NamespacedName, uid types.UID) (predecessor types.UID) {
+func (s *states) setObject(name types.NamespacedName, uid types.UID) (predecessor types.UID) {
 	s.update(name, func(st *state) {
 		if st.version.uid != uid {
 			predecessor = st.version.uid

@@ -91,20 +91,20 @@ func contentDigest(full *unstructured.Unstructured) (string, error) {
 func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstructured] {
 	return predicate.TypedFuncs[*unstructured.Unstructured]{
 		CreateFunc: func(e event.TypedCreateEvent[*unstructured.Unstructured]) bool {
-			return concerns(watch, e.Object)
+			return isWatched(watch, e.Object)
 		},
 		UpdateFunc: func(e event.TypedUpdateEvent[*unstructured.Unstructured]) bool {
-			return replaced(e) || concerns(watch, e.ObjectNew)
+			return replaced(e) || isWatched(watch, e.ObjectNew)
 		},
 		GenericFunc: func(e event.TypedGenericEvent[*unstructured.Unstructured]) bool {
-			return concerns(watch, e.Object)
+			return isWatched(watch, e.Object)
 		},
 	}
 }
 
-// concerns reports whether the CR matches the watch's selector, or is being deleted and
+// isWatched reports whether the CR matches the watch's selector, or is being deleted and
 // still has the watch's finalizer.
-func concerns(watch *watches.Watch, cr *unstructured.Unstructured) bool {
+func isWatched(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	if watch.Selector.Matches(labels.Set(cr.GetLabels())) {
 		return true
 	}

@@ -329,7 +329,7 @@ func (v *view) show(ctx context.Context, m moment) {
 	case before == nil && predicate.Create(created):
 		v.handler.Create(ctx, created, v.queue)
 	case before != nil && predicate.Update(updated):
-		if !concerns(v.handler.watch, before) {
+		if !isWatched(v.handler.watch, before) {
 			v.gained()
 		}
 		v.handler.Update(ctx, updated, v.queue)

@@ -48,7 +48,7 @@ func ignoreGone(err error) error {
 // writeInterim writes a report that is no conclusion. If the API server refuses it, that is
 // logged and the attempt goes on.
 func (r *Reconciler) writeInterim(ctx context.Context, a *attempt, report status.Report) error {
-	err := r.writeStatus(ctx, a, report, brief)
+	err := r.writeStatus(ctx, a, report, fewTries)
 	if errors.Is(err, errRefused) {
 		log.FromContext(ctx).Error(err, statusRefused)
 		return nil
@@ -62,7 +62,7 @@ const statusRefused = "the status could not be written; does the schema of the k
 // repeating does not help: that is logged, and the status only ceases to show a run at
 // work. An admission policy or webhook may refuse it for a time: that is an error.
 func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
-	err := r.writeStatus(ctx, a, a.conclusion.report(), lasting)
+	err := r.writeStatus(ctx, a, a.conclusion.report(), untilWritten)
 	switch {
 	case !errors.Is(err, errRefused):
 		return err
@@ -71,7 +71,7 @@ func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
 		return nil
 	case schemaRefuses(err):
 		log.FromContext(ctx).Error(err, statusRefused)
-		return r.writeStatus(ctx, a, status.Unwritable(a.conclusion.version.generation), lasting)
+		return r.writeStatus(ctx, a, status.Unwritable(a.conclusion.version.generation), untilWritten)
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.
 // takes no new finalizer, and without one nothing may run.
 func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
 	name, deleting := r.Watch.Finalizer.Name, false
-	err := r.patch(ctx, a, write{r.toObject, brief}, func(current *unstructured.Unstructured) []status.Operation {
+	err := r.patch(ctx, a, write{r.toObject, fewTries}, func(current *unstructured.Unstructured) []status.Operation {
 		finalizers := current.GetFinalizers()
 		deleting = current.GetDeletionTimestamp() != nil
 		switch {
@@ -131,7 +131,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
 
 func (r *Reconciler) removeFinalizer(ctx context.Context, a *attempt) error {
 	name := r.Watch.Finalizer.Name
-	err := r.patch(ctx, a, write{r.toObject, lasting}, func(current *unstructured.Unstructured) []status.Operation {
+	err := r.patch(ctx, a, write{r.toObject, untilWritten}, func(current *unstructured.Unstructured) []status.Operation {
 		index := slices.Index(current.GetFinalizers(), name)
 		if index < 0 {
 			return nil

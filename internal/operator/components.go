@@ -34,7 +34,7 @@ type components struct {
 	manager    manager.Manager
 	proxy      *proxy.Proxy
 	ansible    ansibleSetup
-	runs       *controller.RunGroup
+	runs       *controller.Attempts
 	slots      *slots.Slots
 	lease      lease
 	related    *relatedObjects
@@ -162,7 +162,7 @@ func (c components) supervisor(watch watches.Watch, observers []controller.Obser
 				Observers: observers,
 				Related:   c.related,
 				Recorder:  c.events,
-				Runs:      c.runs,
+				Attempts:  c.runs,
 				Slots:     c.slots,
 				Digest:    c.ansible.digests[watch.GVK],
 				Clock:     clock.RealClock{},

@@ -64,7 +64,7 @@ func setUp(ctx context.Context, o config.Options) (c components, err error) {
 	if err != nil {
 		return components{}, err
 	}
-	c = components{options: o, ansible: ansible, runs: controller.NewRunGroup(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraryLog: libraryLog}
+	c = components{options: o, ansible: ansible, runs: controller.NewAttempts(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraryLog: libraryLog}
 	end := func(grace time.Duration) { ansible.runner.Reaper.EndOwn(grace) }
 	if c.lease, err = newLease(client, o, lossHandlers{stopRuns: c.runs.Stop, endProcesses: end}); err != nil {
 		return components{}, err

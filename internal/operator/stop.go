@@ -28,7 +28,7 @@ type starter interface {
 
 // stopper runs a manager and ends it.
 type stopper struct {
-	runs *controller.RunGroup
+	runs *controller.Attempts
 	// fence calls runs.Stop when it closes. It is nil without leader election.
 	fence *fence.Fence
 	// release releases the lease if this manager holds it.

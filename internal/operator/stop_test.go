@@ -21,7 +21,7 @@ type startFunc func(ctx context.Context) error
 func (f startFunc) Start(ctx context.Context) error { return f(ctx) }
 
 func TestTheManagerStopsAfterItsRuns(t *testing.T) {
-	runs := controller.NewRunGroup()
+	runs := controller.NewAttempts()
 	signal, stop := context.WithCancel(t.Context())
 	manager := startFunc(func(managerCtx context.Context) error {
 		runCtx, leave, _ := runs.Enter(managerCtx)
@@ -43,7 +43,7 @@ func TestTheManagerStopsAfterItsRuns(t *testing.T) {
 }
 
 func TestALostElectionIsReturnedAfterTheRunsHaveEnded(t *testing.T) {
-	runs := controller.NewRunGroup()
+	runs := controller.NewAttempts()
 	lost := errors.New("leader election lost")
 	left := make(chan struct{})
 	manager := startFunc(func(managerCtx context.Context) error {
@@ -77,14 +77,14 @@ func mustNotRelease(t *testing.T) func() error {
 }
 
 // heldFence returns an open fence that ends the runs when it closes.
-func heldFence(runs *controller.RunGroup) *fence.Fence {
+func heldFence(runs *controller.Attempts) *fence.Fence {
 	f := fence.New(fence.Options{LeaseDuration: time.Hour, RetryPeriod: time.Second, OnLost: func(time.Duration) { runs.Stop() }})
 	f.RecordRenewal(fence.Now())
 	return f
 }
 
 func TestAClosedFenceEndsRunsAndManager(t *testing.T) {
-	runs := controller.NewRunGroup()
+	runs := controller.NewAttempts()
 	lease := heldFence(runs)
 	left := make(chan struct{})
 	manager := startFunc(func(managerCtx context.Context) error {
@@ -113,7 +113,7 @@ func TestAClosedFenceEndsRunsAndManager(t *testing.T) {
 }
 
 func TestALostElectionClosesTheFence(t *testing.T) {
-	runs := controller.NewRunGroup()
+	runs := controller.NewAttempts()
 	lease := heldFence(runs)
 	lost := errors.New("leader election lost")
 	manager := startFunc(func(context.Context) error { return lost })
@@ -126,7 +126,7 @@ func TestALostElectionClosesTheFence(t *testing.T) {
 }
 
 func TestAnOrderlyStopReleasesTheLeaseLast(t *testing.T) {
-	runs := controller.NewRunGroup()
+	runs := controller.NewAttempts()
 	lease := heldFence(runs)
 	signal, stop := context.WithCancel(t.Context())
 	var order []string
@@ -152,7 +152,7 @@ func TestAnOrderlyStopReleasesTheLeaseLast(t *testing.T) {
 
 func TestTheLeaseIsNotReleasedWhileARunIsLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runs := controller.NewRunGroup()
+		runs := controller.NewAttempts()
 		signal, stop := context.WithCancel(t.Context())
 		var leave func()
 		manager := startFunc(func(managerCtx context.Context) error {

@@ -17,4 +17,6 @@
 //     scalar values and never in keys. So an environment variable cannot add structure.
 //   - The type of a value without quotes is resolved again after the replacement:
 //     port: ${PORT} is a number if PORT holds one.
+//   - All fields of a Watch are in its digest, so that a new field runs each CR once after an
+//     upgrade. A field that cannot change the result of a run has the tag json:"-".
 package watches

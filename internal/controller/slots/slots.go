@@ -14,7 +14,7 @@ type Priority int
 const (
 	// Normal is for repeated runs: after a period, a failure or a restart.
 	Normal Priority = iota
-	// Changed is for a CR whose generation has not been reported yet.
+	// Changed is for a CR whose generation has not been reported yet, or that is dirty.
 	Changed
 	// Urgent is for a CR that is being deleted.
 	Urgent

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-func TestRunGroup(t *testing.T) {
-	group := NewRunGroup()
+func TestAttempts(t *testing.T) {
+	group := NewAttempts()
 	runCtx, leave, ok := group.Enter(t.Context())
 	if !ok {
 		t.Fatal("an open group refused")
@@ -36,7 +36,7 @@ func TestRunGroup(t *testing.T) {
 
 func TestAnAttemptEndsWithItsOwnContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	runCtx, leave, _ := NewRunGroup().Enter(ctx)
+	runCtx, leave, _ := NewAttempts().Enter(ctx)
 	defer leave()
 	cancel()
 	<-runCtx.Done()

@@ -14,25 +14,25 @@ var (
 	errDeleted = errors.New("the custom resource is being deleted")
 )
 
-// RunGroup counts the attempts that are at work in a manager. Its Stop is the first phase
+// Attempts counts the attempts that are at work in a manager. Its Stop is the first phase
 // of the manager's stop: no attempt begins any more and all runs are ended, while the API
 // stays within reach, so that their results can still be written.
-type RunGroup struct {
+type Attempts struct {
 	mu      sync.Mutex
 	live    sync.WaitGroup
 	stopped context.Context //nolint:containedctx // It is the group's own end, not a caller's.
 	stop    context.CancelCauseFunc
 }
 
-// NewRunGroup makes a group that is open.
-func NewRunGroup() *RunGroup {
+// NewAttempts makes a group that is open.
+func NewAttempts() *Attempts {
 	stopped, stop := context.WithCancelCause(context.Background())
-	return &RunGroup{stopped: stopped, stop: stop}
+	return &Attempts{stopped: stopped, stop: stop}
 }
 
 // Enter begins an attempt. runCtx ends with ctx and with Stop; done must be called when the
 // attempt is over. ok is false after Stop.
-func (g *RunGroup) Enter(ctx context.Context) (runCtx context.Context, done func(), ok bool) {
+func (g *Attempts) Enter(ctx context.Context) (runCtx context.Context, done func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopped.Err() != nil {
@@ -49,17 +49,17 @@ func (g *RunGroup) Enter(ctx context.Context) (runCtx context.Context, done func
 }
 
 // Stop ends all runs and admits no more. It does not wait.
-func (g *RunGroup) Stop() {
+func (g *Attempts) Stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stop(errStopped)
 }
 
 // Stopped reports whether Stop was called.
-func (g *RunGroup) Stopped() bool { return g.stopped.Err() != nil }
+func (g *Attempts) Stopped() bool { return g.stopped.Err() != nil }
 
 // Wait returns when all attempts are done, or with an error when ctx ends first.
-func (g *RunGroup) Wait(ctx context.Context) error {
+func (g *Attempts) Wait(ctx context.Context) error {
 	left := make(chan struct{})
 	go func() {
 		g.live.Wait()
