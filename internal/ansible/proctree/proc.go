@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// execTimeout is how long a process is waited for that the kernel puts a program into.
+const execTimeout = time.Second
+
 // identity identifies a process. The pid alone does not, because the kernel reuses it.
 type identity struct {
 	pid     int
@@ -53,7 +56,7 @@ func (i identity) sendOnce(s syscall.Signal) error {
 // environHasAny reports whether the process was started with one of the entries in its
 // environment.
 func environHasAny(pid int, entries []string) bool {
-	environ, err := retryShortage(func() ([]byte, error) { return os.ReadFile(procPath(pid, "environ")) })
+	environ, err := readEnviron(pid)
 	if err != nil {
 		return false
 	}
@@ -63,6 +66,30 @@ func environHasAny(pid int, entries []string) bool {
 		}
 	}
 	return false
+}
+
+// readEnviron returns the environment with which the program of a process was started. While
+// the kernel puts a new program into a process, there is none for a moment, which may be long
+// on a busy machine.
+func readEnviron(pid int) ([]byte, error) {
+	read := func() ([]byte, error) { return os.ReadFile(procPath(pid, "environ")) }
+	environ, err := retryShortage(read)
+	if err != nil || len(environ) > 0 {
+		return environ, err
+	}
+	for begun := time.Now(); inExec(pid) && time.Since(begun) < execTimeout; {
+		<-time.After(time.Millisecond)
+	}
+	return retryShortage(read)
+}
+
+// inExec reports whether the kernel is putting a program into the process: the process has
+// memory, and no place in it for the environment yet. An empty environment has a place.
+func inExec(pid int) bool {
+	stat, err := retryShortage(func() ([]byte, error) { return os.ReadFile(procPath(pid, "stat")) })
+	const memory, environment = 20, 47 // proc_pid_stat(5): vsize, env_start
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return err == nil && len(fields) > environment && fields[memory] != "0" && fields[environment] == "0"
 }
 
 // retryShortage calls read, and repeats it while it fails for want of file descriptors or

@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,5 +113,27 @@ func TestSendSparesAnotherProcessOfThatID(t *testing.T) {
 	}
 	if err := cmd.Wait(); err == nil {
 		t.Error("the process was not killed")
+	}
+}
+
+// A process has no environment for a moment, while the kernel puts its program in the place
+// of another one.
+func TestAProcessIsFoundByItsMarkFromItsStartOn(t *testing.T) {
+	const times = 500
+	for i := range times {
+		mark := fmt.Sprintf("MARK=%d", i)
+		cmd := exec.Command("/bin/sleep", "60")
+		cmd.Env = []string{mark}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		found := environHasAny(cmd.Process.Pid, []string{mark})
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // It is killed.
+		if !found {
+			t.Fatalf("process %d of %d was not found", i, times)
+		}
 	}
 }
