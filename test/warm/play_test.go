@@ -2,7 +2,6 @@ package warm
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,12 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // play is a playbook with what it needs, and what is said of its runs. It is one file
-// of testdata/plays: a sentence that says why it is there, an empty line, settings
-// (see set), and the files that the play has, each after a line "-- NAME --". One of
-// them is play.yml, or tasks.yml for tasks of localhost alone. @CONTENT@ in any of it
+// of testdata/plays, as scratch.Case reads it, with the settings of set. One of its files
+// is play.yml, or tasks.yml for tasks of localhost alone. @CONTENT@ in any of it
 // stands for the directory of the files, and @PYTHON@ for the interpreter.
 type play struct {
 	name, about string
@@ -76,28 +76,18 @@ func named(t *testing.T, name string) play {
 }
 
 func parse(name, content string) (play, error) {
-	head, rest, _ := strings.Cut("\n"+strings.TrimSuffix(content, "\n"), "\n-- ")
-	about, settings, _ := strings.Cut(strings.TrimSpace(head), "\n\n")
-	p := play{name: name, about: about, files: map[string]string{}}
-	for line := range strings.Lines(settings) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if err := set(&p, key, value); err != nil {
-			return play{}, err
-		}
-	}
-	for part := range strings.SplitSeq(rest, "\n-- ") {
-		file, text, found := strings.Cut(part+"\n", " --\n")
-		if !found {
-			return play{}, fmt.Errorf("no file begins with %q", part)
-		}
-		p.files[file] = text
+	p := play{name: name}
+	var err error
+	p.about, p.files, err = scratch.Case(content, func(key, value string) error { return set(&p, key, value) })
+	if err != nil {
+		return play{}, err
 	}
 	if tasks, found := p.files["tasks.yml"]; found && p.files["play.yml"] == "" {
 		delete(p.files, "tasks.yml")
 		p.files["play.yml"] = "- hosts: localhost\n  gather_facts: false\n  tasks:\n" + indented(tasks)
 	}
-	if p.about == "" || p.files["play.yml"] == "" {
-		return play{}, fmt.Errorf("neither a reason (%q) nor a play may be missing", p.about)
+	if p.files["play.yml"] == "" {
+		return play{}, errors.New("there is no play")
 	}
 	return p, nil
 }
@@ -123,7 +113,7 @@ func set(p *play, key, value string) (err error) {
 	case "inventory":
 		p.inventory = value
 	default:
-		return fmt.Errorf("there is no setting %q", key)
+		return errors.New("there is no such setting")
 	}
 	return err
 }

@@ -1,6 +1,6 @@
-// Package scratch gives tests directories and files to work with, finds the
-// repository, and ends processes that play others. Tests of any package may use it: it
-// imports nothing of the module.
+// Package scratch gives tests directories and files to work with, reads cases that
+// stand in files, finds the repository, and ends processes that play others. Tests of
+// any package may use it: it imports nothing of the module.
 package scratch
 
 import (
