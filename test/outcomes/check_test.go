@@ -41,7 +41,7 @@ func newCorpus(t *testing.T) *corpus {
 // check runs a play in a form, and with plain ansible-playbook, and holds what
 // came out against each other and against what is expected. A play that fails
 // runs once more in its first form, to fail with the same message.
-func (c *corpus) check(t *testing.T, name string, p play, f form) {
+func (c *corpus) check(t *testing.T, p play, f form) {
 	t.Helper()
 	p = p.in(f)
 	c.slots <- struct{}{}
@@ -62,19 +62,19 @@ func (c *corpus) check(t *testing.T, name string, p play, f form) {
 		r.exit = fmt.Sprint(said.exit)
 	}
 	r.agrees = !t.Failed()
-	c.add(name, f, r)
+	c.add(p.name, f, r)
 }
 
 // expect holds an outcome against what the play says.
 func (p play) expect(t *testing.T, f form, got runner.Result) {
 	t.Helper()
-	verdict, reason := jobevent.Failed, p.reason
-	if reason == "" {
-		verdict, reason = jobevent.Succeeded, jobevent.ReasonSuccessful
+	verdict := jobevent.Failed
+	if p.reason == jobevent.ReasonSuccessful {
+		verdict = jobevent.Succeeded
 	}
 	o := got.Outcome
-	if o.Verdict != verdict || o.Reason != reason {
-		t.Errorf("got %s, %s instead of %s, %s:\n%s", o.Verdict, o.Reason, verdict, reason, o.Message)
+	if o.Verdict != verdict || o.Reason != p.reason {
+		t.Errorf("got %s, %s instead of %s, %s:\n%s", o.Verdict, o.Reason, verdict, p.reason, o.Message)
 	}
 	prefix := "content : "
 	if f == asPlaybook || p.tasks == "" {

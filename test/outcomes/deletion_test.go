@@ -39,26 +39,13 @@ const (
 // says otherwise is what a run by the runner alone says: that holds the other
 // plays, whose finalizers no manager runs, to the same.
 func TestDeletion(t *testing.T) {
-	sampled := []string{
-		"all goes well",
-		"a failure is rescued",
-		"an error is ignored",
-		"the rescue fails",
-		"a handler fails",
-		"a host cannot be reached",
-		"a syntax error",
-		"ansible-playbook is killed",
-		"no host matches",
-		"a play without tasks",
-		"a playbook to import is missing",
-	}
 	d := newDeletions(t)
-	for _, name := range sampled {
-		d.watch(t, name, named(t, name))
+	for _, p := range plays(t, func(p play) bool { return p.deletion }) {
+		d.watch(t, p)
 	}
 	d.start(t)
-	for _, name := range sampled {
-		t.Run(name, func(t *testing.T) { d.check(t, name) })
+	for _, w := range d.kinds {
+		t.Run(w.play.name, func(t *testing.T) { d.check(t, w) })
 	}
 }
 
@@ -68,7 +55,7 @@ type deletions struct {
 	cluster *controlplane.Cluster
 	dir     string // of the operator project
 	watches strings.Builder
-	kinds   map[string]watched
+	kinds   []watched
 }
 
 // watched is a play that is the finalizer of a kind.
@@ -81,7 +68,7 @@ type watched struct {
 
 func newDeletions(t *testing.T) *deletions {
 	t.Helper()
-	d := &deletions{dir: t.TempDir(), kinds: map[string]watched{}}
+	d := &deletions{dir: t.TempDir()}
 	var err error
 	d.cluster, err = controlplane.Start(t.Context(), controlplane.Options{Bin: filepath.Join("..", "..", "bin", "controlplane"), Log: os.Stderr})
 	if err != nil {
@@ -103,7 +90,7 @@ func newDeletions(t *testing.T) *deletions {
 }
 
 // watch lays a play out and gives it a kind whose own run always succeeds.
-func (d *deletions) watch(t *testing.T, name string, p play) {
+func (d *deletions) watch(t *testing.T, p play) {
 	t.Helper()
 	w := watched{play: p.in(asFinalizer), bench: newBench(t), kind: fmt.Sprintf("Kind%d", len(d.kinds))}
 	w.laid = w.bench.lay(t, p, asFinalizer)
@@ -118,7 +105,7 @@ func (d *deletions) watch(t *testing.T, name string, p play) {
 	if err := d.k8s.Create(t.Context(), definition(w.kind)); err != nil {
 		t.Fatal(err)
 	}
-	d.kinds[name] = w
+	d.kinds = append(d.kinds, w)
 }
 
 // start starts the manager, which ends orderly with the test.
@@ -164,8 +151,7 @@ func (d *deletions) start(t *testing.T) {
 }
 
 // check deletes a resource and holds what becomes of it against Ansible.
-func (d *deletions) check(t *testing.T, name string) {
-	w := d.kinds[name]
+func (d *deletions) check(t *testing.T, w watched) {
 	said := w.bench.ansible(t, w.play, w.laid.playbook, w.laid.vars)
 	alone := w.bench.run(t, w.play, w.laid.spec, 1)
 	w.play.expect(t, asFinalizer, alone)

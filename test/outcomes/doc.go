@@ -1,12 +1,12 @@
 // Package outcomes holds what Ensign says about a run against what Ansible says
 // about it. It has no code of its own.
 //
-// The corpus is seven tables of plays: blocks and forgiven failures
-// (blocks_test.go), loops (loops_test.go), what happens between tasks
-// (flow_test.go), tasks beside others (parallel_test.go), faults (faults_test.go),
-// hosts (hosts_test.go), and several plays (playbooks_test.go). Each play runs as
+// The corpus is testdata/plays, a directory for each theme: blocks and forgiven failures
+// (blocks), loops (loops), what happens between tasks (flow), tasks beside others
+// (parallel), faults (faults), hosts (hosts), and several plays (playbooks). A file is
+// one play with what is expected of it (play_test.go). Each play runs as
 // a role, as a playbook and as a finalizer's content, through internal/ansible/runner,
-// with variables that internal/ansible/extravars built; a play of the last two tables has
+// with variables that internal/ansible/extravars built; a play of the last two themes has
 // no form as a role.
 //
 // Each also runs with plain ansible-playbook. Ansible's own verdict is its exit
