@@ -4,98 +4,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 const (
 	nodeName     = "fake-node"
+	stagesFile   = "stages.yaml"
 	pollInterval = 50 * time.Millisecond
 )
 
-// bootstrap makes a fresh API server into a cluster that can be used.
-type bootstrap struct {
-	client kubernetes.Interface
-	class  *storagev1.StorageClass
-}
-
-func newBootstrap(config *rest.Config, stages string) (*bootstrap, error) {
-	client, err := kubernetes.NewForConfig(config)
+// furnish creates what a cluster comes with and waits for what the controllers
+// make of it. In a data directory that was used before, some of it exists.
+func (c *Cluster) furnish(ctx context.Context, k8s kubernetes.Interface) error {
+	class, err := storageClass(filepath.Join(c.bin, stagesFile))
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return err
 	}
-	class, err := storageClass(stages)
-	if err != nil {
-		return nil, err
+	_, err = k8s.CoreV1().Nodes().Create(ctx, node(), metav1.CreateOptions{})
+	_, classErr := k8s.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{})
+	if err := errors.Join(client.IgnoreAlreadyExists(err), client.IgnoreAlreadyExists(classErr)); err != nil {
+		return fmt.Errorf("create the node and the default storage class: %w", errors.Join(err, context.Cause(ctx)))
 	}
-	return &bootstrap{client: client, class: class}, nil
+	if err := waitFor(ctx, "the default service account exists", func(ctx context.Context) error {
+		_, err := k8s.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	return waitFor(ctx, "the node takes pods", func(ctx context.Context) error { return nodeTakesPods(ctx, k8s) })
 }
 
 // storageClass reads the default class from kwok's stages, which it belongs to:
 // they act on the claims of this class alone.
 func storageClass(path string) (*storagev1.StorageClass, error) {
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("open kwok's stages: %w", err)
+		return nil, fmt.Errorf("read kwok's stages: %w", err)
 	}
-	defer func() { _ = file.Close() }()
-	documents := yaml.NewYAMLOrJSONDecoder(file, 4096)
-	for {
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		class := &storagev1.StorageClass{}
-		switch err := documents.Decode(class); {
-		case errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("%q holds no StorageClass", path)
-		case err != nil:
+		if err := yaml.Unmarshal([]byte(document), class); err != nil {
 			return nil, fmt.Errorf("read %q: %w", path, err)
-		case class.Kind == "StorageClass":
+		}
+		if class.Kind == "StorageClass" {
 			return class, nil
 		}
 	}
-}
-
-// answers waits until the API server is ready to serve.
-func (b *bootstrap) answers(ctx context.Context) error {
-	return waitFor(ctx, "the API server is ready", func(ctx context.Context) error {
-		return b.client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-	})
-}
-
-// furnish creates what a cluster comes with and waits for what the controllers
-// make of it. In a data directory that was used before, some of it exists.
-func (b *bootstrap) furnish(ctx context.Context) error {
-	_, err := b.client.CoreV1().Nodes().Create(ctx, node(), metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create the node: %w", causeOf(ctx, err))
-	}
-	_, err = b.client.StorageV1().StorageClasses().Create(ctx, b.class, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create the default storage class: %w", causeOf(ctx, err))
-	}
-	if err := waitFor(ctx, "the default service account exists", func(ctx context.Context) error {
-		_, err := b.client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
-		return err
-	}); err != nil {
-		return err
-	}
-	return waitFor(ctx, "the node takes pods", b.nodeTakesPods)
+	return nil, fmt.Errorf("%q holds no StorageClass", path)
 }
 
 // nodeTakesPods also waits for the taints to go, without which a pod that is
 // created at once would be unschedulable for some seconds.
-func (b *bootstrap) nodeTakesPods(ctx context.Context) error {
-	node, err := b.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+func nodeTakesPods(ctx context.Context, k8s kubernetes.Interface) error {
+	node, err := k8s.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
@@ -131,31 +105,19 @@ func node() *corev1.Node {
 	}
 }
 
-// waitFor polls until the check holds. Its error says what was waited for, what
-// the check said last, and why the waiting ended.
+// waitFor polls until the check holds. Its error says what was waited for, why the
+// waiting ended, and what the check said last before that.
 func waitFor(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		err := check(ctx)
-		if err != nil && ctx.Err() == nil {
+		if ctx.Err() == nil {
 			last = err
 		}
 		return err == nil, nil
 	})
-	if err == nil {
-		return nil
+	if err != nil {
+		return fmt.Errorf("wait until %s: %w", what, errors.Join(context.Cause(ctx), last))
 	}
-	err = causeOf(ctx, err)
-	if last != nil {
-		err = fmt.Errorf("%w (last: %w)", err, last)
-	}
-	return fmt.Errorf("wait until %s: %w", what, err)
-}
-
-// causeOf prefers why the context ended to the error that its end led to.
-func causeOf(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
+	return nil
 }

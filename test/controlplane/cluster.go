@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/ensign-operator/ensign/test/controlplane/process"
@@ -59,8 +61,9 @@ type Cluster struct {
 	// Kubectl is the path of the kubectl that belongs to this cluster.
 	Kubectl string
 
-	state   *state
+	bin     string
 	servers *process.Group
+	undo    []func() error // What is to be undone at the end, the last first.
 	stop    func() error
 }
 
@@ -73,32 +76,24 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := openState(o)
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{
-		Config:     state.restConfig(),
-		Kubeconfig: state.kubeconfig.path,
-		DataDir:    state.dir,
-		Kubectl:    filepath.Join(bin, "kubectl"),
-		state:      state,
-		servers:    process.NewGroup(),
-	}
+	c := &Cluster{Kubectl: filepath.Join(bin, "kubectl"), bin: bin, servers: process.NewGroup()}
 	c.stop = sync.OnceValue(c.tearDown)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Stop())
 		}
 	}()
-	if err := c.boot(ctx, commands{bin: bin, state: state, options: o}); err != nil {
+	if err := c.open(o); err != nil {
+		return nil, err
+	}
+	if err := c.boot(ctx, o); err != nil {
 		return nil, fmt.Errorf("boot the control plane: %w", err)
 	}
 	return c, nil
 }
 
 // boot starts the servers in the order in which they need each other.
-func (c *Cluster) boot(ctx context.Context, cmds commands) error {
+func (c *Cluster) boot(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("it took longer than %s", bootLimit))
 	defer cancel()
 	ctx, cancelCause := context.WithCancelCause(ctx)
@@ -111,34 +106,36 @@ func (c *Cluster) boot(ctx context.Context, cmds commands) error {
 		}
 	}()
 
-	say := newProgress(cmds.options.Log)
-	if err := c.start(cmds.etcd(), cmds.apiServer()); err != nil {
-		return err
+	began := time.Now()
+	say := func(format string, args ...any) {
+		if o.Log != nil {
+			_, _ = fmt.Fprintf(o.Log, "%5.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+		}
 	}
-	cluster, err := newBootstrap(c.Config, filepath.Join(cmds.bin, "stages.yaml"))
+	apiServer, err := c.apiServer(o)
 	if err != nil {
 		return err
 	}
-	if err := cluster.answers(ctx); err != nil {
+	if err := c.start(c.etcd(o), apiServer); err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	if err := waitFor(ctx, "the API server is ready", func(ctx context.Context) error {
+		return client.CoreV1().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	}); err != nil {
 		return err
 	}
 	say("etcd and kube-apiserver answer at %s", c.Config.Host)
-	if err := c.start(cmds.controllerManager(), cmds.scheduler(), cmds.kwok()); err != nil {
+	if err := c.start(c.controllers()...); err != nil {
 		return err
 	}
-	if err := cluster.furnish(ctx); err != nil {
+	if err := c.furnish(ctx, client); err != nil {
 		return err
 	}
 	say("kube-controller-manager, kube-scheduler and kwok work: node %s is Ready", nodeName)
-	return nil
-}
-
-func (c *Cluster) start(commands ...process.Command) error {
-	for _, command := range commands {
-		if _, err := c.servers.Start(command); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -151,16 +148,9 @@ func (c *Cluster) Failed() <-chan error { return c.servers.Failed() }
 func (c *Cluster) Stop() error { return c.stop() }
 
 func (c *Cluster) tearDown() error {
-	return errors.Join(c.servers.Stop(stopGrace), c.state.close())
-}
-
-// newProgress returns a function that writes lines with the time since now.
-func newProgress(w io.Writer) func(format string, args ...any) {
-	if w == nil {
-		w = io.Discard
+	err := c.servers.Stop(stopGrace)
+	for _, undo := range slices.Backward(c.undo) {
+		err = errors.Join(err, undo())
 	}
-	began := time.Now()
-	return func(format string, args ...any) {
-		_, _ = fmt.Fprintf(w, "%5.1f s  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-	}
+	return err
 }

@@ -2,18 +2,15 @@ package controlplane_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/procfs"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -57,19 +54,13 @@ func configMap(name string) *corev1.ConfigMap {
 // below it, as all servers of a cluster do.
 func processesIn(dir string) map[int]string {
 	GinkgoHelper()
-	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	all, err := procfs.AllProcs()
 	Expect(err).NotTo(HaveOccurred())
 	found := map[int]string{}
-	for _, link := range links {
-		target, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(target, dir) {
-			continue // It has ended meanwhile, or works elsewhere.
+	for _, p := range all {
+		if cwd, err := p.Cwd(); err == nil && strings.HasPrefix(cwd, dir) { // Or it has ended meanwhile.
+			found[p.PID], _ = p.Comm()
 		}
-		process := filepath.Dir(link)
-		pid, err := strconv.Atoi(filepath.Base(process))
-		Expect(err).NotTo(HaveOccurred())
-		name, _ := os.ReadFile(filepath.Join(process, "comm"))
-		found[pid] = strings.TrimSpace(string(name))
 	}
 	return found
 }
@@ -86,45 +77,10 @@ func expectGone(cluster *controlplane.Cluster) {
 	Expect(listener.Close()).To(Succeed())
 }
 
-// tempDirs lists the temporary data directories below TMPDIR.
-func tempDirs() []string {
-	GinkgoHelper()
-	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "ensign-controlplane-*"))
-	Expect(err).NotTo(HaveOccurred())
-	return dirs
-}
-
 // ownTempDir gives the spec a TMPDIR of its own, so that what it leaves shows.
 func ownTempDir() string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
 	GinkgoT().Setenv("TMPDIR", dir)
-	return dir
-}
-
-// writerFunc lets a spec act on the boot's progress.
-type writerFunc func(line string)
-
-func (w writerFunc) Write(p []byte) (int, error) {
-	w(string(p))
-	return len(p), nil
-}
-
-// programsExcept is a directory of the real programs with one replaced by a
-// script.
-func programsExcept(name, script string) string {
-	GinkgoHelper()
-	built, err := filepath.Abs(filepath.Join("..", "..", "bin", "controlplane"))
-	Expect(err).NotTo(HaveOccurred())
-	entries, err := os.ReadDir(built)
-	Expect(err).NotTo(HaveOccurred())
-	dir := GinkgoT().TempDir()
-	for _, entry := range entries {
-		if entry.Name() != name {
-			Expect(os.Symlink(filepath.Join(built, entry.Name()), filepath.Join(dir, entry.Name()))).To(Succeed())
-		}
-	}
-	content := fmt.Sprintf("#!/bin/sh\n%s\n", script)
-	Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755)).To(Succeed())
 	return dir
 }

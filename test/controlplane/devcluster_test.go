@@ -76,6 +76,9 @@ var _ = Describe("devcluster", Ordered, func() {
 	It("starts again after it was killed, with what it was told to keep", func(ctx SpecContext) {
 		killed := start(ctx, "--data", "data")
 		before := nodes(ctx, "kubeconfig")
+		output, err := exec.Command(program, "--bin", bin, "--data", filepath.Join(dir, "data"), "--kubeconfig", kubeconfig("other")).CombinedOutput()
+		Expect(err).To(HaveOccurred())
+		Expect(string(output)).To(ContainSubstring("data directory in use by a running control plane"))
 		Eventually(killed.Kill()).WithContext(ctx).Should(gexec.Exit())
 		Eventually(func() map[int]string { return processesIn(dir) }).WithContext(ctx).Should(BeEmpty())
 

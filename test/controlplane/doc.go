@@ -9,10 +9,10 @@
 //	defer cluster.Stop()
 //	c, err := client.New(cluster.Config, client.Options{})
 //
-// Any number of clusters live side by side: the API server's port is reserved
-// from the moment it is chosen, and etcd listens on a socket in the data
-// directory. Everything ends with Stop, with a Start that fails, and, on Linux,
-// with the death of the process that called Start.
+// Any number of clusters live side by side: nobody else is given the API server's
+// port, and etcd listens on a socket in the data directory. Everything ends with
+// Stop, with a Start that fails, and with the death of the process that called
+// Start.
 //
 // The package does not build the programs, install custom resources, or know
 // what the cluster is for.

@@ -1,10 +1,8 @@
 package controlplane_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -19,7 +17,7 @@ import (
 
 var _ = Describe("The life of a cluster", func() {
 	It("shares the machine with another one that boots at the same moment", func(ctx SpecContext) {
-		ownTempDir()
+		dir := ownTempDir()
 		clusters := make([]*controlplane.Cluster, 2)
 		errs := make([]error, len(clusters))
 		var boots sync.WaitGroup
@@ -42,23 +40,10 @@ var _ = Describe("The life of a cluster", func() {
 			expectGone(cluster)
 			Expect(cluster.Stop()).To(Succeed(), "a second Stop")
 		}
-		Expect(tempDirs()).To(BeEmpty())
+		Expect(os.ReadDir(dir)).To(BeEmpty())
 	})
 
-	It("keeps its objects in a data directory that is named", func(ctx SpecContext) {
-		dir := filepath.Join(GinkgoT().TempDir(), "kept")
-		first := boot(ctx, controlplane.Options{DataDir: dir})
-		Expect(clientOf(first).Create(ctx, configMap("kept"))).To(Succeed())
-		_, err := controlplane.Start(ctx, controlplane.Options{DataDir: dir})
-		Expect(err).To(MatchError(controlplane.ErrDataDirInUse))
-		Expect(first.Stop()).To(Succeed())
-		expectGone(first)
-
-		second := boot(ctx, controlplane.Options{DataDir: dir})
-		Expect(clientOf(second).Get(ctx, client.ObjectKeyFromObject(configMap("kept")), &corev1.ConfigMap{})).To(Succeed())
-	})
-
-	It("writes a private kubeconfig and neither shares nor steals one", func(ctx SpecContext) {
+	It("writes a private kubeconfig and neither shares nor steals one, and tells when a server ends", func(ctx SpecContext) {
 		path := filepath.Join(GinkgoT().TempDir(), "new", "kubeconfig")
 		cluster := boot(ctx, controlplane.Options{Kubeconfig: path})
 		info, err := os.Stat(path)
@@ -66,6 +51,13 @@ var _ = Describe("The life of a cluster", func() {
 		Expect(info.Mode().Perm()).To(BeEquivalentTo(0o600))
 		_, err = controlplane.Start(ctx, controlplane.Options{Kubeconfig: path})
 		Expect(err).To(MatchError(controlplane.ErrKubeconfigInUse))
+
+		for pid, name := range processesIn(cluster.DataDir) {
+			if name == "kube-scheduler" {
+				Expect(syscall.Kill(pid, syscall.SIGKILL)).To(Succeed())
+			}
+		}
+		Eventually(cluster.Failed()).WithContext(ctx).Should(Receive(MatchError(ContainSubstring("kube-scheduler ended: signal: killed"))))
 		Expect(cluster.Stop()).To(Succeed())
 		Expect(path).NotTo(BeAnExistingFile())
 
@@ -77,42 +69,10 @@ var _ = Describe("The life of a cluster", func() {
 
 	It("leaves nothing when a server does not start, and quotes what it said", func(ctx SpecContext) {
 		dir := ownTempDir()
-		bin := programsExcept("kube-scheduler", `echo "no such flag: --leader-elect" >&2; exit 7`)
-		_, err := controlplane.Start(ctx, controlplane.Options{Bin: bin})
-		Expect(err).To(MatchError(SatisfyAll(
-			ContainSubstring("kube-scheduler ended: exit status 7"),
-			ContainSubstring("no such flag: --leader-elect"),
-		)))
-		Expect(tempDirs()).To(BeEmpty())
+		_, err := controlplane.Start(ctx, controlplane.Options{AuditLog: "/dev/null/log"})
+		Expect(err).To(MatchError(SatisfyAll(ContainSubstring("kube-apiserver ended: exit status 1"), ContainSubstring("/dev/null: not a directory"))))
+		Expect(os.ReadDir(dir)).To(BeEmpty())
 		Expect(processesIn(dir)).To(BeEmpty())
-	})
-
-	It("leaves nothing when it is interrupted during the boot", func(ctx SpecContext) {
-		dir := ownTempDir()
-		boot, interrupt := context.WithCancel(ctx)
-		defer interrupt()
-		seen := 0
-		_, err := controlplane.Start(boot, controlplane.Options{Log: writerFunc(func(line string) {
-			if strings.Contains(line, "kube-apiserver") {
-				seen = len(processesIn(dir))
-				interrupt()
-			}
-		})})
-		Expect(err).To(MatchError(context.Canceled))
-		Expect(seen).To(Equal(2), "etcd and kube-apiserver ran when the boot was interrupted")
-		Expect(tempDirs()).To(BeEmpty())
-		Expect(processesIn(dir)).To(BeEmpty())
-	})
-
-	It("reports a server that ends while the cluster is up", func(ctx SpecContext) {
-		bin := programsExcept("kube-scheduler", `trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done`)
-		cluster := boot(ctx, controlplane.Options{Bin: bin})
-		for pid, name := range processesIn(cluster.DataDir) {
-			if name == "kube-scheduler" {
-				Expect(syscall.Kill(pid, syscall.SIGTERM)).To(Succeed())
-			}
-		}
-		Eventually(cluster.Failed()).WithContext(ctx).Should(Receive(MatchError(ContainSubstring("kube-scheduler ended: exit status 9"))))
 	})
 
 	It("says what to do when the programs are not built", func(ctx SpecContext) {

@@ -1,182 +1,157 @@
 package controlplane
 
 import (
+	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
-	"k8s.io/client-go/util/keyutil"
 
-	"github.com/ensign-operator/ensign/test/controlplane/port"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // What a data directory holds.
 const (
-	logDir         = "logs"
-	etcdSocket     = "etcd.sock"
-	peerSocket     = "peer.sock"
-	lockFile       = "lock"
-	certFile       = "apiserver.crt"
-	keyFile        = "apiserver.key"
-	accountKeyFile = "service-accounts.key"
-	tokenFile      = "tokens.csv"
-	auditFile      = "audit.json"
-	kubeconfigFile = "kubeconfig"
+	logDir     = "logs"
+	etcdSocket = "etcd.sock"
+	peerSocket = "peer.sock"
+	certFile   = "localhost_127.0.0.1_.crt" // client-go names it, and the key.
+	keyFile    = "localhost_127.0.0.1_.key"
+	tokenFile  = "tokens.csv"
+	auditFile  = "audit.json"
 )
 
-// auditPolicy names every request once it has been answered.
-const auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}`
+const (
+	// header marks the kubeconfigs that may be overwritten: nobody's own is lost.
+	header = "# Written by Ensign's embedded control plane, which removes it when it ends.\n"
+	// auditPolicy names every request once it has been answered.
+	auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}`
+)
 
-// state is what a cluster owns beside its processes.
-type state struct {
-	dir        string
-	keep       bool // The directory outlives the cluster.
-	lock       *os.File
-	port       *port.Reservation
-	kubeconfig *kubeconfig
-	token      string
-	ca         []byte
-	audit      string // The audit log's absolute path, if there is to be one.
-}
+// Start wraps these when what it was given belongs to a running cluster.
+var (
+	ErrKubeconfigInUse = errors.New("kubeconfig in use by a running control plane")
+	ErrDataDirInUse    = errors.New("data directory in use by a running control plane")
+)
 
-// openState makes or reopens the data directory, reserves a port and writes the
-// kubeconfig. Keys are made once per directory, because tokens of service
-// accounts that are kept in etcd are signed with one; the administrator's token
+// open makes or reopens the data directory, chooses a port and writes the
+// kubeconfig. The key is made once per directory, because tokens of service
+// accounts that are kept in etcd are signed with it; the administrator's token
 // is new each time.
-func openState(o Options) (_ *state, err error) {
-	s := &state{keep: o.DataDir != "", token: rand.Text()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
+func (c *Cluster) open(o Options) error {
+	if err := c.openDir(o.DataDir); err != nil {
+		return err
+	}
+	address, err := harness.FreeAddress()
+	if err != nil {
+		return fmt.Errorf("choose the API server's port: %w", err)
+	}
+	crt, _, err := cert.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, c.DataDir)
+	if err != nil {
+		return fmt.Errorf("make the API server's certificate: %w", err)
+	}
+	c.Config = &rest.Config{
+		Host: "https://" + address, BearerToken: rand.Text(), TLSClientConfig: rest.TLSClientConfig{CAData: crt}, QPS: 1000, Burst: 2000,
+	}
+	err = errors.Join(
+		os.WriteFile(c.file(tokenFile), []byte(c.Config.BearerToken+",admin,admin,system:masters\n"), 0o600),
+		os.WriteFile(c.file(auditFile), []byte(auditPolicy), 0o600))
+	if err != nil {
+		return fmt.Errorf("fill the data directory: %w", err)
+	}
+	if c.Kubeconfig = c.file("kubeconfig"); o.Kubeconfig != "" {
+		if c.Kubeconfig, err = filepath.Abs(o.Kubeconfig); err != nil {
+			return fmt.Errorf("find kubeconfig: %w", err)
 		}
-	}()
-	if err := s.openDir(o.DataDir); err != nil {
-		return nil, err
 	}
-	if o.AuditLog != "" {
-		if s.audit, err = filepath.Abs(o.AuditLog); err != nil {
-			return nil, fmt.Errorf("find the audit log: %w", err)
-		}
-	}
-	if err := s.writeKeys(); err != nil {
-		return nil, err
-	}
-	if s.port, err = port.Reserve(); err != nil {
-		return nil, err
-	}
-	path := o.Kubeconfig
-	if path == "" {
-		path = s.file(kubeconfigFile)
-	}
-	if s.kubeconfig, err = claimKubeconfig(path); err != nil {
-		return nil, err
-	}
-	return s, s.kubeconfig.write(s.url(), s.ca, s.token)
+	return c.writeKubeconfig()
 }
 
-func (s *state) openDir(named string) (err error) {
-	if s.keep {
-		s.dir, err = filepath.Abs(named)
-	} else {
-		s.dir, err = os.MkdirTemp("", "ensign-controlplane-")
+func (c *Cluster) file(name string) string { return filepath.Join(c.DataDir, name) }
+
+// openDir takes the data directory, and removes the sockets that servers left in it
+// that did not end in order.
+func (c *Cluster) openDir(named string) (err error) {
+	if named != "" {
+		c.DataDir, err = filepath.Abs(named)
+	} else if c.DataDir, err = os.MkdirTemp("", "ensign-controlplane-"); err == nil {
+		c.undo = append(c.undo, func() error { return os.RemoveAll(c.DataDir) })
 	}
 	if err != nil {
 		return fmt.Errorf("choose the data directory: %w", err)
 	}
-	if err := os.MkdirAll(s.file(logDir), 0o700); err != nil {
+	if err := os.MkdirAll(c.file(logDir), 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	s.lock, err = openLocked(s.file(lockFile))
-	if errors.Is(err, errLocked) {
-		return fmt.Errorf("%w: %q", ErrDataDirInUse, s.dir)
+	if err := c.claim(c.file(etcdSocket), ErrDataDirInUse); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("claim the data directory: %w", err)
-	}
-	return s.removeSockets()
-}
-
-// removeSockets clears away what servers left that did not end in order.
-func (s *state) removeSockets() error {
 	for _, name := range []string{etcdSocket, peerSocket} {
-		if err := os.Remove(s.file(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(c.file(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("remove a left socket: %w", err)
 		}
 	}
 	return nil
 }
 
-// writeKeys writes the files that the servers are given by name.
-func (s *state) writeKeys() error {
-	if _, err := os.Stat(s.file(accountKeyFile)); errors.Is(err, os.ErrNotExist) {
-		if err := s.makeKeys(); err != nil {
-			return err
-		}
+// writeKubeconfig refuses a file that belongs to a running cluster and one that no
+// cluster of ours wrote.
+func (c *Cluster) writeKubeconfig() error {
+	if err := os.MkdirAll(filepath.Dir(c.Kubeconfig), 0o755); err != nil {
+		return fmt.Errorf("make the directory of kubeconfig %q: %w", c.Kubeconfig, err)
 	}
-	var err error
-	if s.ca, err = os.ReadFile(s.file(certFile)); err != nil {
-		return fmt.Errorf("read the API server's certificate: %w", err)
-	}
-	return errors.Join(s.write(tokenFile, []byte(s.token+",admin,admin,system:masters\n")), s.write(auditFile, []byte(auditPolicy)))
-}
-
-// makeKeys writes the service accounts' key last: its presence says that the
-// others are there.
-func (s *state) makeKeys() error {
-	crt, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
-	if err != nil {
-		return fmt.Errorf("make the API server's certificate: %w", err)
-	}
-	accountKey, err := keyutil.MakeEllipticPrivateKeyPEM()
-	if err != nil {
-		return fmt.Errorf("make the key of the service accounts: %w", err)
-	}
-	if err := errors.Join(s.write(certFile, crt), s.write(keyFile, key)); err != nil {
+	if err := c.claim(c.Kubeconfig, ErrKubeconfigInUse); err != nil {
 		return err
 	}
-	return s.write(accountKeyFile, accountKey)
-}
-
-func (s *state) file(name string) string { return filepath.Join(s.dir, name) }
-
-func (s *state) write(name string, content []byte) error {
-	if err := os.WriteFile(s.file(name), content, 0o600); err != nil {
-		return fmt.Errorf("write %s of the data directory: %w", name, err)
+	present, err := os.ReadFile(c.Kubeconfig)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if len(present) > 0 && !bytes.HasPrefix(present, []byte(header)) {
+		return fmt.Errorf("kubeconfig %q was not written by an embedded control plane and is left alone: name another path", c.Kubeconfig)
+	}
+	const name = "ensign"
+	content, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: c.Config.BearerToken}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name, Namespace: "default"}},
+		CurrentContext: name,
+	})
+	if err != nil {
+		return fmt.Errorf("encode kubeconfig: %w", err)
+	}
+	c.undo = append(c.undo, func() error { return os.RemoveAll(c.Kubeconfig) }) // It may be gone.
+	if err := os.WriteFile(c.Kubeconfig, append([]byte(header), content...), 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
 }
 
-func (s *state) url() string { return fmt.Sprintf("https://127.0.0.1:%d", s.port.Number) }
-
-func (s *state) restConfig() *rest.Config {
-	return &rest.Config{
-		Host:            s.url(),
-		BearerToken:     s.token,
-		TLSClientConfig: rest.TLSClientConfig{CAData: s.ca},
-		QPS:             1000,
-		Burst:           2000,
+// claim takes a file from all other clusters of the machine, by a socket whose name
+// is the file's, in the abstract name space: the kernel drops it when the process
+// ends, however it ends. It fails with taken where another cluster has the file.
+func (c *Cluster) claim(path string, taken error) error {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("claim a file: %w", err)
 	}
-}
-
-// close frees and removes whatever has been made so far.
-func (s *state) close() error {
-	var errs []error
-	if s.kubeconfig != nil {
-		errs = append(errs, s.kubeconfig.remove())
+	name := sha256.Sum256([]byte(filepath.Join(dir, filepath.Base(path)))) // The kernel takes a hundred bytes.
+	socket, err := net.Listen("unix", fmt.Sprintf("@ensign-controlplane-%x", name))
+	if errors.Is(err, unix.EADDRINUSE) {
+		return fmt.Errorf("%w: %q", taken, path)
 	}
-	if s.port != nil {
-		errs = append(errs, s.port.Free())
+	if err != nil {
+		return fmt.Errorf("claim a file: %w", err)
 	}
-	if s.dir != "" && !s.keep {
-		errs = append(errs, os.RemoveAll(s.dir))
-	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-	}
-	return errors.Join(errs...)
+	c.undo = append(c.undo, socket.Close)
+	return nil
 }
