@@ -37,11 +37,9 @@ const (
 	auditPolicy = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}`
 )
 
-// Start wraps these when what it was given belongs to a running cluster.
-var (
-	ErrKubeconfigInUse = errors.New("kubeconfig in use by a running control plane")
-	ErrDataDirInUse    = errors.New("data directory in use by a running control plane")
-)
+// ErrKubeconfigInUse is wrapped by Start when the kubeconfig that it was given belongs to
+// a running cluster.
+var ErrKubeconfigInUse = errors.New("kubeconfig in use by a running control plane")
 
 // open makes or reopens the data directory, chooses a port and writes the
 // kubeconfig. The key is made once per directory, because tokens of service
@@ -92,7 +90,7 @@ func (c *Cluster) openDir(named string) (err error) {
 	if err := os.MkdirAll(c.file(logDir), 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	if err := c.claim(c.file(etcdSocket), ErrDataDirInUse); err != nil {
+	if err := c.claim(c.file(etcdSocket), errors.New("data directory in use by a running control plane")); err != nil {
 		return err
 	}
 	for _, name := range []string{etcdSocket, peerSocket} {
