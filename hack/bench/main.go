@@ -45,6 +45,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// After the first signal things are taken down in order; a second one kills.
 	context.AfterFunc(ctx, stop)
+	if len(os.Args) == 3 && os.Args[1] == serveProxy {
+		exit(serve(ctx, os.Args[2], os.Stdin, os.Stdout))
+		return
+	}
 	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
@@ -120,9 +124,6 @@ func parse(args []string, help io.Writer) (settings, error) {
 // run measures the parts that are asked for. One that fails does not keep the
 // others from being measured and shown.
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
-	if len(args) == 3 && args[0] == serveProxy {
-		return serve(ctx, args[1], args[2])
-	}
 	settings, err := parse(args, progress)
 	if err != nil {
 		return err

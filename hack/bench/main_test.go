@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"io"
@@ -12,48 +11,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
-	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 )
 
 func TestParse(t *testing.T) {
 	usual := settings{parts: []string{"memory", "warm", "proxy", "children"}, resources: 1000, runs: 5, rounds: 5, repeats: 5, children: 10000}
-	cases := map[string]struct {
-		args    []string
-		change  func(*settings)
-		wantErr bool
-	}{
-		"nothing said measures everything": {},
-		"two parts, in any order": {
-			args:   []string{"--parts=warm,memory", "--json"},
-			change: func(s *settings) { s.parts, s.json = []string{"warm", "memory"}, true },
-		},
-		"numbers": {
-			args:   []string{"--crs=10", "--runs=2", "--rounds=3", "--repeats=4"},
-			change: func(s *settings) { s.resources, s.runs, s.rounds, s.repeats = 10, 2, 3, 4 },
-		},
-		"missed goals are errors":             {args: []string{"--strict"}, change: func(s *settings) { s.strict = true }},
-		"a table of nothing":                  {args: []string{"--parts=proxy", "--table=f.md"}, wantErr: true},
-		"two parts that look like one":        {args: []string{"--parts=memory proxy"}, wantErr: true},
-		"no part":                             {args: []string{"--parts="}, wantErr: true},
-		"an argument that is no flag":         {args: []string{"memory"}, wantErr: true},
-		"a median of nothing":                 {args: []string{"--rounds=0"}, wantErr: true},
-		"more runs than there are resources":  {args: []string{"--crs=4"}, wantErr: true},
-		"no run, whose memory cannot be seen": {args: []string{"--runs=0"}, wantErr: true},
+	some := usual
+	some.parts, some.json, some.strict, some.resources, some.runs, some.rounds, some.repeats = []string{"warm", "memory"}, true, true, 10, 2, 3, 4
+	for args, want := range map[string]settings{
+		"": usual,
+		"--parts=warm,memory --json --strict --crs=10 --runs=2 --rounds=3 --repeats=4": some,
+	} {
+		got, err := parse(strings.Fields(args), io.Discard)
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{})); err != nil || diff != "" {
+			t.Errorf("%s: error %v, %s", args, err, diff)
+		}
 	}
-	for why, c := range cases {
-		t.Run(why, func(t *testing.T) {
-			got, err := parse(c.args, io.Discard)
-			if (err != nil) != c.wantErr {
-				t.Fatalf("got error %v, want one: %t", err, c.wantErr)
-			}
-			want := usual
-			if c.change != nil {
-				c.change(&want)
-			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(settings{})); diff != "" && !c.wantErr {
-				t.Error(diff)
-			}
-		})
+	for why, args := range map[string][]string{
+		"a table of nothing":                  {"--parts=proxy", "--table=f.md"},
+		"two parts that look like one":        {"--parts=memory proxy"},
+		"no part":                             {"--parts="},
+		"an argument that is no flag":         {"memory"},
+		"a median of nothing":                 {"--rounds=0"},
+		"more runs than there are resources":  {"--crs=4"},
+		"no run, whose memory cannot be seen": {"--runs=0"},
+	} {
+		if _, err := parse(args, io.Discard); err == nil {
+			t.Errorf("%s is no error", why)
+		}
 	}
 	var help strings.Builder
 	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "memory,warm,proxy,children") {
@@ -61,7 +45,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestItRunsInTheRootOfTheTreeOnly(t *testing.T) {
+func TestItRunsInTheRootOfTheTreeAndTellsOfABusyMachine(t *testing.T) {
 	if _, err := open(settings{}, io.Discard); err == nil {
 		t.Error("it took hack/bench for the root")
 	}
@@ -70,8 +54,13 @@ func TestItRunsInTheRootOfTheTreeOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(b.dir); err != nil {
-		t.Error(err)
+	if err := os.Remove(b.dir); err != nil || !strings.Contains(b.machine(), "cores, go1.") || !strings.Contains(b.machine(), ", load ") {
+		t.Errorf("error %v, machine %q", err, b.machine())
+	}
+	for load, want := range map[float64]string{1: ", load 1.0 at the start", 2.75: ", load 2.8 at the start: BUSY, so that times are rough"} {
+		if got := describeLoad(load, 2); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
@@ -89,37 +78,10 @@ func TestShow(t *testing.T) {
 		"missed goals where they are errors":         {settings: settings{strict: true, json: true}, rows: missed, want: `"met": false`, fail: true},
 		"met goals":                                  {settings: settings{strict: true}, rows: missed[1:], want: "1 of 1 goals met.\n"},
 	} {
-		t.Run(why, func(t *testing.T) {
-			var out strings.Builder
-			err := c.settings.show(report.Report{Rows: c.rows}, &out)
-			if (err != nil) != c.fail || !strings.Contains(out.String(), c.want) || c.want == "" && out.Len() > 0 {
-				t.Errorf("error %v, printed %q", err, out.String())
-			}
-		})
-	}
-}
-
-func TestABusyMachineIsTold(t *testing.T) {
-	for load, want := range map[float64]string{0.12: ", load 0.1 at the start", 1: ", load 1.0 at the start", 2.75: ", load 2.8 at the start: BUSY, so that times are rough"} {
-		if got := describeLoad(load, 2); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-	if got := (&bench{about: ", Python 3.13", load: ", load 0.1"}).machine(); !strings.HasSuffix(got, ", Python 3.13, load 0.1") || !strings.Contains(got, "cores") {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestResourcesAreOfTheirSizeAndOneKindIsRefused(t *testing.T) {
-	for _, runnable := range []bool{true, false} {
-		object := resource("bench-00007", runnable)
-		encoded, err := json.Marshal(object)
-		if size := len(encoded); err != nil || size < 2000 || size > 2100 {
-			t.Errorf("it has %d bytes, error %v", size, err)
-		}
-		_, err = extravars.Build(object.Object, extravars.Options{GVK: benchKind().WithVersion("v1"), SnakeCase: true, MarkUnsafe: true})
-		if (err == nil) != runnable {
-			t.Errorf("runnable %t: got error %v", runnable, err)
+		var out strings.Builder
+		err := c.settings.show(report.Report{Rows: c.rows}, &out)
+		if (err != nil) != c.fail || !strings.Contains(out.String(), c.want) || c.want == "" && out.Len() > 0 {
+			t.Errorf("%s: error %v, printed %q", why, err, out.String())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,105 +29,81 @@ const (
 	reportedLimit = 5 * time.Minute
 )
 
-// idling is a manager whose memory is measured from stage to stage.
-type idling struct {
-	*session
-
-	// runnable are the custom resources that can be run; the others are refused.
-	runnable, others []string
-}
-
 // measureMemory measures an idle manager: without custom resources, with many in
 // its cache, after a few runs, and when it has looked at all of them once.
 func measureMemory(ctx context.Context, s *session) error {
-	names := make([]string, s.settings.resources)
+	n, runs := s.settings.resources, s.settings.runs
+	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("bench-%05d", i)
 	}
-	m := &idling{s, names[:s.settings.runs], names[s.settings.runs:]}
-	for _, stage := range []func(context.Context) error{m.empty, m.cached, m.ran, m.refused} {
-		if err := stage(ctx); err != nil {
+	for _, stage := range []struct {
+		about string
+		reach func() error
+		row   report.Row
+	}{
+		{
+			about: "booting a cluster, and a manager with nothing to do; about 25 s",
+			reach: func() error {
+				if err := s.boot(ctx, harness.Definition(benchKind())); err != nil {
+					return err
+				}
+				return s.start(ctx, "empty")
+			},
+			row: report.Row{Name: "idle, no custom resources"},
+		},
+		{
+			// As after an upgrade: listing them at once costs more than seeing them come.
+			about: fmt.Sprintf("creating %d custom resources of 2 KiB, and starting a manager; about 20 s", n),
+			reach: func() error {
+				err := errors.Join(s.dismiss(), trial.Each(ctx, names, func(ctx context.Context, name string) error {
+					return s.client.Create(ctx, resource(name, slices.Contains(names[:runs], name)))
+				}))
+				if err != nil {
+					return fmt.Errorf("create the custom resources: %w", err)
+				}
+				return s.start(ctx, "many")
+			},
+			row: report.Row{
+				Name: fmt.Sprintf("idle, %d custom resources", n), Goal: report.AtMost(mostRSS),
+				Note: "of 2 KiB each; cached but not run, because the watch's selector does not match them",
+			},
+		},
+		{
+			about: fmt.Sprintf("%d of them run; about 20 s", runs),
+			reach: func() error { return s.release(ctx, names[:runs], "Successful") },
+			row:   report.Row{Name: fmt.Sprintf("idle, after %d real runs", runs), Goal: report.AtMost(mostRSS), Note: "the same manager, the others still not run"},
+		},
+		{
+			// No Ansible is started: their specs have a name that is refused.
+			about: fmt.Sprintf("the manager looks at all %d of them; about 30 s", n),
+			reach: func() error { return s.release(ctx, names[runs:], "Failure") },
+			row: report.Row{
+				Name: fmt.Sprintf("idle, all %d reconciled once", n), Goal: report.AtMost(mostRSS),
+				Note: "the others refused before Ansible (InvalidSpec), to spare as many runs; with queue, status, Event and metrics of each",
+			},
+		},
+	} {
+		s.say("memory: %s", stage.about)
+		if err := stage.reach(); err != nil {
+			return err
+		}
+		if err := s.idle(ctx, stage.row); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.peak("the most it ever had since its start")
 }
 
-// empty is the manager with nothing to do, which is what the others compare with.
-func (m *idling) empty(ctx context.Context) error {
-	m.say("memory: booting a cluster; about 10 s")
-	if err := m.boot(ctx, harness.Definition(benchKind())); err != nil {
-		return err
-	}
-	if err := m.start(ctx, "empty"); err != nil {
-		return err
-	}
-	if err := m.idle(ctx, report.Row{Name: "idle, no custom resources"}); err != nil {
-		return err
-	}
-	return m.dismiss()
-}
-
-// cached is a manager that starts when the resources are there, as after an
-// upgrade: listing them at once costs more than seeing them come.
-func (m *idling) cached(ctx context.Context) error {
-	n := m.settings.resources
-	m.say("memory: creating %d custom resources of 2 KiB; about 5 s", n)
-	err := errors.Join(
-		trial.Each(ctx, m.runnable, func(ctx context.Context, name string) error { return m.client.Create(ctx, resource(name, true)) }),
-		trial.Each(ctx, m.others, func(ctx context.Context, name string) error { return m.client.Create(ctx, resource(name, false)) }))
-	if err != nil {
-		return fmt.Errorf("create the custom resources: %w", err)
-	}
-	if err := m.start(ctx, "many"); err != nil {
-		return err
-	}
-	return m.idle(ctx, report.Row{
-		Name: fmt.Sprintf("idle, %d custom resources", n), Goal: report.AtMost(mostRSS),
-		Note: "of 2 KiB each; cached but not run, because the watch's selector does not match them",
-	})
-}
-
-// ran is the same manager after real runs.
-func (m *idling) ran(ctx context.Context) error {
-	m.say("memory: %d of them run; about 20 s", len(m.runnable))
-	if err := m.release(ctx, m.runnable, "Successful"); err != nil {
-		return err
-	}
-	return m.idle(ctx, report.Row{
-		Name: fmt.Sprintf("idle, after %d real runs", len(m.runnable)), Goal: report.AtMost(mostRSS), Note: "the same manager, the others still not run",
-	})
-}
-
-// refused is the same manager when each resource has been through the queue and
-// has its status. No Ansible is started: their specs have a name that is refused.
-func (m *idling) refused(ctx context.Context) error {
-	n := m.settings.resources
-	m.say("memory: the manager looks at all %d of them; about 30 s", n)
-	if err := m.release(ctx, m.others, "Failure"); err != nil {
-		return err
-	}
-	err := m.idle(ctx, report.Row{
-		Name: fmt.Sprintf("idle, all %d reconciled once", n), Goal: report.AtMost(mostRSS),
-		Note: "the others refused before Ansible (InvalidSpec), to spare as many runs; with queue, status, Event and metrics of each",
-	})
-	if err != nil {
-		return err
-	}
-	memory, err := harness.MemoryOf(m.manager.PID())
-	m.add(report.Row{Name: "the most it ever had since its start", Unit: "MiB"}, mebibytes(memory.Peak))
-	return err
-}
-
-func (m *idling) start(ctx context.Context, home string) error {
-	m.say("memory: starting the manager; about 15 s")
-	o := m.options(home)
+// start starts a manager of the project.
+func (s *session) start(ctx context.Context, home string) error {
+	o := s.options(home)
 	o.Args = []string{"--health-probe-bind-address=127.0.0.1:0", "--user-metrics-bind-address=0", "--max-backoff=5m"}
 	manager, err := harness.Start(o)
 	if err != nil {
 		return err
 	}
-	m.keep(manager)
+	s.keep(manager)
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	return manager.Ready(ctx, benchKind().Kind)
@@ -134,25 +111,25 @@ func (m *idling) start(ctx context.Context, home string) error {
 
 // release makes the watch's selector match the resources, and waits until the condition
 // is True on so many.
-func (m *idling) release(ctx context.Context, names []string, condition string) error {
+func (s *session) release(ctx context.Context, names []string, condition string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": selected()}})
 	if err != nil {
 		return err
 	}
 	err = trial.Each(ctx, names, func(ctx context.Context, name string) error {
-		return m.client.Patch(ctx, harness.Custom(benchKind(), namespace, name, nil), client.RawPatch(types.MergePatchType, patch))
+		return s.client.Patch(ctx, harness.Custom(benchKind(), namespace, name, nil), client.RawPatch(types.MergePatchType, patch))
 	})
 	if err != nil {
 		return fmt.Errorf("label the custom resources: %w", err)
 	}
 	reported := 0
 	err = wait.PollUntilContextTimeout(ctx, time.Second, reportedLimit, true, func(ctx context.Context) (bool, error) {
-		if code := m.manager.ExitCode(); code >= 0 {
+		if code := s.manager.ExitCode(); code >= 0 {
 			return false, fmt.Errorf("the manager has ended with %d", code)
 		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(benchKind().WithVersion("v1"))
-		err := m.client.List(ctx, list)
+		err := s.client.List(ctx, list)
 		reported = 0
 		for i := range list.Items {
 			if harness.ConditionOf(&list.Items[i], condition).Status == "True" {

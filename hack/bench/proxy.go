@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -18,7 +18,6 @@ import (
 	"github.com/ensign-operator/ensign/hack/bench/report"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
-	"github.com/ensign-operator/ensign/test/controlplane/process"
 )
 
 const (
@@ -31,8 +30,6 @@ const (
 	child = "/api/v1/namespaces/default/configmaps/cr-00000-0"
 	// serveProxy is the argument that makes this program a proxy.
 	serveProxy = "serve-proxy"
-	// proxyGrace is how long a proxy may take to end.
-	proxyGrace = 10 * time.Second
 )
 
 // measureProxy measures requests of runs through the proxy beside the same ones to the
@@ -41,7 +38,7 @@ func measureProxy(ctx context.Context, s *session) error {
 	if _, err := s.furnish(ctx); err != nil {
 		return err
 	}
-	granted, err := s.startProxy(ctx)
+	granted, err := s.startProxy()
 	if err != nil {
 		return err
 	}
@@ -87,34 +84,36 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // startProxy starts this program again, as the API proxy with one thread of Go, which the
 // manager's has too, and returns how a run reaches it.
-func (s *session) startProxy(ctx context.Context) (*rest.Config, error) {
+func (s *session) startProxy() (*rest.Config, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	granted := filepath.Join(s.dir, "granted")
-	group := process.NewGroup()
-	s.stops = append([]func() error{func() error { return group.Stop(proxyGrace) }}, s.stops...)
-	program, err := group.Start(process.Command{
-		Path: self, Args: []string{serveProxy, s.cluster.Kubeconfig, granted}, Dir: s.dir,
-		Env: append(os.Environ(), "GOMAXPROCS=1"), Log: filepath.Join(s.dir, "proxy.log"),
-	})
-	if err != nil {
-		return nil, err
+	command := exec.Command(self, serveProxy, s.cluster.Kubeconfig)
+	command.Env, command.Stderr = append(os.Environ(), "GOMAXPROCS=1"), s.progress
+	in, inErr := command.StdinPipe()
+	out, outErr := command.StdoutPipe()
+	if err := errors.Join(inErr, outErr, command.Start()); err != nil {
+		return nil, fmt.Errorf("start the proxy: %w", err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, readyLimit, true, func(context.Context) (bool, error) {
-		_, err := os.Stat(granted)
-		return err == nil, nil
-	})
+	s.stops = append([]func() error{func() error { return errors.Join(in.Close(), command.Wait()) }}, s.stops...)
+	granted, err := io.ReadAll(out)
 	if err != nil {
-		return nil, fmt.Errorf("wait for the proxy: %w; of it: %s", err, program.Quote())
+		return nil, fmt.Errorf("wait for the proxy: %w", err)
 	}
-	return clientcmd.BuildConfigFromFlags("", granted)
+	return clientcmd.RESTConfigFromKubeConfig(granted)
 }
 
-// serve is a proxy to the cluster of a kubeconfig, until ctx ends. It writes a kubeconfig
-// for one run.
-func serve(ctx context.Context, kubeconfig, granted string) error {
+// serve is a proxy to the cluster of a kubeconfig, until ctx or the input ends, as it does
+// with the process that writes to it. It prints a kubeconfig for one run, and closes what
+// it prints to.
+func serve(ctx context.Context, kubeconfig string, in io.Reader, out io.WriteCloser) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		cancel()
+	}()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return fmt.Errorf("read the kubeconfig: %w", err)
@@ -128,9 +127,9 @@ func serve(ctx context.Context, kubeconfig, granted string) error {
 	if err != nil {
 		return err
 	}
-	aside := granted + ".new"
-	if err := errors.Join(os.WriteFile(aside, run, 0o600), os.Rename(aside, granted)); err != nil { //nolint:gosec // A path that startProxy chose.
-		return fmt.Errorf("write the kubeconfig of a run: %w", err)
+	_, err = out.Write(run)
+	if err := errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("print the kubeconfig of a run: %w", err)
 	}
 	return p.Server().Start(ctx)
 }

@@ -220,6 +220,13 @@ func (s *session) idle(ctx context.Context, row report.Row) error {
 	return nil
 }
 
+// peak adds a row with the most memory that the manager ever had.
+func (s *session) peak(name string) error {
+	memory, err := harness.MemoryOf(s.manager.PID())
+	s.add(report.Row{Name: name, Unit: "MiB"}, mebibytes(memory.Peak))
+	return err
+}
+
 func steady(samples []float64) bool {
 	return len(samples) == steadySamples && slices.Max(samples)-slices.Min(samples) <= steadyFraction*slices.Max(samples)
 }

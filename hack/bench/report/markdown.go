@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -14,36 +13,28 @@ const (
 	spliceEnd   = "<!-- bench: end -->"
 )
 
-// Cell is the place of a figure in the tables of Markdown. Lines of one title stand
-// together, and titles whose lines have the same columns share a table. The zero value
-// is no place.
-type Cell struct{ Title, Line, Column string }
+// Cell is the place of a figure in a table of Markdown. Tables, lines and columns stand in
+// the order in which the rows first name them. The zero value is no place.
+type Cell struct{ Table, Line, Column string }
 
 // Markdown returns the tables of what has a cell, and one of what became of the goals.
 func (r Report) Markdown() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s\n", r.Machine)
-	var titles, heads []string
+	var tables []string
 	lines, columns, cells := map[string][]string{}, map[string][]string{}, map[Cell]string{}
 	for _, row := range r.Rows {
-		if c := row.Cell; c.Title != "" {
-			titles, cells[c] = with(titles, c.Title), row.amount()
-			lines[c.Title], columns[c.Title] = with(lines[c.Title], c.Line), with(columns[c.Title], c.Column)
+		if c := row.Cell; c.Table != "" {
+			tables, cells[c] = with(tables, c.Table), row.amount()
+			lines[c.Table], columns[c.Table] = with(lines[c.Table], c.Line), with(columns[c.Table], c.Column)
 		}
 	}
-	head := func(title string) string { return strings.Join(columns[title], " | ") }
-	for _, title := range titles {
-		heads = with(heads, head(title))
-	}
-	slices.SortStableFunc(titles, func(a, b string) int { return slices.Index(heads, head(a)) - slices.Index(heads, head(b)) })
-	for i, title := range titles {
-		if i == 0 || head(titles[i-1]) != head(title) {
-			fmt.Fprintf(&text, "\n| | %s |\n|---|%s\n", head(title), strings.Repeat("---:|", len(columns[title])))
-		}
-		for _, line := range lines[title] {
-			fmt.Fprintf(&text, "| %s: %s |", title, line)
-			for _, column := range columns[title] {
-				fmt.Fprintf(&text, " %s |", cells[Cell{title, line, column}])
+	for _, table := range tables {
+		fmt.Fprintf(&text, "\n| | %s |\n|---|%s\n", strings.Join(columns[table], " | "), strings.Repeat("---:|", len(columns[table])))
+		for _, line := range lines[table] {
+			fmt.Fprintf(&text, "| %s |", line)
+			for _, column := range columns[table] {
+				fmt.Fprintf(&text, " %s |", cells[Cell{table, line, column}])
 			}
 			text.WriteString("\n")
 		}

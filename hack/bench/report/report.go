@@ -83,7 +83,7 @@ func Median(samples []float64) float64 {
 // Judged returns the row with Met.
 func (r Row) Judged() Row {
 	if r.Goal != nil {
-		met := r.Value >= r.Goal.AtLeast && (r.Goal.AtMost == 0 || r.Value <= r.Goal.AtMost)
+		met := (r.Goal.AtLeast == 0 || r.Value >= r.Goal.AtLeast) && (r.Goal.AtMost == 0 || r.Value <= r.Goal.AtMost)
 		r.Met = &met
 	}
 	return r

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
@@ -43,31 +43,21 @@ type Content struct {
 // of MySQLCluster. root is the repository's directory.
 func Contents(root string) (nothing, reference, mysql Content) {
 	own := filepath.Join(root, "hack", "bench", "trial", "project", "roles")
-	nothing = Content{
-		Name: "a role that does nothing", Kind: schema.GroupKind{Group: "bench.ensign.io", Kind: "Nothing"},
-		Role: "nothing", roles: own, free: true, spec: map[string]any{},
-	}
-	reference = Content{
-		Name: "the reference role", Kind: schema.GroupKind{Group: "bench.ensign.io", Kind: "Reference"},
-		Role: "reference", roles: own, free: true, spec: map[string]any{"greeting": "hello"},
-	}
-	mysql = Content{
-		Name: "MySQLCluster", Kind: schema.GroupKind{Group: "myapp.myorg.tld", Kind: "MySQLCluster"},
-		Role: "mysqlcluster", roles: filepath.Join(root, "roles"),
-		spec: map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers"},
-	}
-	return nothing, reference, mysql
+	kind := func(name string) schema.GroupKind { return schema.GroupKind{Group: "bench.ensign.io", Kind: name} }
+	return Content{"a role that does nothing", kind("Nothing"), "nothing", own, map[string]any{}, true},
+		Content{"the reference role", kind("Reference"), "reference", own, map[string]any{"greeting": "hello"}, true},
+		Content{
+			"MySQLCluster", schema.GroupKind{Group: "myapp.myorg.tld", Kind: "MySQLCluster"}, "mysqlcluster", filepath.Join(root, "roles"),
+			map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers"}, false,
+		}
 }
 
 // Definitions are those of the kinds of all contents.
 func Definitions(root string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	nothing, reference, _ := Contents(root)
 	text, err := os.ReadFile(filepath.Join(root, "config", "crd", "bases", "myapp.myorg.tld_mysqlclusters.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("read the definition of MySQLCluster: %w", err)
-	}
 	mysql := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.Unmarshal(text, mysql); err != nil {
+	if err := errors.Join(err, yaml.Unmarshal(text, mysql)); err != nil {
 		return nil, fmt.Errorf("read the definition of MySQLCluster: %w", err)
 	}
 	return []*apiextensionsv1.CustomResourceDefinition{harness.Definition(nothing.Kind), harness.Definition(reference.Kind), mysql}, nil
@@ -86,15 +76,6 @@ func (c Content) list() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(c.Kind.WithVersion("v1"))
 	return list
-}
-
-// variables are the bytes that Ansible gets for a CR, from us and from the plain runs.
-func (c Content) variables(object *unstructured.Unstructured) ([]byte, error) {
-	variables, err := extravars.Build(object.Object, extravars.Options{GVK: c.Kind.WithVersion("v1"), SnakeCase: true, MarkUnsafe: true})
-	if err != nil {
-		return nil, err
-	}
-	return variables.Encode()
 }
 
 // Furnish makes a namespace with what the contents need there.

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,12 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/test/harness"
 )
@@ -23,7 +26,8 @@ import (
 type Plain struct {
 	env       pyenv.Env
 	options   Options
-	directory int // the last one's number
+	directory int          // the last one's number
+	process   atomic.Int64 // ansible-runner's, of the last run
 }
 
 // NewPlain finds the environment. The options Warm and Alone mean nothing here.
@@ -69,11 +73,12 @@ func (p *Plain) Change(ctx context.Context, c Content, names []string) (batch Ba
 	return batch, group.Wait()
 }
 
-// Measure takes the most memory that the runs need.
+// Create does nothing: who has a manager makes the CRs.
+func (p *Plain) Create(context.Context, Content, []string) error { return nil }
+
+// Measure takes the most memory that the run of one CR needs.
 func (p *Plain) Measure(ctx context.Context, c Content, names []string) (Memory, error) {
-	self := os.Getpid()
-	others := pids(self, "")
-	most, err := peak(func() float64 { return memory(self, others) }, func() error {
+	most, err := peak(func() float64 { return memory(int(p.process.Load()), "") }, func() error {
 		_, err := p.Change(ctx, c, names)
 		return err
 	})
@@ -86,30 +91,26 @@ func (p *Plain) prepare(ctx context.Context, c Content, name string) (string, er
 	if err := p.options.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return "", err
 	}
-	variables, err := c.variables(object)
+	variables, err := extravars.Build(object.Object, extravars.Options{GVK: c.Kind.WithVersion("v1"), SnakeCase: true, MarkUnsafe: true})
+	if err != nil {
+		return "", err
+	}
+	encoded, err := variables.Encode() // The bytes that Ansible gets from the manager too.
 	if err != nil {
 		return "", err
 	}
 	p.directory++
 	private := filepath.Join(p.options.Home, fmt.Sprintf("run-%d", p.directory))
-	return private, p.write(private, variables)
-}
-
-func (p *Plain) write(private string, variables []byte) error {
 	inventory := "localhost ansible_connection=local ansible_python_interpreter=" + p.env.Python + "\n"
-	return errors.Join(
+	return private, errors.Join(
 		os.MkdirAll(filepath.Join(private, "env"), 0o700), os.MkdirAll(filepath.Join(private, "inventory"), 0o700),
-		os.WriteFile(filepath.Join(private, "env", "extravars"), variables, 0o600),
+		os.WriteFile(filepath.Join(private, "env", "extravars"), encoded, 0o600),
 		os.WriteFile(filepath.Join(private, "inventory", "hosts"), []byte(inventory), 0o600))
 }
 
 // run gives the processor time of ansible-runner and of all that it waited for.
 func (p *Plain) run(ctx context.Context, c Content, private string) (time.Duration, error) {
-	output, err := os.Create(filepath.Join(private, "output"))
-	if err != nil {
-		return 0, fmt.Errorf("plain run: %w", err)
-	}
-	defer output.Close()
+	var output bytes.Buffer
 	cmd := exec.CommandContext(ctx, p.env.Runner, "run", private, // As verbose as the manager by default.
 		"--role", c.Role, "--roles-path", c.roles, "--hosts", "localhost", "--role-skip-facts", "-vv")
 	cmd.Dir = private
@@ -117,12 +118,15 @@ func (p *Plain) run(ctx context.Context, c Content, private string) (time.Durati
 		"PATH="+p.env.Bin+string(filepath.ListSeparator)+os.Getenv("PATH"),
 		"HOME="+filepath.Join(p.options.Home, "home"), "TMPDIR="+filepath.Join(p.options.Home, "tmp"),
 		"KUBECONFIG="+p.options.Kubeconfig, "K8S_AUTH_KUBECONFIG="+p.options.Kubeconfig)
-	cmd.Stdout, cmd.Stderr = output, output
+	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Run(); err != nil {
-		text, readErr := os.ReadFile(output.Name())
-		return 0, errors.Join(fmt.Errorf("plain run: %w; it printed:\n%s", err, text), readErr)
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("plain run: %w", err)
+	}
+	p.process.Store(int64(cmd.Process.Pid))
+	if err := cmd.Wait(); err != nil {
+		return 0, fmt.Errorf("plain run: %w; it printed:\n%s", err, &output)
 	}
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }

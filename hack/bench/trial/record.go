@@ -1,8 +1,6 @@
 package trial
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -32,32 +30,6 @@ type Run struct {
 	Reported time.Time `json:"-"`
 	// Tasks is how many have started.
 	Tasks int `json:"-"`
-}
-
-// Phases of a run that are known by name.
-const (
-	UntilEvent  = "start → first event"
-	Tasks       = "tasks"
-	UntilEnd    = "stats → end"
-	UntilStatus = "end → status"
-)
-
-// Phase is a part of the time of a run.
-type Phase struct {
-	Name  string
-	Taken time.Duration
-}
-
-// Phases are all there are from the change to the status, in their order.
-func (r Run) Phases() []Phase {
-	return []Phase{
-		{"change → start", r.Started.Sub(r.Changed)},
-		{UntilEvent, r.Heard.Sub(r.Started)},
-		{"→ first task", r.FirstTask.Sub(r.Heard)},
-		{Tasks, r.Stats.Sub(r.FirstTask)},
-		{UntilEnd, r.Ended.Sub(r.Stats)},
-		{UntilStatus, r.Reported.Sub(r.Ended)},
-	}
 }
 
 // record reads what the manager kept of the one run that a CR has had since it was
@@ -93,50 +65,47 @@ func read(directory string) (run Run, err error) {
 	if err := json.Unmarshal(outcome, &run); err != nil {
 		return run, err
 	}
-	path := filepath.Join(directory, "events.jsonl")
-	events, err := os.ReadFile(path)
+	events, err := os.Open(filepath.Join(directory, "events.jsonl"))
 	if err != nil {
 		return run, err
 	}
-	lines := bufio.NewScanner(bytes.NewReader(events))
-	lines.Buffer(nil, len(events)+1)
-	for lines.Scan() {
-		if err := take(&run, lines.Bytes()); err != nil {
+	defer events.Close()
+	for lines := json.NewDecoder(events); lines.More(); {
+		var event struct {
+			Time  time.Time     `json:"time"`
+			Event jobevent.Kind `json:"event"`
+		}
+		if err := lines.Decode(&event); err != nil {
 			return run, err
+		}
+		if run.Heard.IsZero() {
+			run.Heard = event.Time
+		}
+		switch event.Event {
+		case jobevent.TaskStart:
+			if run.Tasks == 0 {
+				run.FirstTask = event.Time
+			}
+			run.Tasks++
+		case jobevent.Stats:
+			run.Stats = event.Time
 		}
 	}
 	if run.Tasks == 0 || run.Stats.IsZero() || run.Ended.IsZero() {
 		return run, fmt.Errorf("a run with %d tasks and stats at %s is no whole one", run.Tasks, run.Stats)
 	}
-	// The file is made when the first event comes, where the file system tells that.
-	var s unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BTIME, &s); err == nil && s.Mask&unix.STATX_BTIME != 0 {
-		if made := time.Unix(s.Btime.Sec, int64(s.Btime.Nsec)); made.After(run.Heard) {
-			run.Heard = made
-		}
+	if made := birth(events.Name()); made.After(run.Heard) {
+		run.Heard = made
 	}
-	return run, lines.Err()
+	return run, nil
 }
 
-// take adds an event to a run.
-func take(r *Run, line []byte) error {
-	var event struct {
-		Time  time.Time     `json:"time"`
-		Event jobevent.Kind `json:"event"`
+// birth is when a file was made, as that of the events is when the first one comes: the
+// zero value where the file system does not tell.
+func birth(path string) (made time.Time) {
+	var s unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_BTIME, &s); err == nil && s.Mask&unix.STATX_BTIME != 0 {
+		made = time.Unix(s.Btime.Sec, int64(s.Btime.Nsec))
 	}
-	if err := json.Unmarshal(line, &event); err != nil {
-		return err
-	}
-	if r.Heard.IsZero() {
-		r.Heard = event.Time
-	}
-	switch event.Event {
-	case jobevent.TaskStart:
-		if r.Tasks++; r.Tasks == 1 {
-			r.FirstTask = event.Time
-		}
-	case jobevent.Stats:
-		r.Stats = event.Time
-	}
-	return nil
+	return made
 }

@@ -140,8 +140,8 @@ type Memory struct {
 // Measure takes the memory before and while the CRs run. What samples cost is part of
 // the batch.
 func (s *Site) Measure(ctx context.Context, c Content, names []string) (Memory, error) {
-	all := func() float64 { return memory(s.PID(), nil) }
-	m := Memory{Idle: all(), Servers: memory(s.PID(), pids(s.PID(), "/serve.py "))}
+	all := func() float64 { return memory(s.PID(), "") }
+	m := Memory{Idle: all(), Servers: memory(s.PID(), "/serve.py ")}
 	var err error
 	m.Peak, err = peak(all, func() error {
 		_, err := s.Change(ctx, c, names)

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -13,9 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
-	"github.com/ensign-operator/ensign/test/harness"
 )
 
 func at(milliseconds int) time.Time {
@@ -32,75 +28,45 @@ const (
 `
 )
 
-// write writes a run's record.
-func write(t *testing.T, dir, outcome, events string) {
-	t.Helper()
-	err := errors.Join(os.MkdirAll(dir, 0o700),
-		os.WriteFile(filepath.Join(dir, "outcome.json"), []byte(outcome), 0o600), os.WriteFile(filepath.Join(dir, "events.jsonl"), []byte(events), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestRead(t *testing.T) {
+func TestRecordIsOfTheOneWholeRunSinceAChange(t *testing.T) {
+	three := []int{1000, 2000, 3000}
 	for name, test := range map[string]struct {
+		changed         int
+		started         []int // of the runs, in ms
 		outcome, events string
 		fail            bool
 	}{
-		"a whole run":                    {outcome: outcome, events: events},
-		"one without stats":              {outcome: outcome, events: events[:strings.LastIndex(events, `{"time"`)], fail: true},
-		"one without tasks":              {outcome: outcome, events: `{"time":"2026-01-02T03:04:06.4Z","event":"playbook_on_stats"}`, fail: true},
-		"one that has not ended":         {outcome: `{"started":"2026-01-02T03:04:05Z"}`, events: events, fail: true},
-		"events that are none":           {outcome: outcome, events: "text\n", fail: true},
-		"an outcome that is no object":   {outcome: "text", events: events, fail: true},
-		"nothing, which is no whole run": {outcome: outcome, fail: true},
+		"the last of three":                        {2500, three, outcome, events, false},
+		"no run since":                             {3500, three, outcome, events, true},
+		"two since: which of them is it?":          {1500, three, outcome, events, true},
+		"no run at all, and nobody says otherwise": {0, nil, outcome, events, true},
+		"one without stats":                        {2500, three, outcome, events[:strings.LastIndex(events, `{"time"`)], true},
+		"one without tasks":                        {2500, three, outcome, `{"time":"2026-01-02T03:04:06.4Z","event":"playbook_on_stats"}`, true},
+		"one that has not ended":                   {2500, three, `{"started":"2026-01-02T03:04:05Z"}`, events, true},
+		"events that are none":                     {2500, three, outcome, "text\n", true},
+		"an outcome that is no object":             {2500, three, "text", events, true},
+		"nothing, which is no whole run":           {2500, three, outcome, "", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			before := time.Now().Add(-time.Second) // Times of files are coarser.
-			write(t, dir, test.outcome, test.events)
-			got, err := read(dir)
-			if (err != nil) != test.fail {
-				t.Fatalf("error %v", err)
+		dir := t.TempDir()
+		before := time.Now().Add(-time.Second) // Times of files are coarser.
+		for _, ms := range test.started {
+			started, _ := at(ms).MarshalText()
+			run := filepath.Join(dir, at(ms).Format("20060102T150405.000000000Z")+"-run")
+			err := errors.Join(os.Mkdir(run, 0o700), os.WriteFile(filepath.Join(run, "events.jsonl"), []byte(test.events), 0o600),
+				os.WriteFile(filepath.Join(run, "outcome.json"), []byte(strings.Replace(test.outcome, "2026-01-02T03:04:05Z", string(started), 1)), 0o600))
+			if err != nil {
+				t.Fatal(err)
 			}
-			want := Run{Started: at(0), Heard: got.Heard, FirstTask: at(300), Stats: at(1400), Ended: at(1500), Tasks: 2}
-			if diff := cmp.Diff(want, got); diff != "" && !test.fail {
-				t.Error(diff)
-			}
-			// When the file was made, or the event's own time where that is not known.
-			if !test.fail && !got.Heard.After(before) && !got.Heard.Equal(at(200)) {
-				t.Errorf("the first event was heard at %s", got.Heard)
-			}
-		})
-	}
-}
-
-func TestRecordIsOfTheOneRunSinceAChange(t *testing.T) {
-	for name, test := range map[string]struct {
-		changed time.Time
-		started []int // of the runs, in ms
-		fail    bool
-	}{
-		"the last of three":                        {at(2500), []int{1000, 2000, 3000}, false},
-		"no run since":                             {at(3500), []int{1000, 2000, 3000}, true},
-		"two since: which of them is it?":          {at(1500), []int{1000, 2000, 3000}, true},
-		"no run at all, and nobody says otherwise": {at(0), nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for _, ms := range test.started {
-				started, _ := at(ms).MarshalText()
-				write(t, filepath.Join(dir, at(ms).Format("20060102T150405.000000000Z")+"-run"),
-					strings.Replace(outcome, "2026-01-02T03:04:05Z", string(started), 1), events)
-			}
-			got, err := record(dir, test.changed)
-			if (err != nil) != test.fail {
-				t.Fatalf("error %v", err)
-			}
-			if !test.fail && (got.Changed != test.changed || got.Started != at(3000)) {
-				t.Errorf("got %+v", got)
-			}
-		})
+		}
+		got, err := record(dir, at(test.changed))
+		want := Run{Changed: at(2500), Started: at(3000), Heard: got.Heard, FirstTask: at(300), Stats: at(1400), Ended: at(1500), Tasks: 2}
+		if (err != nil) != test.fail || !test.fail && want != got {
+			t.Errorf("%s: error %v, %s", name, err, cmp.Diff(want, got))
+		}
+		// When the file was made, or the event's own time where that is not known.
+		if !test.fail && !got.Heard.After(before) && !got.Heard.Equal(at(200)) {
+			t.Errorf("the first event was heard at %s", got.Heard)
+		}
 	}
 }
 
@@ -147,44 +113,9 @@ func TestNewsOfARun(t *testing.T) {
 		"an error of the watch": {watch.Event{Type: watch.Error, Object: condition("Running", "Successful")}, "", true},
 		"the watch's end":       {watch.Event{}, "", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			object, err := news(test.event)
-			if (err != nil) != test.fail {
-				t.Fatalf("error %v", err)
-			}
-			if !test.fail && completion(object) != test.completion {
-				t.Errorf("completion %q", completion(object))
-			}
-		})
-	}
-}
-
-func TestContentsAreWhatTheySay(t *testing.T) {
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if definitions, err := Definitions(root); err != nil || len(definitions) != 3 {
-		t.Errorf("got %d definitions, error %v", len(definitions), err)
-	}
-	nothing, reference, mysql := Contents(root)
-	seen := map[string]bool{}
-	for _, c := range []Content{nothing, reference, mysql} {
-		if _, err := os.Stat(filepath.Join(c.roles, c.Role, "tasks", "main.yml")); err != nil {
-			t.Errorf("%s: %v", c.Name, err)
-		}
-		var first, second map[string]any
-		if err := errors.Join(json.Unmarshal(c.change(at(1)), &first), json.Unmarshal(c.change(at(2)), &second)); err != nil || cmp.Equal(first, second) {
-			t.Errorf("%s: error %v, or a change that changes nothing: %v", c.Name, err, first)
-		}
-		for _, name := range c.Names(3) {
-			if seen[name] {
-				t.Errorf("two CRs have the name %s, and so would what belongs to them", name)
-			}
-			seen[name] = true
-		}
-		if text, err := c.variables(harness.Custom(c.Kind, "default", "cr", c.spec)); err != nil || !strings.Contains(string(text), "ansible_operator_meta") {
-			t.Errorf("%s: got variables %s, error %v", c.Name, text, err)
+		object, err := news(test.event)
+		if (err != nil) != test.fail || !test.fail && completion(object) != test.completion {
+			t.Errorf("%s: error %v, object %v", name, err, object)
 		}
 	}
 }
@@ -200,55 +131,20 @@ func TestATreeHasTheTimeOfChildrenThatEnded(t *testing.T) {
 		t.Error(err)
 	}
 	pid, self := cmd.Process.Pid, os.Getpid()
-	stat := tree(pid)[0].stat
 	used, err := treeTime(pid)
-	if own := time.Duration(stat.CPUTime() * float64(time.Second)); err != nil || used < own+2*tick {
+	if own := time.Duration(tree(pid)[0].CPUTime() * float64(time.Second)); err != nil || used < own+2*tick {
 		t.Errorf("the tree has used %s, the shell alone %s, error %v", used, own, err)
 	}
 	if above, err := treeTime(self); err != nil || above < used {
 		t.Errorf("the tree above has used %s, error %v", above, err)
 	}
-	if got, want := pids(self, "read line"), map[int]bool{self: true, pid: false}; !cmp.Equal(want, got) {
-		t.Errorf("without that text: %v", got)
-	}
-	if one, both := memory(self, map[int]bool{self: true}), memory(self, nil); one <= 0 || both <= one {
-		t.Errorf("got %v MiB, and of both %v", one, both)
+	if shell, both := memory(self, "read line"), memory(self, ""); shell <= 0 || both <= shell {
+		t.Errorf("got %v MiB, and of both %v", shell, both)
 	}
 	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
 		t.Error(err)
 	}
-	if got, err := treeTime(pid); err == nil || memory(pid, nil) != 0 {
+	if got, err := treeTime(pid); err == nil || memory(pid, "") != 0 {
 		t.Errorf("of a process that has ended: %s", got)
-	}
-}
-
-func TestPeak(t *testing.T) {
-	samples, taken := []float64{3, 9, 4}, make(chan struct{})
-	i := 0
-	got, err := peak(func() float64 {
-		if i++; i == len(samples) {
-			close(taken)
-		}
-		return samples[min(i, len(samples))-1]
-	}, func() error {
-		<-taken
-		return os.ErrExist
-	})
-	if got != 9 || !errors.Is(err, os.ErrExist) {
-		t.Errorf("got %v, error %v", got, err)
-	}
-}
-
-func TestAPlainRunGetsItsVariablesAndTheInterpreter(t *testing.T) {
-	dir := t.TempDir()
-	if err := (&Plain{env: pyenv.Env{Python: "/opt/python"}}).write(dir, []byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]string{
-		"env/extravars": "{}", "inventory/hosts": "localhost ansible_connection=local ansible_python_interpreter=/opt/python\n",
-	} {
-		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
-			t.Errorf("%s: error %v: %s", name, err, got)
-		}
 	}
 }

@@ -15,30 +15,23 @@ const (
 	sampling = 20 * time.Millisecond
 )
 
-// process is a live process as it stood.
-type process struct {
-	procfs.Proc
-
-	stat procfs.ProcStat
-}
-
-// tree lists a live process and all live ones that descend from it; none where the
-// process has ended. What ends meanwhile may be missing.
-func tree(root int) []process {
+// tree lists a live process and all live ones that descend from it, with what they have
+// used; none where the process has ended. What ends meanwhile may be missing.
+func tree(root int) []procfs.ProcStat {
 	all, _ := procfs.AllProcs() // Without /proc there are none.
-	var found []process
-	children := map[int][]process{}
+	var found []procfs.ProcStat
+	children := map[int][]procfs.ProcStat{}
 	for _, p := range all {
 		stat, err := p.Stat()
 		switch {
 		case err != nil: // It has ended.
 		case p.PID == root:
-			found = append(found, process{p, stat})
+			found = append(found, stat)
 		default:
-			children[stat.PPID] = append(children[stat.PPID], process{p, stat})
+			children[stat.PPID] = append(children[stat.PPID], stat)
 		}
 	}
-	for i := 0; i < len(found); i++ {
+	for i := 0; len(found) > i; i++ {
 		found = append(found, children[found[i].PID]...)
 	}
 	return found
@@ -47,40 +40,29 @@ func tree(root int) []process {
 // treeTime is the processor time of a live process and of all that ever descended from
 // it, but for what ended and was waited for by nobody of the tree. Differences of it are
 // true to a tick for each live process.
-func treeTime(root int) (time.Duration, error) {
-	ticks := 0
+func treeTime(root int) (total time.Duration, err error) {
 	processes := tree(root)
 	for _, p := range processes {
-		ticks += int(p.stat.UTime) + int(p.stat.STime) + p.stat.CUTime + p.stat.CSTime
+		total += tick * time.Duration(int(p.UTime)+int(p.STime)+p.CUTime+p.CSTime)
 	}
 	if len(processes) == 0 {
-		return 0, fmt.Errorf("there is no process %d", root)
+		err = fmt.Errorf("there is no process %d", root)
 	}
-	return time.Duration(ticks) * tick, nil
+	return total, err
 }
 
-// memory is the proportional set size, in MiB, of those processes of a tree that are not
-// among others: a page that n processes share counts as an n-th of one in each.
-func memory(root int, others map[int]bool) float64 {
+// memory is the proportional set size, in MiB, of those processes of a tree whose command
+// line has the text: a page that n processes share counts as an n-th of one in each.
+func memory(root int, text string) float64 {
 	var bytes uint64
-	for _, p := range tree(root) {
-		if !others[p.PID] {
-			rollup, _ := p.ProcSMapsRollup() // What has ended needs none.
+	for _, stat := range tree(root) {
+		p, _ := procfs.NewProc(stat.PID) // What has ended needs none, and has no line.
+		if line, _ := p.CmdLine(); strings.Contains(strings.Join(line, " "), text) {
+			rollup, _ := p.ProcSMapsRollup()
 			bytes += rollup.Pss
 		}
 	}
 	return float64(bytes) / (1 << 20)
-}
-
-// pids are those of a tree's processes whose command line does not hold the text; all of
-// them for "".
-func pids(root int, text string) map[int]bool {
-	found := map[int]bool{}
-	for _, p := range tree(root) {
-		line, _ := p.CmdLine() // What has ended has none.
-		found[p.PID] = text == "" || !strings.Contains(strings.Join(line, " "), text)
-	}
-	return found
 }
 
 // peak takes samples while work is done, and gives the highest.
