@@ -55,15 +55,9 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) write(t *testing.T, name, content string) string {
 	t.Helper()
-	path := filepath.Join(b.content, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	content = strings.NewReplacer("@PYTHON@", b.env.Python, "@CONTENT@", b.content).Replace(content)
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	text := strings.NewReplacer("@PYTHON@", b.env.Python, "@CONTENT@", b.content).Replace(content)
+	scratch.Write(t, b.content, map[string]string{name: text})
+	return filepath.Join(b.content, name)
 }
 
 // run runs a play by our runner, as the controller would.

@@ -3,14 +3,11 @@
 package outcomes
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +23,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 const (
@@ -102,7 +100,7 @@ func (d *deletions) watch(t *testing.T, p play) {
 		w.bench.write(t, "roles/content/tasks/present.yml", "- ansible.builtin.debug: {msg: hello}\n")
 	}
 	fmt.Fprintf(&d.watches, "- {group: %s, version: v1, kind: %s, role: %q, finalizer: %s}\n", group, w.kind, filepath.Join(w.bench.content, "roles/content"), finalizer)
-	if err := d.k8s.Create(t.Context(), definition(w.kind)); err != nil {
+	if err := harness.Define(t.Context(), d.k8s, harness.Definition(schema.GroupKind{Group: group, Kind: w.kind})); err != nil {
 		t.Fatal(err)
 	}
 	d.kinds = append(d.kinds, w)
@@ -111,41 +109,21 @@ func (d *deletions) watch(t *testing.T, p play) {
 // start starts the manager, which ends orderly with the test.
 func (d *deletions) start(t *testing.T) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(d.dir, "watches.yaml"), []byte(d.watches.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	binary, err := filepath.Abs("../../bin/manager")
+	scratch.Write(t, d.dir, map[string]string{"watches.yaml": d.watches.String()})
+	m, err := harness.Start(harness.Options{
+		Binary: filepath.Join(scratch.Repository(t), "bin", "manager"), Project: d.dir, Home: scratch.Short(t), Kubeconfig: d.cluster.Kubeconfig,
+		Args: []string{"--max-concurrent-reconciles=1"},
+		Env:  []string{"PATH=" + environment(t).Bin + ":/usr/bin:/bin", "LANG=C.UTF-8", "ANSIBLE_GATHERING=explicit"},
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	runs, err := os.MkdirTemp("/tmp", "out") //nolint:usetesting // The path of t.TempDir is as long as the test's name.
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	cmd := exec.Command(binary, append([]string{
-		"run", "--kubeconfig=" + d.cluster.Kubeconfig, "--run-dir=" + filepath.Join(runs, "runs"),
-		"--max-backoff=10s", "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0", "--max-concurrent-reconciles=1",
-	}, harness.Mode()...)...)
-	cmd.Dir = d.dir
-	bin := environment(t).Bin
-	cmd.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "HOME=" + d.dir, "LANG=C.UTF-8", "ANSIBLE_GATHERING=explicit"}
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		if err := m.Stop(); err != nil {
 			t.Error(err)
 		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the manager: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("the manager said:\n%s", log.String())
-		}
-		if err := os.RemoveAll(runs); err != nil {
-			t.Error(err)
+		if log, err := m.Log(); t.Failed() {
+			t.Logf("the manager said (%v):\n%s", err, log)
 		}
 	})
 }
@@ -156,14 +134,12 @@ func (d *deletions) check(t *testing.T, w watched) {
 	alone := w.bench.run(t, w.play, w.laid.spec, 1)
 	w.play.expect(t, asFinalizer, alone)
 
-	cr := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(3), "message": "{{ untrusted }}"}}}
-	cr.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: w.kind})
-	cr.SetNamespace("default")
-	cr.SetName("sample")
+	kind := schema.GroupKind{Group: group, Kind: w.kind}
+	cr := harness.Custom(kind, "default", "sample", map[string]any{"size": int64(3), "message": "{{ untrusted }}"})
 	if err := d.k8s.Create(t.Context(), cr); err != nil {
 		t.Fatal(err)
 	}
-	d.await(t, cr, "success", func() bool { return conditionOf(cr, "Successful")["status"] == "True" })
+	d.await(t, cr, "success", func() bool { return harness.ConditionOf(cr, "Successful").Status == "True" })
 	if err := d.k8s.Delete(t.Context(), cr); err != nil {
 		t.Fatal(err)
 	}
@@ -171,9 +147,9 @@ func (d *deletions) check(t *testing.T, w watched) {
 		d.await(t, cr, "its end", func() bool { return cr.GetUID() == "" })
 		return
 	}
-	d.await(t, cr, "failure", func() bool { return conditionOf(cr, "Failure")["status"] == "True" })
-	failure := conditionOf(cr, "Failure")
-	if got := (jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.Reason(failure["reason"].(string)), Message: failure["message"].(string)}); got != alone.Outcome {
+	d.await(t, cr, "failure", func() bool { return harness.ConditionOf(cr, "Failure").Status == "True" })
+	failure := harness.ConditionOf(cr, "Failure")
+	if got := (jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.Reason(failure.Reason), Message: failure.Message}); got != alone.Outcome {
 		t.Errorf("got %+v, but by the runner alone %+v", got, alone.Outcome)
 	}
 	if len(cr.GetFinalizers()) != 1 {

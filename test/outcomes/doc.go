@@ -22,8 +22,7 @@
 // real manager, with some of the plays as finalizers, and what becomes of them is
 // what the run without a manager came to.
 //
-// TestRevealingPlays takes half a minute and is part of `make test`. TestCorpus,
-// which prints its table, and TestDeletion take ten minutes and have the build
-// tag long. The tests use the testing package, because Ginkgo runs the specs of a
+// TestRevealingPlays takes half a minute and is part of `make test`. TestCorpus and
+// TestDeletion take ten minutes and have the build tag long. The tests use the testing package, because Ginkgo runs the specs of a
 // package one after the other, and here two at a time is worth minutes.
 package outcomes
