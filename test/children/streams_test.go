@@ -22,7 +22,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-var _ = Describe("what streams", Ordered, ContinueOnFailure, func() {
+var _ = Describe("what streams (§8)", Ordered, ContinueOnFailure, func() {
 	var (
 		k         *site.Kubelet
 		namespace string

@@ -3,7 +3,7 @@
 // be held or broken.
 //
 // places.tsv is the index of the promises: section, name, whether `make test` shows it
-// or only `make test-all` does, and a few words. A spec names the places that it shows:
+// or only `make test-all` does, or what spec of another suite, and a few words. A spec names the places that it shows:
 // see row. A place that nothing shows, and a row of a place that is not in the index,
 // fail. Open places are what the manager does not do yet. The promises themselves
 // stand in docs/reference-*.md, below headings that end with their section: (§3).

@@ -3,16 +3,11 @@
 package contract
 
 import (
-	"bytes"
 	"context"
 	"net/http"
-	"os"
-	"os/exec"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,30 +41,6 @@ var _ = Describe("a live run of a manager with few rights", Ordered, func() {
 		w.box.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
 		Eventually(w.Log).Should(MatchRegexp(`can't be followed.*clusterroles.*forbidden`))
 		w.Watched(ctx, "configmaps")
-	})
-	row("§8 streams", "exec, attach, logs and port-forward work", func(ctx context.Context) {
-		kubelet := ground.Kubelet(ctx)
-		kubelet.Pod(ctx, w.Namespace, "p")
-		kubectl := func(args ...string) *exec.Cmd {
-			command := exec.CommandContext(ctx, ground.Cluster.Kubectl, append([]string{"--kubeconfig=" + w.box.kubeconfig()}, args...)...)
-			command.WaitDelay = time.Second
-			command.Env = append(os.Environ(), "KUBECONFIG=")
-			return command
-		}
-		command := kubectl("exec", "-i", "p", "--", "sh", "-c", "read a; echo got $a")
-		command.Stdin = bytes.NewBufferString("this\n")
-		out, err := command.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred(), "%s", out)
-		Expect(string(out)).To(ContainSubstring("got this"))
-		for what, says := range map[string]string{"logs": "later", "attach": "later", "port-forward": `127\.0\.0\.1:\d+`} {
-			command := map[string]*exec.Cmd{"logs": kubectl("logs", "-f", "p"), "attach": kubectl("attach", "p"), "port-forward": kubectl("port-forward", "p", ":80")}[what]
-			said := gbytes.NewBuffer()
-			command.Stdout, command.Stderr = said, GinkgoWriter
-			Expect(command.Start()).To(Succeed())
-			Eventually(func() *gbytes.Buffer { kubelet.Write("later"); return said }).WithPolling(time.Second/4).Should(gbytes.Say(says), what)
-			Expect(command.Process.Kill()).To(Succeed())
-			_ = command.Wait() // It was killed.
-		}
 	})
 	row("§7 unused watches", "end when there are no children any more", func(ctx context.Context) {
 		w.box.release()
