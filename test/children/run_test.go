@@ -1,12 +1,8 @@
 package children
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,13 +10,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 const (
@@ -35,10 +30,10 @@ type object = map[string]any
 
 // run writes through the proxy as a run of its CR would.
 type run struct {
+	site.Caller
+
 	cr    *unstructured.Unstructured
 	owner access.Owner
-	http  *http.Client
-	base  string
 }
 
 // newRun makes a CR, and a grant for it.
@@ -64,55 +59,26 @@ func runBy(way *proxy.Proxy, cr *unstructured.Unstructured, version string) *run
 	kubeconfig, revoke, err := way.Grant(r.owner)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(revoke)
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	r.Caller, err = site.NewCaller(kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
-	r.http, err = rest.HTTPClientFor(config)
-	Expect(err).NotTo(HaveOccurred())
-	r.base = config.Host
 	return r
 }
 
 // try sends a request and gives what comes back.
 func (r *run) try(ctx context.Context, method, path, contentType string, body any) (int, *unstructured.Unstructured) {
 	GinkgoHelper()
-	data, isText := body.(string)
-	if !isText {
-		encoded, err := json.Marshal(body)
-		Expect(err).NotTo(HaveOccurred())
-		data = string(encoded)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, r.base+path, bytes.NewBufferString(data))
-	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Content-Type", contentType)
-	response, err := r.http.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	answer, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(response.Body.Close()).To(Succeed())
-	got := &unstructured.Unstructured{}
-	Expect(got.UnmarshalJSON(answer)).To(Succeed(), "%s", answer)
-	return response.StatusCode, got
+	return r.Ask(ctx, method, path, body, "Content-Type", contentType)
 }
 
 // do sends a request that succeeds, and gives the object.
 func (r *run) do(ctx context.Context, method, path, contentType string, body any) *unstructured.Unstructured {
 	GinkgoHelper()
-	code, got := r.try(ctx, method, path, contentType, body)
-	Expect(code).To(BeNumerically("<", 300), "%s %s: %v", method, path, got.Object)
-	return got
+	return r.Do(ctx, method, path, body, "Content-Type", contentType)
 }
 
 // reference is how a child in the owner's reach is marked.
 func (r *run) reference() object {
 	return object{"apiVersion": r.owner.GVK.GroupVersion().String(), "kind": r.owner.GVK.Kind, "name": r.owner.Name, "uid": string(r.owner.UID)}
-}
-
-// notes are how a child elsewhere is marked.
-func (r *run) notes() map[string]string {
-	return map[string]string{
-		"operator-sdk/primary-resource":      r.owner.Namespace + "/" + r.owner.Name,
-		"operator-sdk/primary-resource-type": r.owner.GVK.GroupKind().String(),
-	}
 }
 
 // foreign is an owner that has nothing to do with the run; it stays.
@@ -176,20 +142,9 @@ func (p *place) find(ctx context.Context, name string) (*unstructured.Unstructur
 	return got, err
 }
 
-// ours counts the references to the CR, and reports whether the annotations name it.
+// ours returns the references to the CR, and reports whether the annotations name it.
 func (r *run) ours(child *unstructured.Unstructured) (references []any, annotated bool) {
-	list, _, _ := unstructured.NestedSlice(child.Object, "metadata", "ownerReferences")
-	for _, reference := range list {
-		if reference.(object)["uid"] == string(r.owner.UID) {
-			references = append(references, reference)
-		}
-	}
-	annotations := child.GetAnnotations()
-	annotated = true
-	for name, value := range r.notes() {
-		annotated = annotated && annotations[name] == value
-	}
-	return references, annotated
+	return site.Marks(r.cr, child)
 }
 
 // isMarked fails unless the child carries its mark, once and as it should be.

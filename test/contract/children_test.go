@@ -70,58 +70,58 @@ var _ = Describe("what runs do at the API", Ordered, ContinueOnFailure, func() {
 
 func ownershipRows(w *work) {
 	row("§7 owner reference", "in the CR's namespace, never as its controller", func(ctx context.Context) {
-		child := w.box.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
+		child := w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
 		Expect(w.box.marks(child)).To(Equal("reference"))
 	})
 	row("§7 owner of a cluster-scoped CR", "a reference, whatever the namespace", func(ctx context.Context) {
-		child := w.tank.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("of-tank", "1"))
+		child := w.tank.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("of-tank", "1"))
 		Expect(w.tank.marks(child)).To(Equal("reference"))
-		child = w.tank.wrote(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole("tank-"+w.Namespace))
+		child = w.tank.Do(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole("tank-"+w.Namespace))
 		Expect(w.tank.marks(child)).To(Equal("reference"))
 	})
 	row("§7 annotations", "in another namespace, and for what has none", func(ctx context.Context) {
-		child := w.box.wrote(ctx, http.MethodPost, configMaps("default"), configMap(w.Namespace, "1"))
+		child := w.box.Do(ctx, http.MethodPost, configMaps("default"), configMap(w.Namespace, "1"))
 		Expect(w.box.marks(child)).To(Equal("annotations"))
-		child = w.box.wrote(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole("box-"+w.Namespace))
+		child = w.box.Do(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole("box-"+w.Namespace))
 		Expect(w.box.marks(child)).To(Equal("annotations"))
 	})
 	row("§7 server-side apply", "the first and the second carry the reference", func(ctx context.Context) {
 		for _, value := range []string{"1", "2"} {
-			child := w.box.wrote(ctx, http.MethodPatch, configMaps(w.Namespace, "applied")+"?fieldManager=role", configMap("applied", value), "Content-Type", "application/apply-patch+yaml")
+			child := w.box.Do(ctx, http.MethodPatch, configMaps(w.Namespace, "applied")+"?fieldManager=role", configMap("applied", value), "Content-Type", "application/apply-patch+yaml")
 			Expect(w.box.marks(child)).To(Equal("reference"))
 		}
 	})
 	row("§7 PUT and patches", "keep the reference", func(ctx context.Context) {
 		path := configMaps(w.Namespace, "near")
-		Expect(w.box.marks(w.box.wrote(ctx, http.MethodPut, path, configMap("near", "2")))).To(Equal("reference"))
+		Expect(w.box.marks(w.box.Do(ctx, http.MethodPut, path, configMap("near", "2")))).To(Equal("reference"))
 		for contentType, body := range map[string]any{
 			"application/merge-patch+json":           map[string]any{"metadata": map[string]any{"ownerReferences": nil}},
 			"application/strategic-merge-patch+json": map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"$patch": "replace"}}}},
 			"application/json-patch+json":            []any{map[string]any{"op": "remove", "path": "/metadata/ownerReferences"}},
 		} {
-			Expect(w.box.marks(w.box.wrote(ctx, http.MethodPatch, path, body, "Content-Type", contentType))).To(Equal("reference"), contentType)
+			Expect(w.box.marks(w.box.Do(ctx, http.MethodPatch, path, body, "Content-Type", contentType))).To(Equal("reference"), contentType)
 		}
 	})
 	row("§7 adoption", "what existed without the CR stays without it", func(ctx context.Context) {
 		before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "before"}}
 		w.Create(ctx, before)
 		path := configMaps(w.Namespace, "before")
-		Expect(w.box.marks(w.box.wrote(ctx, http.MethodPut, path, configMap("before", "2")))).To(BeEmpty())
-		Expect(w.box.marks(w.box.wrote(ctx, http.MethodPatch, path+"?fieldManager=role&force=true", configMap("before", "3"), "Content-Type", "application/apply-patch+yaml"))).To(BeEmpty())
+		Expect(w.box.marks(w.box.Do(ctx, http.MethodPut, path, configMap("before", "2")))).To(BeEmpty())
+		Expect(w.box.marks(w.box.Do(ctx, http.MethodPatch, path+"?fieldManager=role&force=true", configMap("before", "3"), "Content-Type", "application/apply-patch+yaml"))).To(BeEmpty())
 	})
 	row("§7 role's own reference", "is not doubled", func(ctx context.Context) {
 		mine := configMap("mine", "1")
 		mine["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
 			"apiVersion": "held.example.com/v1", "kind": "Box", "name": "box", "uid": string(w.box.cr.GetUID()),
 		}}
-		Expect(w.box.marks(w.box.wrote(ctx, http.MethodPost, configMaps(w.Namespace), mine))).To(Equal("reference"))
+		Expect(w.box.marks(w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), mine))).To(Equal("reference"))
 	})
 }
 
 // afterwardsRows are those about the end of the runs, and what comes after it.
 func afterwardsRows(w *work) {
 	row("§7 own writes, §7 what Kubernetes writes", "bring no CR back: one run each", func(ctx context.Context) {
-		deployment := w.box.wrote(ctx, http.MethodPost, "/apis/apps/v1/namespaces/"+w.Namespace+"/deployments", deployment("web"))
+		deployment := w.box.Do(ctx, http.MethodPost, "/apis/apps/v1/namespaces/"+w.Namespace+"/deployments", deployment("web"))
 		Eventually(ctx, func(ctx context.Context) (map[string]string, error) {
 			err := k8s.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)
 			return deployment.GetAnnotations(), err
@@ -142,7 +142,8 @@ func afterwardsRows(w *work) {
 		Expect(w.Runs(w.tank.cr)()).To(Equal(1))
 	})
 	row("§8 token", "is dead when its run has ended", func(ctx context.Context) {
-		Expect(w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace), nil).code).To(Equal(http.StatusUnauthorized))
+		code, _ := w.box.Ask(ctx, http.MethodGet, configMaps(w.Namespace), nil)
+		Expect(code).To(Equal(http.StatusUnauthorized))
 	})
 	row("§7 drift", "a change of a child brings its CR back, and no other", func(ctx context.Context) {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "tank-" + w.Namespace}}

@@ -37,8 +37,8 @@ var _ = Describe("a live run of a manager with few rights", Ordered, func() {
 	})
 
 	row("§7 forbidden kind", "is told of in the log, and harms no other", func(ctx context.Context) {
-		w.box.wrote(ctx, http.MethodPost, clusterRoles, clusterRole("few-"+w.Namespace))
-		w.box.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
+		w.box.Do(ctx, http.MethodPost, clusterRoles, clusterRole("few-"+w.Namespace))
+		w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
 		Eventually(w.Log).Should(MatchRegexp(`can't be followed.*clusterroles.*forbidden`))
 		w.Watched(ctx, "configmaps")
 	})

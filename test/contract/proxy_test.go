@@ -30,36 +30,37 @@ func freePort() string {
 
 func proxyRows(w *work) {
 	row("§8 address", "127.0.0.1, TLS with the kubeconfig's CA, the same for all runs", func() {
-		server, err := url.Parse(w.box.config.Host)
+		server, err := url.Parse(w.box.Config.Host)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(server.Scheme + "://" + server.Hostname()).To(Equal("https://127.0.0.1"))
-		Expect(w.box.config.TLSClientConfig).To(And(HaveField("Insecure", false), HaveField("CAData", Not(BeEmpty()))))
-		Expect(w.tank.config.Host).To(Equal(w.box.config.Host))
+		Expect(w.box.Config.TLSClientConfig).To(And(HaveField("Insecure", false), HaveField("CAData", Not(BeEmpty()))))
+		Expect(w.tank.Config.Host).To(Equal(w.box.Config.Host))
 	})
 	row("§8 token", "256 bits, another for each run, in a file of mode 0600", func() {
-		Expect(w.box.config.BearerToken).NotTo(Equal(w.tank.config.BearerToken))
-		Expect(base64.RawURLEncoding.DecodeString(w.box.config.BearerToken)).To(HaveLen(256 / 8))
+		Expect(w.box.Config.BearerToken).NotTo(Equal(w.tank.Config.BearerToken))
+		Expect(base64.RawURLEncoding.DecodeString(w.box.Config.BearerToken)).To(HaveLen(256 / 8))
 		info, err := os.Stat(w.box.kubeconfig()) // The run kept the mode.
 		Expect(err).NotTo(HaveOccurred())
 		Expect(info.Mode()).To(Equal(os.FileMode(0o600)))
 	})
 	row("§8 without a token", "401", func(ctx context.Context) {
-		for _, token := range []string{"", "wrong", w.box.config.BearerToken + "x"} {
+		for _, token := range []string{"", "wrong", w.box.Config.BearerToken + "x"} {
 			stranger := *w.box
-			config := rest.AnonymousClientConfig(w.box.config)
+			config := rest.AnonymousClientConfig(w.box.Config)
 			config.BearerToken = token
 			var err error
-			stranger.http, err = rest.HTTPClientFor(config)
+			stranger.HTTP, err = rest.HTTPClientFor(config)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(stranger.ask(ctx, http.MethodGet, configMaps(w.Namespace), nil).code).To(Equal(http.StatusUnauthorized))
+			code, _ := stranger.Ask(ctx, http.MethodGet, configMaps(w.Namespace), nil)
+			Expect(code).To(Equal(http.StatusUnauthorized))
 		}
 	})
 	row("§8 identity", "a token acts for its run and as the manager, whatever the request says", func(ctx context.Context) {
 		claims := []string{"Impersonate-User", "nobody", "Impersonate-Group", "none", "X-Remote-User", "tank"}
-		child := w.box.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("claimed", "1"), claims...)
+		child := w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("claimed", "1"), claims...)
 		Expect(w.box.marks(child)).To(Equal("reference"))
 		review := map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-		self := w.box.wrote(ctx, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, claims...)
+		self := w.box.Do(ctx, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, claims...)
 		name, _, err := unstructured.NestedString(self.Object, "status", "userInfo", "username")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(name).NotTo(Or(BeEmpty(), Equal("nobody"), Equal("tank"), HavePrefix("system:anonymous")))
@@ -67,23 +68,23 @@ func proxyRows(w *work) {
 	row("§8 own writes", "show at once, in lists too", func(ctx context.Context) {
 		for i := range 50 {
 			value := fmt.Sprint(i)
-			w.box.wrote(ctx, http.MethodPut, configMaps(w.Namespace, "near"), configMap("near", value))
-			one := w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace, "near"), nil)
-			Expect(one.object.Object).To(HaveKeyWithValue("data", HaveKeyWithValue("a", value)))
-			all, err := w.box.ask(ctx, http.MethodGet, configMaps(w.Namespace), nil).object.ToList()
+			w.box.Do(ctx, http.MethodPut, configMaps(w.Namespace, "near"), configMap("near", value))
+			one := w.box.Do(ctx, http.MethodGet, configMaps(w.Namespace, "near"), nil)
+			Expect(one.Object).To(HaveKeyWithValue("data", HaveKeyWithValue("a", value)))
+			all, err := w.box.Do(ctx, http.MethodGet, configMaps(w.Namespace), nil).ToList()
 			Expect(err).NotTo(HaveOccurred())
 			Expect(all.Items).To(ContainElement(HaveField("Object", HaveKeyWithValue("data", HaveKeyWithValue("a", value)))))
 		}
 	})
 	row("§8 confineToNamespace", "403 with a reason elsewhere", func(ctx context.Context) {
-		w.fenced.wrote(ctx, http.MethodPost, configMaps(w.Namespace), configMap("inside", "1"))
+		w.fenced.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("inside", "1"))
 		for path, body := range map[string]any{
 			configMaps("default"):                             configMap("outside", "1"),
 			"/apis/rbac.authorization.k8s.io/v1/clusterroles": clusterRole("outside"),
 		} {
-			refused := w.fenced.ask(ctx, http.MethodPost, path, body)
-			Expect(refused.code).To(Equal(http.StatusForbidden))
-			Expect(refused.object.Object["message"]).To(ContainSubstring("confine"))
+			code, refused := w.fenced.Ask(ctx, http.MethodPost, path, body)
+			Expect(code).To(Equal(http.StatusForbidden))
+			Expect(refused.Object["message"]).To(ContainSubstring("confine"))
 		}
 	})
 	row("§8 --proxy-open-port", "serves without TLS and token, and warns", func(ctx context.Context) {

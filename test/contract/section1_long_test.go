@@ -61,13 +61,14 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 			of[kind] = hold(s, crs[kind])
 		}
 		for _, kind := range []string{"Parent", "Loner", "Wide", "Picky"} {
-			of[kind].wrote(ctx, http.MethodPost, configMaps(s.Namespace), configMap("of-"+strings.ToLower(kind), "1"))
-			of[kind].wrote(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole(s.Namespace+"-"+strings.ToLower(kind)))
+			of[kind].Do(ctx, http.MethodPost, configMaps(s.Namespace), configMap("of-"+strings.ToLower(kind), "1"))
+			of[kind].Do(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole(s.Namespace+"-"+strings.ToLower(kind)))
 		}
 	})
 	row("§1 confineToNamespace", "writes outside of the CR's namespace are refused", func(ctx context.Context) {
-		of["Confined"].wrote(ctx, http.MethodPost, configMaps(s.Namespace), configMap("inside", "1"))
-		Expect(of["Confined"].ask(ctx, http.MethodPost, configMaps(other), configMap("outside", "1")).code).To(Equal(http.StatusForbidden))
+		of["Confined"].Do(ctx, http.MethodPost, configMaps(s.Namespace), configMap("inside", "1"))
+		code, _ := of["Confined"].Ask(ctx, http.MethodPost, configMaps(other), configMap("outside", "1"))
+		Expect(code).To(Equal(http.StatusForbidden))
 	})
 	row("§1 watchDependentResources, §1 blacklist", "children bring their CR back; not where it is false, or their kind is listed", func(ctx context.Context) {
 		for _, kind := range kinds {
@@ -92,7 +93,7 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 		s.Settles(of["Wide"].cr, 2)
 		Expect(s.Runs(of["Parent"].cr)()).To(Equal(2), "as before")
 	})
-	row("§1 references", "an object that the CR names brings it back when it comes and changes", func(ctx context.Context) {
+	row("§1 references", "an object that the CR names brings it back when it comes, changes and goes", func(ctx context.Context) {
 		secret := func(namespace, name string) *corev1.Secret {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		}
@@ -102,6 +103,8 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 		s.Settles(of["Friend"].cr, 3)
 		patch(ctx, secret(s.Namespace, "mine"), `{"stringData": {"password": "new"}}`)
 		s.Settles(of["Friend"].cr, 4)
+		Expect(k8s.Delete(ctx, secret(other, "theirs"))).To(Succeed())
+		s.Settles(of["Friend"].cr, 5)
 	})
 })
 
