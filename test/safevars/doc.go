@@ -18,13 +18,9 @@
 // Plain tests, which `make test` runs, take samples on .venv, made by
 // hack/python.sh. With the build tag "long", as in `make test-all`, they take
 // everything, on every supported ansible-core: the further environments are
-// made by hack/python/matrix.sh; two processors need about half an hour. Two
-// variables choose:
-//
-//   - SAFEVARS_DOCUMENTS: how many random documents each ansible-core reads, half
-//     with each of PyYAML's parsers; 100,000 take two minutes of a processor a version.
-//   - SAFEVARS_USES: a regular expression for the uses to try, such as "keywords:
-//     when" or "^plays"; all of what it matches are tried.
+// made by hack/python/matrix.sh; two processors need about half an hour. SAFEVARS_USES
+// is a regular expression for the uses to try, such as "keywords: when" or "^plays"; all
+// of what it matches are tried.
 //
 // The package has no code of its own, and does not test what a run prints.
 package safevars

@@ -1,12 +1,10 @@
 package safevars
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"text/tabwriter"
 )
 
 // TestNoUseRunsATextOfAnObject tries every use with every kind of text, marked
@@ -28,7 +26,7 @@ func TestNoUseRunsATextOfAnObject(t *testing.T) {
 			results.add(trial, p.tryAlone(t, c, trial, true), control)
 		}
 		results.check(t)
-		t.Logf("ansible-core %s\n%s", c.version, results)
+		t.Logf("%d uses, %d trials", len(results.rows), len(trials))
 	})
 }
 
@@ -95,23 +93,19 @@ func usesSetup(t *testing.T, trials []trial, marked bool) setup {
 	}
 }
 
-// table counts what was executed.
-type table struct {
-	rows []row
-}
+// table tells what was executed.
+type table struct{ rows []row }
 
 type row struct {
-	use, group, never string
-	kinds             int
+	use, never        string
 	executed, control []string
 }
 
 func (r *table) add(c trial, executed, control bool) {
 	if len(r.rows) == 0 || r.rows[len(r.rows)-1].use != c.use.Use {
-		r.rows = append(r.rows, row{use: c.use.Use, group: c.use.group, never: c.use.Never})
+		r.rows = append(r.rows, row{use: c.use.Use, never: c.use.Never})
 	}
 	last := &r.rows[len(r.rows)-1]
-	last.kinds++
 	if executed {
 		last.executed = append(last.executed, c.kind.name)
 	}
@@ -141,43 +135,4 @@ func (r *table) check(t *testing.T) {
 			t.Errorf("no use executed an unmarked text of the kind %q, so it proves nothing", kind.name)
 		}
 	}
-}
-
-// String prints a line for each file of uses, and what each use executes without
-// marks.
-func (r *table) String() string {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "uses of\tuses\tcases\texecuted\twithout marks: uses\tcases")
-	var sum [5]int
-	for _, group := range r.groups() {
-		var n [5]int
-		for _, row := range r.rows {
-			if row.group != group {
-				continue
-			}
-			n[0]++
-			n[1] += row.kinds
-			n[2] += len(row.executed)
-			n[3] += min(1, len(row.control))
-			n[4] += len(row.control)
-		}
-		for i := range n {
-			sum[i] += n[i]
-		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\n", group, n[0], n[1], n[2], n[3], n[4])
-	}
-	fmt.Fprintf(w, "all\t%d\t%d\t%d\t%d\t%d\n", sum[0], sum[1], sum[2], sum[3], sum[4])
-	_ = w.Flush() // To memory.
-	return text.String()
-}
-
-func (r *table) groups() []string {
-	var groups []string
-	for _, row := range r.rows {
-		if !slices.Contains(groups, row.group) {
-			groups = append(groups, row.group)
-		}
-	}
-	return groups
 }

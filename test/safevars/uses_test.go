@@ -26,8 +26,6 @@ type use struct {
 	OwnRun bool `json:"own_run"`
 	// Never says why not even an unmarked text is executed.
 	Never string `json:"never"`
-
-	group string
 }
 
 // kind is a way to write a text that may be executed.
@@ -175,9 +173,8 @@ func readTrials(t *testing.T, one int) []trial {
 			t.Fatalf("%s: %v", file, err)
 		}
 		for i, u := range uses {
-			u.group = strings.TrimSuffix(filepath.Base(file), ".yml")
 			number++
-			if named.String() == "" && i%one != 0 || !named.MatchString(u.group+": "+u.Use) {
+			if named.String() == "" && i%one != 0 || !named.MatchString(strings.TrimSuffix(filepath.Base(file), ".yml")+": "+u.Use) {
 				continue
 			}
 			for j, k := range kinds() {
