@@ -67,7 +67,7 @@ suite() {
 without_starts() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d'; }
 
 # longest are the suites that begin first, so that none is left over at the end.
-longest='/test/(e2e|contract|safevars|warm)$'
+longest='/test/(contract|safevars|warm)$'
 
 suites() {
   local packages number=0 total package
@@ -101,7 +101,7 @@ suites() {
 
 cold() {
   export ENSIGN_TEST_WARM=false
-  TAGS='' RUN='/test/(e2e|contract|runs)$' hack/test.sh suites
+  TAGS='' RUN='/test/(contract|runs)$' hack/test.sh suites
   step "fault plans with the real Ansible, cold" \
     go test -tags long -count=1 -timeout 90m ./test/faults -v -ginkgo.v -ginkgo.no-color -ginkgo.focus='the real Ansible'
 }

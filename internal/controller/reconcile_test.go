@@ -36,7 +36,7 @@ import (
 )
 
 // These tests put faults between the reconciler and the API server that a real
-// one cannot be made to show at will. The real parts are tested in test/e2e.
+// one cannot be made to show at will. The real parts are tested in test/contract.
 
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "w"}}
 

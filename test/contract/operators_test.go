@@ -17,13 +17,18 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// operator returns a site with an operator of testdata, whose kinds are defined.
+// operator returns a site with an operator of testdata, whose kinds are defined, by the
+// first that comes. KEEP is the site's directory.
 func operator(ctx context.Context, name, group string, kinds ...string) *site.Site {
 	GinkgoHelper()
 	for _, kind := range kinds {
-		ground.Define(ctx, harness.Definition(schema.GroupKind{Group: group, Kind: kind}))
+		definition := harness.Definition(schema.GroupKind{Group: group, Kind: kind})
+		if apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(definition), definition.DeepCopy())) {
+			ground.Define(ctx, definition)
+		}
 	}
 	s := ground.Site(ctx, nil)
+	s.Options.Env = append(s.Options.Env, "KEEP="+s.Dir)
 	Expect(os.CopyFS(s.Options.Project, os.DirFS(filepath.Join("testdata", name)))).To(Succeed())
 	return s
 }
@@ -40,9 +45,9 @@ func read[T client.Object](ctx context.Context, namespace, name string, object T
 // gone waits until the object is no more.
 func gone(ctx context.Context, object client.Object) {
 	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) bool {
-		return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object))
-	}).Should(BeTrue())
+	Eventually(ctx, func(ctx context.Context) error {
+		return k8s.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
+	}).Should(Satisfy(apierrors.IsNotFound))
 }
 
 func owners(object client.Object) []string {

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"regexp"
 	"strings"
@@ -23,51 +24,9 @@ import (
 // toolPlay uses the modules of the collection that it is told to. PREFIX is how their
 // names begin, COLLECTIONS where bare ones are searched. Of its tasks k8s_status alone
 // says that it has changed something.
-const toolPlay = `
-- hosts: localhost
-  gather_facts: false
-  collections: COLLECTIONS
-  tasks:
-  - PREFIXk8s_status:
-      api_version: tool.example.com/v1
-      kind: KIND
-      name: "{{ ansible_operator_meta.name }}"
-      namespace: "{{ ansible_operator_meta.namespace }}"
-      status: "{{ writes.status | default(omit) }}"
-      conditions: "{{ writes.conditions | default(omit) }}"
-      replace: "{{ writes.replace | default(omit) }}"
-      replace_lists: "{{ writes.replace_lists | default(omit) }}"
-    when: "'status' in uses"
-  - PREFIXk8s_event:
-      name: "{{ ansible_operator_meta.name }}-told"
-      namespace: "{{ ansible_operator_meta.namespace }}"
-      reason: StatusWritten
-      message: "It is {{ ansible_operator_meta.name }}"
-      type: Warning
-      reportingComponent: tools
-      appendTimestamp: false
-      involvedObject: {apiVersion: tool.example.com/v1, kind: KIND, name: "{{ ansible_operator_meta.name }}", namespace: "{{ ansible_operator_meta.namespace }}"}
-    changed_when: false
-    when: "'event' in uses"
-  - PREFIXosdk_metric: {name: KIND_runs_total, description: Runs of KIND., counter: {increment: true}}
-    when: "'metric' in uses"
-  - PREFIXosdk_metric: {name: KIND_level, description: Level of KIND., gauge: {add: 5, subtract: 2}}
-    when: "'metrics' in uses"
-  - PREFIXosdk_metric: {name: KIND_seconds, description: Seconds of KIND., histogram: {observe: 0.3}}
-    when: "'metrics' in uses"
-  - PREFIXosdk_metric: {name: KIND_bytes, description: Bytes of KIND., summary: {observe: 12}}
-    when: "'metrics' in uses"
-  - PREFIXosdk_metric: {name: KIND_seconds, histogram: {}}
-    register: posted
-    failed_when: posted.msg is defined
-    when: "'metrics' in uses"
-  - PREFIXosdk_metric: {name: KIND_bytes, summary: {observe: null}, address: "{{ lookup('env', 'ENSIGN_USER_METRICS') | replace('http://', '') | dirname }}"}
-    when: "'metrics' in uses"
-  - PREFIXrequeue_after: {time: "{{ again }}"}
-    register: wish
-    failed_when: wish.msg is defined
-    when: again is defined
-`
+//
+//go:embed testdata/tool.yml
+var toolPlay string
 
 func tool(kind string) schema.GroupKind {
 	return schema.GroupKind{Group: "tool.example.com", Kind: kind}
@@ -102,13 +61,6 @@ var _ = Describe("modules for content", Ordered, func() {
 		cr := harness.Custom(tool(kind), s.Namespace, name, spec)
 		s.Create(ctx, cr)
 		return cr
-	}
-	// onceMore asks for a run of the CR as it is.
-	onceMore := func(ctx context.Context, cr *unstructured.Unstructured) {
-		GinkgoHelper()
-		before := cr.DeepCopy()
-		cr.SetAnnotations(map[string]string{"ansible.sdk.operatorframework.io/reconcile-requested-at": "now"})
-		Expect(k8s.Patch(ctx, cr, client.MergeFrom(before))).To(Succeed())
 	}
 	// after waits for the end of so many runs, and gives the CR as it stands then, and
 	// how many tasks of the last one have changed something.
@@ -190,7 +142,7 @@ var _ = Describe("modules for content", Ordered, func() {
 		after(ctx, 1, cr)
 		first := read(ctx, s.Namespace, "counted-told", &corev1.Event{}).LastTimestamp
 		Eventually(time.Now).Should(BeTemporally(">=", first.Add(time.Second)), "the times of Events are whole seconds")
-		onceMore(ctx, cr)
+		annotate(ctx, cr, steering+"reconcile-requested-at", `"now"`)
 		after(ctx, 2, cr)
 		told := read(ctx, s.Namespace, "counted-told", &corev1.Event{})
 		Expect(told.Count).To(Equal(int32(2)))
@@ -203,7 +155,7 @@ var _ = Describe("modules for content", Ordered, func() {
 		since := conditionFields(first, "Polite")["lastTransitionTime"]
 
 		By("the same again: nothing")
-		onceMore(ctx, cr)
+		annotate(ctx, cr, steering+"reconcile-requested-at", `"now"`)
 		_, changed := after(ctx, 2, cr)
 		Expect(changed).To(Equal(int64(0)))
 

@@ -15,46 +15,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-const pageWatches = `
-- {group: pages.example.com, version: v1, kind: Page, playbook: page.yml, vars: {all: "${ALL}"}, finalizer: {name: pages.example.com/finalizer, vars: {words: few}}}
-`
-
-// pagePlay has five tasks, the last of which fails for words that are many.
-const pagePlay = `
-- name: Print
-  hosts: localhost
-  gather_facts: false
-  tasks:
-  - name: Say it
-    ansible.builtin.debug: {msg: "{{ text | default('nothing') }}"}
-  - name: Keep quiet
-    ansible.builtin.debug: {msg: quiet-canary}
-    no_log: true
-  - name: Show a Secret
-    ansible.builtin.debug: {msg: {kind: Secret, apiVersion: v1, data: {key: data-canary}, stringData: {key: string-canary}}}
-  - name: Look at a file
-    ansible.builtin.stat: {path: /argument-canary}
-  - name: Count the words
-    ansible.builtin.fail: {msg: "too many words on {{ ansible_operator_meta.name }}"}
-    when: words == 'many'
-`
-
 func pageKind() schema.GroupKind { return schema.GroupKind{Group: "pages.example.com", Kind: "Page"} }
 
-// definePages is for whoever comes first.
-func definePages(ctx context.Context) {
-	GinkgoHelper()
-	Expect(client.IgnoreAlreadyExists(k8s.Create(ctx, harness.Definition(pageKind())))).To(Succeed())
-}
-
-// pageTasks are its tasks.
+// pageTasks are those of its playbook.
 const pageTasks = 5
 
 var (
@@ -121,8 +90,7 @@ var _ = Describe("the log", Ordered, ContinueOnFailure, func() {
 		if withLong {
 			number = 50
 		}
-		definePages(ctx)
-		s = ground.Site(ctx, map[string]string{"watches.yaml": pageWatches, "page.yml": pagePlay})
+		s = operator(ctx, "pages", pageKind().Group, pageKind().Kind)
 		s.Start(ctx, "Page")
 		for i := range number {
 			pages = append(pages, harness.Custom(pageKind(), s.Namespace, fmt.Sprintf("page-%d", i), map[string]any{
@@ -191,9 +159,8 @@ var _ = Describe("the log", Ordered, ContinueOnFailure, func() {
 		good, bad := pages[0], pages[3]
 		Eventually(ctx, eventsOf(bad)).Should(Equal([]string{"Warning Failed 1"}))
 		Eventually(ctx, eventsOf(good)).Should(Equal([]string{"Normal Succeeded 1"}))
-		again := []byte(`{"metadata": {"annotations": {"ansible.sdk.operatorframework.io/reconcile-requested-at": "now"}}}`)
-		Expect(k8s.Patch(ctx, good.DeepCopy(), client.RawPatch(types.MergePatchType, again))).To(Succeed())
-		Expect(k8s.Patch(ctx, bad.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"words": "few"}}`)))).To(Succeed())
+		annotate(ctx, good, steering+"reconcile-requested-at", `"now"`)
+		patch(ctx, bad, `{"spec": {"words": "few"}}`)
 		Eventually(ctx, eventsOf(bad)).Should(Equal([]string{"Normal Succeeded 1", "Warning Failed 1"}))
 		Eventually(s.Ended(good)).Should(Equal(2))
 		Consistently(ctx, eventsOf(good), site.Calm).Should(Equal([]string{"Normal Succeeded 1"}), "nothing changed")
@@ -221,8 +188,7 @@ var _ = Describe("the log of everything, as JSON", Ordered, ContinueOnFailure, f
 		return found[0]
 	}
 	BeforeAll(func(ctx context.Context) {
-		definePages(ctx)
-		s = ground.Site(ctx, map[string]string{"watches.yaml": pageWatches, "page.yml": pagePlay})
+		s = operator(ctx, "pages", pageKind().Group, pageKind().Kind)
 		s.Options.Args = append(s.Options.Args, "--log-format=json", "--ansible-log-events=everything", "--ansible-verbosity=4", "--health-probe-bind-address=127.0.0.1:0")
 		s.Options.Env = append(s.Options.Env, "ANSIBLE_INJECT_INVOCATION=true") // As before ansible-core 2.21.
 		s.Start(ctx)
@@ -270,8 +236,7 @@ var _ = Describe("the log of everything, as JSON", Ordered, ContinueOnFailure, f
 
 var _ = Describe("an account without a right to Events", func() {
 	row("§11 Events", "that may not be written are one warning", func(ctx context.Context) {
-		definePages(ctx)
-		s := ground.Site(ctx, map[string]string{"watches.yaml": pageWatches, "page.yml": pagePlay})
+		s := operator(ctx, "pages", pageKind().Group, pageKind().Kind)
 		s.Limit(ctx, rbacv1.PolicyRule{APIGroups: []string{"", "pages.example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 		s.Start(ctx, "Page")
 		for _, name := range []string{"one", "two"} {

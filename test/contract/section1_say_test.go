@@ -2,13 +2,13 @@ package contract
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,24 +26,9 @@ import (
 )
 
 // sayTasks write what a run knows into a file of its own, as JSON.
-const sayTasks = `
-- name: Say what the run knows
-  ansible.builtin.copy:
-    dest: "{{ lookup('ansible.builtin.env', 'KEEP') }}/{{ ansible_operator_meta.name }}-{{ lookup('ansible.builtin.env', 'JOB_ID') }}.json"
-    mode: "0600"
-    content: "{{ said | to_json }}"
-  vars:
-    names: [size, text, fromWatch, mixed, camelCase, camel_case, spoken, shift]
-    said:
-      role: "{{ role_path | default('none') }}"
-      phase: "{{ phase | default('run') }}"
-      verbosity: "{{ ansible_verbosity }}"
-      vars: "{{ dict(names | zip(query('ansible.builtin.vars', *names, default='absent'))) }}"
-      groups: "{{ groups.keys() | list }}"
-      facts: "{{ ansible_facts | length }}"
-      environment: "{{ lookup('ansible.builtin.pipe', 'env').splitlines() }}"
-      server: "{{ (lookup('ansible.builtin.file', lookup('ansible.builtin.env', 'KUBECONFIG')) | from_yaml).clusters[0].cluster.server }}"
-`
+//
+//go:embed testdata/settings/say.yml
+var sayTasks string
 
 const sayPlay = `
 - hosts: localhost
@@ -71,17 +56,8 @@ func sayings(s *site.Site, name string) func() ([]said, error) {
 		if err != nil {
 			return nil, err
 		}
-		times := map[string]int64{}
-		for _, file := range files {
-			info, err := os.Stat(file)
-			if err != nil {
-				return nil, err
-			}
-			times[file] = info.ModTime().UnixNano()
-		}
-		slices.SortFunc(files, func(a, b string) int { return int(times[a] - times[b]) })
 		var all []said
-		for _, file := range files {
+		for _, file := range files { // Sorted by their names, which are times.
 			text, err := os.ReadFile(file)
 			if err != nil {
 				return nil, err
@@ -120,43 +96,30 @@ func annotate(ctx context.Context, object client.Object, name, value string) {
 	patch(ctx, object, `{"metadata": {"annotations": {%q: %s}}}`, name, value)
 }
 
-// vanishes waits until the object is.
-func vanishes(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) error {
-		return k8s.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
-	}).Should(MatchError(ContainSubstring("not found")))
-}
-
-// comesAgain is the pause until a CR comes again by itself, as the log for debugging
-// tells of its last attempt.
-func comesAgain(s *site.Site, cr client.Object) func() (string, error) {
+// pauses are those that followed the attempts of a CR, as the log for debugging tells.
+func pauses(s *site.Site, cr client.Object) func() ([]string, error) {
 	name := strings.TrimPrefix(cr.GetNamespace()+"/"+cr.GetName(), "/")
 	line := regexp.MustCompile(`attempt finished.*"object": "` + regexp.QuoteMeta(name) + `".*"requeueAfter": "([^"]*)"`)
-	return func() (string, error) {
+	return func() ([]string, error) {
 		text, err := s.Log()
-		found := line.FindAllStringSubmatch(text, -1)
-		if err != nil || found == nil {
-			return "", err
+		var all []string
+		for _, found := range line.FindAllStringSubmatch(text, -1) {
+			all = append(all, found[1])
 		}
-		return found[len(found)-1][1], nil
+		return all, err
 	}
 }
 
-const settingsWatches = `
-- {group: one.example.com, version: v1, kind: Thing, role: own, verbosity: 2, maxRunnerArtifacts: 1, reconcilePeriod: 2h,
-   vars: {fromWatch: "{{ size }} here", mixed: "${PLACE} ${NOT_SET} ${NOT_SET:-none} $HOME"},
-   finalizer: {name: one.example.com/finalizer, vars: {phase: final}}}
-- {group: two.example.com, version: v1, kind: Thing, playbook: say.yml, snakeCaseParameters: false, markUnsafe: false, watchAnnotationsChanges: true, reconcilePeriod: 0s,
-   finalizer: {name: two.example.com/finalizer, role: bye, vars: {phase: away}}}
-- {group: one.example.com, version: v1, kind: Realm, role: "${SHARED}/absolute"}
-- {group: one.example.com, version: v1, kind: Bare, role: pathed, verbosity: 3}
-- {group: one.example.com, version: v1, kind: Below, role: below, manageStatus: false}
-- {group: one.example.com, version: v1, kind: Packed, role: contract.things.say, selector: {matchExpressions: [{key: "on", operator: In, values: ["yes", "too"]}]},
-   finalizer: {name: one.example.com/packed, vars: {phase: final}}}
-- {version: v1, kind: Secret, playbook: say.yml, manageStatus: false, selector: {matchLabels: {watched: "yes"}}}
-- {version: v1, kind: ConfigMap, playbook: say.yml, selector: {matchLabels: {watched: "yes"}}}
-`
+// comesAgain is the pause until a CR comes again by itself, after its last attempt.
+func comesAgain(s *site.Site, cr client.Object) func() (string, error) {
+	return func() (string, error) {
+		all, err := pauses(s, cr)()
+		return append([]string{""}, all...)[len(all)], err
+	}
+}
+
+//go:embed testdata/settings/watches.yaml
+var settingsWatches string
 
 // settingsProject has a role in each place where one may be.
 func settingsProject() map[string]string {

@@ -2,6 +2,8 @@ package contract
 
 import (
 	"context"
+	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -89,6 +91,20 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		code int
 		text string
 	)
+	given := func(flag string) func(*harness.Options) {
+		return func(o *harness.Options) { o.Args = []string{flag} }
+	}
+	// taken gives a flag whose value ends with a port that somebody listens at.
+	taken := func(flag string) func(*harness.Options) {
+		return func(o *harness.Options) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(listener.Close)
+			_, port, err := net.SplitHostPort(listener.Addr().String())
+			Expect(err).NotTo(HaveOccurred())
+			o.Args = []string{flag + port}
+		}
+	}
 	BeforeAll(func(ctx context.Context) {
 		files := settingsProject()
 		files["watches.yaml"] = faultyWatches
@@ -111,16 +127,38 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 	row("§1 version, §1 kind", "required", func() {
 		Expect(text).To(And(MatchRegexp(`watches\.yaml:11: version is missing`), MatchRegexp(`watches\.yaml:12: kind is missing`)))
 	})
-	row("§2 unknown flags", "are errors", func(ctx context.Context) {
-		s.Options.Args = []string{"--no-such-flag"}
+	DescribeTable("that end a manager at once, with what to do", func(ctx context.Context, change func(o *harness.Options), says ...string) {
+		before := s.Options
+		DeferCleanup(func() { s.Options = before })
+		s.Options.Kubeconfig = ground.Cluster.Kubeconfig
+		s.Write(map[string]string{"watches.yaml": "- {version: v1, kind: One, playbook: say.yml}\n"})
+		change(&s.Options)
 		code, text := s.FailsAtStart(ctx)
 		Expect(code).To(Equal(1))
-		Expect(text).To(ContainSubstring("--no-such-flag"))
-	})
-	row("§2 --ansible-log-events, §2 --leader-elect-lease-duration, §2 ANSIBLE_GATHERING, §2 WATCH_NAMESPACE", "settings that can't be, or contradict each other, are all named", func(ctx context.Context) {
+		for _, part := range says {
+			Expect(text).To(ContainSubstring(part))
+		}
+	},
+		entry("§2 unknown flags", "are errors", given("--no-such-flag"), "--no-such-flag"),
+		entry("§2 --watches-file", "a file that is not there", given("--watches-file=nowhere.yaml"), "nowhere.yaml"),
+		entry("§2 --kubeconfig", "a server that does not answer", func(o *harness.Options) {
+			o.Kubeconfig = filepath.Join(s.Dir, "dead")
+			text := regexp.MustCompile(`server: .*`).ReplaceAllString(kubectl(context.Background(), "config", "view", "--raw"), "server: https://127.0.0.1:"+freePort())
+			Expect(os.WriteFile(o.Kubeconfig, []byte(text), 0o600)).To(Succeed())
+		}, "reach the API server", "--kubeconfig"),
+		entry("§2 --proxy-port", "a port that is taken", taken("--proxy-port="), "--proxy-port"),
+		entry("§2 --health-probe-bind-address", "an address that is taken", taken("--health-probe-bind-address=127.0.0.1:"), "--health-probe-bind-address"),
+		entry("§2 --metrics-bind-address", "an address that is taken", taken("--metrics-bind-address=127.0.0.1:"), "--metrics-bind-address"),
+		entry("§2 --user-metrics-bind-address", "an address that is taken", taken("--user-metrics-bind-address=127.0.0.1:"), "--user-metrics-bind-address"),
+		entry("§2 ANSIBLE_*", "no Ansible", func(o *harness.Options) { // None is beside a copy of the manager.
+			Expect(os.Link(o.Binary, filepath.Join(s.Dir, "alone"))).To(Succeed())
+			o.Binary, o.Env = filepath.Join(s.Dir, "alone"), []string{"PATH=/usr/bin:/bin"}
+		}, "ansible-runner", "make python"),
+	)
+	row("§2 --ansible-log-events, §2 --leader-elect-lease-duration, §2 ANSIBLE_GATHERING, §2 WATCH_NAMESPACE, §2 --warm-servers", "settings that can't be, or contradict each other, are all named", func(ctx context.Context) {
 		s.Options.Args = []string{
 			"--ansible-log-events=Some", "--ansible-verbosity=8", "--reconcile-period=-1s", "--leader-elect", "--leader-election-id=a", "--leader-election-namespace=a", "--leader-elect-renew-deadline=15s",
-			"--max-workers=0", "--proxy-port=6789", "--proxy-open-port=6789", "--ansible-args='", "--log-format=xml",
+			"--max-workers=0", "--proxy-port=6789", "--proxy-open-port=6789", "--ansible-args='", "--log-format=xml", "--warm-servers=0",
 		}
 		s.Options.Env = []string{"ANSIBLE_GATHERING=never", "ANSIBLE_INVENTORY=nowhere", "ANSIBLE_DEBUG_LOGS=perhaps", "WATCH_NAMESPACE=a,B"}
 		code, text := s.FailsAtStart(ctx)
@@ -128,7 +166,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		for _, says := range []string{
 			`--ansible-log-events: "Some" is none of Nothing, Tasks, Everything`, "--ansible-verbosity=8: allowed is 0 to 7", "--reconcile-period=-1s: allowed is 0s and more",
 			"--leader-elect-renew-deadline=15s must be less than --leader-elect-lease-duration=15s", "--max-concurrent-reconciles=0: allowed is 1 to 65536",
-			"--proxy-port=6789 and --proxy-open-port=6789 are the same port", "--ansible-args: quote its value", "--log-format=xml: allowed are console and json",
+			"--proxy-port=6789 and --proxy-open-port=6789 are the same port", "--ansible-args: quote its value", "--log-format=xml: allowed are console and json", "--warm-servers=0: allowed is 1 to 64",
 			"ANSIBLE_GATHERING=never: allowed are implicit, explicit, smart", "ANSIBLE_INVENTORY: name one file or directory", "ANSIBLE_DEBUG_LOGS=perhaps: allowed are true and false",
 			`WATCH_NAMESPACE: "B" is no name of a namespace`,
 		} {

@@ -3,6 +3,8 @@ package contract
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"unicode/utf8"
 
@@ -179,13 +181,20 @@ func stopRows(w *deeds) {
 			Expect(w.Condition(w.hang, kind)(ctx)).To(Equal(harness.ConditionOf(started, kind)), kind)
 		}
 	})
-	row("§6 restart, §6 restart order", "what is settled is left alone; deletions go first, new generations next, the rest then", func(ctx context.Context) {
+	row("§6 restart, §6 restart order", "what is settled is left alone; deletions go first, new generations next, the rest then; nothing is left of what went meanwhile", func(ctx context.Context) {
+		directory := func(cr client.Object) string { return filepath.Join(w.RunDir(), string(cr.GetUID())) }
+		went := read(ctx, w.Namespace, "rescued", w.custom("Deed", "rescued", nil))
+		Expect(directory(went)).To(BeADirectory())
+		patch(ctx, went, `{"metadata": {"finalizers": null}}`)
+		Expect(k8s.Delete(ctx, went)).To(Succeed())
 		leaving := w.custom("Deed", "leaving", map[string]any{"how": "good"})
 		leaving.SetFinalizers([]string{"deeds.example.com/finalizer"})
 		w.Create(ctx, leaving)
 		Expect(k8s.Delete(ctx, leaving)).To(Succeed())
 		patch(ctx, w.hang, `{"spec": {"how": "good"}}`)
 		annotate(ctx, w.plain, steering+"paused", "null")
+		settled, err := versionOf(w.good)(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		w.Options.Args = append(w.Options.Args, "--max-concurrent-runs=1", "--max-concurrent-reconciles=1")
 		w.Start(ctx, "Deed", "Loose", "Tick")
 		var order []string
@@ -198,6 +207,24 @@ func stopRows(w *deeds) {
 			return order, err
 		}).Should(ContainElement("plain"))
 		Expect(order[:2]).To(Equal([]string{"leaving", "hang"}))
-		Expect(order).NotTo(ContainElement("good"))
+		Eventually(w.Log).Should(MatchRegexp(`nothing changed since its last run.*/good`))
+		Expect(w.Runs(w.good)()).To(BeZero())
+		Expect(versionOf(w.good)(ctx)).To(Equal(settled))
+		Eventually(func() string { return directory(went) }).ShouldNot(BeADirectory())
+		Expect(directory(w.good)).To(BeADirectory())
+	})
+	row("§6 restart", "other content, or another version of a collection, is a reason to run", func(ctx context.Context) {
+		play, err := os.ReadFile(filepath.Join(w.Options.Project, "deed.yml"))
+		Expect(err).NotTo(HaveOccurred())
+		for name, text := range map[string]string{
+			"deed.yml": string(play) + "# another release\n",
+			"../more/ansible_collections/my/own/MANIFEST.json": `{"collection_info": {"version": "1.0.1"}}`,
+		} {
+			Expect(w.Stop()).To(Succeed())
+			w.Write(map[string]string{name: text})
+			w.Start(ctx, "Deed", "Loose", "Tick")
+			Eventually(w.Ended(w.good)).Should(Equal(1), name)
+			Eventually(ctx, w.Condition(w.good, "Running")).Should(HaveField("Reason", "Successful"))
+		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,19 +13,6 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/escapes"
 )
 
-// pauses are those that followed the attempts of a CR, as the log for debugging tells.
-func pauses(w *deeds, cr client.Object) func() ([]string, error) {
-	line := regexp.MustCompile(`attempt finished.*"object": "` + regexp.QuoteMeta(cr.GetNamespace()+"/"+cr.GetName()) + `".*"requeueAfter": "([^"]*)"`)
-	return func() ([]string, error) {
-		text, err := w.Log()
-		var all []string
-		for _, found := range line.FindAllStringSubmatch(text, -1) {
-			all = append(all, found[1])
-		}
-		return all, err
-	}
-}
-
 func triggerRows(w *deeds) {
 	row("§6 period", "brings a CR back that nothing else triggers", func(ctx context.Context) {
 		tick := w.custom("Tick", "tick", nil)
@@ -34,7 +20,7 @@ func triggerRows(w *deeds) {
 		Eventually(w.Ended(tick)).Should(BeNumerically(">=", 2))
 		Expect(w.Log()).To(MatchRegexp(`run started.*/tick".*"reason": "period"`))
 		Expect(k8s.Delete(ctx, tick)).To(Succeed())
-		vanishes(ctx, tick)
+		gone(ctx, tick)
 	})
 }
 
@@ -45,7 +31,7 @@ func requeueRows(w *deeds) {
 			all = append(all, w.deed(ctx, how, map[string]any{"how": how, "after": "1h30m"}))
 		}
 		for _, cr := range all {
-			Eventually(pauses(w, cr)).Should(Equal([]string{"1h30m0s"}), cr.GetName())
+			Eventually(pauses(w.Site, cr)).Should(Equal([]string{"1h30m0s"}), cr.GetName())
 		}
 	})
 	row("§6 requeue_after", "the run goes on to its end, status is written, then the CR comes again", func(ctx context.Context) {
@@ -63,8 +49,8 @@ func requeueRows(w *deeds) {
 	})
 	row("§6 requeue_after in a failed run", "the back-off counts", func(ctx context.Context) {
 		failing := w.deed(ctx, "fails", map[string]any{"how": "bare", "after": "1h", "fails": true})
-		Eventually(pauses(w, failing)).Should(ContainElement("1s"))
-		Expect(pauses(w, failing)()).NotTo(ContainElement("1h0m0s"))
+		Eventually(pauses(w.Site, failing)).Should(ContainElement("1s"))
+		Expect(pauses(w.Site, failing)()).NotTo(ContainElement("1h0m0s"))
 		Expect(k8s.Delete(ctx, failing)).To(Succeed())
 	})
 	row("§6 requeue_after that does not parse", "is a failure that says so", func(ctx context.Context) {
@@ -79,12 +65,12 @@ func failureRows(w *deeds) {
 		var found []string
 		Eventually(func() (int, error) {
 			var err error
-			found, err = pauses(w, w.plain)()
+			found, err = pauses(w.Site, w.plain)()
 			return len(found), err
 		}).Should(BeNumerically(">=", 4))
 		Expect(found[:4]).To(Equal([]string{"1s", "2s", "3s", "3s"}))
 		patch(ctx, w.plain, `{"spec": {"new": "generation"}}`)
-		Eventually(pauses(w, w.plain)).Should(ContainElements("1s", "1s"))
+		Eventually(pauses(w.Site, w.plain)).Should(ContainElements("1s", "1s"))
 		annotate(ctx, w.plain, steering+"paused", `"true"`) // It has shown what it is for, for now.
 	})
 	row("§6 rescued and ignored", "are no failures", func(ctx context.Context) {
@@ -107,11 +93,11 @@ func finalizerRows(w *deeds) {
 		Expect(k8s.Delete(ctx, staying)).To(Succeed())
 		Eventually(ctx, w.Condition(staying, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Message", ContainSubstring("not yet"))))
 		Eventually(w.Failed(staying)).Should(BeNumerically(">=", 2))
-		Expect(pauses(w, staying)()).To(ContainElement("1s"))
+		Expect(pauses(w.Site, staying)()).To(ContainElement("1s"))
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(staying), staying)).To(Succeed())
 		Expect(staying.GetFinalizers()).To(Equal([]string{"deeds.example.com/finalizer"}))
 		patch(ctx, staying, `{"spec": {"stay": false}}`)
-		vanishes(ctx, staying)
+		gone(ctx, staying)
 	})
 	row("§6 displayed text", "of the spec neither ends a run nor keeps a finalizer from its end", func(ctx context.Context) {
 		var texts []any
@@ -121,7 +107,7 @@ func finalizerRows(w *deeds) {
 		shown := w.deed(ctx, "shown", map[string]any{"how": "good", "shown": texts})
 		Eventually(ctx, w.Condition(shown, "Successful")).Should(HaveField("Status", "True"))
 		Expect(k8s.Delete(ctx, shown)).To(Succeed())
-		vanishes(ctx, shown)
+		gone(ctx, shown)
 		Expect(w.Failed(shown)()).To(BeZero())
 	})
 	row("§6 deleted during a run", "with a finalizer the run ends first; without one it is canceled", func(ctx context.Context) {
@@ -131,11 +117,11 @@ func finalizerRows(w *deeds) {
 			Eventually(ctx, w.Condition(cr, "Running")).Should(HaveField("Reason", "Running"))
 			Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		}
-		vanishes(ctx, loose)
+		gone(ctx, loose)
 		Eventually(w.Log).Should(MatchRegexp(`run canceled.*/loose"`))
 		Expect(w.Condition(waiting, "Running")(ctx)).To(HaveField("Reason", "Running"))
 		Expect(os.WriteFile(filepath.Join(w.Dir, "go"), nil, 0o600)).To(Succeed())
-		vanishes(ctx, waiting)
+		gone(ctx, waiting)
 		Expect(os.Remove(filepath.Join(w.Dir, "go"))).To(Succeed())
 		Expect(w.Log()).To(MatchRegexp(`(?s)run succeeded.*/waiting".*run started.*/waiting".*"reason": "deleted"`))
 	})

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,47 +13,17 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/dashboard"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
-
-const meterWatches = `
-- {group: meter.example.com, version: v1, kind: Meter, playbook: meter.yml}
-- {group: meter.example.com, version: v1, kind: Absent, playbook: meter.yml}
-`
-
-// meterPlay writes a child, so that its kind is followed, or fails, as it is told to, and posts a metric of each kind with the run's token.
-const meterPlay = `
-- hosts: localhost
-  gather_facts: false
-  vars:
-    access: "{{ lookup('ansible.builtin.file', lookup('ansible.builtin.env', 'K8S_AUTH_KUBECONFIG')) | from_yaml }}"
-  tasks:
-  - name: "Write {{ word }}"
-    kubernetes.core.k8s:
-      definition: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: "{{ ansible_operator_meta.namespace }}", name: "{{ ansible_operator_meta.name }}"}}
-    when: writes | bool
-  - ansible.builtin.uri:
-      url: "{{ lookup('ansible.builtin.env', 'ENSIGN_USER_METRICS') }}"
-      method: POST
-      headers: {Authorization: "Bearer {{ access.users[0].user.token }}"}
-      body_format: json
-      body: "{{ {'name': 'meter_' ~ item.key, 'description': 'Of a role.', 'counter': none, 'gauge': none, 'histogram': none, 'summary': none}
-        | combine({item.key: item.value}) }}"
-    loop: "{{ {'counter': {'increment': true, 'add': none}, 'gauge': {'set': 0}, 'histogram': {'observe': 0.3}, 'summary': {'observe': 2}} | dict2items }}"
-    loop_control: {label: "{{ item.key }}"}
-  - name: "Do not {{ word }}"
-    ansible.builtin.fail: {msg: "no {{ word }}"}
-    when: broken | bool
-`
 
 // canary is text of a CR, which its tasks carry in their names too.
 const canary = "canary-in-the-spec"
@@ -62,12 +33,12 @@ func posted(ctx context.Context, url, body string) (code int, said string) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
-	return answered(request)
+	return answered(http.DefaultClient, request)
 }
 
-func answered(request *http.Request) (code int, said string) {
+func answered(by *http.Client, request *http.Request) (code int, said string) {
 	GinkgoHelper()
-	response, err := http.DefaultClient.Do(request)
+	response, err := by.Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	text, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())
@@ -82,7 +53,7 @@ func probe(ctx context.Context, s *site.Site, name string) (code int, said strin
 	Expect(err).NotTo(HaveOccurred())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/"+name+"?verbose", nil)
 	Expect(err).NotTo(HaveOccurred())
-	return answered(request)
+	return answered(http.DefaultClient, request)
 }
 
 // userMetrics is where the manager takes metrics of roles.
@@ -115,8 +86,7 @@ var _ = Describe("metrics and probes", Ordered, ContinueOnFailure, func() {
 	}
 
 	BeforeAll(func(ctx context.Context) {
-		ground.Define(ctx, harness.Definition(kind))
-		s = ground.Site(ctx, map[string]string{"watches.yaml": meterWatches, "meter.yml": meterPlay})
+		s = operator(ctx, "meter", kind.Group, kind.Kind)
 		s.Options.Args = append(s.Options.Args, "--health-probe-bind-address=127.0.0.1:0", "--reconcile-period=0s",
 			"--leader-elect", "--leader-election-id=meters")
 		s.Start(ctx, "Meter")
@@ -269,18 +239,43 @@ var _ = Describe("metrics and probes", Ordered, ContinueOnFailure, func() {
 
 var _ = Describe("metrics of roles alone", Ordered, ContinueOnFailure, func() {
 	var (
-		s    *site.Site
-		kind = schema.GroupKind{Group: "closed.example.com", Kind: "Meter"}
+		s      *site.Site
+		kind   = schema.GroupKind{Group: "closed.example.com", Kind: "Meter"}
+		reader string // who may read metrics
 	)
 	BeforeAll(func(ctx context.Context) {
-		ground.Define(ctx, harness.Definition(kind), harness.Definition(schema.GroupKind{Group: "locked.example.com", Kind: "Locked"}))
-		s = ground.Site(ctx, map[string]string{"meter.yml": meterPlay, "watches.yaml": `
+		ground.Define(ctx, harness.Definition(schema.GroupKind{Group: "locked.example.com", Kind: "Locked"}))
+		s = operator(ctx, "meter", kind.Group, kind.Kind)
+		s.Write(map[string]string{"watches.yaml": `
 - {group: closed.example.com, version: v1, kind: Meter, playbook: meter.yml}
 - {group: locked.example.com, version: v1, kind: Locked, playbook: meter.yml}
 `})
-		s.Options.Args = append(s.Options.Args, "--health-probe-bind-address=127.0.0.1:0", "--user-metrics-open=false")
-		s.Options.Kubeconfig = kubeconfigOf(ctx, s, "closed.example.com")
+		s.Options.Args = append(s.Options.Args, "--health-probe-bind-address=127.0.0.1:0", "--user-metrics-open=false", "--metrics-secure", "--pprof-bind-address=127.0.0.1:0")
+		manager := s.Limit(ctx,
+			rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io", kind.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			rbacv1.PolicyRule{APIGroups: []string{"authentication.k8s.io", "authorization.k8s.io"}, Resources: []string{"tokenreviews", "subjectaccessreviews"}, Verbs: []string{"create"}},
+			rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}})
+		reader = ground.Token(ctx, manager)
 		s.Start(ctx, "Meter")
+	})
+
+	row("§2 --metrics-secure, §2 --metrics-require-rbac", "metrics are for those who may read them; profiles have an address of their own", func(ctx context.Context) {
+		Expect(s.Logged(ctx, regexp.MustCompile(`Serving metrics server`))).To(Succeed())
+		code, _ := scrape(ctx, s, "")
+		Expect(code).To(Equal(http.StatusUnauthorized))
+		stranger := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "stranger"}}
+		s.Create(ctx, stranger)
+		code, _ = scrape(ctx, s, ground.Token(ctx, stranger))
+		Expect(code).To(Equal(http.StatusForbidden))
+		code, text := scrape(ctx, s, reader)
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(text).To(ContainSubstring(`ansible_operator_build_info{`))
+		address, err := s.Address(ctx, "pprof")
+		Expect(err).NotTo(HaveOccurred())
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/cmdline", nil)
+		Expect(err).NotTo(HaveOccurred())
+		code, _ = answered(http.DefaultClient, request)
+		Expect(code).To(Equal(http.StatusOK))
 	})
 
 	row("§9 user metrics closed", "only the token of a live run may post", func(ctx context.Context) {
@@ -290,7 +285,8 @@ var _ = Describe("metrics of roles alone", Ordered, ContinueOnFailure, func() {
 		cr := harness.Custom(kind, s.Namespace, "closed", map[string]any{"word": "hello", "writes": false, "broken": false})
 		s.Create(ctx, cr)
 		Eventually(s.Ended(cr)).Should(Equal(1))
-		Expect(s.Metrics(ctx)).To(MatchRegexp(`(?m)^meter_counter 1$`))
+		_, text := scrape(ctx, s, reader)
+		Expect(text).To(MatchRegexp(`(?m)^meter_counter 1$`))
 	})
 	row("§9 probes", "a kind that is served, but may not be listed, shows as what it is, and keeps no other from its work", func(ctx context.Context) {
 		code, said := probe(ctx, s, "readyz")
@@ -300,29 +296,19 @@ var _ = Describe("metrics of roles alone", Ordered, ContinueOnFailure, func() {
 		Expect(s.Log()).NotTo(ContainSubstring("statuses"))
 		code, _ = probe(ctx, s, "healthz")
 		Expect(code).To(Equal(http.StatusOK), "a restart would not mend it")
-		Expect(s.Metrics(ctx)).To(ContainSubstring(`ansible_operator_watch_ready{GVK="locked.example.com/v1, Kind=Locked"} 0`))
+		_, text := scrape(ctx, s, reader)
+		Expect(text).To(ContainSubstring(`ansible_operator_watch_ready{GVK="locked.example.com/v1, Kind=Locked"} 0`))
 	})
 })
 
-// kubeconfigOf writes the kubeconfig of an account that may do all with a group's kinds,
-// and with those of the core, and nothing with others.
-func kubeconfigOf(ctx context.Context, s *site.Site, group string) string {
+// scrape reads the metrics that are served over HTTPS, with a token, and gives the code too.
+func scrape(ctx context.Context, s *site.Site, token string) (code int, text string) {
 	GinkgoHelper()
-	user := "only-" + group
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"", "events.k8s.io", group}, Resources: []string{"*"}, Verbs: []string{"*"}},
-	}}
-	s.Create(ctx, role, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-	})
-	config, err := clientcmd.LoadFromFile(ground.Cluster.Kubeconfig)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.MetricsAddress()+"/metrics", nil)
 	Expect(err).NotTo(HaveOccurred())
-	for _, info := range config.AuthInfos {
-		info.Impersonate, info.ImpersonateGroups = user, []string{"system:authenticated"}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	path := filepath.Join(s.Dir, "kubeconfig")
-	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
-	return path
+	// The endpoint's certificate is made at its start and signed by nobody.
+	return answered(&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}, request)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,43 +15,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// keepPlay writes the variables that it is told to into a file named for the CR and
-// the phase, as JSON. What is not defined is left out.
-const keepPlay = `
-- hosts: localhost
-  gather_facts: false
-  tasks:
-  - ansible.builtin.copy:
-      dest: "{{ lookup('ansible.builtin.env', 'KEEP') }}/{{ ansible_operator_meta.name }}-{{ phase }}.json"
-      content: "{{ dict(kept | zip(query('ansible.builtin.vars', *kept, default='absent'))) | to_json }}"
-      mode: "0600"
-`
-
-const keepWatches = `
-- group: my-group.example.com
-  version: v1
-  kind: WideThing
-  playbook: keep.yml
-  vars: {phase: run, fromWatch: "{{ ansible_operator_meta.name }} of {{ size }}", stronger: watch, kept: &kept
-    [size, list_of_maps, from_watch, fromWatch, stronger, ansible_operator_meta, _my_group_example_com_widething,
-     _my_group_example_com_widething_spec, text, enable_http_s, _v_ip_address, __url, aB, ab, groups, environment, table, omit, much]}
-  finalizer: {name: my-group.example.com/finalizer, vars: {phase: final, stronger: finalizer}}
-- {version: v1, kind: Secret, playbook: keep.yml, manageStatus: false, selector: {matchLabels: {place: "${PLACE}"}}, vars: {phase: run, kept: [__secret, __secret_spec]}}
-`
-
 // snakeCaseTable has the keys that existing roles rely on, and what becomes of them.
 //
 //go:embed snake_case.tsv
 var snakeCaseTable string
 
-// keptVariables returns what a run of keepPlay has written, once it has.
+// keptVariables returns what a run of testdata/keep has written, once it has.
 func keptVariables(s *site.Site, name, phase string) map[string]any {
 	GinkgoHelper()
 	var kept map[string]any
@@ -87,9 +61,7 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 		return object
 	}
 	BeforeAll(func(ctx context.Context) {
-		ground.Define(ctx, harness.Definition(kind))
-		s = ground.Site(ctx, map[string]string{"watches.yaml": keepWatches, "keep.yml": keepPlay})
-		s.Options.Env = append(s.Options.Env, "KEEP="+s.Dir)
+		s = operator(ctx, "keep", kind.Group, kind.Kind)
 		s.Start(ctx, "WideThing", "Secret")
 		cr = create(ctx, "full", spec)
 		run = keptVariables(s, "full", "run")
@@ -132,14 +104,13 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 		Expect(run).To(HaveKeyWithValue("table", Equal(tableKeys(1))))
 	})
 	row("§3 order with a finalizer, §3 finalizer never refused", "its vars win over all; what offends in the CR is left out", func(ctx context.Context) {
-		patch := fmt.Sprintf(`{"spec": {"omit": "theirs", "much": %q}}`, strings.Repeat("x", 1<<20+1))
-		Expect(k8s.Patch(ctx, cr.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+		patch(ctx, cr.DeepCopy(), `{"spec": {"omit": "theirs", "much": %q}}`, strings.Repeat("x", 1<<20+1))
 		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Reason", "InvalidSpec"))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		final := keptVariables(s, "full", "final")
 		Expect(final).To(And(HaveKeyWithValue("stronger", "finalizer"), HaveKeyWithValue("fromWatch", "full of 3"), HaveKeyWithValue("size", 3.0)))
 		Expect(final).To(And(HaveKeyWithValue("much", "absent"), HaveKeyWithValue("omit", Not(Equal("theirs")))))
-		Eventually(ctx, func(ctx context.Context) error { return k8s.Get(ctx, client.ObjectKeyFromObject(cr), cr.DeepCopy()) }).Should(MatchError(ContainSubstring("not found")))
+		gone(ctx, cr)
 	})
 	row("§3 names, §3 no spec", "the core group gives __secret, and an object without spec {}", func(ctx context.Context) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "core", Labels: map[string]string{"place": s.Namespace}}}
@@ -162,7 +133,7 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		Expect(object.GetFinalizers()).To(BeEmpty())
 		Expect(k8s.Delete(ctx, object)).To(Succeed())
-		Eventually(ctx, func(ctx context.Context) error { return k8s.Get(ctx, client.ObjectKeyFromObject(object), object) }).Should(MatchError(ContainSubstring("not found")))
+		gone(ctx, object)
 	},
 		entry("§3 refused names", "all of them are listed", map[string]any{"ansiblePythonInterpreter": "/bin/evil", "omit": "x", "group_names": "y"}, "ansible_python_interpreter", "omit", "group_names"),
 		entry("§3 two keys of one name", "fooBar and foo_bar", map[string]any{"fooBar": "1", "foo_bar": "2"}, "fooBar", "foo_bar"),
@@ -175,11 +146,7 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 		object := create(ctx, "once", map[string]any{"omit": "x"})
 		Eventually(ctx, s.Condition(object, "Failure")).Should(HaveField("Reason", "InvalidSpec"))
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
-		Consistently(ctx, func(ctx context.Context) (string, error) {
-			current := object.DeepCopy()
-			err := k8s.Get(ctx, client.ObjectKeyFromObject(object), current)
-			return current.GetResourceVersion(), err
-		}, site.Calm).Should(Equal(object.GetResourceVersion()))
+		Consistently(ctx, versionOf(object), site.Calm).Should(Equal(object.GetResourceVersion()))
 		Expect(refused).To(HaveLen(5))
 		for _, object := range append(refused, object) {
 			Expect(s.Runs(object)()).To(BeZero())

@@ -3,10 +3,14 @@ package contract
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -21,18 +25,67 @@ const (
 	heatWatches = `
 - {group: heat.example.com, version: v1, kind: Hot, playbook: ping.yml, verbosity: 1}
 - {group: heat.example.com, version: v1, kind: Warm, role: ping}
-- {group: heat.example.com, version: v1, kind: Chill, playbook: ping.yml, warm: false}
+- {group: heat.example.com, version: v1, kind: Chill, playbook: plays/role.yml, warm: false}
 `
+	rolePlay  = `[{hosts: localhost, gather_facts: false, roles: [ping]}]`
 	pingTasks = `[{ping: }]`
 	pingPlay  = `[{hosts: localhost, gather_facts: false, tasks: ` + pingTasks + `}]`
 )
+
+const (
+	// sightPlay writes down what ansible-playbook and a module find in their interpreters,
+	// a setting, and the CR's text.
+	sightPlay = `
+- hosts: localhost
+  gather_facts: false
+  tasks:
+  - mark:
+    register: module
+  - copy: {dest: "{{ lookup('env', 'KEEP') }}/seen", content: "{{ '' | mark }} {{ module.mark }} {{ lookup('config', 'DEFAULT_FORKS') }} {{ text }}"}
+`
+	sightFilter = `
+import sys
+class FilterModule:
+    def filters(self):
+        return {"mark": lambda _: getattr(sys, "mark", "none")}
+`
+	sightModule = `#!/usr/bin/python
+import sys
+from ansible.module_utils.basic import AnsibleModule
+AnsibleModule({}, supports_check_mode=True).exit_json(mark=getattr(sys, "mark", "none"))
+`
+)
+
+// environment makes a Python environment with what .venv has in it, and gives the place
+// for more.
+func environment(ctx context.Context, venv string) (site string) {
+	GinkgoHelper()
+	whole := filepath.Join(ground.Root, ".venv")
+	out, err := exec.CommandContext(ctx, filepath.Join(whole, "bin", "python"), "-m", "venv", "--without-pip", venv).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+	sites := map[string]string{}
+	for _, dir := range []string{venv, whole} {
+		found, err := filepath.Glob(filepath.Join(dir, "lib", "python3*", "site-packages"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(HaveLen(1))
+		sites[dir] = found[0]
+	}
+	Expect(os.WriteFile(filepath.Join(sites[venv], "whole.pth"), []byte(sites[whole]+"\n"), 0o600)).To(Succeed())
+	for _, name := range []string{"ansible-runner", "ansible-playbook"} {
+		script, err := os.ReadFile(filepath.Join(whole, "bin", name))
+		Expect(err).NotTo(HaveOccurred())
+		_, code, _ := strings.Cut(string(script), "\n")
+		Expect(os.WriteFile(filepath.Join(venv, "bin", name), []byte("#!"+filepath.Join(venv, "bin", "python")+"\n"+code), 0o700)).To(Succeed())
+	}
+	return sites[venv]
+}
 
 // heat is a site with kinds whose runs are warm, and one whose runs are not.
 type heat struct{ *site.Site }
 
 func newHeat(ctx context.Context, environ []string, args ...string) heat {
 	GinkgoHelper()
-	h := heat{ground.Site(ctx, map[string]string{"watches.yaml": heatWatches, "ping.yml": pingPlay, "roles/ping/tasks/main.yml": pingTasks})}
+	h := heat{ground.Site(ctx, map[string]string{"watches.yaml": heatWatches, "ping.yml": pingPlay, "plays/role.yml": rolePlay, "roles/ping/tasks/main.yml": pingTasks})}
 	h.Options.Args = append(h.Options.Args, append([]string{"--max-verbosity=7"}, args...)...)
 	h.Options.Env = slices.Concat(h.Options.Env, []string{"ANSIBLE_GATHERING=explicit"}, environ)
 	h.Start(ctx, "Hot", "Warm", "Chill")
@@ -89,12 +142,17 @@ var _ = Describe("warm runs", Ordered, func() {
 		ground.Define(ctx, harness.Definition(kind("Hot")), harness.Definition(kind("Warm")), harness.Definition(kind("Chill")))
 	})
 
-	row("§1 warm, §2 --warm-servers", "one set of servers has the runs of all watches, but of those with warm: false", func(ctx context.Context) {
-		h := newHeat(ctx, nil, "--warm=true", "--warm-servers=1")
+	row("§1 warm, §2 --warm, §2 --warm-servers, §9 watch_cold, §1 playbook", "one set of servers has the runs of all watches, whatever the locale is, but of those with warm: false; a playbook elsewhere finds the project's roles", func(ctx context.Context) {
+		h := newHeat(ctx, []string{"LC_ALL=xx_XX.UTF-8"}, "--warm=true", "--warm-servers=1")
 		hot, warm, chill := harness.Custom(kind("Hot"), h.Namespace, "a", nil), harness.Custom(kind("Warm"), h.Namespace, "b", nil), harness.Custom(kind("Chill"), h.Namespace, "c", nil)
 		warm.SetAnnotations(map[string]string{steering + "verbosity": "4"})
 		h.Create(ctx, hot)
-		h.runUntil(ctx, hot, "warm")
+		for before := range 23 {
+			h.runAgain(ctx, hot, before)
+		}
+		Expect(h.counted(ctx, "Hot", "warm")).To(BeNumerically(">=", 19), "at least 95 % of those after the first three")
+		Expect(h.Metrics(ctx)).To(ContainSubstring(`ansible_operator_watch_cold{GVK="heat.example.com/v1, Kind=Hot"} 0`))
+		Expect(h.Log()).To(MatchRegexp(`WARNING: runs have the locale C.UTF-8.*LC_ALL`))
 		h.Create(ctx, warm, chill)
 		h.runUntil(ctx, warm, "warm")
 		h.runUntil(ctx, chill, "cold")
@@ -104,18 +162,6 @@ var _ = Describe("warm runs", Ordered, func() {
 		Expect(h.Stop()).To(Succeed())
 		Expect(h.servers()).To(BeEmpty())
 		Expect(filepath.Glob(filepath.Join(h.RunDir(), ".warm*"))).To(BeEmpty())
-	})
-
-	row("§2 --warm, §9 watch_cold", "runs are warm whatever the manager's environment says of a locale", func(ctx context.Context) {
-		h := newHeat(ctx, []string{"LC_ALL=xx_XX.UTF-8"}, "--warm=true")
-		hot := harness.Custom(kind("Hot"), h.Namespace, "a", nil)
-		h.Create(ctx, hot)
-		for before := range 23 {
-			h.runAgain(ctx, hot, before)
-		}
-		Expect(h.counted(ctx, "Hot", "warm")).To(BeNumerically(">=", 19), "at least 95 % of those after the first three")
-		Expect(h.Metrics(ctx)).To(ContainSubstring(`ansible_operator_watch_cold{GVK="heat.example.com/v1, Kind=Hot"} 0`))
-		Expect(h.Log()).To(MatchRegexp(`WARNING: runs have the locale C.UTF-8.*LC_ALL`))
 	})
 
 	row("§2 --warm", "false: no servers, and all runs are cold", func(ctx context.Context) {
@@ -128,11 +174,76 @@ var _ = Describe("warm runs", Ordered, func() {
 		Expect(h.Metrics(ctx)).NotTo(ContainSubstring("ansible_operator_warm_fallbacks_total"))
 	})
 
-	row("§2 --warm-servers", "there may be 1 to 64 sets", func(ctx context.Context) {
-		s := ground.Site(ctx, map[string]string{"watches.yaml": heatWatches})
-		s.Options.Args = []string{"--warm-servers=0"}
-		code, said := s.FailsAtStart(ctx)
-		Expect(code).To(Equal(1))
-		Expect(said).To(MatchRegexp(`--warm-servers.*1`))
+	row("§2 --warm, §3 untrusted", "runs see what was installed or set since, warm ones too; none begins while Ansible evaluates text of CRs; servers go with a manager that is killed", func(ctx context.Context) {
+		h := heat{ground.Site(ctx, map[string]string{
+			"watches.yaml": "- {group: heat.example.com, version: v1, kind: Hot, playbook: sight.yml}\n",
+			"sight.yml":    sightPlay, "filter_plugins/mark.py": sightFilter, "library/mark.py": sightModule,
+		})}
+		venv, settings := filepath.Join(h.Dir, "venv"), filepath.Join(h.Dir, "ansible.cfg")
+		site := environment(ctx, venv)
+		write := func(path, text string) {
+			GinkgoHelper()
+			Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+		}
+		write(settings, "[defaults]\nforks = 3\n")
+		h.Options.Args = append(h.Options.Args, "--warm=true")
+		h.Options.Env = append(h.Options.Env, "VIRTUAL_ENV="+venv, "ANSIBLE_CONFIG="+settings, "KEEP="+h.Dir)
+		h.Start(ctx, "Hot")
+		hot := harness.Custom(kind("Hot"), h.Namespace, "a", map[string]any{"text": "{{ 6*7 }}"})
+		h.Create(ctx, hot)
+		runs, seen := 0, filepath.Join(h.Dir, "seen")
+		// sees expects that the next run, whatever its mode is, sees this, and a warm one too.
+		sees := func(want string) {
+			GinkgoHelper()
+			for before := h.counted(ctx, "Hot", "warm"); ; {
+				h.runAgain(ctx, hot, runs)
+				runs++
+				Expect(os.ReadFile(seen)).To(BeEquivalentTo(want + " {{ 6*7 }}"))
+				if h.counted(ctx, "Hot", "warm") > before {
+					return
+				}
+			}
+		}
+		// proved is how often the manager has told that what has changed is as good.
+		proved := func() int {
+			GinkgoHelper()
+			text, err := h.Log()
+			Expect(err).NotTo(HaveOccurred())
+			return strings.Count(text, "the Python environment has changed, and does")
+		}
+		sees("none none 3")
+		Expect(proved()).To(BeZero(), "nothing has changed")
+		By("installing something, and editing it")
+		for _, mark := range []string{"first", "second"} {
+			write(filepath.Join(site, "sitecustomize.py"), "import sys\nsys.mark = '"+mark+"'\n")
+			sees(mark + " " + mark + " 3")
+		}
+		By("changing a setting")
+		write(settings, "[defaults]\nforks = 4\n")
+		sees("second second 4")
+		By("installing a whole new environment")
+		Expect(os.Rename(venv, venv+".old")).To(Succeed())
+		site = environment(ctx, venv)
+		sees("none none 4")
+		before := proved()
+
+		By("installing an Ansible that templates marked text, and mending it")
+		faulty, err := os.ReadFile(filepath.Join(ground.Root, "test", "safevars", "testdata", "faulty", "sitecustomize.py"))
+		Expect(err).NotTo(HaveOccurred())
+		write(filepath.Join(site, "sitecustomize.py"), string(faulty))
+		Expect(os.Remove(seen)).To(Succeed())
+		annotate(ctx, hot, steering+"reconcile-requested-at", `"faulty"`)
+		Eventually(ctx, h.Condition(hot, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Reason", "RunnerCrashed"),
+			HaveField("Message", And(ContainSubstring("environment has changed"), ContainSubstring("Ansible evaluated text")))))
+		Expect(seen).NotTo(BeAnExistingFile(), "nothing was run")
+		Expect(os.Remove(filepath.Join(site, "sitecustomize.py"))).To(Succeed())
+		Eventually(ctx, h.Condition(hot, "Successful")).Should(HaveField("Status", "True"))
+		Expect(seen).To(BeAnExistingFile())
+		Expect(proved()).To(BeNumerically(">", before))
+
+		By("killing the manager")
+		Expect(syscall.Kill(h.PID(), syscall.SIGKILL)).To(Succeed())
+		Eventually(h.Manager.Ended()).Should(BeClosed())
+		Eventually(harness.ProcessesOf).WithArguments(h.RunDir()).Should(BeEmpty())
 	})
 })

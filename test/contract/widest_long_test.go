@@ -60,7 +60,7 @@ var _ = Describe("an operator that uses what the base image has", Ordered, Conti
 			return object.Data["seal"], client.IgnoreNotFound(err)
 		}
 		Eventually(ctx, seal).Should(Equal(fmt.Sprintf("%x", sha256.Sum256([]byte("one")))))
-		merge(ctx, secret, `{"stringData": {"key": "two"}}`)
+		patch(ctx, secret, `{"stringData": {"key": "two"}}`)
 		Eventually(ctx, seal).Should(Equal(fmt.Sprintf("%x", sha256.Sum256([]byte("two")))))
 		Expect(owners(read(ctx, s.Namespace, "box-seal", &corev1.ConfigMap{}))).To(ConsistOf("Secret/box"))
 	})
@@ -92,12 +92,12 @@ var _ = Describe("an operator that uses what the base image has", Ordered, Conti
 		Expect(owners(book)).To(ConsistOf("Territory/north"))
 		s.Watched(ctx, "clusterroles.rbac.authorization.k8s.io")
 		By("changing what is on the blacklist")
-		merge(ctx, book, `{"data": {"visitor": "somebody"}}`)
+		patch(ctx, book, `{"data": {"visitor": "somebody"}}`)
 		Consistently(s.Runs(territory), site.Calm).Should(Equal(1))
 		By("deleting the role, and losing the label that keeps another out")
 		Expect(s.Runs(frozen)()).To(BeZero())
 		Expect(k8s.Delete(ctx, role)).To(Succeed())
-		merge(ctx, frozen, `{"metadata": {"labels": {"frozen": null}}}`)
+		patch(ctx, frozen, `{"metadata": {"labels": {"frozen": null}}}`)
 		s.Settles(territory, 2)
 		Expect(read(ctx, "", name, role).Rules).To(HaveLen(1))
 		s.Settles(frozen, 1)
@@ -107,8 +107,3 @@ var _ = Describe("an operator that uses what the base image has", Ordered, Conti
 		gone(ctx, role)
 	})
 })
-
-func merge(ctx context.Context, object client.Object, patch string) {
-	GinkgoHelper()
-	Expect(k8s.Patch(ctx, object.DeepCopyObject().(client.Object), client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
-}
