@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 var _ = Describe("ten thousand children", func() {
 	It("are watched soon after the start, in little memory, and drift is seen at once", func(ctx SpecContext) {
-		p := newOperator(ctx, watching("Box", ""), harness.Options{})
+		p := newOperator(ctx, watching(""), harness.Options{})
 		many := crowd.Crowd{Client: k8s, Kind: box, Namespace: p.Namespace, Labels: map[string]string{"place": p.Namespace}, CRs: 1000, Children: 10}
 		Expect(many.Create(ctx)).To(Succeed())
 		m, err := many.Start(ctx, p.Options)

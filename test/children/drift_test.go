@@ -28,7 +28,7 @@ var _ = Describe("what brings a CR back", Ordered, func() {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "password"}, StringData: map[string]string{"a": value}}
 	}
 	BeforeAll(func(ctx context.Context) {
-		p = newWideOperator(ctx, watching("Box", "watchClusterScopedResources: true, references: [{version: v1, kind: Secret, name: spec.password}]"))
+		p = newWideOperator(ctx, watching("watchClusterScopedResources: true, references: [{version: v1, kind: Secret, name: spec.password}]"))
 		p.start(ctx)
 		near, far, workload, role = p.configMap("near"), p.configMap("far"), p.deployment("workload"), clusterRole(p.Namespace)
 		far["metadata"].(map[string]any)["namespace"] = "default"

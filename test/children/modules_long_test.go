@@ -4,6 +4,7 @@ package children
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"strings"
 
@@ -21,39 +22,9 @@ import (
 
 // modules writes with the modules that roles use, in each way that they know, each time
 // that it runs.
-const modules = `
-- hosts: localhost
-  gather_facts: false
-  vars:
-    here: "{{ ansible_operator_meta.namespace }}"
-    made: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: "{{ here }}", labels: {round: "r{{ round }}"}}, data: {round: "r{{ round }}"}}
-  tasks:
-  - {name: create or patch, kubernetes.core.k8s: {definition: "{{ made | combine({'metadata': {'name': 'patched'}}, recursive=true) }}"}}
-  - {name: merge, kubernetes.core.k8s: {merge_type: [merge], definition: "{{ made | combine({'metadata': {'name': 'merged', 'ownerReferences': [], 'annotations': none}}, recursive=true) }}"}}
-  - {name: strategic merge, kubernetes.core.k8s: {merge_type: [strategic-merge], definition: "{{ made | combine({'metadata': {'name': 'strategic', 'ownerReferences': none}}, recursive=true) }}"}}
-  - {name: replace, kubernetes.core.k8s: {force: true, definition: "{{ made | combine({'metadata': {'name': 'replaced'}}, recursive=true) }}"}}
-  - {name: client-side apply, kubernetes.core.k8s: {apply: true, definition: "{{ made | combine({'metadata': {'name': 'applied'}}, recursive=true) }}"}}
-  - {name: server-side apply, kubernetes.core.k8s: {apply: true, server_side_apply: {field_manager: role, force_conflicts: true}, definition: "{{ made | combine({'metadata': {'name': 'serverside'}}, recursive=true) }}"}}
-  - {name: a generated name, kubernetes.core.k8s: {state: present, definition: "{{ made | combine({'metadata': {'generateName': 'generated-'}}, recursive=true) }}"}}
-  - name: several documents
-    kubernetes.core.k8s:
-      definition:
-      - "{{ made | combine({'metadata': {'name': 'first'}}, recursive=true) }}"
-      - "{{ made | combine({'metadata': {'name': 'second', 'namespace': elsewhere}}, recursive=true) }}"
-      - "{{ made | combine({'metadata': {'name': 'there-before'}}, recursive=true) }}"
-      - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "{{ elsewhere }}"}, rules: []}
-      - apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: workload, namespace: "{{ here }}"}
-        spec: {selector: {matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: nothing}]}}}
-  - name: a list
-    kubernetes.core.k8s:
-      definition: {apiVersion: v1, kind: List, items: ["{{ made | combine({'metadata': {'name': 'listed'}}, recursive=true) }}"]}
-  - name: a JSON patch
-    kubernetes.core.k8s_json_patch: {api_version: v1, kind: ConfigMap, namespace: "{{ here }}", name: first, patch: [{op: remove, path: /metadata/ownerReferences}]}
-  - name: its scale
-    kubernetes.core.k8s_scale: {api_version: apps/v1, kind: Deployment, namespace: "{{ here }}", name: workload, replicas: "{{ round }}", wait: false}
-`
+//
+//go:embed testdata/modules.yml
+var modules string
 
 var _ = Describe("a role with kubernetes.core", func() {
 	It("makes children that belong to their CR, and stay so when it runs again", func(ctx context.Context) {

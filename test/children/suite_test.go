@@ -2,6 +2,7 @@ package children
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"maps"
 	"testing"
@@ -79,17 +80,9 @@ func startProxy(config *rest.Config) *proxy.Proxy {
 
 // content makes the objects of the spec in one task, waits at the gate that the
 // spec names, and unmakes what it names.
-const content = `
-- hosts: localhost
-  gather_facts: false
-  tasks:
-  - kubernetes.core.k8s: {definition: "{{ objects }}"}
-    when: objects | default([], true) | length > 0
-  - ansible.builtin.wait_for: {path: "{{ hold }}", sleep: 1}
-    when: hold is defined
-  - kubernetes.core.k8s: {state: absent, definition: "{{ unmade }}"}
-    when: unmade is defined
-`
+//
+//go:embed testdata/content.yml
+var content string
 
 // operator is a namespace, and managers that work for its boxes, one after another.
 type operator struct{ *site.Site }
@@ -113,17 +106,14 @@ func newOperator(ctx context.Context, watches string, options harness.Options) *
 }
 
 // watching is an entry of watches.yaml; more are further fields.
-func watching(kind, more string) string {
-	return fmt.Sprintf("- {group: children.ensign.io, version: v1, kind: %s, playbook: content.yml, snakeCaseParameters: false, selector: {matchLabels: {place: \"${PLACE}\"}}, %s}\n", kind, more)
+func watching(more string) string {
+	return fmt.Sprintf("- {group: children.ensign.io, version: v1, kind: Box, playbook: content.yml, snakeCaseParameters: false, selector: {matchLabels: {place: \"${PLACE}\"}}, %s}\n", more)
 }
 
-// start starts the next manager, for boxes unless other kinds are named.
-func (p *operator) start(ctx context.Context, kinds ...string) *operator {
+// start starts the next manager.
+func (p *operator) start(ctx context.Context) *operator {
 	GinkgoHelper()
-	if len(kinds) == 0 {
-		kinds = []string{"Box"}
-	}
-	p.Start(ctx, kinds...)
+	p.Start(ctx, "Box")
 	return p
 }
 
