@@ -50,7 +50,7 @@ func deleted(p plan.Plan) oracle.Evidence {
 	return oracle.Evidence{
 		Plan: p, UIDs: []string{"u"},
 		Requests: []apiproxy.Request{{
-			Verb: "patch", Resource: "plays", Upstream: 200, Code: 200,
+			Verb: "patch", Resource: "plays", Upstream: 200,
 			Answer: []byte(`{"apiVersion": "v1", "kind": "Play", "metadata": {"uid": "u", "resourceVersion": "2", "finalizers": ["x.io/finalizer"]}}`),
 		}},
 		Runs: []stub.Record{

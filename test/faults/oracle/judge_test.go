@@ -67,7 +67,7 @@ func (s *story) patch(subresource string, object *unstructured.Unstructured) *st
 	}
 	at := s.tick()
 	s.evidence.Requests = append(s.evidence.Requests, apiproxy.Request{
-		Seq: s.version, Verb: "patch", Namespace: "ns", Resource: "plays", Subresource: subresource, Upstream: 200, Code: 200, Answer: answer, Arrived: at, Answered: at,
+		Seq: s.version, Verb: "patch", Namespace: "ns", Resource: "plays", Subresource: subresource, Upstream: 200, Answer: answer, Arrived: at, Answered: at,
 	})
 	return s
 }

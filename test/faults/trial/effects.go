@@ -26,7 +26,6 @@ func (t *trial) freeze() {
 	remove := t.proxy.Add(apiproxy.Rule{
 		Name:  t.plan.String(),
 		Match: func(apiproxy.Request) bool { return true },
-		Times: apiproxy.Always,
 		Fault: apiproxy.Fault{Before: func(apiproxy.Request) { <-thawed }},
 	})
 	t.later(func() {
@@ -37,10 +36,11 @@ func (t *trial) freeze() {
 
 // blind keeps from the manager what happens to the kind.
 func (t *trial) blind(ctx context.Context) {
-	release := t.proxy.Watch(apiproxy.WatchRule{
-		Match: func(r apiproxy.Request, _ apiproxy.Event) bool { return r.Resource == kinds.Plural(t.kind()) },
-		Hide:  t.plan.Fault == plan.Hidden,
-	})
+	keep := t.proxy.Hold
+	if t.plan.Fault == plan.Hidden {
+		keep = t.proxy.Hide
+	}
+	release := keep(func(r apiproxy.Request) bool { return r.Resource == kinds.Plural(t.kind()) })
 	t.touch(ctx)
 	t.later(release)
 }
@@ -54,7 +54,6 @@ func (t *trial) refuseAll() {
 		Match: func(r apiproxy.Request) bool {
 			return r.Verb != "watch" && (r.Write() || !writesOnly) && (r.Resource == kinds.Plural(t.kind()) || r.Resource == "events")
 		},
-		Times: apiproxy.Always,
 		Fault: t.refusal(),
 	}))
 }
@@ -71,17 +70,15 @@ func (t *trial) crashIntoThePast() {
 	streamed := t.proxy.Add(apiproxy.Rule{
 		Name:  "no streamed lists",
 		Match: func(r apiproxy.Request) bool { return about("watch")(r) && r.Query["sendInitialEvents"] != nil },
-		Times: apiproxy.Always,
 		Fault: apiproxy.Refuse(http.StatusUnprocessableEntity),
 	})
 	listed := t.proxy.Add(apiproxy.Rule{
 		Name: "the list as it was",
 		// A list without a version is read from etcd, and so never stale.
 		Match: func(r apiproxy.Request) bool { return about("list")(r) && len(r.Query["resourceVersion"]) > 0 },
-		Times: apiproxy.Always,
-		Fault: apiproxy.Reply(t.snapshot),
+		Fault: apiproxy.Fault{Withhold: true, Code: http.StatusOK, Body: t.snapshot},
 	})
-	release := t.proxy.Watch(apiproxy.WatchRule{Match: func(r apiproxy.Request, _ apiproxy.Event) bool { return about("watch")(r) }})
+	release := t.proxy.Hold(about("watch"))
 	t.note(t.manager.Start())
 	t.later(func() {
 		streamed()

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
@@ -43,10 +44,10 @@ func (t *trial) arm(ctx context.Context) error {
 	case t.plan.Point == plan.DirectoryMade || t.plan.Point == plan.InputsWritten:
 		return t.awaitDirectory(ctx)
 	case t.plan.Point == plan.BeforeStatus:
-		t.proxy.Add(apiproxy.Rule{Name: t.plan.String(), Match: t.readBeforeStatus, Fault: t.faultAtRead(ctx)})
+		t.proxy.Add(apiproxy.Rule{Name: t.plan.String(), Match: t.readBeforeStatus, Once: true, Fault: t.faultAtRead(ctx)})
 	case t.plan.Point == plan.Exited:
 		// The manager waits with what it has to say until the fault has struck.
-		t.proxy.Add(apiproxy.Rule{Name: "wait for the exit", Match: t.readBeforeStatus, Fault: apiproxy.Fault{Before: func(apiproxy.Request) {
+		t.proxy.Add(apiproxy.Rule{Name: "wait for the exit", Match: t.readBeforeStatus, Once: true, Fault: apiproxy.Fault{Before: func(apiproxy.Request) {
 			select {
 			case <-t.struck:
 			case <-time.After(5 * time.Second):
@@ -102,38 +103,32 @@ func (t *trial) isOver() bool {
 // armWrite adds the rule of a fault that meets a write.
 func (t *trial) armWrite(ctx context.Context) {
 	fault := t.faultAtWrite(ctx)
-	times := apiproxy.Always
-	if before := fault.Before; before == nil && fault.After == nil {
+	lasts := fault.Before == nil && fault.After == nil
+	if lasts {
 		fault.Before = func(apiproxy.Request) { t.strike(func() { t.later(func() {}) }) }
-	} else {
-		times = 1
-	}
-	if t.plan.Fault == plan.Lost {
-		times = 1
 	}
 	t.proxy.Add(apiproxy.Rule{
 		Name:  t.plan.String(),
 		Match: func(r apiproxy.Request) bool { return t.timely() && !t.isOver() && t.isWrite(r, t.plan.Point) },
-		Times: times,
+		Once:  !lasts || t.plan.Fault == plan.Lost,
 		Fault: fault,
 	})
 }
 
 // faultAtWrite is what meets a write. A fault without hooks lasts for its window.
 func (t *trial) faultAtWrite(ctx context.Context) apiproxy.Fault {
-	broken := &apiproxy.Answer{}
 	once := func(act func()) func(apiproxy.Request) { return func(apiproxy.Request) { t.strike(act) } }
 	switch t.plan.Fault {
 	case plan.CrashBefore:
-		return apiproxy.Fault{Before: once(t.crash), Withhold: true, Answer: broken}
+		return apiproxy.Fault{Before: once(t.crash), Withhold: true, Break: true}
 	case plan.CrashAfter:
-		return apiproxy.Fault{After: once(t.crash), Answer: broken}
+		return apiproxy.Fault{After: once(t.crash), Break: true}
 	case plan.Stale:
-		return apiproxy.Fault{After: once(t.crashIntoThePast), Answer: broken}
+		return apiproxy.Fault{After: once(t.crashIntoThePast), Break: true}
 	case plan.Away:
-		return apiproxy.Fault{Before: once(t.goAway), Withhold: true, Answer: broken}
+		return apiproxy.Fault{Before: once(t.goAway), Withhold: true, Break: true}
 	case plan.Frozen:
-		return apiproxy.Fault{Before: once(t.freeze), Withhold: true, Answer: broken}
+		return apiproxy.Fault{Before: once(t.freeze), Withhold: true, Break: true}
 	case plan.Race:
 		return apiproxy.Fault{Before: once(func() {
 			t.note(t.race(ctx))
@@ -152,22 +147,16 @@ func (t *trial) faultAtWrite(ctx context.Context) apiproxy.Fault {
 // refusal is how requests fail.
 func (t *trial) refusal() apiproxy.Fault {
 	switch t.plan.Fault {
-	case plan.Conflict:
-		return apiproxy.Refuse(http.StatusConflict)
-	case plan.Throttled:
-		return apiproxy.Throttle(time.Second)
-	case plan.Internal:
-		return apiproxy.Refuse(http.StatusInternalServerError)
-	case plan.Forbidden:
-		return apiproxy.Refuse(http.StatusForbidden)
-	case plan.Unavailable:
-		return apiproxy.Refuse(http.StatusServiceUnavailable)
-	case plan.Timeout:
-		return apiproxy.Expire(time.Second)
+	case plan.Lost:
+		return apiproxy.Fault{Break: true}
 	case plan.Reset:
-		return apiproxy.Reset()
-	default:
-		return apiproxy.LoseAnswer()
+		return apiproxy.Fault{Withhold: true, Break: true}
+	case plan.Timeout:
+		return apiproxy.Fault{Delay: time.Second, Withhold: true, Code: http.StatusGatewayTimeout}
+	default: // The name of the fault is a code.
+		code, err := strconv.Atoi(string(t.plan.Fault))
+		t.note(err)
+		return apiproxy.Refuse(code)
 	}
 }
 
@@ -175,7 +164,7 @@ func (t *trial) refusal() apiproxy.Fault {
 func (t *trial) faultAtRead(ctx context.Context) apiproxy.Fault {
 	fault := apiproxy.Fault{Before: func(apiproxy.Request) { t.strikePhase(ctx, 0) }}
 	if t.plan.Fault.Crash() {
-		fault.Withhold, fault.Answer = true, &apiproxy.Answer{}
+		fault.Withhold, fault.Break = true, true
 	}
 	return fault
 }

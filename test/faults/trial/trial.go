@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/faults/audit"
@@ -130,10 +132,11 @@ func (t *trial) begin(ctx context.Context) error {
 	if err := t.manager.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, strikeLimit, errors.New("the manager does not watch"))
-	defer cancel()
-	if _, err := t.proxy.Wait(ctx, func(r apiproxy.Request) bool { return r.Seq > seen && t.watches(r) }); err != nil {
-		return errors.Join(err, t.tail())
+	err := wait.PollUntilContextTimeout(ctx, look, strikeLimit, true, func(context.Context) (bool, error) {
+		return slices.ContainsFunc(t.proxy.Journal()[seen:], t.watches), nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("the manager does not watch: %w", err), t.tail())
 	}
 	return nil
 }
