@@ -14,8 +14,8 @@
 //	audit      reads the API server's own record of what it accepted
 //	oracle     judges the evidence
 //	campaign   performs many plans and prints the table
-//	run        is the program of `make faults`
-//	mutants    patches of the product that the plans have to notice
+//	run        is the program of `make faults`, and of `make faults-mutants`:
+//	           mutants/*.patch are patches of the product that the plans have to notice
 //
 // `make test` performs a fixed subset of the plans, in about a minute. With the
 // build tag "long" (`make test-all`) come every third plan, a sample with the real

@@ -10,12 +10,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ensign-operator/ensign/test/faults/campaign"
-	"github.com/ensign-operator/ensign/test/faults/mutants"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/trial"
@@ -31,7 +31,7 @@ const patience = 20 * time.Second
 
 // sentence is what came out of one mutant.
 type sentence struct {
-	mutant mutants.Mutant
+	mutant mutant
 	// by is the plan that noticed it, and what it saw.
 	by   string
 	saw  oracle.Violation
@@ -41,7 +41,11 @@ type sentence struct {
 
 // judgeMutants tries every mutant and prints by which plan it was noticed.
 func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
-	all, err := mutants.Load(filepath.Join("test", "faults", "mutants"))
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	all, err := loadMutants(root)
 	if err != nil {
 		return err
 	}
@@ -49,7 +53,7 @@ func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("select mutants: %w", err)
 	}
-	all = slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !only.MatchString(m.Name) })
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !only.MatchString(m.name) })
 	fmt.Fprintf(out, "%d mutants\n", len(all))
 	var sentences []*sentence
 	err = onCluster(ctx, func(o trial.Options) error {
@@ -63,7 +67,7 @@ func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
 }
 
 // tryAll learns from the manager as it is how plans end, and tries the mutants.
-func tryAll(ctx context.Context, s settings, o trial.Options, all []mutants.Mutant) ([]*sentence, error) {
+func tryAll(ctx context.Context, s settings, o trial.Options, all []mutant) ([]*sentence, error) {
 	var err error
 	out := s.out
 	if o.Manager, err = filepath.Abs(s.manager); err != nil {
@@ -85,20 +89,18 @@ func tryAll(ctx context.Context, s settings, o trial.Options, all []mutants.Muta
 	}
 	c.Parallel, c.Tell, o.Settle = max(1, s.parallel/mutantsAtOnce), func(campaign.Result) {}, patience
 	sentences := make([]*sentence, len(all))
-	places := make(chan struct{}, mutantsAtOnce)
-	var tried sync.WaitGroup
+	var tried errgroup.Group
+	tried.SetLimit(mutantsAtOnce)
 	for i, m := range all {
-		places <- struct{}{}
-		tried.Go(func() {
-			defer func() { <-places }()
+		tried.Go(func() error {
 			began := time.Now()
 			sentences[i] = try(ctx, c, o, m)
 			sentences[i].took = time.Since(began)
 			fmt.Fprintf(out, "%s\n", sentences[i])
+			return ctx.Err()
 		})
 	}
-	tried.Wait()
-	return sentences, ctx.Err()
+	return sentences, tried.Wait()
 }
 
 func control(ctx context.Context, c campaign.Campaign, o trial.Options) error {
@@ -114,7 +116,7 @@ func control(ctx context.Context, c campaign.Campaign, o trial.Options) error {
 
 // try builds the mutant and performs the plans that have to notice it, and if
 // they do not, the fixed ones.
-func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutants.Mutant) (found *sentence) {
+func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutant) (found *sentence) {
 	found = &sentence{mutant: m}
 	dir, err := os.MkdirTemp("", "em-")
 	if err != nil {
@@ -122,9 +124,9 @@ func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutants.Mu
 		return found
 	}
 	defer func() { found.err = errors.Join(found.err, os.RemoveAll(dir)) }()
-	named, err := plan.Select(slices.Concat(plan.Baselines(), plan.All()), m.Plans)
+	named, err := plan.Select(slices.Concat(plan.Baselines(), plan.All()), m.plans)
 	if err == nil {
-		o.Manager, err = m.Build(ctx, o.Root, dir)
+		o.Manager, err = m.build(ctx, o.Root, dir)
 	}
 	if err != nil {
 		found.err = err
@@ -147,7 +149,7 @@ func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutants.Mu
 func (s *sentence) convict(results []campaign.Result) bool {
 	for _, r := range results {
 		for _, v := range r.Violations {
-			if slices.Contains(s.mutant.Invariants, v.Invariant) {
+			if slices.Contains(s.mutant.invariants, v.Invariant) {
 				s.by, s.saw = r.Plan.String(), v
 				_ = os.RemoveAll(r.Directory) // It is as it should be.
 				return true
@@ -160,11 +162,11 @@ func (s *sentence) convict(results []campaign.Result) bool {
 func (s *sentence) String() string {
 	switch {
 	case s.err != nil:
-		return fmt.Sprintf("ERROR     %s: %v", s.mutant.Name, s.err)
+		return fmt.Sprintf("ERROR     %s: %v", s.mutant.name, s.err)
 	case s.by == "":
-		return fmt.Sprintf("SURVIVED  %s: %s", s.mutant.Name, s.mutant.Breaks)
+		return fmt.Sprintf("SURVIVED  %s: %s", s.mutant.name, s.mutant.breaks)
 	default:
-		return fmt.Sprintf("caught    %s by %s", s.mutant.Name, s.by)
+		return fmt.Sprintf("caught    %s by %s", s.mutant.name, s.by)
 	}
 }
 
@@ -181,9 +183,9 @@ func report(out io.Writer, sentences []*sentence) error {
 			errs = append(errs, s.err)
 		case by == "":
 			by = "SURVIVED"
-			errs = append(errs, fmt.Errorf("mutant %s survived: %s (%s)", s.mutant.Name, s.mutant.Breaks, strings.Join(s.mutant.Invariants, " ")))
+			errs = append(errs, fmt.Errorf("mutant %s survived: %s (%s)", s.mutant.name, s.mutant.breaks, strings.Join(s.mutant.invariants, " ")))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.Name, strings.Join(s.mutant.Invariants, " "), by, shortened(s.saw), s.took.Seconds())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.name, strings.Join(s.mutant.invariants, " "), by, shortened(s.saw), s.took.Seconds())
 	}
 	if err := table.Flush(); err != nil {
 		return err
