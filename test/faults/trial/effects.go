@@ -2,11 +2,9 @@ package trial
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
-	"github.com/ensign-operator/ensign/test/faults/kinds"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 )
 
@@ -40,7 +38,7 @@ func (t *trial) blind(ctx context.Context) {
 	if t.plan.Fault == plan.Hidden {
 		keep = t.proxy.Hide
 	}
-	release := keep(func(r apiproxy.Request) bool { return r.Resource == kinds.Plural(t.kind()) })
+	release := keep(t.ours)
 	t.touch(ctx)
 	t.later(release)
 }
@@ -52,7 +50,7 @@ func (t *trial) refuseAll() {
 	t.later(t.proxy.Add(apiproxy.Rule{
 		Name: t.plan.String(),
 		Match: func(r apiproxy.Request) bool {
-			return r.Verb != "watch" && (r.Write() || !writesOnly) && (r.Resource == kinds.Plural(t.kind()) || r.Resource == "events")
+			return r.Verb != "watch" && (r.Write() || !writesOnly) && (t.ours(r) || r.Resource == "events")
 		},
 		Fault: t.refusal(),
 	}))
@@ -63,9 +61,7 @@ func (t *trial) refuseAll() {
 func (t *trial) crashIntoThePast() {
 	t.note(t.manager.Kill())
 	about := func(verb string) func(apiproxy.Request) bool {
-		return func(r apiproxy.Request) bool {
-			return r.Verb == verb && r.Resource == kinds.Plural(t.kind()) && r.Name == ""
-		}
+		return func(r apiproxy.Request) bool { return r.Verb == verb && t.ours(r) && r.Name == "" }
 	}
 	streamed := t.proxy.Add(apiproxy.Rule{
 		Name:  "no streamed lists",
@@ -85,13 +81,4 @@ func (t *trial) crashIntoThePast() {
 		listed()
 		release()
 	})
-}
-
-// list is what the API server says of the kind, as it is.
-func (t *trial) list(ctx context.Context) ([]byte, error) {
-	body, err := t.lab.rest.Get().AbsPath("apis", kinds.Group, kinds.Version, "namespaces", t.space, kinds.Plural(t.kind())).Do(ctx).Raw()
-	if err != nil {
-		return nil, fmt.Errorf("list the kind: %w", err)
-	}
-	return body, nil
 }

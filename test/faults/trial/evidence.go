@@ -13,12 +13,9 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/test/faults/kinds"
-	"github.com/ensign-operator/ensign/test/faults/leftovers"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
-	"github.com/ensign-operator/ensign/test/faults/user"
 )
 
 // collect waits until nothing changes any more, and collects.
@@ -29,7 +26,7 @@ func (t *trial) collect(ctx context.Context) (oracle.Evidence, error) {
 	}
 	e.Took = time.Since(t.ended)
 	var err error
-	if e.Final, err = t.user.Fetch(ctx); err != nil {
+	if e.Final, err = t.user.fetch(ctx); err != nil {
 		return e, err
 	}
 	if e.Events, err = t.events(ctx); err != nil {
@@ -47,7 +44,7 @@ func (t *trial) collect(ctx context.Context) (oracle.Evidence, error) {
 		return e, err
 	}
 	e.Audit = t.audit.Kept()
-	for _, process := range leftovers.Processes(t.dir) {
+	for _, process := range told(processes(t.dir, 0)) {
 		e.Left = append(e.Left, "after the stop of the manager: "+process)
 	}
 	if e.Misdeeds, err = t.manager.Misdeeds(); err != nil {
@@ -70,11 +67,11 @@ func (t *trial) foreign() oracle.Foreign {
 	case t.plan.Fault != plan.Race || !present(t.plan.Operation):
 		return oracle.Foreign{}
 	case t.plan.Point == plan.FinalizerAdd:
-		return oracle.Foreign{Finalizer: user.RivalFinalizer}
-	case t.plan.Point == plan.FinalizerRemove || t.kind() == kinds.Plain && t.plan.Point == plan.StatusRunning:
+		return oracle.Foreign{Finalizer: rivalFinalizer}
+	case t.plan.Point == plan.FinalizerRemove || t.kind() == plain && t.plan.Point == plan.StatusRunning:
 		return oracle.Foreign{} // It went with the first object.
 	default:
-		return oracle.Foreign{Condition: user.RivalCondition()}
+		return oracle.Foreign{Condition: rivalCondition()}
 	}
 }
 
@@ -102,16 +99,17 @@ func (t *trial) events(ctx context.Context) ([]oracle.Event, error) {
 // left lists what should not be there when no run is live: processes and zombies,
 // directories of CRs that are gone, files of runs, descriptors of those.
 func (t *trial) left(cr *unstructured.Unstructured) []string {
-	found := leftovers.Processes(t.dir, append(leftovers.Helpers(t.manager.PID()), t.manager.PID())...)
-	if pid := t.manager.PID(); pid > 0 {
-		found = append(found, leftovers.Zombies(pid)...)
-		found = append(found, leftovers.Descriptors(pid, t.manager.RunDir())...)
+	manager := t.manager.PID()
+	found := told(processes(t.dir, manager))
+	if manager > 0 {
+		found = append(found, zombies(manager)...)
+		found = append(found, descriptors(manager, t.manager.RunDir())...)
 	}
 	uid := ""
 	if cr != nil {
 		uid = string(cr.GetUID())
 	}
-	return append(found, leftovers.Directories(t.manager.RunDir(), uid)...)
+	return append(found, directories(t.manager.RunDir(), uid)...)
 }
 
 // secrets lists tokens of ended runs that are still good, or that stand in files.
@@ -125,7 +123,7 @@ func (t *trial) secrets(ctx context.Context, runs []stub.Record) []string {
 		if code := t.try(ctx, config.Host, config.BearerToken); code != http.StatusUnauthorized && code != 0 {
 			found = append(found, fmt.Sprintf("the token of run %s is answered with %d", run.Run, code))
 		}
-		found = append(found, leftovers.Holding(t.manager.RunDir(), config.BearerToken)...)
+		found = append(found, holding(t.manager.RunDir(), config.BearerToken)...)
 	}
 	return found
 }

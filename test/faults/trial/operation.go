@@ -2,8 +2,10 @@ package trial
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,13 +58,13 @@ func (t *trial) breakIt(ctx context.Context) error {
 func (t *trial) act(ctx context.Context) error {
 	switch t.plan.Operation {
 	case plan.Update:
-		return t.through(t.user.Update(ctx))
+		return t.through(t.user.update(ctx))
 	case plan.Repair:
-		return t.through(t.user.Repair(ctx))
+		return t.through(t.user.repair(ctx))
 	case plan.Delete, plan.DeleteRetry:
-		return t.through(t.user.Delete(ctx))
+		return t.through(t.user.delete(ctx))
 	case plan.Recreate:
-		if err := t.user.Delete(ctx); err != nil {
+		if err := t.user.delete(ctx); err != nil {
 			return err
 		}
 		return t.through(t.recreate(ctx))
@@ -79,7 +81,7 @@ func (t *trial) actDuringRun(ctx context.Context) {
 		return
 	}
 	t.actedBy.Do(func() {
-		err := t.user.Delete(ctx)
+		err := t.user.delete(ctx)
 		if err == nil && t.plan.Operation == plan.PlainRecreateRunning {
 			err = t.recreate(ctx)
 		}
@@ -115,7 +117,7 @@ func (t *trial) create(ctx context.Context) error {
 	t.mu.Lock()
 	number := len(t.uids) + 1
 	t.mu.Unlock()
-	uid, err := t.user.Create(ctx, int64(number), t.script())
+	uid, err := t.user.create(ctx, int64(number), t.script())
 	if err != nil {
 		return err
 	}
@@ -127,8 +129,8 @@ func (t *trial) create(ctx context.Context) error {
 
 // recreate waits until the CR is gone and creates another.
 func (t *trial) recreate(ctx context.Context) error {
-	if err := t.user.AwaitGone(ctx, strikeLimit); err != nil {
-		return err
+	if err := t.user.becomes(ctx, strikeLimit, func(cr *unstructured.Unstructured) bool { return cr == nil }); err != nil {
+		return fmt.Errorf("wait until the resource is gone: %w", err)
 	}
 	t.mu.Lock()
 	t.gone = true
@@ -148,12 +150,12 @@ func (t *trial) uid(number int) types.UID {
 
 // touch changes the CR while the manager is blind, where it is not being deleted.
 func (t *trial) touch(ctx context.Context) {
-	cr, err := t.user.Fetch(ctx)
+	cr, err := t.user.fetch(ctx)
 	if err != nil || cr == nil || cr.GetDeletionTimestamp() != nil || !present(t.plan.Operation) {
 		t.note(err)
 		return
 	}
-	if err := client.IgnoreNotFound(t.user.Update(ctx)); err != nil {
+	if err := client.IgnoreNotFound(t.user.update(ctx)); err != nil {
 		t.note(err)
 		return
 	}
@@ -166,10 +168,10 @@ func (t *trial) touch(ctx context.Context) {
 func (t *trial) race(ctx context.Context) error {
 	switch t.plan.Point {
 	case plan.FinalizerAdd:
-		return t.user.RivalAddsFinalizer(ctx)
+		return t.user.rivalAddsFinalizer(ctx)
 	case plan.FinalizerRemove: // What is being deleted takes no new finalizer.
-		return t.user.RivalSetsLabel(ctx)
+		return t.user.rivalSetsLabel(ctx)
 	default:
-		return t.user.RivalSetsCondition(ctx)
+		return t.user.rivalSetsCondition(ctx)
 	}
 }

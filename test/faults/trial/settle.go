@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
-	"github.com/ensign-operator/ensign/test/faults/kinds"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 )
 
@@ -33,7 +32,7 @@ func (t *trial) settled(ctx context.Context, present bool) error {
 // missing says what keeps the trial from being settled.
 func (t *trial) missing(ctx context.Context, present bool) []error {
 	var found []error
-	cr, err := t.user.Fetch(ctx)
+	cr, err := t.user.fetch(ctx)
 	switch {
 	case err != nil:
 		found = append(found, err)
@@ -81,7 +80,7 @@ func (t *trial) calm() error {
 
 // watches is true for a watch of the kind that the API server has accepted.
 func (t *trial) watches(r apiproxy.Request) bool {
-	return r.Verb == "watch" && r.Resource == kinds.Plural(t.kind()) && r.Upstream == http.StatusOK
+	return r.Verb == "watch" && t.ours(r) && r.Upstream == http.StatusOK
 }
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }

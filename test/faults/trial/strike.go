@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
-	"github.com/ensign-operator/ensign/test/faults/leftovers"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 )
 
@@ -33,9 +32,12 @@ func (t *trial) arm(ctx context.Context) error {
 		t.setArmed()
 		return nil
 	}
-	var err error
 	if t.plan.Fault == plan.Stale {
-		if t.snapshot, err = t.list(ctx); err != nil {
+		list, err := t.list(ctx)
+		if err != nil {
+			return err
+		}
+		if t.snapshot, err = list.MarshalJSON(); err != nil {
 			return err
 		}
 	}
@@ -134,7 +136,7 @@ func (t *trial) faultAtWrite(ctx context.Context) apiproxy.Fault {
 			t.note(t.race(ctx))
 			t.finish()
 			if t.plan.Point == plan.FinalizerAdd && t.plan.Operation == plan.DeleteRunning {
-				go func() { t.note(t.user.RivalLetsGo(context.WithoutCancel(ctx))) }()
+				go func() { t.note(t.user.rivalLetsGo(context.WithoutCancel(ctx))) }()
 			}
 		})}
 	case plan.Hidden, plan.Delayed:
@@ -206,7 +208,7 @@ func (t *trial) holdIfAny(ctx context.Context, pid int) {
 	ctx, cancel := context.WithTimeout(ctx, huntLimit)
 	defer cancel()
 	t.hold(ctx, pid)
-	if leftovers.Alive(pid) {
+	if alive(pid) {
 		t.manager.Blame("I6", "the run of a killed manager lived on for %s, although another manager has started", huntLimit)
 	}
 }
