@@ -33,9 +33,8 @@ type Evidence struct {
 	Runs     []stub.Record
 	Events   []Event
 	// Audited are the writes of the managers that the API server has accepted, by its
-	// own audit log, if Audit is true.
+	// own audit log.
 	Audited []audit.Write
-	Audit   bool
 	// Kills is how many managers were killed, Touched how often the user changed
 	// the resource beside the operation.
 	Kills, Touched int
@@ -114,16 +113,12 @@ func condition(object *unstructured.Unstructured, kind string) map[string]any {
 	return nil
 }
 
-// number reads an integer, which is a float when it comes from plain JSON.
+// number reads an integer; -1 is none.
 func number(value any) int64 {
-	switch value := value.(type) {
-	case int64:
-		return value
-	case float64:
-		return int64(value)
-	default:
-		return -1
+	if n, ok := value.(int64); ok {
+		return n
 	}
+	return -1
 }
 
 // Unreported says what keeps a resource's present generation from being reported

@@ -103,9 +103,6 @@ func normal(cr *unstructured.Unstructured) map[string]any {
 // record compares the API proxy's journal with the API server's own. What was on
 // its way when a connection broke is in the latter alone.
 func (j *judge) record() {
-	if !j.Audit {
-		return
-	}
 	count := map[audit.Write]int{}
 	for _, w := range j.Audited {
 		w.Name = ""

@@ -43,7 +43,6 @@ func (t *trial) collect(ctx context.Context) (oracle.Evidence, error) {
 	if e.Audited, err = t.audit.Writes(t.space, "ensign/"); err != nil {
 		return e, err
 	}
-	e.Audit = t.audit.Kept()
 	for _, process := range told(processes(t.dir, 0)) {
 		e.Left = append(e.Left, "after the stop of the manager: "+process)
 	}

@@ -40,7 +40,7 @@ type Options struct {
 	Manager string
 	// Config reaches the control plane as an administrator.
 	Config *rest.Config
-	// AuditLog is the path of the control plane's; "" is none.
+	// AuditLog is the path of the control plane's.
 	AuditLog string
 	// Environment is a Python environment with the real Ansible; "" is the stub. Runs
 	// in it announce no phase but the task's.
