@@ -35,7 +35,7 @@ var _ = Describe("a manager under load", func() {
 var _ = Describe("a manager with the real Ansible under faults", func() {
 	It("converges to the same end under a sample of the plans", func(ctx context.Context) {
 		lab := newLab(ctx, filepath.Join(root, ".venv"))
-		expectAllGood(ctx, campaign.Campaign{Trials: lab, Parallel: 2}, plan.Real())
+		expectAllGood(ctx, campaign.Campaign{Perform: lab.Run, Parallel: 2}, plan.Real())
 	}, NodeTimeout(20*time.Minute))
 })
 
@@ -47,6 +47,6 @@ var _ = Describe("a manager under all faults", func() {
 				chosen = append(chosen, p)
 			}
 		}
-		expectAllGood(ctx, campaign.Campaign{Trials: newLab(ctx, ""), Parallel: parallel}, chosen)
+		expectAllGood(ctx, campaign.Campaign{Perform: newLab(ctx, "").Run, Parallel: parallel}, chosen)
 	}, NodeTimeout(25*time.Minute))
 })

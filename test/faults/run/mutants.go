@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,13 +39,10 @@ type sentence struct {
 	took time.Duration
 }
 
-// judgeMutants tries every mutant and prints by which plan it was noticed.
-func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
-	root, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	all, err := loadMutants(root)
+// judgeMutants learns from the manager as it is how plans end, tries every mutant and
+// prints by which plan it was noticed.
+func judgeMutants(ctx context.Context, s settings, o trial.Options) error {
+	all, err := loadMutants(o.Root)
 	if err != nil {
 		return err
 	}
@@ -54,38 +51,20 @@ func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
 		return fmt.Errorf("select mutants: %w", err)
 	}
 	all = slices.DeleteFunc(all, func(m mutant) bool { return !only.MatchString(m.name) })
-	fmt.Fprintf(out, "%d mutants\n", len(all))
-	var sentences []*sentence
-	err = onCluster(ctx, func(o trial.Options) error {
-		sentences, err = tryAll(ctx, s, o, all)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return report(out, sentences)
-}
-
-// tryAll learns from the manager as it is how plans end, and tries the mutants.
-func tryAll(ctx context.Context, s settings, o trial.Options, all []mutant) ([]*sentence, error) {
-	var err error
-	out := s.out
-	if o.Manager, err = filepath.Abs(s.manager); err != nil {
-		return nil, err
-	}
-	c := campaign.Campaign{Parallel: s.parallel, Tell: func(r campaign.Result) { fmt.Fprintln(out, r) }}
+	fmt.Fprintf(s.out, "%d mutants\n", len(all))
+	c := campaign.Campaign{Parallel: s.parallel, Tell: func(r campaign.Result) { fmt.Fprintln(s.out, r) }}
 	err = inLab(ctx, o, func(lab *trial.Lab) (err error) {
-		c.Trials = lab
+		c.Perform = lab.Run
 		c.Known, err = c.Baselines(ctx, plan.Baselines())
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// In another lab the manager as it is must be found good, or nothing that is said
 	// of mutants means anything.
 	if err := control(ctx, c, o); err != nil {
-		return nil, err
+		return err
 	}
 	c.Parallel, c.Tell, o.Settle = max(1, s.parallel/mutantsAtOnce), func(campaign.Result) {}, patience
 	sentences := make([]*sentence, len(all))
@@ -96,16 +75,19 @@ func tryAll(ctx context.Context, s settings, o trial.Options, all []mutant) ([]*
 			began := time.Now()
 			sentences[i] = try(ctx, c, o, m)
 			sentences[i].took = time.Since(began)
-			fmt.Fprintf(out, "%s\n", sentences[i])
+			fmt.Fprintln(s.out, sentences[i])
 			return ctx.Err()
 		})
 	}
-	return sentences, tried.Wait()
+	if err := tried.Wait(); err != nil {
+		return err
+	}
+	return report(s.out, sentences)
 }
 
 func control(ctx context.Context, c campaign.Campaign, o trial.Options) error {
 	return inLab(ctx, o, func(lab *trial.Lab) error {
-		c.Trials = lab
+		c.Perform = lab.Run
 		results, err := c.Run(ctx, plan.Baselines())
 		if bad := campaign.Bad(results); err == nil && len(bad) > 0 {
 			err = fmt.Errorf("the manager as it is would be convicted: %s", bad[0])
@@ -133,7 +115,7 @@ func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutant) (f
 		return found
 	}
 	found.err = inLab(ctx, o, func(lab *trial.Lab) error {
-		c.Trials = lab
+		c.Perform = lab.Run
 		for _, plans := range [][]plan.Plan{named, plan.Fast()} {
 			results, err := c.Run(ctx, plans)
 			if err != nil || found.convict(results) {
@@ -159,15 +141,27 @@ func (s *sentence) convict(results []campaign.Result) bool {
 	return false
 }
 
-func (s *sentence) String() string {
-	switch {
-	case s.err != nil:
-		return fmt.Sprintf("ERROR     %s: %v", s.mutant.name, s.err)
-	case s.by == "":
-		return fmt.Sprintf("SURVIVED  %s: %s", s.mutant.name, s.mutant.breaks)
-	default:
-		return fmt.Sprintf("caught    %s by %s", s.mutant.name, s.by)
+// verdict is the plan that noticed the mutant, or what is wrong.
+func (s *sentence) verdict() string {
+	if s.err != nil {
+		return "ERROR"
 	}
+	return cmp.Or(s.by, "SURVIVED")
+}
+
+func (s *sentence) String() string {
+	if err := s.failed(); err != nil {
+		return fmt.Sprintf("%-9s %s: %v", s.verdict(), s.mutant.name, err)
+	}
+	return fmt.Sprintf("caught    %s by %s", s.mutant.name, s.by)
+}
+
+// failed is nil for a mutant that was noticed.
+func (s *sentence) failed() error {
+	if s.err == nil && s.by == "" {
+		return fmt.Errorf("mutant %s survived: %s (%s)", s.mutant.name, s.mutant.breaks, strings.Join(s.mutant.invariants, " "))
+	}
+	return s.err
 }
 
 // report prints the table. It is an error when a mutant survived.
@@ -176,16 +170,10 @@ func report(out io.Writer, sentences []*sentence) error {
 	fmt.Fprintln(table, "\nmutant\tinvariant\tcaught by\tbecause\tseconds")
 	var errs []error
 	for _, s := range sentences {
-		by := s.by
-		switch {
-		case s.err != nil:
-			by = "ERROR"
-			errs = append(errs, s.err)
-		case by == "":
-			by = "SURVIVED"
-			errs = append(errs, fmt.Errorf("mutant %s survived: %s (%s)", s.mutant.name, s.mutant.breaks, strings.Join(s.mutant.invariants, " ")))
+		if err := s.failed(); err != nil {
+			errs = append(errs, err)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.name, strings.Join(s.mutant.invariants, " "), by, shortened(s.saw), s.took.Seconds())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.name, strings.Join(s.mutant.invariants, " "), s.verdict(), shortened(s.saw), s.took.Seconds())
 	}
 	if err := table.Flush(); err != nil {
 		return err
