@@ -18,8 +18,6 @@ type Evidence struct {
 	Plan plan.Plan
 	// Directory holds the log of the manager and everything else.
 	Directory string
-	// Present is whether the operation leaves a resource.
-	Present bool
 	// UIDs are those of the resources of the name, in their order.
 	UIDs []string
 	// Final is the resource at the end, nil if there is none.

@@ -135,7 +135,7 @@ func (j *judge) present() {
 
 // finalizer checks I3, and that nothing ran without the finalizer.
 func (j *judge) finalizer() {
-	if slices.Contains([]plan.Operation{plan.PlainDeleteRunning, plan.PlainRecreateRunning}, j.Plan.Operation) {
+	if j.Plan.Operation.Course().Plain {
 		return
 	}
 	added := j.finalizersAdded()

@@ -1,3 +1,10 @@
+// Package oracle judges the evidence of a fault plan: does what came out equal
+// what comes out without the fault, and did every invariant hold on the way?
+//
+// The evidence is records that were kept independently: the runs' journal of what
+// they did, the API proxy's journal of what the manager asked for, the API server's
+// audit log of what it accepted, and what was found in the file system and the
+// process table. The package is pure.
 package oracle
 
 import (
@@ -55,8 +62,8 @@ func (j *judge) add(invariant, format string, args ...any) {
 
 // end compares the resource at the end with that without the fault.
 func (j *judge) end() {
-	if (j.Final != nil) != j.Present {
-		j.add("end", "the resource is there: %v, want %v", j.Final != nil, j.Present)
+	if gone := j.Final == nil; gone != j.Plan.Operation.Course().Gone {
+		j.add("end", "the resource is gone: %v, want %v", gone, !gone)
 		return
 	}
 	if j.Final == nil || j.baseline.Final == nil {
@@ -119,4 +126,34 @@ func (j *judge) record() {
 			j.add("record", "of the writes %v the API server accepted %d more than the journal has", w, more)
 		}
 	}
+}
+
+// nothingForNothing judges what the others are compared with.
+func (j *judge) nothingForNothing() {
+	if j.Plan.Fault != "" {
+		return
+	}
+	want := j.Plan.Operation.Course()
+	var runs [][2]int
+	for i := range j.UIDs {
+		runs = append(runs, [2]int{j.started(i, false), j.started(i, true)})
+	}
+	if !slices.Equal(runs, want.Runs) {
+		j.add("runs", "without a fault there were %v runs (of content and finalizer, by resource), want %v", runs, want.Runs)
+	}
+	if got := j.steps(); got > want.Steps {
+		j.add("I9", "without a fault there were %d writes, want at most %d", got, want.Steps)
+	}
+	if got := j.told(); got != want.Events {
+		j.add("I9", "without a fault there were %d Events, want %d: %v", got, want.Events, j.Events)
+	}
+}
+
+// told is how many Events there were.
+func (e Evidence) told() int {
+	n := 0
+	for _, event := range e.Events {
+		n += event.Count
+	}
+	return n
 }

@@ -27,7 +27,7 @@ type story struct {
 
 func tell(p plan.Plan) *story {
 	events := []Event{{UID: "u", Type: "Normal", Reason: "Succeeded", Count: 1}}
-	return &story{Evidence: Evidence{Plan: p, Present: true, UIDs: []string{"u"}, Events: events}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	return &story{Evidence: Evidence{Plan: p, UIDs: []string{"u"}, Events: events}, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 
 func (s *story) tick() time.Time {
@@ -113,7 +113,6 @@ func created(f plan.Fault) *story { return creation(f).run(1, true, false).repor
 // deletion is the story of a resource that is about to be deleted.
 func deletion() *story {
 	s := tell(plan.Plan{Operation: plan.Delete, Point: plan.FinalizerRemove, Fault: plan.Lost})
-	s.Present = false
 	return s.patch("", cr(0, 1, finalizer)).run(1, true, false).report(1, 1)
 }
 

@@ -43,6 +43,22 @@ func (t *trial) blind(ctx context.Context) {
 	t.later(release)
 }
 
+// race is another writer's change between the manager's read and its write.
+func (t *trial) race(ctx context.Context) {
+	switch t.plan.Point {
+	case plan.FinalizerAdd:
+		t.note(t.user.rivalAddsFinalizer(ctx))
+	case plan.FinalizerRemove: // What is being deleted takes no new finalizer.
+		t.note(t.user.rivalSetsLabel(ctx))
+	default:
+		t.note(t.user.rivalSetsCondition(ctx))
+	}
+	t.finish()
+	if t.plan.Point == plan.FinalizerAdd && t.plan.Operation == plan.DeleteRunning {
+		go func() { t.note(t.user.rivalLetsGo(context.WithoutCancel(ctx))) }()
+	}
+}
+
 // refuseAll lets all requests about the kind and its Events fail, but no watches.
 // What is lost or conflicts are writes.
 func (t *trial) refuseAll() {

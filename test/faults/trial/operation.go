@@ -14,16 +14,6 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
 
-// present reports whether the operation leaves a CR.
-func present(o plan.Operation) bool {
-	return !slices.Contains([]plan.Operation{plan.Delete, plan.DeleteRunning, plan.DeleteRetry, plan.PlainDeleteRunning}, o)
-}
-
-// duringRun is true for operations that go on while a run is at work.
-func duringRun(o plan.Operation) bool {
-	return slices.Contains([]plan.Operation{plan.DeleteRunning, plan.PlainDeleteRunning, plan.PlainRecreateRunning}, o)
-}
-
 // before brings the CR to where the operation begins.
 func (t *trial) before(ctx context.Context) error {
 	if t.plan.Operation == plan.Repair {
@@ -77,7 +67,7 @@ func (t *trial) act(ctx context.Context) error {
 
 // actDuringRun does what remains of the operation, once.
 func (t *trial) actDuringRun(ctx context.Context) {
-	if !duringRun(t.plan.Operation) {
+	if !t.plan.Operation.Course().DuringRun {
 		return
 	}
 	t.actedBy.Do(func() {
@@ -151,7 +141,7 @@ func (t *trial) uid(number int) types.UID {
 // touch changes the CR while the manager is blind, where it is not being deleted.
 func (t *trial) touch(ctx context.Context) {
 	cr, err := t.user.fetch(ctx)
-	if err != nil || cr == nil || cr.GetDeletionTimestamp() != nil || !present(t.plan.Operation) {
+	if err != nil || cr == nil || cr.GetDeletionTimestamp() != nil || t.plan.Operation.Course().Gone {
 		t.note(err)
 		return
 	}
@@ -162,16 +152,4 @@ func (t *trial) touch(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.touched++
-}
-
-// race is another writer's change between the manager's read and its write.
-func (t *trial) race(ctx context.Context) error {
-	switch t.plan.Point {
-	case plan.FinalizerAdd:
-		return t.user.rivalAddsFinalizer(ctx)
-	case plan.FinalizerRemove: // What is being deleted takes no new finalizer.
-		return t.user.rivalSetsLabel(ctx)
-	default:
-		return t.user.rivalSetsCondition(ctx)
-	}
 }

@@ -117,32 +117,40 @@ func (t *trial) armWrite(ctx context.Context) {
 	})
 }
 
+// effect is what a fault does when it strikes; nil for one that only lets requests fail.
+func (t *trial) effect(ctx context.Context) func() {
+	switch t.plan.Fault {
+	case plan.CrashBefore, plan.CrashAfter:
+		return t.crash
+	case plan.Stale:
+		return t.crashIntoThePast
+	case plan.Away:
+		return t.goAway
+	case plan.Frozen:
+		return t.freeze
+	case plan.Hidden, plan.Delayed:
+		return func() { t.blind(ctx) }
+	case plan.Race:
+		return func() { t.race(ctx) }
+	default:
+		return nil
+	}
+}
+
 // faultAtWrite is what meets a write. A fault without hooks lasts for its window.
 func (t *trial) faultAtWrite(ctx context.Context) apiproxy.Fault {
-	once := func(act func()) func(apiproxy.Request) { return func(apiproxy.Request) { t.strike(act) } }
-	switch t.plan.Fault {
-	case plan.CrashBefore:
-		return apiproxy.Fault{Before: once(t.crash), Withhold: true, Break: true}
-	case plan.CrashAfter:
-		return apiproxy.Fault{After: once(t.crash), Break: true}
-	case plan.Stale:
-		return apiproxy.Fault{After: once(t.crashIntoThePast), Break: true}
-	case plan.Away:
-		return apiproxy.Fault{Before: once(t.goAway), Withhold: true, Break: true}
-	case plan.Frozen:
-		return apiproxy.Fault{Before: once(t.freeze), Withhold: true, Break: true}
-	case plan.Race:
-		return apiproxy.Fault{Before: once(func() {
-			t.note(t.race(ctx))
-			t.finish()
-			if t.plan.Point == plan.FinalizerAdd && t.plan.Operation == plan.DeleteRunning {
-				go func() { t.note(t.user.rivalLetsGo(context.WithoutCancel(ctx))) }()
-			}
-		})}
-	case plan.Hidden, plan.Delayed:
-		return apiproxy.Fault{Before: once(func() { t.blind(ctx) })}
-	default:
+	effect := t.effect(ctx)
+	if effect == nil {
 		return t.refusal()
+	}
+	hook := func(apiproxy.Request) { t.strike(effect) }
+	switch t.plan.Fault {
+	case plan.CrashAfter, plan.Stale:
+		return apiproxy.Fault{After: hook, Break: true}
+	case plan.Race, plan.Hidden, plan.Delayed:
+		return apiproxy.Fault{Before: hook}
+	default:
+		return apiproxy.Fault{Before: hook, Withhold: true, Break: true}
 	}
 }
 
@@ -175,23 +183,17 @@ func (t *trial) faultAtRead(ctx context.Context) apiproxy.Fault {
 // it, waits for the return.
 func (t *trial) strikePhase(ctx context.Context, pid int) {
 	t.strike(func() {
-		switch t.plan.Fault {
-		case plan.CrashBefore:
-			t.crash()
-			t.holdIfAny(ctx, pid)
-		case plan.CrashAfter:
-			go t.crash()
-		case plan.Stale:
-			t.crashIntoThePast()
-			t.holdIfAny(ctx, pid)
-		case plan.Away:
-			t.goAway()
-		case plan.Frozen:
-			t.freeze()
-		case plan.Hidden, plan.Delayed:
-			t.blind(ctx)
-		default:
+		effect := t.effect(ctx)
+		switch {
+		case effect == nil:
 			t.refuseAll()
+		case t.plan.Fault == plan.CrashAfter:
+			go effect()
+		default:
+			effect()
+			if t.plan.Fault.Crash() {
+				t.holdIfAny(ctx, pid)
+			}
 		}
 	})
 }

@@ -93,12 +93,10 @@ func (l *Lab) Run(ctx context.Context, p plan.Plan) (_ oracle.Evidence, err erro
 }
 
 func (t *trial) kind() string {
-	switch t.plan.Operation {
-	case plan.PlainDeleteRunning, plan.PlainRecreateRunning:
+	if t.plan.Operation.Course().Plain {
 		return plain
-	default:
-		return play
 	}
+	return play
 }
 
 // ours is true for a request about the kind.
