@@ -25,9 +25,6 @@ import (
 // errBroken ends a request whose client does not get an answer.
 var errBroken = errors.New("the connection breaks")
 
-// silent is the log of broken connections: this proxy is there for them.
-var silent = log.New(io.Discard, "", 0) //nolint:gochecknoglobals // It has no state.
-
 // Proxy is one client's way to an API server.
 type Proxy struct {
 	server    *http.Server
@@ -62,10 +59,13 @@ func Start(config *rest.Config) (*Proxy, error) {
 		address: listener.Addr().String(), target: target, transport: transport, open: map[net.Conn]bool{},
 		resolver: &apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
 	}
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: silent, ConnState: p.connected}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: silent(), ConnState: p.connected}
 	go func() { _ = p.server.Serve(listener) }() // It ends with Close, and says only that.
 	return p, nil
 }
+
+// silent is the log of broken connections: this proxy is there for them.
+func silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // Close ends the proxy and every connection through it.
 func (p *Proxy) Close() error { return p.server.Close() }
@@ -141,7 +141,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(p.target) },
 		FlushInterval: -1,
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ErrorLog:      silent,
+		ErrorLog:      silent(),
 		Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			response, err := p.pass(r, entry, fault)
 			if err == nil && entry.Verb == "watch" && response.StatusCode == http.StatusOK {

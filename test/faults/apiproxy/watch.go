@@ -70,7 +70,7 @@ func (ws *watchRules) meet(s *stream) (wait <-chan struct{}, hidden bool) {
 type stream struct {
 	io.Closer
 
-	ctx     context.Context //nolint:containedctx // It is the request's: it ends with the client, or when the watch expires.
+	ctx     context.Context // of the request: it ends with the client, or when the watch expires
 	cancel  context.CancelFunc
 	proxy   *Proxy
 	request Request
@@ -94,7 +94,7 @@ func (s *stream) Read(into []byte) (int, error) {
 			return 0, err
 		}
 		if s.pass() {
-			s.rest = append(event, '\n')
+			s.rest = append([]byte(event), '\n')
 		}
 	}
 	n := copy(into, s.rest)

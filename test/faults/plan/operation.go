@@ -46,7 +46,9 @@ type Course struct {
 }
 
 // operations are all operations, in the order of their plans.
-var operations = []Operation{Create, Update, Delete, DeleteRunning, Recreate, Retry, DeleteRetry, Repair, PlainDeleteRunning, PlainRecreateRunning}
+func operations() []Operation {
+	return []Operation{Create, Update, Delete, DeleteRunning, Recreate, Retry, DeleteRetry, Repair, PlainDeleteRunning, PlainRecreateRunning}
+}
 
 // Course returns what is known of the operation.
 func (o Operation) Course() Course {

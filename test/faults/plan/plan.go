@@ -142,7 +142,7 @@ func sensible(p Plan) bool {
 // Baselines lists the plans without a fault.
 func Baselines() []Plan {
 	var all []Plan
-	for _, o := range operations {
+	for _, o := range operations() {
 		all = append(all, Plan{Operation: o})
 	}
 	return all
@@ -151,7 +151,7 @@ func Baselines() []Plan {
 // All lists every plan but the baselines.
 func All() []Plan {
 	var all []Plan
-	for _, o := range operations {
+	for _, o := range operations() {
 		for _, point := range o.points() {
 			for _, fault := range Faults() {
 				if p := (Plan{o, point, fault}); possible(p) {

@@ -37,7 +37,7 @@ func TestTheProductIsWhole(t *testing.T) {
 		all[p] = true
 	}
 	var missing []string
-	for _, o := range operations {
+	for _, o := range operations() {
 		if !o.Course().principal {
 			continue
 		}

@@ -129,10 +129,11 @@ func (u user) rivalAddsFinalizer(ctx context.Context) error {
 // resource that is being deleted. It waits for that, within bounds: what is missing
 // will be told at the end.
 func (u user) rivalLetsGo(ctx context.Context) error {
-	if u.becomes(ctx, 2*time.Minute, func(cr *unstructured.Unstructured) bool {
+	alone := func(cr *unstructured.Unstructured) bool {
 		return cr != nil && cr.GetDeletionTimestamp() != nil && slices.Equal(cr.GetFinalizers(), []string{rivalFinalizer})
-	}) != nil {
-		return nil
+	}
+	if err := u.becomes(ctx, 2*time.Minute, alone); err != nil {
+		return nil //nolint:nilerr // See above.
 	}
 	return client.IgnoreNotFound(u.change(ctx, func(cr *unstructured.Unstructured) error {
 		cr.SetFinalizers(nil)
