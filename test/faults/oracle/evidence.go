@@ -11,6 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/audit"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // Evidence is what a trial found.
@@ -93,22 +94,11 @@ func (e Evidence) patches() []patched {
 func (e Evidence) steps() int {
 	n := 0
 	for _, p := range e.patches() {
-		if message, _ := condition(p.object, "Running")["message"].(string); !strings.Contains(message, ": task ") {
+		if !strings.Contains(harness.ConditionOf(p.object, "Running").Message, ": task ") {
 			n++
 		}
 	}
 	return n
-}
-
-// condition returns the condition of a type, nil if there is none.
-func condition(object *unstructured.Unstructured, kind string) map[string]any {
-	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, item := range list {
-		if c, ok := item.(map[string]any); ok && c["type"] == kind {
-			return c
-		}
-	}
-	return nil
 }
 
 // number reads an integer; -1 is none.
@@ -128,9 +118,9 @@ func Unreported(cr *unstructured.Unstructured) []error {
 		missing = append(missing, fmt.Errorf("generation %d is there, %d is reported", cr.GetGeneration(), observed))
 	}
 	for _, want := range []struct{ kind, status, reason string }{{"Running", "True", "Successful"}, {"Successful", "True", "Successful"}, {"Failure", "False", "Successful"}} {
-		c := condition(cr, want.kind)
-		if c["status"] != want.status || c["reason"] != want.reason || number(c["observedGeneration"]) != cr.GetGeneration() {
-			missing = append(missing, fmt.Errorf("condition %s is %v, want %s for %s", want.kind, c, want.status, want.reason))
+		c := harness.ConditionOf(cr, want.kind)
+		if c.Status != want.status || c.Reason != want.reason || c.Generation != cr.GetGeneration() {
+			missing = append(missing, fmt.Errorf("condition %s is %+v, want %s for %s", want.kind, c, want.status, want.reason))
 		}
 	}
 	return missing
