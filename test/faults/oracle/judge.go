@@ -72,11 +72,12 @@ func (j *judge) end() {
 	if name := j.Foreign.Finalizer; name != "" && !slices.Contains(j.Final.GetFinalizers(), name) {
 		j.add("end", "another writer's finalizer is gone: %v", j.Final.GetFinalizers())
 	}
-	want := normal(j.baseline.Final)
-	if j.Foreign.Condition != nil {
-		want.Conditions["Foreign"] = j.Foreign.Condition
+	want, got := normal(j.baseline.Final), normal(j.Final)
+	if c, _ := got.Conditions["Foreign"].(map[string]any); !cmp.Equal(c, j.Foreign.Condition) {
+		j.add("end", "another writer's condition became %v", c)
 	}
-	if diff := cmp.Diff(want, normal(j.Final)); diff != "" {
+	delete(got.Conditions, "Foreign")
+	if diff := cmp.Diff(want, got); diff != "" {
 		j.add("end", "the resource is not as without the fault (-want +got):\n%s", diff)
 	}
 }
