@@ -70,7 +70,7 @@ func (ws *watchRules) meet(s *stream) (wait <-chan struct{}, hidden bool) {
 type stream struct {
 	io.Closer
 
-	ctx     context.Context // of the request: it ends with the client, or when the watch expires
+	ctx     context.Context //nolint:containedctx // It is the request's: it ends with the client, or when the watch expires.
 	cancel  context.CancelFunc
 	proxy   *Proxy
 	request Request
