@@ -8,14 +8,14 @@
 //	apiproxy   makes faults between the manager and the API server
 //	stub       stands in for Ansible: scripted runs that keep a journal
 //	plan       the plans: names and products
-//	trial      performs one plan and collects evidence; with it kinds (what is
-//	           watched), user (who changes it), manager (its process), and
-//	           leftovers (what is found in /proc and on disk)
+//	trial      performs one plan and collects evidence: what the user did, what the
+//	           manager and its runs did, and what is left in /proc and on disk
+//	manager    is the manager of a trial, a process after the other
 //	audit      reads the API server's own record of what it accepted
 //	oracle     judges the evidence
 //	campaign   performs many plans and prints the table
-//	run        is the program of `make faults`
-//	mutants    patches of the product that the plans have to notice
+//	run        is the program of `make faults`, and of `make faults-mutants`:
+//	           mutants/*.patch are patches of the product that the plans have to notice
 //
 // `make test` performs a fixed subset of the plans, in about a minute. With the
 // build tag "long" (`make test-all`) come every third plan, a sample with the real

@@ -66,6 +66,6 @@ func expectAllGood(ctx context.Context, c campaign.Campaign, plans []plan.Plan) 
 
 var _ = Describe("a manager under faults", func() {
 	It("converges to the same end under the fixed plans", func(ctx context.Context) {
-		expectAllGood(ctx, campaign.Campaign{Trials: newLab(ctx, ""), Parallel: parallel}, plan.Fast())
+		expectAllGood(ctx, campaign.Campaign{Perform: newLab(ctx, "").Run, Parallel: parallel}, plan.Fast())
 	}, NodeTimeout(10*time.Minute))
 })

@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,18 +22,23 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// errLost ends a forwarded request whose answer the client does not get.
-var errLost = errors.New("the answer is lost")
+// errBroken ends a request whose client does not get an answer.
+var errBroken = errors.New("the connection breaks")
 
 // Proxy is one client's way to an API server.
 type Proxy struct {
-	server   *http.Server
-	gate     *gate
-	forward  *httputil.ReverseProxy
-	resolver apirequest.RequestInfoResolver
-	journal  *journal
-	rules    rules
-	watches  watchRules
+	server    *http.Server
+	address   string
+	target    *url.URL
+	transport http.RoundTripper
+	resolver  apirequest.RequestInfoResolver
+	journal   journal
+	rules     rules
+	watches   watchRules
+
+	mu   sync.Mutex
+	away int // how many have taken the API server away
+	open map[net.Conn]bool
 }
 
 // Start makes a proxy to the API server of config. It serves until Close.
@@ -50,46 +56,22 @@ func Start(config *rest.Config) (*Proxy, error) {
 		return nil, fmt.Errorf("listen for the fault proxy: %w", err)
 	}
 	p := &Proxy{
-		gate:    newGate(listener),
-		journal: newJournal(),
-		resolver: &apirequest.RequestInfoFactory{
-			APIPrefixes:          sets.NewString("api", "apis"),
-			GrouplessAPIPrefixes: sets.NewString("api"),
-		},
+		address: listener.Addr().String(), target: target, transport: transport, open: map[net.Conn]bool{},
+		resolver: &apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")},
 	}
-	silent := log.New(io.Discard, "", 0) // Broken connections are what this proxy is for.
-	p.forward = &httputil.ReverseProxy{
-		Rewrite:        rewrite(target),
-		Transport:      transport,
-		FlushInterval:  -1,
-		ModifyResponse: p.answered,
-		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ErrorLog:       silent,
-	}
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: silent}
-	go func() { _ = p.server.Serve(p.gate) }() // It ends with Close, and says only that.
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: silent(), ConnState: p.connected}
+	go func() { _ = p.server.Serve(listener) }() // It ends with Close, and says only that.
 	return p, nil
 }
 
-// rewrite leads a request to the API server. Its answers must come uncompressed,
-// because events of watches are read.
-func rewrite(target *url.URL) func(*httputil.ProxyRequest) {
-	return func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Header.Del("Accept-Encoding")
-	}
-}
+// silent is the log of broken connections: this proxy is there for them.
+func silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // Close ends the proxy and every connection through it.
-func (p *Proxy) Close() error {
-	p.watches.close()
-	err := p.server.Close()
-	p.gate.cut()
-	return err
-}
+func (p *Proxy) Close() error { return p.server.Close() }
 
 // URL is the proxy's address.
-func (p *Proxy) URL() string { return "http://" + p.gate.Addr().String() }
+func (p *Proxy) URL() string { return "http://" + p.address }
 
 // WriteKubeconfig writes a kubeconfig that leads through the proxy.
 func (p *Proxy) WriteKubeconfig(path string) error {
@@ -105,17 +87,43 @@ func (p *Proxy) WriteKubeconfig(path string) error {
 	return nil
 }
 
-// Away makes the API server unreachable: what is open breaks, and nothing new is
-// let in until back is called.
-func (p *Proxy) Away() (back func()) { return p.gate.shut() }
-
-// passage is a request on its way; it travels in the request's context.
-type passage struct {
-	entry *Request
-	fault Fault
+// Away makes the API server unreachable: what is open breaks, and so does what
+// comes until back is called.
+func (p *Proxy) Away() (back func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.away++
+	for conn := range p.open {
+		abort(conn)
+	}
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.away--
+	})
 }
 
-type passageKey struct{}
+// connected keeps the connections that are open.
+func (p *Proxy) connected(conn net.Conn, state http.ConnState) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case state == http.StateNew && p.away > 0:
+		abort(conn)
+	case state == http.StateNew:
+		p.open[conn] = true
+	case state == http.StateClosed:
+		delete(p.open, conn)
+	}
+}
+
+// abort makes the other side see a reset, not an orderly end.
+func abort(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // Without it the end is an orderly one, which is bad enough.
+	}
+	_ = conn.Close() // It may have ended by itself.
+}
 
 // ServeHTTP takes a request through its rule and on to the API server.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -125,45 +133,83 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p.journal.add(entry)
 	defer p.journal.update(func() { entry.Answered = time.Now() })
-	passage := &passage{entry: entry}
-	if rule := p.rules.meet(*entry); rule != nil {
-		passage.fault = rule.Fault
-		p.journal.update(func() { entry.Rule = rule.Name })
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	rule, fault := p.rules.meet(*entry)
+	p.journal.update(func() { entry.Rule = rule })
+	forward := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(p.target) },
+		FlushInterval: -1,
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:      silent(),
+		Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			response, err := p.pass(r, entry, fault)
+			if err == nil && entry.Verb == "watch" && response.StatusCode == http.StatusOK {
+				p.filter(ctx, cancel, response, *entry)
+			}
+			return response, err
+		}),
 	}
-	call(passage.fault.Before, entry)
-	delay(r.Context(), passage.fault.Delay)
-	if passage.fault.Withhold {
-		call(passage.fault.After, entry)
-		p.reply(w, entry, *passage.fault.Answer)
-		return
-	}
-	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), passageKey{}, passage)))
+	forward.ServeHTTP(w, r.WithContext(ctx))
 }
 
-func call(hook func(Request), entry *Request) {
-	if hook != nil {
-		hook(*entry)
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// pass lets the request meet the fault.
+func (p *Proxy) pass(r *http.Request, entry *Request, fault Fault) (response *http.Response, err error) {
+	if fault.Before != nil {
+		fault.Before(*entry)
 	}
+	<-time.After(fault.Delay)
+	if !fault.Withhold {
+		if response, err = p.ask(r, entry); err != nil {
+			return nil, err
+		}
+	}
+	if fault.After != nil {
+		fault.After(*entry)
+	}
+	if !fault.Break && fault.Code == 0 {
+		return response, nil
+	}
+	if response != nil {
+		_ = response.Body.Close() // Nobody gets it.
+	}
+	if fault.Break {
+		return nil, errBroken
+	}
+	return fault.answer(), nil
 }
 
-func delay(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
+// ask forwards the request. Answers come uncompressed, because they are read.
+func (p *Proxy) ask(r *http.Request, entry *Request) (*http.Response, error) {
+	r.Header.Del("Accept-Encoding")
+	response, err := p.transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+	var answer []byte
+	if entry.Write() {
+		answer, err = io.ReadAll(response.Body)
+		if err := errors.Join(err, response.Body.Close()); err != nil {
+			return nil, err
+		}
+		response.Body = io.NopCloser(bytes.NewReader(answer))
 	}
+	p.journal.update(func() { entry.Upstream, entry.Answer = response.StatusCode, answer })
+	return response, nil
 }
 
 // read makes the journal's entry of a request, and leaves the body to be read again.
 func (p *Proxy) read(r *http.Request) (*Request, error) {
-	entry := &Request{Arrived: time.Now(), Verb: strings.ToLower(r.Method), Path: r.URL.Path, Query: r.URL.Query(), UserAgent: r.UserAgent()}
+	entry := &Request{Arrived: time.Now(), Verb: strings.ToLower(r.Method), Path: r.URL.Path, Query: r.URL.Query()}
 	if info, err := p.resolver.NewRequestInfo(r); err == nil && info.IsResourceRequest {
 		entry.Verb, entry.Namespace, entry.Name = info.Verb, info.Namespace, info.Name
-		entry.Group, entry.Version, entry.Resource, entry.Subresource = info.APIGroup, info.APIVersion, info.Resource, info.Subresource
+		entry.Resource, entry.Subresource = info.Resource, info.Subresource
 	}
-	if r.Header.Get("Upgrade") != "" || !entry.Write() {
+	if !entry.Write() {
 		return entry, nil
 	}
 	var err error
@@ -172,34 +218,4 @@ func (p *Proxy) read(r *http.Request) (*Request, error) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(entry.Body))
 	return entry, nil
-}
-
-// answered sees the API server's answer before the client does.
-func (p *Proxy) answered(response *http.Response) error {
-	passage, ok := response.Request.Context().Value(passageKey{}).(*passage)
-	if !ok {
-		return errLost
-	}
-	entry, fault := passage.entry, passage.fault
-	var answer []byte
-	if entry.Write() && response.StatusCode != http.StatusSwitchingProtocols {
-		var err error
-		if answer, err = io.ReadAll(response.Body); err != nil {
-			return err
-		}
-		response.Body = io.NopCloser(bytes.NewReader(answer))
-	}
-	p.journal.update(func() { entry.Upstream, entry.Answer = response.StatusCode, answer })
-	call(fault.After, entry)
-	if fault.Answer != nil {
-		if fault.Answer.Code == 0 {
-			return errLost
-		}
-		replace(response, *fault.Answer)
-	}
-	p.journal.update(func() { entry.Code = response.StatusCode })
-	if entry.Verb == "watch" && response.StatusCode == http.StatusOK {
-		p.filter(response, entry)
-	}
-	return nil
 }

@@ -1,8 +1,7 @@
 package apiproxy
 
 import (
-	"context"
-	"errors"
+	"bufio"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,7 +22,6 @@ const widgets = "/apis/g.io/v1/namespaces/ns/widgets"
 type server struct {
 	mu       sync.Mutex
 	requests []string
-	tokens   []string
 	events   chan string // of the one watch
 }
 
@@ -31,7 +29,6 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	s.requests = append(s.requests, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+string(body)))
-	s.tokens = append(s.tokens, r.Header.Get("Authorization"))
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	if !r.URL.Query().Has("watch") {
@@ -62,7 +59,7 @@ func start(t *testing.T) (*server, *Proxy) {
 	upstream := &server{events: make(chan string, 10)}
 	listening := httptest.NewServer(upstream)
 	t.Cleanup(listening.Close)
-	p, err := Start(&rest.Config{Host: listening.URL, BearerToken: "the proxy's"})
+	p, err := Start(&rest.Config{Host: listening.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,138 +93,80 @@ func ask(t *testing.T, method, url, body string) string {
 }
 
 func TestFaults(t *testing.T) {
-	const refusal = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"a fault that a test asked for: `
 	for name, test := range map[string]struct {
-		fault          Fault
-		wantClient     string
-		wantForwarded  bool
-		upstream, code int
+		fault         Fault
+		wantClient    []string // parts of the answer
+		wantForwarded bool
 	}{
-		"no fault at all":                {Fault{}, `200  {"said": "PATCH"}`, true, 200, 200},
-		"a conflict":                     {Refuse(409), "409  " + refusal + `Conflict","reason":"Conflict","code":409}`, false, 0, 409},
-		"too many requests":              {Throttle(2 * time.Second), "429 2 " + refusal + `Too Many Requests","reason":"TooManyRequests","code":429}`, false, 0, 429},
-		"a reset before anything":        {Reset(), "broken", false, 0, 0},
-		"an answer that is lost":         {LoseAnswer(), "broken", true, 200, 0},
-		"a timeout":                      {Expire(time.Millisecond), "504  " + refusal + `Gateway Timeout","reason":"Timeout","code":504}`, false, 0, 504},
-		"an object as it was":            {Reply([]byte(`{"old": 1}`)), `200  {"old": 1}`, false, 0, 200},
-		"applied, but an error is told":  {Fault{Answer: &Answer{Code: 500}}, "500  " + refusal + `Internal Server Error","reason":"InternalError","code":500}`, true, 200, 500},
-		"a delay changes nothing itself": {Fault{Delay: time.Millisecond}, `200  {"said": "PATCH"}`, true, 200, 200},
+		"no fault at all":                {Fault{}, []string{`200  {"said": "PATCH"}`}, true},
+		"a conflict":                     {Refuse(409), []string{"409  {", `"kind":"Status"`, `"reason":"Conflict"`}, false},
+		"too many requests":              {Refuse(429), []string{"429 1 {", `"reason":"TooManyRequests"`}, false},
+		"events that are gone":           {Refuse(410), []string{"410  {", `"reason":"Expired"`}, false},
+		"a reset before anything":        {Fault{Withhold: true, Break: true}, []string{"broken"}, false},
+		"an answer that is lost":         {Fault{Break: true}, []string{"broken"}, true},
+		"a timeout":                      {Fault{Delay: time.Millisecond, Withhold: true, Code: 504}, []string{"504  {", `"reason":"Timeout"`}, false},
+		"an object as it was":            {Fault{Withhold: true, Code: 200, Body: []byte(`{"old": 1}`)}, []string{`200  {"old": 1}`}, false},
+		"a delay changes nothing itself": {Fault{Delay: time.Millisecond}, []string{`200  {"said": "PATCH"}`}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			upstream, p := start(t)
+			noted := make(chan int, 2)
+			note := func(Request) { noted <- len(upstream.got()) }
+			test.fault.Before, test.fault.After = note, note
 			p.Add(Rule{Name: name, Match: func(r Request) bool { return r.Verb == "patch" }, Fault: test.fault})
-			if got := ask(t, "PATCH", p.URL()+widgets+"/w/status", "the body"); got != test.wantClient {
-				t.Errorf("the client got %q, want %q", got, test.wantClient)
+			got := ask(t, "PATCH", p.URL()+widgets+"/w/status", "the body")
+			for _, want := range test.wantClient {
+				if !strings.Contains(got, want) {
+					t.Errorf("the client got %q, want %q in it", got, want)
+				}
 			}
-			want := []string{"PATCH " + widgets + "/w/status the body"}
-			if !test.wantForwarded {
-				want = nil
+			want, upstreamCode, wantNoted := []string(nil), 0, []int{0, 0}
+			if test.wantForwarded {
+				want, upstreamCode, wantNoted = []string{"PATCH " + widgets + "/w/status the body"}, 200, []int{0, 1}
 			}
 			if diff := cmp.Diff(want, upstream.got()); diff != "" {
 				t.Errorf("what the API server got (-want +got):\n%s", diff)
 			}
-			r := answered(t, p, 1)
-			if r.Rule != name || r.Upstream != test.upstream || r.Code != test.code || string(r.Body) != "the body" {
-				t.Errorf("got %+v in the journal", r)
+			if diff := cmp.Diff(wantNoted, []int{<-noted, <-noted}); diff != "" {
+				t.Errorf("requests forwarded before and after the fault (-want +got):\n%s", diff)
 			}
-			if r.Applied() != test.wantForwarded {
-				t.Errorf("applied: got %v, want %v", r.Applied(), test.wantForwarded)
+			r := p.Journal()[0]
+			if r.Rule != name || r.Upstream != upstreamCode || string(r.Body) != "the body" || r.Applied() != test.wantForwarded {
+				t.Errorf("got %+v in the journal", r)
 			}
 		})
 	}
 }
 
-// answered waits for the end of the request with the number.
-func answered(t *testing.T, p *Proxy, seq int) Request {
-	t.Helper()
-	r, err := p.Wait(t.Context(), func(r Request) bool { return r.Seq == seq && !r.Answered.IsZero() })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-func TestJournalSaysWhatWasAsked(t *testing.T) {
-	_, p := start(t)
-	for _, r := range [][2]string{
-		{"GET", widgets + "?labelSelector=a"}, {"GET", widgets + "/w"}, {"POST", widgets}, {"PUT", widgets + "/w"},
-		{"PATCH", widgets + "/w/status"}, {"DELETE", widgets + "/w"}, {"GET", "/api/v1/pods"}, {"GET", "/version"},
-	} {
-		ask(t, r[0], p.URL()+r[1], "")
-	}
-	var got []string
-	for _, r := range p.Journal() {
-		got = append(got, fmt.Sprintf("%d %s %s/%s %s/%s/%s write=%v", r.Seq, r.Verb, r.Group, r.Namespace, r.Resource, r.Name, r.Subresource, r.Write()))
-	}
-	want := []string{
-		"1 list g.io/ns widgets// write=false", "2 get g.io/ns widgets/w/ write=false", "3 create g.io/ns widgets// write=true",
-		"4 update g.io/ns widgets/w/ write=true", "5 patch g.io/ns widgets/w/status write=true", "6 delete g.io/ns widgets/w/ write=true",
-		"7 list / pods// write=false", "8 get / // write=false",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestRulesCount(t *testing.T) {
+func TestRulesEnd(t *testing.T) {
 	_, p := start(t)
 	patches := func(r Request) bool { return r.Verb == "patch" }
-	p.Add(Rule{Name: "second and third", Match: patches, Skip: 1, Times: 2, Fault: Refuse(409)})
-	remove := p.Add(Rule{Name: "whatever is left", Match: patches, Times: Always, Fault: Refuse(500)})
+	p.Add(Rule{Match: patches, Once: true, Fault: Refuse(409)})
+	remove := p.Add(Rule{Match: patches, Fault: Refuse(500)})
 	var got []string
-	for range 5 {
-		got = append(got, ask(t, "PATCH", p.URL()+widgets+"/w", "")[:3])
-	}
+	patch := func() { got = append(got, ask(t, "PATCH", p.URL()+widgets+"/w", "")[:3]) }
+	patch()
+	patch()
+	patch()
 	remove()
-	got = append(got, ask(t, "PATCH", p.URL()+widgets+"/w", "")[:3], ask(t, "GET", p.URL()+widgets+"/w", "")[:3])
-	// A rule that skips a request leaves it to the next one.
-	if diff := cmp.Diff([]string{"500", "409", "409", "500", "500", "200", "200"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestHooksStandAroundTheRequest(t *testing.T) {
-	upstream, p := start(t)
-	var seen []string
-	note := func(when string) func(Request) {
-		return func(r Request) {
-			seen = append(seen, fmt.Sprintf("%s: %d forwarded, %d", when, len(upstream.got()), r.Upstream))
-		}
-	}
-	p.Add(Rule{Match: func(Request) bool { return true }, Fault: Fault{Before: note("before"), After: note("after")}})
-	ask(t, "PATCH", p.URL()+widgets+"/w", "")
-	answered(t, p, 1)
-	if diff := cmp.Diff([]string{"before: 0 forwarded, 0", "after: 1 forwarded, 200"}, seen); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestCredentials(t *testing.T) {
-	upstream, p := start(t)
-	ask(t, "GET", p.URL()+widgets, "")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL()+widgets, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer the client's")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if diff := cmp.Diff([]string{"Bearer the proxy's", "Bearer the client's"}, upstream.tokens); diff != "" {
+	patch()
+	if diff := cmp.Diff([]string{"409", "500", "500", "200"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestAway(t *testing.T) {
 	upstream, p := start(t)
+	lines := watching(t, p)
 	back := p.Away()
+	if line, open := <-lines; open {
+		t.Errorf("got %s, want what is open to break", line)
+	}
 	if got := ask(t, "GET", p.URL()+widgets, ""); got != "broken" {
 		t.Errorf("away: got %q", got)
 	}
 	back()
-	back() // Counts once: another who has shut it must not be opened for.
+	back() // Counts once: another who has taken it away must not be thwarted.
 	again := p.Away()
 	if got := ask(t, "GET", p.URL()+widgets, ""); got != "broken" {
 		t.Errorf("away again: got %q", got)
@@ -236,38 +175,88 @@ func TestAway(t *testing.T) {
 	if got := ask(t, "GET", p.URL()+widgets, ""); got != `200  {"said": "GET"}` {
 		t.Errorf("back: got %q", got)
 	}
-	if got := upstream.got(); len(got) != 1 {
-		t.Errorf("the API server got %q, want the last request alone", got)
+	if got := upstream.got(); len(got) != 2 {
+		t.Errorf("the API server got %q, want the watch and the last request alone", got)
 	}
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
-	_, p := start(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("enough")
-	cancel(why)
-	if _, err := p.Wait(ctx, func(Request) bool { return true }); !errors.Is(err, why) {
-		t.Errorf("got %v, want %v", err, why)
+// watching opens a watch through the proxy and gives its lines; the channel is
+// closed when the watch breaks.
+func watching(t *testing.T, p *Proxy) <-chan string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL()+widgets+"?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
 	}
+	response, err := (&http.Client{Transport: &http.Transport{}}).Do(request) //nolint:bodyclose // The reader of the lines closes it.
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("the watch was answered with %s", response.Status)
+	}
+	lines := make(chan string, 10)
+	go func() {
+		defer func() { _ = response.Body.Close() }()
+		defer close(lines)
+		for s := bufio.NewScanner(response.Body); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return lines
 }
 
-func TestKubeconfigLeadsThroughTheProxy(t *testing.T) {
+func TestAWatchStandsStillUntilTheRelease(t *testing.T) {
 	upstream, p := start(t)
-	path := t.TempDir() + "/kubeconfig"
-	if err := p.WriteKubeconfig(path); err != nil {
-		t.Fatal(err)
+	lines := watching(t, p)
+	upstream.events <- `{"type":"BOOKMARK","object":"odd"}`
+	got := []string{<-lines}
+	met := make(chan bool, 10)
+	release := p.Hold(func(r Request) bool {
+		met <- true
+		return r.Resource == "widgets"
+	})
+	upstream.events <- `{"number": 1}`
+	upstream.events <- `{"number": 2}`
+	<-met
+	select {
+	case line := <-lines:
+		t.Errorf("%s came while the watch was held", line)
+	default:
 	}
-	config := configOf(t, path)
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Get(config.Host + "/version")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if diff := cmp.Diff([]string{"GET /version"}, upstream.got()); diff != "" {
+	release()
+	release() // Changes nothing more.
+	got = append(got, <-lines, <-lines)
+	if diff := cmp.Diff([]string{`{"type":"BOOKMARK","object":"odd"}`, `{"number": 1}`, `{"number": 2}`}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+func TestWhoMissedEventsHasToListAnew(t *testing.T) {
+	upstream, p := start(t)
+	lines := watching(t, p)
+	met := make(chan bool, 10)
+	hidden := func(Request) bool {
+		met <- true
+		return true
+	}
+	p.Hide(hidden)() // A watch that missed nothing goes on.
+	upstream.events <- `{"number": 1}`
+	if got := <-lines; got != `{"number": 1}` {
+		t.Errorf("got %s, want the event after the release", got)
+	}
+	release := p.Hide(hidden)
+	upstream.events <- `{"number": 2}`
+	upstream.events <- `{"number": 3}`
+	<-met
+	<-met
+	release()
+	if line, open := <-lines; open {
+		t.Errorf("got %s, want the watch to break", line)
+	}
+	// The first watch after it is refused, and only that.
+	if got := ask(t, "GET", p.URL()+widgets+"?watch=true", "")[:3]; got != "410" {
+		t.Errorf("got %s, want 410", got)
+	}
+	watching(t, p)
 }

@@ -4,30 +4,25 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Always is the Times of a rule that acts until it is removed.
-const Always = -1
-
-// Rule says which requests a fault meets. The first rule that matches a request
-// acts on it; rules that skip it have not matched.
+// Rule says which requests a fault meets, until it is removed. The first rule that
+// matches a request acts on it.
 type Rule struct {
 	// Name stands in the journal.
 	Name string
 	// Match sees the request as it arrived, the body of a write included.
 	Match func(Request) bool
-	// Skip lets so many matching requests pass first.
-	Skip int
-	// Times is how many requests the rule acts on then; 0 means one.
-	Times int
+	// Once lets the rule act on one request only.
+	Once  bool
 	Fault Fault
 }
 
@@ -35,166 +30,79 @@ type Rule struct {
 type Fault struct {
 	// Before is called first; the request waits for its return.
 	Before func(Request)
-	// Delay passes before the request goes on, unless the client gives up.
+	// Delay passes before the request goes on.
 	Delay time.Duration
-	// Withhold keeps the request from the API server.
+	// Withhold keeps the request from the API server. It needs a Break or a Code.
 	Withhold bool
 	// After is called before the client gets its answer, which waits for it. What
 	// the API server answered is in the request.
 	After func(Request)
-	// Answer replaces the API server's; nil leaves that as it is. A request that is
-	// withheld needs one.
-	Answer *Answer
-}
-
-// Answer is what a client gets.
-type Answer struct {
-	// Code is the HTTP status. 0 breaks the connection instead.
+	// Break breaks the connection in the place of an answer. Where the API server has
+	// acted, the client cannot know what became of its request.
+	Break bool
+	// Code is the HTTP status of an answer in the place of the API server's; 0 leaves
+	// that as it is. Body is JSON; nil is the Status object for the Code.
 	Code int
-	// RetryAfter is sent as a header, in whole seconds; 0 sends none.
-	RetryAfter time.Duration
-	// Body is JSON. nil with a Code of 400 or more is a Status object for it.
 	Body []byte
 }
 
 // Refuse answers with an HTTP status and keeps the request from the API server.
-func Refuse(code int) Fault { return Fault{Withhold: true, Answer: &Answer{Code: code}} }
-
-// Throttle answers 429 and tells the client when to come again.
-func Throttle(after time.Duration) Fault {
-	return Fault{Withhold: true, Answer: &Answer{Code: http.StatusTooManyRequests, RetryAfter: after}}
-}
-
-// Reset breaks the connection and keeps the request from the API server.
-func Reset() Fault { return Fault{Withhold: true, Answer: &Answer{}} }
-
-// Expire answers 504 after a while and keeps the request from the API server.
-func Expire(after time.Duration) Fault {
-	return Fault{Delay: after, Withhold: true, Answer: &Answer{Code: http.StatusGatewayTimeout}}
-}
-
-// LoseAnswer lets the API server act and breaks the connection then: the client
-// cannot know what became of its request.
-func LoseAnswer() Fault { return Fault{Answer: &Answer{}} }
-
-// Reply answers for the API server, for example with an object as it was.
-func Reply(body []byte) Fault {
-	return Fault{Withhold: true, Answer: &Answer{Code: http.StatusOK, Body: body}}
-}
+func Refuse(code int) Fault { return Fault{Withhold: true, Code: code} }
 
 // rules are those of a proxy, in the order in which they were added.
 type rules struct {
 	mu      sync.Mutex
-	ordered []*countedRule
+	ordered []*Rule
 }
 
-type countedRule struct {
-	Rule
-
-	matched int
-}
-
-func (rs *rules) add(rule Rule) (remove func()) {
-	if rule.Times == 0 {
-		rule.Times = 1
-	}
-	added := &countedRule{Rule: rule}
+// meet returns the fault that the request meets, and the name of its rule.
+func (rs *rules) meet(r Request) (string, Fault) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	rs.ordered = append(rs.ordered, added)
-	return func() {
-		rs.mu.Lock()
-		defer rs.mu.Unlock()
-		rs.ordered = slices.DeleteFunc(rs.ordered, func(r *countedRule) bool { return r == added })
+	i := slices.IndexFunc(rs.ordered, func(rule *Rule) bool { return rule.Match(r) })
+	if i < 0 {
+		return "", Fault{}
 	}
-}
-
-// meet returns the rule that acts on the request, nil if none does.
-func (rs *rules) meet(r Request) *Rule {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	for _, rule := range rs.ordered {
-		spent := rule.Times != Always && rule.matched >= rule.Skip+rule.Times
-		if spent || !rule.Match(r) {
-			continue
-		}
-		if rule.matched++; rule.matched > rule.Skip {
-			return &rule.Rule
-		}
+	rule := rs.ordered[i]
+	if rule.Once {
+		rs.ordered = slices.Delete(rs.ordered, i, i+1)
 	}
-	return nil
+	return rule.Name, rule.Fault
 }
 
 // Add puts a rule behind those that are there.
-func (p *Proxy) Add(rule Rule) (remove func()) { return p.rules.add(rule) }
-
-// reply answers for the API server.
-func (p *Proxy) reply(w http.ResponseWriter, entry *Request, answer Answer) {
-	if answer.Code == 0 {
-		panic(http.ErrAbortHandler)
+func (p *Proxy) Add(rule Rule) (remove func()) {
+	p.rules.mu.Lock()
+	defer p.rules.mu.Unlock()
+	p.rules.ordered = append(p.rules.ordered, &rule)
+	return func() {
+		p.rules.mu.Lock()
+		defer p.rules.mu.Unlock()
+		p.rules.ordered = slices.DeleteFunc(p.rules.ordered, func(r *Rule) bool { return r == &rule })
 	}
-	p.journal.update(func() { entry.Code = answer.Code })
-	maps.Copy(w.Header(), answer.header())
-	w.WriteHeader(answer.Code)
-	_, _ = w.Write(answer.body()) // A client that is gone needs none.
 }
 
-// replace puts an answer in the place of the API server's.
-func replace(response *http.Response, answer Answer) {
-	_ = response.Body.Close()
-	body := answer.body()
-	response.StatusCode, response.Status = answer.Code, ""
-	response.Header = answer.header()
-	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+// answer is what the client gets in the place of the API server's answer.
+func (f Fault) answer() *http.Response {
+	body, header := f.Body, http.Header{"Content-Type": {"application/json"}}
+	if body == nil {
+		body = statusOf(f.Code)
+	}
+	if f.Code == http.StatusTooManyRequests {
+		header.Set("Retry-After", "1")
+	}
+	return &http.Response{StatusCode: f.Code, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
 }
 
-func (a Answer) header() http.Header {
-	header := http.Header{"Content-Type": {"application/json"}}
-	if a.RetryAfter > 0 {
-		header.Set("Retry-After", strconv.Itoa(int(a.RetryAfter/time.Second)))
+func statusOf(code int) []byte {
+	status := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "a fault that a test asked for", 0, false).ErrStatus
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	if code == http.StatusGone {
+		status.Reason = metav1.StatusReasonExpired
 	}
-	return header
-}
-
-func (a Answer) body() []byte {
-	if a.Body != nil || a.Code < http.StatusBadRequest {
-		return a.Body
-	}
-	body, err := json.Marshal(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
-		Status:   metav1.StatusFailure,
-		Message:  "a fault that a test asked for: " + http.StatusText(a.Code),
-		Reason:   reasonOf(a.Code),
-		Code:     int32(a.Code),
-	})
+	body, err := json.Marshal(status)
 	if err != nil {
 		panic(err) // Plain values always encode.
 	}
 	return body
-}
-
-// reasonOf is the reason that an API server gives for the HTTP status.
-func reasonOf(code int) metav1.StatusReason {
-	switch code {
-	case http.StatusConflict:
-		return metav1.StatusReasonConflict
-	case http.StatusTooManyRequests:
-		return metav1.StatusReasonTooManyRequests
-	case http.StatusInternalServerError:
-		return metav1.StatusReasonInternalError
-	case http.StatusServiceUnavailable:
-		return metav1.StatusReasonServiceUnavailable
-	case http.StatusGatewayTimeout:
-		return metav1.StatusReasonTimeout
-	case http.StatusGone:
-		return metav1.StatusReasonExpired
-	case http.StatusForbidden:
-		return metav1.StatusReasonForbidden
-	case http.StatusNotFound:
-		return metav1.StatusReasonNotFound
-	case http.StatusUnprocessableEntity:
-		return metav1.StatusReasonInvalid
-	default:
-		return metav1.StatusReasonUnknown
-	}
 }

@@ -1,8 +1,8 @@
 package apiproxy
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -10,203 +10,126 @@ import (
 	"sync"
 )
 
-// errExpired breaks a watch that has missed events.
-var errExpired = errors.New("the watch has missed events")
+// Hold lets the watches whose requests match stand still at their next event until
+// the release, as with a slow API server. Only watches that speak JSON are read.
+func (p *Proxy) Hold(match func(Request) bool) (release func()) { return p.watches.add(match, nil) }
 
-// Event is one event of a watch.
-type Event struct {
-	// Type is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
-	Type                       string
-	Kind, Namespace, Name, UID string
-	ResourceVersion            string
-	Generation                 int64
-	Deleting                   bool
-	Object                     json.RawMessage
-}
-
-// WatchRule says which events of watches do not reach the client as they come.
-// Only watches that speak JSON are read.
-type WatchRule struct {
-	// Match sees each event, with the request that opened the watch.
-	Match func(Request, Event) bool
-	// Hide leaves the matching events out, and breaks the watch with "410 Gone" when
-	// the rule is released: the client has to list anew and sees the last state
-	// only, as after a long disconnection. Otherwise the watch stands still at the
-	// first matching event until the release, as with a slow API server.
-	Hide bool
+// Hide leaves the events of watches out whose requests match, and breaks a watch
+// that has missed some with "410 Gone" at the release: the client has to list anew
+// and sees the last state only, as after a long disconnection.
+func (p *Proxy) Hide(match func(Request) bool) (release func()) {
+	return p.watches.add(match, map[*stream]bool{})
 }
 
 // watchRules are those of a proxy.
 type watchRules struct {
 	mu     sync.Mutex
-	active []*activeRule
+	active []*watchRule
 }
 
-type activeRule struct {
-	WatchRule
-
+type watchRule struct {
+	match    func(Request) bool
+	missed   map[*stream]bool // that events were hidden from; nil when the rule holds them
 	released chan struct{}
 }
 
-// Watch puts a rule behind those that are there. Its release lets go what it
-// holds, and must be called once.
-func (p *Proxy) Watch(rule WatchRule) (release func()) {
-	added := &activeRule{WatchRule: rule, released: make(chan struct{})}
-	ws := &p.watches
+func (ws *watchRules) add(match func(Request) bool, missed map[*stream]bool) (release func()) {
+	added := &watchRule{match, missed, make(chan struct{})}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.active = append(ws.active, added)
-	return func() {
+	return sync.OnceFunc(func() {
 		ws.mu.Lock()
 		defer ws.mu.Unlock()
-		if i := slices.Index(ws.active, added); i >= 0 {
-			ws.active = slices.Delete(ws.active, i, i+1)
-			close(added.released)
+		ws.active = slices.DeleteFunc(ws.active, func(rule *watchRule) bool { return rule == added })
+		close(added.released)
+		for s := range missed {
+			s.expire()
 		}
+	})
+}
+
+// meet decides about the next event of a watch: it is to wait for a channel first,
+// if there is one, or it is hidden.
+func (ws *watchRules) meet(s *stream) (wait <-chan struct{}, hidden bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	i := slices.IndexFunc(ws.active, func(rule *watchRule) bool { return rule.match(s.request) })
+	switch {
+	case i < 0:
+		return nil, false
+	case ws.active[i].missed == nil:
+		return ws.active[i].released, false
+	default:
+		ws.active[i].missed[s] = true
+		return nil, true
 	}
 }
 
-// meet returns the rule that an event meets, nil if none does.
-func (ws *watchRules) meet(r Request, e Event) *activeRule {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, rule := range ws.active {
-		if rule.Match(r, e) {
-			return rule
-		}
-	}
-	return nil
-}
+// stream is the answer to a watch, event by event.
+type stream struct {
+	io.Closer
 
-func (ws *watchRules) close() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, rule := range ws.active {
-		close(rule.released)
-	}
-	ws.active = nil
+	ctx     context.Context //nolint:containedctx // It is the request's: it ends with the client, or when the watch expires.
+	cancel  context.CancelFunc
+	proxy   *Proxy
+	request Request
+	events  *json.Decoder
+	rest    []byte // of the event that is being read
 }
 
 // filter puts a stream between the API server's events and the client.
-func (p *Proxy) filter(response *http.Response, entry *Request) {
-	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return
-	}
-	out, in := io.Pipe()
-	s := &stream{proxy: p, request: *entry, upstream: response.Body, client: in, broken: make(chan struct{}), missed: map[*activeRule]bool{}}
-	response.Body = &filtered{PipeReader: out, upstream: s.upstream, broken: s.broken}
-	go s.run()
-}
-
-// filtered is the body that the client reads. Its end is the stream's.
-type filtered struct {
-	*io.PipeReader
-
-	upstream io.Closer
-	once     sync.Once
-	broken   chan struct{}
-}
-
-func (f *filtered) Close() error {
-	f.once.Do(func() { close(f.broken) })
-	return errors.Join(f.PipeReader.Close(), f.upstream.Close())
-}
-
-// stream carries the events of one watch.
-type stream struct {
-	proxy    *Proxy
-	request  Request
-	upstream io.ReadCloser
-	client   *io.PipeWriter
-	broken   chan struct{} // closed when the client is gone
-	missed   map[*activeRule]bool
-}
-
-func (s *stream) run() {
-	decoder := json.NewDecoder(s.upstream)
-	for {
-		var raw json.RawMessage
-		if err := decoder.Decode(&raw); err != nil {
-			_ = s.client.CloseWithError(err) // It gives no error.
-			return
-		}
-		if !s.pass(readEvent(raw)) {
-			continue
-		}
-		if _, err := s.client.Write(append(raw, '\n')); err != nil {
-			return // The client has closed.
-		}
+func (p *Proxy) filter(ctx context.Context, cancel context.CancelFunc, response *http.Response, request Request) {
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err == nil && kind == "application/json" {
+		response.Body = &stream{Closer: response.Body, ctx: ctx, cancel: cancel, proxy: p, request: request, events: json.NewDecoder(response.Body)}
 	}
 }
 
-// pass waits until the event may go on; it is false for one that may not.
-func (s *stream) pass(event Event) bool {
+// Read returns events that may pass.
+func (s *stream) Read(into []byte) (int, error) {
+	for len(s.rest) == 0 {
+		var event json.RawMessage
+		if err := s.events.Decode(&event); err != nil {
+			return 0, err
+		}
+		if s.pass() {
+			s.rest = append([]byte(event), '\n')
+		}
+	}
+	n := copy(into, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
+
+// pass waits until an event may go on; it is false for one that may not.
+func (s *stream) pass() bool {
 	for {
-		rule := s.proxy.watches.meet(s.request, event)
-		switch {
-		case rule == nil:
-			return true
-		case rule.Hide:
-			s.hidden(rule)
-			return false
+		wait, hidden := s.proxy.watches.meet(s)
+		if wait == nil {
+			return !hidden
 		}
 		select {
-		case <-rule.released:
-		case <-s.broken:
+		case <-wait:
+		case <-s.ctx.Done():
 			return false
 		}
 	}
 }
 
-// hidden notes that the client missed an event.
-func (s *stream) hidden(rule *activeRule) {
-	if !s.missed[rule] {
-		s.missed[rule] = true
-		go s.expire(rule)
-	}
-}
-
-// expire breaks the watch when the rule is released. The client's next watch of
+// expire breaks the watch, if the client still has it. The client's next watch of
 // the same is refused, so that it has to list anew.
-func (s *stream) expire(rule *activeRule) {
-	select {
-	case <-s.broken:
+func (s *stream) expire() {
+	if s.ctx.Err() != nil {
 		return
-	case <-rule.released:
 	}
 	s.proxy.Add(Rule{
 		Name: "the watch has missed events",
 		Match: func(r Request) bool {
 			return r.Verb == "watch" && r.Path == s.request.Path && r.Query["sendInitialEvents"] == nil
 		},
+		Once:  true,
 		Fault: Refuse(http.StatusGone),
 	})
-	_ = s.client.CloseWithError(errExpired) // It gives no error.
-}
-
-func readEvent(raw []byte) Event {
-	var line struct {
-		Type   string          `json:"type"`
-		Object json.RawMessage `json:"object"`
-	}
-	var object struct {
-		Kind     string `json:"kind"`
-		Metadata struct {
-			Namespace         string  `json:"namespace"`
-			Name              string  `json:"name"`
-			UID               string  `json:"uid"`
-			ResourceVersion   string  `json:"resourceVersion"`
-			Generation        int64   `json:"generation"`
-			DeletionTimestamp *string `json:"deletionTimestamp"`
-		} `json:"metadata"`
-	}
-	// What is no event matches nothing and passes as it is.
-	if json.Unmarshal(raw, &line) != nil || json.Unmarshal(line.Object, &object) != nil {
-		return Event{}
-	}
-	m := object.Metadata
-	return Event{
-		Type: line.Type, Kind: object.Kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-		Generation: m.Generation, Deleting: m.DeletionTimestamp != nil, Object: line.Object,
-	}
+	s.cancel()
 }

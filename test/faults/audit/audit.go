@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,36 +30,24 @@ type entry struct {
 	} `json:"responseStatus"`
 }
 
-// Log is a log from a certain place on. The zero value is none.
+// Log is a log from a certain place on.
 type Log struct {
 	path string
 	from int64
 }
 
-// Open remembers where the log ends. "" is no log.
+// Open remembers where the log ends.
 func Open(path string) (Log, error) {
-	if path == "" {
-		return Log{}, nil
-	}
 	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return Log{path: path}, nil
-	}
 	if err != nil {
 		return Log{}, fmt.Errorf("open the audit log: %w", err)
 	}
 	return Log{path, info.Size()}, nil
 }
 
-// Kept is false where there is no log.
-func (l Log) Kept() bool { return l.path != "" }
-
 // Writes returns the accepted writes in the namespace by clients whose user agent
 // begins so, in the order in which they were answered.
 func (l Log) Writes(namespace, agent string) ([]Write, error) {
-	if !l.Kept() {
-		return nil, nil
-	}
 	file, err := os.Open(l.path)
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log: %w", err)

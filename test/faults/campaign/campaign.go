@@ -1,3 +1,5 @@
+// Package campaign performs many fault plans, several at a time, and tells of them
+// in a table.
 package campaign
 
 import (
@@ -11,14 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 )
-
-// Trials performs one plan.
-type Trials interface {
-	Run(ctx context.Context, p plan.Plan) (oracle.Evidence, error)
-}
 
 // Result is what came out of one plan.
 type Result struct {
@@ -60,7 +59,8 @@ func (r Result) String() string {
 
 // Campaign says how plans are performed.
 type Campaign struct {
-	Trials Trials
+	// Perform performs one plan.
+	Perform func(context.Context, plan.Plan) (oracle.Evidence, error)
 	// Parallel is how many are performed at a time, 1 at least.
 	Parallel int
 	// Tell is called with each result, one at a time.
@@ -73,94 +73,64 @@ type Campaign struct {
 // performed first, as far as it is not known: without that there is nothing to
 // judge by.
 func (c Campaign) Run(ctx context.Context, plans []plan.Plan) ([]Result, error) {
-	run := &campaign{Campaign: c, baselines: maps.Clone(c.Known)}
-	if err := run.learn(ctx, plans); err != nil {
+	baselines, err := c.Baselines(ctx, plans)
+	if err != nil {
 		return nil, err
 	}
-	return run.each(ctx, plans, run.compared), ctx.Err()
+	return c.each(ctx, plans, func(e oracle.Evidence) oracle.Evidence { return baselines[e.Plan.Baseline()] }), ctx.Err()
 }
 
-// Baselines performs what the plans are compared with, and nothing else.
+// Baselines performs what the plans are compared with, as far as it is not known, and
+// returns all that is known then. A plan without a fault is judged by itself.
 func (c Campaign) Baselines(ctx context.Context, plans []plan.Plan) (map[plan.Plan]oracle.Evidence, error) {
-	run := &campaign{Campaign: c, baselines: maps.Clone(c.Known)}
-	err := run.learn(ctx, plans)
-	return run.baselines, err
-}
-
-type campaign struct {
-	Campaign
-
-	mu        sync.Mutex
-	baselines map[plan.Plan]oracle.Evidence
-}
-
-// learn performs the baselines that are not known.
-func (c *campaign) learn(ctx context.Context, plans []plan.Plan) error {
-	if c.baselines == nil {
-		c.baselines = map[plan.Plan]oracle.Evidence{}
-	}
+	known := map[plan.Plan]oracle.Evidence{}
+	maps.Copy(known, c.Known)
 	var missing []plan.Plan
 	for _, p := range plans {
-		if _, known := c.baselines[p.Baseline()]; !known && !slices.Contains(missing, p.Baseline()) {
+		if _, ok := known[p.Baseline()]; !ok && !slices.Contains(missing, p.Baseline()) {
 			missing = append(missing, p.Baseline())
 		}
 	}
+	var mu sync.Mutex
 	var errs []error
-	for _, r := range c.each(ctx, missing, c.baseline) {
+	for _, r := range c.each(ctx, missing, func(e oracle.Evidence) oracle.Evidence {
+		mu.Lock()
+		defer mu.Unlock()
+		known[e.Plan] = e
+		return e
+	}) {
 		if !r.Good() {
 			errs = append(errs, fmt.Errorf("without a fault something is wrong already:\n%s", r))
 		}
 	}
-	return errors.Join(errs...)
+	return known, errors.Join(errs...)
 }
 
-// each performs plans side by side. The results have the order of the plans.
-func (c *campaign) each(ctx context.Context, plans []plan.Plan, perform func(context.Context, plan.Plan) Result) []Result {
+// each performs plans side by side and compares their evidence with what baseline
+// returns for it. The results have the order of the plans.
+func (c Campaign) each(ctx context.Context, plans []plan.Plan, baseline func(oracle.Evidence) oracle.Evidence) []Result {
 	results := make([]Result, len(plans))
-	places := make(chan struct{}, max(1, c.Parallel))
-	var all sync.WaitGroup
+	var telling sync.Mutex
+	var all errgroup.Group
+	all.SetLimit(max(1, c.Parallel))
 	for i, p := range plans {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			results[i] = perform(ctx, p)
-			if results[i].Good() {
-				_ = os.RemoveAll(results[i].Directory) // Nobody needs it.
+		all.Go(func() error {
+			began := time.Now()
+			evidence, err := c.Perform(ctx, p)
+			r := Result{Plan: p, Err: err, Took: evidence.Took, Total: time.Since(began), Directory: evidence.Directory}
+			if err == nil {
+				r.Violations = oracle.Judge(evidence, baseline(evidence))
 			}
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.Tell(results[i])
+			if r.Good() {
+				_ = os.RemoveAll(r.Directory) // Nobody needs it.
+			}
+			results[i] = r
+			telling.Lock()
+			defer telling.Unlock()
+			c.Tell(r)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait() // None fails.
 	return results
-}
-
-// baseline performs a plan without a fault; it is judged by itself.
-func (c *campaign) baseline(ctx context.Context, p plan.Plan) Result {
-	result, evidence := c.perform(ctx, p)
-	if result.Err == nil {
-		result.Violations = oracle.Judge(evidence, evidence)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.baselines[p] = evidence
-	return result
-}
-
-func (c *campaign) compared(ctx context.Context, p plan.Plan) Result {
-	result, evidence := c.perform(ctx, p)
-	if result.Err == nil {
-		c.mu.Lock()
-		baseline := c.baselines[p.Baseline()]
-		c.mu.Unlock()
-		result.Violations = oracle.Judge(evidence, baseline)
-	}
-	return result
-}
-
-func (c *campaign) perform(ctx context.Context, p plan.Plan) (Result, oracle.Evidence) {
-	began := time.Now()
-	evidence, err := c.Trials.Run(ctx, p)
-	return Result{Plan: p, Err: err, Took: evidence.Took, Total: time.Since(began), Directory: evidence.Directory}, evidence
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,39 +18,13 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
 
-// trials answers for each plan, by its name.
-type trials struct {
-	dir     string
-	answers map[string]func(*oracle.Evidence) error
-	live    atomic.Int32
-	most    atomic.Int32
-	asked   chan string
-}
-
-func (f *trials) Run(_ context.Context, p plan.Plan) (oracle.Evidence, error) {
-	if live := f.live.Add(1); live > f.most.Load() {
-		f.most.Store(live)
-	}
-	defer f.live.Add(-1)
-	f.asked <- p.String()
-	e := deleted(p)
-	e.Directory = filepath.Join(f.dir, strings.ReplaceAll(p.String(), "/", "-"))
-	if err := os.Mkdir(e.Directory, 0o700); err != nil {
-		return e, err
-	}
-	if answer := f.answers[p.String()]; answer != nil {
-		return e, answer(&e)
-	}
-	return e, nil
-}
-
 // deleted is the evidence of a deletion as it should be.
 func deleted(p plan.Plan) oracle.Evidence {
 	subject, after := stub.Subject{UID: "u"}, time.Now()
 	return oracle.Evidence{
 		Plan: p, UIDs: []string{"u"},
 		Requests: []apiproxy.Request{{
-			Verb: "patch", Resource: "plays", Upstream: 200, Code: 200,
+			Verb: "patch", Resource: "plays", Upstream: 200,
 			Answer: []byte(`{"apiVersion": "v1", "kind": "Play", "metadata": {"uid": "u", "resourceVersion": "2", "finalizers": ["x.io/finalizer"]}}`),
 		}},
 		Runs: []stub.Record{
@@ -62,12 +36,30 @@ func deleted(p plan.Plan) oracle.Evidence {
 	}
 }
 
-func perform(t *testing.T, f *trials, parallel int, plans ...plan.Plan) ([]Result, error) {
+// perform runs a campaign in which the named plans have these answers, and the others
+// nothing wrong. It returns the directory of the evidence too and, of a campaign that
+// performs one plan at a time, the names of what was performed.
+func perform(t *testing.T, parallel int, answers map[string]func(*oracle.Evidence) error) (results []Result, dir string, names []string, err error) {
 	t.Helper()
-	f.dir, f.asked = t.TempDir(), make(chan string, 100)
-	results, err := Campaign{Trials: f, Parallel: parallel, Tell: func(Result) {}}.Run(t.Context(), plans)
-	close(f.asked)
-	return results, err
+	dir = t.TempDir()
+	var alone sync.Mutex
+	results, err = Campaign{Parallel: parallel, Tell: func(Result) {}, Perform: func(_ context.Context, p plan.Plan) (oracle.Evidence, error) {
+		if parallel == 1 {
+			if !alone.TryLock() {
+				return oracle.Evidence{}, errors.New("another plan is at work")
+			}
+			defer alone.Unlock()
+			names = append(names, p.String())
+		}
+		e := deleted(p)
+		e.Directory = filepath.Join(dir, strings.ReplaceAll(p.String(), "/", "-"))
+		err := os.Mkdir(e.Directory, 0o700)
+		if answer := answers[p.String()]; answer != nil {
+			err = errors.Join(err, answer(&e))
+		}
+		return e, err
+	}}.Run(t.Context(), plans)
+	return results, dir, names, err
 }
 
 var plans = []plan.Plan{
@@ -76,33 +68,27 @@ var plans = []plan.Plan{
 }
 
 func TestBaselinesComeFirstAndOnce(t *testing.T) {
-	f := &trials{}
-	results, err := perform(t, f, 1, plans...)
+	results, dir, names, err := perform(t, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var got []string
-	for name := range f.asked {
-		got = append(got, name)
-	}
 	want := []string{"delete/without/fault", "delete-running/without/fault", "delete/mid-task/lost", "delete/stats/lost", "delete-running/mid-task/reset"}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(results) != 3 || len(Bad(results)) != 0 || f.most.Load() != 1 {
-		t.Errorf("got %v, %d at a time", results, f.most.Load())
+	if len(results) != 3 || len(Bad(results)) != 0 {
+		t.Errorf("got %v", results)
 	}
-	if left, err := os.ReadDir(f.dir); err != nil || len(left) != 0 {
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("good plans left %v (%v)", left, err)
 	}
 }
 
 func TestWhatIsWrongIsTold(t *testing.T) {
-	f := &trials{answers: map[string]func(*oracle.Evidence) error{
+	results, _, _, err := perform(t, 3, map[string]func(*oracle.Evidence) error{
 		"delete/mid-task/lost": func(e *oracle.Evidence) error { e.Left = []string{"process 7"}; return nil },
 		"delete/stats/lost":    func(*oracle.Evidence) error { return errors.New("the point did not come") },
-	}}
-	results, err := perform(t, f, 3, plans...)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +109,10 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 }
 
 func TestNothingIsJudgedByABaselineThatIsWrong(t *testing.T) {
-	f := &trials{answers: map[string]func(*oracle.Evidence) error{
+	results, _, _, err := perform(t, 3, map[string]func(*oracle.Evidence) error{
 		"delete/without/fault": func(e *oracle.Evidence) error { e.Unsettled = []string{"why"}; return nil },
-	}}
-	if results, err := perform(t, f, 3, plans...); err == nil || results != nil || !strings.Contains(err.Error(), "delete/without/fault") {
+	})
+	if err == nil || results != nil || !strings.Contains(err.Error(), "delete/without/fault") {
 		t.Errorf("got %v, %v; want an error that names the operation", results, err)
 	}
 }

@@ -60,8 +60,7 @@ func Table(w io.Writer, results []Result) error {
 	return out.Flush()
 }
 
-// Bad are the results in which something is wrong, and Quantile gives the time to
-// settle that so many of hundred plans did not exceed.
+// Bad are the results in which something is wrong.
 func Bad(results []Result) []Result {
 	return slices.DeleteFunc(slices.Clone(results), Result.Good)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/audit"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // Evidence is what a trial found.
@@ -18,8 +19,6 @@ type Evidence struct {
 	Plan plan.Plan
 	// Directory holds the log of the manager and everything else.
 	Directory string
-	// Present is whether the operation leaves a resource.
-	Present bool
 	// UIDs are those of the resources of the name, in their order.
 	UIDs []string
 	// Final is the resource at the end, nil if there is none.
@@ -33,9 +32,8 @@ type Evidence struct {
 	Runs     []stub.Record
 	Events   []Event
 	// Audited are the writes of the managers that the API server has accepted, by its
-	// own audit log, if Audit is true.
+	// own audit log.
 	Audited []audit.Write
-	Audit   bool
 	// Kills is how many managers were killed, Touched how often the user changed
 	// the resource beside the operation.
 	Kills, Touched int
@@ -96,34 +94,19 @@ func (e Evidence) patches() []patched {
 func (e Evidence) steps() int {
 	n := 0
 	for _, p := range e.patches() {
-		if message, _ := condition(p.object, "Running")["message"].(string); !strings.Contains(message, ": task ") {
+		if !strings.Contains(harness.ConditionOf(p.object, "Running").Message, ": task ") {
 			n++
 		}
 	}
 	return n
 }
 
-// condition returns the condition of a type, nil if there is none.
-func condition(object *unstructured.Unstructured, kind string) map[string]any {
-	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, item := range list {
-		if c, ok := item.(map[string]any); ok && c["type"] == kind {
-			return c
-		}
-	}
-	return nil
-}
-
-// number reads an integer, which is a float when it comes from plain JSON.
+// number reads an integer; -1 is none.
 func number(value any) int64 {
-	switch value := value.(type) {
-	case int64:
-		return value
-	case float64:
-		return int64(value)
-	default:
-		return -1
+	if n, ok := value.(int64); ok {
+		return n
 	}
+	return -1
 }
 
 // Unreported says what keeps a resource's present generation from being reported
@@ -135,9 +118,9 @@ func Unreported(cr *unstructured.Unstructured) []error {
 		missing = append(missing, fmt.Errorf("generation %d is there, %d is reported", cr.GetGeneration(), observed))
 	}
 	for _, want := range []struct{ kind, status, reason string }{{"Running", "True", "Successful"}, {"Successful", "True", "Successful"}, {"Failure", "False", "Successful"}} {
-		c := condition(cr, want.kind)
-		if c["status"] != want.status || c["reason"] != want.reason || number(c["observedGeneration"]) != cr.GetGeneration() {
-			missing = append(missing, fmt.Errorf("condition %s is %v, want %s for %s", want.kind, c, want.status, want.reason))
+		c := harness.ConditionOf(cr, want.kind)
+		if c.Status != want.status || c.Reason != want.reason || c.Generation != cr.GetGeneration() {
+			missing = append(missing, fmt.Errorf("condition %s is %+v, want %s for %s", want.kind, c, want.status, want.reason))
 		}
 	}
 	return missing

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // runs checks I1, and that nothing ran more often than faults explain.
@@ -103,9 +104,9 @@ func (j *judge) ran(before time.Time, matches func(stub.Record) bool) bool {
 // success checks I2: what is called successful has been.
 func (j *judge) success() {
 	for _, p := range j.patches() {
-		c := condition(p.object, "Successful")
-		uid, generation := string(p.object.GetUID()), number(c["observedGeneration"])
-		if c["status"] == "True" && !j.ran(p.request.Answered, func(r stub.Record) bool {
+		c := harness.ConditionOf(p.object, "Successful")
+		uid, generation := string(p.object.GetUID()), c.Generation
+		if c.Status == "True" && !j.ran(p.request.Answered, func(r stub.Record) bool {
 			// A CR that others hold gets the result of its finalizer's run.
 			own := !r.Finalizer || p.object.GetDeletionTimestamp() != nil
 			return r.Succeeded && own && r.UID == uid && r.Generation == generation
@@ -135,7 +136,7 @@ func (j *judge) present() {
 
 // finalizer checks I3, and that nothing ran without the finalizer.
 func (j *judge) finalizer() {
-	if slices.Contains([]plan.Operation{plan.PlainDeleteRunning, plan.PlainRecreateRunning}, j.Plan.Operation) {
+	if j.Plan.Operation.Course().Plain {
 		return
 	}
 	added := j.finalizersAdded()
@@ -189,8 +190,8 @@ func (j *judge) status() {
 			j.add("I4", "generation %d of %s was reported after %d (it has %d)", observed, uid, latest[uid], p.object.GetGeneration())
 		}
 		latest[uid] = observed
-		if c := condition(p.object, "Failure"); c["status"] == "True" && !j.failed(uid, p.request.Answered) {
-			j.add("I4", "a failure of %s was reported, which no run came to: %v", uid, c)
+		if c := harness.ConditionOf(p.object, "Failure"); c.Status == "True" && !j.failed(uid, p.request.Answered) {
+			j.add("I4", "a failure of %s was reported, which no run came to: %+v", uid, c)
 		}
 	}
 }

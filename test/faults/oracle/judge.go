@@ -1,3 +1,10 @@
+// Package oracle judges the evidence of a fault plan: does what came out equal
+// what comes out without the fault, and did every invariant hold on the way?
+//
+// The evidence is records that were kept independently: the runs' journal of what
+// they did, the API proxy's journal of what the manager asked for, the API server's
+// audit log of what it accepted, and what was found in the file system and the
+// process table. The package is pure.
 package oracle
 
 import (
@@ -55,26 +62,35 @@ func (j *judge) add(invariant, format string, args ...any) {
 
 // end compares the resource at the end with that without the fault.
 func (j *judge) end() {
-	if (j.Final != nil) != j.Present {
-		j.add("end", "the resource is there: %v, want %v", j.Final != nil, j.Present)
+	if gone := j.Final == nil; gone != j.Plan.Operation.Course().Gone {
+		j.add("end", "the resource is gone: %v, want %v", gone, !gone)
 		return
 	}
 	if j.Final == nil || j.baseline.Final == nil {
 		return
 	}
-	if c := condition(j.Final, "Foreign"); !cmp.Equal(c, j.Foreign.Condition) {
-		j.add("end", "another writer's condition became %v", c)
-	}
 	if name := j.Foreign.Finalizer; name != "" && !slices.Contains(j.Final.GetFinalizers(), name) {
 		j.add("end", "another writer's finalizer is gone: %v", j.Final.GetFinalizers())
 	}
-	if diff := cmp.Diff(normal(j.baseline.Final), normal(j.Final)); diff != "" {
+	want, got := normal(j.baseline.Final), normal(j.Final)
+	if c, _ := got.Conditions["Foreign"].(map[string]any); !cmp.Equal(c, j.Foreign.Condition) {
+		j.add("end", "another writer's condition became %v", c)
+	}
+	delete(got.Conditions, "Foreign")
+	if diff := cmp.Diff(want, got); diff != "" {
 		j.add("end", "the resource is not as without the fault (-want +got):\n%s", diff)
 	}
 }
 
-// normal is what of a resource does not differ from one time to the next.
-func normal(cr *unstructured.Unstructured) map[string]any {
+// outcome is what of a resource does not differ from one time to the next.
+type outcome struct {
+	Finalizers         []string
+	Deleting           bool
+	Status, Conditions map[string]any
+}
+
+// normal leaves another writer's finalizer out, and its condition as it is.
+func normal(cr *unstructured.Unstructured) outcome {
 	cr = cr.DeepCopy()
 	generation := cr.GetGeneration()
 	finalizers := slices.DeleteFunc(cr.GetFinalizers(), func(name string) bool { return strings.HasSuffix(name, "/other") })
@@ -83,6 +99,7 @@ func normal(cr *unstructured.Unstructured) map[string]any {
 	kept := map[string]any{}
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)
+		kept[fmt.Sprint(c["type"])] = c
 		if c["type"] == "Foreign" {
 			continue
 		}
@@ -91,21 +108,18 @@ func normal(cr *unstructured.Unstructured) map[string]any {
 		if result, ok := c["ansibleResult"].(map[string]any); ok {
 			delete(result, "completion")
 		}
-		kept[fmt.Sprint(c["type"])] = c
 	}
 	if digest, _ := status["contentDigest"].(string); digest != "" {
 		status["contentDigest"] = "of a project that lies somewhere else each time"
 	}
-	status["conditions"], status["observedGeneration"] = kept, number(status["observedGeneration"])-generation
-	return map[string]any{"finalizers": finalizers, "status": status, "deleting": cr.GetDeletionTimestamp() != nil}
+	delete(status, "conditions")
+	status["observedGeneration"] = number(status["observedGeneration"]) - generation
+	return outcome{finalizers, cr.GetDeletionTimestamp() != nil, status, kept}
 }
 
 // record compares the API proxy's journal with the API server's own. What was on
 // its way when a connection broke is in the latter alone.
 func (j *judge) record() {
-	if !j.Audit {
-		return
-	}
 	count := map[audit.Write]int{}
 	for _, w := range j.Audited {
 		w.Name = ""
@@ -122,4 +136,34 @@ func (j *judge) record() {
 			j.add("record", "of the writes %v the API server accepted %d more than the journal has", w, more)
 		}
 	}
+}
+
+// nothingForNothing judges what the others are compared with.
+func (j *judge) nothingForNothing() {
+	if j.Plan.Fault != "" {
+		return
+	}
+	want := j.Plan.Operation.Course()
+	var runs [][2]int
+	for i := range j.UIDs {
+		runs = append(runs, [2]int{j.started(i, false), j.started(i, true)})
+	}
+	if !slices.Equal(runs, want.Runs) {
+		j.add("runs", "without a fault there were %v runs (of content and finalizer, by resource), want %v", runs, want.Runs)
+	}
+	if got := j.steps(); got > want.Steps {
+		j.add("I9", "without a fault there were %d writes, want at most %d", got, want.Steps)
+	}
+	if got := j.told(); got != want.Events {
+		j.add("I9", "without a fault there were %d Events, want %d: %v", got, want.Events, j.Events)
+	}
+}
+
+// told is how many Events there were.
+func (e Evidence) told() int {
+	n := 0
+	for _, event := range e.Events {
+		n += event.Count
+	}
+	return n
 }

@@ -1,3 +1,9 @@
+// Package plan lists the fault plans: which fault strikes at which point of which
+// operation. A plan is a value with a stable name, "update/status-result/lost",
+// and the lists are products of their dimensions, less what cannot happen.
+//
+// The package is pure: it does not know how an operation is performed, how a
+// point is found, or how a fault is made.
 package plan
 
 import (
@@ -25,31 +31,6 @@ func (p Plan) String() string {
 
 // Baseline is the plan of the same operation without a fault.
 func (p Plan) Baseline() Plan { return Plan{Operation: p.Operation} }
-
-// Operation is what a user does to a custom resource.
-type Operation string
-
-// The operations.
-const (
-	Create Operation = "create"
-	Update Operation = "update"
-	Delete Operation = "delete"
-	// DeleteRunning deletes a CR while its first run is at work.
-	DeleteRunning Operation = "delete-running"
-	// Recreate deletes a CR and creates another of its name when it is gone.
-	Recreate Operation = "recreate"
-	// Retry creates a CR whose first two runs fail.
-	Retry Operation = "retry"
-	// DeleteRetry deletes a CR whose finalizer fails twice.
-	DeleteRetry Operation = "delete-retry"
-	// Repair changes a CR whose runs have failed again and again. The first run after
-	// that fails once more.
-	Repair Operation = "repair"
-	// PlainDeleteRunning and PlainRecreateRunning delete a CR, and create another of
-	// its name at once, while its first run is at work. Their watch has no finalizer.
-	PlainDeleteRunning   Operation = "plain-delete-running"
-	PlainRecreateRunning Operation = "plain-recreate-running"
-)
 
 // Point is when a fault strikes.
 type Point string
@@ -138,46 +119,6 @@ func (f Fault) Crash() bool {
 // Blind is true for a fault during which the manager does not see what happens.
 func (f Fault) Blind() bool { return f == Hidden || f == Delayed }
 
-// writes are the kinds of writes that an operation comes to, in their order.
-func writes(o Operation) []Point {
-	switch o {
-	case Create, Retry:
-		return []Point{FinalizerAdd, StatusRunning, StatusResult, Event}
-	case Update:
-		return []Point{StatusRunning, StatusResult}
-	case Repair:
-		return []Point{StatusRunning, StatusResult, Event}
-	case Delete:
-		return []Point{StatusRunning, FinalizerRemove, Event}
-	case DeleteRetry:
-		return []Point{StatusRunning, StatusResult, FinalizerRemove, Event}
-	case DeleteRunning:
-		return []Point{FinalizerAdd, StatusRunning, StatusResult, FinalizerRemove, Event}
-	case Recreate:
-		return []Point{FinalizerRemove, FinalizerAdd, StatusRunning, StatusResult, Event}
-	case PlainDeleteRunning:
-		return []Point{StatusRunning}
-	case PlainRecreateRunning:
-		return []Point{StatusRunning, StatusResult}
-	default:
-		return nil
-	}
-}
-
-// phases are those of its run that an operation comes to.
-func phases(o Operation) []Point {
-	switch o {
-	case Delete:
-		// The CR goes with its finalizer, and no status is read before that.
-		return slices.DeleteFunc(Phases(), func(p Point) bool { return p == BeforeStatus })
-	case PlainDeleteRunning, PlainRecreateRunning:
-		// The run does not come to its end.
-		return []Point{DirectoryMade, InputsWritten, Spawned, FirstEvent, MidTask}
-	default:
-		return Phases()
-	}
-}
-
 // possible leaves out what does not exist.
 func possible(p Plan) bool {
 	switch p.Fault {
@@ -195,7 +136,7 @@ func possible(p Plan) bool {
 // sensible leaves out what other plans show as well: the phases of the further
 // operations differ in who ends the run, and when.
 func sensible(p Plan) bool {
-	return slices.Contains(principal(), p.Operation) || !p.Point.Phase() || p.Fault.Crash() || p.Fault.Blind() || p.Fault == Away
+	return p.Operation.Course().principal || !p.Point.Phase() || p.Fault.Crash() || p.Fault.Blind() || p.Fault == Away
 }
 
 // Baselines lists the plans without a fault.
@@ -211,7 +152,7 @@ func Baselines() []Plan {
 func All() []Plan {
 	var all []Plan
 	for _, o := range operations() {
-		for _, point := range slices.Concat(writes(o), phases(o)) {
+		for _, point := range o.points() {
 			for _, fault := range Faults() {
 				if p := (Plan{o, point, fault}); possible(p) {
 					all = append(all, p)
@@ -220,15 +161,6 @@ func All() []Plan {
 		}
 	}
 	return all
-}
-
-// principal are the operations whose product with all points and faults is whole.
-func principal() []Operation {
-	return []Operation{Create, Update, Delete, DeleteRunning, Recreate}
-}
-
-func operations() []Operation {
-	return append(principal(), Retry, DeleteRetry, Repair, PlainDeleteRunning, PlainRecreateRunning)
 }
 
 // Select returns the plans whose name matches the expression. It is an error if none

@@ -37,8 +37,11 @@ func TestTheProductIsWhole(t *testing.T) {
 		all[p] = true
 	}
 	var missing []string
-	for _, o := range principal() {
-		for _, point := range slices.Concat(writes(o), phases(o)) {
+	for _, o := range operations() {
+		if !o.Course().principal {
+			continue
+		}
+		for _, point := range o.points() {
 			for _, fault := range Faults() {
 				if p := (Plan{o, point, fault}); !all[p] && fault != Frozen {
 					missing = append(missing, string(point)+"/"+string(fault))

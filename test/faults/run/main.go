@@ -90,33 +90,45 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	plans, err := s.chosen()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if s.list {
+	case s.list:
 		for _, p := range plans {
 			fmt.Fprintln(out, p)
 		}
 		return nil
+	case s.mutants:
+		return s.onCluster(ctx, func(o trial.Options) error { return judgeMutants(ctx, s, o) })
+	default:
+		return s.onCluster(ctx, func(o trial.Options) error { return judgePlans(ctx, s, o, plans) })
 	}
-	if s.mutants {
-		return judgeMutants(ctx, s, out)
-	}
-	fmt.Fprintf(out, "%d plans, %d at a time, SEED=%d\n", len(plans), s.parallel, s.seed)
-	began := time.Now()
-	results, err := perform(ctx, s, plans, out)
+}
+
+// judgePlans performs the plans and prints what came out of them.
+func judgePlans(ctx context.Context, s settings, o trial.Options, plans []plan.Plan) error {
+	fmt.Fprintf(s.out, "%d plans, %d at a time, SEED=%d\n", len(plans), s.parallel, s.seed)
+	began, number := time.Now(), 0
+	var results []campaign.Result
+	err := inLab(ctx, o, func(lab *trial.Lab) (err error) {
+		results, err = campaign.Campaign{Perform: lab.Run, Parallel: s.parallel, Tell: func(r campaign.Result) {
+			number++
+			fmt.Fprintf(s.out, "%4d  %s\n", number, r)
+		}}.Run(ctx, plans)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(out)
-	if err := campaign.Table(out, results); err != nil {
+	fmt.Fprintln(s.out)
+	if err := campaign.Table(s.out, results); err != nil {
 		return err
 	}
 	bad := campaign.Bad(results)
-	fmt.Fprintf(out, "%d of %d plans converged without a violation; half settled within %.1f s of the end of the fault, 99 of 100 within %.1f s; %.0f s in all\n",
+	fmt.Fprintf(s.out, "%d of %d plans converged without a violation; half settled within %.1f s of the end of the fault, 99 of 100 within %.1f s; %.0f s in all\n",
 		len(results)-len(bad), len(results), campaign.Quantile(results, 0.5).Seconds(), campaign.Quantile(results, 0.99).Seconds(), time.Since(began).Seconds())
 	for _, r := range bad {
-		fmt.Fprintf(out, "%s\n", r)
+		fmt.Fprintf(s.out, "%s\n", r)
 	}
 	if len(bad) > 0 {
 		return fmt.Errorf("%d of %d plans show violations", len(bad), len(results))
@@ -124,28 +136,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// perform boots a control plane and performs the plans on it.
-func perform(ctx context.Context, s settings, plans []plan.Plan, out io.Writer) (results []campaign.Result, err error) {
-	err = onCluster(ctx, func(options trial.Options) error {
-		if options.Manager, err = filepath.Abs(s.manager); err != nil {
-			return err
-		}
-		return inLab(ctx, options, func(lab *trial.Lab) (err error) {
-			number := 0
-			results, err = campaign.Campaign{Trials: lab, Parallel: s.parallel, Tell: func(r campaign.Result) {
-				number++
-				fmt.Fprintf(out, "%4d  %s\n", number, r)
-			}}.Run(ctx, plans)
-			return err
-		})
-	})
-	return results, err
-}
-
 // onCluster boots a control plane for as long as do takes. It is called in the
 // root of the repository.
-func onCluster(ctx context.Context, do func(trial.Options) error) (err error) {
+func (s settings) onCluster(ctx context.Context, do func(trial.Options) error) (err error) {
 	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	manager, err := filepath.Abs(s.manager)
 	if err != nil {
 		return err
 	}
@@ -160,7 +158,7 @@ func onCluster(ctx context.Context, do func(trial.Options) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	return do(trial.Options{Root: root, Config: cluster.Config, AuditLog: log})
+	return do(trial.Options{Root: root, Manager: manager, Config: cluster.Config, AuditLog: log})
 }
 
 func inLab(ctx context.Context, o trial.Options, do func(*trial.Lab) error) (err error) {

@@ -2,14 +2,16 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/test/faults/mutants"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 func names(t *testing.T, args ...string) []string {
@@ -21,7 +23,7 @@ func names(t *testing.T, args ...string) []string {
 	return strings.Fields(out.String())
 }
 
-func TestTheSeedGivesTheOrder(t *testing.T) {
+func TestFlagsGiveTheOrderAndTheNames(t *testing.T) {
 	first, again, other := names(t, "-fast", "-seed", "7"), names(t, "-fast", "-seed", "7"), names(t, "-fast", "-seed", "8")
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the same seed (-first +again):\n%s", diff)
@@ -32,24 +34,53 @@ func TestTheSeedGivesTheOrder(t *testing.T) {
 	if len(first) != len(plan.Fast()) {
 		t.Errorf("got %d names, want %d", len(first), len(plan.Fast()))
 	}
+	if diff := cmp.Diff([]string{"update/status-result/lost"}, names(t, "-plans", "^update/status-result/lost$")); diff != "" {
+		t.Errorf("a plan that is chosen by its name (-want +got):\n%s", diff)
+	}
 }
 
-func TestPlansAreChosenByName(t *testing.T) {
-	if diff := cmp.Diff([]string{"update/status-result/lost"}, names(t, "-plans", "^update/status-result/lost$")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+// A mutant that does not apply any more tests nothing. This is found here, long
+// before somebody runs them all.
+func TestEveryMutantApplies(t *testing.T) {
+	root := scratch.Repository(t)
+	all, err := loadMutants(root)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := run(t.Context(), []string{"-plans", "no-such-plan"}, &strings.Builder{}); err == nil {
-		t.Error("got no error of a name that no plan has")
+	if len(all) < 15 {
+		t.Errorf("got %d mutants, want 15 and more", len(all))
+	}
+	for _, m := range all {
+		t.Run(m.name, func(t *testing.T) {
+			replaced, err := m.apply(t.Context(), root, filepath.Join(t.TempDir(), "mutated"))
+			if err != nil || len(replaced) == 0 {
+				t.Fatal(err, replaced)
+			}
+			for name, mutated := range replaced {
+				before, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				after, err := os.ReadFile(mutated)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if string(before) == string(after) {
+					t.Errorf("%s is as it was", name)
+				}
+			}
+			if _, err := plan.Select(append(plan.Baselines(), plan.All()...), m.plans); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
 func TestReportOfMutants(t *testing.T) {
-	mutant := func(name string) mutants.Mutant {
-		return mutants.Mutant{Name: name, Invariants: []string{"I2"}, Breaks: "what"}
-	}
-	caught := &sentence{mutant: mutant("01-caught"), by: "a/b/c", saw: oracle.Violation{Invariant: "I2", Text: strings.Repeat("ä", 200) + "\nmore"}}
-	survived := &sentence{mutant: mutant("02-alive")}
-	stale := &sentence{mutant: mutant("03-stale"), err: errors.New("does not apply")}
+	named := func(name string) mutant { return mutant{name: name, invariants: []string{"I2"}, breaks: "what"} }
+	caught := &sentence{mutant: named("01-caught"), by: "a/b/c", saw: oracle.Violation{Invariant: "I2", Text: strings.Repeat("ä", 200) + "\nmore"}}
+	survived := &sentence{mutant: named("02-alive")}
+	stale := &sentence{mutant: named("03-stale"), err: errors.New("does not apply")}
 	var out strings.Builder
 	if err := report(&out, []*sentence{caught}); err != nil {
 		t.Errorf("all caught: %v", err)

@@ -1,21 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ensign-operator/ensign/test/faults/campaign"
-	"github.com/ensign-operator/ensign/test/faults/mutants"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/trial"
@@ -31,7 +31,7 @@ const patience = 20 * time.Second
 
 // sentence is what came out of one mutant.
 type sentence struct {
-	mutant mutants.Mutant
+	mutant mutant
 	// by is the plan that noticed it, and what it saw.
 	by   string
 	saw  oracle.Violation
@@ -39,9 +39,10 @@ type sentence struct {
 	took time.Duration
 }
 
-// judgeMutants tries every mutant and prints by which plan it was noticed.
-func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
-	all, err := mutants.Load(filepath.Join("test", "faults", "mutants"))
+// judgeMutants learns from the manager as it is how plans end, tries every mutant and
+// prints by which plan it was noticed.
+func judgeMutants(ctx context.Context, s settings, o trial.Options) error {
+	all, err := loadMutants(o.Root)
 	if err != nil {
 		return err
 	}
@@ -49,61 +50,44 @@ func judgeMutants(ctx context.Context, s settings, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("select mutants: %w", err)
 	}
-	all = slices.DeleteFunc(all, func(m mutants.Mutant) bool { return !only.MatchString(m.Name) })
-	fmt.Fprintf(out, "%d mutants\n", len(all))
-	var sentences []*sentence
-	err = onCluster(ctx, func(o trial.Options) error {
-		sentences, err = tryAll(ctx, s, o, all)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return report(out, sentences)
-}
-
-// tryAll learns from the manager as it is how plans end, and tries the mutants.
-func tryAll(ctx context.Context, s settings, o trial.Options, all []mutants.Mutant) ([]*sentence, error) {
-	var err error
-	out := s.out
-	if o.Manager, err = filepath.Abs(s.manager); err != nil {
-		return nil, err
-	}
-	c := campaign.Campaign{Parallel: s.parallel, Tell: func(r campaign.Result) { fmt.Fprintln(out, r) }}
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !only.MatchString(m.name) })
+	fmt.Fprintf(s.out, "%d mutants\n", len(all))
+	c := campaign.Campaign{Parallel: s.parallel, Tell: func(r campaign.Result) { fmt.Fprintln(s.out, r) }}
 	err = inLab(ctx, o, func(lab *trial.Lab) (err error) {
-		c.Trials = lab
+		c.Perform = lab.Run
 		c.Known, err = c.Baselines(ctx, plan.Baselines())
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// In another lab the manager as it is must be found good, or nothing that is said
 	// of mutants means anything.
 	if err := control(ctx, c, o); err != nil {
-		return nil, err
+		return err
 	}
 	c.Parallel, c.Tell, o.Settle = max(1, s.parallel/mutantsAtOnce), func(campaign.Result) {}, patience
 	sentences := make([]*sentence, len(all))
-	places := make(chan struct{}, mutantsAtOnce)
-	var tried sync.WaitGroup
+	var tried errgroup.Group
+	tried.SetLimit(mutantsAtOnce)
 	for i, m := range all {
-		places <- struct{}{}
-		tried.Go(func() {
-			defer func() { <-places }()
+		tried.Go(func() error {
 			began := time.Now()
 			sentences[i] = try(ctx, c, o, m)
 			sentences[i].took = time.Since(began)
-			fmt.Fprintf(out, "%s\n", sentences[i])
+			fmt.Fprintln(s.out, sentences[i])
+			return ctx.Err()
 		})
 	}
-	tried.Wait()
-	return sentences, ctx.Err()
+	if err := tried.Wait(); err != nil {
+		return err
+	}
+	return report(s.out, sentences)
 }
 
 func control(ctx context.Context, c campaign.Campaign, o trial.Options) error {
 	return inLab(ctx, o, func(lab *trial.Lab) error {
-		c.Trials = lab
+		c.Perform = lab.Run
 		results, err := c.Run(ctx, plan.Baselines())
 		if bad := campaign.Bad(results); err == nil && len(bad) > 0 {
 			err = fmt.Errorf("the manager as it is would be convicted: %s", bad[0])
@@ -114,7 +98,7 @@ func control(ctx context.Context, c campaign.Campaign, o trial.Options) error {
 
 // try builds the mutant and performs the plans that have to notice it, and if
 // they do not, the fixed ones.
-func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutants.Mutant) (found *sentence) {
+func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutant) (found *sentence) {
 	found = &sentence{mutant: m}
 	dir, err := os.MkdirTemp("", "em-")
 	if err != nil {
@@ -122,16 +106,16 @@ func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutants.Mu
 		return found
 	}
 	defer func() { found.err = errors.Join(found.err, os.RemoveAll(dir)) }()
-	named, err := plan.Select(slices.Concat(plan.Baselines(), plan.All()), m.Plans)
+	named, err := plan.Select(slices.Concat(plan.Baselines(), plan.All()), m.plans)
 	if err == nil {
-		o.Manager, err = m.Build(ctx, o.Root, dir)
+		o.Manager, err = m.build(ctx, o.Root, dir)
 	}
 	if err != nil {
 		found.err = err
 		return found
 	}
 	found.err = inLab(ctx, o, func(lab *trial.Lab) error {
-		c.Trials = lab
+		c.Perform = lab.Run
 		for _, plans := range [][]plan.Plan{named, plan.Fast()} {
 			results, err := c.Run(ctx, plans)
 			if err != nil || found.convict(results) {
@@ -147,7 +131,7 @@ func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutants.Mu
 func (s *sentence) convict(results []campaign.Result) bool {
 	for _, r := range results {
 		for _, v := range r.Violations {
-			if slices.Contains(s.mutant.Invariants, v.Invariant) {
+			if slices.Contains(s.mutant.invariants, v.Invariant) {
 				s.by, s.saw = r.Plan.String(), v
 				_ = os.RemoveAll(r.Directory) // It is as it should be.
 				return true
@@ -157,15 +141,27 @@ func (s *sentence) convict(results []campaign.Result) bool {
 	return false
 }
 
-func (s *sentence) String() string {
-	switch {
-	case s.err != nil:
-		return fmt.Sprintf("ERROR     %s: %v", s.mutant.Name, s.err)
-	case s.by == "":
-		return fmt.Sprintf("SURVIVED  %s: %s", s.mutant.Name, s.mutant.Breaks)
-	default:
-		return fmt.Sprintf("caught    %s by %s", s.mutant.Name, s.by)
+// verdict is the plan that noticed the mutant, or what is wrong.
+func (s *sentence) verdict() string {
+	if s.err != nil {
+		return "ERROR"
 	}
+	return cmp.Or(s.by, "SURVIVED")
+}
+
+func (s *sentence) String() string {
+	if err := s.failed(); err != nil {
+		return fmt.Sprintf("%-9s %s: %v", s.verdict(), s.mutant.name, err)
+	}
+	return fmt.Sprintf("caught    %s by %s", s.mutant.name, s.by)
+}
+
+// failed is nil for a mutant that was noticed.
+func (s *sentence) failed() error {
+	if s.err == nil && s.by == "" {
+		return fmt.Errorf("mutant %s survived: %s (%s)", s.mutant.name, s.mutant.breaks, strings.Join(s.mutant.invariants, " "))
+	}
+	return s.err
 }
 
 // report prints the table. It is an error when a mutant survived.
@@ -174,16 +170,10 @@ func report(out io.Writer, sentences []*sentence) error {
 	fmt.Fprintln(table, "\nmutant\tinvariant\tcaught by\tbecause\tseconds")
 	var errs []error
 	for _, s := range sentences {
-		by := s.by
-		switch {
-		case s.err != nil:
-			by = "ERROR"
-			errs = append(errs, s.err)
-		case by == "":
-			by = "SURVIVED"
-			errs = append(errs, fmt.Errorf("mutant %s survived: %s (%s)", s.mutant.Name, s.mutant.Breaks, strings.Join(s.mutant.Invariants, " ")))
+		if err := s.failed(); err != nil {
+			errs = append(errs, err)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.Name, strings.Join(s.mutant.Invariants, " "), by, shortened(s.saw), s.took.Seconds())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.name, strings.Join(s.mutant.invariants, " "), s.verdict(), shortened(s.saw), s.took.Seconds())
 	}
 	if err := table.Flush(); err != nil {
 		return err

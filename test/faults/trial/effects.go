@@ -2,11 +2,9 @@ package trial
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
-	"github.com/ensign-operator/ensign/test/faults/kinds"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 )
 
@@ -26,7 +24,6 @@ func (t *trial) freeze() {
 	remove := t.proxy.Add(apiproxy.Rule{
 		Name:  t.plan.String(),
 		Match: func(apiproxy.Request) bool { return true },
-		Times: apiproxy.Always,
 		Fault: apiproxy.Fault{Before: func(apiproxy.Request) { <-thawed }},
 	})
 	t.later(func() {
@@ -37,12 +34,29 @@ func (t *trial) freeze() {
 
 // blind keeps from the manager what happens to the kind.
 func (t *trial) blind(ctx context.Context) {
-	release := t.proxy.Watch(apiproxy.WatchRule{
-		Match: func(r apiproxy.Request, _ apiproxy.Event) bool { return r.Resource == kinds.Plural(t.kind()) },
-		Hide:  t.plan.Fault == plan.Hidden,
-	})
+	keep := t.proxy.Hold
+	if t.plan.Fault == plan.Hidden {
+		keep = t.proxy.Hide
+	}
+	release := keep(t.ours)
 	t.touch(ctx)
 	t.later(release)
+}
+
+// race is another writer's change between the manager's read and its write.
+func (t *trial) race(ctx context.Context) {
+	switch t.plan.Point {
+	case plan.FinalizerAdd:
+		t.note(t.user.rivalAddsFinalizer(ctx))
+	case plan.FinalizerRemove: // What is being deleted takes no new finalizer.
+		t.note(t.user.rivalSetsLabel(ctx))
+	default:
+		t.note(t.user.rivalSetsCondition(ctx))
+	}
+	t.finish()
+	if t.plan.Point == plan.FinalizerAdd && t.plan.Operation == plan.DeleteRunning {
+		go func() { t.note(t.user.rivalLetsGo(context.WithoutCancel(ctx))) }()
+	}
 }
 
 // refuseAll lets all requests about the kind and its Events fail, but no watches.
@@ -52,9 +66,8 @@ func (t *trial) refuseAll() {
 	t.later(t.proxy.Add(apiproxy.Rule{
 		Name: t.plan.String(),
 		Match: func(r apiproxy.Request) bool {
-			return r.Verb != "watch" && (r.Write() || !writesOnly) && (r.Resource == kinds.Plural(t.kind()) || r.Resource == "events")
+			return r.Verb != "watch" && (r.Write() || !writesOnly) && (t.ours(r) || r.Resource == "events")
 		},
-		Times: apiproxy.Always,
 		Fault: t.refusal(),
 	}))
 }
@@ -64,37 +77,24 @@ func (t *trial) refuseAll() {
 func (t *trial) crashIntoThePast() {
 	t.note(t.manager.Kill())
 	about := func(verb string) func(apiproxy.Request) bool {
-		return func(r apiproxy.Request) bool {
-			return r.Verb == verb && r.Resource == kinds.Plural(t.kind()) && r.Name == ""
-		}
+		return func(r apiproxy.Request) bool { return r.Verb == verb && t.ours(r) && r.Name == "" }
 	}
 	streamed := t.proxy.Add(apiproxy.Rule{
 		Name:  "no streamed lists",
 		Match: func(r apiproxy.Request) bool { return about("watch")(r) && r.Query["sendInitialEvents"] != nil },
-		Times: apiproxy.Always,
 		Fault: apiproxy.Refuse(http.StatusUnprocessableEntity),
 	})
 	listed := t.proxy.Add(apiproxy.Rule{
 		Name: "the list as it was",
 		// A list without a version is read from etcd, and so never stale.
 		Match: func(r apiproxy.Request) bool { return about("list")(r) && len(r.Query["resourceVersion"]) > 0 },
-		Times: apiproxy.Always,
-		Fault: apiproxy.Reply(t.snapshot),
+		Fault: apiproxy.Fault{Withhold: true, Code: http.StatusOK, Body: t.snapshot},
 	})
-	release := t.proxy.Watch(apiproxy.WatchRule{Match: func(r apiproxy.Request, _ apiproxy.Event) bool { return about("watch")(r) }})
+	release := t.proxy.Hold(about("watch"))
 	t.note(t.manager.Start())
 	t.later(func() {
 		streamed()
 		listed()
 		release()
 	})
-}
-
-// list is what the API server says of the kind, as it is.
-func (t *trial) list(ctx context.Context) ([]byte, error) {
-	body, err := t.lab.rest.Get().AbsPath("apis", kinds.Group, kinds.Version, "namespaces", t.space, kinds.Plural(t.kind())).Do(ctx).Raw()
-	if err != nil {
-		return nil, fmt.Errorf("list the kind: %w", err)
-	}
-	return body, nil
 }

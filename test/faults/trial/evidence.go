@@ -1,35 +1,36 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/test/faults/kinds"
-	"github.com/ensign-operator/ensign/test/faults/leftovers"
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
-	"github.com/ensign-operator/ensign/test/faults/user"
 )
 
 // collect waits until nothing changes any more, and collects.
 func (t *trial) collect(ctx context.Context) (oracle.Evidence, error) {
-	e := oracle.Evidence{Plan: t.plan, Present: present(t.plan.Operation), Directory: t.dir}
-	if err := t.settled(ctx, e.Present); err != nil {
+	e := oracle.Evidence{Plan: t.plan, Directory: t.dir}
+	if err := t.settled(ctx, !t.plan.Operation.Course().Gone); err != nil {
 		e.Unsettled = append(e.Unsettled, err.Error())
 	}
 	e.Took = time.Since(t.ended)
 	var err error
-	if e.Final, err = t.user.Fetch(ctx); err != nil {
+	if e.Final, err = t.user.fetch(ctx); err != nil {
 		return e, err
 	}
 	if e.Events, err = t.events(ctx); err != nil {
@@ -46,8 +47,7 @@ func (t *trial) collect(ctx context.Context) (oracle.Evidence, error) {
 	if e.Audited, err = t.audit.Writes(t.space, "ensign/"); err != nil {
 		return e, err
 	}
-	e.Audit = t.audit.Kept()
-	for _, process := range leftovers.Processes(t.dir) {
+	for _, process := range told(processes(t.dir, 0)) {
 		e.Left = append(e.Left, "after the stop of the manager: "+process)
 	}
 	if e.Misdeeds, err = t.manager.Misdeeds(); err != nil {
@@ -64,17 +64,87 @@ func (t *trial) collect(ctx context.Context) (oracle.Evidence, error) {
 	return e, errors.Join(t.problem...)
 }
 
+// settled waits until the CR is as it should be and nothing happens any more. The
+// error says what is missing.
+func (t *trial) settled(ctx context.Context, present bool) error {
+	var missing error
+	err := wait.PollUntilContextTimeout(ctx, look, cmp.Or(t.lab.options.Settle, settleLimit), true, func(context.Context) (bool, error) {
+		missing = errors.Join(t.missing(ctx, present)...)
+		return missing == nil, nil
+	})
+	if err != nil && missing != nil {
+		return missing
+	}
+	return err
+}
+
+// missing says what keeps the trial from being settled.
+func (t *trial) missing(ctx context.Context, present bool) []error {
+	var found []error
+	cr, err := t.user.fetch(ctx)
+	switch {
+	case err != nil:
+		found = append(found, err)
+	case present && cr == nil:
+		found = append(found, errors.New("there is no resource"))
+	case !present && cr != nil:
+		found = append(found, errors.New("the resource is still there"))
+	case present:
+		found = append(found, oracle.Unreported(cr)...)
+	}
+	if err := t.calm(); err != nil {
+		found = append(found, err)
+	}
+	if len(found) > 0 {
+		return found // The look at all processes costs the most.
+	}
+	if left := t.left(cr); len(left) > 0 {
+		found = append(found, fmt.Errorf("left: %v", left))
+	}
+	return found
+}
+
+// calm says what keeps the manager from being at rest: it does not watch, or it,
+// the fault or the beginning of its watch is too recent.
+func (t *trial) calm() error {
+	t.mu.Lock()
+	last := t.ended
+	t.mu.Unlock()
+	watches := false
+	for _, r := range t.proxy.Journal() {
+		open := t.watches(r) && r.Answered.IsZero()
+		watches = watches || open
+		if open || r.Write() {
+			last = latest(last, r.Arrived, r.Answered)
+		}
+	}
+	if !watches {
+		return errors.New("the manager does not watch")
+	}
+	if since := time.Since(last); since < quiet {
+		return fmt.Errorf("something happened %s ago", since)
+	}
+	return nil
+}
+
+// watches is true for a watch of the kind that the API server has accepted.
+func (t *trial) watches(r apiproxy.Request) bool {
+	return r.Verb == "watch" && t.ours(r) && r.Upstream == http.StatusOK
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
 // foreign is what another writer left in the object, for good.
 func (t *trial) foreign() oracle.Foreign {
 	switch {
-	case t.plan.Fault != plan.Race || !present(t.plan.Operation):
+	case t.plan.Fault != plan.Race || t.plan.Operation.Course().Gone:
 		return oracle.Foreign{}
 	case t.plan.Point == plan.FinalizerAdd:
-		return oracle.Foreign{Finalizer: user.RivalFinalizer}
-	case t.plan.Point == plan.FinalizerRemove || t.kind() == kinds.Plain && t.plan.Point == plan.StatusRunning:
+		return oracle.Foreign{Finalizer: rivalFinalizer}
+	case t.plan.Point == plan.FinalizerRemove || t.kind() == plain && t.plan.Point == plan.StatusRunning:
 		return oracle.Foreign{} // It went with the first object.
 	default:
-		return oracle.Foreign{Condition: user.RivalCondition()}
+		return oracle.Foreign{Condition: rivalCondition()}
 	}
 }
 
@@ -102,16 +172,17 @@ func (t *trial) events(ctx context.Context) ([]oracle.Event, error) {
 // left lists what should not be there when no run is live: processes and zombies,
 // directories of CRs that are gone, files of runs, descriptors of those.
 func (t *trial) left(cr *unstructured.Unstructured) []string {
-	found := leftovers.Processes(t.dir, append(leftovers.Helpers(t.manager.PID()), t.manager.PID())...)
-	if pid := t.manager.PID(); pid > 0 {
-		found = append(found, leftovers.Zombies(pid)...)
-		found = append(found, leftovers.Descriptors(pid, t.manager.RunDir())...)
+	manager := t.manager.PID()
+	found := told(processes(t.dir, manager))
+	if manager > 0 {
+		found = append(found, zombies(manager)...)
+		found = append(found, descriptors(manager, t.manager.RunDir())...)
 	}
 	uid := ""
 	if cr != nil {
 		uid = string(cr.GetUID())
 	}
-	return append(found, leftovers.Directories(t.manager.RunDir(), uid)...)
+	return append(found, directories(t.manager.RunDir(), uid)...)
 }
 
 // secrets lists tokens of ended runs that are still good, or that stand in files.
@@ -125,7 +196,7 @@ func (t *trial) secrets(ctx context.Context, runs []stub.Record) []string {
 		if code := t.try(ctx, config.Host, config.BearerToken); code != http.StatusUnauthorized && code != 0 {
 			found = append(found, fmt.Sprintf("the token of run %s is answered with %d", run.Run, code))
 		}
-		found = append(found, leftovers.Holding(t.manager.RunDir(), config.BearerToken)...)
+		found = append(found, holding(t.manager.RunDir(), config.BearerToken)...)
 	}
 	return found
 }

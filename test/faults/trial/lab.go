@@ -14,17 +14,22 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/controlplane/process"
-	"github.com/ensign-operator/ensign/test/faults/kinds"
 	"github.com/ensign-operator/ensign/test/faults/stub"
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+// The kinds of the trials: one whose watch has a finalizer, one whose watch has none.
+const (
+	group = "faults.ensign.io"
+	play  = "Play"
+	plain = "Plain"
 )
 
 // Options say what a Lab works with.
@@ -35,7 +40,7 @@ type Options struct {
 	Manager string
 	// Config reaches the control plane as an administrator.
 	Config *rest.Config
-	// AuditLog is the path of the control plane's; "" is none.
+	// AuditLog is the path of the control plane's.
 	AuditLog string
 	// Environment is a Python environment with the real Ansible; "" is the stub. Runs
 	// in it announce no phase but the task's.
@@ -51,7 +56,6 @@ type Lab struct {
 	dir         string
 	environment string
 	client      client.Client
-	rest        rest.Interface
 	processes   *process.Group
 	count       atomic.Int64
 }
@@ -74,8 +78,8 @@ func NewLab(ctx context.Context, o Options) (_ *Lab, err error) {
 		return nil, err
 	}
 	l.environment = cmp.Or(o.Environment, env)
-	for _, kind := range kinds.All() {
-		if err := kinds.WriteProject(l.project(kind), kind, stub.Task(env)); err != nil {
+	for _, kind := range []string{play, plain} {
+		if err := writeProject(l.project(kind), kind, stub.Task(env)); err != nil {
 			return nil, err
 		}
 	}
@@ -86,43 +90,23 @@ func NewLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	if l.client, err = client.New(o.Config, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	clients, err := kubernetes.NewForConfig(o.Config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+	err = harness.Define(ctx, l.client, harness.Definition(schema.GroupKind{Group: group, Kind: play}), harness.Definition(schema.GroupKind{Group: group, Kind: plain}))
+	if err != nil && !apierrors.IsAlreadyExists(err) { // By a lab before this one.
+		return nil, err
 	}
-	l.rest = clients.RESTClient()
-	return l, l.define(ctx)
+	return l, nil
 }
 
 // Close ends every process of the lab. Directories of trials with something to
 // look at stay.
 func (l *Lab) Close() error {
 	err := l.processes.Stop(time.Second)
-	err = errors.Join(err, os.RemoveAll(filepath.Join(l.dir, "env")), os.RemoveAll(l.project(kinds.Play)), os.RemoveAll(l.project(kinds.Plain)))
+	err = errors.Join(err, os.RemoveAll(filepath.Join(l.dir, "env")), os.RemoveAll(l.project(play)), os.RemoveAll(l.project(plain)))
 	_ = os.Remove(l.dir) // Kept trials keep it.
 	return err
 }
 
 func (l *Lab) project(kind string) string { return filepath.Join(l.dir, strings.ToLower(kind)) }
-
-// define creates the kinds and waits until they are served.
-func (l *Lab) define(ctx context.Context) error {
-	for _, kind := range kinds.All() {
-		if err := l.client.Create(ctx, kinds.Definition(kind)); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("define %s: %w", kind, err)
-		}
-		list := &unstructured.UnstructuredList{}
-		list.SetAPIVersion(kinds.Group + "/" + kinds.Version)
-		list.SetKind(kind + "List")
-		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			return l.client.List(ctx, list) == nil, nil
-		})
-		if err != nil {
-			return fmt.Errorf("wait until %s is served: %w", kind, err)
-		}
-	}
-	return nil
-}
 
 // room makes a directory for one trial.
 func (l *Lab) room() (string, error) {
@@ -131,4 +115,24 @@ func (l *Lab) room() (string, error) {
 		return "", fmt.Errorf("make the directory of a trial: %w", err)
 	}
 	return dir, nil
+}
+
+// writeProject makes the operator project of a kind in dir. The stub does not read
+// the playbooks; with the real Ansible they run the stub's task.
+func writeProject(dir, kind, task string) error {
+	finalizer := ""
+	if kind == play {
+		finalizer = ", finalizer: {name: " + group + "/finalizer, playbook: finalize.yml}"
+	}
+	files := map[string]string{
+		"watches.yaml": fmt.Sprintf("- {group: %s, version: v1, kind: %s, playbook: play.yml%s}\n", group, kind, finalizer),
+	}
+	for _, name := range []string{"play.yml", "finalize.yml"} {
+		files[name] = fmt.Sprintf("- hosts: localhost\n  gather_facts: false\n  tasks:\n    - name: work\n      ansible.builtin.command: {argv: [%q, %q]}\n", task, name)
+	}
+	errs := []error{os.MkdirAll(dir, 0o755)}
+	for name, content := range files {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	return errors.Join(errs...)
 }

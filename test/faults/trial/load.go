@@ -4,31 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/test/faults/kinds"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
 
-// loadTimeout is how long the resources of a Load are waited for.
-const loadTimeout = 15 * time.Minute
+const (
+	// loadTimeout is how long the resources of a load are waited for: ten times as long
+	// as it should take. How long it took is for the caller to judge.
+	loadTimeout = 15 * time.Minute
+	// idleTime is how long a manager is watched that has nothing to do.
+	idleTime = 15 * time.Second
+	// creators is how many resources are created at a time.
+	creators = 16
+)
 
-// Load is many resources at once, and no fault.
-type Load struct {
-	Resources int
-	// Slots is how many runs may be live, Task how long each of them takes.
-	Slots int
-	Task  time.Duration
-}
-
-// Loaded is what came out of a Load.
+// Loaded is what came out of many resources at once.
 type Loaded struct {
 	// Took is the time from when the manager watched until the last result stood in
 	// its status.
@@ -41,123 +36,100 @@ type Loaded struct {
 	Log string
 }
 
-// creators is how many resources are created at a time.
-const creators = 16
-
-// Load creates the resources, starts a manager, waits until all are reported as
-// successful, restarts the manager, and waits so long as to see whether it does
-// anything.
-func (l *Lab) Load(ctx context.Context, o Load, rest time.Duration) (_ Loaded, err error) {
+// Load creates so many resources, starts a manager that may have two live runs, waits
+// until all are reported as successful, restarts the manager, and waits so long as to
+// see whether it does anything. There is no fault.
+func (l *Lab) Load(ctx context.Context, resources int) (found Loaded, err error) {
 	t := &trial{lab: l}
 	defer func() { err = errors.Join(err, t.close()) }()
-	slots := strconv.Itoa(o.Slots)
-	if err := t.furnish(ctx, "--max-concurrent-runs="+slots, "--max-concurrent-reconciles="+slots); err != nil {
-		return Loaded{}, fmt.Errorf("prepare: %w", err)
+	if err := t.furnish(ctx, "--max-concurrent-runs=2", "--max-concurrent-reconciles=2"); err != nil {
+		return found, fmt.Errorf("prepare: %w", err)
 	}
-	if err := t.createMany(ctx, o); err != nil {
-		return Loaded{}, err
+	if err := t.createMany(ctx, resources); err != nil {
+		return found, err
 	}
-	found := Loaded{Log: t.manager.Log()}
+	found.Log = t.manager.Log()
 	if err := t.begin(ctx); err != nil {
 		return found, err
 	}
 	began := time.Now()
-	if err := t.allReported(ctx, o); err != nil {
+	if err := t.allReported(ctx, resources); err != nil {
 		return found, err
 	}
 	found.Took = time.Since(began)
 	<-time.After(quiet) // Events are written a little later.
-	if err := t.count(ctx, &found); err != nil {
+	told, err := t.events(ctx)
+	if err != nil {
 		return found, err
 	}
-	runs, writes := found.Runs, t.writes()
-	if err := errors.Join(t.manager.Pause(ctx), t.begin(ctx)); err != nil {
+	events := map[string]int{}
+	for _, event := range told {
+		events[event.UID] += event.Count
+		found.Events = max(found.Events, events[event.UID])
+	}
+	runs, writes, most, err := t.done()
+	found.Runs, found.Writes = runs, most
+	if err := errors.Join(err, t.manager.Pause(ctx), t.begin(ctx)); err != nil {
 		return found, err
 	}
-	<-time.After(rest)
-	journal, err := stub.ReadJournal(t.dir)
-	found.RunsAfter, found.WritesAfter = count(journal, stub.Started)-runs, t.writes()-writes
+	<-time.After(idleTime)
+	runsAfter, writesAfter, _, err := t.done()
+	found.RunsAfter, found.WritesAfter = runsAfter-runs, writesAfter-writes
 	return found, err
 }
 
-func (t *trial) createMany(ctx context.Context, o Load) error {
+func (t *trial) createMany(ctx context.Context, resources int) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(creators)
-	for i := range o.Resources {
+	for i := range resources {
 		work.Go(func() error {
 			u := t.user
-			u.Name = fmt.Sprintf("cr-%04d", i)
-			_, err := u.Create(ctx, int64(i), stub.Script{Milliseconds: int(o.Task.Milliseconds())})
+			u.name = fmt.Sprintf("cr-%04d", i)
+			_, err := u.create(ctx, int64(i), stub.Script{Milliseconds: 50})
 			return err
 		})
 	}
 	return work.Wait()
 }
 
-// allReported waits until each resource is reported as successful, ten times as
-// long as it should take: how long it took is for the caller to judge.
-func (t *trial) allReported(ctx context.Context, o Load) error {
+// allReported waits until each resource is reported as successful.
+func (t *trial) allReported(ctx context.Context, resources int) error {
 	reported := 0
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, loadTimeout, true, func(ctx context.Context) (bool, error) {
-		list := &unstructured.UnstructuredList{}
-		list.SetAPIVersion(kinds.Group + "/" + kinds.Version)
-		list.SetKind(t.kind() + "List")
-		if err := t.lab.client.List(ctx, list, client.InNamespace(t.space)); err != nil {
-			return false, err
-		}
+		list, err := t.list(ctx)
 		reported = 0
 		for i := range list.Items {
 			if len(oracle.Unreported(&list.Items[i])) == 0 {
 				reported++
 			}
 		}
-		return reported == o.Resources, nil
+		return reported == resources, err
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("%d of %d resources are reported: %w", reported, o.Resources, err), t.tail())
+		return errors.Join(fmt.Errorf("%d of %d resources are reported: %w", reported, resources, err), t.tail())
 	}
 	return nil
 }
 
-// count counts what was done for each resource.
-func (t *trial) count(ctx context.Context, found *Loaded) error {
-	writes, events := map[string]int{}, map[string]int{}
+// done counts the runs that began, the writes of the manager that were applied, Events
+// included, and the most writes to one resource.
+func (t *trial) done() (runs, writes, most int, err error) {
+	writesTo := map[string]int{}
 	for _, r := range t.proxy.Journal() {
-		if r.Applied() && r.Resource == kinds.Plural(t.kind()) {
-			writes[r.Name]++
-			found.Writes = max(found.Writes, writes[r.Name])
+		if !r.Applied() {
+			continue
 		}
-	}
-	told, err := t.events(ctx)
-	if err != nil {
-		return err
-	}
-	for _, event := range told {
-		events[event.UID] += event.Count
-		found.Events = max(found.Events, events[event.UID])
+		writes++
+		if t.ours(r) {
+			writesTo[r.Name]++
+			most = max(most, writesTo[r.Name])
+		}
 	}
 	journal, err := stub.ReadJournal(t.dir)
-	found.Runs = count(journal, stub.Started)
-	return err
-}
-
-// writes is how many writes of the manager were applied, Events included.
-func (t *trial) writes() int {
-	n := 0
-	for _, r := range t.proxy.Journal() {
-		if r.Applied() {
-			n++
-		}
-	}
-	return n
-}
-
-func count(journal []stub.Record, what string) int {
-	n := 0
 	for _, r := range journal {
-		if r.What == what {
-			n++
+		if r.What == stub.Started {
+			runs++
 		}
 	}
-	return n
+	return runs, writes, most, err
 }

@@ -2,8 +2,10 @@ package trial
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,16 +13,6 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
-
-// present reports whether the operation leaves a CR.
-func present(o plan.Operation) bool {
-	return !slices.Contains([]plan.Operation{plan.Delete, plan.DeleteRunning, plan.DeleteRetry, plan.PlainDeleteRunning}, o)
-}
-
-// duringRun is true for operations that go on while a run is at work.
-func duringRun(o plan.Operation) bool {
-	return slices.Contains([]plan.Operation{plan.DeleteRunning, plan.PlainDeleteRunning, plan.PlainRecreateRunning}, o)
-}
 
 // before brings the CR to where the operation begins.
 func (t *trial) before(ctx context.Context) error {
@@ -56,13 +48,13 @@ func (t *trial) breakIt(ctx context.Context) error {
 func (t *trial) act(ctx context.Context) error {
 	switch t.plan.Operation {
 	case plan.Update:
-		return t.through(t.user.Update(ctx))
+		return t.through(t.user.update(ctx))
 	case plan.Repair:
-		return t.through(t.user.Repair(ctx))
+		return t.through(t.user.repair(ctx))
 	case plan.Delete, plan.DeleteRetry:
-		return t.through(t.user.Delete(ctx))
+		return t.through(t.user.delete(ctx))
 	case plan.Recreate:
-		if err := t.user.Delete(ctx); err != nil {
+		if err := t.user.delete(ctx); err != nil {
 			return err
 		}
 		return t.through(t.recreate(ctx))
@@ -75,11 +67,11 @@ func (t *trial) act(ctx context.Context) error {
 
 // actDuringRun does what remains of the operation, once.
 func (t *trial) actDuringRun(ctx context.Context) {
-	if !duringRun(t.plan.Operation) {
+	if !t.plan.Operation.Course().DuringRun {
 		return
 	}
 	t.actedBy.Do(func() {
-		err := t.user.Delete(ctx)
+		err := t.user.delete(ctx)
 		if err == nil && t.plan.Operation == plan.PlainRecreateRunning {
 			err = t.recreate(ctx)
 		}
@@ -115,7 +107,7 @@ func (t *trial) create(ctx context.Context) error {
 	t.mu.Lock()
 	number := len(t.uids) + 1
 	t.mu.Unlock()
-	uid, err := t.user.Create(ctx, int64(number), t.script())
+	uid, err := t.user.create(ctx, int64(number), t.script())
 	if err != nil {
 		return err
 	}
@@ -127,8 +119,8 @@ func (t *trial) create(ctx context.Context) error {
 
 // recreate waits until the CR is gone and creates another.
 func (t *trial) recreate(ctx context.Context) error {
-	if err := t.user.AwaitGone(ctx, strikeLimit); err != nil {
-		return err
+	if err := t.user.becomes(ctx, strikeLimit, func(cr *unstructured.Unstructured) bool { return cr == nil }); err != nil {
+		return fmt.Errorf("wait until the resource is gone: %w", err)
 	}
 	t.mu.Lock()
 	t.gone = true
@@ -148,28 +140,16 @@ func (t *trial) uid(number int) types.UID {
 
 // touch changes the CR while the manager is blind, where it is not being deleted.
 func (t *trial) touch(ctx context.Context) {
-	cr, err := t.user.Fetch(ctx)
-	if err != nil || cr == nil || cr.GetDeletionTimestamp() != nil || !present(t.plan.Operation) {
+	cr, err := t.user.fetch(ctx)
+	if err != nil || cr == nil || cr.GetDeletionTimestamp() != nil || t.plan.Operation.Course().Gone {
 		t.note(err)
 		return
 	}
-	if err := client.IgnoreNotFound(t.user.Update(ctx)); err != nil {
+	if err := client.IgnoreNotFound(t.user.update(ctx)); err != nil {
 		t.note(err)
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.touched++
-}
-
-// race is another writer's change between the manager's read and its write.
-func (t *trial) race(ctx context.Context) error {
-	switch t.plan.Point {
-	case plan.FinalizerAdd:
-		return t.user.RivalAddsFinalizer(ctx)
-	case plan.FinalizerRemove: // What is being deleted takes no new finalizer.
-		return t.user.RivalSetsLabel(ctx)
-	default:
-		return t.user.RivalSetsCondition(ctx)
-	}
 }

@@ -14,8 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
-	"github.com/ensign-operator/ensign/test/faults/kinds"
-	"github.com/ensign-operator/ensign/test/faults/leftovers"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
 )
@@ -25,7 +23,7 @@ func (t *trial) isWrite(r apiproxy.Request, point plan.Point) bool {
 	if point == plan.Event {
 		return r.Resource == "events" && r.Verb == "create"
 	}
-	return r.Verb == "patch" && r.Resource == kinds.Plural(t.kind()) && pointOfPatch(r) == point
+	return r.Verb == "patch" && t.ours(r) && pointOfPatch(r) == point
 }
 
 // pointOfPatch tells the manager's writes to a resource apart.
@@ -81,20 +79,10 @@ func (t *trial) concerns(r stub.Record) bool {
 
 // pointOf is the phase of a run as a point.
 func pointOf(p stub.Phase) plan.Point {
-	switch p {
-	case stub.Spawned:
-		return plan.Spawned
-	case stub.FirstEvent:
-		return plan.FirstEvent
-	case stub.MidTask:
-		return plan.MidTask
-	case stub.Stats:
-		return plan.Stats
-	case stub.Exiting:
+	if p == stub.Exiting {
 		return plan.Exited
-	default:
-		return ""
 	}
+	return plan.Point(p)
 }
 
 // met is called by the stage: the run waits for its return.
@@ -120,7 +108,7 @@ func (t *trial) met(a stub.Announcement) {
 		t.strikePhase(ctx, a.Record.PID)
 	}
 	operate() // What the manager must not see comes when it is blind.
-	if point == plan.MidTask && t.kind() == kinds.Plain && t.plan.Fault != plan.CrashAfter && !t.plan.Fault.Blind() {
+	if point == plan.MidTask && t.kind() == plain && t.plan.Fault != plan.CrashAfter && !t.plan.Fault.Blind() {
 		t.hold(ctx, a.Record.PID) // Its CR is gone, so it has to be ended.
 	}
 }
@@ -139,7 +127,7 @@ func (t *trial) moment() plan.Point {
 
 // hold keeps a run in its phase until it is ended from outside.
 func (t *trial) hold(ctx context.Context, pid int) {
-	for leftovers.Alive(pid) {
+	for alive(pid) {
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
@@ -168,7 +156,7 @@ func (t *trial) exits(pid int) {
 func (t *trial) readBeforeStatus(r apiproxy.Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.exiting && r.Verb == "get" && r.Resource == kinds.Plural(t.kind())
+	return t.exiting && r.Verb == "get" && t.ours(r)
 }
 
 // awaitDirectory strikes when the run's directory is made, or its inputs are

@@ -3,10 +3,10 @@ package trial
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
-	"github.com/ensign-operator/ensign/test/faults/leftovers"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 )
 
@@ -32,9 +32,12 @@ func (t *trial) arm(ctx context.Context) error {
 		t.setArmed()
 		return nil
 	}
-	var err error
 	if t.plan.Fault == plan.Stale {
-		if t.snapshot, err = t.list(ctx); err != nil {
+		list, err := t.list(ctx)
+		if err != nil {
+			return err
+		}
+		if t.snapshot, err = list.MarshalJSON(); err != nil {
 			return err
 		}
 	}
@@ -43,10 +46,10 @@ func (t *trial) arm(ctx context.Context) error {
 	case t.plan.Point == plan.DirectoryMade || t.plan.Point == plan.InputsWritten:
 		return t.awaitDirectory(ctx)
 	case t.plan.Point == plan.BeforeStatus:
-		t.proxy.Add(apiproxy.Rule{Name: t.plan.String(), Match: t.readBeforeStatus, Fault: t.faultAtRead(ctx)})
+		t.proxy.Add(apiproxy.Rule{Name: t.plan.String(), Match: t.readBeforeStatus, Once: true, Fault: t.faultAtRead(ctx)})
 	case t.plan.Point == plan.Exited:
 		// The manager waits with what it has to say until the fault has struck.
-		t.proxy.Add(apiproxy.Rule{Name: "wait for the exit", Match: t.readBeforeStatus, Fault: apiproxy.Fault{Before: func(apiproxy.Request) {
+		t.proxy.Add(apiproxy.Rule{Name: "wait for the exit", Match: t.readBeforeStatus, Once: true, Fault: apiproxy.Fault{Before: func(apiproxy.Request) {
 			select {
 			case <-t.struck:
 			case <-time.After(5 * time.Second):
@@ -102,72 +105,68 @@ func (t *trial) isOver() bool {
 // armWrite adds the rule of a fault that meets a write.
 func (t *trial) armWrite(ctx context.Context) {
 	fault := t.faultAtWrite(ctx)
-	times := apiproxy.Always
-	if before := fault.Before; before == nil && fault.After == nil {
+	lasts := fault.Before == nil && fault.After == nil
+	if lasts {
 		fault.Before = func(apiproxy.Request) { t.strike(func() { t.later(func() {}) }) }
-	} else {
-		times = 1
-	}
-	if t.plan.Fault == plan.Lost {
-		times = 1
 	}
 	t.proxy.Add(apiproxy.Rule{
 		Name:  t.plan.String(),
 		Match: func(r apiproxy.Request) bool { return t.timely() && !t.isOver() && t.isWrite(r, t.plan.Point) },
-		Times: times,
+		Once:  !lasts || t.plan.Fault == plan.Lost,
 		Fault: fault,
 	})
 }
 
+// effect is what a fault does when it strikes; nil for one that only lets requests fail.
+func (t *trial) effect(ctx context.Context) func() {
+	switch t.plan.Fault {
+	case plan.CrashBefore, plan.CrashAfter:
+		return t.crash
+	case plan.Stale:
+		return t.crashIntoThePast
+	case plan.Away:
+		return t.goAway
+	case plan.Frozen:
+		return t.freeze
+	case plan.Hidden, plan.Delayed:
+		return func() { t.blind(ctx) }
+	case plan.Race:
+		return func() { t.race(ctx) }
+	default:
+		return nil
+	}
+}
+
 // faultAtWrite is what meets a write. A fault without hooks lasts for its window.
 func (t *trial) faultAtWrite(ctx context.Context) apiproxy.Fault {
-	broken := &apiproxy.Answer{}
-	once := func(act func()) func(apiproxy.Request) { return func(apiproxy.Request) { t.strike(act) } }
-	switch t.plan.Fault {
-	case plan.CrashBefore:
-		return apiproxy.Fault{Before: once(t.crash), Withhold: true, Answer: broken}
-	case plan.CrashAfter:
-		return apiproxy.Fault{After: once(t.crash), Answer: broken}
-	case plan.Stale:
-		return apiproxy.Fault{After: once(t.crashIntoThePast), Answer: broken}
-	case plan.Away:
-		return apiproxy.Fault{Before: once(t.goAway), Withhold: true, Answer: broken}
-	case plan.Frozen:
-		return apiproxy.Fault{Before: once(t.freeze), Withhold: true, Answer: broken}
-	case plan.Race:
-		return apiproxy.Fault{Before: once(func() {
-			t.note(t.race(ctx))
-			t.finish()
-			if t.plan.Point == plan.FinalizerAdd && t.plan.Operation == plan.DeleteRunning {
-				go func() { t.note(t.user.RivalLetsGo(context.WithoutCancel(ctx))) }()
-			}
-		})}
-	case plan.Hidden, plan.Delayed:
-		return apiproxy.Fault{Before: once(func() { t.blind(ctx) })}
-	default:
+	effect := t.effect(ctx)
+	if effect == nil {
 		return t.refusal()
+	}
+	hook := func(apiproxy.Request) { t.strike(effect) }
+	switch t.plan.Fault {
+	case plan.CrashAfter, plan.Stale:
+		return apiproxy.Fault{After: hook, Break: true}
+	case plan.Race, plan.Hidden, plan.Delayed:
+		return apiproxy.Fault{Before: hook}
+	default:
+		return apiproxy.Fault{Before: hook, Withhold: true, Break: true}
 	}
 }
 
 // refusal is how requests fail.
 func (t *trial) refusal() apiproxy.Fault {
 	switch t.plan.Fault {
-	case plan.Conflict:
-		return apiproxy.Refuse(http.StatusConflict)
-	case plan.Throttled:
-		return apiproxy.Throttle(time.Second)
-	case plan.Internal:
-		return apiproxy.Refuse(http.StatusInternalServerError)
-	case plan.Forbidden:
-		return apiproxy.Refuse(http.StatusForbidden)
-	case plan.Unavailable:
-		return apiproxy.Refuse(http.StatusServiceUnavailable)
-	case plan.Timeout:
-		return apiproxy.Expire(time.Second)
+	case plan.Lost:
+		return apiproxy.Fault{Break: true}
 	case plan.Reset:
-		return apiproxy.Reset()
-	default:
-		return apiproxy.LoseAnswer()
+		return apiproxy.Fault{Withhold: true, Break: true}
+	case plan.Timeout:
+		return apiproxy.Fault{Delay: time.Second, Withhold: true, Code: http.StatusGatewayTimeout}
+	default: // The name of the fault is a code.
+		code, err := strconv.Atoi(string(t.plan.Fault))
+		t.note(err)
+		return apiproxy.Refuse(code)
 	}
 }
 
@@ -175,7 +174,7 @@ func (t *trial) refusal() apiproxy.Fault {
 func (t *trial) faultAtRead(ctx context.Context) apiproxy.Fault {
 	fault := apiproxy.Fault{Before: func(apiproxy.Request) { t.strikePhase(ctx, 0) }}
 	if t.plan.Fault.Crash() {
-		fault.Withhold, fault.Answer = true, &apiproxy.Answer{}
+		fault.Withhold, fault.Break = true, true
 	}
 	return fault
 }
@@ -184,23 +183,17 @@ func (t *trial) faultAtRead(ctx context.Context) apiproxy.Fault {
 // it, waits for the return.
 func (t *trial) strikePhase(ctx context.Context, pid int) {
 	t.strike(func() {
-		switch t.plan.Fault {
-		case plan.CrashBefore:
-			t.crash()
-			t.holdIfAny(ctx, pid)
-		case plan.CrashAfter:
-			go t.crash()
-		case plan.Stale:
-			t.crashIntoThePast()
-			t.holdIfAny(ctx, pid)
-		case plan.Away:
-			t.goAway()
-		case plan.Frozen:
-			t.freeze()
-		case plan.Hidden, plan.Delayed:
-			t.blind(ctx)
-		default:
+		effect := t.effect(ctx)
+		switch {
+		case effect == nil:
 			t.refuseAll()
+		case t.plan.Fault == plan.CrashAfter:
+			go effect()
+		default:
+			effect()
+			if t.plan.Fault.Crash() {
+				t.holdIfAny(ctx, pid)
+			}
 		}
 	})
 }
@@ -217,7 +210,7 @@ func (t *trial) holdIfAny(ctx context.Context, pid int) {
 	ctx, cancel := context.WithTimeout(ctx, huntLimit)
 	defer cancel()
 	t.hold(ctx, pid)
-	if leftovers.Alive(pid) {
+	if alive(pid) {
 		t.manager.Blame("I6", "the run of a killed manager lived on for %s, although another manager has started", huntLimit)
 	}
 }

@@ -1,3 +1,13 @@
+// Package trial performs fault plans and collects the evidence of what came out.
+//
+// A Lab is what trials share: one control plane, the stub of a Python environment
+// and the manager under test. Each trial has a namespace, an API proxy, a run
+// directory and managers of its own, so that several go on at once. It brings the
+// custom resource to where its operation begins, arms the fault, does what the
+// user does, sees the fault strike and end, waits until nothing changes any more,
+// and collects evidence while the manager lives and after it has stopped.
+//
+// The package does not judge: oracle does.
 package trial
 
 import (
@@ -6,22 +16,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/faults/audit"
-	"github.com/ensign-operator/ensign/test/faults/kinds"
-	"github.com/ensign-operator/ensign/test/faults/leftovers"
 	"github.com/ensign-operator/ensign/test/faults/manager"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
-	"github.com/ensign-operator/ensign/test/faults/user"
 )
 
 const (
@@ -44,7 +57,7 @@ type trial struct {
 	proxy   *apiproxy.Proxy
 	stage   *stub.Stage
 	manager *manager.Manager
-	user    user.User
+	user    user
 	audit   audit.Log
 
 	// snapshot is the list of the kind before the operation.
@@ -80,12 +93,21 @@ func (l *Lab) Run(ctx context.Context, p plan.Plan) (_ oracle.Evidence, err erro
 }
 
 func (t *trial) kind() string {
-	switch t.plan.Operation {
-	case plan.PlainDeleteRunning, plan.PlainRecreateRunning:
-		return kinds.Plain
-	default:
-		return kinds.Play
+	if t.plan.Operation.Course().Plain {
+		return plain
 	}
+	return play
+}
+
+// ours is true for a request about the kind.
+func (t *trial) ours(r apiproxy.Request) bool { return r.Resource == strings.ToLower(t.kind())+"s" }
+
+// list returns all resources of the kind.
+func (t *trial) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: t.kind() + "List"})
+	err := t.lab.client.List(ctx, list, client.InNamespace(t.space))
+	return list, err
 }
 
 // prepare makes what belongs to the trial alone, and starts its first manager.
@@ -113,7 +135,7 @@ func (t *trial) furnish(ctx context.Context, args ...string) (err error) {
 		return fmt.Errorf("make a namespace: %w", err)
 	}
 	t.space = namespace.Name
-	t.user = user.User{Client: t.lab.client, Kind: t.kind(), Namespace: t.space, Name: "subject"}
+	t.user = user{t.lab.client, t.kind(), t.space, "subject"}
 	t.manager = manager.New(manager.Options{
 		Program: t.lab.options.Manager, Dir: t.dir, Project: t.lab.project(t.kind()), Environment: t.lab.environment,
 		Namespace: t.space, Processes: t.lab.processes, Args: args,
@@ -130,10 +152,11 @@ func (t *trial) begin(ctx context.Context) error {
 	if err := t.manager.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, strikeLimit, errors.New("the manager does not watch"))
-	defer cancel()
-	if _, err := t.proxy.Wait(ctx, func(r apiproxy.Request) bool { return r.Seq > seen && t.watches(r) }); err != nil {
-		return errors.Join(err, t.tail())
+	err := wait.PollUntilContextTimeout(ctx, look, strikeLimit, true, func(context.Context) (bool, error) {
+		return slices.ContainsFunc(t.proxy.Journal()[seen:], t.watches), nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("the manager does not watch: %w", err), t.tail())
 	}
 	return nil
 }
@@ -206,7 +229,7 @@ func (t *trial) close() error {
 		errs = append(errs, t.proxy.Close())
 	}
 	if t.dir != "" {
-		leftovers.Kill(t.dir)
+		kill(t.dir)
 	}
 	return errors.Join(errs...)
 }

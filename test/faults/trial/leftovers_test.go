@@ -1,0 +1,87 @@
+package trial
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
+)
+
+// sleeper starts a process and ends it with the test.
+func sleeper(t *testing.T, entry string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "60")
+	cmd.Env = []string{entry}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// soon waits for what the kernel shows a moment later.
+func soon(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for range 1000 {
+		if holds() {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	t.Errorf("waited in vain: %s", what)
+}
+
+func TestProcesses(t *testing.T) {
+	dir := t.TempDir()
+	marked := sleeper(t, "X="+dir)
+	sleeper(t, "X="+filepath.Join(dir, "r", "uid"))
+	sleeper(t, "X="+dir+"1") // The name of another begins the same way.
+	soon(t, "both are found", func() bool { return len(processes(dir, 0)) == 2 })
+	if got := told(processes(dir, marked.Process.Pid)); len(got) != 1 {
+		t.Errorf("got %v, want the manager to be left out", got)
+	}
+	if !alive(marked.Process.Pid) {
+		t.Error("a live process is not alive")
+	}
+	kill(dir)
+	soon(t, "both are zombies of this process", func() bool { return len(zombies(os.Getpid())) == 2 })
+	if got := told(processes(dir, 0)); len(got) != 0 || alive(marked.Process.Pid) {
+		t.Errorf("got %v after the kill", got)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{"here/run/x": "", "gone/artifacts/a": "the secret is xyz", ".tmp/x": ""})
+	var open []string
+	for _, name := range []string{".lock", "kept"} {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		open = descriptors(os.Getpid(), dir)
+		_ = os.Remove(filepath.Join(dir, name))
+	}
+	found := directories(dir, "here")
+	slices.Sort(found)
+	for what, test := range map[string]struct{ want, got []string }{
+		"directories": {[]string{"the directory of a resource that is gone: gone", "the directory of a run: here"}, found},
+		"descriptors": {[]string{"descriptor of " + filepath.Join(dir, "kept")}, open},
+		"the token":   {[]string{"a token of a run is in " + filepath.Join(dir, "gone", "artifacts", "a")}, holding(dir, "xyz")},
+		"no token":    {nil, holding(dir, "zyx")},
+	} {
+		if diff := cmp.Diff(test.want, test.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
