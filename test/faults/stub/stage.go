@@ -15,7 +15,6 @@ import (
 const (
 	socketName  = "stage.sock"
 	journalName = "journal.jsonl"
-	liveName    = "live"
 )
 
 // Phase is where a run is.
@@ -77,9 +76,9 @@ func (s *Stage) hear(conn net.Conn) {
 	}
 }
 
-// Announce tells the stage of the stub in dir, if there is one, and waits until
+// announce tells the stage of the stub in dir, if there is one, and waits until
 // the run may go on.
-func Announce(dir string, a Announcement) error {
+func announce(dir string, a Announcement) error {
 	conn, err := net.DialTimeout("unix", filepath.Join(dir, socketName), time.Minute)
 	if err != nil {
 		return nil // No stage, or one that is closed, holds nobody up.

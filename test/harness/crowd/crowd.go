@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
-	"github.com/ensign-operator/ensign/test/harness/idle"
+	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
 const (
@@ -107,10 +107,10 @@ type Manager struct {
 }
 
 // Start starts a manager whose runs do nothing: the program that calls it has called
-// idle.Play. The manager has to be stopped.
+// script.Main. The manager has to be stopped.
 func (c Crowd) Start(ctx context.Context, o harness.Options) (_ *Manager, err error) {
-	environment := filepath.Join(o.Home, "idle")
-	if err := idle.Environment(environment); err != nil {
+	environment := filepath.Join(o.Home, "env")
+	if err := script.Environment(environment); err != nil {
 		return nil, err
 	}
 	o.Env = append(o.Env, "VIRTUAL_ENV="+environment)
