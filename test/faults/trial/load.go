@@ -71,7 +71,8 @@ func (l *Lab) Load(ctx context.Context, o Load, rest time.Duration) (_ Loaded, e
 		return found, err
 	}
 	runs, writes := found.Runs, t.writes()
-	if err := errors.Join(t.manager.Pause(ctx), t.begin(ctx)); err != nil {
+	t.manager.Pause()
+	if err := t.begin(ctx); err != nil {
 		return found, err
 	}
 	<-time.After(rest)
