@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
@@ -14,12 +13,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/script"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 // patience is the deadline for what should take seconds, on machines that are
@@ -33,14 +32,14 @@ const (
 const inside = "ENSIGN_TEST_MAY_MOUNT"
 
 var (
-	cluster *controlplane.Cluster
-	k8s     client.Client
-	root    string // of the repository
+	ground *site.Ground
+	kind   = schema.GroupKind{Group: "disk.ensign.io", Kind: "Item"}
 )
 
 // TestMain runs the tests in a mount namespace, so that no mount outlives them;
 // who may not have one is root of a user namespace, too.
 func TestMain(m *testing.M) {
+	script.Main(play)
 	if runs := os.Getenv(endless); runs != "" {
 		panic(prepareEndlessly(runs))
 	}
@@ -97,18 +96,6 @@ func TestDisk(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	log.SetLogger(GinkgoLogr)
-	var err error
-	root, err = filepath.Abs("../..")
-	Expect(err).NotTo(HaveOccurred())
-	for _, needed := range []string{"bin/manager", ".venv/bin/ansible-runner"} {
-		Expect(filepath.Join(root, needed)).To(BeARegularFile(), "run these tests by `make test`, which builds what they need")
-	}
-	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
-	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
-	k8s, err = client.New(cluster.Config, client.Options{Scheme: scheme.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(k8s.Create(ctx, definition())).To(Succeed())
+	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	ground.Define(ctx, harness.Definition(kind))
 })

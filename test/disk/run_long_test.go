@@ -59,7 +59,7 @@ var _ = Describe("ansible-runner without its copy of the output", func() {
 				Expect(os.MkdirAll(filepath.Dir(path), 0o700)).To(Succeed())
 				Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
 			}
-			command := exec.Command(filepath.Join(root, ".venv", "bin", "ansible-runner"), "run", dir, "--json", "-p", "play.yml")
+			command := exec.Command(filepath.Join(ground.Root, ".venv", "bin", "ansible-runner"), "run", dir, "--json", "-p", "play.yml")
 			command.Env = append(os.Environ(), "JOB_ID=7", "ANSIBLE_NOCOLOR=true")
 			out, err := command.Output()
 			Expect(err).To(MatchError("exit status 2"))
