@@ -61,11 +61,11 @@ func newBench(t *testing.T, files map[string]string) *bench {
 }
 
 func (b *bench) role(name string) runner.Spec {
-	return runner.Spec{UID: "0b2e8f6a-uid", ID: "run-1", Role: name, RolesPath: filepath.Join(b.content, "roles"), ExtraVars: []byte("\t\n{\"size\": 3}")}
+	return runner.Spec{UID: uid, ID: "run-1", Role: name, RolesPath: filepath.Join(b.content, "roles"), ExtraVars: []byte("\t\n{\"size\": 3}")}
 }
 
 func (b *bench) playbook(name string) runner.Spec {
-	return runner.Spec{UID: "0b2e8f6a-uid", ID: "run-1", Playbook: filepath.Join(b.content, name), ExtraVars: []byte("\t\n{\"size\": 3}")}
+	return runner.Spec{UID: uid, ID: "run-1", Playbook: filepath.Join(b.content, name), ExtraVars: []byte("\t\n{\"size\": 3}")}
 }
 
 // run runs the spec and checks what holds after every run: nothing is left of

@@ -155,7 +155,7 @@ func TestNoLogHoldsInTheNamesOfTasks(t *testing.T) {
 	got := b.run(t.Context(), b.role("content"))
 	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonFailed)
 	const want = "task [content : (an action that was not resolved)]"
-	if kept := b.artifact("0b2e8f6a-uid", "events.jsonl"); !strings.Contains(got.Outcome.Message, want) || strings.Contains(got.Outcome.Message+kept, "pa55word") {
+	if kept := b.artifact(uid, "events.jsonl"); !strings.Contains(got.Outcome.Message, want) || strings.Contains(got.Outcome.Message+kept, "pa55word") {
 		t.Errorf("got message %q and artifact %s", got.Outcome.Message, kept)
 	}
 	resolved := false
@@ -247,14 +247,21 @@ func TestTheSameFailureGivesTheSameMessage(t *testing.T) {
 		"roles/crash/library/crashing.py": "raise Exception('at import')\n",
 	})
 	b.SkipFacts = true
-	for _, role := range []string{"nowhere", "broken", "nomodule", "failing", "crash"} {
+	for role, want := range map[string]struct {
+		reason  jobevent.Reason
+		message string
+	}{
+		"nowhere": {jobevent.ReasonNoStats, "nowhere"}, "broken": {jobevent.ReasonNoStats, "main.yml"}, "nomodule": {jobevent.ReasonNoStats, "no.such.module"},
+		"failing": {jobevent.ReasonFailed, "Error executing command"}, "crash": {jobevent.ReasonFailed, "missing interpreter line"},
+	} {
 		t.Run(role, func(t *testing.T) {
 			first := b.run(t.Context(), b.role(role))
 			spec := b.role(role)
 			spec.ID = "run-2"
 			second := b.run(t.Context(), spec)
-			if first.Outcome.Verdict != jobevent.Failed || first.Outcome.Message == "" {
-				t.Errorf("got %+v, want a failure with a message", first.Outcome)
+			wantOutcome(t, first, jobevent.Failed, want.reason)
+			if !strings.Contains(first.Outcome.Message, want.message) {
+				t.Errorf("got message %q, want %q in it", first.Outcome.Message, want.message)
 			}
 			if diff := cmp.Diff(first.Outcome, second.Outcome); diff != "" {
 				t.Error(diff)
