@@ -12,20 +12,12 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/script"
 	"github.com/ensign-operator/ensign/test/harness/site"
-)
-
-// patience is the deadline for what should take seconds, on machines that are
-// busy with something else.
-const (
-	patience = 2 * time.Minute
-	interval = 100 * time.Millisecond
 )
 
 // inside says that the process may mount without anybody else seeing it.
@@ -88,11 +80,7 @@ func runInside(attributes *syscall.SysProcAttr) (int, error) {
 }
 
 func TestDisk(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyPollingInterval(interval)
-	RunSpecs(t, "disk")
+	site.Run(t, "disk", 2*time.Minute, 100*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

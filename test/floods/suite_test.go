@@ -7,7 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
@@ -16,12 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// patience is the deadline for a run, on machines that are busy with something
-// else.
-const (
-	patience = 10 * time.Minute
-	interval = 100 * time.Millisecond
-)
+const interval = 100 * time.Millisecond
 
 var (
 	ground *site.Ground
@@ -34,11 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestFloods(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(interval)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "floods")
+	site.Run(t, "floods", 10*time.Minute, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

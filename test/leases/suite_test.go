@@ -8,20 +8,12 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/script"
 	"github.com/ensign-operator/ensign/test/harness/site"
-)
-
-const (
-	// patience is the deadline for what should take seconds, on machines that are
-	// busy with something else.
-	patience = 2 * time.Minute
-	interval = 50 * time.Millisecond
 )
 
 var (
@@ -36,11 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestLeases(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(interval)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "leases")
+	site.Run(t, "leases", 2*time.Minute, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

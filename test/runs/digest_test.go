@@ -25,19 +25,26 @@ func install(t *testing.T) installation {
 	if err != nil || len(sites) != 1 {
 		t.Fatalf("site-packages are %q (error %v)", sites, err)
 	}
-	i := installation{dir: dir, site: sites[0]}
+	for _, program := range []string{"ansible-runner", "ansible-playbook"} {
+		if err := os.WriteFile(filepath.Join(dir, "bin", program), []byte("#!"+filepath.Join(dir, "bin", "python")+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return installation{dir: dir, site: sites[0]}
+}
+
+// fill leaves nothing but the usual distributions in site-packages.
+func (i installation) fill(t *testing.T) {
+	t.Helper()
+	if err := os.RemoveAll(i.site); err != nil {
+		t.Fatal(err)
+	}
 	scratch.Write(t, i.site, map[string]string{
 		"ansible_core-2.21.5.dist-info/METADATA":            metadata("ansible-core", "2.21.5"),
 		"ansible_runner-2.4.3.dist-info/METADATA":           metadata("ansible-runner", "2.4.3"),
 		"jinja2-3.1.6.dist-info/METADATA":                   metadata("jinja2", "3.1.6"),
 		"ansible_collections/kubernetes/core/MANIFEST.json": `{"collection_info": {"version": "6.6.0"}}`,
 	})
-	for _, program := range []string{"ansible-runner", "ansible-playbook"} {
-		if err := os.WriteFile(filepath.Join(dir, "bin", program), []byte("#!"+filepath.Join(dir, "bin", "python")+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return i
 }
 
 func metadata(name, version string) string {
@@ -82,10 +89,12 @@ func TestDigestStandsForWhatIsInstalled(t *testing.T) {
 		"a checkout that came":      {files: map[string]string{"ansible_collections/my/own/galaxy.yml": "x"}},
 		"a manifest that is broken": {files: map[string]string{kubernetes: "{"}},
 	}
-	base := install(t).digest(t)
+	one, i := install(t), install(t)
+	one.fill(t)
+	base := one.digest(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			i := install(t)
+			i.fill(t)
 			if err := os.RemoveAll(filepath.Join(i.site, cmp.Or(test.remove, "nothing"))); err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -15,12 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// patience is the deadline for a few runs, on machines that are busy with
-// something else.
-const (
-	patience = 10 * time.Minute
-	interval = 200 * time.Millisecond
-)
+const interval = 200 * time.Millisecond
 
 var (
 	ground *site.Ground
@@ -28,12 +22,8 @@ var (
 )
 
 func TestSecrets(t *testing.T) {
-	RegisterFailHandler(Fail)
 	format.MaxLength = 0 // Every leak is to be seen.
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(interval)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "secrets")
+	site.Run(t, "secrets", 10*time.Minute, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
