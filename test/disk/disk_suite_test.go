@@ -41,38 +41,33 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	code, err := runInside(&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS})
-	if err != nil {
-		code, err = runInside(&syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
-		})
+	var err error
+	for _, flags := range []uintptr{syscall.CLONE_NEWNS, syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER} {
+		var code int
+		if code, err = runInside(flags); err == nil {
+			os.Exit(code)
+		}
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "these tests need a mount namespace, by CAP_SYS_ADMIN or by a user namespace:", err)
-		code = 1
-	}
-	os.Exit(code)
+	fmt.Fprintln(os.Stderr, "these tests need a mount namespace, by CAP_SYS_ADMIN or by a user namespace:", err)
+	os.Exit(1)
 }
 
 // runInside runs the tests as a process in new namespaces. The error says that
 // there are none to be had.
-func runInside(attributes *syscall.SysProcAttr) (int, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	attributes.Pdeathsig = syscall.SIGKILL // It comes when this thread ends.
-	runtime.LockOSThread()
-	tests := exec.Command(self, os.Args[1:]...)
+func runInside(flags uintptr) (int, error) {
+	runtime.LockOSThread() // The process gets a signal when this thread ends.
+	tests := exec.Command("/proc/self/exe", os.Args[1:]...)
 	tests.Env = append(os.Environ(), inside+"=1")
 	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
-	tests.SysProcAttr = attributes
+	tests.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: flags}
+	if flags&syscall.CLONE_NEWUSER != 0 {
+		tests.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		tests.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
 	if err := tests.Start(); err != nil {
 		return 0, err
 	}
-	err = tests.Wait()
+	err := tests.Wait()
 	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
 		return max(exit.ExitCode(), 1), nil
 	}

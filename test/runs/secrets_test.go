@@ -2,7 +2,6 @@ package runs
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -13,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/rundir"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 // What the checks after every run look for is really there while the run goes
@@ -325,31 +324,24 @@ func TestForgedStatsDoNotCount(t *testing.T) {
 func TestRunsAtOnceDoNotMixUp(t *testing.T) {
 	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": "- ansible.builtin.debug: {msg: \"size {{ size }}\"}\n"})
 	b.SkipFacts = true
-	results := make(chan error, 3)
+	var runs errgroup.Group
 	for n := range 3 {
-		go func() {
-			spec := b.role("hello")
+		runs.Go(func() error {
+			spec, got := b.role("hello"), []string{}
 			spec.UID = fmt.Sprintf("uid-%d", n)
 			spec.ExtraVars = fmt.Appendf(nil, "\t\n{\"size\": %d}", n)
-			results <- ownMessage(t.Context(), b.Runner, spec, fmt.Sprintf("size %d", n))
-		}()
+			result := b.Run(t.Context(), spec, func(e jobevent.Event) {
+				if msg, ok := e.Result["msg"].(string); ok {
+					got = append(got, msg)
+				}
+			})
+			if result.Outcome.Verdict != jobevent.Succeeded || !slices.Equal(got, []string{fmt.Sprintf("size %d", n)}) {
+				return fmt.Errorf("got outcome %+v and messages %q of run %d", result.Outcome, got, n)
+			}
+			return nil
+		})
 	}
-	for range 3 {
-		if err := <-results; err != nil {
-			t.Error(err)
-		}
+	if err := runs.Wait(); err != nil {
+		t.Error(err)
 	}
-}
-
-func ownMessage(ctx context.Context, r *runner.Runner, spec runner.Spec, want string) error {
-	var got []string
-	result := r.Run(ctx, spec, func(e jobevent.Event) {
-		if msg, ok := e.Result["msg"].(string); ok {
-			got = append(got, msg)
-		}
-	})
-	if result.Outcome.Verdict != jobevent.Succeeded || !slices.Equal(got, []string{want}) {
-		return fmt.Errorf("got outcome %+v and messages %q, want %q", result.Outcome, got, want)
-	}
-	return nil
 }

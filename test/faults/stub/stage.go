@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
@@ -35,12 +34,9 @@ type Announcement struct {
 	Record Record `json:"record"`
 }
 
-// Stage is told of every phase of the runs of a stub, and lets them go on.
-type Stage struct {
-	listener net.Listener
-	met      func(Announcement)
-	live     sync.WaitGroup
-}
+// Stage is told of every phase of the runs of a stub, and lets them go on. Once it is
+// closed, no further run announces itself; those go on unasked.
+type Stage struct{ net.Listener }
 
 // OpenStage makes the stage of the stub in dir. met is called for each
 // announcement, at the same time for those of several runs, and the run goes on
@@ -50,30 +46,18 @@ func OpenStage(dir string, met func(Announcement)) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the stage: %w", err)
 	}
-	s := &Stage{listener: listener, met: met}
-	s.live.Go(s.serve)
-	return s, nil
-}
-
-// Close lets no further run announce itself; those go on unasked.
-func (s *Stage) Close() error { return s.listener.Close() }
-
-func (s *Stage) serve() {
-	for {
-		conn, err := s.listener.Accept()
-		if err != nil {
-			return
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			go func() {
+				defer func() { _ = conn.Close() }() // The end of the connection is the permission.
+				var a Announcement
+				if json.NewDecoder(conn).Decode(&a) == nil {
+					met(a)
+				}
+			}()
 		}
-		go s.hear(conn)
-	}
-}
-
-func (s *Stage) hear(conn net.Conn) {
-	defer func() { _ = conn.Close() }() // The end of the connection is the permission.
-	var a Announcement
-	if json.NewDecoder(conn).Decode(&a) == nil {
-		s.met(a)
-	}
+	}()
+	return &Stage{listener}, nil
 }
 
 // announce tells the stage of the stub in dir, if there is one, and waits until
