@@ -63,7 +63,7 @@ func ansibleRunner(r *script.Run) (int, error) {
 	if err := p.announce(Spawned); err != nil {
 		return 0, err
 	}
-	playbook := exec.Command("ansible-playbook", r.Private, r.Ident, r.Playbook) //nolint:gosec,noctx // TERM ends it.
+	playbook := exec.Command("ansible-playbook", r.Private, r.Ident, r.Playbook)
 	playbook.Stdout, playbook.Stderr = os.Stdout, os.Stderr
 	playbook.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := playbook.Start(); err != nil {
@@ -234,7 +234,7 @@ func (p *play) work() error {
 // startModule is the command of a process in a session of its own. The stub's directory
 // stands in its command line, for those who look for it.
 func startModule(env []string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe", moduleArgument, os.Getenv(DirVariable)) //nolint:gosec,noctx // Its own environment.
+	cmd := exec.Command("/proc/self/exe", moduleArgument, os.Getenv(DirVariable)) //nolint:gosec // Its own environment.
 	cmd.Env = env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd

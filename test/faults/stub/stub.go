@@ -42,7 +42,7 @@ const taskName = "stub-task"
 // from it.
 func Build(ctx context.Context, root, env string) error {
 	bin := filepath.Join(env, "bin")
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(bin, "ansible-runner"), "./test/faults/stub/program") //nolint:gosec // Of tests.
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(bin, "ansible-runner"), "./test/faults/stub/program")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the program of the stub: %w: %s", err, out)
