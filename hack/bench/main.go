@@ -30,17 +30,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
-	"github.com/ensign-operator/ensign/test/harness/idle"
+	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
 // limit is far beyond what it takes, for machines that do much else.
 const limit = 3 * time.Hour
 
 func main() {
-	if played, err := idle.Play(os.Args, os.Stdout); played {
-		exit(err)
-		return
-	}
+	script.Main(script.Succeed)
 	log.SetLogger(logr.Discard()) // Its clients would ask for one between the lines of progress.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// After the first signal things are taken down in order; a second one kills.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/crowd"
-	"github.com/ensign-operator/ensign/test/harness/idle"
+	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
 // The limits of the issue, which `make bench` has too.
@@ -25,13 +25,7 @@ const (
 
 // TestMain lets this test play the programs of a Python environment, too.
 func TestMain(m *testing.M) {
-	played, err := idle.Play(os.Args, os.Stdout)
-	switch {
-	case err != nil:
-		os.Exit(1)
-	case played:
-		os.Exit(0)
-	}
+	script.Main(script.Succeed)
 	os.Exit(m.Run())
 }
 

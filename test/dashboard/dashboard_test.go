@@ -10,13 +10,17 @@ import (
 	"github.com/ensign-operator/ensign/test/dashboard"
 )
 
-const file = "../../config/grafana/ensign.json"
-
-func TestTheDashboardCanBeImported(t *testing.T) {
-	d, err := dashboard.Read(file)
+func read(t *testing.T) dashboard.Dashboard {
+	t.Helper()
+	d, err := dashboard.Read("../../config/grafana/ensign.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+func TestTheDashboardCanBeImported(t *testing.T) {
+	d := read(t)
 	if d.UID == "" || len(d.UID) > 40 || d.Title == "" || d.SchemaVersion < 36 {
 		t.Errorf("uid %q, title %q, schemaVersion %d", d.UID, d.Title, d.SchemaVersion)
 	}
@@ -51,12 +55,8 @@ func TestTheDashboardCanBeImported(t *testing.T) {
 }
 
 func TestTheDashboardShowsTheFourSignalsAndTheQueue(t *testing.T) {
-	d, err := dashboard.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rows []string
-	for _, panel := range d.Panels {
+	for _, panel := range read(t).Panels {
 		if panel.Type == "row" {
 			rows = append(rows, panel.Title)
 		}
@@ -67,11 +67,7 @@ func TestTheDashboardShowsTheFourSignalsAndTheQueue(t *testing.T) {
 }
 
 func TestEveryQueryIsWellFormed(t *testing.T) {
-	d, err := dashboard.Read(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	selectors, err := d.Selectors()
+	selectors, err := read(t).Selectors()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,41 +6,32 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
-)
-
-// patience is the deadline for what should take seconds, on machines that are
-// busy with something else.
-const (
-	patience = 2 * time.Minute
-	interval = 100 * time.Millisecond
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/script"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 // inside says that the process may mount without anybody else seeing it.
 const inside = "ENSIGN_TEST_MAY_MOUNT"
 
 var (
-	cluster *controlplane.Cluster
-	k8s     client.Client
-	root    string // of the repository
+	ground *site.Ground
+	kind   = schema.GroupKind{Group: "disk.ensign.io", Kind: "Item"}
 )
 
 // TestMain runs the tests in a mount namespace, so that no mount outlives them;
 // who may not have one is root of a user namespace, too.
 func TestMain(m *testing.M) {
+	script.Main(play)
 	if runs := os.Getenv(endless); runs != "" {
 		panic(prepareEndlessly(runs))
 	}
@@ -50,38 +41,33 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(m.Run())
 	}
-	code, err := runInside(&syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS})
-	if err != nil {
-		code, err = runInside(&syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
-		})
+	var err error
+	for _, flags := range []uintptr{syscall.CLONE_NEWNS, syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER} {
+		var code int
+		if code, err = runInside(flags); err == nil {
+			os.Exit(code)
+		}
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "these tests need a mount namespace, by CAP_SYS_ADMIN or by a user namespace:", err)
-		code = 1
-	}
-	os.Exit(code)
+	fmt.Fprintln(os.Stderr, "these tests need a mount namespace, by CAP_SYS_ADMIN or by a user namespace:", err)
+	os.Exit(1)
 }
 
 // runInside runs the tests as a process in new namespaces. The error says that
 // there are none to be had.
-func runInside(attributes *syscall.SysProcAttr) (int, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	attributes.Pdeathsig = syscall.SIGKILL // It comes when this thread ends.
-	runtime.LockOSThread()
-	tests := exec.Command(self, os.Args[1:]...)
+func runInside(flags uintptr) (int, error) {
+	runtime.LockOSThread() // The process gets a signal when this thread ends.
+	tests := exec.Command("/proc/self/exe", os.Args[1:]...)
 	tests.Env = append(os.Environ(), inside+"=1")
 	tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
-	tests.SysProcAttr = attributes
+	tests.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: flags}
+	if flags&syscall.CLONE_NEWUSER != 0 {
+		tests.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}}
+		tests.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
 	if err := tests.Start(); err != nil {
 		return 0, err
 	}
-	err = tests.Wait()
+	err := tests.Wait()
 	if exit := (&exec.ExitError{}); errors.As(err, &exit) {
 		return max(exit.ExitCode(), 1), nil
 	}
@@ -89,26 +75,10 @@ func runInside(attributes *syscall.SysProcAttr) (int, error) {
 }
 
 func TestDisk(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyPollingInterval(interval)
-	RunSpecs(t, "disk")
+	site.Run(t, "disk", 2*time.Minute, 100*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	log.SetLogger(GinkgoLogr)
-	var err error
-	root, err = filepath.Abs("../..")
-	Expect(err).NotTo(HaveOccurred())
-	for _, needed := range []string{"bin/manager", ".venv/bin/ansible-runner"} {
-		Expect(filepath.Join(root, needed)).To(BeARegularFile(), "run these tests by `make test`, which builds what they need")
-	}
-	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: GinkgoWriter})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
-	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
-	k8s, err = client.New(cluster.Config, client.Options{Scheme: scheme.Scheme})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(k8s.Create(ctx, definition())).To(Succeed())
+	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	ground.Define(ctx, harness.Definition(kind))
 })

@@ -117,12 +117,10 @@ var _ = Describe("a directory that is prepared for a run", func() {
 		r, err := rundir.Open(filepath.Join(d.path, "runs"))
 		Expect(err).NotTo(HaveOccurred())
 		in := inputs(GinkgoT().TempDir())
-		var before syscall.Rlimit
-		Expect(syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before)).To(Succeed())
 		for _, limit := range []uint64{0, 1, page, 3 * page} {
-			Expect(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: before.Max})).To(Succeed())
+			end := limited(syscall.RLIMIT_FSIZE, limit)
 			_, err := r.Prepare(uid, "run-1", in)
-			Expect(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before)).To(Succeed())
+			end()
 			Expect(errors.Is(err, syscall.EFBIG)).To(BeTrue(), "limit %d: got %v", limit, err)
 			Expect(files(d.path)).To(ConsistOf("runs/.lock"))
 		}
@@ -166,11 +164,9 @@ var _ = Describe("a process that is killed while it prepares runs", func() {
 		d := newDisk(10_000, 10_000)
 		runs := filepath.Join(d.path, "runs")
 		in := inputs(GinkgoT().TempDir())
-		self, err := os.Executable()
-		Expect(err).NotTo(HaveOccurred())
 		half := 0
 		for try := 0; try < 40 && (try < 10 || half == 0); try++ {
-			victim := exec.Command(self)
+			victim := exec.Command("/proc/self/exe")
 			victim.Env = append(os.Environ(), endless+"="+runs, endlessInventory+"="+in.Inventory)
 			Expect(victim.Start()).To(Succeed())
 			Eventually(func() []string { return files(d.path) }).WithPolling(time.Millisecond).Should(ContainElement(ContainSubstring("/run/")))
@@ -232,7 +228,7 @@ var _ = Describe("a directory that cannot be removed for want of a descriptor", 
 		} {
 			run, err := r.Prepare(uid, "run", rundir.Inputs{Kubeconfig: []byte("token")})
 			Expect(err).NotTo(HaveOccurred())
-			give := takeDescriptors()
+			give := limited(syscall.RLIMIT_NOFILE, 3) // No further file.
 			err = run.Close(0)
 			give()
 			Expect(errors.Is(err, syscall.EMFILE)).To(BeTrue(), "got %v", err)
@@ -240,7 +236,7 @@ var _ = Describe("a directory that cannot be removed for want of a descriptor", 
 			remedy()
 			Expect(files(d.path)).NotTo(ContainElement(HaveSuffix("kubeconfig")))
 		}
-		give := takeDescriptors()
+		give := limited(syscall.RLIMIT_NOFILE, 3) // No further file.
 		err = r.Remove(uid)
 		give()
 		Expect(errors.Is(err, syscall.EMFILE)).To(BeTrue(), "got %v", err)
@@ -251,14 +247,14 @@ var _ = Describe("a directory that cannot be removed for want of a descriptor", 
 	})
 })
 
-// takeDescriptors lets this process open no file until give is called.
-func takeDescriptors() (give func()) {
+// limited limits this process until end is called.
+func limited(resource int, limit uint64) (end func()) {
 	GinkgoHelper()
 	var before syscall.Rlimit
-	Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before)).To(Succeed())
-	Expect(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 3, Max: before.Max})).To(Succeed())
+	Expect(syscall.Getrlimit(resource, &before)).To(Succeed())
+	Expect(syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: before.Max})).To(Succeed())
 	return func() {
 		GinkgoHelper()
-		Expect(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)).To(Succeed())
+		Expect(syscall.Setrlimit(resource, &before)).To(Succeed())
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/rundir"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
 // bench runs content with a run directory on a disk of its own.
@@ -41,7 +42,7 @@ func newBench() *bench {
 	directory, err := rundir.Open(b.runs)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(directory.Close)
-	environment, err := pyenv.Find(pyenv.Search{Dir: root, Environ: os.Environ()})
+	environment, err := pyenv.Find(pyenv.Search{Dir: ground.Root, Environ: os.Environ()})
 	Expect(err).NotTo(HaveOccurred())
 	b.Runner = &runner.Runner{
 		Root: directory, Binary: environment.Runner, Python: environment.Python,
@@ -126,8 +127,8 @@ var _ = Describe("a run on a disk that is full", func() {
 	It("keeps a good result when only its artifact does not fit in", func(ctx context.Context) {
 		b := newBench()
 		python := b.Python
-		b.Python = b.script(`printf '{"event": "playbook_on_stats", "job_id": %s, "event_data": {"ok": {"localhost": 1}, "processed": {"localhost": 1}}}\n' "$JOB_ID"
-cat /dev/zero > "$DISK/filler" 2>/dev/null; exit 0`)
+		Expect(script.Environment(b.content)).To(Succeed())
+		b.Python = filepath.Join(b.content, "bin", "python3")
 		expectSuccess(b.run(ctx, b.play(quick), ignore))
 		Expect(b.logged).To(ContainElement(ContainSubstring("the artifact of a run is incomplete")))
 		for _, name := range files(b.runs) {
@@ -138,14 +139,6 @@ cat /dev/zero > "$DISK/filler" 2>/dev/null; exit 0`)
 		expectSuccess(b.run(ctx, b.play(quick), ignore))
 	})
 })
-
-// script writes a program that stands in for the interpreter of runs.
-func (b *bench) script(text string) string {
-	GinkgoHelper()
-	path := filepath.Join(b.content, "python")
-	Expect(os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700)).To(Succeed())
-	return path
-}
 
 var _ = Describe("what ansible-runner writes during a run", func() {
 	It("does not grow with the number of events and lines", func(ctx context.Context) {

@@ -18,12 +18,12 @@ import (
 
 var _ = Describe("a watch that breaks while no file may be opened", func() {
 	It("is back when files may be opened again, with what has changed meanwhile", func(ctx context.Context) {
-		server, err := apiproxy.Start(cluster.Config)
+		server, err := apiproxy.Start(ground.Cluster.Config)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(server.Close)
 		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(server.WriteKubeconfig(kubeconfig)).To(Succeed())
-		m := startManager(ctx, filepath.Join(newDisk(20_000, 20_000).path, "runs"), stub(), "--kubeconfig="+kubeconfig)
+		m := startManager(ctx, newDisk(20_000, 20_000), true, "--kubeconfig="+kubeconfig)
 		m.create(ctx, "kept", "edited", "deleted")
 		Eventually(ctx, m.told("Successful", "")).Should(Equal(3))
 		before := m.files()
@@ -33,10 +33,10 @@ var _ = Describe("a watch that breaks while no file may be opened", func() {
 		server.Away()()
 		Eventually(ctx, m.watchesRefused).Should(BeNumerically(">=", 1), "it cannot connect again")
 		edited := m.item("edited")
-		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(edited), edited)).To(Succeed())
+		Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(edited), edited)).To(Succeed())
 		edited.Object["spec"] = map[string]any{"edited": true}
-		Expect(k8s.Update(ctx, edited)).To(Succeed())
-		Expect(k8s.Delete(ctx, m.item("deleted"))).To(Succeed())
+		Expect(ground.Client.Update(ctx, edited)).To(Succeed())
+		Expect(ground.Client.Delete(ctx, m.item("deleted"))).To(Succeed())
 		m.create(ctx, "created")
 		Eventually(ctx, m.watchesRefused).Should(BeNumerically(">=", 6), "for so long that it has looked whether the kind is served, too")
 		Expect(m.told("Successful", "")(ctx)).To(Equal(2), "it knows of nothing")
@@ -47,7 +47,7 @@ var _ = Describe("a watch that breaks while no file may be opened", func() {
 		Eventually(ctx, m.reported("edited")).Should(Equal(edited.GetGeneration()))
 		Eventually(ctx, m.told("Successful", "")).Should(Equal(3))
 		AddReportEntry("all is reported again after", time.Since(start).Round(time.Second/10).String())
-		Eventually(func() []string { return visible(m.runs) }).Should(HaveLen(3), "nothing is kept of what is gone")
+		Eventually(func() []string { return visible(m.RunDir()) }).Should(HaveLen(3), "nothing is kept of what is gone")
 
 		By("changing something with the watch as it is now")
 		m.create(ctx, "later")
@@ -59,16 +59,17 @@ var _ = Describe("a watch that breaks while no file may be opened", func() {
 
 // watchesRefused counts what the log says of watches that could not be begun for
 // want of a descriptor.
-func (m *manager) watchesRefused() int {
-	return len(regexp.MustCompile(`(?m)^.*reflector.*too many open files.*$`).FindAllString(m.log(), -1))
+func (m manager) watchesRefused() (int, error) {
+	log, err := m.Log()
+	return len(regexp.MustCompile(`(?m)^.*reflector.*too many open files.*$`).FindAllString(log, -1)), err
 }
 
 // reported is the generation that the status of an item is about, once that is a
 // success.
-func (m *manager) reported(name string) func(context.Context) (int64, error) {
+func (m manager) reported(name string) func(context.Context) (int64, error) {
 	return func(ctx context.Context) (int64, error) {
 		item := m.item(name)
-		if err := k8s.Get(ctx, client.ObjectKeyFromObject(item), item); err != nil {
+		if err := ground.Client.Get(ctx, client.ObjectKeyFromObject(item), item); err != nil {
 			return 0, err
 		}
 		observed, _, err := unstructured.NestedInt64(item.Object, "status", "observedGeneration")

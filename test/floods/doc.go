@@ -4,7 +4,7 @@
 // within bounds, and the outcome has to be right.
 //
 // Most floods come from a scripted ansible-runner, which is this test's binary
-// under another name (stub_test.go); those that pass through Ansible come from the
+// under another name (play_test.go); those that pass through Ansible come from the
 // real one.
 //
 // In `make test`: 100 MB at a time. With the build tag "long", `make test-all`: a

@@ -13,7 +13,7 @@ var _ = Describe("a run that prints too much", Ordered, ContinueOnFailure, func(
 
 	DescribeTable("has the right outcome and costs little", func(ctx context.Context, name, reason, message string) {
 		cr := b.create(ctx, name, name)
-		result := b.ends(ctx, cr)
+		result := b.Outcome(ctx, cr)
 		Expect(result.Reason).To(Equal(reason))
 		Expect(result.Message).To(MatchRegexp(message))
 		if reason != "NoStats" {
@@ -47,7 +47,7 @@ var _ = Describe("a run of Ansible that prints too much", Ordered, ContinueOnFai
 
 	DescribeTable("has the right outcome and costs little", func(ctx context.Context, name, reason, message string) {
 		cr := b.create(ctx, name, name)
-		result := b.ends(ctx, cr)
+		result := b.Outcome(ctx, cr)
 		Expect(result.Reason).To(Equal(reason))
 		Expect(result.Message).To(MatchRegexp(message))
 		b.expectBounds(ctx, cr)

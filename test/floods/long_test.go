@@ -17,7 +17,7 @@ var _ = Describe("a run that prints far too much", Ordered, ContinueOnFailure, f
 
 	DescribeTable("has the right outcome and costs little", func(ctx context.Context, name string) {
 		cr := b.create(ctx, name, name)
-		Expect(b.ends(ctx, cr).Reason).To(Equal("Successful"))
+		Expect(b.Outcome(ctx, cr).Reason).To(Equal("Successful"))
 		b.expectBounds(ctx, cr)
 	},
 		Entry("a gigabyte of lines", "gigabyte"),
@@ -31,7 +31,7 @@ var _ = Describe("a run of Ansible that prints too much and succeeds", func() {
 	It("costs little", func(ctx context.Context) {
 		b := newBench(ctx, false, "--ansible-log-events=Everything")
 		cr := b.create(ctx, "output", "output")
-		Expect(b.ends(ctx, cr).Reason).To(Equal("Successful"))
+		Expect(b.Outcome(ctx, cr).Reason).To(Equal("Successful"))
 		b.expectBounds(ctx, cr)
 	})
 })
@@ -46,7 +46,7 @@ var _ = Describe("50 runs at once", func() {
 			crs = append(crs, b.create(ctx, fmt.Sprintf("%s-%d", name, n), name))
 		}
 		for _, cr := range crs {
-			b.ends(ctx, cr)
+			b.Outcome(ctx, cr)
 		}
 		grown := b.memory().Peak - b.before
 		AddReportEntry("memory", fmt.Sprintf("MiB: %d", grown>>20))

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -32,6 +34,9 @@ type Options struct {
 	// files, home directory and log. Give it to the next manager too, for one
 	// that takes over. Short, because Ansible puts sockets below it.
 	Home string
+	// RunDir is by default in Home. LogFile is by default a new one in Home; managers
+	// may append to the same.
+	RunDir, LogFile string
 	// Namespace is the only one that is watched; "" for all.
 	Namespace string
 	// Args are further flags, Env further "NAME=value". Of the environment of the test
@@ -46,11 +51,12 @@ type Manager struct {
 	options Options
 	command *exec.Cmd
 	metrics string
-	log     string
+	begun   int64 // where its part of the log begins
 	ended   chan struct{}
 }
 
-// Start starts a manager, which then has to be stopped or killed.
+// Start starts a manager, which then has to be stopped or killed. The kernel kills it
+// when this process ends before.
 func Start(o Options) (*Manager, error) {
 	m := &Manager{options: o, ended: make(chan struct{})}
 	for _, dir := range []string{"tmp", "home"} {
@@ -62,11 +68,11 @@ func Start(o Options) (*Manager, error) {
 	if m.metrics, err = FreeAddress(); err != nil {
 		return nil, err
 	}
-	log, err := os.CreateTemp(o.Home, "log-*")
+	m.options.RunDir = cmp.Or(o.RunDir, filepath.Join(o.Home, "runs"))
+	log, err := m.openLog()
 	if err != nil {
 		return nil, err
 	}
-	m.log = log.Name()
 	m.command = exec.Command(o.Binary, append([]string{
 		"run", "--kubeconfig=" + o.Kubeconfig, "--run-dir=" + m.RunDir(), "--max-backoff=10s", "--health-probe-bind-address=0", "--user-metrics-bind-address=127.0.0.1:0",
 		"--metrics-bind-address=" + m.metrics,
@@ -81,22 +87,42 @@ func Start(o Options) (*Manager, error) {
 		out = io.MultiWriter(log, o.Copy)
 	}
 	m.command.Stdout, m.command.Stderr = out, out
-	if err := m.command.Start(); err != nil {
-		return nil, errors.Join(err, log.Close())
-	}
+	m.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
 	go func() {
-		defer close(m.ended)
-		_ = m.command.Wait() // How it ended is in the process state.
+		runtime.LockOSThread() // The signal comes when the thread ends that started the process.
+		err := m.command.Start()
+		started <- err
+		if err == nil {
+			_ = m.command.Wait() // How it ended is in the process state.
+		}
 		_ = log.Close()
+		close(m.ended)
 	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 
+func (m *Manager) openLog() (log *os.File, err error) {
+	if m.options.LogFile == "" {
+		log, err = os.CreateTemp(m.options.Home, "log-*")
+	} else {
+		log, err = os.OpenFile(m.options.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	}
+	if err == nil {
+		m.options.LogFile = log.Name()
+		m.begun, err = log.Seek(0, io.SeekEnd)
+	}
+	return log, err
+}
+
 // RunDir is the manager's run directory.
-func (m *Manager) RunDir() string { return filepath.Join(m.options.Home, "runs") }
+func (m *Manager) RunDir() string { return m.options.RunDir }
 
 // LogFile is where all that the manager prints is written to.
-func (m *Manager) LogFile() string { return m.log }
+func (m *Manager) LogFile() string { return m.options.LogFile }
 
 // PID is the manager's process.
 func (m *Manager) PID() int { return m.command.Process.Pid }
@@ -116,8 +142,8 @@ func (m *Manager) ExitCode() int {
 
 // Log is all that the manager has printed.
 func (m *Manager) Log() (string, error) {
-	text, err := os.ReadFile(m.log)
-	return string(text), err
+	text, err := os.ReadFile(m.LogFile())
+	return string(text[min(int(m.begun), len(text)):]), err
 }
 
 // Logged waits until the log matches the expression, the manager ends, or the

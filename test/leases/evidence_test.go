@@ -13,8 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/ensign-operator/ensign/test/faults/audit"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
 // life is what the journal tells of one run: the time between its first sign of
@@ -102,35 +101,6 @@ func (j *journal) overlaps(woke map[string]time.Time) (overlaps []string, afterW
 	return overlaps, afterWaking
 }
 
-// request is one line of the audit log.
-type request struct {
-	Verb string `json:"verb"`
-	As   struct {
-		Username string `json:"username"`
-	} `json:"impersonatedUser"`
-	Object   object `json:"objectRef"`
-	Response struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-	Received  time.Time `json:"requestReceivedTimestamp"`
-	UserAgent string    `json:"userAgent"`
-}
-
-type object struct {
-	Resource    string `json:"resource"`
-	Subresource string `json:"subresource"`
-	Namespace   string `json:"namespace"`
-	Name        string `json:"name"`
-}
-
-func (r request) String() string {
-	return fmt.Sprintf("%s by %s of %s (%s): %d at %s", r.Verb, r.As.Username, r.Object, r.UserAgent, r.Response.Code, r.Received.Format(time.StampMicro))
-}
-
-func (r request) writes() bool {
-	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
-}
-
 // reign is a replica's time as the leader, from its acquisition of the lease.
 type reign struct {
 	replica string
@@ -143,36 +113,39 @@ type reign struct {
 // the lease, as all candidates do, but not get it.
 func readAudit(namespace string) (reigns []reign, late []string) {
 	GinkgoHelper()
-	var requests []request
-	file, err := os.Open(auditLog)
+	log, err := os.ReadFile(auditLog)
 	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = file.Close() }()
-	lines := audit.Lines(file)
-	for lines.Scan() {
-		var r request
-		Expect(json.Unmarshal(lines.Bytes(), &r)).To(Succeed())
-		if strings.HasPrefix(r.As.Username, namespace+"-") && r.writes() {
+	var requests []auditv1.Event
+	for line := range bytes.Lines(log) {
+		var r auditv1.Event
+		if !bytes.Contains(line, []byte(namespace+"-")) || !bytes.HasSuffix(line, []byte("\n")) {
+			continue // Not about replicas, or just being written.
+		}
+		Expect(json.Unmarshal(line, &r)).To(Succeed())
+		if r.ImpersonatedUser != nil && strings.HasPrefix(r.ImpersonatedUser.Username, namespace+"-") &&
+			slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) {
 			requests = append(requests, r)
 		}
 	}
-	Expect(lines.Err()).NotTo(HaveOccurred())
-	slices.SortFunc(requests, func(a, b request) int { return a.Received.Compare(b.Received) })
+	slices.SortFunc(requests, func(a, b auditv1.Event) int {
+		return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp.Time)
+	})
 	known := map[string]int{}
 	for _, r := range requests {
-		aboutLease, accepted := r.Object.Resource == "leases", r.Response.Code < 300
-		at, leads := known[r.As.Username]
-		if !leads && aboutLease && accepted {
-			at = len(reigns)
-			known[r.As.Username] = at
-			reigns = append(reigns, reign{replica: r.As.Username, begun: r.Received, writes: map[string]int{}})
+		as, resource := r.ImpersonatedUser.Username, strings.Trim(r.ObjectRef.Resource+"/"+r.ObjectRef.Subresource, "/")
+		aboutLease, accepted := resource == "leases", r.ResponseStatus.Code < 300
+		if _, leads := known[as]; !leads && aboutLease && accepted {
+			known[as] = len(reigns)
+			reigns = append(reigns, reign{replica: as, begun: r.RequestReceivedTimestamp.Time, writes: map[string]int{}})
 		}
-		_, leads = known[r.As.Username]
+		at, leads := known[as]
 		switch {
 		case aboutLease && !accepted:
 		case !leads || at < len(reigns)-1:
-			late = append(late, r.String())
+			late = append(late, fmt.Sprintf("%s by %s of %s/%s (%s): %d at %s",
+				r.Verb, as, resource, r.ObjectRef.Name, r.UserAgent, r.ResponseStatus.Code, r.RequestReceivedTimestamp.Format(time.StampMicro)))
 		case accepted:
-			reigns[at].writes[strings.Trim(r.Object.Resource+"/"+r.Object.Subresource, "/")]++
+			reigns[at].writes[resource]++
 		}
 	}
 	return reigns, late

@@ -3,7 +3,6 @@ package leases
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,12 +12,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 // leaseDuration is short, so that many leases can be lost, and leaves 1.5 s for
@@ -54,48 +53,37 @@ var (
 
 // operator is an operator project with two replicas.
 type operator struct {
+	*site.Site
 	journal
 
-	namespace string
-	dir       string
-	lease     time.Duration
-	started   int
-	woke      map[string]time.Time
+	lease   time.Duration
+	started int
+	woke    map[string]time.Time
 }
 
 func newOperator(ctx context.Context) *operator {
 	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "leases-"}}
-	Expect(k8s.Create(ctx, namespace)).To(Succeed())
-	dir, err := os.MkdirTemp("", "leases-")
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(os.RemoveAll, dir)
-	o := &operator{
-		journal:   journal{path: filepath.Join(dir, "journal.jsonl"), lives: map[string]*life{}},
-		namespace: namespace.Name, dir: dir, lease: leaseDuration, woke: map[string]time.Time{},
-	}
-	writeEnvironment(filepath.Join(dir, "venv", "bin"))
-	for name, content := range map[string]string{
+	s := ground.Site(ctx, map[string]string{
 		"watches.yaml": fmt.Sprintf("- {group: %s, version: v1, kind: %s, playbook: play.yml}\n", kind.Group, kind.Kind),
 		"play.yml":     "- hosts: localhost\n",
-	} {
-		Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
-	}
+	})
+	s.Script()
 	for _, name := range []string{stubborn, gentle, short} {
-		Eventually(ctx, func(ctx context.Context) error { // The kind may not be served yet.
-			return k8s.Create(ctx, harness.Custom(kind, o.namespace, name, map[string]any{}))
-		}).Should(Succeed())
+		s.Create(ctx, harness.Custom(kind, s.Namespace, name, map[string]any{}))
 	}
-	return o
+	return &operator{
+		Site: s, journal: journal{path: filepath.Join(s.Dir, "journal.jsonl"), lives: map[string]*life{}},
+		lease: leaseDuration, woke: map[string]time.Time{},
+	}
 }
 
 // touch changes the custom resource whose runs are short, again and again, so that
 // statuses are being written whenever a lease is lost.
 func (o *operator) touch(ctx context.Context) {
-	cr := harness.Custom(kind, o.namespace, short, nil)
+	cr := harness.Custom(kind, o.Namespace, short, nil)
 	for i := 0; ctx.Err() == nil; i++ {
 		patch := fmt.Appendf(nil, `{"spec": {"touched": %d}}`, i)
-		_ = k8s.Patch(ctx, cr, client.RawPatch(types.MergePatchType, patch)) // The next one will do.
+		_ = ground.Client.Patch(ctx, cr, client.RawPatch(types.MergePatchType, patch)) // The next one will do.
 		select {
 		case <-ctx.Done():
 		case <-time.After(150 * time.Millisecond):
@@ -106,13 +94,13 @@ func (o *operator) touch(ctx context.Context) {
 func (o *operator) stealLease() {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: leaseName}}
-		if err := k8s.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: leaseName}}
+		if err := ground.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease); err != nil {
 			return err
 		}
 		lease.Spec.HolderIdentity = new("thief")
 		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
-		return k8s.Update(ctx, lease)
+		return ground.Client.Update(ctx, lease)
 	}).WithContext(context.Background()).Should(Succeed())
 }
 
@@ -153,7 +141,7 @@ func (o *operator) judge(leaders int) {
 	GinkgoHelper()
 	overlaps, afterWaking := o.overlaps(o.woke)
 	Expect(overlaps).To(BeEmpty(), "runs of one custom resource at the same time")
-	reigns, late := readAudit(o.namespace)
+	reigns, late := readAudit(o.Namespace)
 	Expect(late).To(BeEmpty(), "requests of former leaders")
 	Expect(reigns).To(HaveLen(leaders))
 	for _, r := range reigns[:leaders-1] {
@@ -196,7 +184,7 @@ var _ = Describe("an orderly stop", func() {
 		o.leads(ctx, leader)
 		Expect(leader.Kill()).To(Succeed())
 		lease := &coordinationv1.Lease{}
-		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: o.namespace, Name: leaseName}, lease)).To(Succeed())
+		Expect(ground.Client.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: leaseName}, lease)).To(Succeed())
 		Expect(lease.Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
 	})
 })

@@ -15,15 +15,9 @@ type link struct {
 	target   string
 
 	mu    sync.Mutex
+	lost  chan struct{} // closed when the link is cut, another one once it is mended
 	isCut bool
-	pairs map[*pair]bool
-}
-
-// pair is one connection over a link.
-type pair struct {
-	near, far *net.TCPConn
-	once      sync.Once
-	lost      chan struct{} // closed when its link was cut
+	ends  []*net.TCPConn // of the connections since then
 }
 
 // newLink makes a link to the target that lasts as long as the spec.
@@ -31,9 +25,12 @@ func newLink(target string) *link {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	l := &link{listener: listener, target: target, pairs: map[*pair]bool{}}
+	l := &link{listener: listener, target: target, lost: make(chan struct{})}
 	go l.serve()
-	DeferCleanup(l.close)
+	DeferCleanup(func() {
+		_ = listener.Close()
+		l.mend()
+	})
 	return l
 }
 
@@ -41,48 +38,41 @@ func (l *link) address() string { return l.listener.Addr().String() }
 
 func (l *link) serve() {
 	for {
-		near, err := l.listener.Accept()
+		accepted, err := l.listener.Accept()
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", l.target)
+		near := accepted.(*net.TCPConn)
+		dialled, err := net.Dial("tcp", l.target)
 		if err != nil {
-			_ = near.Close()
+			reset(near)
 			continue
 		}
-		p := &pair{near: near.(*net.TCPConn), far: far.(*net.TCPConn), lost: make(chan struct{})}
+		far := dialled.(*net.TCPConn)
 		l.mu.Lock()
-		l.pairs[p] = true
-		if l.isCut {
-			p.lose()
-		}
+		l.ends = append(l.ends, near, far)
+		go carry(l.lost, near, far)
+		go carry(l.lost, far, near)
 		l.mu.Unlock()
-		go l.carry(p, p.near, p.far)
-		go l.carry(p, p.far, p.near)
 	}
 }
 
-// carry passes on what comes from one end to the other.
-func (l *link) carry(p *pair, from, to *net.TCPConn) {
-	defer func() {
-		select {
-		case <-p.lost: // Nobody learns of an end either.
-		default:
-			l.end(p)
-		}
-	}()
+// carry passes on what comes from one end to the other, until it is lost. Then nobody
+// learns of an end either.
+func carry(lost <-chan struct{}, from, to *net.TCPConn) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
 		select {
-		case <-p.lost:
+		case <-lost:
 			return
 		default:
 		}
-		if err != nil {
-			return
+		if err == nil {
+			_, err = to.Write(buffer[:n])
 		}
-		if _, err := to.Write(buffer[:n]); err != nil {
+		if err != nil {
+			reset(from, to)
 			return
 		}
 	}
@@ -93,38 +83,22 @@ func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut = true
-	for p := range l.pairs {
-		p.lose()
-	}
+	close(l.lost)
 }
 
 // mend mends the link: new connections are possible, old ones are found dead.
 func (l *link) mend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.isCut = false
-	for p := range l.pairs {
-		p.reset()
-		delete(l.pairs, p)
+	if l.isCut {
+		l.isCut, l.lost = false, make(chan struct{})
 	}
+	reset(l.ends...)
+	l.ends = nil
 }
 
-func (l *link) close() {
-	_ = l.listener.Close()
-	l.mend()
-}
-
-func (l *link) end(p *pair) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p.reset()
-	delete(l.pairs, p)
-}
-
-func (p *pair) lose() { p.once.Do(func() { close(p.lost) }) }
-
-func (p *pair) reset() {
-	for _, c := range []*net.TCPConn{p.near, p.far} {
+func reset(ends ...*net.TCPConn) {
+	for _, c := range ends {
 		_ = c.SetLinger(0)
 		_ = c.Close()
 	}

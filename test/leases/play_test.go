@@ -1,32 +1,31 @@
 package leases
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
+// journalVariable names the journal of runs, and replicaVariable the manager that
+// started one.
 const (
-	// playVariable makes the test binary play ansible-runner.
-	playVariable = "LEASES_PLAY"
-	// journalVariable names the journal of runs, and replicaVariable the manager
-	// that started one.
 	journalVariable = "LEASES_JOURNAL"
 	replicaVariable = "LEASES_REPLICA"
 )
@@ -50,12 +49,13 @@ type sign struct {
 	Writes int64 `json:"writes"`
 }
 
-// play is a run of ansible-runner, as far as a manager can tell: `run DIR …`.
-func play(args []string) error {
-	name, namespace, err := subject(filepath.Join(args[1], "env", "extravars"))
+// play is a run that leaves signs of life and writes to the API until its end.
+func play(r *script.Run) (int, error) {
+	cr, err := r.Resource()
 	if err != nil {
-		return err
+		return 0, err
 	}
+	namespace, name := (&unstructured.Unstructured{Object: cr}).GetNamespace(), (&unstructured.Unstructured{Object: cr}).GetName()
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,64 +68,41 @@ func play(args []string) error {
 	}
 	begun, err := startOfThis()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s := sign{CR: name, Run: os.Getenv("JOB_ID"), Replica: os.Getenv(replicaVariable), Begun: begun}
 	for {
 		s.Writes = writes.Load()
-		if err := s.write(); err != nil {
-			return err
+		if err := s.writeAt(time.Now()); err != nil {
+			return 0, err
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-term:
 			if name != stubborn {
-				return fmt.Errorf("told to end")
+				return 0, errors.New("told to end")
 			}
 		case <-end:
-			fmt.Printf(`{"uuid": "u", "counter": 1, "event": "playbook_on_stats", "job_id": %s, "created": "2026-01-02T03:04:05.000006+00:00", "event_data": {"ok": {"localhost": 1}, "changed": {}, "dark": {}, "failures": {}, "ignored": {}, "rescued": {}, "skipped": {}, "processed": {"localhost": 1}}}`+"\n", s.Run)
-			return nil
+			return script.Succeed(r)
 		}
 	}
 }
 
 // startOfThis tells when this process was started, to 10 ms, the unit of
-// /proc/PID/stat. See proc_pid_stat(5), field 22.
+// /proc/PID/stat.
 func startOfThis() (time.Time, error) {
-	const fieldsBeforeState, starttime, tick = 2, 22, 10 * time.Millisecond
-	stat, err := os.ReadFile("/proc/self/stat")
+	const tick = 10 * time.Millisecond
+	self, err := procfs.Self()
 	if err != nil {
 		return time.Time{}, err
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	ticks, err := strconv.ParseInt(fields[starttime-fieldsBeforeState-1], 10, 64)
+	stat, err := self.Stat()
 	if err != nil {
 		return time.Time{}, err
 	}
 	var sinceBoot unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &sinceBoot); err != nil {
-		return time.Time{}, err
-	}
-	return time.Now().Add(time.Duration(ticks)*tick - time.Duration(sinceBoot.Nano())), nil
-}
-
-// subject reads the custom resource's name from the variables of a run.
-func subject(path string) (name, namespace string, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", "", err
-	}
-	type text struct {
-		Text string `json:"__ansible_unsafe"`
-	}
-	var variables struct {
-		Meta struct {
-			Name      text `json:"name"`
-			Namespace text `json:"namespace"`
-		} `json:"ansible_operator_meta"`
-	}
-	err = json.Unmarshal(data, &variables)
-	return variables.Meta.Name.Text, variables.Meta.Namespace.Text, err
+	err = unix.ClockGettime(unix.CLOCK_BOOTTIME, &sinceBoot)
+	return time.Now().Add(time.Duration(stat.Starttime)*tick - time.Duration(sinceBoot.Nano())), err
 }
 
 // writeOn writes to the run's own ConfigMap through the manager's proxy. It tries
@@ -148,8 +125,6 @@ func writeOn(ctx context.Context, namespace, name string, accepted *atomic.Int64
 	}
 }
 
-func (s sign) write() error { return s.writeAt(time.Now()) }
-
 func (s sign) writeAt(at time.Time) error {
 	s.At = at
 	line, err := json.Marshal(s)
@@ -160,8 +135,6 @@ func (s sign) writeAt(at time.Time) error {
 	if err != nil {
 		return err
 	}
-	if _, err := file.Write(append(line, '\n')); err != nil {
-		return err
-	}
-	return file.Close()
+	_, err = file.Write(append(line, '\n'))
+	return errors.Join(err, file.Close())
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -32,59 +34,51 @@ func TestRole(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"command.json", "events.jsonl", "outcome.json"} {
-		if b.artifact("0b2e8f6a-uid", name) == "" {
+		if b.artifact(uid, name) == "" {
 			t.Errorf("got an empty artifact %q", name)
 		}
 	}
-	if got := b.artifact("0b2e8f6a-uid", "command.json"); !strings.Contains(got, `"SECRET_OF_THE_MANAGER"`) {
+	if got := b.artifact(uid, "command.json"); !strings.Contains(got, `"SECRET_OF_THE_MANAGER"`) {
 		t.Errorf("got %s, want the names of the environment, without which the test for its values proves nothing", got)
 	}
-}
-
-func TestRoleWithoutFacts(t *testing.T) {
-	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
 	b.SkipFacts = true
-	result := b.run(t.Context(), b.role("hello"))
-	wantOutcome(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if result.Summary.OK != 1 {
-		t.Errorf("got %d ok tasks, want the role's only", result.Summary.OK)
+	spec := b.role("hello")
+	spec.ID = "run-2"
+	if result = b.run(t.Context(), spec); result.Summary.OK != 1 {
+		t.Errorf("got %d ok tasks without facts, want the role's only", result.Summary.OK)
 	}
 }
 
-// A role's dependencies may lie in the roles path that is common to all watches.
-func TestRoleWithADependencyElsewhere(t *testing.T) {
-	b := newBench(t, map[string]string{
-		"roles/top/tasks/main.yml":      helloRole,
-		"roles/top/meta/main.yml":       "dependencies: [base]\n",
-		"elsewhere/base/tasks/main.yml": "- ansible.builtin.debug: {msg: from the dependency}\n",
-	})
-	b.RolesPath = []string{filepath.Join(b.content, "elsewhere")}
-	wantOutcome(t, b.run(t.Context(), b.role("top")), jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if got := b.messages(); !slices.Contains(got, "from the dependency") {
-		t.Errorf("got messages %q", got)
-	}
-}
-
-func TestRoleOfACollection(t *testing.T) {
-	b := newBench(t, map[string]string{
-		"collections/ansible_collections/made/forthis/galaxy.yml":                    "namespace: made\nname: forthis\nversion: 1.0.0\n",
-		"collections/ansible_collections/made/forthis/roles/hello/tasks/main.yml":    helloRole + "- made.forthis.answer:\n",
-		"collections/ansible_collections/made/forthis/plugins/modules/answer.py":     "from ansible.module_utils.basic import AnsibleModule\nAnsibleModule({}).exit_json(msg='from its module')\n",
-		"collections/ansible_collections/made/forthis/roles/hello/defaults/main.yml": "unused: 1\n",
-	})
-	b.CollectionsPath = []string{filepath.Join(b.content, "collections")}
-	spec := b.role("made.forthis.hello")
-	spec.RolesPath = ""
-	wantOutcome(t, b.run(t.Context(), spec), jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if got := b.messages(); !slices.Contains(got, "hello 3 2") || !slices.Contains(got, "from its module") {
-		t.Errorf("got messages %q", got)
-	}
-}
-
-// Ansible looks beside the playbook for everything that a playbook names.
-func TestPlaybookFindsWhatLiesBesideIt(t *testing.T) {
-	b := newBench(t, map[string]string{
-		"playbooks/site.yml": `
+func TestWhatContentFinds(t *testing.T) {
+	const (
+		collection = "collections/ansible_collections/made/forthis/"
+		eachHost   = "- hosts: all\n  gather_facts: false\n  tasks:\n    - ansible.builtin.debug: {msg: \"{{ inventory_hostname }} {{ colour | default('none') }}\"}\n"
+	)
+	tests := map[string]struct {
+		files map[string]string
+		// Paths are relative to the files.
+		playbook, role, rolesPath, collectionsPath, inventory string
+		want                                                  []string
+	}{
+		"a role's dependency in the roles path that is common to all watches": {
+			files: map[string]string{
+				"roles/top/tasks/main.yml": "", "roles/top/meta/main.yml": "dependencies: [base]\n",
+				"elsewhere/base/tasks/main.yml": "- ansible.builtin.debug: {msg: from the dependency}\n",
+			},
+			role: "top", rolesPath: "elsewhere", want: []string{"from the dependency"},
+		},
+		"a role of a collection, with the collection's module": {
+			files: map[string]string{
+				collection + "galaxy.yml":                    "namespace: made\nname: forthis\nversion: 1.0.0\n",
+				collection + "roles/hello/tasks/main.yml":    helloRole + "- made.forthis.answer:\n",
+				collection + "plugins/modules/answer.py":     "from ansible.module_utils.basic import AnsibleModule\nAnsibleModule({}).exit_json(msg='from its module')\n",
+				collection + "roles/hello/defaults/main.yml": "unused: 1\n",
+			},
+			role: "made.forthis.hello", collectionsPath: "collections", want: []string{"hello 3 2", "from its module"},
+		},
+		"whatever lies beside a playbook": {
+			files: map[string]string{
+				"playbooks/site.yml": `
 - hosts: localhost
   gather_facts: false
   vars_files: [vars.yml]
@@ -93,53 +87,54 @@ func TestPlaybookFindsWhatLiesBesideIt(t *testing.T) {
     - ansible.builtin.debug: {msg: "{{ from_vars }} {{ from_group }} {{ lookup('file', 'text') }}"}
     - ansible.builtin.include_tasks: more.yml
 `,
-		"playbooks/vars.yml":                    "from_vars: V\n",
-		"playbooks/group_vars/all.yml":          "from_group: G\n",
-		"playbooks/text":                        "T",
-		"playbooks/more.yml":                    "- ansible.builtin.debug: {msg: included}\n",
-		"playbooks/roles/beside/tasks/main.yml": "- ansible.builtin.debug: {msg: role beside}\n",
-	})
-	wantOutcome(t, b.run(t.Context(), b.playbook("playbooks/site.yml")), jobevent.Succeeded, jobevent.ReasonSuccessful)
-	for _, want := range []string{"V G T", "included", "role beside"} {
-		if got := b.messages(); !slices.Contains(got, want) {
-			t.Errorf("got messages %q, want %q", got, want)
-		}
-	}
-}
-
-func TestInventory(t *testing.T) {
-	play := "- hosts: all\n  gather_facts: false\n  tasks:\n    - ansible.builtin.debug: {msg: \"{{ inventory_hostname }} {{ colour | default('none') }}\"}\n"
-	tests := map[string]struct {
-		files     map[string]string
-		inventory string
-		want      []string
-	}{
-		"a directory is taken with its group_vars": {
+				"playbooks/vars.yml":                    "from_vars: V\n",
+				"playbooks/group_vars/all.yml":          "from_group: G\n",
+				"playbooks/text":                        "T",
+				"playbooks/more.yml":                    "- ansible.builtin.debug: {msg: included}\n",
+				"playbooks/roles/beside/tasks/main.yml": "- ansible.builtin.debug: {msg: role beside}\n",
+			},
+			playbook: "playbooks/site.yml", want: []string{"role beside", "V G T", "included"},
+		},
+		"an inventory that is a directory, with its group_vars": {
 			files: map[string]string{
+				"play.yml":               eachHost,
 				"inv/hosts":              "[web]\nw1 ansible_connection=local\n",
 				"inv/group_vars/web.yml": "colour: blue\n",
 				"inv/..data/hosts":       "from-the-copy-of-a-configmap ansible_connection=local\n",
 				"inv/.hidden":            "hidden ansible_connection=local\n",
 			},
-			inventory: "inv", want: []string{"w1 blue"},
+			playbook: "play.yml", inventory: "inv", want: []string{"w1 blue"},
 		},
-		"a file that Ansible would ignore in a directory": {
-			files:     map[string]string{"hosts.ini": "h1 ansible_connection=local colour=red\n"},
-			inventory: "hosts.ini", want: []string{"h1 red"},
+		"an inventory that is a file which Ansible would ignore in a directory": {
+			files:    map[string]string{"play.yml": eachHost, "hosts.ini": "h1 ansible_connection=local colour=red\n"},
+			playbook: "play.yml", inventory: "hosts.ini", want: []string{"h1 red"},
 		},
-		"a YAML file": {
-			files:     map[string]string{"hosts.yaml": "all: {hosts: {y1: {ansible_connection: local}}}\n"},
-			inventory: "hosts.yaml", want: []string{"y1 none"},
+		"an inventory in YAML": {
+			files:    map[string]string{"play.yml": eachHost, "hosts.yaml": "all: {hosts: {y1: {ansible_connection: local}}}\n"},
+			playbook: "play.yml", inventory: "hosts.yaml", want: []string{"y1 none"},
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, test.files)
-			scratch.Write(t, b.content, map[string]string{"play.yml": play})
-			b.Inventory = filepath.Join(b.content, test.inventory)
-			wantOutcome(t, b.run(t.Context(), b.playbook("play.yml")), jobevent.Succeeded, jobevent.ReasonSuccessful)
-			if got := b.messages(); !slices.Equal(got, test.want) {
-				t.Errorf("got messages %q, want %q", got, test.want)
+			in := func(path string) string { return filepath.Join(b.content, path) }
+			spec := b.playbook(test.playbook)
+			if test.role != "" {
+				spec = b.role(test.role)
+				b.SkipFacts = true
+			}
+			if test.rolesPath != "" {
+				b.RolesPath = []string{in(test.rolesPath)}
+			}
+			if test.collectionsPath != "" {
+				b.CollectionsPath, spec.RolesPath = []string{in(test.collectionsPath)}, ""
+			}
+			if test.inventory != "" {
+				b.Inventory = in(test.inventory)
+			}
+			wantOutcome(t, b.run(t.Context(), spec), jobevent.Succeeded, jobevent.ReasonSuccessful)
+			if diff := cmp.Diff(test.want, b.messages()); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
 			}
 		})
 	}

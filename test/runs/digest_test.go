@@ -1,14 +1,14 @@
 package runs
 
 import (
-	"errors"
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // installation is an environment of the real Python in which only the names of
@@ -25,46 +25,30 @@ func install(t *testing.T) installation {
 	if err != nil || len(sites) != 1 {
 		t.Fatalf("site-packages are %q (error %v)", sites, err)
 	}
-	i := installation{dir: dir, site: sites[0]}
 	for _, program := range []string{"ansible-runner", "ansible-playbook"} {
-		i.write(t, filepath.Join(dir, "bin", program), "#!"+filepath.Join(dir, "bin", "python")+"\n")
-	}
-	i.distribution(t, "ansible_core", "2.21.5")
-	i.distribution(t, "ansible_runner", "2.4.3")
-	i.distribution(t, "jinja2", "3.1.6")
-	i.collection(t, "kubernetes/core", "6.6.0")
-	return i
-}
-
-func (i installation) write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (i installation) remove(t *testing.T, pattern string) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(i.site, pattern))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%q names %q (error %v)", pattern, paths, err)
-	}
-	for _, path := range paths {
-		if err := os.RemoveAll(path); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "bin", program), []byte("#!"+filepath.Join(dir, "bin", "python")+"\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return installation{dir: dir, site: sites[0]}
 }
 
-func (i installation) distribution(t *testing.T, name, version string) {
+// fill leaves nothing but the usual distributions in site-packages.
+func (i installation) fill(t *testing.T) {
 	t.Helper()
-	i.write(t, filepath.Join(i.site, name+"-"+version+".dist-info", "METADATA"),
-		"Metadata-Version: 2.1\nName: "+strings.ReplaceAll(name, "_", "-")+"\nVersion: "+version+"\n")
+	if err := os.RemoveAll(i.site); err != nil {
+		t.Fatal(err)
+	}
+	scratch.Write(t, i.site, map[string]string{
+		"ansible_core-2.21.5.dist-info/METADATA":            metadata("ansible-core", "2.21.5"),
+		"ansible_runner-2.4.3.dist-info/METADATA":           metadata("ansible-runner", "2.4.3"),
+		"jinja2-3.1.6.dist-info/METADATA":                   metadata("jinja2", "3.1.6"),
+		"ansible_collections/kubernetes/core/MANIFEST.json": `{"collection_info": {"version": "6.6.0"}}`,
+	})
 }
 
-func (i installation) collection(t *testing.T, path, version string) {
-	t.Helper()
-	i.write(t, filepath.Join(i.site, "ansible_collections", path, "MANIFEST.json"), `{"collection_info": {"version": "`+version+`"}}`)
+func metadata(name, version string) string {
+	return "Metadata-Version: 2.1\nName: " + name + "\nVersion: " + version + "\n"
 }
 
 func (i installation) digest(t *testing.T) string {
@@ -81,46 +65,40 @@ func (i installation) digest(t *testing.T) string {
 }
 
 func TestDigestStandsForWhatIsInstalled(t *testing.T) {
+	const kubernetes = "ansible_collections/kubernetes/core/MANIFEST.json"
 	tests := map[string]struct {
-		change    func(*testing.T, installation)
+		remove    string // from site-packages, before files are written there
+		files     map[string]string
 		wantEqual bool
 	}{
-		"nothing: another environment with the same in it": {func(*testing.T, installation) {}, true},
-		"files that Python and people leave there": {func(t *testing.T, i installation) {
-			i.write(t, filepath.Join(i.site, "__pycache__", "x.pyc"), "x")
-			i.write(t, filepath.Join(i.site, "ansible_collections", "__pycache__", "y", "x.pyc"), "x")
-			i.write(t, filepath.Join(i.site, "ansible_collections", "kubernetes", "__pycache__", "x.pyc"), "x")
-			i.write(t, filepath.Join(i.site, "ansible_collections", "kubernetes.core-6.6.0.info", "GALAXY.yml"), "x")
-			i.write(t, filepath.Join(i.site, "notes.txt"), "x")
-		}, true},
-		"a distribution's name in another spelling": {func(t *testing.T, i installation) {
-			i.remove(t, "ansible_runner-*")
-			i.distribution(t, "Ansible.Runner", "2.4.3")
-			i.distribution(t, "ansible_runner", "2.4.3")
-		}, true},
-		"an upgraded distribution": {func(t *testing.T, i installation) {
-			i.remove(t, "jinja2-*")
-			i.distribution(t, "jinja2", "3.1.7")
-		}, false},
-		"one distribution more": {func(t *testing.T, i installation) { i.distribution(t, "kubernetes", "36.0.3") }, false},
-		"one less":              {func(t *testing.T, i installation) { i.remove(t, "jinja2-*") }, false},
-		"a legacy distribution": {func(t *testing.T, i installation) {
-			i.write(t, filepath.Join(i.site, "old_one-1.0-py3.13.egg-info"), "Name: old-one\n")
-		}, false},
-		"an upgraded collection": {func(t *testing.T, i installation) { i.collection(t, "kubernetes/core", "6.6.1") }, false},
-		"one collection more":    {func(t *testing.T, i installation) { i.collection(t, "ansible/mysql", "5.2.0") }, false},
-		"a checkout that came": {func(t *testing.T, i installation) {
-			i.write(t, filepath.Join(i.site, "ansible_collections/my/own/galaxy.yml"), "x")
-		}, false},
-		"a manifest that is broken": {func(t *testing.T, i installation) {
-			i.write(t, filepath.Join(i.site, "ansible_collections/kubernetes/core/MANIFEST.json"), "{")
-		}, false},
+		"nothing: another environment with the same in it": {wantEqual: true},
+		"files that Python and people leave there": {files: map[string]string{
+			"__pycache__/x.pyc": "x", "ansible_collections/__pycache__/y/x.pyc": "x", "ansible_collections/kubernetes/__pycache__/x.pyc": "x",
+			"ansible_collections/kubernetes.core-6.6.0.info/GALAXY.yml": "x", "notes.txt": "x",
+		}, wantEqual: true},
+		"a distribution's name in another spelling": {remove: "ansible_runner-2.4.3.dist-info", files: map[string]string{
+			"Ansible.Runner-2.4.3.dist-info/METADATA": metadata("Ansible.Runner", "2.4.3"),
+			"ansible_runner-2.4.3.dist-info/METADATA": metadata("ansible-runner", "2.4.3"),
+		}, wantEqual: true},
+		"an upgraded distribution":  {remove: "jinja2-3.1.6.dist-info", files: map[string]string{"jinja2-3.1.7.dist-info/METADATA": metadata("jinja2", "3.1.7")}},
+		"one distribution more":     {files: map[string]string{"kubernetes-36.0.3.dist-info/METADATA": metadata("kubernetes", "36.0.3")}},
+		"one less":                  {remove: "jinja2-3.1.6.dist-info"},
+		"a legacy distribution":     {files: map[string]string{"old_one-1.0-py3.13.egg-info": "Name: old-one\n"}},
+		"an upgraded collection":    {files: map[string]string{kubernetes: `{"collection_info": {"version": "6.6.1"}}`}},
+		"one collection more":       {files: map[string]string{"ansible_collections/ansible/mysql/MANIFEST.json": `{"collection_info": {"version": "5.2.0"}}`}},
+		"a checkout that came":      {files: map[string]string{"ansible_collections/my/own/galaxy.yml": "x"}},
+		"a manifest that is broken": {files: map[string]string{kubernetes: "{"}},
 	}
-	base := install(t).digest(t)
+	one, i := install(t), install(t)
+	one.fill(t)
+	base := one.digest(t)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			i := install(t)
-			test.change(t, i)
+			i.fill(t)
+			if err := os.RemoveAll(filepath.Join(i.site, cmp.Or(test.remove, "nothing"))); err != nil {
+				t.Fatal(err)
+			}
+			scratch.Write(t, i.site, test.files)
 			if got := i.digest(t); (got == base) != test.wantEqual {
 				t.Errorf("got %s and %s, want equal: %v", base, got, test.wantEqual)
 			}

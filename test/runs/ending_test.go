@@ -22,43 +22,6 @@ func vaultEncrypt(t *testing.T, passwordFile, text string) string {
 	return strings.TrimSpace(string(out))
 }
 
-func TestFailures(t *testing.T) {
-	tests := map[string]struct {
-		tasks       string
-		role        string
-		wantReason  jobevent.Reason
-		wantMessage string
-	}{
-		"a task that fails says what and why": {
-			tasks:      "- name: Look for the Secret\n  ansible.builtin.fail: {msg: there is no Secret}\n",
-			wantReason: jobevent.ReasonFailed, wantMessage: "there is no Secret",
-		},
-		"a syntax error is explained": {
-			tasks:      "- name: Broken\n  ansible.builtin.debug: {msg: [}\n",
-			wantReason: jobevent.ReasonNoStats, wantMessage: "main.yml",
-		},
-		"a role that does not exist is named": {
-			role:       "nowhere",
-			wantReason: jobevent.ReasonNoStats, wantMessage: "nowhere",
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, map[string]string{"roles/content/tasks/main.yml": test.tasks})
-			b.SkipFacts = true
-			role := "content"
-			if test.role != "" {
-				role = test.role
-			}
-			got := b.run(t.Context(), b.role(role))
-			wantOutcome(t, got, jobevent.Failed, test.wantReason)
-			if !strings.Contains(got.Outcome.Message, test.wantMessage) {
-				t.Errorf("got outcome %+v, want a failure whose message has %q", got.Outcome, test.wantMessage)
-			}
-		})
-	}
-}
-
 // Plain ansible-runner drops a result of this size.
 func TestALargeResultIsCutAndNotPassedOver(t *testing.T) {
 	b := newBench(t, map[string]string{"play.yml": `

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,72 +50,42 @@ const uid = "0b2e8f6a-uid"
 
 // killed is a manager in a process of its own, in the middle of a run.
 type killed struct {
-	t       *testing.T
-	runs    string
-	content string
-	cmd     *exec.Cmd
-	done    chan struct{}
+	t    *testing.T
+	runs string
+	cmd  *exec.Cmd
 }
 
 // startManager returns when the role has made the file that {{ begun }} stands
 // for in its tasks.
 func startManager(t *testing.T, tasks string) *killed {
 	t.Helper()
-	k := &killed{t: t, runs: filepath.Join(scratch.Short(t), "runs"), content: t.TempDir(), done: make(chan struct{})}
-	begun := filepath.Join(k.content, "begun")
-	scratch.Write(t, k.content, map[string]string{"roles/content/tasks/main.yml": strings.ReplaceAll(tasks, "{{ begun }}", begun)})
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	python := environment(t)
-	k.cmd = exec.Command(self)
-	k.cmd.Env = append(os.Environ(), "MANAGER_OF="+k.runs, "CONTENT="+k.content, "RUNNER="+python.Runner, "PYTHON="+python.Python)
+	content, python := t.TempDir(), environment(t)
+	k := &killed{t: t, runs: filepath.Join(scratch.Short(t), "runs"), cmd: exec.Command(os.Args[0])}
+	begun := filepath.Join(content, "begun")
+	scratch.Write(t, content, map[string]string{"roles/content/tasks/main.yml": strings.ReplaceAll(tasks, "{{ begun }}", begun)})
+	k.cmd.Env = append(os.Environ(), "MANAGER_OF="+k.runs, "CONTENT="+content, "RUNNER="+python.Runner, "PYTHON="+python.Python)
 	k.cmd.Stderr = os.Stderr
 	if err := k.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		defer close(k.done)
-		_ = k.cmd.Wait() // It is killed.
-	}()
 	t.Cleanup(func() {
-		_ = k.cmd.Process.Kill() // It may have been already.
-		<-k.done
+		k.kill()
 		k.takeOver()
 	})
-	k.eventually("the task has begun", func() bool {
-		_, err := os.Stat(begun)
-		return err == nil
-	})
-	return k
-}
-
-func (k *killed) eventually(what string, holds func() bool) {
-	k.t.Helper()
-	const limit = time.Minute // for a machine that has much else to do
-	for deadline := time.Now().Add(limit); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			k.t.Fatalf("%s: not after %v; there are %q", what, limit, k.processes())
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a machine that has much else to do
+	defer cancel()
+	if waitFor(ctx, begun); ctx.Err() != nil {
+		t.Fatalf("the task has not begun; there are %q", processes(t, k.runs))
 	}
-}
-
-// processes lists those that name the run directory or the content in their
-// command line or environment. The manager is not among them.
-func (k *killed) processes() []string {
-	k.t.Helper()
-	return slices.DeleteFunc(processes(k.t, k.runs, k.content), func(cmdline string) bool { return strings.HasPrefix(cmdline, k.cmd.Path) })
+	return k
 }
 
 // kill ends the manager alone and returns the processes that it left.
 func (k *killed) kill() []string {
 	k.t.Helper()
-	if err := k.cmd.Process.Kill(); err != nil {
-		k.t.Fatal(err)
-	}
-	<-k.done
-	return k.processes()
+	_ = k.cmd.Process.Kill() // It may have been already.
+	_ = k.cmd.Wait()
+	return processes(k.t, k.runs)
 }
 
 // takeOver is the next manager's start, up to where it could run something. It returns
@@ -127,7 +96,7 @@ func (k *killed) takeOver() (lines []string) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	if left := k.processes(); len(left) > 0 {
+	if left := processes(k.t, k.runs); len(left) > 0 {
 		k.t.Errorf("processes are left: %q", left)
 	}
 	if err := root.Close(); err != nil {

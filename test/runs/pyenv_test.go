@@ -25,27 +25,20 @@ func TestInspect(t *testing.T) {
 
 func TestCanary(t *testing.T) {
 	env := environment(t)
-	tests := map[string]struct {
-		variables  string
-		wantUnsafe bool
+	for name, test := range map[string]struct {
+		variables           string
+		wantErr, wantUnsafe bool
 	}{
 		"the encoding of untrusted text keeps it as it is":                                         {variables: "\t\n{\"c\": {\"__ansible_unsafe\": \"{{ 6*7 }}\"}}"},
-		"a plain variable is evaluated, which the canary must notice: else it would prove nothing": {variables: `{"c": "{{ 6*7 }}"}`, wantUnsafe: true},
-	}
-	for name, test := range tests {
+		"a plain variable is evaluated, which the canary must notice: else it would prove nothing": {variables: `{"c": "{{ 6*7 }}"}`, wantErr: true, wantUnsafe: true},
+		"what Ansible cannot read says that the play did not run":                                  {variables: "\t\n{\"c\": ", wantErr: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			err := env.Canary(t.Context(), []byte(test.variables))
-			if unsafe := errors.Is(err, pyenv.ErrUnsafe); unsafe != test.wantUnsafe || !unsafe && err != nil {
+			if errors.Is(err, pyenv.ErrUnsafe) != test.wantUnsafe || (err != nil) != test.wantErr {
 				t.Errorf("got error %v, want unsafe: %v", err, test.wantUnsafe)
 			}
 		})
-	}
-}
-
-func TestCanaryThatAnsibleCannotRead(t *testing.T) {
-	err := environment(t).Canary(t.Context(), []byte("\t\n{\"c\": "))
-	if err == nil || errors.Is(err, pyenv.ErrUnsafe) {
-		t.Errorf("got error %v, want one that says the play did not run", err)
 	}
 }
 

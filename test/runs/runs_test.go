@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -61,11 +61,11 @@ func newBench(t *testing.T, files map[string]string) *bench {
 }
 
 func (b *bench) role(name string) runner.Spec {
-	return runner.Spec{UID: "0b2e8f6a-uid", ID: "run-1", Role: name, RolesPath: filepath.Join(b.content, "roles"), ExtraVars: []byte("\t\n{\"size\": 3}")}
+	return runner.Spec{UID: uid, ID: "run-1", Role: name, RolesPath: filepath.Join(b.content, "roles"), ExtraVars: []byte("\t\n{\"size\": 3}")}
 }
 
 func (b *bench) playbook(name string) runner.Spec {
-	return runner.Spec{UID: "0b2e8f6a-uid", ID: "run-1", Playbook: filepath.Join(b.content, name), ExtraVars: []byte("\t\n{\"size\": 3}")}
+	return runner.Spec{UID: uid, ID: "run-1", Playbook: filepath.Join(b.content, name), ExtraVars: []byte("\t\n{\"size\": 3}")}
 }
 
 // run runs the spec and checks what holds after every run: nothing is left of
@@ -138,7 +138,7 @@ func (b *bench) artifact(uid, name string) string {
 	return string(content)
 }
 
-// tasks lists "host task: text" of the tasks that succeeded and printed a msg.
+// messages lists the msg of each task that succeeded and printed one.
 func (b *bench) messages() []string {
 	var out []string
 	for _, e := range b.events {
@@ -149,29 +149,19 @@ func (b *bench) messages() []string {
 	return out
 }
 
-// processes lists the command lines, with their environment, of processes that
-// name one of the directories in either.
-func processes(t *testing.T, dirs ...string) []string {
+// processes lists the command lines of processes that name one of the directories in
+// their environment. The servers for warm runs, and this process, are no run's.
+func processes(t *testing.T, dirs ...string) (found []string) {
 	t.Helper()
-	entries, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, entry := range entries {
-		if entry == fmt.Sprintf("/proc/%d", os.Getpid()) {
-			continue
+	for _, dir := range dirs {
+		all, err := harness.ProcessesOf(dir)
+		if err != nil {
+			t.Fatal(err)
 		}
-		// A process may end while it is looked at.
-		cmdline, _ := os.ReadFile(filepath.Join(entry, "cmdline"))
-		environ, _ := os.ReadFile(filepath.Join(entry, "environ"))
-		if bytes.Contains(environ, []byte("ENSIGN_WARM_ROOM=")) {
-			continue // A server: no run's process.
-		}
-		if slices.ContainsFunc(dirs, func(dir string) bool {
-			return bytes.Contains(cmdline, []byte(dir)) || bytes.Contains(environ, []byte(dir))
-		}) {
-			found = append(found, string(bytes.ReplaceAll(cmdline, []byte{0}, []byte{' '})))
+		for _, p := range all {
+			if !p.Server && p.PID != os.Getpid() {
+				found = append(found, p.CommandLine)
+			}
 		}
 	}
 	return found

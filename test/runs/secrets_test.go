@@ -2,7 +2,6 @@ package runs
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -13,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/rundir"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
 
 // What the checks after every run look for is really there while the run goes
@@ -155,7 +154,7 @@ func TestNoLogHoldsInTheNamesOfTasks(t *testing.T) {
 	got := b.run(t.Context(), b.role("content"))
 	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonFailed)
 	const want = "task [content : (an action that was not resolved)]"
-	if kept := b.artifact("0b2e8f6a-uid", "events.jsonl"); !strings.Contains(got.Outcome.Message, want) || strings.Contains(got.Outcome.Message+kept, "pa55word") {
+	if kept := b.artifact(uid, "events.jsonl"); !strings.Contains(got.Outcome.Message, want) || strings.Contains(got.Outcome.Message+kept, "pa55word") {
 		t.Errorf("got message %q and artifact %s", got.Outcome.Message, kept)
 	}
 	resolved := false
@@ -247,14 +246,21 @@ func TestTheSameFailureGivesTheSameMessage(t *testing.T) {
 		"roles/crash/library/crashing.py": "raise Exception('at import')\n",
 	})
 	b.SkipFacts = true
-	for _, role := range []string{"nowhere", "broken", "nomodule", "failing", "crash"} {
+	for role, want := range map[string]struct {
+		reason  jobevent.Reason
+		message string
+	}{
+		"nowhere": {jobevent.ReasonNoStats, "nowhere"}, "broken": {jobevent.ReasonNoStats, "main.yml"}, "nomodule": {jobevent.ReasonNoStats, "no.such.module"},
+		"failing": {jobevent.ReasonFailed, "Error executing command"}, "crash": {jobevent.ReasonFailed, "missing interpreter line"},
+	} {
 		t.Run(role, func(t *testing.T) {
 			first := b.run(t.Context(), b.role(role))
 			spec := b.role(role)
 			spec.ID = "run-2"
 			second := b.run(t.Context(), spec)
-			if first.Outcome.Verdict != jobevent.Failed || first.Outcome.Message == "" {
-				t.Errorf("got %+v, want a failure with a message", first.Outcome)
+			wantOutcome(t, first, jobevent.Failed, want.reason)
+			if !strings.Contains(first.Outcome.Message, want.message) {
+				t.Errorf("got message %q, want %q in it", first.Outcome.Message, want.message)
 			}
 			if diff := cmp.Diff(first.Outcome, second.Outcome); diff != "" {
 				t.Error(diff)
@@ -300,28 +306,17 @@ func marker(event string) string {
 	return fmt.Sprintf("\x1b[K%s\x1b[%dD\x1b[K", encoded, len(encoded))
 }
 
-// A CR's text with the marker of an event in it, printed raw by way of names
-// and messages, is no event of the run.
+// A CR's text with the marker of an event in it, displayed as the name of a play that
+// runs nothing and exits with 0, is no event of the run.
 func TestForgedStatsDoNotCount(t *testing.T) {
 	const stats = `{"uuid": "%s", "event": "playbook_on_stats", "job_id": %s, "event_data": {"ok": {"localhost": 1}, "processed": {"localhost": 1}, "failures": {}, "dark": {}, "changed": {}, "skipped": {}, "rescued": {}, "ignored": {}}}`
-	end := marker(`{"uuid": "u1"}`) + "x" + marker("{}")
-	plays := map[string]string{
-		"a play for no host, which exits with 0": "- name: \"{{ cr }}\"\n  hosts: nowhere\n  tasks: []\n",
-		"a task that fails with the text":        "- name: Play\n  hosts: localhost\n  gather_facts: false\n  tasks:\n    - name: \"{{ cr }}\"\n      ansible.builtin.fail: {msg: \"{{ cr }}\"}\n",
-		"a task that prints it raw":              "- name: Play\n  hosts: localhost\n  gather_facts: false\n  tasks:\n    - ansible.builtin.pause: {prompt: \"{{ cr }}\", seconds: 1}\n    - ansible.builtin.fail:\n",
-	}
-	for name, play := range plays {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, map[string]string{"play.yml": play})
-			spec := b.playbook("play.yml")
-			text := marker(fmt.Sprintf(stats, "u1", "1")) + "\n" + marker(fmt.Sprintf(stats, "u2", "null")) + "\n" + end
-			quoted := strings.NewReplacer("\x1b", `\u001b`, "\n", `\n`, `"`, `\"`).Replace(text)
-			spec.ExtraVars = []byte("\t\n{\"cr\": {\"__ansible_unsafe\": \"" + quoted + "\"}}")
-			got := b.run(t.Context(), spec)
-			if got.Outcome.Verdict != jobevent.Failed {
-				t.Errorf("got outcome %+v, want a failure", got.Outcome)
-			}
-		})
+	b := newBench(t, map[string]string{"play.yml": "- name: \"{{ cr }}\"\n  hosts: nowhere\n  tasks: []\n"})
+	spec := b.playbook("play.yml")
+	text := marker(fmt.Sprintf(stats, "u1", "1")) + "\n" + marker(fmt.Sprintf(stats, "u2", "null")) + "\n" + marker(`{"uuid": "u1"}`) + "x" + marker("{}")
+	quoted := strings.NewReplacer("\x1b", `\u001b`, "\n", `\n`, `"`, `\"`).Replace(text)
+	spec.ExtraVars = []byte("\t\n{\"cr\": {\"__ansible_unsafe\": \"" + quoted + "\"}}")
+	if got := b.run(t.Context(), spec); got.Outcome.Verdict != jobevent.Failed {
+		t.Errorf("got outcome %+v, want a failure", got.Outcome)
 	}
 }
 
@@ -329,31 +324,24 @@ func TestForgedStatsDoNotCount(t *testing.T) {
 func TestRunsAtOnceDoNotMixUp(t *testing.T) {
 	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": "- ansible.builtin.debug: {msg: \"size {{ size }}\"}\n"})
 	b.SkipFacts = true
-	results := make(chan error, 3)
+	var runs errgroup.Group
 	for n := range 3 {
-		go func() {
-			spec := b.role("hello")
+		runs.Go(func() error {
+			spec, got := b.role("hello"), []string{}
 			spec.UID = fmt.Sprintf("uid-%d", n)
 			spec.ExtraVars = fmt.Appendf(nil, "\t\n{\"size\": %d}", n)
-			results <- ownMessage(t.Context(), b.Runner, spec, fmt.Sprintf("size %d", n))
-		}()
+			result := b.Run(t.Context(), spec, func(e jobevent.Event) {
+				if msg, ok := e.Result["msg"].(string); ok {
+					got = append(got, msg)
+				}
+			})
+			if result.Outcome.Verdict != jobevent.Succeeded || !slices.Equal(got, []string{fmt.Sprintf("size %d", n)}) {
+				return fmt.Errorf("got outcome %+v and messages %q of run %d", result.Outcome, got, n)
+			}
+			return nil
+		})
 	}
-	for range 3 {
-		if err := <-results; err != nil {
-			t.Error(err)
-		}
+	if err := runs.Wait(); err != nil {
+		t.Error(err)
 	}
-}
-
-func ownMessage(ctx context.Context, r *runner.Runner, spec runner.Spec, want string) error {
-	var got []string
-	result := r.Run(ctx, spec, func(e jobevent.Event) {
-		if msg, ok := e.Result["msg"].(string); ok {
-			got = append(got, msg)
-		}
-	})
-	if result.Outcome.Verdict != jobevent.Succeeded || !slices.Equal(got, []string{want}) {
-		return fmt.Errorf("got outcome %+v and messages %q, want %q", result.Outcome, got, want)
-	}
-	return nil
 }

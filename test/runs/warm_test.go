@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,7 +88,7 @@ func (c *common) heat(t *testing.T, r *runner.Runner) {
 	r.Reaper, r.Launcher = &c.stove.reaper, c.stove
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		r.Prepare()
-		if c.stove.ready && (c.stove.warm.Load() > 0 || c.warms(t, r)) {
+		if c.stove.ready && (c.stove.hot || c.warms(t, r)) {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -103,23 +102,22 @@ func (c *common) heat(t *testing.T, r *runner.Runner) {
 func (c *common) warms(t *testing.T, r *runner.Runner) bool {
 	t.Helper()
 	defer c.empty(t)
-	book := filepath.Join(t.TempDir(), "heat.yml")
-	if err := os.WriteFile(book, []byte("- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	result := r.Run(t.Context(), runner.Spec{UID: "heat", ID: "heat", Playbook: book, ExtraVars: []byte("\t\n{}")}, func(jobevent.Event) {})
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{"heat.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
+	result := r.Run(t.Context(), runner.Spec{UID: "heat", ID: "heat", Playbook: filepath.Join(dir, "heat.yml"), ExtraVars: []byte("\t\n{}")}, func(jobevent.Event) {})
 	if result.Outcome.Verdict != jobevent.Succeeded {
 		t.Fatalf("%+v", result.Outcome)
 	}
-	return c.stove.warm.Load() > 0
+	c.stove.hot = result.Warm
+	return result.Warm
 }
 
 // stove launches what it can warm.
 type stove struct {
 	*warm.Pool
 	reaper proctree.Reaper
-	ready  bool         // what was asked for last would be launched
-	warm   atomic.Int32 // runs that were
+	ready  bool // what was asked for last would be launched
+	hot    bool // a run was warm
 }
 
 // Prepare implements runner.Launcher.
@@ -128,27 +126,12 @@ func (s *stove) Prepare(env []string) {
 	s.ready = program != ""
 }
 
-// Ended implements runner.Launcher.
-func (s *stove) Ended(env []string) bool {
-	warm := s.Pool.Ended(env)
-	if warm {
-		s.warm.Add(1)
-	}
-	return warm
-}
-
 // A run that is cold unasked would show less than these tests say.
 func TestRunsAreInTheModeOfTheSuites(t *testing.T) {
 	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
-	if !harness.Warm() {
-		if b.Launcher != nil {
-			t.Error("something else than ansible-runner may be started")
-		}
-		return
-	}
-	before := shared.stove.warm.Load()
-	wantOutcome(t, b.run(t.Context(), b.role("hello")), jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if warm := shared.stove.warm.Load() - before; warm != 1 {
-		t.Errorf("of one run, %d were warm", warm)
+	result := b.run(t.Context(), b.role("hello"))
+	wantOutcome(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	if result.Warm != harness.Warm() {
+		t.Errorf("the run is warm: %t", result.Warm)
 	}
 }

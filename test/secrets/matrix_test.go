@@ -26,7 +26,7 @@ var _ = DescribeTable("whatever is shown and however a run ends, nothing leaks",
 	}
 	b.observe(ctx, found)
 	Expect(b.Stop()).To(Succeed())
-	b.files(found, b.options.Home)
+	b.files(found, b.Options.Home)
 	expectNoLeaks(found, b.canaries)
 	Expect(b.canaries.in(found["the log"])).To(ContainElement("shown_failure"))
 },
@@ -44,7 +44,7 @@ func (b *bench) once(ctx context.Context, found places, ending string, parts ...
 	reason := b.ends(ctx, cr)
 	found["the CR "+ending] = marshal(cr.Object)
 	b.files(found, filepath.Join(b.RunDir(), string(cr.GetUID()), "artifacts"))
-	Expect(k8s.Delete(ctx, cr)).To(Succeed())
+	Expect(ground.Client.Delete(ctx, cr)).To(Succeed())
 	return reason
 }
 
@@ -68,11 +68,11 @@ var _ = It("leaves nothing of a run whose manager was killed, once the next one 
 	Expect(b.Kill()).To(Succeed())
 	By("starting the next one, which is not to run it again")
 	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"ansible.sdk.operatorframework.io/paused":"true"}}}`))
-	Expect(k8s.Patch(ctx, cr, pause)).To(Succeed())
-	b.start(ctx)
+	Expect(ground.Client.Patch(ctx, cr, pause)).To(Succeed())
+	b.Start(ctx, keeper.Kind)
 	Eventually(func() []string {
 		left := places{}
-		b.files(left, b.options.Home)
+		b.files(left, b.Options.Home)
 		return left.leaks(b.canaries.secret())
 	}).Should(BeEmpty())
 })

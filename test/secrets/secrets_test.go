@@ -21,7 +21,7 @@ var _ = Describe("a manager with much to hide", Ordered, func() {
 		found = places{}
 		b.observe(ctx, found)
 		Expect(b.Stop()).To(Succeed())
-		b.files(found, b.options.Home)
+		b.files(found, b.Options.Home)
 	})
 
 	It("shows and leaves nothing of it", func() {

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -30,36 +29,47 @@ func TestMain(m *testing.M) {
 }
 
 func fakes() map[string]func() {
+	one := func() { event("playbook_on_task_start", `{"task": "one"}`) }
 	return map[string]func(){
-		"success":       func() { event("playbook_on_task_start", `{"task": "one"}`); stats() },
-		"nothing":       func() {},
-		"crash":         crash,
-		"unknown error": unknownError,
+		"success": func() { one(); stats() },
+		"nothing": func() {},
+		"crash":   func() { fail(1, "Traceback: on stderr") },
+		// An error that is not one of Ansible's, while a task is running.
+		"unknown error": func() { one(); fail(1, "OSError: [Errno 5] Input/output error: 'pa55word'") },
 		"killed":        func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) },
 		"many":          many,
 		"secrets":       secrets,
-		"longline":      longLine,
-		"noise":         noise,
-		"closed output": closedOutput,
-		"chatty":        func() { printSlowly(func() { event("playbook_on_task_start", `{"task": "one"}`) }) },
-		"noisy":         func() { printSlowly(func() { fmt.Print(".") }) },
-		"grumbling":     func() { printSlowly(func() { fmt.Fprint(os.Stderr, ".") }) },
-		"sleep":         func() { ready(); sleep() },
-		"stubborn":      func() { signal.Ignore(syscall.SIGTERM); ready(); sleep() },
-		"finisher":      func() { onTerm(stats, 0) },
-		"slow":          func() { onTerm(func() { time.Sleep(300 * time.Millisecond) }, 254) },
-		"respawn":       func() { onTerm(func() { spawn("stubborn", nil, false) }, 254) },
-		"parent":        parent,
-		"manager":       manager,
+		"longline":      func() { repeat(100, 0, os.Stdout, strings.Repeat("x", 1<<20)); fmt.Println(); stats() },
+		"noise":         func() { repeat(50, 0, os.Stderr, strings.Repeat("stderr ", 1<<15)); fail(3, "the last words") },
+		"closed output": func() { _, _ = os.Stdout.Close(), os.Stderr.Close(); ready(); sleep() },
+		// These say something twenty times in 2 s, and succeed.
+		"chatty": func() {
+			for range 20 {
+				one()
+				time.Sleep(100 * time.Millisecond)
+			}
+			stats()
+		},
+		"noisy":     func() { repeat(20, 100*time.Millisecond, os.Stdout, "."); fmt.Println(); stats() },
+		"grumbling": func() { repeat(20, 100*time.Millisecond, os.Stderr, "."); stats() },
+		"sleep":     func() { ready(); sleep() },
+		"stubborn":  func() { signal.Ignore(syscall.SIGTERM); ready(); sleep() },
+		"finisher":  func() { onTerm(stats, 0) },
+		"slow":      func() { onTerm(func() { time.Sleep(300 * time.Millisecond) }, 254) },
+		"respawn":   func() { onTerm(func() { spawn("stubborn", nil, false) }, 254) },
+		// A process with an unmarked child, which can be found only by descent.
+		"parent":  func() { waitReady(spawn("stubborn", nil, true)); ready(); sleep() },
+		"manager": manager,
 		// These leave a process after a run that ended by itself.
 		"daemon": func() { waitReady(spawn("stubborn", nil, false)); stats() },
 		"holder": func() { waitReady(spawn("sleep", os.Stdout, false)); stats() },
 		"hidden": func() { waitReady(spawn("sleep", os.Stdout, true)); stats() },
-		// These leave a process that cannot be found and goes on writing to the manager's pipe.
+		// These leave a process that cannot be found and goes on writing to the manager's pipe,
+		// until that is closed.
 		"hidden mumbler": func() { waitReady(spawn("mumbler", os.Stdout, true)); stats() },
 		"hidden babbler": func() { waitReady(spawn("babbler", os.Stdout, true)); stats() },
-		"mumbler":        func() { ready(); printForever(100*time.Millisecond, "x") },
-		"babbler":        func() { ready(); printForever(0, strings.Repeat("x", 4000)) },
+		"mumbler":        func() { ready(); repeat(600, 100*time.Millisecond, os.Stdout, "x\n") },
+		"babbler":        func() { ready(); repeat(1<<20, 0, os.Stdout, strings.Repeat("x", 4000)+"\n") },
 	}
 }
 
@@ -71,16 +81,19 @@ const goodStats = `{"ok": {"localhost": 1}, "changed": {}, "dark": {}, "failures
 
 func stats() { event("playbook_on_stats", goodStats) }
 
-func crash() {
-	fmt.Fprintln(os.Stderr, "Traceback: on stderr")
-	scratch.Leave(1)
+func fail(code int, words string) {
+	fmt.Fprintln(os.Stderr, words)
+	scratch.Leave(code)
 }
 
-// unknownError fails while a task is running, with an error that is not one of Ansible's.
-func unknownError() {
-	event("playbook_on_task_start", `{"task": "one"}`)
-	fmt.Fprintln(os.Stderr, "OSError: [Errno 5] Input/output error: 'pa55word'")
-	scratch.Leave(1)
+// repeat prints words again and again, as long as somebody reads.
+func repeat(times int, pause time.Duration, to *os.File, words string) {
+	for range times {
+		if _, err := to.WriteString(words); err != nil {
+			return
+		}
+		time.Sleep(pause)
+	}
 }
 
 // secrets fails and reports results as real modules do.
@@ -94,42 +107,21 @@ func secrets() {
 
 // many prints more than a pipe holds and exits at once.
 func many() {
-	out := bufio.NewWriter(os.Stdout)
+	var all strings.Builder
 	for i := range 5000 {
-		fmt.Fprintf(out, `{"uuid": "u", "counter": %d, "event": "playbook_on_task_start", "job_id": %s, "event_data": {"task": "task %d"}}`+"\n", i, os.Getenv("JOB_ID"), i)
+		fmt.Fprintf(&all, `{"uuid": "u", "counter": %d, "event": "playbook_on_task_start", "job_id": %s, "event_data": {"task": "task %d"}}`+"\n", i, os.Getenv("JOB_ID"), i)
 	}
-	if err := out.Flush(); err != nil {
-		panic(err)
-	}
+	fmt.Print(all.String())
 	stats()
-}
-
-func longLine() {
-	chunk := strings.Repeat("x", 1<<20)
-	for range 100 {
-		fmt.Print(chunk)
-	}
-	fmt.Println()
-	stats()
-}
-
-func noise() {
-	chunk := strings.Repeat("stderr ", 1<<15)
-	for range 50 {
-		fmt.Fprint(os.Stderr, chunk)
-	}
-	fmt.Fprintln(os.Stderr, "the last words")
-	scratch.Leave(3)
 }
 
 // ready tells the test that the process has reached its waiting point.
 func ready() {
 	f, err := os.OpenFile(os.Getenv("READY"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		panic(err)
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
 	}
-	fmt.Fprintln(f, os.Getpid())
-	if err := f.Close(); err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		panic(err)
 	}
 }
@@ -149,11 +141,7 @@ func onTerm(do func(), code int) {
 // spawn starts another fake in a session of its own, without waiting for it. If unmarked is
 // set, the fake's environment has no mark of the run.
 func spawn(name string, stdout *os.File, unmarked bool) int {
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	cmd := exec.Command(self)
+	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = []string{"FAKE=" + name, "READY=" + os.Getenv("READY")}
 	if !unmarked {
 		cmd.Env = append(cmd.Env, "JOB_ID="+os.Getenv("JOB_ID"))
@@ -176,18 +164,8 @@ func waitReady(pid int) {
 }
 
 func readyPids(path string) string {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
+	content, _ := os.ReadFile(path) // It may not be there yet.
 	return string(content)
-}
-
-// parent is a process with an unmarked child, which can be found only by descent.
-func parent() {
-	waitReady(spawn("stubborn", nil, true))
-	ready()
-	sleep()
 }
 
 // manager takes over the run directory RUNS and runs the fake RUN until it is killed.
@@ -196,38 +174,7 @@ func manager() {
 	if err != nil {
 		panic(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
+	self := os.Args[0]
 	r := &Runner{Root: root, Reaper: reaper, Binary: self, Python: self, Env: []string{"FAKE=" + os.Getenv("RUN"), "READY=" + os.Getenv("READY")}}
 	r.Run(context.Background(), someSpec(), ignore)
-}
-
-// closedOutput closes the pipes to the manager, and sleeps.
-func closedOutput() {
-	if err := errors.Join(os.Stdout.Close(), os.Stderr.Close()); err != nil {
-		panic(err)
-	}
-	ready()
-	sleep()
-}
-
-// printForever prints words for a minute, or until the pipe is closed.
-func printForever(pause time.Duration, words string) {
-	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(pause) {
-		if _, err := fmt.Println(words); err != nil {
-			return
-		}
-	}
-}
-
-// printSlowly prints something twenty times in 2 s, and succeeds.
-func printSlowly(say func()) {
-	for range 20 {
-		say()
-		time.Sleep(100 * time.Millisecond)
-	}
-	fmt.Println()
-	stats()
 }

@@ -8,14 +8,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
 const (
 	socketName  = "stage.sock"
 	journalName = "journal.jsonl"
-	liveName    = "live"
 )
 
 // Phase is where a run is.
@@ -36,12 +34,9 @@ type Announcement struct {
 	Record Record `json:"record"`
 }
 
-// Stage is told of every phase of the runs of a stub, and lets them go on.
-type Stage struct {
-	listener net.Listener
-	met      func(Announcement)
-	live     sync.WaitGroup
-}
+// Stage is told of every phase of the runs of a stub, and lets them go on. Once it is
+// closed, no further run announces itself; those go on unasked.
+type Stage struct{ net.Listener }
 
 // OpenStage makes the stage of the stub in dir. met is called for each
 // announcement, at the same time for those of several runs, and the run goes on
@@ -51,35 +46,23 @@ func OpenStage(dir string, met func(Announcement)) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the stage: %w", err)
 	}
-	s := &Stage{listener: listener, met: met}
-	s.live.Go(s.serve)
-	return s, nil
-}
-
-// Close lets no further run announce itself; those go on unasked.
-func (s *Stage) Close() error { return s.listener.Close() }
-
-func (s *Stage) serve() {
-	for {
-		conn, err := s.listener.Accept()
-		if err != nil {
-			return
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			go func() {
+				defer func() { _ = conn.Close() }() // The end of the connection is the permission.
+				var a Announcement
+				if json.NewDecoder(conn).Decode(&a) == nil {
+					met(a)
+				}
+			}()
 		}
-		go s.hear(conn)
-	}
+	}()
+	return &Stage{listener}, nil
 }
 
-func (s *Stage) hear(conn net.Conn) {
-	defer func() { _ = conn.Close() }() // The end of the connection is the permission.
-	var a Announcement
-	if json.NewDecoder(conn).Decode(&a) == nil {
-		s.met(a)
-	}
-}
-
-// Announce tells the stage of the stub in dir, if there is one, and waits until
+// announce tells the stage of the stub in dir, if there is one, and waits until
 // the run may go on.
-func Announce(dir string, a Announcement) error {
+func announce(dir string, a Announcement) error {
 	conn, err := net.DialTimeout("unix", filepath.Join(dir, socketName), time.Minute)
 	if err != nil {
 		return nil // No stage, or one that is closed, holds nobody up.
@@ -94,7 +77,7 @@ func Announce(dir string, a Announcement) error {
 
 // ReadJournal reads the records of all runs of the stub in dir.
 func ReadJournal(dir string) ([]Record, error) {
-	file, err := os.Open(filepath.Join(dir, journalName))
+	file, err := os.Open(filepath.Join(dir, journalName)) //nolint:gosec // The directory is of its own environment.
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -121,7 +104,7 @@ func (r Record) Write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("encode a record: %w", err)
 	}
-	file, err := os.OpenFile(filepath.Join(dir, journalName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(filepath.Join(dir, journalName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // The directory is of its own environment.
 	if err != nil {
 		return fmt.Errorf("write the journal of runs: %w", err)
 	}

@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/test/controlplane/process"
 	"github.com/ensign-operator/ensign/test/faults/stub"
 	"github.com/ensign-operator/ensign/test/harness"
 )
@@ -56,7 +55,6 @@ type Lab struct {
 	dir         string
 	environment string
 	client      client.Client
-	processes   *process.Group
 	count       atomic.Int64
 }
 
@@ -67,7 +65,7 @@ func NewLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the trials: %w", err)
 	}
-	l := &Lab{options: o, dir: dir, processes: process.NewGroup()}
+	l := &Lab{options: o, dir: dir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
@@ -100,8 +98,7 @@ func NewLab(ctx context.Context, o Options) (_ *Lab, err error) {
 // Close ends every process of the lab. Directories of trials with something to
 // look at stay.
 func (l *Lab) Close() error {
-	err := l.processes.Stop(time.Second)
-	err = errors.Join(err, os.RemoveAll(filepath.Join(l.dir, "env")), os.RemoveAll(l.project(play)), os.RemoveAll(l.project(plain)))
+	err := errors.Join(os.RemoveAll(filepath.Join(l.dir, "env")), os.RemoveAll(l.project(play)), os.RemoveAll(l.project(plain)))
 	_ = os.Remove(l.dir) // Kept trials keep it.
 	return err
 }

@@ -69,7 +69,8 @@ func (l *Lab) Load(ctx context.Context, resources int) (found Loaded, err error)
 	}
 	runs, writes, most, err := t.done()
 	found.Runs, found.Writes = runs, most
-	if err := errors.Join(err, t.manager.Pause(ctx), t.begin(ctx)); err != nil {
+	t.manager.Pause()
+	if err := errors.Join(err, t.begin(ctx)); err != nil {
 		return found, err
 	}
 	<-time.After(idleTime)

@@ -35,6 +35,7 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 const (
@@ -136,10 +137,9 @@ func (t *trial) furnish(ctx context.Context, args ...string) (err error) {
 	}
 	t.space = namespace.Name
 	t.user = user{t.lab.client, t.kind(), t.space, "subject"}
-	t.manager = manager.New(manager.Options{
-		Program: t.lab.options.Manager, Dir: t.dir, Project: t.lab.project(t.kind()), Environment: t.lab.environment,
-		Namespace: t.space, Processes: t.lab.processes, Args: args,
-	})
+	t.manager = manager.New(harness.Options{
+		Binary: t.lab.options.Manager, Home: t.dir, Project: t.lab.project(t.kind()), Namespace: t.space, Args: args,
+	}, t.lab.environment)
 	if t.proxy, err = apiproxy.Start(t.lab.options.Config); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (t *trial) problems() error {
 func (t *trial) close() error {
 	var errs []error
 	if t.manager != nil {
-		errs = append(errs, t.manager.Stop(context.Background()))
+		t.manager.Stop()
 	}
 	if t.stage != nil {
 		errs = append(errs, t.stage.Close())

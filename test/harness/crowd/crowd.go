@@ -18,10 +18,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
-	"github.com/ensign-operator/ensign/test/harness/idle"
+	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
 const (
@@ -107,10 +108,10 @@ type Manager struct {
 }
 
 // Start starts a manager whose runs do nothing: the program that calls it has called
-// idle.Play. The manager has to be stopped.
+// script.Main. The manager has to be stopped.
 func (c Crowd) Start(ctx context.Context, o harness.Options) (_ *Manager, err error) {
-	environment := filepath.Join(o.Home, "idle")
-	if err := idle.Environment(environment); err != nil {
+	environment := filepath.Join(o.Home, "env")
+	if err := script.Environment(environment); err != nil {
 		return nil, err
 	}
 	o.Env = append(o.Env, "VIRTUAL_ENV="+environment)
@@ -122,32 +123,23 @@ func (c Crowd) Start(ctx context.Context, o harness.Options) (_ *Manager, err er
 	if m.Manager, err = harness.Start(o); err != nil {
 		return nil, err
 	}
-	for {
+	err = m.until(ctx, "the children are watched", interval, func(ctx context.Context) (bool, error) {
 		metrics, err := m.Metrics(ctx)
-		switch { // The endpoint is not there from the beginning.
-		case err == nil && followed.MatchString(metrics):
-			m.Live = time.Since(begun)
-			return m, nil
-		case ctx.Err() != nil:
-			return nil, errors.Join(fmt.Errorf("wait for the children to be watched: %w", ctx.Err()), err, m.Kill())
-		}
-		if err := m.pause(ctx, interval); err != nil {
-			return nil, errors.Join(fmt.Errorf("wait for the children to be watched: %w", err), m.Kill())
-		}
+		return err == nil && followed.MatchString(metrics), nil // The endpoint is not there from the beginning.
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Kill())
 	}
+	m.Live = time.Since(begun)
+	return m, nil
 }
 
 // Ran waits until each CR has been run.
 func (m *Manager) Ran(ctx context.Context) error {
-	for {
+	return m.until(ctx, fmt.Sprintf("%d CRs have run", m.crowd.CRs), runsInterval, func(context.Context) (bool, error) {
 		log, err := m.Log()
-		if ended := strings.Count(log, "run succeeded"); err != nil || ended >= m.crowd.CRs {
-			return err
-		}
-		if err := m.pause(ctx, runsInterval); err != nil {
-			return fmt.Errorf("wait for %d runs: %w", m.crowd.CRs, err)
-		}
-	}
+		return strings.Count(log, "run succeeded") >= m.crowd.CRs, err
+	})
 }
 
 // Drift deletes a child of a CR that rests, and gives the time from then to the start
@@ -162,15 +154,11 @@ func (m *Manager) Drift(ctx context.Context, cr int) (time.Duration, error) {
 		return 0, fmt.Errorf("delete a child: %w", err)
 	}
 	deleted := time.Now()
-	for {
+	err = m.until(ctx, "the deletion has brought a run", interval, func(context.Context) (bool, error) {
 		now, err := m.count(started)
-		if err != nil || now > before {
-			return time.Since(deleted), err
-		}
-		if err := m.pause(ctx, interval); err != nil {
-			return 0, fmt.Errorf("wait for the run that a deletion brings: %w", err)
-		}
-	}
+		return now > before, err
+	})
+	return time.Since(deleted), err
 }
 
 func (m *Manager) count(line *regexp.Regexp) (int, error) {
@@ -178,14 +166,18 @@ func (m *Manager) count(line *regexp.Regexp) (int, error) {
 	return len(line.FindAll(log, -1)), err
 }
 
-// pause waits for a moment, unless the manager or the context ends.
-func (m *Manager) pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-m.Ended():
-		return errors.New("the manager has ended")
-	case <-time.After(d):
-		return nil
+// until polls, unless the manager or the context ends.
+func (m *Manager) until(ctx context.Context, what string, interval time.Duration, holds wait.ConditionWithContextFunc) error {
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-m.Ended():
+			return false, errors.New("the manager has ended")
+		default:
+			return holds(ctx)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s: %w", what, err)
 	}
+	return nil
 }

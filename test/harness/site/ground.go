@@ -9,6 +9,8 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"testing"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -30,6 +32,17 @@ type Ground struct {
 	Client client.WithWatch
 	// Root is the repository's directory.
 	Root string
+}
+
+// Run runs the specs of a suite. Patience is the deadline for what should take much
+// less, on machines that are busy with something else.
+func Run(t *testing.T, suite string, patience, interval time.Duration) {
+	t.Helper()
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	gomega.SetDefaultEventuallyTimeout(patience)
+	gomega.SetDefaultEventuallyPollingInterval(interval)
+	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
+	ginkgo.RunSpecs(t, suite)
 }
 
 // Prepare starts a control plane for the suite, which ends with it. Bin and Log of

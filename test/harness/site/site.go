@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
 // Calm is for how long nothing more must come of what has settled: the informers
@@ -86,6 +87,29 @@ func (s *Site) Create(ctx context.Context, objects ...client.Object) {
 	for _, object := range objects {
 		gomega.Expect(s.ground.Client.Create(ctx, object)).To(gomega.Succeed())
 	}
+}
+
+// Script lets the site's managers work with the Python environment that the test binary
+// plays: see script.Main.
+func (s *Site) Script() {
+	ginkgo.GinkgoHelper()
+	dir := filepath.Join(s.Dir, "script")
+	gomega.Expect(script.Environment(dir)).To(gomega.Succeed())
+	s.Options.Env = append(s.Options.Env, "VIRTUAL_ENV="+dir)
+}
+
+// Outcome waits for the CR's first result, and reads the CR.
+func (s *Site) Outcome(ctx context.Context, cr *unstructured.Unstructured) (result harness.Condition) {
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(ctx, func(ctx context.Context) (string, error) {
+		err := s.ground.Client.Get(ctx, client.ObjectKeyFromObject(cr), cr)
+		result = harness.ConditionOf(cr, "Successful")
+		if result.Status != "True" {
+			result = harness.ConditionOf(cr, "Failure")
+		}
+		return result.Status, err
+	}).Should(gomega.Equal("True"), "%s is at work", cr.GetName())
+	return result
 }
 
 // Runs counts those that this manager has started for the CR.

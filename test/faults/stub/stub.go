@@ -1,17 +1,62 @@
+// Package stub stands in for a Python environment with Ansible, so that a manager
+// starts in a moment and its runs do what a test says.
+//
+//	ENV/bin/{ansible-runner,ansible-playbook,python3}   one small program (program/)
+//	DIR/journal.jsonl                                   what every run did
+//	DIR/stage.sock                                      where runs ask to go on
+//	DIR/live/UID                                        locked by the live run of a CR
+//
+// Build makes ENV. The manager finds it by VIRTUAL_ENV, and the runs find DIR by
+// ENSIGN_STUB_DIR, which their environment has from the manager's.
+//
+// As with the real one, ansible-runner starts ansible-playbook in a session of
+// its own, ends it on TERM, and leaves it alive when it is killed. What a play
+// does stands in the spec of its custom resource (Script). Each run writes a
+// record when it starts and before it reports its stats; a second run for a
+// custom resource that has a live one says so. Where DIR has a Stage, a run tells
+// it of every phase and waits until it may go on.
+//
+// With the real Ansible the same play runs as a task (Task): it keeps the same
+// journal, and tells of MidTask only.
 package stub
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"time"
 )
 
 // DirVariable is the environment variable that names the directory of a stub.
 const DirVariable = "ENSIGN_STUB_DIR"
+
+const taskName = "stub-task"
+
+// Build compiles the program of the module in root and makes the environment env
+// from it.
+func Build(ctx context.Context, root, env string) error {
+	bin := filepath.Join(env, "bin")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w", "-o", filepath.Join(bin, "ansible-runner"), "./test/faults/stub/program")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program of the stub: %w: %s", err, out)
+	}
+	var errs []error
+	for _, name := range []string{"ansible-playbook", "python3", taskName} {
+		errs = append(errs, os.Symlink("ansible-runner", filepath.Join(bin, name)))
+	}
+	return errors.Join(errs...)
+}
+
+// Task is the program of the environment that does what a play does, as a task of
+// the real Ansible. Its argument is the name of the playbook.
+func Task(env string) string { return filepath.Join(env, "bin", taskName) }
 
 // Failure is how a run fails.
 type Failure string
@@ -54,42 +99,6 @@ type Subject struct {
 	Script Script `json:"-"`
 }
 
-// ReadSubject reads the variables of a run, as the manager wrote them: the one
-// that holds the whole custom resource has a name that begins with an underscore.
-func ReadSubject(variables []byte) (Subject, error) {
-	var all map[string]any
-	if err := json.Unmarshal(variables, &all); err != nil {
-		return Subject{}, fmt.Errorf("read the variables: %w", err)
-	}
-	for name, value := range all {
-		whole, ok := unmarked(value).(map[string]any)
-		if ok && strings.HasPrefix(name, "_") && whole["metadata"] != nil {
-			return newSubject(whole)
-		}
-	}
-	return Subject{}, errors.New("no variable holds the custom resource")
-}
-
-func newSubject(whole map[string]any) (Subject, error) {
-	plain, err := json.Marshal(whole)
-	if err != nil {
-		return Subject{}, fmt.Errorf("encode the custom resource: %w", err)
-	}
-	var cr struct {
-		Metadata Subject `json:"metadata"`
-		Spec     struct {
-			Play Script `json:"play"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(plain, &cr); err != nil {
-		return Subject{}, fmt.Errorf("read the custom resource: %w", err)
-	}
-	subject := cr.Metadata
-	subject.Script = cr.Spec.Play
-	subject.Digest, err = Digest(whole["spec"])
-	return subject, err
-}
-
 // Digest is the same for specs that say the same.
 func Digest(spec any) (string, error) {
 	data, err := json.Marshal(spec) // Keys are sorted.
@@ -98,29 +107,6 @@ func Digest(spec any) (string, error) {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:6]), nil
-}
-
-// unmarked takes the marks of untrusted text off.
-func unmarked(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		if text, ok := value["__ansible_unsafe"]; ok && len(value) == 1 {
-			return text
-		}
-		plain := map[string]any{}
-		for key, item := range value {
-			plain[key] = unmarked(item)
-		}
-		return plain
-	case []any:
-		plain := make([]any, len(value))
-		for i, item := range value {
-			plain[i] = unmarked(item)
-		}
-		return plain
-	default:
-		return value
-	}
 }
 
 // What a Record says.
