@@ -27,6 +27,7 @@ type proc struct {
 	identity
 	parent, session int
 	zombie, stopped bool
+	blocked         bool // in an uninterruptible system call
 }
 
 // send signals exactly this process, never another one that got its pid.
@@ -151,6 +152,7 @@ func parseStat(pid int, stat []byte) (proc, error) {
 	// A program whose first thread has ended looks like a zombie while its other threads run.
 	p.zombie = fields[state] == "X" || fields[state] == "Z" && (fields[threads] == "0" || fields[threads] == "1")
 	p.stopped = fields[state] == "T" || fields[state] == "t"
+	p.blocked = fields[state] == "D"
 	var errs [3]error
 	p.parent, errs[0] = strconv.Atoi(fields[ppid])
 	p.session, errs[1] = strconv.Atoi(fields[sid])

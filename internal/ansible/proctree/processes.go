@@ -13,9 +13,9 @@ const (
 	// maxInterval is the longest.
 	firstInterval = 10 * time.Millisecond
 	maxInterval   = 100 * time.Millisecond
-	// stopTimeout is how long the package waits for members to stop. A process in an
-	// uninterruptible system call stops later, and starts no process until then.
-	stopTimeout = 100 * time.Millisecond
+	// stopTimeout is how long the package waits for members to stop. On a busy machine a process
+	// may have to wait for a processor to do so.
+	stopTimeout = 5 * time.Second
 	// killTimeout is how long the package waits for a process after its KILL. A process that
 	// is left then is in an uninterruptible system call, and executes no code of its own.
 	killTimeout = 10 * time.Second
@@ -99,15 +99,28 @@ func (sent sentSignals) send(members []proc, signal syscall.Signal) int {
 // stopMembers stops all members and returns them. Otherwise a member could start a process
 // after the process table was read, and then end by the signal: the new process would have
 // no parent by which it is found, and perhaps no mark.
+//
+// A reading in which all members are stopped does not suffice: one of them may have started a
+// process after the names of the table were read, and have stopped before its own entry was. The
+// next reading shows that process.
+//
+// A process in an uninterruptible system call stops as soon as that has ended, and one of another
+// user may not be stopped: stopMembers waits for neither.
 func (s *processes) stopMembers() []proc {
+	told, alien := map[identity]bool{}, map[identity]bool{}
+	allStopped := false
 	for begun := time.Now(); ; {
 		members := s.liveMembers()
-		running := slices.DeleteFunc(slices.Clone(members), func(p proc) bool { return p.stopped })
-		if len(running) == 0 || time.Since(begun) >= stopTimeout {
+		running := slices.DeleteFunc(slices.Clone(members), func(p proc) bool {
+			return p.stopped || alien[p.identity] || p.blocked && told[p.identity]
+		})
+		if len(running) == 0 && allStopped || time.Since(begun) >= stopTimeout {
 			return members
 		}
+		allStopped = len(running) == 0
 		for _, p := range running {
-			_ = p.send(syscall.SIGSTOP) // It may have ended, or belong to another user.
+			err := p.send(syscall.SIGSTOP) // It may have ended.
+			told[p.identity], alien[p.identity] = true, errors.Is(err, os.ErrPermission)
 		}
 		<-time.After(time.Millisecond)
 	}
