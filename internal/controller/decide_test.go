@@ -138,6 +138,7 @@ func TestDecide(t *testing.T) {
 		"and is not hurried by what it deletes":                      {widget(ours, deleting), finalizerWatch(), dirty(dueIn(ran(widget(ours, deleting)), time.Minute)), upToDate},
 		"a finalizer is due again":                                   {widget(ours, deleting), finalizerWatch(), dueIn(ran(widget(ours, deleting)), 0), finalize},
 		"deletion is a change of what ran":                           {widget(ours, deleting), finalizerWatch(), ran(widget(ours)), finalize},
+		"deletion does not wait as a run that failed does":           {widget(ours, deleting), finalizerWatch(), dueIn(ran(widget(ours)), time.Minute), finalize},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(test.cr, versionOf(&test.watch, test.cr), &test.watch, test.state, now)

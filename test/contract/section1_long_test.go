@@ -22,7 +22,7 @@ const familyWatches = `
 - {group: family.example.com, version: v1, kind: Parent, playbook: hold.yml}
 - {group: family.example.com, version: v1, kind: Loner, playbook: hold.yml, watchDependentResources: false}
 - {group: family.example.com, version: v1, kind: Wide, playbook: hold.yml, watchClusterScopedResources: true}
-- {group: family.example.com, version: v1, kind: Picky, playbook: hold.yml, blacklist: [{version: v1, kind: ConfigMap}]}
+- {group: family.example.com, version: v1, kind: Picky, playbook: hold.yml, blacklist: [{group: "", version: v1, kind: ConfigMap}]}
 - {group: family.example.com, version: v1, kind: Confined, playbook: hold.yml, confineToNamespace: true}
 - {group: family.example.com, version: v1, kind: Friend, playbook: hold.yml, references: [{version: v1, kind: Secret, name: spec.secret}, {version: v1, kind: Secret, name: "spec.more[*].secret", namespace: spec.home}]}
 `

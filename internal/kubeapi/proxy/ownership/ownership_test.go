@@ -44,6 +44,12 @@ func clusterScoped() ownership.Target    { return target("ns", "") }
 func ofClusterScoped() ownership.Target  { return target("", "any") }
 func twoClusterScoped() ownership.Target { return target("", "") }
 
+func ofTheCoreGroup() ownership.Target {
+	core := inNamespace()
+	core.Owner.GVK = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	return core
+}
+
 // same is a body that is passed on as it came.
 const same = "the same"
 
@@ -60,6 +66,9 @@ func TestCarry(t *testing.T) {
 		"what is created gets a reference": {
 			inNamespace(), "create", jsonType, `{"metadata":{"name":"c"}}`, "",
 			`{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`,
+		},
+		"an owner of the core group has a version alone": {
+			ofTheCoreGroup(), "create", jsonType, `{"metadata":{}}`, "", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"cr","uid":"u1"}]}}`,
 		},
 		"what is created without metadata gets it": {
 			inNamespace(), "create", "", `{"data":{}}`, "", `{"data":{},"metadata":{"ownerReferences":[` + ours + `]}}`,
