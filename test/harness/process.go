@@ -9,7 +9,7 @@ import (
 
 // Process is a live process, as seen from outside.
 type Process struct {
-	PID         int
+	PID, Parent int
 	CommandLine string
 	// Server is true for a server for warm runs, which its forks are not.
 	Server bool
@@ -22,29 +22,52 @@ type Process struct {
 func (m *Manager) Processes() ([]Process, error) {
 	found, err := ProcessesOf(m.RunDir())
 	if m.ExitCode() < 0 {
-		found = slices.DeleteFunc(found, func(p Process) bool { return p.Server })
+		found = slices.DeleteFunc(found, func(p Process) bool { return p.Server || p.PID == m.PID() })
 	}
 	return found, err
 }
 
-// ProcessesOf lists the live processes with the text in their environment.
-func ProcessesOf(text string) ([]Process, error) {
+// ProcessesOf lists the live processes with the directory, or what is below it, in their
+// environment or their command line.
+func ProcessesOf(dir string) ([]Process, error) {
 	all, err := procfs.AllProcs()
-	if err != nil {
-		return nil, err
-	}
 	var found []Process
 	for _, p := range all {
-		entries, _ := p.Environ() // It ended meanwhile, or is not ours.
-		environment := strings.Join(entries, "\x00")
-		if !strings.Contains(environment, text) {
+		command, _ := p.CmdLine()
+		environment, _ := p.Environ() // Of another user it is unreadable, and not ours.
+		stat, err := p.Stat()
+		named := slices.ContainsFunc(slices.Concat(environment, command), func(text string) bool {
+			return strings.HasSuffix(text, dir) || strings.Contains(text, dir+"/") // The name of another may begin the same way.
+		})
+		if !named || err != nil || len(command) == 0 { // It ended meanwhile, or is a zombie.
 			continue
 		}
-		if command, _ := p.CmdLine(); len(command) > 0 { // It ended meanwhile, or is a zombie.
-			found = append(found, Process{p.PID, strings.Join(command, " "), strings.Contains(environment, "ENSIGN_WARM_ROOM=")})
+		server := slices.ContainsFunc(environment, func(entry string) bool { return strings.HasPrefix(entry, "ENSIGN_WARM_ROOM=") })
+		found = append(found, Process{p.PID, stat.PPID, strings.Join(command, " "), server})
+	}
+	return found, err
+}
+
+// Tree lists a live process and all live ones that descend from it, none
+// where the process has ended. What ends meanwhile may be missing.
+func Tree(root int) []procfs.ProcStat {
+	all, _ := procfs.AllProcs() // Without /proc there are none.
+	var found []procfs.ProcStat
+	children := map[int][]procfs.ProcStat{}
+	for _, p := range all {
+		stat, err := p.Stat()
+		switch {
+		case err != nil: // It has ended.
+		case p.PID == root:
+			found = append(found, stat)
+		default:
+			children[stat.PPID] = append(children[stat.PPID], stat)
 		}
 	}
-	return found, nil
+	for i := 0; len(found) > i; i++ {
+		found = append(found, children[found[i].PID]...)
+	}
+	return found
 }
 
 // Memory is what a process needs of the machine's, in bytes.

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/procfs"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ensign-operator/ensign/test/harness"
@@ -74,33 +73,13 @@ func (r *replica) exited(ctx context.Context, code int) {
 	Expect(harness.ProcessesOf(r.RunDir())).To(BeEmpty(), "processes of runs of %s", r.name)
 }
 
-// signal signals the manager, and then all that it has started by then.
+// signal signals the manager, and then it again with all that it has started by then.
 func (r *replica) signal(s syscall.Signal) {
 	GinkgoHelper()
 	Expect(syscall.Kill(r.PID(), s)).To(Succeed())
-	for _, pid := range descendants(r.PID()) {
-		if err := syscall.Kill(pid, s); err != syscall.ESRCH {
+	for _, p := range harness.Tree(r.PID()) {
+		if err := syscall.Kill(p.PID, s); err != syscall.ESRCH {
 			Expect(err).NotTo(HaveOccurred())
 		}
 	}
-}
-
-// descendants lists the live processes below one.
-func descendants(of int) (found []int) {
-	GinkgoHelper()
-	all, err := procfs.AllProcs()
-	Expect(err).NotTo(HaveOccurred())
-	children := map[int][]int{}
-	for _, p := range all {
-		if stat, err := p.Stat(); err == nil { // It may have ended meanwhile.
-			children[stat.PPID] = append(children[stat.PPID], p.PID)
-		}
-	}
-	for _, pid := range children[of] {
-		found = append(found, pid)
-		for i := len(found) - 1; i < len(found); i++ {
-			found = append(found, children[found[i]]...)
-		}
-	}
-	return found
 }

@@ -11,46 +11,25 @@ import (
 	"syscall"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // processes are the live processes that carry dir in their environment or their
 // command line, but for a manager and its servers for warm runs, which live as long as
 // it does, and not longer.
-func processes(dir string, manager int) procfs.Procs {
-	all, _ := procfs.AllProcs()
-	return slices.DeleteFunc(all, func(p procfs.Proc) bool {
-		commandLine, _ := p.CmdLine()
-		if len(commandLine) == 0 || p.PID == os.Getpid() || p.PID == manager {
-			return true // What has no command line has ended.
-		}
-		server := slices.ContainsFunc(commandLine, func(text string) bool { return strings.HasSuffix(text, "/server/serve.py") })
-		if server && parentOf(p) == manager {
-			return true
-		}
-		environment, _ := p.Environ() // Of another user it is unreadable, and not ours.
-		return !carries(environment, dir) && !carries(commandLine, dir)
+func processes(dir string, manager int) []harness.Process {
+	found, _ := harness.ProcessesOf(dir)
+	return slices.DeleteFunc(found, func(p harness.Process) bool {
+		return p.PID == os.Getpid() || p.PID == manager || p.Server && p.Parent == manager
 	})
 }
 
-// carries looks for the directory, and not for one whose name begins as its does.
-func carries(texts []string, dir string) bool {
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.HasSuffix(text, dir) || strings.Contains(text, dir+"/") })
-}
-
-func parentOf(p procfs.Proc) int {
-	stat, err := p.Stat()
-	if err != nil {
-		return -1
-	}
-	return stat.PPID
-}
-
 // told names the processes.
-func told(found procfs.Procs) []string {
+func told(found []harness.Process) []string {
 	var texts []string
 	for _, p := range found {
-		commandLine, _ := p.CmdLine() // It may have ended.
-		texts = append(texts, fmt.Sprintf("process %d: %s", p.PID, strings.Join(commandLine, " ")))
+		texts = append(texts, fmt.Sprintf("process %d: %s", p.PID, p.CommandLine))
 	}
 	return texts
 }
