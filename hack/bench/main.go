@@ -11,6 +11,10 @@
 // on the machine and on what else it does. It always is when something could not be
 // measured. It runs in the root of the source tree, with bin/manager,
 // bin/controlplane and .venv in place: `make bench` makes them.
+//
+// Part warm runs the same roles for the same CRs by ansible-runner alone (plain.go) and by
+// whole managers, whose runs are cold or warm (site.go), and takes the times of what happens
+// (record.go) and the processor time and memory that it costs (usage.go).
 package main
 
 import (
@@ -46,7 +50,7 @@ func main() {
 		exit(serve(ctx, os.Args[2], os.Stdin, os.Stdout))
 		return
 	}
-	exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // exit ends the program where it has failed.
@@ -118,9 +122,9 @@ func parse(args []string, help io.Writer) (settings, error) {
 	return s, nil
 }
 
-// run measures the parts that are asked for. One that fails does not keep the
+// execute measures the parts that are asked for. One that fails does not keep the
 // others from being measured and shown.
-func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+func execute(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	settings, err := parse(args, progress)
 	if err != nil {
 		return err

@@ -11,11 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
-	"github.com/ensign-operator/ensign/hack/bench/trial"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
@@ -56,7 +54,7 @@ func measureMemory(ctx context.Context, s *session) error {
 			// As after an upgrade: listing them at once costs more than seeing them come.
 			about: fmt.Sprintf("creating %d custom resources of 2 KiB, and starting a manager; about 20 s", n),
 			reach: func() error {
-				err := errors.Join(s.dismiss(), trial.Each(ctx, names, func(ctx context.Context, name string) error {
+				err := errors.Join(s.dismiss(), each(ctx, names, func(ctx context.Context, name string) error {
 					return s.client.Create(ctx, resource(name, slices.Contains(names[:runs], name)))
 				}))
 				if err != nil {
@@ -116,21 +114,19 @@ func (s *session) release(ctx context.Context, names []string, condition string)
 	if err != nil {
 		return err
 	}
-	err = trial.Each(ctx, names, func(ctx context.Context, name string) error {
+	err = each(ctx, names, func(ctx context.Context, name string) error {
 		return s.client.Patch(ctx, harness.Custom(benchKind(), namespace, name, nil), client.RawPatch(types.MergePatchType, patch))
 	})
 	if err != nil {
 		return fmt.Errorf("label the custom resources: %w", err)
 	}
-	reported := 0
-	err = wait.PollUntilContextTimeout(ctx, time.Second, reportedLimit, true, func(ctx context.Context) (bool, error) {
-		if code := s.manager.ExitCode(); code >= 0 {
-			return false, fmt.Errorf("the manager has ended with %d", code)
-		}
+	ctx, cancel := context.WithTimeout(ctx, reportedLimit)
+	defer cancel()
+	return s.until(ctx, fmt.Sprintf("%d resources have condition %s", len(names), condition), time.Second, func(ctx context.Context) (bool, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(benchKind().WithVersion("v1"))
 		err := s.client.List(ctx, list)
-		reported = 0
+		reported := 0
 		for i := range list.Items {
 			if harness.ConditionOf(&list.Items[i], condition).Status == "True" {
 				reported++
@@ -138,10 +134,6 @@ func (s *session) release(ctx context.Context, names []string, condition string)
 		}
 		return reported == len(names), err
 	})
-	if err != nil {
-		return fmt.Errorf("wait for condition %s on %d resources, %d have it: %w", condition, len(names), reported, err)
-	}
-	return nil
 }
 
 // resource is one of many fields. One that can't be run has a variable that no custom

@@ -21,13 +21,10 @@ import (
 	"github.com/ensign-operator/ensign/hack/bench/report"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
-	"github.com/ensign-operator/ensign/test/harness/crowd"
 )
 
 const (
 	namespace = "default"
-	// childrenOfOne is how many children a custom resource has.
-	childrenOfOne = 10
 	// quoted is how much of a manager's log stands in an error, in bytes.
 	quoted = 3000
 	// The memory is steady when that many samples, taken one after the other, lie
@@ -169,25 +166,27 @@ func (s *session) boot(ctx context.Context, definitions ...*apiextensionsv1.Cust
 	return harness.Define(ctx, s.client, definitions...)
 }
 
-// furnish starts a cluster with many children of custom resources.
-func (s *session) furnish(ctx context.Context) (crowd.Crowd, error) {
-	n := s.settings.children
-	s.say("%s: booting a cluster, with %d children of 1 KiB; about 40 s", s.title, n)
-	if err := s.boot(ctx, harness.Definition(benchKind())); err != nil {
-		return crowd.Crowd{}, err
-	}
-	many := crowd.Crowd{
-		Client: s.client, Kind: benchKind(), Namespace: namespace, Labels: selected(),
-		CRs: max(1, n/childrenOfOne), Children: min(n, childrenOfOne),
-	}
-	return many, many.Create(ctx)
-}
-
 // options are those of a manager of the project.
 func (s *session) options(home string) harness.Options {
 	return harness.Options{
 		Binary: filepath.Join(s.root, "bin", "manager"), Project: s.project(), Kubeconfig: s.cluster.Kubeconfig, Home: filepath.Join(s.dir, home),
 	}
+}
+
+// until polls, unless the manager or the context ends.
+func (s *session) until(ctx context.Context, what string, interval time.Duration, holds wait.ConditionWithContextFunc) error {
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		select {
+		case <-s.manager.Ended():
+			return false, errors.New("the manager has ended")
+		default:
+			return holds(ctx)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s: %w", what, err)
+	}
+	return nil
 }
 
 // keep has the manager stopped with the part.

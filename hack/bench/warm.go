@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
-	"github.com/ensign-operator/ensign/hack/bench/trial"
 )
 
 const (
@@ -48,22 +46,36 @@ func ways() []way { return []way{plainWay, coldWay, warmWay} }
 // one names one run.
 func (w way) one() string { return strings.TrimSuffix(string(w), " runs") }
 
-// runner runs a role in one way.
+// side says by what roles are run, and for which CRs.
+type side struct {
+	way       way
+	namespace string
+	// slots is how many runs are live at once.
+	slots int
+	// alone has a manager watch the kind of the reference role only, which has all slots
+	// then: some are kept free for each kind that has no live run.
+	alone bool
+}
+
+// home is the name of a directory for all that is written; a short one.
+func (s side) home() string { return fmt.Sprintf("%.4s%t%d", s.way, s.alone, s.slots) }
+
+// runner runs a role for so many CRs.
 type runner interface {
-	Create(ctx context.Context, c trial.Content, names []string) error
-	Change(ctx context.Context, c trial.Content, names []string) (trial.Batch, error)
-	Measure(ctx context.Context, c trial.Content, names []string) (trial.Memory, error)
+	create(ctx context.Context, r role, crs int) error
+	change(ctx context.Context, r role, crs int) (batch, error)
+	measure(ctx context.Context, r role, crs int) (memory, error)
 }
 
 // sides are the ways to run roles, side by side: each for CRs of a namespace of its own.
 type sides struct {
 	*session
 
-	// open makes a way to run roles ready. Of the options it is given what differs.
-	open func(context.Context, way, trial.Options) (runner, error)
+	// open makes a way to run roles ready.
+	open func(context.Context, side) (runner, error)
 	ways map[way]runner
 	// launches are those of all measured runs that should be warm.
-	launches trial.Launches
+	launches launches
 }
 
 // measureWarm compares plain ansible-runner, cold runs and warm ones. Only where all of
@@ -86,7 +98,7 @@ func measureWarm(ctx context.Context, session *session) error {
 // find.
 func (s *sides) start(ctx context.Context) error {
 	s.say("warm: booting a cluster; about 10 s")
-	definitions, err := trial.Definitions(s.root)
+	definitions, err := s.definitions()
 	if err != nil {
 		return err
 	}
@@ -94,16 +106,16 @@ func (s *sides) start(ctx context.Context) error {
 		return err
 	}
 	s.say("warm: starting two managers, and the first runs of each role; about 60 s")
-	if err := errors.Join(trial.Furnish(ctx, s.client, "cold"), trial.Furnish(ctx, s.client, "warm")); err != nil {
+	if err := errors.Join(s.prepare(ctx, "cold"), s.prepare(ctx, "warm")); err != nil {
 		return err
 	}
 	for i, namespace := range []string{"cold", "cold", "warm"} {
 		w := ways()[i]
-		if s.ways[w], err = s.open(ctx, w, trial.Options{Namespace: namespace, Slots: 2}); err != nil {
+		if s.ways[w], err = s.open(ctx, side{way: w, namespace: namespace, slots: 2}); err != nil {
 			return err
 		}
-		for _, c := range s.contents() {
-			if err := s.ways[w].Create(ctx, c.Content, c.Names(1)); err != nil {
+		for _, r := range s.roles() {
+			if err := s.ways[w].create(ctx, r, 1); err != nil {
 				return err
 			}
 		}
@@ -111,121 +123,91 @@ func (s *sides) start(ctx context.Context) error {
 	return nil
 }
 
-func (s *sides) launch(ctx context.Context, w way, o trial.Options) (runner, error) {
-	o.Root, o.Kubeconfig, o.Client, o.Warm = s.root, s.cluster.Kubeconfig, s.client, w == warmWay
-	o.Home = filepath.Join(s.dir, fmt.Sprintf("%.4s%t%d", w, o.Alone, o.Slots))
-	if w != plainWay {
-		site, err := trial.Start(ctx, o)
-		if err == nil {
-			s.keep(site.Manager)
-		}
-		return site, err
+func (s *sides) launch(ctx context.Context, by side) (runner, error) {
+	if by.way == plainWay {
+		return s.plain(ctx, by)
 	}
-	plain, err := trial.NewPlain(o)
-	if err == nil {
-		s.about, err = plain.Versions(ctx)
-	}
-	return plain, err
-}
-
-// content is a role with how often it is run in each way.
-type content struct {
-	trial.Content
-
-	rounds int
-	goal   bool // The goals are of this one.
-}
-
-func (s *sides) contents() []content {
-	nothing, reference, mysql := trial.Contents(s.root)
-	n := s.settings.rounds
-	return []content{{nothing, n, false}, {reference, n, true}, {mysql, max(1, n/2), false}}
-}
-
-// turn is one run of a role, with the processor time of all its processes.
-type turn struct {
-	trial.Run
-
-	cpu time.Duration
+	return s.startSite(ctx, by)
 }
 
 // compare lets the three ways take turns: one run of each in each round.
 func (s *sides) compare(ctx context.Context) error {
-	for _, c := range s.contents() {
-		turns := map[way][]turn{}
-		for i := range c.rounds {
-			s.say("warm: %s, round %d of %d: plain ansible-runner, a cold run, a warm one", c.Name, i+1, c.rounds)
+	for _, r := range s.roles() {
+		runs := map[way][]run{}
+		for i := range r.rounds {
+			s.say("warm: %s, round %d of %d: plain ansible-runner, a cold run, a warm one", r.title, i+1, r.rounds)
 			for _, w := range ways() {
-				batch, err := s.change(ctx, w, s.ways[w], c.Content, 1)
+				done, err := s.change(ctx, w, s.ways[w], r, 1)
 				if err != nil {
-					return fmt.Errorf("%s: %w", c.Name, err)
+					return fmt.Errorf("%s: %w", r.title, err)
 				}
-				turns[w] = append(turns[w], turn{batch.Runs[0], batch.CPU})
+				done.runs[0].cpu = done.cpu
+				runs[w] = append(runs[w], done.runs[0])
 			}
 		}
-		s.show(c, turns)
-		if !c.goal {
+		s.show(r, runs)
+		if !r.goal {
 			continue
 		}
-		if err := s.memory(ctx, c); err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
+		if err := s.memory(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", r.title, err)
 		}
 	}
 	return nil
 }
 
 // change has so many CRs run at once.
-func (s *sides) change(ctx context.Context, w way, by runner, c trial.Content, crs int) (trial.Batch, error) {
-	batch, err := by.Change(ctx, c, c.Names(crs))
+func (s *sides) change(ctx context.Context, w way, by runner, r role, crs int) (batch, error) {
+	done, err := by.change(ctx, r, crs)
 	if w == warmWay {
-		s.launches = s.launches.Plus(batch.Launches)
+		s.launches = s.launches.plus(done.launches)
 	}
-	return batch, err
+	return done, err
 }
 
 // figure is something that a run takes.
 type figure struct {
 	name, title, note string
 	goal              *report.Goal
-	taken             func(turn) time.Duration
+	taken             func(run) time.Duration
 }
 
 // phases are the parts of a run's time, from the change to the status.
 func phases() []figure {
 	return []figure{
-		{name: "change → start", taken: func(t turn) time.Duration { return t.Started.Sub(t.Changed) }},
-		{name: "start → first event", goal: report.AtMost(mostUntilEvent), taken: func(t turn) time.Duration { return t.Heard.Sub(t.Started) }},
-		{name: "→ first task", taken: func(t turn) time.Duration { return t.FirstTask.Sub(t.Heard) }},
-		{name: "tasks", taken: func(t turn) time.Duration { return t.Stats.Sub(t.FirstTask) }},
-		{name: "stats → end", goal: report.AtMost(mostUntilEnd), taken: func(t turn) time.Duration { return t.Ended.Sub(t.Stats) }},
-		{name: "end → status", goal: report.AtMost(mostUntilStatus), taken: func(t turn) time.Duration { return t.Reported.Sub(t.Ended) }},
+		{name: "change → start", taken: func(r run) time.Duration { return r.Started.Sub(r.changed) }},
+		{name: "start → first event", goal: report.AtMost(mostUntilEvent), taken: func(r run) time.Duration { return r.heard.Sub(r.Started) }},
+		{name: "→ first task", taken: func(r run) time.Duration { return r.firstTask.Sub(r.heard) }},
+		{name: "tasks", taken: func(r run) time.Duration { return r.stats.Sub(r.firstTask) }},
+		{name: "stats → end", goal: report.AtMost(mostUntilEnd), taken: func(r run) time.Duration { return r.Ended.Sub(r.stats) }},
+		{name: "end → status", goal: report.AtMost(mostUntilStatus), taken: func(r run) time.Duration { return r.reported.Sub(r.Ended) }},
 	}
 }
 
-// show adds all figures of a content's turns.
-func (s *sides) show(c content, turns map[way][]turn) {
-	s.title = "A run of " + c.Name
-	tasks := turns[warmWay][0].Tasks
-	line := c.Role + " (" + plural(tasks, "task") + ")"
+// show adds all figures of a role's runs.
+func (s *sides) show(of role, runs map[way][]run) {
+	s.title = "A run of " + of.title
+	tasks := runs[warmWay][0].tasks
+	line := of.name + " (" + plural(tasks, "task") + ")"
 	add := func(row report.Row, goal *report.Goal) {
-		if c.goal {
+		if of.goal {
 			row.Goal = goal
 		}
 		s.note(row)
 	}
-	samples := func(w way, unit time.Duration, taken func(turn) time.Duration) (took []float64) {
-		for _, t := range turns[w] {
-			took = append(took, float64(taken(t))/float64(unit))
+	samples := func(w way, unit time.Duration, taken func(run) time.Duration) (took []float64) {
+		for _, one := range runs[w] {
+			took = append(took, float64(taken(one))/float64(unit))
 		}
 		return took
 	}
 	for _, f := range []figure{
 		{
-			name: "wall time", title: "One run, nothing to change: wall time", taken: func(t turn) time.Duration { return t.Ended.Sub(t.Started) },
-			note: fmt.Sprintf("medians of %s each, in turns, nothing to change; ratios are of medians, and their low … high of neighbours", plural(c.rounds, "run")),
+			name: "wall time", title: "One run, nothing to change: wall time", taken: func(r run) time.Duration { return r.Ended.Sub(r.Started) },
+			note: fmt.Sprintf("medians of %s each, in turns, nothing to change; ratios are of medians, and their low … high of neighbours", plural(of.rounds, "run")),
 		},
 		{
-			name: "CPU", title: "One run: CPU of all its processes", taken: func(t turn) time.Duration { return t.cpu },
+			name: "CPU", title: "One run: CPU of all its processes", taken: func(r run) time.Duration { return r.cpu },
 			note: "all processes of a run; of ours those of the manager too: itself, the servers of warm runs and their forks, from the change to the status",
 		},
 	} {
@@ -237,36 +219,36 @@ func (s *sides) show(c content, turns map[way][]turn) {
 		add(report.Row{Name: f.name + ", cold / plain"}.Ratio(samples(coldWay, time.Second, f.taken), plain), report.AtMost(mostOfCold))
 		add(report.Row{Name: f.name + ", warm / plain"}.Ratio(samples(warmWay, time.Second, f.taken), plain), report.AtMost(mostOfWarm))
 	}
-	milliseconds := func(name string, w way, taken func(turn) time.Duration) report.Row {
+	milliseconds := func(name string, w way, taken func(run) time.Duration) report.Row {
 		return report.Row{Name: name, Unit: "ms"}.Of(samples(w, time.Millisecond, taken)...)
 	}
 	for _, w := range []way{coldWay, warmWay} {
-		add(milliseconds("from change to first task, "+w.one(), w, func(t turn) time.Duration { return t.FirstTask.Sub(t.Changed) }), nil)
-		add(milliseconds("from change to status, "+w.one(), w, func(t turn) time.Duration { return t.Reported.Sub(t.Changed) }), nil)
+		add(milliseconds("from change to first task, "+w.one(), w, func(r run) time.Duration { return r.firstTask.Sub(r.changed) }), nil)
+		add(milliseconds("from change to status, "+w.one(), w, func(r run) time.Duration { return r.reported.Sub(r.changed) }), nil)
 	}
 	for _, f := range phases() {
 		row := milliseconds("… "+f.name, warmWay, f.taken)
 		row.Cell = report.Cell{Table: "phases", Line: "Where the time of a warm run goes: " + line, Column: f.name}
 		add(row, f.goal)
 		if f.name == "tasks" && tasks > 1 {
-			add(milliseconds("… … each of "+plural(tasks, "task"), warmWay, func(t turn) time.Duration { return f.taken(t) / time.Duration(t.Tasks) }), nil)
+			add(milliseconds("… … each of "+plural(tasks, "task"), warmWay, func(r run) time.Duration { return f.taken(r) / time.Duration(r.tasks) }), nil)
 		}
 	}
 }
 
 // memory measures runs by themselves, because to look costs time.
-func (s *sides) memory(ctx context.Context, c content) error {
-	s.say("warm: memory of %s", c.Name)
+func (s *sides) memory(ctx context.Context, r role) error {
+	s.say("warm: memory of %s", r.title)
 	var servers []float64
 	added := map[way][]float64{}
-	for _, w := range append(ways(), slices.Repeat([]way{warmWay}, c.rounds-1)...) { // Warm ones have the goals.
-		m, err := s.ways[w].Measure(ctx, c.Content, c.Names(1))
+	for _, w := range append(ways(), slices.Repeat([]way{warmWay}, r.rounds-1)...) { // Warm ones have the goals.
+		m, err := s.ways[w].measure(ctx, r, 1)
 		if err != nil {
 			return err
 		}
-		servers, added[w] = append(servers, m.Servers), append(added[w], m.Peak-m.Idle)
+		servers, added[w] = append(servers, m.servers), append(added[w], m.peak-m.idle)
 	}
-	s.title = "Memory of runs of " + c.Name + " (PSS)"
+	s.title = "Memory of runs of " + r.title + " (PSS)"
 	note := "sampled 50 times a second at most; a page that processes share counts in parts"
 	s.add(report.Row{Name: "plain ansible-runner, peak", Unit: "MiB", Note: note}, added[plainWay]...)
 	s.add(report.Row{Name: "what a cold run adds, peak", Unit: "MiB", Note: note}, added[coldWay]...)
@@ -278,14 +260,13 @@ func (s *sides) memory(ctx context.Context, c content) error {
 // crowd lets many CRs change at once, by one manager after the other in one namespace.
 func (s *sides) crowd(ctx context.Context) error {
 	s.title = "Many custom resources of the reference role, changed at once"
-	_, reference, _ := trial.Contents(s.root)
 	s.say("warm: creating %d custom resources of the reference role", goalCRs)
-	if err := errors.Join(s.ways[warmWay].Create(ctx, reference, reference.Names(goalCRs)), s.dismiss()); err != nil {
+	if err := errors.Join(s.ways[warmWay].create(ctx, s.reference(), goalCRs), s.dismiss()); err != nil {
 		return err
 	}
 	for _, w := range ways() {
 		for _, slots := range []int{2, 1, 4} {
-			if err := s.cells(ctx, w, slots, reference); err != nil {
+			if err := s.cells(ctx, side{way: w, namespace: "warm", slots: slots, alone: true}); err != nil {
 				return fmt.Errorf("%s, %s: %w", w, plural(slots, "slot"), err)
 			}
 		}
@@ -319,11 +300,12 @@ func (c cell) row() report.Row {
 }
 
 // cells measures the numbers of CRs with one way and number of slots.
-func (s *sides) cells(ctx context.Context, w way, slots int, reference trial.Content) error {
+func (s *sides) cells(ctx context.Context, on side) error {
+	w, slots, reference := on.way, on.slots, s.reference()
 	if !s.settings.full && !(cell{w, 10, slots}).usual() {
 		return nil
 	}
-	by, err := s.open(ctx, w, trial.Options{Namespace: "warm", Slots: slots, Alone: true})
+	by, err := s.open(ctx, on)
 	if err != nil {
 		return err
 	}
@@ -339,23 +321,23 @@ func (s *sides) cells(ctx context.Context, w way, slots int, reference trial.Con
 			continue
 		}
 		s.say("warm: %s", row.Name)
-		batch, err := s.change(ctx, w, by, reference, crs)
+		done, err := s.change(ctx, w, by, reference, crs)
 		if err != nil {
 			return err
 		}
-		s.add(row, batch.Wall.Seconds())
-		s.add(report.Row{Name: "… CPU of each", Unit: "s"}, batch.CPU.Seconds()/float64(crs))
+		s.add(row, done.wall.Seconds())
+		s.add(report.Row{Name: "… CPU of each", Unit: "s"}, done.cpu.Seconds()/float64(crs))
 		if crs == 10 {
-			ten = batch.Wall.Seconds()
+			ten = done.wall.Seconds()
 		}
 		if w == plainWay || crs != 10 {
 			continue
 		}
-		memory, err := by.Measure(ctx, reference, reference.Names(slots)) // By itself, because to look costs time.
+		memory, err := by.measure(ctx, reference, slots) // By itself, because to look costs time.
 		if err != nil {
 			return err
 		}
-		s.add(report.Row{Name: "… memory of all (PSS), peak", Unit: "MiB", Note: "of the manager, its servers and as many live runs as there are slots"}, memory.Peak)
+		s.add(report.Row{Name: "… memory of all (PSS), peak", Unit: "MiB", Note: "of the manager, its servers and as many live runs as there are slots"}, memory.peak)
 	}
 	return s.dismiss()
 }
@@ -363,7 +345,7 @@ func (s *sides) cells(ctx context.Context, w way, slots int, reference trial.Con
 // share is that of the runs which were warm. Where it is too small, the other figures
 // are not what they are called.
 func (s *sides) share(context.Context) error {
-	l, share := s.launches, s.launches.Share()
+	l, share := s.launches, s.launches.share()
 	note := fmt.Sprintf("%d runs were warm, %d cold; %d modules of warm ones were started cold, each of which counts as a run; runs before the first warm one, those that make the custom resources and those that memory is sampled of are not counted", l.Warm, l.Cold, l.Refused)
 	s.add(report.Row{Part: "All warm runs", Name: "warm share", Unit: "%", Goal: report.AtLeast(100 * leastWarm), Note: note}, 100*share)
 	if share < leastWarm {

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
-	"github.com/ensign-operator/ensign/hack/bench/trial"
 )
 
 // stub is a runner of which each phase of a run takes twice as long as the one before it,
@@ -24,25 +23,25 @@ type stub struct {
 	changes *int
 }
 
-func (stub) Create(context.Context, trial.Content, []string) error { return nil }
+func (stub) create(context.Context, role, int) error { return nil }
 
-func (s stub) Change(_ context.Context, _ trial.Content, names []string) (trial.Batch, error) {
+func (s stub) change(_ context.Context, _ role, crs int) (batch, error) {
 	*s.changes++
 	phase, moment := s.first*time.Duration(*s.changes), time.Unix(0, 0)
-	run := trial.Run{Changed: moment, Tasks: 3}
-	for _, at := range []*time.Time{&run.Started, &run.Heard, &run.FirstTask, &run.Stats, &run.Ended, &run.Reported} {
+	one := run{changed: moment, tasks: 3}
+	for _, at := range []*time.Time{&one.Started, &one.heard, &one.firstTask, &one.stats, &one.Ended, &one.reported} {
 		moment = moment.Add(phase)
 		*at, phase = moment, 2*phase
 	}
-	batch := trial.Batch{Runs: []trial.Run{run}, Launches: trial.Launches{Warm: len(names)}}
-	for range names {
-		batch.Wall, batch.CPU = batch.Wall+time.Second, batch.CPU+s.first
+	done := batch{runs: []run{one}, launches: launches{Warm: crs}}
+	for range crs {
+		done.wall, done.cpu = done.wall+time.Second, done.cpu+s.first
 	}
-	return batch, nil
+	return done, nil
 }
 
-func (s stub) Measure(context.Context, trial.Content, []string) (trial.Memory, error) {
-	return trial.Memory{Peak: float64(100 + len(s.way)), Idle: 90, Servers: 80}, nil
+func (s stub) measure(context.Context, role, int) (memory, error) {
+	return memory{peak: float64(100 + len(s.way)), idle: 90, servers: 80}, nil
 }
 
 // TestFigures compares what part warm prints of such runs with testdata/warm.txt, which
@@ -50,12 +49,12 @@ func (s stub) Measure(context.Context, trial.Content, []string) (trial.Memory, e
 func TestFigures(t *testing.T) {
 	b := &bench{progress: io.Discard, settings: settings{rounds: 2}}
 	s := &sides{session: &session{bench: b}, ways: map[way]runner{}}
-	s.open = func(_ context.Context, w way, _ trial.Options) (runner, error) {
+	s.open = func(_ context.Context, by side) (runner, error) {
 		first := map[way]time.Duration{plainWay: 100 * time.Millisecond, coldWay: 104 * time.Millisecond, warmWay: 11 * time.Millisecond}
-		return stub{w, first[w], new(int)}, nil
+		return stub{by.way, first[by.way], new(int)}, nil
 	}
 	for _, w := range ways() {
-		s.ways[w], _ = s.open(t.Context(), w, trial.Options{})
+		s.ways[w], _ = s.open(t.Context(), side{way: w})
 	}
 	var got strings.Builder
 	show := func(stages ...func(context.Context) error) {
@@ -85,13 +84,13 @@ func TestFigures(t *testing.T) {
 
 func TestTooFewWarmRunsAreNoMeasurement(t *testing.T) {
 	for name, test := range map[string]struct {
-		launches trial.Launches
+		launches launches
 		fail     bool
 	}{
-		"95 of a hundred":   {trial.Launches{Warm: 95, Cold: 5}, false},
-		"94 of a hundred":   {trial.Launches{Warm: 94, Cold: 6}, true},
-		"modules are cold":  {trial.Launches{Warm: 20, Refused: 2}, true},
-		"nothing was there": {trial.Launches{}, true},
+		"95 of a hundred":   {launches{Warm: 95, Cold: 5}, false},
+		"94 of a hundred":   {launches{Warm: 94, Cold: 6}, true},
+		"modules are cold":  {launches{Warm: 20, Refused: 2}, true},
+		"nothing was there": {launches{}, true},
 	} {
 		s := &sides{session: &session{}, launches: test.launches}
 		if err := s.share(t.Context()); (err != nil) != test.fail || len(s.rows) != 1 || *s.rows[0].Met == test.fail {

@@ -1,4 +1,4 @@
-package trial
+package main
 
 import (
 	"errors"
@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 func at(milliseconds int) time.Time {
@@ -51,21 +54,18 @@ func TestRecordIsOfTheOneWholeRunSinceAChange(t *testing.T) {
 		before := time.Now().Add(-time.Second) // Times of files are coarser.
 		for _, ms := range test.started {
 			started, _ := at(ms).MarshalText()
-			run := filepath.Join(dir, at(ms).Format("20060102T150405.000000000Z")+"-run")
-			err := errors.Join(os.Mkdir(run, 0o700), os.WriteFile(filepath.Join(run, "events.jsonl"), []byte(test.events), 0o600),
-				os.WriteFile(filepath.Join(run, "outcome.json"), []byte(strings.Replace(test.outcome, "2026-01-02T03:04:05Z", string(started), 1)), 0o600))
-			if err != nil {
-				t.Fatal(err)
-			}
+			scratch.Write(t, filepath.Join(dir, at(ms).Format("20060102T150405.000000000Z")+"-run"), map[string]string{
+				"events.jsonl": test.events, "outcome.json": strings.Replace(test.outcome, "2026-01-02T03:04:05Z", string(started), 1),
+			})
 		}
 		got, err := record(dir, at(test.changed))
-		want := Run{Changed: at(2500), Started: at(3000), Heard: got.Heard, FirstTask: at(300), Stats: at(1400), Ended: at(1500), Tasks: 2}
+		want := run{changed: at(2500), Started: at(3000), heard: got.heard, firstTask: at(300), stats: at(1400), Ended: at(1500), tasks: 2}
 		if (err != nil) != test.fail || !test.fail && want != got {
-			t.Errorf("%s: error %v, %s", name, err, cmp.Diff(want, got))
+			t.Errorf("%s: error %v, %s", name, err, cmp.Diff(want, got, cmp.AllowUnexported(run{})))
 		}
 		// When the file was made, or the event's own time where that is not known.
-		if !test.fail && !got.Heard.After(before) && !got.Heard.Equal(at(200)) {
-			t.Errorf("the first event was heard at %s", got.Heard)
+		if !test.fail && !got.heard.After(before) && !got.heard.Equal(at(200)) {
+			t.Errorf("the first event was heard at %s", got.heard)
 		}
 	}
 }
@@ -78,15 +78,15 @@ ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Reference",mode="warm"
 ansible_operator_warm_fallbacks_total{program="ansible-runner",reason="starting"} 2
 ansible_operator_warm_fallbacks_total{program="python",reason="variable"} 3
 `
-	all := launches(metrics, 1)
-	if diff := cmp.Diff(Launches{Warm: 98, Cold: 2, Refused: 3}, all); diff != "" {
+	all := launchesOf(metrics, 1)
+	if diff := cmp.Diff(launches{Warm: 98, Cold: 2, Refused: 3}, all); diff != "" {
 		t.Error(diff)
 	}
-	if got := all.Plus(launches(metrics, -1)); got != (Launches{}) {
+	if got := all.plus(launchesOf(metrics, -1)); got != (launches{}) {
 		t.Errorf("what was there before counts: %+v", got)
 	}
-	for want, l := range map[float64]Launches{0.95: all, 0: {Warm: 2, Refused: 5}, 1: {Warm: 5}, 0.5: {Warm: 5, Cold: 5}} {
-		if got := l.Share(); got != want {
+	for want, l := range map[float64]launches{0.95: all, 0: {Warm: 2, Refused: 5}, 1: {Warm: 5}, 0.5: {Warm: 5, Cold: 5}} {
+		if got := l.share(); got != want {
 			t.Errorf("the share of %+v is %v", l, got)
 		}
 	}
@@ -132,19 +132,19 @@ func TestATreeHasTheTimeOfChildrenThatEnded(t *testing.T) {
 	}
 	pid, self := cmd.Process.Pid, os.Getpid()
 	used, err := treeTime(pid)
-	if own := time.Duration(tree(pid)[0].CPUTime() * float64(time.Second)); err != nil || used < own+2*tick {
+	if own := time.Duration(harness.Tree(pid)[0].CPUTime() * float64(time.Second)); err != nil || used < own+2*tick {
 		t.Errorf("the tree has used %s, the shell alone %s, error %v", used, own, err)
 	}
 	if above, err := treeTime(self); err != nil || above < used {
 		t.Errorf("the tree above has used %s, error %v", above, err)
 	}
-	if shell, both := memory(self, "read line"), memory(self, ""); shell <= 0 || both <= shell {
+	if shell, both := treeMemory(self, "read line"), treeMemory(self, ""); shell <= 0 || both <= shell {
 		t.Errorf("got %v MiB, and of both %v", shell, both)
 	}
 	if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
 		t.Error(err)
 	}
-	if got, err := treeTime(pid); err == nil || memory(pid, "") != 0 {
+	if got, err := treeTime(pid); err == nil || treeMemory(pid, "") != 0 {
 		t.Errorf("of a process that has ended: %s", got)
 	}
 }

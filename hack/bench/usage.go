@@ -1,4 +1,4 @@
-package trial
+package main
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 const (
@@ -15,33 +17,11 @@ const (
 	sampling = 20 * time.Millisecond
 )
 
-// tree lists a live process and all live ones that descend from it, with what they have
-// used; none where the process has ended. What ends meanwhile may be missing.
-func tree(root int) []procfs.ProcStat {
-	all, _ := procfs.AllProcs() // Without /proc there are none.
-	var found []procfs.ProcStat
-	children := map[int][]procfs.ProcStat{}
-	for _, p := range all {
-		stat, err := p.Stat()
-		switch {
-		case err != nil: // It has ended.
-		case p.PID == root:
-			found = append(found, stat)
-		default:
-			children[stat.PPID] = append(children[stat.PPID], stat)
-		}
-	}
-	for i := 0; len(found) > i; i++ {
-		found = append(found, children[found[i].PID]...)
-	}
-	return found
-}
-
 // treeTime is the processor time of a live process and of all that ever descended from
 // it, but for what ended and was waited for by nobody of the tree. Differences of it are
 // true to a tick for each live process.
 func treeTime(root int) (total time.Duration, err error) {
-	processes := tree(root)
+	processes := harness.Tree(root)
 	for _, p := range processes {
 		total += tick * time.Duration(int(p.UTime)+int(p.STime)+p.CUTime+p.CSTime)
 	}
@@ -51,11 +31,15 @@ func treeTime(root int) (total time.Duration, err error) {
 	return total, err
 }
 
-// memory is the proportional set size, in MiB, of those processes of a tree whose command
+// memory is what a manager's processes need, in MiB of proportional set size: when no run
+// is live, the servers for warm runs and all of them, and the most while runs were live.
+type memory struct{ servers, idle, peak float64 }
+
+// treeMemory is the proportional set size, in MiB, of those processes of a tree whose command
 // line has the text: a page that n processes share counts as an n-th of one in each.
-func memory(root int, text string) float64 {
+func treeMemory(root int, text string) float64 {
 	var bytes uint64
-	for _, stat := range tree(root) {
+	for _, stat := range harness.Tree(root) {
 		p, _ := procfs.NewProc(stat.PID) // What has ended needs none, and has no line.
 		if line, _ := p.CmdLine(); strings.Contains(strings.Join(line, " "), text) {
 			rollup, _ := p.ProcSMapsRollup()
