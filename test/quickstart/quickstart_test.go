@@ -3,7 +3,6 @@
 package quickstart
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -12,10 +11,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/onsi/gomega/gbytes"
 
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -63,31 +63,19 @@ func blocksOf(page string) []block {
 
 // terminal is a shell that stays open between blocks, and ends at the first command that fails.
 type terminal struct {
-	shell *exec.Cmd
-	input io.Writer
-	ended chan struct{}
-
-	mu     sync.Mutex
-	output bytes.Buffer
+	shell  *exec.Cmd
+	input  io.Writer
+	output *gbytes.Buffer
+	ended  chan struct{}
 }
 
-func (w *terminal) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.output.Write(p)
-}
-
-func (w *terminal) printed() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.output.String()
-}
+func (w *terminal) printed() string { return string(w.output.Contents()) }
 
 func open(t *testing.T, dir string, env []string) *terminal {
 	t.Helper()
-	w := &terminal{shell: exec.CommandContext(context.Background(), "bash", "-euo", "pipefail"), ended: make(chan struct{})}
+	w := &terminal{shell: exec.CommandContext(context.Background(), "bash", "-euo", "pipefail"), output: gbytes.NewBuffer(), ended: make(chan struct{})}
 	w.shell.Dir, w.shell.Env = dir, env
-	w.shell.Stdout, w.shell.Stderr = w, w
+	w.shell.Stdout, w.shell.Stderr = w.output, w.output
 	w.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	input, err := w.shell.StdinPipe()
 	if err != nil {
