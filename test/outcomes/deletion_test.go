@@ -4,20 +4,20 @@ package outcomes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
@@ -37,81 +37,32 @@ const (
 // says otherwise is what a run by the runner alone says: that holds the other
 // plays, whose finalizers no manager runs, to the same.
 func TestDeletion(t *testing.T) {
-	d := newDeletions(t)
-	for _, p := range plays(t, func(p play) bool { return p.deletion }) {
-		d.watch(t, p)
-	}
-	d.start(t)
-	for _, w := range d.kinds {
-		t.Run(w.play.name, func(t *testing.T) { d.check(t, w) })
-	}
-}
-
-// deletions is a cluster, a manager, and a kind for each play.
-type deletions struct {
-	k8s     client.Client
-	cluster *controlplane.Cluster
-	dir     string // of the operator project
-	watches strings.Builder
-	kinds   []watched
-}
-
-// watched is a play that is the finalizer of a kind.
-type watched struct {
-	play  play
-	bench *bench
-	laid  content
-	kind  string
-}
-
-func newDeletions(t *testing.T) *deletions {
-	t.Helper()
-	d := &deletions{dir: t.TempDir()}
-	var err error
-	d.cluster, err = controlplane.Start(t.Context(), controlplane.Options{Bin: filepath.Join("..", "..", "bin", "controlplane"), Log: os.Stderr})
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Log: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := d.cluster.Stop(); err != nil {
+		if err := cluster.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	scheme := runtime.NewScheme()
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+	k8s, err := client.New(cluster.Config, client.Options{})
+	if err := errors.Join(err, apiextensionsv1.AddToScheme(scheme.Scheme)); err != nil {
 		t.Fatal(err)
 	}
-	if d.k8s, err = client.New(d.cluster.Config, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
+	var kinds []watched
+	project, watches := t.TempDir(), ""
+	for i, p := range plays(t, func(p play) bool { return p.deletion }) {
+		w := watched{client: k8s, play: p.in(asFinalizer), bench: newBench(t), kind: schema.GroupKind{Group: group, Kind: fmt.Sprint("Kind", i)}}
+		watches += w.lay(t, p)
+		if err := harness.Define(t.Context(), k8s, harness.Definition(w.kind)); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, w)
 	}
-	return d
-}
-
-// watch lays a play out and gives it a kind whose own run always succeeds.
-func (d *deletions) watch(t *testing.T, p play) {
-	t.Helper()
-	w := watched{play: p.in(asFinalizer), bench: newBench(t), kind: fmt.Sprintf("Kind%d", len(d.kinds))}
-	w.laid = w.bench.lay(t, p, asFinalizer)
-	finalizer := fmt.Sprintf("{name: %s/finalizer, vars: {state: absent}}", group)
-	if w.laid.spec.Playbook != "" {
-		finalizer = fmt.Sprintf("{name: %s/finalizer, vars: {state: absent}, playbook: %q}", group, w.laid.spec.Playbook)
-		w.bench.write(t, "roles/content/tasks/main.yml", "- ansible.builtin.debug: {msg: hello}\n")
-	} else {
-		w.bench.write(t, "roles/content/tasks/present.yml", "- ansible.builtin.debug: {msg: hello}\n")
-	}
-	fmt.Fprintf(&d.watches, "- {group: %s, version: v1, kind: %s, role: %q, finalizer: %s}\n", group, w.kind, filepath.Join(w.bench.content, "roles/content"), finalizer)
-	if err := harness.Define(t.Context(), d.k8s, harness.Definition(schema.GroupKind{Group: group, Kind: w.kind})); err != nil {
-		t.Fatal(err)
-	}
-	d.kinds = append(d.kinds, w)
-}
-
-// start starts the manager, which ends orderly with the test.
-func (d *deletions) start(t *testing.T) {
-	t.Helper()
-	scratch.Write(t, d.dir, map[string]string{"watches.yaml": d.watches.String()})
+	scratch.Write(t, project, map[string]string{"watches.yaml": watches})
 	m, err := harness.Start(harness.Options{
-		Binary: filepath.Join(scratch.Repository(t), "bin", "manager"), Project: d.dir, Home: scratch.Short(t), Kubeconfig: d.cluster.Kubeconfig,
+		Binary: filepath.Join(scratch.Repository(t), "bin", "manager"), Project: project, Home: scratch.Short(t), Kubeconfig: cluster.Kubeconfig,
 		Args: []string{"--max-concurrent-reconciles=1"},
 		Env:  []string{"PATH=" + environment(t).Bin + ":/usr/bin:/bin", "LANG=C.UTF-8", "ANSIBLE_GATHERING=explicit"},
 	})
@@ -126,28 +77,52 @@ func (d *deletions) start(t *testing.T) {
 			t.Logf("the manager said (%v):\n%s", err, log)
 		}
 	})
+	for _, w := range kinds {
+		t.Run(w.play.name, w.check)
+	}
+}
+
+// watched is a play that is the finalizer of a kind.
+type watched struct {
+	client client.Client
+	play   play
+	bench  *bench
+	laid   content
+	kind   schema.GroupKind
+}
+
+// lay lays the play out, and returns the watch of the kind, whose own run always succeeds.
+func (w *watched) lay(t *testing.T, p play) string {
+	t.Helper()
+	w.laid = w.bench.lay(t, p, asFinalizer)
+	name, playbook := "present.yml", ""
+	if w.laid.spec.Playbook != "" {
+		name, playbook = "main.yml", fmt.Sprintf(", playbook: %q", w.laid.spec.Playbook)
+	}
+	w.bench.write(t, "roles/content/tasks/"+name, "- ansible.builtin.debug: {msg: hello}\n")
+	return fmt.Sprintf("- {group: %s, version: v1, kind: %s, role: %q, finalizer: {name: %[1]s/finalizer, vars: {state: absent}%[4]s}}\n",
+		group, w.kind.Kind, filepath.Join(w.bench.content, "roles/content"), playbook)
 }
 
 // check deletes a resource and holds what becomes of it against Ansible.
-func (d *deletions) check(t *testing.T, w watched) {
+func (w *watched) check(t *testing.T) {
 	said := w.bench.ansible(t, w.play, w.laid.playbook, w.laid.vars)
 	alone := w.bench.run(t, w.play, w.laid.spec, 1)
 	w.play.expect(t, asFinalizer, alone)
 
-	kind := schema.GroupKind{Group: group, Kind: w.kind}
-	cr := harness.Custom(kind, "default", "sample", map[string]any{"size": int64(3), "message": "{{ untrusted }}"})
-	if err := d.k8s.Create(t.Context(), cr); err != nil {
+	cr := harness.Custom(w.kind, "default", "sample", map[string]any{"size": int64(3), "message": "{{ untrusted }}"})
+	if err := w.client.Create(t.Context(), cr); err != nil {
 		t.Fatal(err)
 	}
-	d.await(t, cr, "success", func() bool { return harness.ConditionOf(cr, "Successful").Status == "True" })
-	if err := d.k8s.Delete(t.Context(), cr); err != nil {
+	w.await(t, cr, "success", func() bool { return harness.ConditionOf(cr, "Successful").Status == "True" })
+	if err := w.client.Delete(t.Context(), cr); err != nil {
 		t.Fatal(err)
 	}
 	if said.success() {
-		d.await(t, cr, "its end", func() bool { return cr.GetUID() == "" })
+		w.await(t, cr, "its end", func() bool { return cr.GetUID() == "" })
 		return
 	}
-	d.await(t, cr, "failure", func() bool { return harness.ConditionOf(cr, "Failure").Status == "True" })
+	w.await(t, cr, "failure", func() bool { return harness.ConditionOf(cr, "Failure").Status == "True" })
 	failure := harness.ConditionOf(cr, "Failure")
 	if got := (jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.Reason(failure.Reason), Message: failure.Message}); got != alone.Outcome {
 		t.Errorf("got %+v, but by the runner alone %+v", got, alone.Outcome)
@@ -155,23 +130,18 @@ func (d *deletions) check(t *testing.T, w watched) {
 	if len(cr.GetFinalizers()) != 1 {
 		t.Errorf("the finalizer is gone: %v", cr.Object)
 	}
-	d.release(t, cr)
-}
-
-// release lets a resource go whose finalizer would run again and again.
-func (d *deletions) release(t *testing.T, cr *unstructured.Unstructured) {
-	t.Helper()
+	// It would run again and again.
 	none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	if err := d.k8s.Patch(t.Context(), cr, none); err != nil {
+	if err := w.client.Patch(t.Context(), cr, none); err != nil {
 		t.Error(err)
 	}
 }
 
 // await reads the resource until it is as wanted; one that is gone has no UID.
-func (d *deletions) await(t *testing.T, cr *unstructured.Unstructured, what string, done func() bool) {
+func (w *watched) await(t *testing.T, cr *unstructured.Unstructured, what string, done func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		err := d.k8s.Get(ctx, client.ObjectKeyFromObject(cr), cr)
+		err := w.client.Get(ctx, client.ObjectKeyFromObject(cr), cr)
 		if apierrors.IsNotFound(err) {
 			cr.SetUID("")
 			err = nil

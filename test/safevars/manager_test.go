@@ -1,14 +1,13 @@
 package safevars
 
 import (
-	"context"
-	"errors"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -16,21 +15,24 @@ import (
 // it always ends; what matters is why.
 func startManager(t *testing.T, env pyenv.Env, environ ...string) (code int, said string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
 	dir := filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "operator")
-	cmd := exec.CommandContext(ctx, filepath.Join(scratch.Repository(t), "bin", "manager"), "run", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
-		"--run-dir", filepath.Join(t.TempDir(), "runs"), "--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--user-metrics-bind-address", "0")
-	cmd.Dir = dir
-	cmd.Env = append([]string{
-		"VIRTUAL_ENV=" + filepath.Dir(env.Bin), "PATH=/usr/bin:/bin", "HOME=" + t.TempDir(), "LC_ALL=C.UTF-8",
-	}, environ...)
-	output, err := cmd.CombinedOutput()
-	var ended *exec.ExitError
-	if !errors.As(err, &ended) {
-		t.Fatalf("the manager did not end by itself: %v (run `make build`)\n%s", err, output)
+	m, err := harness.Start(harness.Options{
+		Binary: filepath.Join(scratch.Repository(t), "bin", "manager"), Project: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Home: scratch.Short(t),
+		Env: append([]string{"VIRTUAL_ENV=" + filepath.Dir(env.Bin), "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"}, environ...),
+	})
+	if err != nil {
+		t.Fatalf("%v (run `make build`)", err)
 	}
-	return ended.ExitCode(), string(output)
+	select {
+	case <-m.Ended():
+	case <-time.After(limit):
+		t.Errorf("the manager does not end by itself (%v)", m.Kill())
+	}
+	said, err = m.Log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.ExitCode(), said
 }
 
 func TestTheManagerProvesItsEnvironment(t *testing.T) {
