@@ -23,8 +23,8 @@ var _ = Describe("a child", func() {
 	var here, there *place
 
 	BeforeEach(func(ctx context.Context) {
-		r := newRun(ctx, box, newNamespace(ctx), "cr")
-		here, there = &place{r, r.owner.Namespace, "reference"}, &place{r, newNamespace(ctx), "annotations"}
+		r := newRun(ctx, box, ground.Namespace(ctx), "cr")
+		here, there = &place{r, r.owner.Namespace, "reference"}, &place{r, ground.Namespace(ctx), "annotations"}
 	})
 
 	It("has one reference where the role gives one too", func(ctx context.Context) {

@@ -91,7 +91,7 @@ var _ = Describe("what a run writes", Ordered, func() {
 	var crs []*run
 
 	BeforeAll(func(ctx context.Context) {
-		here, there := newNamespace(ctx), newNamespace(ctx)
+		here, there := ground.Namespace(ctx), ground.Namespace(ctx)
 		one, two := newRun(ctx, box, here, "one"), newRun(ctx, tank, "", "two")
 		crs = []*run{one, two}
 		places = map[string]*place{

@@ -32,7 +32,7 @@ var _ = Describe("a role with kubernetes.core", func() {
 			"content.yml":  modules,
 			"watches.yaml": "- {group: children.ensign.io, version: v1, kind: Box, playbook: content.yml, watchDependentResources: false}\n",
 		})
-		here, there := s.Namespace, newNamespace(ctx)
+		here, there := s.Namespace, ground.Namespace(ctx)
 		before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: here, Name: "there-before"}}
 		Expect(k8s.Create(ctx, before)).To(Succeed())
 		s.Start(ctx, "Box")

@@ -89,13 +89,6 @@ func foreign(ctx context.Context, namespace string) object {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "name": other.Name, "uid": string(other.UID)}
 }
 
-func newNamespace(ctx context.Context) string {
-	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "own-"}}
-	Expect(k8s.Create(ctx, namespace)).To(Succeed())
-	return namespace.Name
-}
-
 // place is where children are, and whose: a Role in a namespace, or a ClusterRole, which
 // know every way of writing.
 type place struct {

@@ -30,7 +30,7 @@ var _ = Describe("what streams (§8)", Ordered, ContinueOnFailure, func() {
 	)
 
 	BeforeAll(func(ctx context.Context) {
-		r := newRun(ctx, box, newNamespace(ctx), "cr")
+		r := newRun(ctx, box, ground.Namespace(ctx), "cr")
 		namespace = r.owner.Namespace
 		kubeconfig, revoke, err := way.Grant(r.owner)
 		Expect(err).NotTo(HaveOccurred())

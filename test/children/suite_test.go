@@ -43,12 +43,7 @@ var (
 )
 
 func TestChildren(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(interval)
-	SetDefaultConsistentlyPollingInterval(interval)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "children")
+	site.Run(t, "children", patience, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -12,7 +12,7 @@ import (
 // The garbage collector needs half a minute to learn of a version.
 var _ = Describe("a child of a CR of two versions", func() {
 	It("keeps the version by which its CR was known when it was made", func(ctx context.Context) {
-		r := newRun(ctx, box, newNamespace(ctx), "cr")
+		r := newRun(ctx, box, ground.Namespace(ctx), "cr")
 		here := &place{r, r.owner.Namespace, "reference"}
 		older := &place{runOf(here.cr, "v1beta1"), here.namespace, "reference"}
 		apply(ctx, older, "c")

@@ -6,19 +6,15 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-const (
-	// patience is the deadline for what should take seconds, on machines that are
-	// busy with something else.
-	patience = 3 * time.Minute
-	interval = 50 * time.Millisecond
-)
+// patience is the deadline for what should take seconds, on machines that are
+// busy with something else.
+const patience = 3 * time.Minute
 
 var (
 	ground *site.Ground
@@ -26,12 +22,7 @@ var (
 )
 
 func TestContract(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
-	SetDefaultEventuallyPollingInterval(interval)
-	SetDefaultConsistentlyPollingInterval(interval)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "contract")
+	site.Run(t, "contract", patience, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -41,6 +41,7 @@ func Run(t *testing.T, suite string, patience, interval time.Duration) {
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	gomega.SetDefaultEventuallyTimeout(patience)
 	gomega.SetDefaultEventuallyPollingInterval(interval)
+	gomega.SetDefaultConsistentlyPollingInterval(interval)
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
 	ginkgo.RunSpecs(t, suite)
 }
