@@ -1,7 +1,7 @@
 package stub
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,18 +77,20 @@ func announce(dir string, a Announcement) error {
 
 // ReadJournal reads the records of all runs of the stub in dir.
 func ReadJournal(dir string) ([]Record, error) {
-	file, err := os.Open(filepath.Join(dir, journalName)) //nolint:gosec // The directory is of its own environment.
+	content, err := os.ReadFile(filepath.Join(dir, journalName)) //nolint:gosec // The directory is of its own environment.
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of runs: %w", err)
 	}
-	defer func() { _ = file.Close() }()
 	var records []Record
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	for line := range bytes.Lines(content) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // It is being written.
+		}
 		var r Record
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("read the journal of runs: %w", err)
 		}
 		records = append(records, r)

@@ -145,3 +145,25 @@ func TestASecondLiveRunIsToldOf(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A reader may come between the parts of a line that reach the file one after the other.
+func TestALineOfTheJournalThatIsBeingWrittenIsNotThereYet(t *testing.T) {
+	dir := t.TempDir()
+	if err := (Record{What: Started}).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, journalName))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("got %q (error %v)", files, err)
+	}
+	whole, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], append(whole, whole[:len(whole)/2]...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadJournal(dir); err != nil || len(got) != 1 {
+		t.Errorf("got %v (error %v)", got, err)
+	}
+}
