@@ -17,8 +17,7 @@ COPY internal/ internal/
 ARG VERSION=dev
 ARG COMMIT=unknown
 RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" \
-      -o /out/manager ./cmd/manager \
- && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /out/warm-exec ./cmd/warm-exec
+      -o /out/manager ./cmd/manager
 
 FROM ${PYTHON_IMAGE} AS python
 WORKDIR /build
@@ -42,7 +41,7 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/* \
  && install --directory --owner=1001 --group=0 --mode=0775 /opt/ansible
 COPY --from=python /opt/venv /opt/venv
-COPY --from=manager /out/manager /out/warm-exec /usr/local/bin/
+COPY --from=manager /out/manager /usr/local/bin/
 
 # The layout that images built on the ansible-operator base image expect, with
 # a home that they may install collections into.

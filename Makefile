@@ -43,9 +43,8 @@ devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data 
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager, and bin/warm-exec beside it.
+build: ## Build bin/manager.
 	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/manager ./cmd/manager
-	@CGO_ENABLED=0 go build -ldflags '-s -w' -o bin/warm-exec ./cmd/warm-exec
 
 .PHONY: python
 python: ## Install Ansible and its tools into .venv (about 1 minute, once).

@@ -132,14 +132,14 @@ func (l launches) plus(m launches) launches {
 func launchesOf(metrics string, sign int) launches {
 	sum := func(expression string) int {
 		total := 0
-		for _, match := range regexp.MustCompile(`(?m)^ansible_operator_`+expression+` (\d+)$`).FindAllStringSubmatch(metrics, -1) {
+		for _, match := range regexp.MustCompile(`(?m)^(?:ansible|ensign)_operator_`+expression+` (\d+)$`).FindAllStringSubmatch(metrics, -1) {
 			n, _ := strconv.Atoi(match[1]) // They are digits.
 			total += n
 		}
 		return sign * total
 	}
 	return launches{
-		Warm: sum(`runs_total\{.*mode="warm"\}`), Cold: sum(`runs_total\{.*mode="cold"\}`),
-		Refused: sum(`warm_fallbacks_total\{program="python",.*\}`),
+		Warm: sum(`runs_total\{GVK=.*mode="warm"\}`), Cold: sum(`runs_total\{GVK=.*mode="cold"\}`),
+		Refused: sum(`module_runs_total\{mode="cold",.*\}`),
 	}
 }

@@ -75,8 +75,9 @@ func TestLaunches(t *testing.T) {
 ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Nothing",mode="cold"} 2
 ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Nothing",mode="warm"} 90
 ansible_operator_runs_total{GVK="bench.ensign.io/v1, Kind=Reference",mode="warm"} 8
-ansible_operator_warm_fallbacks_total{program="ansible-runner",reason="starting"} 2
-ansible_operator_warm_fallbacks_total{program="python",reason="variable"} 3
+ansible_operator_warm_fallbacks_total{reason="starting"} 2
+ensign_operator_module_runs_total{mode="cold",reason="variable"} 3
+ensign_operator_module_runs_total{mode="warm",reason=""} 90
 `
 	all := launchesOf(metrics, 1)
 	if diff := cmp.Diff(launches{Warm: 98, Cold: 2, Refused: 3}, all); diff != "" {

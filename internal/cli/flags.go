@@ -70,8 +70,7 @@ func (f *runFlags) addRunFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs; it must be empty or absent at first")
 	set.Var(&f.artifacts, "artifacts-max-bytes", "the most `bytes`, such as 512Mi, that artifacts of runs may take in the run directory; those of one resource may take a sixteenth of it. The oldest are removed first; 0 is no limit")
 	set.DurationVar(&o.RunIdleTimeout, "run-idle-timeout", 0, "the longest `time` without a job event or output before a run is ended as hung; 0s is no limit")
-	set.BoolVar(&o.Warm, "warm", true, "fork runs and modules from servers that have already imported Ansible, if the result is certain to be the same")
-	set.IntVar(&o.WarmServers, "warm-servers", 4, "the highest `number` of different environments of runs that have such servers, two servers for each")
+	set.BoolVar(&o.Warm, "warm", true, "fork runs from a server that has already imported Ansible, where the result is certain to be the same")
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
 }
 
@@ -162,7 +161,6 @@ func (f *runFlags) complete(out io.Writer) (config.Options, error) {
 		checkRange("--max-verbosity", o.MaxVerbosity, 0, 7),
 		checkRange("--max-concurrent-reconciles", o.MaxConcurrentReconciles, 1, 1<<16),
 		checkRange("--max-concurrent-runs", o.MaxConcurrentRuns, 0, 1<<16),
-		checkRange("--warm-servers", o.WarmServers, 1, 64),
 		checkRange("--proxy-port", o.ProxyPort, 0, 1<<16-1),
 		checkRange("--proxy-open-port", o.ProxyOpenPort, 0, 1<<16-1),
 		checkNotNegative("--reconcile-period", o.ReconcilePeriod),

@@ -30,7 +30,7 @@ func TestDefaultsAreValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if options.WatchesFile != "./watches.yaml" || options.AnsibleVerbosity != 2 || !options.InjectOwnerRef || !options.MetricsSecure || options.JSONLogs ||
-		!options.Warm || options.WarmServers != 4 {
+		!options.Warm {
 		t.Errorf("got %+v", options)
 	}
 }
@@ -40,7 +40,6 @@ func TestCompleteReportsAllInvalidValues(t *testing.T) {
 		"--ansible-verbosity=8", "--ansible-verbosity=-1", "--max-verbosity=8", "--max-concurrent-reconciles=0", "--proxy-port=70000", "--proxy-open-port=-1",
 		"--reconcile-period=-1s", "--run-idle-timeout=-1s", "--graceful-shutdown-timeout=-1s", "--max-backoff=10ms", "--ansible-log-events=Some", "--log-format=xml",
 		"--ansible-args=--tags 'open", "--artifacts-max-bytes=-1", "--artifacts-max-bytes=1", "--artifacts-max-bytes=1023Ki",
-		"--warm-servers=0", "--warm-servers=65",
 	} {
 		t.Run(arg, func(t *testing.T) {
 			_, err := parse(t, arg, "--log-format=yaml").complete(&bytes.Buffer{})

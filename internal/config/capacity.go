@@ -18,13 +18,13 @@ const (
 	runMemory = 160 << 20
 	// managerMemory is the memory of the manager itself, in bytes.
 	managerMemory = 128 << 20
-	// warmServersMemory is the memory of one set of servers for warm runs, in bytes.
-	warmServersMemory = 160 << 20
-	// minManagerMemory and minWarmServersMemory are the least that these need when little is
+	// warmServerMemory is the memory of the server for warm runs, in bytes.
+	warmServerMemory = 160 << 20
+	// minManagerMemory and minWarmServerMemory are the least that these need when little is
 	// watched, in bytes. Measured: all runs succeeded with a limit of 320 MiB, or of 224 MiB
-	// without servers. With 256 MiB the kernel killed servers.
-	minManagerMemory     = 64 << 20
-	minWarmServersMemory = 96 << 20
+	// without the server. With 256 MiB the kernel killed servers.
+	minManagerMemory    = 64 << 20
+	minWarmServerMemory = 96 << 20
 )
 
 // DefaultMaxConcurrentRuns returns how many runs may be live at once if
@@ -36,7 +36,7 @@ func DefaultMaxConcurrentRuns(watches int, memory uint64, warm bool) int {
 	wanted := 2 * max(runtime.GOMAXPROCS(0), watches)
 	reserved := uint64(managerMemory)
 	if warm {
-		reserved += warmServersMemory
+		reserved += warmServerMemory
 	}
 	fits := uint64(0)
 	if memory > reserved {
@@ -50,7 +50,7 @@ func WarnIfMemoryTooLow(log logr.Logger, memory uint64, warm bool) {
 	const neededCold = minManagerMemory + runMemory
 	needed := uint64(neededCold)
 	if warm {
-		needed += minWarmServersMemory
+		needed += minWarmServerMemory
 	}
 	if memory < needed {
 		log.Info("WARNING: the memory limit is too low for a run: the kernel will end runs or the manager; raise the limit",

@@ -21,7 +21,7 @@ func TestDefaultMaxConcurrentRuns(t *testing.T) {
 		"two for each processor":                        {1, plenty, true, 2 * cpus},
 		"two for each watch, if those are more":         {cpus + 3, plenty, false, 2 * (cpus + 3)},
 		"a run needs 160 MiB beside the manager's part": {100, managerMemory + 5*runMemory, false, 5},
-		"and beside the servers for warm runs":          {100, managerMemory + warmServersMemory + 5*runMemory, true, 5},
+		"and beside the servers for warm runs":          {100, managerMemory + warmServerMemory + 5*runMemory, true, 5},
 		"the next one needs its memory whole":           {100, managerMemory + 6*runMemory - 1, false, 5},
 		"one is always possible":                        {100, 1, true, 1},
 	} {

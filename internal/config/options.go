@@ -31,9 +31,8 @@ type Options struct {
 	RunDir                 string
 	ArtifactsMaxBytes      int64         // 0: no limit
 	RunIdleTimeout         time.Duration // 0: no limit
-	// Warm allows warm runs, from servers for at most WarmServers different environments.
+	// Warm allows warm runs.
 	Warm                    bool
-	WarmServers             int
 	DropEnv                 []string
 	ReconcilePeriod         time.Duration
 	MaxConcurrentReconciles int

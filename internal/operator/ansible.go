@@ -23,7 +23,7 @@ type ansibleSetup struct {
 	info        pyenv.Info
 	envChecker  *pyenv.Checker
 	runner      *runner.Runner
-	warm        *warmPool // nil: all runs are cold
+	warm        *warmServer // nil: all runs are cold
 	// digests holds controller.Reconciler.Digest for each watch.
 	digests map[schema.GroupVersionKind]string
 	// sops is true if the collection community.sops is installed.
@@ -73,11 +73,11 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error)
 	if a.runner, err = newRunner(o, paths, env); err != nil {
 		return ansibleSetup{}, err
 	}
-	a.warm = newWarmPool(o, env, a.runner)
+	a.warm = newWarmServer(o, env, a.runner)
 	return a, nil
 }
 
-// close ends the servers for warm runs and unlocks the run directory. All runs must have
+// close ends the server for warm runs and unlocks the run directory. All runs must have
 // ended.
 func (a ansibleSetup) close() error { return errors.Join(a.warm.close(), a.runner.Root.Close()) }
 

@@ -13,69 +13,44 @@ import (
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
-const (
-	// standinName is the name of the stand-in program, which is beside the manager's.
-	standinName = "warm-exec"
-	// moduleProgram is the program in onRefused that means a module.
-	moduleProgram = "python"
-	// warmDirName is the directory of the servers in the run directory.
-	warmDirName = ".warm"
-)
+// warmDirName is the directory of the server in the run directory.
+const warmDirName = ".warm"
 
-// warmPool is the pool of servers for warm runs. It counts the programs that were started
-// cold. With a nil warmPool, all runs are cold.
-type warmPool struct {
-	pool       *warm.Pool
-	fallbacks  atomic.Pointer[metrics.Fallbacks] // nil until registerMetrics
-	lastReason atomic.Pointer[string]            // why the last cold run was cold
+// warmServer is the server for warm runs, with its metrics. With a nil warmServer, all runs are
+// cold.
+type warmServer struct {
+	server     *warm.Server
+	counts     *metrics.Warm
+	lastReason atomic.Pointer[string] // why the last cold run was cold
 }
 
-// newWarmPool sets the runner's launcher for warm runs. If that fails, it logs the error and
+// newWarmServer sets the runner's launcher for warm runs. If that fails, it logs the error and
 // returns nil: cold runs do the same, only slower.
-func newWarmPool(o config.Options, env pyenv.Env, r *runner.Runner) *warmPool {
+func newWarmServer(o config.Options, env pyenv.Env, r *runner.Runner) *warmServer {
 	if !o.Warm {
 		return nil
 	}
-	w := &warmPool{}
+	w := &warmServer{counts: metrics.NewWarm()}
 	var err error
-	w.pool, err = warm.NewPool(filepath.Join(r.Root.Path(), warmDirName), warm.Programs{
-		Standin: filepath.Join(filepath.Dir(o.Executable), standinName),
-		Python:  env.Python,
-	}, r.Reaper, warm.Options{Limit: o.WarmServers, Logger: o.Logger.WithName("warm"), Refused: w.onRefused})
+	w.server, err = warm.New(filepath.Join(r.Root.Path(), warmDirName), env.Python, r.Program, r.Reaper, warm.Options{
+		Logger: o.Logger.WithName("warm"), OnCold: w.onCold, OnOff: w.counts.Off,
+		OnModule: func(reason string) { w.counts.Module(warm.WithoutDetail(reason)) },
+	})
 	if err != nil {
-		o.Logger.Error(err, "all runs are cold: servers for warm ones can't be started")
+		o.Logger.Error(err, "all runs are cold: a server for warm ones can't be started")
 		return nil
 	}
-	r.Launcher = w
+	r.Launcher = w.server
 	return w
 }
 
-// Prepare implements runner.Launcher.
-func (w *warmPool) Prepare(env []string) { w.pool.Prepare(env) }
-
-// Ended implements runner.Launcher.
-func (w *warmPool) Ended(env []string) bool { return w.pool.Ended(env) }
-
-// Launch implements runner.Launcher.
-func (w *warmPool) Launch(env []string) (program, why string) {
-	program, why = w.pool.Launch(env)
-	if program == "" {
-		w.onRefused("ansible-runner", why)
-	}
-	return program, why
-}
-
-func (w *warmPool) onRefused(program, reason string) {
-	if program != moduleProgram { // A run with a cold module is still a warm run.
-		w.lastReason.Store(&reason)
-	}
-	if fallbacks := w.fallbacks.Load(); fallbacks != nil {
-		fallbacks.Count(program, warm.WithoutDetail(reason))
-	}
+func (w *warmServer) onCold(reason string) {
+	w.lastReason.Store(&reason)
+	w.counts.Fallback(warm.WithoutDetail(reason))
 }
 
 // coldReason returns why the last cold run was cold.
-func (w *warmPool) coldReason() string {
+func (w *warmServer) coldReason() string {
 	if w == nil {
 		return "failed"
 	}
@@ -85,19 +60,17 @@ func (w *warmPool) coldReason() string {
 	return "unknown"
 }
 
-// registerMetrics registers the counter of fallbacks.
-func (w *warmPool) registerMetrics(registry prometheus.Registerer) error {
+// registerMetrics registers the counters.
+func (w *warmServer) registerMetrics(registry prometheus.Registerer) error {
 	if w == nil {
 		return nil
 	}
-	fallbacks, err := metrics.NewFallbacks(registry)
-	w.fallbacks.Store(fallbacks)
-	return err
+	return w.counts.Register(registry)
 }
 
-func (w *warmPool) close() error {
+func (w *warmServer) close() error {
 	if w == nil {
 		return nil
 	}
-	return w.pool.Close()
+	return w.server.Close()
 }

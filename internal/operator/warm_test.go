@@ -2,33 +2,26 @@ package operator
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// newWarmTest returns the arguments of newWarmPool, with a stand-in beside the manager if
-// standin is true, and the lines that are logged.
-func newWarmTest(t *testing.T, standin bool) (o config.Options, r *runner.Runner, logged *[]string) {
+// newWarmTest returns the arguments of newWarmServer, and the lines that are logged.
+func newWarmTest(t *testing.T) (o config.Options, r *runner.Runner, logged *[]string) {
 	t.Helper()
 	dir := scratch.Short(t)
-	if standin {
-		if err := os.WriteFile(filepath.Join(dir, standinName), []byte("#!/bin/sh\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
 	logged = new([]string)
 	r = &runner.Runner{}
 	var err error
@@ -46,21 +39,24 @@ func newWarmTest(t *testing.T, standin bool) (o config.Options, r *runner.Runner
 		defer mu.Unlock()
 		*logged = append(*logged, line)
 	}, funcr.Options{})
-	return config.Options{Warm: true, WarmServers: 1, Executable: filepath.Join(dir, "manager"), Logger: log}, r, logged
+	return config.Options{Warm: true, Logger: log}, r, logged
 }
 
 func TestTheManagerWorksWithoutWarmRuns(t *testing.T) {
 	for why, test := range map[string]struct {
-		standin, warm bool
-		said          int
+		warm bool
+		said int
 	}{
-		"where they are not asked for, they are not missed": {standin: true, warm: false, said: 0},
-		"without a stand-in, that is said once":             {standin: false, warm: true, said: 1},
+		"where they are not asked for, they are not missed":   {false, 0},
+		"without a place for their server, that is said once": {true, 1},
 	} {
 		t.Run(why, func(t *testing.T) {
-			o, r, said := newWarmTest(t, test.standin)
+			o, r, said := newWarmTest(t)
 			o.Warm = test.warm
-			w := newWarmPool(o, pyenv.Env{}, r)
+			if err := os.RemoveAll(r.Root.Path()); err != nil {
+				t.Fatal(err)
+			}
+			w := newWarmServer(o, pyenv.Env{}, r)
 			if w != nil || r.Launcher != nil {
 				t.Error("there is a launcher")
 			}
@@ -77,59 +73,28 @@ func TestTheManagerWorksWithoutWarmRuns(t *testing.T) {
 	}
 }
 
-func TestColdRunsAreCountedOnceThereAreMetrics(t *testing.T) {
-	o, r, _ := newWarmTest(t, true)
-	r.Reaper = &proctree.Reaper{}
-	w := newWarmPool(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
-	if w == nil || r.Launcher != w {
+func TestColdRunsAreCounted(t *testing.T) {
+	o, r, _ := newWarmTest(t)
+	w := newWarmServer(o, pyenv.Env{Python: "/nowhere/python"}, r)
+	if w == nil || r.Launcher != w.server {
 		t.Fatal("there is no launcher")
 	}
-	w.Prepare([]string{"A=1"})
-	if program, _ := w.Launch([]string{"A=1", "JOB_ID=1"}); program != "" {
-		t.Errorf("got %q, with no server", program)
+	w.server.Prepare([]string{"A=1"})
+	_, why := w.server.Start(exec.Command("/nowhere/python"))
+	if got := w.coldReason(); why == "" || got != why {
+		t.Errorf("got %q, want %q", got, why)
 	}
 	registry := prometheus.NewPedanticRegistry()
 	if err := w.registerMetrics(registry); err != nil {
 		t.Fatal(err)
 	}
-	program, why := w.Launch([]string{"A=1", "JOB_ID=2"})
-	if program != "" || why == "" {
-		t.Errorf("got %q, %q", program, why)
-	}
 	if n, err := testutil.GatherAndCount(registry, "ansible_operator_warm_fallbacks_total"); err != nil || n != 1 {
 		t.Errorf("got %d series, %v", n, err)
-	}
-	if w.Ended([]string{"A=1", "JOB_ID=2"}) {
-		t.Error("a cold run counts as warm")
 	}
 	if err := w.close(); err != nil {
 		t.Error(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(r.Root.Path(), warmDirName)); err != nil || len(left) > 0 {
 		t.Errorf("left: %q, %v", left, err)
-	}
-}
-
-func TestWarmServersLimitsTheSetsOfServers(t *testing.T) {
-	o, r, _ := newWarmTest(t, true)
-	r.Reaper = &proctree.Reaper{}
-	o.WarmServers = 1
-	w := newWarmPool(o, pyenv.Env{Runner: "/nowhere/ansible-runner", Bin: "/nowhere", Python: "/nowhere/python"}, r)
-	w.Prepare([]string{"A=1"})
-	w.Prepare([]string{"A=2"})
-	sets := func() int {
-		found, err := filepath.Glob(filepath.Join(r.Root.Path(), warmDirName, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(found)
-	}
-	for deadline := time.Now().Add(time.Minute); sets() > 1; <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("there are %d sets", sets())
-		}
-	}
-	if err := w.close(); err != nil {
-		t.Error(err)
 	}
 }

@@ -58,7 +58,6 @@ var _ = Describe("flags", Ordered, func() {
 		entry("§2 --enable-http2", "false", "enable-http2", ""),
 		entry("§2 --log-format", "console", "log-format", `"console"`),
 		entry("§2 --warm", "true", "warm", "true"),
-		entry("§2 --warm-servers", "4", "warm-servers", "4"),
 		entry("§2 --artifacts-max-bytes", "1Gi", "artifacts-max-bytes", "1Gi"),
 		entry("§2 --max-verbosity", "2", "max-verbosity", "2"),
 		entry("§2 --max-backoff", "5m", "max-backoff", "5m0s"),
@@ -155,10 +154,10 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 			o.Binary, o.Env = filepath.Join(s.Dir, "alone"), []string{"PATH=/usr/bin:/bin"}
 		}, "ansible-runner", "make python"),
 	)
-	row("§2 --ansible-log-events, §2 --leader-elect-lease-duration, §2 ANSIBLE_GATHERING, §2 WATCH_NAMESPACE, §2 --warm-servers", "settings that can't be, or contradict each other, are all named", func(ctx context.Context) {
+	row("§2 --ansible-log-events, §2 --leader-elect-lease-duration, §2 ANSIBLE_GATHERING, §2 WATCH_NAMESPACE", "settings that can't be, or contradict each other, are all named", func(ctx context.Context) {
 		s.Options.Args = []string{
 			"--ansible-log-events=Some", "--ansible-verbosity=8", "--reconcile-period=-1s", "--leader-elect", "--leader-election-id=a", "--leader-election-namespace=a", "--leader-elect-renew-deadline=15s",
-			"--max-workers=0", "--proxy-port=6789", "--proxy-open-port=6789", "--ansible-args='", "--log-format=xml", "--warm-servers=0",
+			"--max-workers=0", "--proxy-port=6789", "--proxy-open-port=6789", "--ansible-args='", "--log-format=xml",
 		}
 		s.Options.Env = []string{"ANSIBLE_GATHERING=never", "ANSIBLE_INVENTORY=nowhere", "ANSIBLE_DEBUG_LOGS=perhaps", "WATCH_NAMESPACE=a,B"}
 		code, text := s.FailsAtStart(ctx)
@@ -166,7 +165,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		for _, says := range []string{
 			`--ansible-log-events: "Some" is none of Nothing, Tasks, Everything`, "--ansible-verbosity=8: allowed is 0 to 7", "--reconcile-period=-1s: allowed is 0s and more",
 			"--leader-elect-renew-deadline=15s must be less than --leader-elect-lease-duration=15s", "--max-concurrent-reconciles=0: allowed is 1 to 65536",
-			"--proxy-port=6789 and --proxy-open-port=6789 are the same port", "--ansible-args: quote its value", "--log-format=xml: allowed are console and json", "--warm-servers=0: allowed is 1 to 64",
+			"--proxy-port=6789 and --proxy-open-port=6789 are the same port", "--ansible-args: quote its value", "--log-format=xml: allowed are console and json",
 			"ANSIBLE_GATHERING=never: allowed are implicit, explicit, smart", "ANSIBLE_INVENTORY: name one file or directory", "ANSIBLE_DEBUG_LOGS=perhaps: allowed are true and false",
 			`WATCH_NAMESPACE: "B" is no name of a namespace`,
 		} {

@@ -74,7 +74,7 @@ func (b *bench) run(ctx context.Context, playbook string, observe func(jobevent.
 		UID: uid, ID: fmt.Sprintf("run-%d", b.number), Playbook: playbook, ExtraVars: []byte("\t\n{}"),
 	}, observe)
 	left := slices.DeleteFunc(files(b.runs), func(name string) bool {
-		return strings.HasPrefix(name, uid+"/artifacts/") || name == ".program/ensign_run.py"
+		return strings.HasPrefix(name, uid+"/artifacts/") || strings.HasPrefix(name, ".program/")
 	})
 	Expect(left).To(ConsistOf(".lock"))
 	return result

@@ -128,10 +128,9 @@ func playbooks(number int) map[string]string {
 	return books
 }
 
-// bench is a runner with servers, and a content directory.
+// bench is a runner with a server, and a content directory.
 type bench struct {
 	*runner.Runner
-	pool    *warm.Pool
 	scratch string
 	count   int
 }
@@ -143,25 +142,12 @@ func newBench(t *testing.T, env pyenv.Env) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
-		Standin: filepath.Join(scratch.Repository(t), "bin", "warm-exec"), Python: env.Python,
-	}, reaper, warm.Options{Logger: logr.Discard()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for what, err := range map[string]error{"the servers": pool.Close(), "the run directory": root.Close()} {
-			if err != nil {
-				t.Logf("the end of %s: %v", what, err)
-			}
-		}
-	})
 	var hosts strings.Builder
 	for i := range len(texts(escapes.Texts())) {
 		fmt.Fprintf(&hosts, "h%d index=%d\n", i, i)
 	}
-	b := &bench{pool: pool, scratch: dir, Runner: &runner.Runner{
-		Root: root, Reaper: reaper, Launcher: pool, Binary: env.Runner, Python: env.Python, SkipFacts: true,
+	b := &bench{scratch: dir, Runner: &runner.Runner{
+		Root: root, Reaper: reaper, Binary: env.Runner, Python: env.Python, SkipFacts: true,
 		Env:             []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "LANG=C.UTF-8"},
 		CollectionsPath: []string{filepath.Join(scratch.Repository(t), "collections")},
 		Inventory:       filepath.Join(dir, "hosts"),
@@ -170,6 +156,18 @@ func newBench(t *testing.T, env pyenv.Env) *bench {
 		"hosts":                    "localhost\n[crowd]\n" + hosts.String() + "[all:vars]\nansible_connection=local\nansible_python_interpreter=" + env.Python + "\n",
 		"content/library/warns.py": warns,
 		"content/heat.yml":         "- {hosts: localhost, gather_facts: false}\n",
+	})
+	server, err := warm.New(filepath.Join(dir, "warm"), env.Python, b.Program, reaper, warm.Options{Logger: logr.Discard()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Launcher = server
+	t.Cleanup(func() {
+		for what, err := range map[string]error{"the server": server.Close(), "the run directory": root.Close()} {
+			if err != nil {
+				t.Logf("the end of %s: %v", what, err)
+			}
+		}
 	})
 	b.Prepare()
 	return b
@@ -206,7 +204,7 @@ func (b *bench) play(t *testing.T, book string, texts []string, hot bool) seen {
 	return got
 }
 
-// heat waits until runs are warm: servers are started when the first run wants them.
+// heat waits until runs are warm: the server starts when the first run wants it.
 func (b *bench) heat(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(100 * time.Millisecond) {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/gob"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/rundir"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 )
@@ -45,20 +47,19 @@ func fulfil() error {
 	if err != nil {
 		return err
 	}
-	r := &runner.Runner{Root: root, Launcher: withoutServers{}, Binary: o.Binary, Python: o.Python, Env: o.Env, Inventory: o.Inventory, Args: o.Args, SkipFacts: o.SkipFacts}
+	r := &runner.Runner{Root: root, Launcher: withoutServer{}, Binary: o.Binary, Python: o.Python, Env: o.Env, Inventory: o.Inventory, Args: o.Args, SkipFacts: o.SkipFacts}
 	result := r.Run(context.Background(), o.Spec, func(jobevent.Event) {})
 	return gob.NewEncoder(os.Stdout).Encode(result)
 }
 
-// withoutServers lets runs be as they are where they may be warm, which is a manager's
+// withoutServer lets runs be as they are where they may be warm, which is a manager's
 // default: with pipelining.
-type withoutServers struct{}
+type withoutServer struct{}
 
 // Prepare implements runner.Launcher.
-func (withoutServers) Prepare([]string) {}
+func (withoutServer) Prepare([]string) {}
 
-// Launch implements runner.Launcher.
-func (withoutServers) Launch([]string) (program, why string) { return "", "there are none" }
-
-// Ended implements runner.Launcher.
-func (withoutServers) Ended([]string) bool { return false }
+// Start implements runner.Launcher.
+func (withoutServer) Start(*exec.Cmd) (leader proctree.Leader, why string) {
+	return proctree.Leader{}, "there is none"
+}

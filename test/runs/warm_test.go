@@ -14,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/rundir"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
@@ -34,7 +35,7 @@ var shared *common
 func inCommon(t *testing.T, env pyenv.Env) *common {
 	t.Helper()
 	if shared == nil {
-		c, err := newCommon(scratch.Repository(t), env)
+		c, err := newCommon(env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +44,7 @@ func inCommon(t *testing.T, env pyenv.Env) *common {
 	return shared
 }
 
-func newCommon(repository string, env pyenv.Env) (*common, error) {
+func newCommon(env pyenv.Env) (*common, error) {
 	dir, err := os.MkdirTemp("/tmp", "runs")
 	if err != nil {
 		return nil, err
@@ -53,9 +54,7 @@ func newCommon(repository string, env pyenv.Env) (*common, error) {
 		return c, err
 	}
 	c.stove = &stove{}
-	c.stove.Pool, err = warm.NewPool(filepath.Join(dir, "warm"), warm.Programs{
-		Standin: filepath.Join(repository, "bin/warm-exec"), Python: env.Python,
-	}, &c.stove.reaper, warm.Options{Logger: logr.Discard()})
+	c.stove.Server, err = warm.New(filepath.Join(dir, "warm"), env.Python, func() (string, error) { return program.Provide(filepath.Join(c.root.Path(), ".program")) }, &c.stove.reaper, warm.Options{Logger: logr.Discard()})
 	return c, err
 }
 
@@ -88,7 +87,7 @@ func (c *common) heat(t *testing.T, r *runner.Runner) {
 	r.Reaper, r.Launcher = &c.stove.reaper, c.stove
 	for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		r.Prepare()
-		if c.stove.ready && (c.stove.hot || c.warms(t, r)) {
+		if c.stove.hot || c.warms(t, r) {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -97,8 +96,7 @@ func (c *common) heat(t *testing.T, r *runner.Runner) {
 	}
 }
 
-// warms reports whether a run was warm. The first are not: the servers learn
-// ansible-playbook's environment from one.
+// warms reports whether a run was warm. The first are not: the server starts with them.
 func (c *common) warms(t *testing.T, r *runner.Runner) bool {
 	t.Helper()
 	defer c.empty(t)
@@ -112,18 +110,11 @@ func (c *common) warms(t *testing.T, r *runner.Runner) bool {
 	return result.Warm
 }
 
-// stove launches what it can warm.
+// stove has the server for warm runs.
 type stove struct {
-	*warm.Pool
+	*warm.Server
 	reaper proctree.Reaper
-	ready  bool // what was asked for last would be launched
 	hot    bool // a run was warm
-}
-
-// Prepare implements runner.Launcher.
-func (s *stove) Prepare(env []string) {
-	program, _ := s.Pool.Launch(env)
-	s.ready = program != ""
 }
 
 // A run that is cold unasked would show less than these tests say.

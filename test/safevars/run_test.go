@@ -58,23 +58,26 @@ func theProgram(t *testing.T) string {
 // byRunner runs what was laid.
 func (r run) byRunner(t *testing.T, c core, args ...string) run {
 	t.Helper()
-	return r.by(t, c.env.Python, slices.Concat(environ(c, r.scratch), r.environ), args)
-}
-
-// by runs it by an interpreter, or what stands in for one.
-func (r run) by(t *testing.T, interpreter string, env, args []string) run {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
+	all := r.command(t, slices.Concat(environ(c, r.scratch), r.environ), args)
+	cmd := exec.CommandContext(ctx, c.env.Python, all.Args[1:]...)
+	cmd.Env = all.Env
+	output, err := cmd.CombinedOutput()
+	r.output, r.err = string(output), err
+	return r
+}
+
+// command is what runs it, but for the interpreter.
+func (r run) command(t *testing.T, env, args []string) *exec.Cmd {
+	t.Helper()
 	roles := filepath.Join(r.dir, "project", "roles")
-	cmd := exec.CommandContext(ctx, interpreter, append([]string{theProgram(t), "run", r.dir, "--json"}, args...)...)
+	cmd := exec.Command("python", append([]string{theProgram(t), "run", r.dir, "--json"}, args...)...)
 	if slices.Contains(args, "--role") {
 		cmd.Args = append(cmd.Args, "--roles-path", roles, "--hosts", "localhost", "--role-skip-facts")
 	}
 	cmd.Env = append(slices.Clone(env), "ANSIBLE_ROLES_PATH="+roles)
-	output, err := cmd.CombinedOutput()
-	r.output, r.err = string(output), err
-	return r
+	return cmd
 }
 
 func environ(c core, home string) []string {

@@ -1,6 +1,8 @@
 package safevars
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -13,56 +15,58 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// stove has servers for the runs of one ansible-core.
+// stove has a server for the runs of one ansible-core.
 type stove struct {
-	c    core
-	pool *warm.Pool
-	home string
-	runs int
+	c             core
+	server        *warm.Server
+	program, home string
+	runs          int
 }
 
 func newStove(t *testing.T, c core) *stove {
 	t.Helper()
-	pool, err := warm.NewPool(filepath.Join(scratch.Short(t), "warm"), warm.Programs{
-		Standin: filepath.Join(scratch.Repository(t), "bin", "warm-exec"), Python: c.env.Python,
-	}, &proctree.Reaper{}, warm.Options{Logger: logr.Discard()})
+	program := theProgram(t)
+	server, err := warm.New(filepath.Join(scratch.Short(t), "warm"), c.env.Python, func() (string, error) { return program, nil }, &proctree.Reaper{}, warm.Options{Logger: logr.Discard()})
 	if err != nil {
-		t.Fatalf("%v (run `make build`)", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := pool.Close(); err != nil {
+		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	s := &stove{c: c, pool: pool, home: t.TempDir()}
-	heat := setup{prepare: func(project string) {
-		write(t, filepath.Join(project, "heat.yml"), []byte("- hosts: localhost\n  gather_facts: false\n"))
-	}}
-	s.start(t, heat, "-p", "heat.yml") // The first runs are cold.
+	s := &stove{c: c, server: server, program: program, home: t.TempDir()}
 	return s
 }
 
-// start runs content again and again until a run was warm, and gives that one.
+// start runs content warm.
 func (s *stove) start(t *testing.T, content setup, args ...string) run {
 	t.Helper()
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); {
-		if r, warm := s.once(t, content.lay(t, s.c), args); warm {
-			return r
-		}
-	}
-	t.Fatal("no run is warm")
-	return run{}
-}
-
-func (s *stove) once(t *testing.T, r run, args []string) (done run, warm bool) {
-	t.Helper()
 	s.runs++
-	env := append(environ(s.c, s.home), "ANSIBLE_ROLES_PATH="+filepath.Join(r.dir, "project", "roles"), "ANSIBLE_NOCOLOR=true", "JOB_ID="+strconv.Itoa(s.runs))
-	program := ""
-	for deadline := time.Now().Add(limit); program == ""; <-time.After(20 * time.Millisecond) {
-		if program, _ = s.pool.Launch(env); program == "" && time.Now().After(deadline) {
-			t.Fatal("the servers are not ready")
-		}
+	r := content.lay(t, s.c)
+	cmd := r.command(t, append(environ(s.c, s.home), "ANSIBLE_NOCOLOR=true", "JOB_ID="+strconv.Itoa(s.runs)), args)
+	cmd.Args[1], cmd.Dir = s.program, r.dir
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return r.by(t, program, env, args), s.pool.Ended(env)
+	defer func() { _ = output.Close() }()
+	cmd.Stdout, cmd.Stderr = output, output
+	s.server.Prepare(cmd.Env)
+	leader, why := s.server.Start(cmd)
+	for deadline := time.Now().Add(limit); why == "starting" && time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
+		leader, why = s.server.Start(cmd)
+	}
+	if why != "" {
+		t.Fatalf("a run is cold: %s", why)
+	}
+	if code := leader.Wait(); code != 0 {
+		r.err = fmt.Errorf("exit code %d", code)
+	}
+	printed, err := os.ReadFile(output.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.output = string(printed)
+	return r
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
@@ -36,7 +37,9 @@ type bench struct {
 	whole *testing.T // that the bench lives as long as
 	api   *controlplane.Cluster
 	*runner.Runner
-	pool    *warm.Pool
+	server  *warm.Server
+	reaper  *proctree.Reaper
+	env0    []string // what the server was started for
 	content string
 	home    string
 	environ []string // what the programs of the Python environment are run with
@@ -45,16 +48,22 @@ type bench struct {
 	mu       sync.Mutex
 	refused  []string       // programs, with the reasons
 	forked   map[string]int // programs
-	launched string         // what the last run was to start with
-	withheld bool           // are the servers: runs are cold, and as warm ones in all else
+	withheld bool           // is the server: runs are cold, and as warm ones in all else
 	count    int            // of runs
 }
 
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
+	return newBenchOf(t, ".venv", files)
+}
+
+// newBenchOf has the Python environment in a directory of the tree, and a manager's environment with these entries.
+func newBenchOf(t *testing.T, dir string, files map[string]string, environ ...string) *bench {
+	t.Helper()
 	b := &bench{t: t, whole: t, content: t.TempDir(), home: t.TempDir(), runs: filepath.Join(scratch.Short(t), "runs"), forked: map[string]int{}}
 	scratch.Write(t, b.content, files)
-	found, err := pyenv.Find(pyenv.Search{Dir: scratch.Repository(t), Environ: managerEnv()})
+	place := filepath.Join(scratch.Repository(t), dir)
+	found, err := pyenv.Find(pyenv.Search{Dir: place, Environ: append(append(managerEnv(), "VIRTUAL_ENV="+place), environ...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,16 +73,9 @@ func newBench(t *testing.T, files map[string]string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.pool, err = warm.NewPool(filepath.Join(b.runs, ".warm"), warm.Programs{
-		Standin: standin(t), Python: found.Python,
-	}, reaper, warm.Options{Logger: logger(t), Refused: b.refuse, Forked: b.fork, LookPause: lookPause})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.reaper = reaper
 	t.Cleanup(func() {
-		if err := b.pool.Close(); err != nil {
-			t.Error(err)
-		}
+		b.closeServer()
 		if err := root.Close(); err != nil {
 			t.Error(err)
 		}
@@ -95,16 +97,41 @@ func (b *bench) env(further ...string) []string {
 	return append(slices.Clone(b.environ), append([]string{"HOME=" + b.home}, further...)...)
 }
 
-func (b *bench) fork(program string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forked[program]++
+// serve starts a server for runs with this environment, unless that is what it is for.
+func (b *bench) serve(env []string) {
+	b.t.Helper()
+	if b.server != nil && slices.Equal(b.env0, env) {
+		return
+	}
+	b.closeServer()
+	var err error
+	b.server, err = warm.New(filepath.Join(b.runs, ".warm"), b.Python, b.Program, b.reaper, warm.Options{
+		Logger: logger(b.whole), OnModule: func(reason string) { b.note("python", reason) }, LookPause: lookPause,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.env0 = slices.Clone(env)
 }
 
-func (b *bench) refuse(program, reason string) {
+func (b *bench) closeServer() {
+	if b.server == nil {
+		return
+	}
+	if err := b.server.Close(); err != nil {
+		b.whole.Error(err)
+	}
+}
+
+// note takes note that a program was forked, or why not.
+func (b *bench) note(program, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refused = append(b.refused, program+": "+warm.WithoutDetail(reason))
+	if reason == "" {
+		b.forked[program]++
+	} else {
+		b.refused = append(b.refused, program+": "+warm.WithoutDetail(reason))
+	}
 }
 
 // refusals are what was refused since the last call.
@@ -116,16 +143,15 @@ func (b *bench) refusals() []string {
 	return got
 }
 
-// heat starts the servers, and has them learn the environment of ansible-playbook. What
-// is cold in any run is all that may be.
+// heat waits until runs are warm. What is cold in any run is all that may be.
 func (b *bench) heat(cold ...string) {
 	b.t.Helper()
 	scratch.Write(b.t, b.content, map[string]string{"heat.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
+	b.serve(b.Env)
 	b.Runner.Prepare()
 	for deadline := time.Now().Add(patience); ; {
-		b.awaitServers(deadline)
 		b.refusals()
-		result, _ := b.play("heat.yml", false)
+		result, _ := b.play("heat.yml")
 		if result.Outcome.Verdict != jobevent.Succeeded {
 			b.t.Fatalf("a play that does nothing: %+v", result.Outcome)
 		}
@@ -138,61 +164,34 @@ func (b *bench) heat(cold ...string) {
 	}
 }
 
-// awaitServers waits until a run would be launched warm.
-func (b *bench) awaitServers(deadline time.Time) {
-	b.t.Helper()
-	for {
-		if program := b.launchable(); program != "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatal("the servers are not ready")
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-}
-
-// launchable asks the launcher with what a run would ask.
-func (b *bench) launchable() string {
-	b.Runner.Prepare()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.launched
-}
-
 // Prepare implements runner.Launcher.
-func (b *bench) Prepare(env []string) { _, _ = b.Launch(env) }
+func (b *bench) Prepare(env []string) { b.server.Prepare(env) }
 
-// Ended implements runner.Launcher.
-func (b *bench) Ended(env []string) bool { return b.pool.Ended(env) }
-
-// Launch implements runner.Launcher, and notes what came of it.
-func (b *bench) Launch(env []string) (program, why string) {
+// Start implements runner.Launcher, and notes what came of it.
+func (b *bench) Start(cmd *exec.Cmd) (leader proctree.Leader, why string) {
 	b.mu.Lock()
 	withheld := b.withheld
 	b.mu.Unlock()
 	if withheld {
-		return "", "withheld"
+		return proctree.Leader{}, "withheld"
 	}
-	program, why = b.pool.Launch(env)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.launched = program
-	return program, why
+	leader, why = b.server.Start(cmd)
+	b.note("ansible-runner", why)
+	return leader, why
 }
 
 // play runs a playbook and gives its events.
-func (b *bench) play(name string, cold bool) (runner.Result, []jobevent.Event) {
+func (b *bench) play(name string) (runner.Result, []jobevent.Event) {
 	b.t.Helper()
-	return b.playUntil(context.Background(), name, cold)
+	return b.playUntil(context.Background(), name)
 }
 
-func (b *bench) playUntil(ctx context.Context, name string, cold bool) (runner.Result, []jobevent.Event) {
+func (b *bench) playUntil(ctx context.Context, name string) (runner.Result, []jobevent.Event) {
 	b.t.Helper()
 	b.count++
 	var events []jobevent.Event
 	result := b.Run(ctx, runner.Spec{
-		UID: "0b2e8f6a-uid", ID: fmt.Sprintf("run-%d", b.count), Playbook: filepath.Join(b.content, name), Cold: cold, Timeout: patience,
+		UID: "0b2e8f6a-uid", ID: fmt.Sprintf("run-%d", b.count), Playbook: filepath.Join(b.content, name), Timeout: patience,
 		ExtraVars: []byte("\t\n" + fmt.Sprintf(`{"place": %q}`, filepath.Join(b.content, "out"))), Kubeconfig: []byte("{}"),
 	}, func(e jobevent.Event) { events = append(events, e) })
 	return result, events
@@ -201,18 +200,6 @@ func (b *bench) playUntil(ctx context.Context, name string, cold bool) (runner.R
 func logger(t *testing.T) logr.Logger {
 	t.Helper()
 	return funcr.New(func(prefix, args string) { t.Log(prefix, args) }, funcr.Options{})
-}
-
-// standin builds the stand-in.
-func standin(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "warm-exec")
-	build := exec.Command("go", "build", "-o", program, "./cmd/warm-exec")
-	build.Dir, build.Env = scratch.Repository(t), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return program
 }
 
 // marked lists the processes with this text in their environment.

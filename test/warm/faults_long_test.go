@@ -5,8 +5,6 @@ package warm
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,19 +17,15 @@ import (
 )
 
 func TestWhateverComesOverAServer(t *testing.T) {
-	all := []moment{between, asking, forked, inModule, itsEnding}
-	some := []moment{between, asking, inModule}
+	all := []moment{between, forked, inModule, itsEnding}
+	some := []moment{between, inModule}
 	faults := map[string]struct {
 		moments []moment
 		fault   func(*victim)
 	}{
 		"killed":                      {all, kill},
 		"frozen":                      {all, freeze},
-		"its socket deleted":          {some, func(v *victim) { v.spoil(os.Remove) }},
-		"its socket a file":           {some, func(v *victim) { v.spoil(os.Remove, func(path string) error { return os.WriteFile(path, nil, 0o600) }) }},
-		"its socket another's":        {some, func(v *victim) { v.spoil(os.Remove, v.squat("ready 1\n")) }},
-		"its socket a mute one's":     {some, func(v *victim) { v.spoil(os.Remove, v.squat("")) }},
-		"its directory deleted":       {some, func(v *victim) { v.spoil(func(path string) error { return os.RemoveAll(filepath.Dir(path)) }) }},
+		"its directory deleted":       {some, func(v *victim) { v.deleteDirectory() }},
 		"without further descriptors": {all, func(v *victim) { v.limit(unix.RLIMIT_NOFILE, 4) }},
 		"without further memory":      {all, func(v *victim) { v.limit(unix.RLIMIT_AS, 1) }},
 		"without file sizes":          {some, func(v *victim) { v.limit(unix.RLIMIT_FSIZE, 0) }},
@@ -42,58 +36,19 @@ func TestWhateverComesOverAServer(t *testing.T) {
 		"with all its forks killed":   {[]moment{inModule}, killForks},
 		"without further stack":       {some, func(v *victim) { v.limit(unix.RLIMIT_STACK, 1) }},
 	}
-	for kind := range kindsOfServers() {
-		t.Run(kind, func(t *testing.T) {
-			var list []suffering
-			for what, f := range faults {
-				for _, when := range f.moments {
-					list = append(list, suffering{kind, when, what, f.fault})
-				}
-			}
-			endure(t, list)
-		})
+	var list []suffering
+	for what, f := range faults {
+		for _, when := range f.moments {
+			list = append(list, suffering{when, what, f.fault})
+		}
 	}
+	endure(t, list)
 }
 
-func freeze(v *victim) {
-	v.frozen = true
-	v.signal(syscall.SIGSTOP)
-}
-
-// spoil does things to the server's socket.
-func (v *victim) spoil(things ...func(path string) error) {
+func (v *victim) deleteDirectory() {
 	v.t.Helper()
-	path := v.socket()
-	for _, do := range things {
-		if err := do(path); err != nil {
-			v.t.Fatal(err)
-		}
-	}
-}
-
-// squat listens in the server's place, and says a line to whoever connects.
-func (v *victim) squat(line string) func(path string) error {
-	return func(path string) error {
-		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
-		if err != nil {
-			return err
-		}
-		listener.SetUnlinkOnClose(false) // It is the next server's by then.
-		v.t.Cleanup(func() { _ = listener.Close() })
-		go func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					_, _ = io.WriteString(conn, line)
-					_, _ = io.Copy(io.Discard, conn)
-					_ = conn.Close()
-				}()
-			}
-		}()
-		return nil
+	if err := os.RemoveAll(filepath.Join(v.runs, ".warm")); err != nil {
+		v.t.Fatal(err)
 	}
 }
 
@@ -135,10 +90,10 @@ func (v *victim) confine(controller, name, limit string) {
 	}
 }
 
-// fill leaves no room where the servers have their temporary files, where this user may
+// fill leaves no room where the server has its files, where this user may
 // mount something there; it tells where not.
 func fill(v *victim) {
-	place := filepath.Join(filepath.Dir(v.socket()), "tmp")
+	place := filepath.Join(v.runs, ".warm")
 	if err := unix.Mount("none", place, "tmpfs", 0, "size=4k,nr_inodes=1"); err != nil {
 		v.t.Logf("not performed: %v", err)
 		return

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,30 +36,19 @@ type moment string
 
 const (
 	between   moment = "between two runs"
-	asking    moment = "while a program is asked for"
-	forked    moment = "when a program was forked"
+	forked    moment = "when a run was forked"
 	inModule  moment = "in the middle of a module"
-	itsEnding moment = "when a program has ended, which is not told yet"
+	itsEnding moment = "when a run has ended, which is not told yet"
 )
 
 // victim is a server that something happens to.
 type victim struct {
 	*bench
 	t      *testing.T
-	kind   string // as the servers' own arguments have it
-	name   string // of its stand-in
 	pid    int
 	frozen bool // and left so
-	missed bool // was the moment: the pool had replaced the server by then
+	missed bool // was the moment: the server had been replaced by then
 	undo   func()
-}
-
-func (v *victim) socket() string {
-	sockets, err := filepath.Glob(filepath.Join(v.runs, ".warm", "*", v.name+".sock"))
-	if err != nil || len(sockets) != 1 {
-		v.t.Fatalf("got sockets %q (error %v)", sockets, err)
-	}
-	return sockets[0]
 }
 
 func (v *victim) signal(s syscall.Signal) {
@@ -82,34 +70,16 @@ func (v *victim) await(what string, condition func() bool) {
 	}
 }
 
-// find looks for the server of this kind.
+// find looks for the server.
 func (v *victim) find() {
 	v.t.Helper()
 	v.await("the server", func() bool {
-		for _, pid := range servers(v.t, v.bench) {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // It may have ended.
-			if arguments := strings.Split(string(line), "\x00"); len(arguments) > 2 && strings.HasSuffix(arguments[1], "serve.py") && arguments[2] == v.kind {
-				v.pid = pid
-				return true
-			}
+		found := servers(v.t, v.bench)
+		if len(found) == 1 {
+			v.pid = found[0]
 		}
-		return false
+		return len(found) == 1
 	})
-}
-
-// waiting reports whether a stand-in is connected that the server has not accepted.
-func (v *victim) waiting() bool {
-	table, err := os.ReadFile("/proc/net/unix")
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	const state, path = 5, 7
-	for line := range strings.Lines(string(table)) {
-		if fields := strings.Fields(line); len(fields) > path && fields[state] == "02" && fields[path] == v.socket() {
-			return true
-		}
-	}
-	return false
 }
 
 // ended reports whether a fork has ended that the server has not taken note of.
@@ -141,7 +111,7 @@ func (v *victim) suffer(when moment, fault func(*victim)) runner.Result {
 		ctx, cancel := context.WithCancel(context.Background())
 		v.t.Cleanup(cancel)
 		go func() {
-			r, _ := v.playUntil(ctx, "once.yml", false)
+			r, _ := v.playUntil(ctx, "once.yml")
 			result <- r
 		}()
 	}
@@ -150,11 +120,6 @@ func (v *victim) suffer(when moment, fault func(*victim)) runner.Result {
 	case between:
 		fault(v)
 		play()
-	case asking:
-		v.signal(syscall.SIGSTOP)
-		play()
-		v.await("a stand-in", func() bool { return v.gone() || v.waiting() })
-		v.unlessGone(fault)
 	case forked:
 		play()
 		v.await("a fork", func() bool { return len(childrenOf(v.t, v.pid)) > 0 })
@@ -225,38 +190,19 @@ func (v *victim) recover() {
 	v.t.Helper()
 	v.await("a warm run", func() bool {
 		v.refusals()
-		result, _ := v.play("heat.yml", false)
+		result, _ := v.play("heat.yml")
 		if result.Outcome.Verdict == jobevent.Succeeded && result.Summary.OK != 1 {
 			v.t.Errorf("got %+v", result.Summary)
 		}
 		v.mu.Lock()
-		warm := len(v.forked) == len(kindsOfServers()) && len(v.refused) == 0
+		cold := len(v.refused)
 		v.mu.Unlock()
-		return warm && result.Outcome.Verdict == jobevent.Succeeded && v.settled()
+		return result.Warm && cold == 0 && result.Outcome.Verdict == jobevent.Succeeded && len(servers(v.t, v.bench)) == 1
 	})
 }
 
-// settled reports whether there is one server of each kind, with its socket.
-func (v *victim) settled() bool {
-	sockets, err := filepath.Glob(filepath.Join(v.runs, ".warm", "*", "*.sock"))
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	for _, socket := range sockets {
-		if info, err := os.Stat(socket); err != nil || info.Mode()&os.ModeSocket == 0 {
-			return false
-		}
-	}
-	return len(sockets) == len(kindsOfServers()) && v.launchable() != ""
-}
-
-func kindsOfServers() map[string]string {
-	return map[string]string{"runner": "ansible-runner", "module": "python"}
-}
-
-// suffering is what comes over a server of a kind, and when.
+// suffering is what comes over the server, and when.
 type suffering struct {
-	kind  string
 	when  moment
 	what  string
 	fault func(*victim)
@@ -268,10 +214,10 @@ func endure(t *testing.T, all []suffering) {
 	b := newBench(t, nil)
 	b.heat()
 	for _, s := range all {
-		t.Run(s.kind+" server, "+s.what+", "+string(s.when), func(t *testing.T) {
+		t.Run(s.what+", "+string(s.when), func(t *testing.T) {
 			b.t = t
 			for missed := true; missed; {
-				v := &victim{bench: b, t: t, kind: s.kind, name: kindsOfServers()[s.kind]}
+				v := &victim{bench: b, t: t}
 				v.judge(v.suffer(s.when, s.fault))
 				if v.undo != nil {
 					v.undo()
@@ -285,36 +231,46 @@ func endure(t *testing.T, all []suffering) {
 
 func kill(v *victim) { v.signal(syscall.SIGKILL) }
 
-// All that may come over servers is endured with the build tag long.
+func freeze(v *victim) {
+	v.frozen = true
+	v.signal(syscall.SIGSTOP)
+}
+
+// All that may come over a server is endured with the build tag long.
 func TestAServerThatDoesNotTell(t *testing.T) {
 	endure(t, []suffering{
-		{"module", asking, "killed", kill},
-		{"module", itsEnding, "killed", kill},
+		{inModule, "killed", kill},
+		{itsEnding, "killed", kill},
 	})
 }
 
-// A cold module that is killed when it has printed its result has succeeded, too.
-func TestAModuleThatKillsItsParent(t *testing.T) {
-	b := newBench(t, map[string]string{
-		"suicide.yml":        "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - suicide: {late: \"{{ late | bool }}\"}\n",
-		"library/suicide.py": "from ansible.module_utils.basic import AnsibleModule\nimport os, sys, time, signal\nm = AnsibleModule(dict(late=dict(type='bool')))\ndef end():\n    os.kill(os.getppid() if 'serve.py' in open(f'/proc/{os.getppid()}/cmdline').read() else os.getpid(), signal.SIGKILL)\n    time.sleep(600)\nif not m.params['late']: end()\nprint('{\"changed\": true, \"said\": 1}')\nsys.stdout.flush()\nend()\n",
-	})
+// A server that comes to a request when its manager has given up must not begin a second run.
+func TestARunBeginsOnce(t *testing.T) {
+	b := newBench(t, map[string]string{"once.yml": "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - shell: echo begun >> {{ place }}.lines\n"})
 	b.heat()
-	for _, late := range []bool{false, true} {
-		t.Run(strconv.FormatBool(late), func(t *testing.T) {
-			b.t = t
-			v := &victim{bench: b, t: t}
-			v.recover()
-			scratch.Write(t, b.content, map[string]string{"group_vars/all.yml": "late: " + strconv.FormatBool(late) + "\n"})
-			cold, _ := b.play("suicide.yml", true)
-			b.refusals()
-			warm, _ := b.play("suicide.yml", false)
-			if refused := b.refusals(); len(refused) > 0 || warm.Outcome.Verdict != cold.Outcome.Verdict || warm.Summary.Changed != cold.Summary.Changed || warm.Summary.Failures != cold.Summary.Failures {
-				t.Errorf("warm %+v, %+v; cold %+v, %+v; refused %q", warm.Outcome, warm.Summary, cold.Outcome, cold.Summary, refused)
-			}
-			if want := map[bool]jobevent.Verdict{false: jobevent.Failed, true: jobevent.Succeeded}[late]; cold.Outcome.Verdict != want {
-				t.Errorf("cold: %+v", cold.Outcome)
-			}
-		})
+	server := servers(t, b)[0]
+	if err := syscall.Kill(server, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	b.refusals()
+	go func() {
+		// It goes on before it is missed.
+		for refused := false; !refused; <-time.After(time.Millisecond) {
+			b.mu.Lock()
+			refused = len(b.refused) > 0
+			b.mu.Unlock()
+		}
+		_ = syscall.Kill(server, syscall.SIGCONT) // Where it has been killed all the same, nothing is left that could begin.
+	}()
+	result, _ := b.play("once.yml")
+	if result.Outcome.Verdict != jobevent.Succeeded || result.Warm {
+		t.Errorf("got %+v, warm %t", result.Outcome, result.Warm)
+	}
+	b.heat()
+	if got := servers(t, b); len(got) == 1 && len(childrenOf(t, got[0])) > 0 {
+		t.Errorf("a fork is left: %v", childrenOf(t, got[0]))
+	}
+	if lines, err := os.ReadFile(filepath.Join(b.content, "out.lines")); err != nil || string(lines) != "begun\n" {
+		t.Errorf("got %q (error %v)", lines, err)
 	}
 }

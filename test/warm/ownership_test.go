@@ -40,7 +40,7 @@ type asleep struct {
 	*bench
 	cancel context.CancelFunc
 	result chan runner.Result
-	// forks are the processes of the run that servers have forked.
+	// forks are the processes of the run that the server has forked.
 	forks []int
 }
 
@@ -54,7 +54,7 @@ func fallAsleep(t *testing.T, b *bench) *asleep {
 	a := &asleep{bench: b, cancel: cancel, result: make(chan runner.Result, 1)}
 	b.refusals()
 	go func() {
-		result, _ := b.playUntil(ctx, "sleep.yml", false)
+		result, _ := b.playUntil(ctx, "sleep.yml")
 		a.result <- result
 	}()
 	for deadline := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
@@ -65,18 +65,11 @@ func fallAsleep(t *testing.T, b *bench) *asleep {
 			t.Fatal("the module has not begun")
 		}
 	}
-	if cold := b.refusals(); len(cold) > 0 {
-		t.Fatalf("started cold: %q", cold)
+	for _, server := range servers(t, b) {
+		a.forks = append(a.forks, childrenOf(t, server)...)
 	}
-	// The pool's own forks, by which it looks whether servers can be reached, are gone soon.
-	for deadline := time.Now().Add(patience); len(a.forks) != len(kindsOfServers()); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got forks %v, want one of each server", a.forks)
-		}
-		a.forks = nil
-		for _, server := range servers(t, b) {
-			a.forks = append(a.forks, childrenOf(t, server)...)
-		}
+	if len(a.forks) != 1 {
+		t.Fatalf("got forks %v, want one; started cold: %q", a.forks, b.refusals())
 	}
 	return a
 }
@@ -106,7 +99,7 @@ func (a *asleep) nothingLeft(t *testing.T) {
 	}
 }
 
-// servers are the processes of the pool's servers.
+// servers are the processes of the server: the one that serves, and those that end after their runs.
 func servers(t *testing.T, b *bench) []int {
 	t.Helper()
 	var found []int
@@ -159,83 +152,29 @@ func canceledLeavesNothing(t *testing.T, b *bench) {
 func whatIsLeftIsEnded(t *testing.T, b *bench) {
 	t.Helper()
 	scratch.Write(t, b.content, map[string]string{
-		"left.yml": "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - leaver:\n  - command: sleep 600\n    async: 600\n    poll: 0\n",
-		"library/leaver.py": "from ansible.module_utils.basic import AnsibleModule\nimport os, time\nm = AnsibleModule({})\nif os.fork() == 0:\n    os.setsid()\n" +
+		"left.yml": "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - our.own.leaver:\n  - command: sleep 600\n    async: 600\n    poll: 0\n",
+		"collections/ansible_collections/our/own/plugins/modules/leaver.py": "from ansible.module_utils.basic import AnsibleModule\nimport os, time\nm = AnsibleModule({})\nif os.fork() == 0:\n    os.setsid()\n" +
 			"    for n in range(3): os.dup2(os.open('/dev/null', os.O_RDWR), n)\n    time.sleep(600)\nm.exit_json()\n",
 	})
-	b.refusals()
-	result, _ := b.play("left.yml", false)
-	if cold := b.refusals(); len(cold) > 0 || result.Outcome.Verdict != jobevent.Succeeded {
-		t.Fatalf("got %+v, started cold: %q", result.Outcome, cold)
-	}
+	b.warmly("left.yml", "python: async", "python: async")
 	(&asleep{bench: b}).nothingLeft(t)
 }
 
 func TestAServerThatDiesFailsItsRunsAndComesBack(t *testing.T) {
 	b := newBench(t, nil)
 	b.heat()
-	for index, name := range []string{"the first", "the second"} {
-		a := fallAsleep(t, b)
-		victim := servers(t, b)[index]
-		if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		if got := a.end(t).Outcome; got.Verdict != jobevent.Failed {
-			t.Errorf("%s: got %+v", name, got)
-		}
-		a.nothingLeft(t)
-		b.heat()
-		if now := servers(t, b); len(now) != len(kindsOfServers()) || slices.Contains(now, victim) {
-			t.Errorf("%s: servers are %v, of which %d was killed", name, now, victim)
-		}
+	a := fallAsleep(t, b)
+	victim := servers(t, b)[0]
+	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func TestAServerThatIsGoneMakesRunsCold(t *testing.T) {
-	b := newBench(t, map[string]string{"p.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: }]\n"})
+	if got := a.end(t).Outcome; got.Verdict != jobevent.Failed {
+		t.Errorf("got %+v", got)
+	}
+	a.nothingLeft(t)
 	b.heat()
-	for name, breakIt := range map[string]func(socket string) error{
-		"its socket is gone":         os.Remove,
-		"its socket is another file": func(s string) error { return os.WriteFile(s, nil, 0o600) },
-	} {
-		sockets, err := filepath.Glob(filepath.Join(b.runs, ".warm", "*", "*.sock"))
-		if err != nil || len(sockets) != len(kindsOfServers()) {
-			t.Fatalf("got sockets %q (error %v)", sockets, err)
-		}
-		for _, socket := range sockets {
-			if err := os.Remove(socket); err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(name, "another") {
-				if err := breakIt(socket); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if result, _ := b.play("p.yml", false); result.Outcome.Verdict != jobevent.Succeeded {
-			t.Errorf("%s: got %+v", name, result.Outcome)
-		}
-		b.awaitAnswers()
-	}
-}
-
-// awaitAnswers waits until servers that did not answer have been replaced.
-func (b *bench) awaitAnswers() {
-	b.t.Helper()
-	for deadline := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
-		sockets, _ := filepath.Glob(filepath.Join(b.runs, ".warm", "*", "*.sock"))
-		fit := 0
-		for _, socket := range sockets {
-			if info, err := os.Stat(socket); err == nil && info.Mode()&os.ModeSocket != 0 {
-				fit++
-			}
-		}
-		if fit == len(kindsOfServers()) && b.launchable() != "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatal("the servers have not come back")
-		}
+	if now := servers(t, b); len(now) != 1 || now[0] == victim {
+		t.Errorf("servers are %v, of which %d was killed", now, victim)
 	}
 }
 

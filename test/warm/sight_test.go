@@ -156,6 +156,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "UUID"},
 	{regexp.MustCompile(`\brun-\d+\b`), "RUN"},
 	{regexp.MustCompile(`\b\d{16,19}\b`), "NONCE"},
+	{regexp.MustCompile(`(_original_basename\\?": ?\\?")\.\w{8}\b`), "${1}.NAME"}, // of ansible-core 2.19
 	{regexp.MustCompile(`\bj\d{9,}\.\d+\b`), "JOB"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?`), "TIME"},
 	{regexp.MustCompile(`\d+:\d\d:\d\d\.\d+`), "DELTA"},

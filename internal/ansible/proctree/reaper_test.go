@@ -252,3 +252,38 @@ func TestStartDoesNotWaitForADescriptor(t *testing.T) {
 		t.Errorf("got error %v, want one at once that says what is lacking", err)
 	}
 }
+
+func TestAdoptFindsTheProcessesOfARunThatSomebodyElseStarted(t *testing.T) {
+	s := newScene(t)
+	nonce := someNonce()
+	mark := runMark(nonce)
+	before := s.start("sleep", mark)
+	s.ready(1)
+	// The kernel counts in ticks when processes start.
+	var o Reaper
+	started := func(cmd *exec.Cmd) uint64 {
+		p, err := readProc(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.started
+	}
+	for probe := s.start("nothing"); started(probe) == started(before); probe = s.start("nothing") {
+		<-time.After(time.Millisecond)
+	}
+	leader := s.start("parent") // with a child; neither has the mark any more
+	s.start("stubborn", mark)
+	s.start("sleep", runMark(nonce+1))
+	pids := s.ready(5)
+	waited := false
+	run := o.Adopt(Leader{PID: leader.Process.Pid, Wait: func() int { waited = true; return -15 }}, nonce)
+	if got := run.End(200 * time.Millisecond); got != (Ended{Count: 3}) {
+		t.Errorf("got %+v, want the leader, its child and what has the mark of the run ended", got)
+	}
+	if left := slices.DeleteFunc(pids, func(pid int) bool { return !alive(pid) }); len(left) != 2 || !alive(before.Process.Pid) {
+		t.Errorf("%v are left, want what is older than the leader, and what is of another run", left)
+	}
+	if code := run.Wait(); code != -15 || !waited {
+		t.Errorf("got exit code %d", code)
+	}
+}

@@ -7,10 +7,19 @@ import (
 	"time"
 )
 
+// Leader is the first process of a run.
+type Leader struct {
+	PID int
+	// Wait waits for the process and returns its exit code, which is negative after a signal: -9
+	// after SIGKILL. It is called once.
+	Wait func() int
+}
+
 // Tree is the set of processes of one run.
 type Tree struct {
+	Leader
+
 	reaper    *Reaper
-	leader    *exec.Cmd
 	processes processes
 }
 
@@ -22,29 +31,30 @@ func (r *Reaper) Start(cmd *exec.Cmd, nonce int64) (*Tree, error) {
 	if err := r.Keep(cmd); err != nil {
 		return nil, err
 	}
+	return r.Adopt(Leader{PID: cmd.Process.Pid, Wait: func() int {
+		_ = cmd.Wait() // The exit code says how it ended.
+		r.Release(cmd.Process.Pid)
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return -int(status.Signal())
+		}
+		return cmd.ProcessState.ExitCode()
+	}}, nonce), nil
+}
+
+// Adopt returns the Tree of a run whose first process somebody else started, with JOB_ID and the
+// run's nonce in its environment. Its number must not be reused before Wait returns.
+func (r *Reaper) Adopt(leader Leader, nonce int64) *Tree {
 	t := &Tree{
+		Leader:    leader,
 		reaper:    r,
-		leader:    cmd,
 		processes: processes{marks: []string{runMark(nonce)}, spared: map[int]bool{os.Getpid(): true}, known: map[identity]bool{}},
 	}
 	// The kernel does not reuse the pid before Wait.
-	if p, err := readProc(cmd.Process.Pid); err == nil {
+	if p, err := readProc(leader.PID); err == nil {
 		t.processes.since = p.started
 		t.processes.known[p.identity] = true
 	}
-	return t, nil
-}
-
-// Wait waits for the run's first process and returns its exit code, which is negative after
-// a signal: -9 after SIGKILL. It must be called once.
-func (t *Tree) Wait() int {
-	_ = t.leader.Wait() // The exit code says how it ended.
-	t.reaper.Release(t.leader.Process.Pid)
-	state := t.leader.ProcessState
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return -int(status.Signal())
-	}
-	return state.ExitCode()
+	return t
 }
 
 // Keep starts a process. The caller waits for it, and then calls Release.

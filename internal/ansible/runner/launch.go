@@ -1,37 +1,55 @@
 package runner
 
-import "github.com/ensign-operator/ensign/internal/ansible/rundir"
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+)
 
 // Launcher starts warm runs.
 type Launcher interface {
-	// Prepare is called with the environment that runs are going to have, without the
+	// Prepare is called with the environment that runs are going to have, but for the
 	// variables that differ from run to run.
 	Prepare(env []string)
-	// Launch returns the program to start instead of Python, with the same arguments and
-	// environment. If there is none, program is "" and why says why the run must be cold.
-	Launch(env []string) (program, why string)
-	// Ended is called at the end of a run whose program Launch returned, with the same
-	// environment. It reports whether the run was warm: the program may have executed
-	// ansible-runner or ansible-playbook after all.
-	Ended(env []string) (warm bool)
+	// Start starts cmd in less time than a new interpreter takes, and returns its process. If it
+	// cannot, it returns why, and nothing of the run has begun.
+	Start(cmd *exec.Cmd) (leader proctree.Leader, why string)
 }
 
-// launch starts the command, warm if possible. isWarm reports at the end of the run whether
-// it was warm.
-func (r *Runner) launch(spec Spec, c command, nonce int64) (p *process, isWarm func() bool, err error) {
+// start starts the command as the first process of a run, warm if possible.
+func (r *Runner) start(spec Spec, c command, nonce int64) (p *process, warm bool, err error) {
+	cmd := exec.Command(c.path, c.args...)
+	cmd.Env, cmd.Dir = c.env, c.dir
+	stdout, toStdout, err := os.Pipe()
+	if err != nil {
+		return nil, false, err
+	}
+	stderr, toStderr, err := os.Pipe()
+	if err != nil {
+		return nil, false, errors.Join(err, stdout.Close(), toStdout.Close())
+	}
+	cmd.Stdout, cmd.Stderr = toStdout, toStderr
+	tree, warm, err := r.startTree(spec, cmd, nonce)
+	_ = errors.Join(toStdout.Close(), toStderr.Close()) // The run has its own.
+	if err != nil {
+		_ = errors.Join(stdout.Close(), stderr.Close())
+		return nil, false, fmt.Errorf("start ansible-runner: %w; is it installed there? `make python` makes the environment, or `pip install ansible-core ansible-runner`", err)
+	}
+	return newProcess(tree, stdout, stderr), warm, nil
+}
+
+func (r *Runner) startTree(spec Spec, cmd *exec.Cmd, nonce int64) (tree *proctree.Tree, warm bool, err error) {
 	if r.mayBeWarm(spec) {
-		if program, _ := r.Launcher.Launch(c.env); program != "" {
-			warmCommand := c
-			warmCommand.path = program
-			if p, err := startProcess(r.reaper(), warmCommand, nonce); err == nil {
-				return p, func() bool { return r.Launcher.Ended(c.env) }, nil
-			}
-			// If the cause concerns the cold run too, its start returns the error.
-			_ = r.Launcher.Ended(c.env)
+		if leader, why := r.Launcher.Start(cmd); why == "" {
+			return r.reaper().Adopt(leader, nonce), true, nil
 		}
 	}
-	p, err = startProcess(r.reaper(), c, nonce)
-	return p, func() bool { return false }, err
+	tree, err = r.reaper().Start(cmd, nonce)
+	return tree, false, err
 }
 
 func (r *Runner) mayBeWarm(spec Spec) bool { return r.Launcher != nil && !spec.Cold }

@@ -3,64 +3,87 @@ package runner
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 )
 
-// launcher launches a program for each run, and reports that the run was warm.
+// launcher starts runs itself unless there is a reason not to.
 type launcher struct {
-	program                   string
-	prepared, launched, ended [][]string
+	why      string
+	prepared [][]string
+	started  []*exec.Cmd
 }
 
 func (l *launcher) Prepare(env []string) { l.prepared = append(l.prepared, env) }
 
-func (l *launcher) Launch(env []string) (program, why string) {
-	l.launched = append(l.launched, env)
-	return l.program, "some reason"
+func (l *launcher) Start(cmd *exec.Cmd) (leader proctree.Leader, why string) {
+	l.started = append(l.started, cmd)
+	if l.why != "" {
+		return proctree.Leader{}, l.why
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return proctree.Leader{}, err.Error()
+	}
+	return proctree.Leader{PID: cmd.Process.Pid, Wait: func() int {
+		_ = cmd.Wait() // The signal says how it ended.
+		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+			return -int(status.Signal())
+		}
+		return cmd.ProcessState.ExitCode()
+	}}, ""
 }
 
-func (l *launcher) Ended(env []string) bool {
-	l.ended = append(l.ended, env)
-	return true
-}
-
-func TestRunsAreLaunched(t *testing.T) {
+func TestRunsAreStarted(t *testing.T) {
 	for why, test := range map[string]struct {
-		program        func(b *bench) string
-		cold           bool
-		launched, ends int
-		warm           bool
+		launcher *launcher
+		cold     bool
+		asked    int
+		warm     bool
 	}{
-		"by the program of the launcher":                           {func(b *bench) string { return b.Binary }, false, 1, 1, true},
-		"by ansible-runner, where there is none for it":            {func(*bench) string { return "" }, false, 1, 0, false},
-		"by ansible-runner, where that of the launcher is missing": {func(*bench) string { return "/nowhere/ansible-runner" }, false, 1, 1, false},
-		"by ansible-runner, where the run is to be cold":           {func(b *bench) string { return b.Binary }, true, 0, 0, false},
+		"by the launcher": {&launcher{}, false, 1, true},
+		"in a new interpreter if the launcher refuses":     {&launcher{why: "variable TZ"}, false, 1, false},
+		"in a new interpreter where the run is to be cold": {&launcher{}, true, 0, false},
 	} {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t, "success")
-			l := &launcher{program: test.program(b)}
-			b.Launcher = l
-			result := b.Run(t.Context(), spec(test.cold), ignore)
-			if result.Outcome.Verdict != jobevent.Succeeded || result.Warm != test.warm {
-				t.Errorf("got %+v, warm %t", result.Outcome, result.Warm)
+			b.Launcher = test.launcher
+			events := 0
+			result := b.Run(t.Context(), spec(test.cold), func(jobevent.Event) { events++ })
+			if result.Outcome.Verdict != jobevent.Succeeded || result.Warm != test.warm || events != 2 {
+				t.Errorf("got %+v, warm %t, after %d events", result.Outcome, result.Warm, events)
 			}
-			if len(l.launched) != test.launched || len(l.ended) != test.ends {
-				t.Errorf("%d launched, %d ended", len(l.launched), len(l.ended))
-			}
-			for i := range l.ended {
-				if diff := cmp.Diff(l.launched[i], l.ended[i]); diff != "" {
-					t.Error(diff)
-				}
+			if len(test.launcher.started) != test.asked {
+				t.Errorf("the launcher was asked for %v", test.launcher.started)
 			}
 		})
 	}
+}
+
+func TestAWarmRunEndsAsAColdOneDoes(t *testing.T) {
+	for fake, reason := range map[string]jobevent.Reason{"crash": jobevent.ReasonNoStats, "killed": jobevent.ReasonRunnerCrashed} {
+		t.Run(fake, func(t *testing.T) {
+			b := newBench(t, fake)
+			b.Launcher = &launcher{}
+			want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Failed, reason)
+		})
+	}
+	t.Run("canceled", func(t *testing.T) {
+		b := newBench(t, "parent") // Its child has no mark.
+		b.Launcher = &launcher{}
+		result, _ := b.runUntilReady(someSpec())
+		want(t, result, jobevent.Canceled, jobevent.ReasonCanceled)
+		b.wantGone()
+	})
 }
 
 func TestTheLauncherIsPreparedForTheRunsToCome(t *testing.T) {
@@ -71,7 +94,7 @@ func TestTheLauncherIsPreparedForTheRunsToCome(t *testing.T) {
 	b.Prepare()
 	b.Run(t.Context(), spec(false), ignore)
 	ofOneRun := []string{"JOB_ID=", "KUBECONFIG=", "K8S_AUTH_KUBECONFIG=", "ANSIBLE_LOCAL_TEMP="}
-	if diff := cmp.Diff(without(l.prepared[0], ofOneRun), without(l.launched[0], ofOneRun)); diff != "" || len(l.prepared) != 1 {
+	if diff := cmp.Diff(without(l.prepared[0], ofOneRun), without(l.started[0].Env, ofOneRun)); diff != "" || len(l.prepared) != 1 {
 		t.Errorf("prepared %d times, and not for the same environment: %s", len(l.prepared), diff)
 	}
 }

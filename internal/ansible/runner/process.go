@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -44,31 +43,14 @@ type process struct {
 	displayedTail, printedTail tail
 	// taskStarted is true once a task has started. It is written before eventsDone.
 	taskStarted bool
-	exited      chan int      // the exit code of the first process, as proctree.Tree.Wait returns it
+	exited      chan int      // the exit code of the first process, as proctree.Leader.Wait returns it
 	eventsDone  chan error    // the error of decode, after the end of stdout
 	stderrDone  chan struct{} // closed after the end of stderr
 	panicStack  []byte        // of a panic in handle; written before eventsDone
 }
 
-// startProcess starts the command as the first process of a run.
-func startProcess(reaper *proctree.Reaper, c command, nonce int64) (*process, error) {
-	cmd := exec.Command(c.path, c.args...)
-	cmd.Env, cmd.Dir = c.env, c.dir
-	stdout, toStdout, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	stderr, toStderr, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, stdout.Close(), toStdout.Close())
-	}
-	cmd.Stdout, cmd.Stderr = toStdout, toStderr
-	tree, err := reaper.Start(cmd, nonce)
-	_ = errors.Join(toStdout.Close(), toStderr.Close()) // The run has its own.
-	if err != nil {
-		_ = errors.Join(stdout.Close(), stderr.Close())
-		return nil, fmt.Errorf("start ansible-runner: %w; is it installed there? `make python` makes the environment, or `pip install ansible-core ansible-runner`", err)
-	}
+// newProcess returns the process that tree's first one is, and begins to wait for it.
+func newProcess(tree *proctree.Tree, stdout, stderr *os.File) *process {
 	p := &process{
 		tree:       tree,
 		stdout:     &stream{file: stdout},
@@ -78,7 +60,7 @@ func startProcess(reaper *proctree.Reaper, c command, nonce int64) (*process, er
 		stderrDone: make(chan struct{}),
 	}
 	go func() { p.exited <- tree.Wait() }()
-	return p, nil
+	return p
 }
 
 // startReading reads the pipes in the background and calls handle with each job event. It

@@ -305,7 +305,7 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 // Checking that no process is left needs descriptors, and other runs may use all of them.
 func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 	b := newBench(t, "success")
-	p, err := startProcess(b.reaper(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+	p, _, err := b.start(someSpec(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 func TestARunThatExitedWithItsContextWasInterrupted(t *testing.T) {
 	b := newBench(t, "killed")
 	for range 10 { // Which of the two is seen first is left to chance.
-		p, err := startProcess(b.reaper(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+		p, _, err := b.start(someSpec(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -173,7 +173,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle fun
 	if err != nil {
 		return crashed(err), false
 	}
-	path, err := program.Provide(filepath.Join(r.Root.Path(), programDir))
+	path, err := r.Program()
 	if err != nil {
 		return crashed(err), false
 	}
@@ -181,7 +181,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle fun
 	rec.command(spec, command)
 	ctx, end := withTimeout(ctx, spec.Timeout)
 	defer end(nil)
-	p, isWarm, err := r.launch(spec, command, nonce)
+	p, warm, err := r.start(spec, command, nonce)
 	if err != nil {
 		return crashed(err), false
 	}
@@ -195,7 +195,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle fun
 	}
 	ending = p.wait(ctx, r.grace())
 	ending.Output = withoutRandomNames(ending.Output, rec.dir.Project)
-	return ending, isWarm()
+	return ending, warm
 }
 
 // withTimeout returns a context that ends with ctx, after the timeout unless that is 0, or
@@ -210,6 +210,12 @@ func withTimeout(ctx context.Context, timeout time.Duration) (limited context.Co
 		cancel(cause)
 		release()
 	}
+}
+
+// Program makes sure that the program of runs, ensign_run.py, is in the root of the run directories, and
+// returns its path.
+func (r *Runner) Program() (path string, err error) {
+	return program.Provide(filepath.Join(r.Root.Path(), programDir))
 }
 
 func (r *Runner) ready(ctx context.Context) error {

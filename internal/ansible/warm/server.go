@@ -1,229 +1,219 @@
 package warm
 
 import (
+	"cmp"
 	"errors"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+)
+
+// Reasons why a run is cold that the server process does not give.
+const (
+	reasonStarting = "starting"
+	reasonFailed   = "failed"
+	reasonClosed   = "closed"
+	reasonSilent   = "no answer"
+	reasonEnded    = "server ended"
 )
 
 const (
-	// firstPause and lastPause bound the time before a server that died is replaced.
+	// firstPause and lastPause bound the time before another process is started.
 	firstPause = time.Second
 	lastPause  = time.Minute
-	// servedPause bounds it after one that has served.
+	// servedPause bounds it after a process that has served.
 	servedPause = 8 * time.Second
-	// steady is how long a server has to live for the next one to come soon.
+	// steady is how long a process has to live for the next one to come soon.
 	steady = time.Minute
-	// stopTimeout is how long a server may take to end.
+	// lookPause is the time between two questions to a process, and how long it may take to
+	// answer: a machine may be very busy.
+	lookPause = 10 * time.Second
+	// startTimeout is how long a process may take to import what it serves.
+	startTimeout = 5 * time.Minute
+	// stopTimeout is how long a process may take to end.
 	stopTimeout = 5 * time.Second
-	// lastWords is how long what a server has said is taken after its end.
-	lastWords = time.Second
-	// argumentsRoom is for the arguments of a program, which take the place of the
-	// server's in the memory that /proc/PID/cmdline shows.
-	argumentsRoom = 8 << 10
 )
 
-// server is one server process after the other, of one kind.
-type server struct {
-	kind kind
-	set  *set
-	pool *Pool
-	env  []string
-	log  logr.Logger
-
-	closing chan struct{} // no further process is started
-	gone    chan struct{} // none is left
-
-	mu       sync.Mutex
-	process  *process
-	serving  bool
-	leaving  bool      // the process ends when it has no fork left
-	changed  time.Time // when the process was started, and began or ended to serve
-	asked    bool      // whether it works
-	answered bool      // what it was asked last
-	served   bool      // the process has
-	failed   bool      // the one before never did
+// Options are what a Server may do without.
+type Options struct {
+	Logger logr.Logger
+	// OnCold is called with the reason for each run that Start could not start. It must not block.
+	OnCold func(reason string)
+	// OnModule is called for each module of a run: with "" if it was a fork, and with the
+	// reason if it was started in a new interpreter. It must not block.
+	OnModule func(reason string)
+	// OnOff is called at the start of a process for each mechanism that is off, because it was not
+	// tried with the versions that are installed. It must not block.
+	OnOff func(mechanism string)
+	// LookPause replaces lookPause.
+	LookPause time.Duration
 }
 
-// process is a server's process with the pipe that keeps it alive.
-type process struct {
-	cmd  *exec.Cmd
-	life *os.File
+// Server is one server process after the other. Its methods may be called concurrently.
+type Server struct {
+	dir, python string
+	program     func() (path string, err error)
+	reaper      *proctree.Reaper
+	Options
+
+	mu      sync.Mutex
+	env     []string // of the first run, without what differs from run to run
+	current *process // nil while none is started
+	failed  bool     // the process before never served
+	closing chan struct{}
+	closed  bool
+	running sync.WaitGroup // processes, and what keeps them
 }
 
-func newServer(s *set, k kind, p *Pool) *server {
-	return &server{
-		kind: k, set: s, pool: p, log: p.log.WithValues("server", string(k)),
-		closing: make(chan struct{}), gone: make(chan struct{}),
+// New returns a Server that keeps its files in dir, of which nothing that was there is left. No
+// other Server may use it. python is the absolute path of the interpreter of an environment with
+// Ansible, program provides ensign_run.py. The first process is started by Prepare.
+func New(dir, python string, program func() (path string, err error), reaper *proctree.Reaper, o Options) (*Server, error) {
+	o.LookPause = cmp.Or(o.LookPause, lookPause)
+	if o.OnCold == nil {
+		o.OnCold = func(string) {}
 	}
+	if o.OnModule == nil {
+		o.OnModule = func(string) {}
+	}
+	if o.OnOff == nil {
+		o.OnOff = func(string) {}
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+		return nil, err
+	}
+	return &Server{dir: dir, python: python, program: program, reaper: reaper, Options: o, closing: make(chan struct{})}, nil
 }
 
-// keep starts a process, and another one whenever that ends.
-func (v *server) keep() {
-	defer close(v.gone)
+// Prepare starts the server for runs with this environment, "NAME=value". Only the first call
+// does something: the environments of a manager's runs differ in nothing that the server imports by.
+func (s *Server) Prepare(env []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.env != nil || s.closed {
+		return
+	}
+	s.env = shared(env)
+	s.running.Go(s.keep)
+}
+
+// serving returns the process that runs are forked from, or why there is none.
+func (s *Server) serving() (p *process, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, reasonClosed
+	case s.current != nil && s.current.isReady():
+		return s.current, ""
+	case s.failed:
+		return nil, reasonFailed
+	}
+	return nil, reasonStarting
+}
+
+// keep starts a process, and another one whenever that has ended or is outdated. An outdated one
+// goes on beside it until the last run that it has forked has ended.
+func (s *Server) keep() {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		started := time.Now()
-		how, byItself := v.serve()
-		if v.isClosing() {
-			return
-		}
-		served, again := v.note()
+		p, how := s.serve()
+		served := p != nil && p.hasServed()
+		repeated := s.note(served)
 		switch {
 		case time.Since(started) > steady:
 			pause = firstPause
 		case served:
 			pause = min(pause, servedPause)
-		case byItself:
+		case p != nil && p.gaveUp():
 			pause = lastPause // What it lacks will hardly be there in a moment.
 		}
-		v.log.V(level(again)).Info("a server for warm runs ended; another one is started, runs are cold until then", "how", how, "pause", pause.String())
+		if s.isClosing() {
+			return
+		}
+		s.Logger.V(level(repeated)).Info("a server for warm runs ended or is outdated; another one is started, runs are cold until then", "how", how, "pause", pause.String())
 		select {
-		case <-v.closing:
+		case <-s.closing:
 			return
 		case <-time.After(pause):
 		}
 	}
 }
 
-// serve starts a process and returns when it has ended, with how, and whether it was
-// not by a signal.
-func (v *server) serve() (how string, byItself bool) {
-	p, out, err := v.start()
+// serve starts a process and follows it. p is nil if it could not be started.
+func (s *Server) serve() (p *process, how string) {
+	p, err := s.start()
 	if err != nil {
-		return err.Error(), false
+		return nil, err.Error()
 	}
-	ended := make(chan struct{})
-	defer close(ended)
-	go v.watch(ended)
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		v.listen(out)
-	}()
-	_ = p.cmd.Wait() // How it ended is in the state.
-	v.pool.processes.Release(p.cmd.Process.Pid)
-	// A fork that hangs may hold the other end.
-	_ = out.SetReadDeadline(time.Now().Add(lastWords))
-	<-heard
-	_ = out.Close() // Nothing is written to it.
-	v.mu.Lock()
-	v.process, v.serving, v.leaving = nil, false, false
-	v.mu.Unlock()
-	_ = p.life.Close() // Nobody reads it any more.
-	return p.cmd.ProcessState.String(), p.cmd.ProcessState.Exited()
+	return p, s.follow(p)
 }
 
-// start starts a process, and gives what it says.
-func (v *server) start() (p *process, out *os.File, err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.isClosing() {
-		return nil, nil, errors.New(reasonClosed)
-	}
-	if err := v.set.layOut(v.kind); err != nil {
-		return nil, nil, err
-	}
-	in, life, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer in.Close()
-	out, said, err := os.Pipe()
-	if err != nil {
-		return nil, nil, errors.Join(err, life.Close())
-	}
-	defer said.Close()
-	cmd := v.command()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, said, &complaints{v}
-	if err := v.pool.processes.Keep(cmd); err != nil {
-		return nil, nil, errors.Join(err, life.Close(), out.Close())
-	}
-	v.process, v.changed = &process{cmd: cmd, life: life}, time.Now()
-	return v.process, out, nil
-}
-
-// command is what starts the server.
-func (v *server) command() *exec.Cmd {
-	s := v.set
-	cmd := exec.Command(s.programs.Python, s.dir+"/server/serve.py", string(v.kind),
-		"socket="+s.socket(v.kind),
-		"standins="+s.dir+"/"+binName, "temporary="+s.temporary(v.kind),
-		"room="+strings.Repeat(" ", argumentsRoom))
-	cmd.Env, cmd.Dir = v.env, s.dir+"/"+homeName
-	// A session of its own, so that neither a terminal nor a signal to the manager's
-	// process group reaches it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = lastWords
-	return cmd
-}
-
-func (v *server) ready() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.serving
-}
-
-func (v *server) hasFailed() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.failed
-}
-
-func (v *server) isClosing() bool {
+// follow returns when the process has ended or is outdated, with which of it.
+func (s *Server) follow(p *process) string {
 	select {
-	case <-v.closing:
+	case <-p.ended:
+		return p.cmd.ProcessState.String()
+	case why := <-p.outdated:
+		p.retire()
+		return why
+	case <-s.closing:
+		p.end()
+		return reasonClosed
+	}
+}
+
+// note takes note of the end of the current process, and reports whether it is the second one in
+// a row that never served.
+func (s *Server) note(served bool) (repeated bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	repeated = s.failed && !served
+	s.current, s.failed = nil, !served
+	return repeated
+}
+
+// off tells of a mechanism that is off, and what it was not tried with.
+func (s *Server) off(mechanism, cause string, _ bool) {
+	s.OnOff(mechanism)
+	s.Logger.Info("WARNING: a mechanism of warm runs is off, because it was not tried with what is installed; runs take longer", "mechanism", mechanism, "unknown", cause)
+}
+
+// level is the verbosity of a message that may be repeated many times.
+func level(repeated bool) int {
+	if repeated {
+		return 1
+	}
+	return 0
+}
+
+func (s *Server) hasFailed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed
+}
+
+func (s *Server) isClosing() bool {
+	select {
+	case <-s.closing:
 		return true
 	default:
 		return false
 	}
 }
 
-// close lets no further process start.
-func (v *server) close() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !v.isClosing() {
-		close(v.closing)
+// Close ends all processes, with what they have forked, and returns when they are gone.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
 	}
-}
-
-// retire lets the process end when it has no fork left.
-func (v *server) retire() {
-	v.close()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.process != nil {
-		_, _ = v.process.life.WriteString("r") // One that can't be told has ended.
-	}
-}
-
-// end ends the process, with its forks, and returns when it is gone.
-func (v *server) end() {
-	v.close()
-	v.mu.Lock()
-	if v.process != nil {
-		_ = v.process.life.Close() // This is the order to end.
-	}
-	v.mu.Unlock()
-	select {
-	case <-v.gone:
-		return
-	case <-time.After(stopTimeout):
-	}
-	v.kill()
-	<-v.gone
-}
-
-func (v *server) kill() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.process != nil {
-		_ = v.process.cmd.Process.Kill() // It may just have ended.
-	}
+	s.mu.Unlock()
+	s.running.Wait()
+	return os.RemoveAll(s.dir)
 }

@@ -9,8 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -473,31 +471,6 @@ func TestKubeconfigIsTheRunsOwn(t *testing.T) {
 	}
 	if got := config.Contexts[config.CurrentContext].Namespace; got != "ns" {
 		t.Errorf("want the CR's namespace as the default, got %q", got)
-	}
-}
-
-// Warm runs read it by an expression, and as YAML, which takes longer, if it has another form.
-func TestKubeconfigHasTheFormThatWarmRunsKnow(t *testing.T) {
-	source, err := os.ReadFile("../../ansible/warm/server/ensign_warm/kubeconfig.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(source), `r"""`)
-	form, _, found := strings.Cut(rest, `"""`)
-	if !found {
-		t.Fatal("kubeconfig.py has no expression")
-	}
-	p := start(t, newBackend(t), proxy.Options{})
-	for _, namespace := range []string{"ns", ""} {
-		owner := owner()
-		owner.Namespace = namespace
-		kubeconfig, _, err := p.Grant(owner)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !regexp.MustCompile(`^(?:` + form + `)$`).Match(kubeconfig) {
-			t.Errorf("namespace %q: want the form of\n%s\ngot\n%s", namespace, form, kubeconfig)
-		}
 	}
 }
 

@@ -6,19 +6,48 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Fallbacks counts programs that were started cold although runs may be warm.
-type Fallbacks struct{ total *prometheus.CounterVec }
-
-// NewFallbacks returns Fallbacks whose counter is registered with registry.
-func NewFallbacks(registry prometheus.Registerer) (*Fallbacks, error) {
-	f := &Fallbacks{prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "ansible_operator_warm_fallbacks_total", Help: "Programs that were started cold although runs may be warm, by program and reason.",
-	}, []string{"program", "reason"})}
-	if err := registry.Register(f.total); err != nil {
-		return nil, fmt.Errorf("register a metric: %w", err)
-	}
-	return f, nil
+// Warm counts the runs that were cold although they may be warm, and the modules of warm runs.
+type Warm struct {
+	fallbacks, modules *prometheus.CounterVec
+	off                *prometheus.GaugeVec
 }
 
-// Count counts one program. The reason becomes a label, so there must be few different ones.
-func (f *Fallbacks) Count(program, reason string) { f.total.WithLabelValues(program, reason).Inc() }
+// NewWarm returns Warm, which counts from now on.
+func NewWarm() *Warm {
+	return &Warm{
+		fallbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ansible_operator_warm_fallbacks_total", Help: "Runs that were cold although they may be warm, by reason.",
+		}, []string{"reason"}),
+		modules: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ensign_operator_module_runs_total", Help: "Modules of warm runs, by mode (warm or cold) and the reason of cold ones.",
+		}, []string{"mode", "reason"}),
+		off: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ensign_operator_warm_mechanism_off", Help: "1 for a mechanism of warm runs that was not tried with the versions that are installed.",
+		}, []string{"mechanism"}),
+	}
+}
+
+// Register shows the counters in registry.
+func (w *Warm) Register(registry prometheus.Registerer) error {
+	for _, collector := range []prometheus.Collector{w.fallbacks, w.modules, w.off} {
+		if err := registry.Register(collector); err != nil {
+			return fmt.Errorf("register a metric: %w", err)
+		}
+	}
+	return nil
+}
+
+// Off says that a mechanism is off.
+func (w *Warm) Off(mechanism string) { w.off.WithLabelValues(mechanism).Set(1) }
+
+// Fallback counts a cold run. The reason becomes a label, so there must be few different ones.
+func (w *Warm) Fallback(reason string) { w.fallbacks.WithLabelValues(reason).Inc() }
+
+// Module counts a module of a warm run, which was cold for the reason unless that is "".
+func (w *Warm) Module(reason string) {
+	mode := "warm"
+	if reason != "" {
+		mode = "cold"
+	}
+	w.modules.WithLabelValues(mode, reason).Inc()
+}

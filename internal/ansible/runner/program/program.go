@@ -1,4 +1,4 @@
-// Package program holds ensign_run.py, the Python program that a run executes:
+// Package program holds ensign_run.py (with ensign_events.py), the Python program that a run executes:
 // ansible-runner with the playbook in the same process. A cold run starts an interpreter
 // with it; the servers for warm runs have loaded it already.
 //
@@ -14,43 +14,55 @@ package program
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 )
 
-// Name is the name of the program's file.
+// Name is the name of the file that an interpreter executes.
 const Name = "ensign_run.py"
 
-//go:embed ensign_run.py
-var source []byte
+//go:embed *.py
+var source embed.FS
 
-// Provide makes sure that dir contains the program, and returns the program's path. Only
-// this user may enter dir. Provide is called before each start, because a cleanup of
-// temporary files or a full disk may have damaged the file.
+// Provide makes sure that dir contains the program, and returns the path of the file to
+// execute. Only this user may enter dir. Provide is called before each start, because a
+// cleanup of temporary files or a full disk may have damaged a file.
 func Provide(dir string) (path string, err error) {
-	path = filepath.Join(dir, Name)
-	if content, err := os.ReadFile(path); err == nil && bytes.Equal(content, source) {
-		return path, nil
+	files, err := source.ReadDir(".")
+	for _, file := range files {
+		err = errors.Join(err, provide(dir, file.Name()))
 	}
-	if err := replaceFile(dir, path); err != nil {
+	if err != nil {
 		return "", fmt.Errorf("provide the program of runs: %w", err)
 	}
-	return path, nil
+	return filepath.Join(dir, Name), nil
 }
 
-// replaceFile replaces the whole file, because an interpreter may be reading it.
-func replaceFile(dir, path string) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	file, err := os.CreateTemp(dir, Name+".*") // With mode 0600.
+func provide(dir, name string) error {
+	content, err := source.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(source)
+	path := filepath.Join(dir, name)
+	if found, err := os.ReadFile(path); err == nil && bytes.Equal(found, content) {
+		return nil
+	}
+	return replaceFile(dir, path, content)
+}
+
+// replaceFile replaces the whole file, because an interpreter may be reading it.
+func replaceFile(dir, path string, content []byte) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	file, err := os.CreateTemp(dir, filepath.Base(path)+".*") // With mode 0600.
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), path)
 	}

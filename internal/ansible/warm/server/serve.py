@@ -1,15 +1,11 @@
-"""Start of a warm server: python serve.py KIND NAME=VALUE…; see ensign_warm."""
+"""Start of a warm server: python serve.py PATH-OF-ENSIGN_RUN room=SPACES; see ensign_warm."""
 
 import sys
 
-before = set(sys.modules)
-writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-from ensign_warm import noting  # noqa: E402
-
-noting.begin()
+# Bytecode that a server wrote would look like a change of what it has imported. Forks write it again.
+sys.dont_write_bytecode = True
 from ensign_warm import main  # noqa: E402
 
-sys.dont_write_bytecode = writes_bytecode
 del sys.path[0]  # What is run finds modules where a new interpreter would.
 
-main.run(sys.argv[1:], before)
+main.run(sys.argv[1])

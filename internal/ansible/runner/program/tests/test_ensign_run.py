@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ensign_run
+import ensign_events
 import pytest
-from ensign_run import BoundedCopy, EventFilter, bounded_counts, bounded_event, encode_json, truncate
+from ensign_events import BoundedCopy, bounded_counts, bounded_event, encode_json, truncate
+from ensign_run import EventFilter
 
 CUT = "… [cut]"
 Reports = Callable[[], list[dict[str, Any]]]
@@ -158,18 +159,18 @@ def floods() -> list[Any]:
 def test_a_copy_is_bounded_and_says_so(floods: list[Any]) -> None:
     for value in floods:
         line = encode_json(BoundedCopy().copy(value))
-        assert len(line) < ensign_run._MAX_RESULT + 1024
+        assert len(line) < ensign_events._MAX_RESULT + 1024
         assert CUT in line.decode()
 
 
 def test_a_line_is_shorter_than_the_longest_that_is_read(floods: list[Any]) -> None:
-    source = (Path(ensign_run.__file__).parents[2] / "jobevent" / "decode.go").read_text()
+    source = (Path(ensign_events.__file__).parents[2] / "jobevent" / "decode.go").read_text()
     [longest] = re.findall(r"maxLineBytes = (\d+) << 10", source)
-    names = dict.fromkeys(ensign_run._NAME_FIELDS, "\0" * 5000)
-    hosts = {name: {f"{'h' * 300}{number}": 1 for number in range(5000)} for name in ensign_run._COUNT_FIELDS}
+    names = dict.fromkeys(ensign_events._NAME_FIELDS, "\0" * 5000)
+    hosts = {name: {f"{'h' * 300}{number}": 1 for number in range(5000)} for name in ensign_events._COUNT_FIELDS}
     for data in [*({**names, "res": {"a": value}} for value in floods), {**names, **hosts}]:
         line = encode_json(
-            {**bounded_event(event("e", **data)), "stdout": truncate("\0" * 1_000_000, ensign_run._MAX_TEXT)}
+            {**bounded_event(event("e", **data)), "stdout": truncate("\0" * 1_000_000, ensign_events._MAX_TEXT)}
         )
         assert len(line) < int(longest) << 10
 
@@ -184,4 +185,4 @@ def test_no_count_is_lost_among_many_hosts() -> None:
     got = bounded_counts({f"h{number}": 1 for number in range(5000)} | {"last": 7})
     assert sum(got.values()) == 5007
     assert got["h0"] == 1
-    assert len(encode_json(got)) < ensign_run._MAX_COUNTS + 1024
+    assert len(encode_json(got)) < ensign_events._MAX_COUNTS + 1024

@@ -10,9 +10,9 @@ import ctypes
 import os
 import re
 import sys
+import tempfile
 
 _STDERR = 2
-_NOEXEC_SEAL = 8
 # A line of a table: a class, its size, its pools, and of their blocks those in use and others.
 _ROOM = re.compile(r"^ *\d+ +(\d+) +\d+ +\d+ +(\d+)$", re.MULTILINE)
 _STEP = 16  # bytes from one size of malloc to the next one
@@ -34,7 +34,7 @@ class _Figures(ctypes.Structure):
 
 def fill() -> None:
     """Give pages back that hold nothing, and take what is free in the others, for good."""
-    with contextlib.suppress(AttributeError):  # Another C library, or interpreter, does without.
+    with contextlib.suppress(AttributeError, OSError):  # Another C library, or interpreter, or a full disk.
         _fill_pools(ctypes.PyDLL(None).PyObject_Malloc)  # Not that of pythonapi, which forks have.
         trim()
         _fill_heap(ctypes.CDLL(None))
@@ -56,24 +56,16 @@ def _fill_pools(allocate: "ctypes._NamedFuncPointer") -> None:
 
 def _figures() -> str:
     """Return what Python's own allocator, if that is in use, shows of itself, which is on the standard error."""
-    shown, kept = memory_file("figures"), os.dup(_STDERR)
-    os.dup2(shown, _STDERR)
-    try:
-        sys._debugmallocstats()
-    finally:
-        os.dup2(kept, _STDERR)
-        os.close(kept)
-    with open(shown, "rb") as file:
-        file.seek(0)
-        return file.read().decode()
-
-
-def memory_file(name: str) -> int:
-    """Return a file in memory, also where the kernel wants to hear that it is not to be executed."""
-    try:
-        return os.memfd_create(name, os.MFD_CLOEXEC | _NOEXEC_SEAL)
-    except OSError:  # An older kernel.
-        return os.memfd_create(name)
+    with tempfile.TemporaryFile(dir=".") as shown:
+        kept = os.dup(_STDERR)
+        os.dup2(shown.fileno(), _STDERR)
+        try:
+            sys._debugmallocstats()
+        finally:
+            os.dup2(kept, _STDERR)
+            os.close(kept)
+        shown.seek(0)
+        return shown.read().decode()
 
 
 def _fill_heap(library: ctypes.CDLL) -> None:

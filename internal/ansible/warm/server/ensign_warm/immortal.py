@@ -17,15 +17,17 @@ _IMMORTAL = 0xFFFFFFFF  # more than any version of Python takes for a count
 _MANY = 1 << 30
 
 
-def keep() -> None:
+def keep() -> bool:
     """Make immortal all that there is, and spare garbage collectors of forks from it.
 
-    It is for good, so what a server learns later, and may forget, is not made immortal.
+    It is false where the former is not possible. It is for good.
     """
     gc.collect()
-    if _possible():
+    possible = _possible()
+    if possible:
         _mark()
     gc.freeze()
+    return possible
 
 
 def _possible() -> bool:

@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from importlib.machinery import BuiltinImporter, SourceFileLoader
+from importlib.machinery import SourceFileLoader
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
@@ -22,8 +22,8 @@ _OWN = os.path.join(os.path.dirname(__file__), "")
 _Step = tuple[FrameType, Any]  # of a trace: with the place in the source
 
 
-def run(codes: Iterable[CodeType], file: str, path: str, ahead: Iterable[ModuleType] = ()) -> NoReturn:
-    """Run the code, of which there may be several parts, as __main__ and end the process as an interpreter would.
+def run(code: CodeType, file: str, path: str, ahead: Iterable[ModuleType] = ()) -> NoReturn:
+    """Run the code as __main__ and end the process as an interpreter would.
 
     The path is the first place where it finds modules. What was imported ahead, and
     is not in sys.modules yet, is left alone at the end like what is there.
@@ -32,7 +32,7 @@ def run(codes: Iterable[CodeType], file: str, path: str, ahead: Iterable[ModuleT
     main = ModuleType("__main__")
     main.__dict__["__builtins__"] = sys.modules["builtins"]
     main.__file__, main.__dict__["__cached__"] = file, None
-    main.__loader__ = SourceFileLoader("__main__", file) if file != "<stdin>" else BuiltinImporter
+    main.__loader__ = SourceFileLoader("__main__", file)
     if "__annotations__" in sys.modules["__main__"].__dict__:  # Before Python 3.14.
         main.__annotations__ = {}
     start = sys.modules["__main__"].__dict__
@@ -40,7 +40,7 @@ def run(codes: Iterable[CodeType], file: str, path: str, ahead: Iterable[ModuleT
     if not getattr(sys.flags, "safe_path", False):
         sys.path.insert(0, path)
     _hide_frames(start)
-    _leave(_outcome(codes, main.__dict__), before)
+    _leave(_outcome(code, main.__dict__), before)
 
 
 def _hide_frames(start: dict[str, Any]) -> None:
@@ -73,11 +73,10 @@ def _is_own(frame: FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_OWN)
 
 
-def _outcome(codes: Iterable[CodeType], namespace: dict[str, Any]) -> int:
+def _outcome(code: CodeType, namespace: dict[str, Any]) -> int:
     """Run the code. A negative result is the signal to end by."""
     try:
-        for code in codes:
-            exec(code, namespace)  # noqa: S102
+        exec(code, namespace)  # noqa: S102
     except SystemExit as end:
         return exit_code(end.code)
     except BaseException as error:

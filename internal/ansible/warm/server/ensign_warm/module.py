@@ -1,171 +1,118 @@
-"""Modules that Ansible runs by this interpreter."""
+"""A module's process: a fork of the worker."""
 
 import atexit
+import contextlib
+import gc
 import os
+import resource
+import selectors
+import signal
 import sys
-from types import CodeType, ModuleType
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn
 
-from ensign_warm import codes, environment, kubeconfig, leave, library, noting, process, script, stash
-from ensign_warm.wire import Refused, Request
+from ensign_warm.apart import Apart
 
-_ONE = 1
-# What the client of Kubernetes has read of KUBECONFIG.
-_PLACE = "KUBE_CONFIG_DEFAULT_LOCATION"
-
-# What modules of Kubernetes and most others import, as far as it is installed.
-_NAMES = (
-    "kubernetes",
-    "kubernetes.dynamic",
-    "kubernetes.dynamic.resource",
-    "kubernetes.dynamic.exceptions",
-    "kubernetes.client.rest",
-    "kubernetes.config",
-    "urllib3",
-    "yaml",
-    "jinja2",
-    "jsonpatch",
-    "requests",
-    "argparse",
-    "base64",
-    "concurrent.futures.thread",
-    "configparser",
-    "cryptography.hazmat.backends",
-    "cryptography.x509",
-    "ctypes",
-    "datetime",
-    "decimal",
-    "difflib",
-    "distro",
-    "email.mime.application",
-    "email.mime.multipart",
-    "encodings.cp437",
-    "encodings.idna",
-    "fcntl",
-    "filecmp",
-    "getpass",
-    "gettext",
-    "glob",
-    "grp",
-    "gzip",
-    "hashlib",
-    "hmac",
-    "http.client",
-    "http.cookiejar",
-    "json",
-    "locale",
-    "logging",
-    "mimetypes",
-    "multiprocessing.pool",
-    "netrc",
-    "pkgutil",
-    "platform",
-    "pwd",
-    "random",
-    "resource",
-    "runpy",
-    "select",
-    "selectors",
-    "shlex",
-    "shutil",
-    "socket",
-    "ssl",
-    "subprocess",
-    "syslog",
-    "tempfile",
-    "traceback",
-    "typing",
-    "urllib.request",
-    "uuid",
-    "zipfile",
-    "zipimport",
-)
+_CHUNK = 64 << 10
 
 
-class Module:
-    """A script file, or a script that comes on the standard input."""
+@dataclass
+class Start:
+    """A module that is to be run."""
 
-    command = b"python"
+    name: str
+    parameters: bytes
+    environment: dict[str, str]
+    files: int  # the limit of open files, 0 for none of its own
 
-    def __init__(self, before: set[str], directory: str, with_library: bool = True) -> None:
-        self.lessons = codes.Codes(directory)
-        self._before = before
-        self._with_library = with_library
-        self._recorder = environment.Recorder()
-        self._own: dict[bytes, bytes] = {}
-        self._tempfile: ModuleType | None = None
-        self._platform: ModuleType | None = None
-        self._ahead: list[ModuleType] = []
-        self._locating: list[ModuleType] = []
-        self._codes: list[CodeType] = []
 
-    def load(self) -> list[ModuleType]:
-        self._own = environment.current()
-        with self._recorder:
-            stash.load(_NAMES)
-            given = library.Library() if self._with_library else None
-            if given is not None:
-                given.load()
-        noting.end()
-        modules = stash.take(self._before, noting.graph)
-        if given is not None:
-            given.settle(modules, noting.graph)
-        # What was asked for and was not there is missed in the same places.
-        path = stash.SearchPath(set().union(modules, *noting.graph.values()))
-        sys.meta_path.insert(0, stash.Stash(modules, noting.graph, path.same, given))
-        noting.graph.clear()
-        kubeconfig.give(modules)
-        self._tempfile = modules.get("tempfile")
-        self._platform = modules.get("platform")
-        self._locating = [m for m in modules.values() if _PLACE in m.__dict__]
-        self._ahead = list(modules.values())
-        return self._ahead
+def execute(apart: Apart, start: Start, directory: str) -> tuple[int, bytes, bytes]:
+    """Run a module in a fork, and return its exit code, output and errors, as a shell does."""
+    out, out_end = os.pipe()
+    err, err_end = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _become(apart, start, directory, (out_end, err_end))
+    os.close(out_end)
+    os.close(err_end)
+    taken: dict[int, list[bytes]] = {out: [], err: []}
+    with selectors.PollSelector() as selector:
+        for descriptor in taken:
+            selector.register(descriptor, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select():
+                taken[key.fd].append(os.read(key.fd, _CHUNK))
+                if not taken[key.fd][-1]:
+                    selector.unregister(key.fd)
+                    os.close(key.fd)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code < 0:
+        taken[err].append(f"{signal.strsignal(-code)}\n".encode())
+        code = 128 - code
+    return code, b"".join(taken[out]), b"".join(taken[err])
 
-    def admit(self, request: Request) -> None:
-        if name := environment.difference(self._own, request.environment, self._recorder.names):
-            raise Refused(f"variable {name}")
-        if len(request.arguments) > _ONE:
-            raise Refused("arguments")
-        for argument in request.arguments:
-            self._codes = self._read(argument)
 
-    def _read(self, path: bytes) -> list[CodeType]:
-        if path.startswith(b"-") or not path.endswith(b".py"):
-            raise Refused("arguments")
-        try:
-            with open(path, "rb") as file:
-                return script.compiled(file.read(), os.fsdecode(path), self.lessons.take)
-        except (OSError, ValueError, SyntaxError) as error:
-            raise Refused("script") from error
+def _become(apart: Apart, start: Start, directory: str, outputs: tuple[int, int]) -> NoReturn:
+    code = 1
+    try:
+        atexit._clear()
+        gc.freeze()
+        _take(outputs)
+        apart.open_streams()
+        _begin(start, directory)
+        apart.enter()
+        sys.argv = [""]
+        code = _outcome(lambda: apart.run(start.name, start.parameters))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(BaseException):
+            threading._shutdown()  # type: ignore[attr-defined]
+            atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(BaseException):
+                stream.flush()
+        os._exit(code)
 
-    def become(self, request: Request) -> NoReturn:
-        self._refresh(request)
-        arguments = [os.fsdecode(argument) for argument in request.arguments]
-        sys.argv = arguments or [""]
-        sys.orig_argv = [sys.executable, *arguments]
-        process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
-        self.lessons.use()
-        atexit.register(self.lessons.note)  # It is called last.
-        if self._codes:
-            leave.run(self._codes, arguments[0], os.path.dirname(os.path.realpath(arguments[0])), self._ahead)
-        leave.run(self._from_stdin(), "<stdin>", "", self._ahead)
 
-    def _from_stdin(self) -> list[CodeType]:
-        """Read the whole script first, as an interpreter does."""
-        text = sys.stdin.buffer.read()
-        try:
-            return script.compiled(text, "<stdin>", self.lessons.take)
-        except (SyntaxError, ValueError) as error:
-            leave.show(error)
-            sys.stderr.flush()
-            os._exit(1)
+def _take(outputs: tuple[int, int]) -> None:
+    """Have nothing but /dev/null and the outputs open."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((null, *outputs)):
+        os.dup2(descriptor, number, inheritable=True)
+    os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
-    def _refresh(self, request: Request) -> None:
-        """Set what modules have read of the environment when they were imported."""
-        place = request.environment.get(b"KUBECONFIG", b"~/.kube/config")
-        for module in self._locating:
-            module.__dict__[_PLACE] = os.fsdecode(place)
-        if self._tempfile is not None:
-            self._tempfile.__dict__["tempdir"] = None
-        if self._platform is not None:
-            self._platform.__dict__["_uname_cache"] = None  # It has the host's name.
+
+def _begin(start: Start, directory: str) -> None:
+    """Have the signals, limits, environment and directory of a module's own process."""
+    for handled in signal.valid_signals():
+        if callable(signal.getsignal(handled)):
+            signal.signal(handled, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    os.chdir(directory)
+    os.environ["PWD"] = directory  # As a shell sets it.
+    os.environ.update(start.environment)
+    if start.files and min(hard, start.files) != soft:
+        with contextlib.suppress(ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, start.files), hard))
+
+
+def _outcome(run: Callable[[], None]) -> int:
+    """Return the exit code that the run would end an interpreter with."""
+    try:
+        run()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return (end.code or 0) & 0xFF
+        sys.stderr.write(f"{end.code}\n")
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0

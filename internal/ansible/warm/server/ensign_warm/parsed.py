@@ -12,9 +12,8 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
-
-from ensign_warm.overlay import Overlay
 
 _KINDS = ("become", "cache", "callback", "connection", "inventory", "lookup", "shell", "strategy", "vars")
 _SECTION = "DOCUMENTATION"
@@ -46,7 +45,7 @@ class Parsed:
         finder.__dict__["_meta_yml_to_dict"] = self._routing_of(finder._meta_yml_to_dict)
         for user in ("ansible.plugins.loader", "ansible.utils.plugin_docs"):
             module = importlib.import_module(user)
-            module.__dict__["yaml"] = Overlay(module.yaml, load=self._reading(module.yaml.load))
+            module.__dict__["yaml"] = SimpleNamespace(**(vars(module.yaml) | {"load": self._reading(module.yaml.load)}))
 
     def document(self, text: object) -> object:
         """Return what the text is parsed to, or _MISSING."""

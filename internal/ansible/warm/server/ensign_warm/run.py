@@ -9,23 +9,22 @@ import os
 import secrets
 import sys
 import tempfile
-from multiprocessing import process
+from multiprocessing import process as workers
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
-from ensign_warm import environment, kinds, results
-from ensign_warm.local import Modules
+from ensign_warm import bound, environment, leave, process
+from ensign_warm.apart import Apart
+from ensign_warm.modules import Modules
 from ensign_warm.parsed import Parsed
-from ensign_warm.payloads import Payloads
-from ensign_warm.plugins import Plugins
 from ensign_warm.primed import prime
 from ensign_warm.wire import Outdated, Refused, Request
 
 # The settings whose variables are in environment.OF_ONE_RUN.
 _SETTINGS = ("DEFAULT_LOCAL_TMP", "CACHE_PLUGIN_CONNECTION", "DEFAULT_ROLES_PATH")
 
-# What each run of it imports besides, before anything of a role. No plugins (plugins.py):
-# they are found by their names, of which a role may have the same.
+# What each run of it imports besides, before anything of a role. No plugins: they are
+# found by their names, of which a role may have the same.
 _NEEDED = (
     "ansible._internal._errors._task_timeout",
     "ansible._internal._json._profiles._inventory_legacy",
@@ -59,37 +58,41 @@ _NEEDED = (
 
 
 class Run:
-    """ensign_run.py, whose local connection starts a stand-in for modules of this interpreter."""
+    """ensign_run.py, whose local connection runs modules in forks."""
 
-    command = b"python"
-
-    def __init__(self, standin: str, directory: str) -> None:
-        self._modules = Modules(standin)
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._voice = -1  # where a fork tells the manager about its modules
+        self._apart = Apart(collection_roots())
         self._parsed = Parsed()
-        self._plugins = Plugins()
-        self.lessons = Payloads(directory)
         self._own: dict[bytes, bytes] = {}
         self._of_playbook: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
         self._unfit = ""
+        self.off: dict[str, str] = {}  # mechanisms, each with what of Ansible is not known
 
     def load(self) -> list[ModuleType]:
         self._own, before = environment.current(), set(sys.modules)
+        ahead = self._apart.load()
+        self._code = source(self._path)
         importlib.import_module("ansible_runner.__main__")
         os.environ.update(added_by_runner())
         self._of_playbook = environment.current()
         for name in _NEEDED:
             with contextlib.suppress(ImportError):  # Another version of Ansible has others.
                 importlib.import_module(name)
+        self.off = bound.unknown()
         prime()
-        self._parsed.load()
+        if "parsed" not in self.off:
+            self._parsed.load()
         constants = importlib.import_module("ansible.constants")
         self._config = digest(constants.CONFIG_FILE)
         self._unfit = unfit(vars(constants), os.getcwd())
-        plugins = self._plugins.load()
-        return kinds.imported(before) + plugins
+        return ahead + imported(before)
 
     def admit(self, request: Request) -> None:
+        if "run" in self.off:
+            raise Refused("version")
         if self._unfit:
             raise Refused(self._unfit)
         if name := environment.difference(self._own, request.environment):
@@ -101,9 +104,8 @@ class Run:
             raise Refused("place of ansible.cfg")
         if content != self._config[1]:
             raise Outdated("ansible.cfg")
-        if not request.blocking:
-            raise Refused("descriptors")  # Ansible says so itself, at its start.
-        self._code: CodeType = kinds.source(request)
+        if not request.arguments or os.fsdecode(request.arguments[0]) != self._path:
+            raise Refused("program")
 
     def become(self, request: Request) -> NoReturn:
         command_line = importlib.import_module("ansible.cli.playbook")
@@ -117,15 +119,51 @@ class Run:
             return original(args)
 
         command_line.__dict__["main"] = main
-        kinds.run(self._code, request, self._plugins.modules())
+        sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
+        sys.argv = [os.fsdecode(argument) for argument in request.arguments]
+        sys.orig_argv = [sys.executable, *sys.argv]
+        process.show_arguments([os.fsencode(argument) for argument in sys.orig_argv])
+        place = os.path.dirname(os.path.realpath(sys.argv[0]))
+        leave.run(self._code, sys.argv[0], place, self._apart.modules())
+
+    def keep_voice(self) -> None:
+        """Keep the way to the manager, in the fork that becomes the run. No program that the run starts has it."""
+        self._voice = os.dup(1)
+
+    def _tell(self, reason: str) -> None:
+        """Tell the manager of a module, in one write so that lines of workers do not mix."""
+        with contextlib.suppress(OSError):
+            os.write(self._voice, f"module {reason}\n".encode())
 
     def _begin_playbook(self) -> None:
         refresh()
         self._parsed.give_out()
-        self._plugins.give_out()
-        self.lessons.use()
-        results.expect()
-        self._modules.redirect()
+        if "modules" not in self.off:
+            Modules(self._apart, self._tell).install()
+
+
+def collection_roots() -> list[str]:
+    """Return where collections are looked for, as far as it is known before Ansible's settings are."""
+    places = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "~/.ansible/collections:/usr/share/ansible/collections").split(
+        ":"
+    )
+    return [os.path.expanduser(place) for place in places] + [place for place in sys.path if place]
+
+
+def imported(before: set[str]) -> list[ModuleType]:
+    """Return the modules that were not there before."""
+    return [module for name, module in sys.modules.items() if name not in before and isinstance(module, ModuleType)]
+
+
+def source(path: str) -> CodeType:
+    """Return what runs execute, and import what lies beside it."""
+    sys.path.insert(0, os.path.dirname(path))
+    try:
+        importlib.import_module("ensign_events")
+    finally:
+        del sys.path[0]
+    with open(path, "rb") as file:
+        return compile(file.read(), path, "exec", dont_inherit=True)
 
 
 def added_by_runner() -> dict[str, str]:
@@ -181,4 +219,4 @@ def refresh() -> None:
         stream.reconfigure(errors="_replacing_warning_handler")  # type: ignore[union-attr]
     variables = importlib.import_module("ansible.utils.vars")
     variables.__dict__["random_int"] = f"{secrets.randbelow(1 << 32):08x}"
-    process.current_process()._config["authkey"] = process.AuthenticationString(os.urandom(32))  # type: ignore[attr-defined]
+    workers.current_process()._config["authkey"] = workers.AuthenticationString(os.urandom(32))  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from types import ModuleType
 
 # The servers' own source, which no program imports.
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PAUSE = 1.0  # seconds between two looks, which take 8 ms
 Stamp = tuple[int, int, int, int] | None
 
 
@@ -55,12 +56,16 @@ class Stamps:
         found = places((*modules, *sys.modules.copy().values()), sys.path)
         found |= missing() | {sys.executable, os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
         self._taken = take(found)
+        self._looked, self._changed = time.monotonic(), False
 
-    def places(self) -> list[str]:
-        return list(self._taken)
-
-    def hold(self) -> bool:
-        return all(_stamp(place) == stamp for place, stamp in self._taken.items())
+    def changed(self) -> bool:
+        """Report whether something has changed, as it was a second ago at most."""
+        now = time.monotonic()
+        if self._changed or now < self._looked + _PAUSE:
+            return self._changed
+        self._looked = now
+        self._changed = any(_stamp(place) != stamp for place, stamp in self._taken.items())
+        return self._changed
 
     def changed_since(self, moment: int) -> bool:
         """Tell whether something was changed after that moment, in nanoseconds. What is of the future was not."""

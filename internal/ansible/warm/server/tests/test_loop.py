@@ -1,6 +1,7 @@
-"""A server goes on whatever its stand-ins and its limits do, and ends with its manager."""
+"""A server goes on whatever its forks and its limits do, and ends with its manager."""
 
 import contextlib
+import json
 import os
 import resource
 import signal
@@ -9,295 +10,271 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
 
 import pytest
-from conftest import PATIENCE, Server, ask, line_of
-from ensign_warm.wire import PING
+from conftest import PATIENCE, SERVER
 
-Served = Iterator[Server]
+PROGRAM = """
+import os, sys
+from ensign_warm import main, run, stamps, wire
 
+class Program(run.Run):
+    def load(self):
+        exec(os.environ["LOAD"])
+        return []
+    def admit(self, request):
+        exec(request.arguments[0])
+    def become(self, request):
+        exec(request.arguments[1])
+        os._exit(0)
 
-@pytest.fixture
-def own(tmp_path: Path) -> Served:
-    """A server that the test may end."""
-    served = Server(tmp_path)
-    yield served
-    served.close()
-
-
-@pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    served = Server(tmp_path_factory.mktemp("s"))
-    yield served
-    served.close()
-
-
-@pytest.fixture
-def tough(lasting: Server) -> Server:
-    """A server that gets over what the tests do, and has nothing to complain of yet."""
-    assert works(lasting)
-    os.truncate(lasting.complaints, 0)
-    return lasting
+stamps._PAUSE = 0
+main.Run = Program
+sys.path.remove(os.environ["SERVER"])
+main.run("")
+"""
+SLEEP = "import time; os.write(1, b'.'); time.sleep(600)"
 
 
-def descriptors(server: Server) -> int:
-    return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+class Server:
+    """One that does what requests say."""
+
+    def __init__(self, place: Path, load: str = "", ready: bool = True) -> None:
+        os.utime(place, (1, 1))  # As what was there long ago.
+        self.control, theirs = socket.socketpair()
+        self.control.settimeout(PATIENCE)
+        environment = {"SERVER": str(SERVER), "PYTHONPATH": f"{SERVER}:{place}", "LOAD": load}
+        self.process = subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", PROGRAM, "room" * 100],
+            env=environment | {"ENSIGN_WARM_ROOM": "." * 4096},
+            stdin=theirs.fileno(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        theirs.close()
+        if ready:
+            assert line(self.control) == "ready"
+
+    def ask(
+        self, does: str = "", admit: str = "", directory: str = "/", job: str = "7", cut: int | None = None
+    ) -> socket.socket:
+        """Have it fork, and return the connection to the fork."""
+        ours, theirs = socket.socketpair()
+        ours.settimeout(PATIENCE)
+        socket.send_fds(self.control, [b"f"], [theirs.fileno()])
+        theirs.close()
+        payload = "\0".join([directory, "2", admit, does, f"JOB_ID={job}", "A=b=c", ""]).encode()
+        with contextlib.suppress(BrokenPipeError):  # The answer says why.
+            ours.sendall((struct.pack("<I", len(payload)) + payload)[:cut])
+        return ours
+
+    def run(self, does: str = "", **other: Any) -> tuple[str, str, str]:
+        """Return how a run ends, or why it is refused, and what it prints."""
+        with self.ask(does, **other) as connection, TemporaryFile() as out, TemporaryFile() as err:
+            how = line(connection)
+            if how.startswith("ready "):
+                socket.send_fds(connection, [b"g"], [out.fileno(), err.fileno()])
+                how = line(connection)
+            return how, os.pread(out.fileno(), 9999, 0).decode(), os.pread(err.fileno(), 9999, 0).decode()
+
+    def sleeping(self) -> tuple[socket.socket, int]:
+        """Start a run that goes on until it is killed, and return its process too."""
+        connection, (read, write) = self.ask(SLEEP), os.pipe()
+        pid = int(line(connection).removeprefix("ready "))
+        socket.send_fds(connection, [b"g"], [write, write])
+        os.close(write)
+        assert os.read(read, 1) == b"."
+        os.close(read)
+        return connection, pid
+
+    def tell(self, order: bytes, answer: str) -> None:
+        self.control.sendall(order)
+        assert line(self.control) == answer
+
+    def close(self) -> None:
+        self.control.close()
+        self.process.communicate(timeout=PATIENCE)
 
 
-def forks(server: Server) -> list[int]:
-    pid = server.process.pid
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def line(connection: socket.socket) -> str:
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while not said.endswith(b"\n") and (part := connection.recv(1)):
+            said += part
+    return said.decode().rstrip("\n")
 
 
-def sleeping(server: Server, directory: Path) -> socket.socket:
-    """Return the connection of a program that runs until it is killed."""
-    script = directory / "AnsiballZ_sleep.py"
-    script.write_text("import os, time\nos.write(1, b'begun')\ntime.sleep(600)\n")
-    connection = server.connect()
-    ask(connection, (str(script),), server.environment, "/")
-    assert line_of(connection).startswith("ready ")
-    read, write = os.pipe()
-    socket.send_fds(connection, [b"g"], [write] * 3)
-    os.close(write)
-    assert os.read(read, 5) == b"begun"
-    os.close(read)
-    return connection
-
-
-def await_that(condition: object) -> None:
-    assert callable(condition)
+def await_that(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
 
 
-def works(server: Server) -> bool:
-    return server.run(stdin=b"print(1)").out == b"1\n"
+def is_gone(pid: int) -> bool:
+    """Report whether a process has ended; nobody may have waited for it."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
 
 
-def rests(server: Server) -> bool:
-    """Tell whether it works and has closed what the program's end was told by: it answers its manager afterwards."""
-    worked = works(server)
-    server.tell(b"p")
-    server.await_line("alive")
-    return worked
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Server]:
+    """A server that the test may end."""
+    with contextlib.closing(Server(tmp_path)) as served:
+        yield served
 
 
-def test_says_that_it_works(tough: Server) -> None:
-    tough.tell(b"p")
-    tough.await_line("alive")
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with contextlib.closing(Server(tmp_path_factory.mktemp("place"))) as served:
+        yield served
+
+
+@pytest.fixture
+def tough(lasting: Server) -> Iterator[Server]:
+    """A server that gets over what the tests do."""
+    yield lasting
+    assert lasting.run("print(1, flush=True)") == ("exit 0", "1\n", "")
+    lasting.tell(b"p", "alive")
+    await_that(lambda: not Path(f"/proc/{lasting.process.pid}/task/{lasting.process.pid}/children").read_text())
+
+
+def test_ends_when_it_is_outdated_and_no_fork_is_left(own: Server) -> None:
+    connection, pid = own.sleeping()
+    own.tell(b"rp", "alive")
+    os.kill(pid, signal.SIGTERM)
+    assert line(connection) == "signal 15"
+    assert own.process.wait(PATIENCE) == 0
 
 
 def test_ends_at_once_if_there_is_nothing_to_wait_for(own: Server) -> None:
-    own.tell(b"r")
+    own.control.sendall(b"r")
     assert own.process.wait(PATIENCE) == 0
 
 
-def test_waits_for_its_forks(own: Server, tmp_path: Path) -> None:
-    connection = sleeping(own, tmp_path)
-    own.tell(b"rp")
-    own.await_line("alive")
-    assert own.process.poll() is None
-    os.kill(forks(own)[0], signal.SIGTERM)
-    assert line_of(connection) == "signal 15"
+@pytest.mark.parametrize("order", [b"", b"r", b"p"])
+def test_ends_with_its_manager_and_ends_its_forks(own: Server, order: bytes) -> None:
+    connection, pid = own.sleeping()
+    own.control.sendall(order)
+    if order == b"p":  # A manager that is killed may leave something unread.
+        own.control.recv(1, socket.MSG_PEEK)
+    own.control.close()
     assert own.process.wait(PATIENCE) == 0
+    assert line(connection) == ""
+    await_that(lambda: is_gone(pid))
 
 
-@pytest.mark.parametrize("order", [b"", b"r"])
-def test_ends_with_its_manager_and_ends_its_forks(own: Server, tmp_path: Path, order: bytes) -> None:
-    connection = sleeping(own, tmp_path)
-    (fork,) = forks(own)
-    own.tell(order)
-    own.close()
-    assert line_of(connection) == "lost"
-    await_that(lambda: not os.path.exists(f"/proc/{fork}"))
+REFUSALS = {
+    "cold variable TZ": {"admit": "raise wire.Refused('variable TZ')"},
+    "cold outdated ansible.cfg": {"admit": "raise wire.Outdated('ansible.cfg')"},
+    "cold defect KeyError": {"admit": "{}[1]"},
+    "cold working directory": {"directory": "/nowhere"},
+    "cold marks": {"job": "7" * 5000},
+}
 
 
-def test_ends_what_it_may_not_signal_without_ending_itself(tough: Server, tmp_path: Path) -> None:
-    connection = sleeping(tough, tmp_path)
-    (fork,) = forks(tough)
-    os.kill(fork, signal.SIGKILL)
-    connection.close()
-    assert works(tough)
+@pytest.mark.parametrize("answer", REFUSALS)
+def test_refuses(tough: Server, answer: str) -> None:
+    assert tough.run("print(1)", **REFUSALS[answer]) == (answer, "", "")
 
 
-def test_refuses_without_a_descriptor(tough: Server) -> None:
-    pid = tough.process.pid
-    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    assert rests(tough)
-    most = max(int(number) for number in os.listdir(f"/proc/{pid}/fd"))
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (most + 1, hard))
-    for _ in range(3):
-        assert tough.run(stdin=b"print(1)").how == "cold descriptors"
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
-    assert works(tough)
+def test_refuses_when_something_that_it_has_imported_has_changed(own: Server, tmp_path: Path) -> None:
+    assert own.run()[0] == "exit 0"
+    (tmp_path / "new.py").touch()
+    assert own.run()[0] == own.run()[0] == "cold outdated imports"
+    own.tell(b"p", "alive")
 
 
-def test_does_not_spin_when_it_can_not_even_refuse(tough: Server) -> None:
-    _, hard = resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE, (4, hard))
-    with tough.connect():
-        ticks = spent(tough)
-        time.sleep(1)
-        assert spent(tough) - ticks < os.sysconf("SC_CLK_TCK") / 2
-    resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
-    assert works(tough)
+def test_refuses_when_it_can_not_fork(tmp_path: Path) -> None:
+    with contextlib.closing(Server(tmp_path, load="def fork(): raise OSError\nos.fork = fork")) as served:
+        assert served.run()[0] == "cold fork"
+        served.tell(b"p", "alive")
 
 
-def spent(server: Server) -> int:
-    """Return the processor time of the server."""
-    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+def test_ends_if_files_change_while_it_imports_them(tmp_path: Path) -> None:
+    served = Server(tmp_path, load="open(sys.path[1] + '/new.py', 'w')", ready=False)
+    assert served.process.communicate(timeout=PATIENCE)[1] == "files changed while they were imported\n"
+    assert served.process.returncode == 75
+    served.control.close()
 
 
-def test_refuses_a_program_that_may_not_have_descriptors(tough: Server) -> None:
-    limits = [resource.getrlimit(number) for number in range(16)]
-    limits[resource.RLIMIT_NOFILE] = (4, limits[resource.RLIMIT_NOFILE][1])
-    connection = tough.connect()
-    ask(connection, (), tough.environment, "/", limits)
-    assert line_of(connection).startswith("cold ")
-    connection.close()
-    assert works(tough)
+# None, too few, another word, and nobody any more.
+@pytest.mark.parametrize(("go", "outputs"), [(b"g", 0), (b"g", 1), (b"x", 2), (b"", 0)])
+def test_a_run_that_may_not_begin_does_not(tough: Server, go: bytes, outputs: int) -> None:
+    with TemporaryFile() as out, tough.ask("print(1, flush=True)") as connection:
+        assert line(connection).startswith("ready ")
+        socket.send_fds(connection, [go], [out.fileno()] * outputs) if go else connection.shutdown(socket.SHUT_WR)
+        assert line(connection) == "signal 9"
+        assert os.pread(out.fileno(), 9, 0) == b""
 
 
-def test_survives_that_it_has_no_memory(tough: Server) -> None:
-    _, hard = resource.prlimit(tough.process.pid, resource.RLIMIT_AS)
-    resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (1, hard))
-    # It may have what it needs, and a fork has the limits of its stand-in.
-    answers = {tough.run(stdin=b"print(1)").how for _ in range(5)}
-    assert answers <= {"exit 0", "cold fork", "cold defect MemoryError"}
-    resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (hard, hard))
-    assert works(tough)
-
-
-def test_tells_its_manager_that_it_has_no_memory(tough: Server) -> None:
-    _, hard = resource.prlimit(tough.process.pid, resource.RLIMIT_AS)
-    resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (1, hard))
-    assert pinged(tough) == "cold defect MemoryError"
-    resource.prlimit(tough.process.pid, resource.RLIMIT_AS, (hard, hard))
-    assert pinged(tough) == "cold ping"
-
-
-def pinged(server: Server) -> str:
-    with server.connect() as connection:
-        connection.sendall(PING)
-        return line_of(connection)
-
-
-def test_a_slow_standin_holds_nobody(tough: Server) -> None:
-    with tough.connect() as slow, tough.connect() as silent, tough.connect() as large:
-        slow.sendall(b"\x01")
-        large.sendall(struct.pack("<I", 16 << 20) + b"x" * 1000)
-        assert works(tough)
-        assert silent.fileno() >= 0
-
-
-def test_a_flood_of_connections_passes(tough: Server) -> None:
-    assert rests(tough)
-    before = descriptors(tough)
-    with contextlib.ExitStack() as flood:
-        for _ in range(400):
-            flood.enter_context(tough.connect())
-        assert works(tough)
-    await_that(lambda: not forks(tough) and descriptors(tough) == before)
-    assert works(tough)
-
-
-@pytest.mark.parametrize("when", ["at once", "when it is ready"])
-def test_nothing_is_said_of_a_standin_that_is_gone(tough: Server, when: str) -> None:
-    for _ in range(5):
-        with tough.connect() as connection:
-            ask(connection, (), tough.environment, "/")
-            if when == "when it is ready":
-                line_of(connection)
-    await_that(lambda: not forks(tough))
-    assert works(tough)
-    assert tough.complaints.read_bytes() == b""
-
-
-# A connection that is closed with something to read is reset, which is another error.
-def test_nothing_is_said_of_a_standin_that_did_not_listen(tough: Server) -> None:
-    for _ in range(5):
-        connection = tough.connect()
-        ask(connection, (), tough.environment, "/")
-        await_that(lambda: forks(tough))
-        connection.recv(1, socket.MSG_PEEK)
-        connection.close()
-    await_that(lambda: not forks(tough))
-    assert tough.complaints.read_bytes() == b""
-
-
-@pytest.mark.parametrize("cut", [0, 1, 3, 4, 5, 100, -1])
+@pytest.mark.parametrize("cut", [0, 1, 3, 4, 10, -1])
 def test_a_request_that_is_cut_off_is_none(tough: Server, cut: int) -> None:
-    ours, theirs = socket.socketpair()
-    ask(theirs, (), tough.environment, "/")
-    whole = ours.recv(1 << 20)
-    with tough.connect() as connection:
-        connection.sendall(whole[:cut])
+    with tough.ask("print(1)", cut=cut) as connection:
         connection.shutdown(socket.SHUT_WR)
-        assert line_of(connection) in ("cold request", "signal 9")
-    assert works(tough)
-    assert tough.complaints.read_bytes() == b""
+        assert line(connection) == "exit 0"
 
 
-def test_a_request_may_come_byte_by_byte(tough: Server) -> None:
-    ours, theirs = socket.socketpair()
-    ask(theirs, (), tough.environment, "/")
-    with tough.connect() as connection:
-        for byte in ours.recv(1 << 20):
-            connection.sendall(bytes((byte,)))
-        assert line_of(connection).startswith("ready ")
+ENDS = {"exit 3": "os._exit(3)", "exit 70": "{}[1]", "signal 15": "os.kill(os.getpid(), 15)"}
 
 
-def test_what_a_variable_is_called_is_no_line(tough: Server) -> None:
-    assert tough.run(extra={b"PYTHON\nready\xff": b"1"}).how == "cold variable PYTHON\\nready\\udcff"
-    assert len(tough.run(extra={b"PYTHON" + b"X" * 100_000: b"1"}).how) < 300
-    assert works(tough)
+@pytest.mark.parametrize("how", ENDS)
+def test_the_end_of_a_run_is_told(tough: Server, how: str) -> None:
+    assert tough.run(ENDS[how])[0] == how
 
 
-def test_nobody_else_may_connect(tough: Server) -> None:
-    assert tough.socket.stat().st_mode & 0o777 == 0o600
+LOOK = """
+import ctypes, gc, json, signal
+print(json.dumps({
+    "directory": os.getcwd(),
+    "environment": dict(os.environ),
+    "shown": open("/proc/self/environ").read().rstrip("\\0").split("\\0"),
+    "descriptors": sorted(set(os.listdir("/proc/self/fd")) - {str(self._voice)})[:-1],
+    "input": os.readlink("/proc/self/fd/0"),
+    "inherited": [os.get_inheritable(n) for n in (1, 2, self._voice)],
+    "leads": os.getsid(0) == os.getpid(),
+    "visible": ctypes.CDLL(None).prctl(3, 0, 0, 0, 0),
+    "signals": [signal.getsignal(n) == w for n, w in ((17, 0), (15, 0), (2, signal.default_int_handler))],
+    "collects": gc.isenabled(),
+}), flush=True)
+sys.stderr.write("errors")
+sys.stderr.flush()
+self._tell("async")
+"""
 
 
-def test_another_user_is_refused(tough: Server) -> None:
-    if os.geteuid() != 0:
-        return  # Who can't be somebody else has nobody to play.
-    tough.socket.chmod(0o666)
-    client = (
-        "import socket, os, sys; c = socket.socket(fileno=int(sys.argv[1])); os.setgid(65534); os.setuid(65534);"
-        "c.connect(sys.argv[2]); print(c.recv(100).decode())"
-    )
-    for place in tough.socket.parents:
-        if str(place).startswith("/tmp/"):  # noqa: S108
-            place.chmod(0o755)
-    with socket.socket(socket.AF_UNIX) as theirs:
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", client, str(theirs.fileno()), str(tough.socket)],
-            capture_output=True,
-            check=True,
-            pass_fds=[theirs.fileno()],
-        )
-    tough.socket.chmod(0o600)
-    assert done.stdout.splitlines()[0] == b"cold user", "what comes next tells that the fork has ended"
+def test_a_run_has_nothing_of_the_server_or_another_run(tough: Server) -> None:
+    other, pid = tough.sleeping()
+    how, out, err = tough.run(LOOK, directory="/usr")
+    assert (how, err) == ("exit 0", "errors")
+    assert json.loads(out) == {
+        "directory": "/usr",
+        "environment": {"JOB_ID": "7", "A": "b=c"},
+        "shown": ["JOB_ID=7", "A=b=c"],
+        "descriptors": ["0", "1", "2"],
+        "input": "/dev/null",
+        "inherited": [True, True, False],
+        "leads": True,
+        "visible": 1,
+        "signals": [True, True, True],
+        "collects": True,
+    }
+    assert tough.process.stdout is not None
+    assert tough.process.stdout.readline() == "module async\n"
+    os.kill(pid, signal.SIGKILL)
+    assert line(other) == "signal 9"
 
 
-def test_a_server_keeps_nothing_of_a_run(tough: Server) -> None:
-    # Put together here, so that the script does not have it.
-    halves = b"a canary", b" of a run"
-    canary = b"".join(halves)
-    assert tough.run(extra={b"KUBECONFIG": canary, b"OURS": canary, b"JOB_ID": canary}, stdin=b"print(1)").out == b"1\n"
-    assert tough.run(stdin=b"x = %r" % canary).how == "exit 0"
-    pid = tough.process.pid
-    assert canary not in Path(f"/proc/{pid}/environ").read_bytes()
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
-        for line in maps:
-            area, rights, *_, name = f"{line.rstrip()} -".split(maxsplit=6)
-            if not rights.startswith("rw") or name.startswith("[v"):
-                continue
-            start, end = (int(part, 16) for part in area.split("-"))
-            memory.seek(start)
-            assert canary not in memory.read(end - start), line
-    script = b"import os; print(os.environ.get('OURS'), open('/proc/self/environ').read().count('canary'))"
-    assert tough.run(stdin=script).out == b"None 0\n"
+def test_goes_on_without_a_descriptor(tough: Server) -> None:
+    _, hard = resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE, (3, hard))
+    for _ in range(3):
+        assert tough.run()[0] == ""
+    tough.tell(b"p", "alive")
+    resource.prlimit(tough.process.pid, resource.RLIMIT_NOFILE, (hard, hard))

@@ -5,7 +5,7 @@ import site
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from ensign_warm import stamps
@@ -43,6 +43,11 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamps, "_PAUSE", 0)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     found = tmp_path / "site"
@@ -69,21 +74,34 @@ def searched(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_has_not_changed_holds(searched: Path) -> None:
     taken = stamps.Stamps([module(searched)])
     (searched / "package/module.py").read_text()
-    assert taken.hold()
+    assert not taken.changed()
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_noticed(searched: Path, change: str) -> None:
     taken = stamps.Stamps([module(searched)])
     CHANGES[change](searched)
-    assert not taken.hold()
+    assert taken.changed()
 
 
 def test_a_place_that_was_missing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path / "later"))
     taken = stamps.Stamps([])
     (tmp_path / "later").mkdir()
-    assert not taken.hold()
+    assert taken.changed()
+
+
+def test_files_are_looked_at_once_a_second_and_a_change_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter((0.0, 0.5, 1.1, 1.9, 2.2, 3.3))
+    monkeypatch.setattr(stamps, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+    monkeypatch.setattr(stamps, "_PAUSE", 1.0)
+    monkeypatch.syspath_prepend(str(tmp_path / "later"))
+    taken = stamps.Stamps([])
+    assert [taken.changed(), taken.changed()] == [False, False]
+    (tmp_path / "later").mkdir()
+    assert [taken.changed(), taken.changed()] == [False, True], "the time since the last look counts"
+    (tmp_path / "later").rmdir()
+    assert taken.changed()
 
 
 def test_the_places_of_a_user_or_system_that_were_missing_are_noticed(
@@ -95,12 +113,12 @@ def test_the_places_of_a_user_or_system_that_were_missing_are_noticed(
     for name in ("user", "system"):
         taken = stamps.Stamps([])
         (tmp_path / name).mkdir()
-        assert not taken.hold()
-        assert stamps.Stamps([]).hold()
+        assert taken.changed()
+        assert not stamps.Stamps([]).changed()
     monkeypatch.setattr(site, "ENABLE_USER_SITE", False)
     taken = stamps.Stamps([])
     (tmp_path / "user").rmdir()
-    assert taken.hold(), "nobody looks there"
+    assert not taken.changed(), "nobody looks there"
 
 
 def test_what_changed_during_the_imports_is_told(searched: Path) -> None:

@@ -1,1 +1,0 @@
-// This lets the package declare a function that another one has.
