@@ -93,7 +93,7 @@ func (c *Observer) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobeve
 func remedy(reason string) string {
 	switch reason {
 	case "starting":
-		return "the servers for warm runs never get ready: give the operator more CPU and memory"
+		return "the server for warm runs never gets ready: give the operator more CPU and memory"
 	case "log file":
 		return "take log_path out of ansible.cfg, or ANSIBLE_LOG_PATH out of the environment: the operator's log has every task"
 	default:

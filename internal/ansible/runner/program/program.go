@@ -1,6 +1,6 @@
 // Package program holds ensign_run.py (with ensign_events.py), the Python program that a run executes:
 // ansible-runner with the playbook in the same process. A cold run starts an interpreter
-// with it; the servers for warm runs have loaded it already.
+// with it; the server for warm runs has loaded it already.
 //
 // The package writes the program to a directory. It does not start anything.
 //

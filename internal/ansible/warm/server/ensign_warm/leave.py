@@ -69,7 +69,7 @@ def _without_own(walk: Callable[[TracebackType | None], Iterator[_Step]]) -> Cal
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Tell by the file's name. What stands in for a function that is to be seen has that one's (codes.py)."""
+    """Report whether the frame's source is this package's."""
     return frame.f_code.co_filename.startswith(_OWN)
 
 

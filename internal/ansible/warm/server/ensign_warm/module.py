@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
+from ensign_warm import leave
 from ensign_warm.apart import Apart
 
 _CHUNK = 64 << 10
@@ -108,10 +109,7 @@ def _outcome(run: Callable[[], None]) -> int:
     try:
         run()
     except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return (end.code or 0) & 0xFF
-        sys.stderr.write(f"{end.code}\n")
-        return 1
+        return leave.exit_code(end.code)
     except BaseException:
         traceback.print_exc()
         return 1
