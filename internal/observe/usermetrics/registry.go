@@ -51,7 +51,7 @@ func NewRegistry(registerer prometheus.Registerer) *Registry {
 func isReserved(name string) bool {
 	return slices.ContainsFunc([]string{
 		"ansible_operator_", "controller_runtime_", "workqueue_", "rest_client_", "leader_election_", "certwatcher_",
-		"go_", "process_", "promhttp_", "resource_created_at_seconds", "__",
+		"ensign_operator_", "go_", "process_", "promhttp_", "resource_created_at_seconds", "__",
 	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
