@@ -18,15 +18,14 @@ out=$root/bin/controlplane
 stamp=$out/.stamp
 inputs=(build.sh go.mod go.sum stages/kustomization.yaml stages/claim-expand.yaml)
 
-# Where each program comes from, in the order in which they are built, and how
-# many seconds a first build takes on two cores; later ones take a few.
+# Where each program comes from.
 tools=(
-  "etcd                     25 go.etcd.io/etcd/server/v3"
-  "kube-apiserver          160 k8s.io/kubernetes/cmd/kube-apiserver"
-  "kube-controller-manager  50 k8s.io/kubernetes/cmd/kube-controller-manager"
-  "kube-scheduler            5 k8s.io/kubernetes/cmd/kube-scheduler"
-  "kubectl                  20 k8s.io/kubernetes/cmd/kubectl"
-  "kwok                     10 sigs.k8s.io/kwok/cmd/kwok"
+  "etcd                    go.etcd.io/etcd/server/v3"
+  "kube-apiserver          k8s.io/kubernetes/cmd/kube-apiserver"
+  "kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager"
+  "kube-scheduler          k8s.io/kubernetes/cmd/kube-scheduler"
+  "kubectl                 k8s.io/kubernetes/cmd/kubectl"
+  "kwok                    sigs.k8s.io/kwok/cmd/kwok"
 )
 
 # The caller's flags and workspace are for the product's module, not for this
@@ -40,7 +39,7 @@ die() {
   exit 1
 }
 
-# wanted prints the version of a program's module, 1.36.3 for instance.
+# wanted prints the version of a program's module, 1.37.2 for instance.
 wanted() {
   local module=k8s.io/kubernetes
   case $1 in
@@ -131,31 +130,31 @@ ldflags() {
 # progress reads what `go build -v` prints. Of downloads and compiled packages it
 # shows the number, now and then; every other line is a fault and shown as it is.
 progress() {
-  awk -v name="$1" '
-    function tell(what, n) { if (n % 200 == 0) { printf "controlplane:       %s: %d %s so far\n", name, n, what; fflush() } }
+  awk '
+    function tell(what, n) { if (n % 200 == 0) { printf "controlplane: %d %s so far\n", n, what; fflush() } }
     /^go: downloading / { tell("modules downloaded", ++modules); next }
     /^[a-z][^ :]*$/     { tell("packages compiled", ++packages); next }
                         { print; fflush() }' >&2
 }
 
-# compile links or builds every program into the directory $1.
+# compile links or builds every program into the directory $1. One `go build` makes
+# them all, so that no core waits while another links.
 compile() {
-  local into=$1 flags number=0 tool name seconds path began taken
+  local into=$1 flags tool name path taken packages=()
   flags=$(ldflags)
   for tool in "${tools[@]}"; do
-    read -r name seconds path <<<"$tool"
-    began=$SECONDS
-    number=$((number + 1))
+    read -r name path <<<"$tool"
     taken=$(place "$name")
     if [[ -n $taken ]]; then
       ln -s "${taken#* }" "$into/$name"
-      continue
+    else
+      packages+=("$path")
     fi
-    say "$number/${#tools[@]} $name (a first build takes about $seconds s)"
-    (cd "$here" && go build -v -buildvcs=false -ldflags "$flags" -o "$into/$name" "$path") 2>&1 |
-      progress "$name" || die "building $name failed; what go said stands above"
-    say "$number/${#tools[@]} $name: done in $((SECONDS - began)) s"
   done
+  ((${#packages[@]})) || return 0
+  (cd "$here" && go build -v -buildvcs=false -ldflags "$flags" -o "$into/" "${packages[@]}") 2>&1 |
+    progress || die "building failed; what go said stands above"
+  [[ ! -e $into/server ]] || mv "$into/server" "$into/etcd" # Go names it after its folder.
 }
 
 # stages renders kwok's stages, changed as stages/kustomization.yaml says, into
