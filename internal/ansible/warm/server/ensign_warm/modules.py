@@ -23,7 +23,7 @@ from ensign_warm.module import Start, execute
 _DETAILED = 3  # the verbosity from which on Ansible shows commands
 _PLACE = re.compile(r"(/[\w.-]+)+", re.ASCII)
 # What a module's source has that this way does not heed: an interpreter of its own, a profile of its own.
-_STRANGE = (b"respawn", b"METADATA")
+_STRANGE = re.compile(rb"respawn|^METADATA\b", re.MULTILINE)
 
 
 class Payload(bytes):
@@ -118,7 +118,7 @@ class Modules:
             text = file.read()
         common = self._common
         python = common.NEW_STYLE_PYTHON_MODULE_RE.search(text) and common.REPLACER not in text
-        if not python or common._is_binary(text) or any(word in text for word in _STRANGE):
+        if not python or common._is_binary(text) or _STRANGE.search(text):
             return "kind"
         interpreter, arguments = common._extract_interpreter(text)
         shebang, program = common._get_shebang(
