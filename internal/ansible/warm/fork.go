@@ -111,8 +111,10 @@ func request(cmd *exec.Cmd) []byte {
 // begin lets the fork begin, and returns it, or why there is none.
 func begin(conn *net.UnixConn, lines *bufio.Reader, cmd *exec.Cmd) (fork *os.Process, why string) {
 	line, err := lines.ReadString('\n')
-	if err != nil {
-		return nil, reasonOf(err)
+	if why := reasonOf(err); why == reasonEnded {
+		return nil, outdatedPrefix + why // A server that could not take the connection is of no use either.
+	} else if err != nil {
+		return nil, why
 	}
 	word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 	if word == "cold" {
@@ -136,7 +138,10 @@ func begin(conn *net.UnixConn, lines *bufio.Reader, cmd *exec.Cmd) (fork *os.Pro
 }
 
 func reasonOf(err error) string {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		return reasonSilent
 	}
 	return reasonEnded

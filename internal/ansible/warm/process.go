@@ -157,6 +157,16 @@ func (p *process) gaveUp() bool {
 	return state != nil && state.Exited() && state.ExitCode() != unsettled
 }
 
+// hasEnded reports whether the process ends within the time.
+func (p *process) hasEnded(within time.Duration) bool {
+	select {
+	case <-p.ended:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
 // replace has another process started in the place of this one.
 func (p *process) replace(why string) {
 	p.mu.Lock()

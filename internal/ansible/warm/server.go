@@ -159,6 +159,9 @@ func (s *Server) follow(p *process) string {
 	case <-p.ended:
 		return p.cmd.ProcessState.String()
 	case why := <-p.outdated:
+		if why == reasonEnded && p.hasEnded(lastWords) {
+			return p.cmd.ProcessState.String()
+		}
 		p.retire()
 		return why
 	case <-s.closing:

@@ -26,7 +26,7 @@ def run(path: str) -> NoReturn:
     process.hide()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     program = Run(path)
-    stamps = Stamps(program.load())
+    stamps = Stamps(program.load(), path)
     if stamps.changed_since(_BEGUN - _SETTLED):
         sys.stderr.write("files changed while they were imported\n")
         os._exit(_UNSETTLED)

@@ -14,15 +14,19 @@ _PAUSE = 1.0  # seconds between two looks, which take 8 ms
 Stamp = tuple[int, int, int, int] | None
 
 
-def places(modules: Iterable[object], path: Iterable[str]) -> set[str]:
-    """Return modules' files, where they lie, and where others would be found before them."""
+def places(modules: Iterable[object], path: Iterable[str], own: tuple[str, ...] = ()) -> set[str]:
+    """Return modules' files, where they lie, and where others would be found before them.
+
+    The files of the manager's own directories do not count: only the manager writes there,
+    and interpreters, which leave bytecode behind.
+    """
     found = {place for place in path if place}
     for place in list(found):
         with contextlib.suppress(OSError):
             found |= {os.path.join(place, name) for name in os.listdir(place) if name.endswith(".pth")}
     for module in modules:
         file = module.__dict__.get("__file__") if isinstance(module, ModuleType) else None
-        if isinstance(file, str) and os.path.isabs(file) and not file.startswith(_OWN):
+        if isinstance(file, str) and os.path.isabs(file) and not file.startswith((_OWN, *own)):
             found |= {file, os.path.dirname(file)}
     return found
 
@@ -52,8 +56,10 @@ def missing() -> set[str]:
 class Stamps:
     """The files of modules that were imported, and the interpreter."""
 
-    def __init__(self, modules: Iterable[ModuleType]) -> None:
-        found = places((*modules, *sys.modules.copy().values()), sys.path)
+    def __init__(self, modules: Iterable[ModuleType], program: str = "") -> None:
+        """Take the modules that are in sys.modules no more, and the path of what runs execute."""
+        own = (os.path.join(os.path.dirname(program), ""),) if program else ()
+        found = places((*modules, *sys.modules.copy().values()), sys.path, own)
         found |= missing() | {sys.executable, os.path.realpath(sys.executable), os.path.join(sys.prefix, "pyvenv.cfg")}
         self._taken = take(found)
         self._looked, self._changed = time.monotonic(), False

@@ -84,6 +84,13 @@ def test_a_change_is_noticed(searched: Path, change: str) -> None:
     assert taken.changed()
 
 
+def test_bytecode_beside_the_program_is_no_change(place: Path) -> None:
+    """Cold runs leave it there, often while a server starts."""
+    taken = stamps.Stamps([module(place)], str(place / "package/program.py"))
+    (place / "package/__pycache__").mkdir()
+    assert not taken.changed()
+
+
 def test_a_place_that_was_missing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path / "later"))
     taken = stamps.Stamps([])
