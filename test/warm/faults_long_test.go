@@ -27,7 +27,7 @@ func TestWhateverComesOverAServer(t *testing.T) {
 		"frozen":                      {all, freeze},
 		"its directory deleted":       {some, func(v *victim) { v.deleteDirectory() }},
 		"without further descriptors": {all, func(v *victim) { v.limit(unix.RLIMIT_NOFILE, 4) }},
-		"without further memory":      {all, func(v *victim) { v.limit(unix.RLIMIT_AS, 1) }},
+		"without further memory":      {all, lackMemory},
 		"without file sizes":          {some, func(v *victim) { v.limit(unix.RLIMIT_FSIZE, 0) }},
 		"without processor time":      {some, func(v *victim) { v.limit(unix.RLIMIT_CPU, 1) }},
 		"without further processes":   {all, lackProcesses},
@@ -98,6 +98,18 @@ func lackProcesses(v *victim) {
 	v.undo = func() {
 		place := filepath.Join(groupOf("pids", v.pid), "pids.max")
 		if err := os.WriteFile(place, []byte("max"), 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+			v.t.Error(err)
+		}
+	}
+}
+
+// lackMemory lets the server fork no more for a while.
+func lackMemory(v *victim) {
+	v.t.Helper()
+	v.limit(unix.RLIMIT_AS, 1)
+	v.undo = func() {
+		none := &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+		if err := unix.Prlimit(v.pid, unix.RLIMIT_AS, none, nil); err != nil && !errors.Is(err, unix.ESRCH) {
 			v.t.Error(err)
 		}
 	}
