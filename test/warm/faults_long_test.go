@@ -27,10 +27,10 @@ func TestWhateverComesOverAServer(t *testing.T) {
 		"frozen":                      {all, freeze},
 		"its directory deleted":       {some, func(v *victim) { v.deleteDirectory() }},
 		"without further descriptors": {all, func(v *victim) { v.limit(unix.RLIMIT_NOFILE, 4) }},
-		"without further memory":      {all, lackMemory},
+		"without further memory":      {all, func(v *victim) { v.limit(unix.RLIMIT_AS, 1) }},
 		"without file sizes":          {some, func(v *victim) { v.limit(unix.RLIMIT_FSIZE, 0) }},
 		"without processor time":      {some, func(v *victim) { v.limit(unix.RLIMIT_CPU, 1) }},
-		"without further processes":   {all, lackProcesses},
+		"without further processes":   {all, func(v *victim) { v.confine("pids", "pids.max", "1") }},
 		"without memory of its group": {all, func(v *victim) { v.confine("memory", "memory.limit_in_bytes", "4194304") }},
 		"with its disk full":          {some, fill},
 		"with all its forks killed":   {[]moment{inModule}, killForks},
@@ -67,7 +67,7 @@ func (v *victim) limit(resource int, most uint64) {
 // user may make one; it tells where not.
 func (v *victim) confine(controller, name, limit string) {
 	v.t.Helper()
-	group := groupOf(controller, v.pid)
+	group := filepath.Join("/sys/fs/cgroup", controller, fmt.Sprintf("ensign-test-%d", v.pid))
 	if err := os.Mkdir(group, 0o755); err != nil {
 		v.t.Logf("not performed: %v", err)
 		return
@@ -88,36 +88,6 @@ func (v *victim) confine(controller, name, limit string) {
 			return
 		}
 	}
-}
-
-// lackProcesses lets the server fork no more for a while: as where the limit is the pod's, a
-// successor would not help it.
-func lackProcesses(v *victim) {
-	v.t.Helper()
-	v.confine("pids", "pids.max", "1")
-	v.undo = func() {
-		place := filepath.Join(groupOf("pids", v.pid), "pids.max")
-		if err := os.WriteFile(place, []byte("max"), 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
-			v.t.Error(err)
-		}
-	}
-}
-
-// lackMemory lets the server fork no more for a while.
-func lackMemory(v *victim) {
-	v.t.Helper()
-	v.limit(unix.RLIMIT_AS, 1)
-	v.undo = func() {
-		none := &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
-		if err := unix.Prlimit(v.pid, unix.RLIMIT_AS, none, nil); err != nil && !errors.Is(err, unix.ESRCH) {
-			v.t.Error(err)
-		}
-	}
-}
-
-// groupOf is the control group that a server is confined to.
-func groupOf(controller string, pid int) string {
-	return filepath.Join("/sys/fs/cgroup", controller, fmt.Sprintf("ensign-test-%d", pid))
 }
 
 // fill leaves no room where the server has its files, where this user may
