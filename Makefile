@@ -31,9 +31,16 @@ help: ## Show this list.
 	  'Variables: IMG=registry/name:tag  KUBECONFIG=path  KUBECTL=path  CONTAINER_TOOL=docker'
 
 .PHONY: demo
-demo: build $(if $(DEMO_CLUSTER),,controlplane) python ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=current: KUBECONFIG's cluster).
-	@$(if $(DEMO_CLUSTER),,go build -o bin/devcluster ./hack/devcluster)
+demo: ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=current: KUBECONFIG's cluster).
+	@$(MAKE) -j 2 demo-programs python
 	@exec hack/demo/demo.sh
+
+# One after the other, because they compile many of the same packages; python, which
+# mostly waits for its index, beside them.
+.PHONY: demo-programs
+demo-programs:
+	@$(MAKE) -j 1 build $(if $(DEMO_CLUSTER),,controlplane)
+	@$(if $(DEMO_CLUSTER),,go build -o bin/devcluster ./hack/devcluster)
 
 .PHONY: devcluster
 devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data DIR --kubeconfig PATH').
