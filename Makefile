@@ -12,6 +12,8 @@ CONTAINER_TOOL ?= docker
 # The kubectl for install, deploy and their counterparts.
 KUBECTL ?= $(if $(wildcard bin/controlplane/kubectl),bin/controlplane/kubectl,kubectl)
 
+OUT ?= bin/manager
+
 # How long each fuzz target runs.
 FUZZTIME ?= 20s
 
@@ -50,8 +52,8 @@ devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data 
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager.
-	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/manager ./cmd/manager
+build: ## Build bin/manager (OUT=path puts it elsewhere).
+	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(OUT) ./cmd/manager
 
 .PHONY: python
 python: ## Install Ansible and its tools into .venv (about 1 minute, once).
@@ -64,7 +66,7 @@ python-matrix: python ## Install the other versions of ansible-core that test-al
 
 .PHONY: helm
 helm: ## Build helm, for a test, into bin/tools (about 3 minutes, once).
-	@hack/tools/helm/build.sh
+	@hack/tools/build.sh helm
 
 .PHONY: controlplane
 controlplane: ## Build Kubernetes' servers that are not in KUBEBUILDER_ASSETS or PATH into bin/controlplane (about 5 minutes, once).

@@ -12,25 +12,16 @@ cd "$root"
 source hack/steps.sh
 export PATH=$root/.venv/bin:$PATH
 
-golangci=$root/bin/tools/golangci-lint
-module=hack/tools/golangci-lint
-
-# golangci_built builds golangci-lint when it is missing or its pin has changed.
-golangci_built() {
-  local stamp=$golangci.stamp expected
-  expected=$(go env GOVERSION && cat "$module/go.mod" "$module/go.sum")
-  [[ ! -x $golangci || ! -f $stamp || $(<"$stamp") != "$expected" ]] || return 0
-  printf 'building golangci-lint; about 2 minutes, once\n'
-  rm -f "$stamp"
-  (cd "$module" && GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=0 \
-    go build -buildvcs=false -ldflags '-s -w' -o "$golangci" tool)
-  printf '%s' "$expected" >"$stamp"
+# tool runs a program of hack/tools, which is built first where need be.
+tool() {
+  local name=$1
+  shift
+  hack/tools/build.sh "$name"
+  "bin/tools/$name" "$@"
 }
 
 # tracked prints the tree's files that match a pattern, the new ones too.
 tracked() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do [[ ! -e $file ]] || printf '%s\n' "$file"; done; }
-
-go_lint() { "$golangci" run ./...; }
 
 shell_lint() {
   local file
@@ -57,30 +48,28 @@ python_format() {
 ansible_content_lint() { ansible-lint --offline --strict; }
 
 check() {
-  step "golangci-lint: there" golangci_built
-  step "golangci-lint" go_lint
+  step "golangci-lint" tool golangci-lint run ./...
   step "shell syntax" shell_lint
   step "ruff and mypy" python_lint
   step "yamllint" yamllint --strict .
   step "ansible-lint" ansible_content_lint
+  step "actionlint" tool actionlint -shellcheck= -pyflakes= # Not by what this machine happens to have.
 }
 
 formats() {
-  step "golangci-lint: there" golangci_built
-  step "Go formats" "$golangci" fmt --diff
+  step "Go formats" tool golangci-lint fmt --diff
   step "Python formats" python_format --diff
 }
 
 modules() {
   local dir
-  for dir in . hack/controlplane hack/tools/helm "$module"; do
+  while read -r dir; do
     step "go mod tidy: $dir" go -C "$dir" mod tidy -diff
-  done
+  done < <(tracked '*go.mod' | xargs -n 1 dirname)
 }
 
 fmt() {
-  step "golangci-lint: there" golangci_built
-  step "Go" "$golangci" fmt
+  step "Go" tool golangci-lint fmt
   step "Python" python_format
 }
 
