@@ -65,7 +65,8 @@ class Loop:
         try:
             pid = os.fork()
         except OSError:
-            refuse(connection, wire.Refused("fork"))
+            # Another server may have the processes that this one lacks.
+            refuse(connection, wire.Outdated("fork"))
             return None
         if pid == 0:
             self._leave_server()

@@ -15,7 +15,7 @@ class Refused(Exception):  # noqa: N818
 
 
 class Outdated(Refused):
-    """The server has to be replaced, because its imports are not what they would be now."""
+    """The server has to be replaced: another one may be able to do what this one is not."""
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,7 @@ def test_refuses_when_something_that_it_has_imported_has_changed(own: Server, tm
 
 def test_refuses_when_it_can_not_fork(tmp_path: Path) -> None:
     with contextlib.closing(Server(tmp_path, load="def fork(): raise OSError\nos.fork = fork")) as served:
-        assert served.run()[0] == "cold fork"
+        assert served.run()[0] == "cold outdated fork"
         served.tell(b"p", "alive")
 
 
