@@ -128,16 +128,16 @@ install: ## Install the custom resource definitions.
 	@KUBECTL=$(KUBECTL) hack/deploy.sh install
 
 .PHONY: uninstall
-uninstall: ## Remove the custom resource definitions.
-	@KUBECTL=$(KUBECTL) hack/deploy.sh uninstall
+uninstall: ## Remove the custom resource definitions (FORCE=1: and custom resources, without their finalizers).
+	@KUBECTL=$(KUBECTL) FORCE=$(FORCE) hack/deploy.sh uninstall
 
 .PHONY: deploy
-deploy: ## Install the definitions and run the manager of image IMG.
-	@KUBECTL=$(KUBECTL) IMG=$(IMG) hack/deploy.sh deploy
+deploy: ## Install the definitions and run the manager of image IMG (OVERLAY=namespaced or high-availability).
+	@KUBECTL=$(KUBECTL) IMG=$(IMG) OVERLAY=$(OVERLAY) hack/deploy.sh deploy
 
 .PHONY: undeploy
-undeploy: ## Remove what deploy made.
-	@KUBECTL=$(KUBECTL) hack/deploy.sh undeploy
+undeploy: ## Remove what deploy made (FORCE=1: and custom resources, without their finalizers).
+	@KUBECTL=$(KUBECTL) FORCE=$(FORCE) hack/deploy.sh undeploy
 
 .PHONY: docker-build
 docker-build: ## Build image IMG.

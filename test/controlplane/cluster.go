@@ -43,6 +43,9 @@ type Options struct {
 	// then need an existing account, as in a real cluster. Tests that create bare
 	// pods are simpler without it.
 	AdmitServiceAccounts bool
+	// CheckOwnerReferences switches the admission plugin on that asks who changes
+	// owner references for rights of its own, as some distributions do.
+	CheckOwnerReferences bool
 	// AuditLog is the path of a file that gets a line of JSON, an Event of
 	// audit.k8s.io/v1 with metadata only, for each request that the API server has
 	// answered or begun to stream. Empty: none is written.

@@ -91,6 +91,9 @@ func (c *Cluster) apiServer(o Options) (server, error) {
 	if !o.AdmitServiceAccounts {
 		s = append(s, "--disable-admission-plugins=ServiceAccount")
 	}
+	if o.CheckOwnerReferences {
+		s = append(s, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement")
+	}
 	if o.AuditLog == "" {
 		return s, nil
 	}

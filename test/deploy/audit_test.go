@@ -1,0 +1,147 @@
+package deploy
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/ensign-operator/ensign/test/faults/audit"
+)
+
+// request is one that the API server has answered to the manager's account.
+type request struct {
+	right
+
+	namespace string
+	code      int
+	line      string
+}
+
+// right is to do something with a resource, which is "resource/subresource" for
+// subresources.
+type right struct{ group, resource, verb string }
+
+// requests are those of the account from a place in the audit log on, whose end it
+// gives too. Those that ask for no resource, such as discovery, have none.
+func requests(from int64) (found []request, end int64) {
+	GinkgoHelper()
+	file, err := os.Open(auditLog)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = file.Close() }()
+	end, err = file.Seek(0, io.SeekEnd)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = file.Seek(from, io.SeekStart)
+	Expect(err).NotTo(HaveOccurred())
+	lines := audit.Lines(file)
+	for lines.Scan() {
+		var e struct {
+			Verb      string `json:"verb"`
+			ObjectRef struct {
+				Group       string `json:"apiGroup"`
+				Resource    string `json:"resource"`
+				Subresource string `json:"subresource"`
+				Namespace   string `json:"namespace"`
+			} `json:"objectRef"`
+			User struct {
+				Username string `json:"username"`
+			} `json:"user"`
+			Status struct {
+				Code int `json:"code"`
+			} `json:"responseStatus"`
+		}
+		Expect(json.Unmarshal(lines.Bytes(), &e)).To(Succeed())
+		if e.User.Username == "system:serviceaccount:"+namespace+":"+manager {
+			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+			found = append(found, request{right{e.ObjectRef.Group, resource, e.Verb}, e.ObjectRef.Namespace, e.Status.Code, lines.Text()})
+		}
+	}
+	Expect(lines.Err()).NotTo(HaveOccurred())
+	return found, end
+}
+
+// grants are the rights of the account: those of the roles of config/rbac that are bound
+// to it, read from the cluster. Of an overlay for one namespace no role for all
+// namespaces is among them but the reviews that authenticate readers of metrics.
+func grants(ctx context.Context, overlay string) map[right]bool {
+	GinkgoHelper()
+	var rules []rbacv1.PolicyRule
+	everywhere, here := &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleBindingList{}
+	Expect(k8s.List(ctx, everywhere)).To(Succeed())
+	Expect(k8s.List(ctx, here)).To(Succeed())
+	var clusterRoles []string
+	for _, binding := range everywhere.Items {
+		if binds(binding.Subjects) {
+			clusterRoles = append(clusterRoles, binding.RoleRef.Name)
+			rules = append(rules, read(ctx, "", binding.RoleRef.Name, &rbacv1.ClusterRole{}).Rules...)
+		}
+	}
+	for _, binding := range here.Items {
+		if binds(binding.Subjects) {
+			Expect(binding.RoleRef.Kind).To(Equal("Role"))
+			Expect(binding.Namespace).To(Equal(namespace))
+			rules = append(rules, read(ctx, namespace, binding.RoleRef.Name, &rbacv1.Role{}).Rules...)
+		}
+	}
+	want := []string{"ensign-metrics-auth"}
+	if overlay != "namespaced" {
+		want = append(want, manager)
+	}
+	Expect(clusterRoles).To(ConsistOf(want))
+	all := map[right]bool{}
+	for _, rule := range rules {
+		Expect(rule.NonResourceURLs).To(BeEmpty())
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					all[right{group, resource, verb}] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+// binds reports whether the account is among the subjects.
+func binds(subjects []rbacv1.Subject) bool {
+	return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		return s.Kind == "ServiceAccount" && s.Namespace == namespace && s.Name == manager
+	})
+}
+
+// reasons are those of testdata/unused.tsv.
+func reasons() map[right]string {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join("testdata", "unused.tsv"))
+	Expect(err).NotTo(HaveOccurred())
+	all := map[right]string{}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		Expect(fields).To(HaveLen(4), line)
+		Expect(fields[3]).NotTo(BeEmpty(), line)
+		all[right{fields[0], fields[1], fields[2]}] = fields[3]
+	}
+	return all
+}
+
+// verbs are those that a ClusterRole of the cluster has for a resource of ours.
+func verbs(ctx context.Context, role, resource string) (found []string) {
+	GinkgoHelper()
+	for _, rule := range read(ctx, "", role, &rbacv1.ClusterRole{}).Rules {
+		if slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) {
+			found = append(found, rule.Verbs...)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}

@@ -1,0 +1,166 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+var _ = Describe("with the rights that are shipped", Ordered, func() {
+	used := map[right]bool{}
+	granted := map[right]bool{}
+	for _, overlay := range []string{"default", "namespaced"} {
+		It("the operator works, and asks for nothing that it may not: "+overlay, func(ctx context.Context) {
+			_, from := requests(0)
+			deploy(ctx, overlay)
+			maps.Copy(granted, grants(ctx, overlay))
+			s := start(ctx, overlay)
+			life(ctx, s, map[string]string{"default": "shop", "namespaced": namespace}[overlay])
+			Expect(s.Stop()).To(Succeed())
+			done, _ := requests(from)
+			Expect(len(done)).To(BeNumerically(">", 100))
+			for _, r := range done {
+				Expect(r.code).NotTo(Or(Equal(401), Equal(403)), r.line)
+				used[r.right] = true
+			}
+			runs(ctx, "undeploy")
+		})
+	}
+
+	It("the operator needs each of them, or a list says why it is there", func() {
+		reasons := reasons()
+		Expect(granted).NotTo(BeEmpty())
+		var faults []string
+		for r := range granted {
+			switch {
+			case strings.Contains(r.group+r.resource+r.verb, "*"):
+				faults = append(faults, fmt.Sprintf("%v: name what is needed instead of *", r))
+			case used[r] && reasons[r] != "":
+				faults = append(faults, fmt.Sprintf("%v is used: remove it from testdata/unused.tsv", r))
+			case !used[r] && reasons[r] == "":
+				faults = append(faults, fmt.Sprintf("nothing uses %v: remove it from config/rbac, or give the reason in testdata/unused.tsv", r))
+			}
+		}
+		for r := range reasons {
+			if !granted[r] {
+				faults = append(faults, fmt.Sprintf("nobody has %v: remove it from testdata/unused.tsv", r))
+			}
+		}
+		Expect(faults).To(BeEmpty())
+	})
+})
+
+// deploy deploys config/default or an overlay, and waits for the Deployment. What a spec
+// that fails leaves is removed after it.
+func deploy(ctx context.Context, overlay string) *appsv1.Deployment {
+	GinkgoHelper()
+	runs(ctx, "deploy", "OVERLAY="+strings.TrimPrefix(overlay, "default"), "IMG=example.invalid/team/ensign:1.2.3")
+	DeferCleanup(func(ctx context.Context) { runs(ctx, "undeploy", "FORCE=1") })
+	deployment := &appsv1.Deployment{}
+	Eventually(ctx, func(ctx context.Context) bool {
+		read(ctx, namespace, manager, deployment)
+		return deployment.Status.AvailableReplicas == *deployment.Spec.Replicas && deployment.Status.ObservedGeneration == deployment.Generation
+	}).Should(BeTrue(), "the restricted profile admits the pods")
+	return deployment
+}
+
+// start starts a manager with the Deployment's flags and environment, as its account.
+// Its addresses are its own, because it is no pod.
+func start(ctx context.Context, overlay string) *site.Site {
+	GinkgoHelper()
+	container := read(ctx, namespace, manager, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0]
+	s := ground.Site(ctx, nil)
+	s.Options.Project, s.Options.Namespace = ground.Root, ""
+	s.Options.Args = slices.DeleteFunc(container.Args, func(arg string) bool { return strings.Contains(arg, "-bind-address=") })
+	s.Options.Args = append(s.Options.Args, "--leader-election-namespace="+namespace, "--metrics-secure", "--metrics-require-rbac")
+	for _, variable := range container.Env {
+		if variable.Name == "WATCH_NAMESPACE" {
+			Expect(variable.ValueFrom.FieldRef.FieldPath).To(Equal("metadata.namespace"))
+			s.Options.Namespace = namespace
+			continue
+		}
+		s.Options.Env = append(s.Options.Env, variable.Name+"="+variable.Value)
+	}
+	if overlay == "namespaced" {
+		Expect(s.Options.Namespace).To(Equal(namespace))
+		// Watches then begin with a list, as they do where the API server streams none.
+		s.Options.Env = append(s.Options.Env, "KUBE_FEATURE_WatchListClient=false")
+	}
+	s.ActAs(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: manager}})
+	return s.Start(ctx, clusterKind.Kind, endpointKind.Kind)
+}
+
+// life leads a cluster and an endpoint in the namespace from creation to deletion.
+func life(ctx context.Context, s *site.Site, place string) {
+	GinkgoHelper()
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: place}}
+	Expect(client.IgnoreAlreadyExists(k8s.Create(ctx, home))).To(Succeed())
+	kubectl(ctx, "apply", "--namespace="+place, "--filename="+filepath.Join(ground.Root, "config", "samples", "secrets.yaml"))
+
+	By("creating an endpoint, which waits for its cluster, and the cluster")
+	app, db := endpoint(place, "app", "db"), cluster(place, "db")
+	s.Create(ctx, app)
+	Eventually(ctx, s.Condition(app, "Published")).Should(HaveField("Reason", "ClusterNotFound"))
+	s.Create(ctx, db)
+	Eventually(ctx, s.Condition(db, "Successful")).Should(HaveField("Status", "True"))
+	Eventually(ctx, s.Condition(app, "Published")).Should(HaveField("Status", "True"))
+	Expect(read(ctx, place, "db", db).GetFinalizers()).To(ConsistOf(clusterFinalizer))
+
+	By("changing the cluster's port")
+	Expect(k8s.Patch(ctx, db.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"mysqlPort": 3307}}`)))).To(Succeed())
+	published := func(ctx context.Context) map[string]string {
+		return read(ctx, place, "app-connection", &corev1.ConfigMap{}).Data
+	}
+	Eventually(ctx, published).Should(HaveKeyWithValue("port", "3307"))
+
+	By("repairing a child that somebody has changed")
+	metrics := scrape(s, reader(ctx, s))
+	for _, resource := range []string{"services", "configmaps", "statefulsets.apps", "poddisruptionbudgets.policy"} {
+		Eventually(ctx, metrics).Should(follows(resource))
+	}
+	text, err := metrics(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	expectMetrics(text)
+	budget := read(ctx, place, "db", &policyv1.PodDisruptionBudget{})
+	Expect(k8s.Patch(ctx, budget.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"maxUnavailable": 0}}`)))).To(Succeed())
+	Eventually(ctx, func(ctx context.Context) *intstr.IntOrString {
+		return read(ctx, place, "db", budget).Spec.MaxUnavailable
+	}).Should(HaveValue(Equal(intstr.FromInt32(1))))
+
+	By("deleting both, the cluster with its claim, which is in use for a while")
+	claim := read(ctx, place, "data-db-0", &corev1.PersistentVolumeClaim{})
+	hold := func(finalizers string) {
+		GinkgoHelper()
+		Expect(k8s.Patch(ctx, claim.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`)))).To(Succeed())
+	}
+	hold(`["example.com/in-use"]`)
+	_, from := requests(0)
+	deleted(ctx, app)
+	Expect(k8s.Delete(ctx, db)).To(Succeed())
+	Eventually(ctx, func() (times int) {
+		asked, _ := requests(from)
+		for _, r := range asked {
+			if r.right == (right{"", "persistentvolumeclaims", "list"}) {
+				times++
+			}
+		}
+		return times
+	}).Should(BeNumerically(">", 3), "the finalizer waits for the claim")
+	hold("null")
+	deleted(ctx, db, claim)
+}

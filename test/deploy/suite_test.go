@@ -1,0 +1,99 @@
+package deploy
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+// namespace and manager are names of config/default: the latter is that of the
+// Deployment, of its account, and of the role with what the operator does.
+const (
+	namespace = "ensign-system"
+	manager   = "ensign-manager"
+	group     = "myapp.myorg.tld"
+)
+
+var (
+	ground           *site.Ground
+	k8s              client.WithWatch // an administrator's
+	auditLog         string
+	clusterKind      = schema.GroupKind{Group: group, Kind: "MySQLCluster"}
+	endpointKind     = schema.GroupKind{Group: group, Kind: "MySQLEndpoint"}
+	clusterFinalizer = group + "/cluster-finalizer"
+)
+
+func TestDeploy(t *testing.T) {
+	site.Run(t, "deploy", 3*time.Minute, 50*time.Millisecond)
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
+	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true, CheckOwnerReferences: true, AuditLog: auditLog})
+	k8s = ground.Client
+})
+
+// run runs make for the suite's cluster, and gives what it said. Arguments are the
+// target and variables.
+func run(ctx context.Context, args ...string) (string, error) {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, "make", append([]string{"--directory=" + ground.Root, "--no-print-directory"}, args...)...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+ground.Cluster.Kubeconfig, "KUBECTL="+ground.Cluster.Kubectl)
+	out, err := command.CombinedOutput()
+	GinkgoWriter.Printf("make %v (%v)\n%s\n", args, err, out)
+	return string(out), err
+}
+
+func runs(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	out, err := run(ctx, args...)
+	Expect(err).NotTo(HaveOccurred(), out)
+	return out
+}
+
+func kubectl(ctx context.Context, args ...string) {
+	GinkgoHelper()
+	out, err := exec.CommandContext(ctx, ground.Cluster.Kubectl, append([]string{"--kubeconfig=" + ground.Cluster.Kubeconfig}, args...)...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
+}
+
+func read[T client.Object](ctx context.Context, namespace, name string, object T) T {
+	GinkgoHelper()
+	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)).To(Succeed())
+	return object
+}
+
+// deleted deletes objects, and waits until they are gone.
+func deleted(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(client.IgnoreNotFound(k8s.Delete(ctx, object))).To(Succeed())
+	}
+	for _, object := range objects {
+		Eventually(ctx, func(ctx context.Context) error {
+			return k8s.Get(ctx, client.ObjectKeyFromObject(object), object)
+		}).Should(Satisfy(apierrors.IsNotFound), "%T %s stays", object, object.GetName())
+	}
+}
+
+func cluster(namespace, name string) *unstructured.Unstructured {
+	return harness.Custom(clusterKind, namespace, name, map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers", "size": "2Gi"})
+}
+
+func endpoint(namespace, name, cluster string) *unstructured.Unstructured {
+	return harness.Custom(endpointKind, namespace, name, map[string]any{"cluster": cluster, "configMap": name + "-connection"})
+}
