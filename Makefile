@@ -139,6 +139,14 @@ deploy: ## Install the definitions and run the manager of image IMG (OVERLAY=nam
 undeploy: ## Remove what deploy made (FORCE=1: and custom resources, without their finalizers).
 	@KUBECTL=$(KUBECTL) FORCE=$(FORCE) hack/deploy.sh undeploy
 
+.PHONY: build-installer
+build-installer: ## Write dist/install.yaml: config/default with image IMG.
+	@go -C hack/bundle run . -image $(IMG) install
+
+.PHONY: bundle
+bundle: ## Write and validate bundle/, for the Operator Lifecycle Manager, with image IMG.
+	@go -C hack/bundle run . -image $(IMG) bundle
+
 .PHONY: docker-build
 docker-build: ## Build image IMG.
 	@$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .

@@ -23,6 +23,12 @@ tool() {
 # tracked prints the tree's files that match a pattern, the new ones too.
 tracked() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do [[ ! -e $file ]] || printf '%s\n' "$file"; done; }
 
+go_lint() {
+  tool golangci-lint run ./...
+  # A module of its own, with the same rules.
+  (cd hack/bundle && ../../bin/tools/golangci-lint run --config ../../.golangci.yml ./...)
+}
+
 shell_lint() {
   local file
   while read -r file; do
@@ -48,12 +54,14 @@ python_format() {
 ansible_content_lint() { ansible-lint --offline --strict; }
 
 check() {
-  step "golangci-lint" tool golangci-lint run ./...
+  step "golangci-lint" go_lint
   step "shell syntax" shell_lint
   step "ruff and mypy" python_lint
   step "yamllint" yamllint --strict .
   step "ansible-lint" ansible_content_lint
   step "actionlint" tool actionlint -shellcheck= -pyflakes= # Not by what this machine happens to have.
+  # What is derived from config/ is up to date, and the bundle is valid.
+  step "dist and bundle" go -C hack/bundle run . check
 }
 
 formats() {

@@ -37,6 +37,8 @@ unit() {
     printf 'no C compiler: without the race detector\n'
   fi
   go test "${race[@]+"${race[@]}"}" "${tags[@]}" -timeout 10m ./cmd/... ./internal/... ./hack/...
+  # A module of its own.
+  CGO_ENABLED=0 go -C hack/bundle test -timeout 10m ./...
 }
 
 # collections runs pytest once for each search path: in one interpreter the modules

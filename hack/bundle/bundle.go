@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// labels formats each name and value that say what the bundle is. The Lifecycle
+// Manager reads in the image's metadata, and in a file of it, what the image is.
+func labels(format string) string {
+	var text strings.Builder
+	for _, label := range [][2]string{
+		{"mediatype.v1", "registry+v1"},
+		{"manifests.v1", "manifests/"},
+		{"metadata.v1", "metadata/"},
+		{"package.v1", "ensign"},
+		{"channels.v1", "candidate"},
+		{"channel.default.v1", "candidate"},
+	} {
+		fmt.Fprintf(&text, format, "operators.operatorframework.io.bundle."+label[0], label[1])
+	}
+	return text.String()
+}
+
+// bundle makes bundle/ and bundle.Dockerfile.
+func bundle(root, image string) (files, error) {
+	s, err := newService(root)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := rendered(root, "default", image)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if err := s.take(object); err != nil {
+			return nil, err
+		}
+	}
+	samples, err := rendered(root, "samples", image)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.permit(); err != nil {
+		return nil, err
+	}
+	if err := s.exemplify(samples); err != nil {
+		return nil, err
+	}
+	return s.files()
+}
+
+func (s *service) files() (files, error) {
+	made := files{"bundle/metadata/annotations.yaml": annotations(), "bundle.Dockerfile": dockerfile()}
+	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.ClusterServiceVersion)
+	if err != nil {
+		return nil, err
+	}
+	delete(whole, "status")
+	objects := append([]*unstructured.Unstructured{{Object: whole}}, s.others...)
+	for _, name := range slices.Sorted(maps.Keys(s.roles)) {
+		objects = append(objects, s.roles[name])
+	}
+	for _, object := range objects {
+		object.SetNamespace("") // That of the Lifecycle Manager's choice.
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return nil, err
+		}
+		name := fmt.Sprintf("bundle/manifests/%s.%s.yaml", strings.ToLower(object.GetKind()), object.GetName())
+		made[name] = append([]byte("---\n"), text...)
+	}
+	return made, nil
+}
+
+func annotations() []byte { return []byte("---\nannotations:\n" + labels("  %s: %s\n")) }
+
+func dockerfile() []byte {
+	return []byte("# The bundle's image: docker build -f bundle.Dockerfile -t NAME . Made by `make bundle`.\nFROM scratch\n" +
+		labels("LABEL %s=%s\n") + "COPY bundle/manifests /manifests/\nCOPY bundle/metadata /metadata/\n")
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/operator-framework/api/pkg/manifests"
+	"github.com/operator-framework/api/pkg/validation"
+	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
+)
+
+// validate prints the warnings of all validators, and returns their errors.
+func validate(dir string) error {
+	loaded, err := manifests.GetBundleFromDir(dir)
+	if err != nil {
+		return fmt.Errorf("load %s: %w", dir, err)
+	}
+	// All of the library's but the one that looks at images, which is no matter of the
+	// bundle alone, and those that have a newer form here.
+	validators := interfaces.Validators{
+		validation.ClusterServiceVersionValidator,
+		validation.CustomResourceDefinitionValidator,
+		validation.BundleValidator,
+		validation.OperatorHubV2Validator,
+		validation.StandardCategoriesValidator,
+		validation.StandardCapabilitiesValidator,
+		validation.ObjectValidator,
+		validation.OperatorGroupValidator,
+		validation.AlphaDeprecatedAPIsValidator,
+		validation.GoodPracticesValidator,
+	}
+	var found []error
+	for _, result := range validators.Validate(loaded.ObjectsToValidate()...) {
+		for _, warning := range result.Warnings {
+			fmt.Fprintf(os.Stderr, "bundle: warning: %s: %s\n", result.Name, warning.Error())
+		}
+		for _, fault := range result.Errors {
+			found = append(found, fmt.Errorf("%s: %s: %w", dir, result.Name, fault))
+		}
+	}
+	return errors.Join(found...)
+}
