@@ -8,9 +8,12 @@ import (
 )
 
 // findContent finds the role or playbook of what ("the watch" or "the finalizer"), whose
-// fields begin on line. After a fault it returns an empty Content.
+// fields begin on line. After a fault, and if search.KindsOnly is set, it returns an empty
+// Content.
 func (p *parser) findContent(search Search, what string, line int, c rawContent) Content {
 	switch {
+	case search.KindsOnly:
+		return Content{}
 	case c.role.isSet() && c.playbook.isSet():
 		p.addFault(c.playbook.line, "%s has a role (line %d) and a playbook; keep one of the two", what, c.role.line)
 		p.findRole(search, c.role)

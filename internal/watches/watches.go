@@ -96,6 +96,8 @@ type Search struct {
 	RolesPath, CollectionsPath []string
 	// LookupEnv returns the value for ${VAR}; if it is nil, nothing is replaced.
 	LookupEnv func(string) (string, bool)
+	// KindsOnly leaves the content of watches and finalizers unsearched and their Content empty.
+	KindsOnly bool
 	// OnUnset is called for each ${VAR} that is not replaced because VAR is not set. It
 	// may be nil.
 	OnUnset func(name string, line int)

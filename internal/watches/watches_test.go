@@ -334,3 +334,12 @@ func TestLoadAnAbsoluteFile(t *testing.T) {
 		t.Fatalf("faults %v do not name %s", err, path)
 	}
 }
+
+func TestKindsOnlyNeedsNoContent(t *testing.T) {
+	search := operator(t)
+	search.KindsOnly = true
+	got := mustLoad(t, search, "- {version: v1, kind: K, role: none.such.role, finalizer: {name: a.example/f, playbook: none.yml}}\n")
+	if len(got) != 1 || got[0].GVK.Kind != "K" || got[0].Finalizer == nil || got[0].Finalizer.Name != "a.example/f" {
+		t.Errorf("got %+v", got)
+	}
+}

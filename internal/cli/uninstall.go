@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/operator"
+)
+
+// maxShown is how many objects newCanUninstallCommand's command names.
+const maxShown = 50
+
+func newCanUninstallCommand(build Build) *cobra.Command {
+	flags := newRunFlags()
+	cmd := &cobra.Command{
+		Use:   "can-uninstall",
+		Short: "Fail while resources exist that only this operator can delete",
+		Long: `can-uninstall lists the custom resources that have the finalizer of their watch, and
+ends with exit code 1 if there are any: without the operator, nobody removes the
+finalizer, and the deletion of such a resource never ends.
+
+It looks in the namespaces of WATCH_NAMESPACE, and changes nothing. It takes the
+arguments of "manager run", so that it can be called with those of a Deployment;
+only --watches-file and --kubeconfig matter.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := os.Getwd()
+			if err != nil {
+				return fmt.Errorf("find the working directory: %w", err)
+			}
+			options := flags.options
+			options.Build, options.Env, options.Dir = build, config.NewEnvironment(os.Environ()), dir
+			held, err := operator.Held(cmd.Context(), options)
+			if err != nil || len(held) == 0 {
+				return err
+			}
+			for _, object := range held[:min(len(held), maxShown)] {
+				fmt.Fprintln(cmd.OutOrStdout(), object)
+			}
+			if more := len(held) - maxShown; more > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "and %d more\n", more)
+			}
+			return fmt.Errorf("%d of the custom resources need this operator for their deletion: delete them while it runs, then uninstall it. To go on without, leave this check out (helm uninstall --no-hooks) and remove the finalizers yourself", len(held))
+		},
+	}
+	flags.register(cmd)
+	return cmd
+}
