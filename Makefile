@@ -113,7 +113,8 @@ fmt: python ## Format Go and Python.
 	@hack/lint.sh fmt
 
 .PHONY: verify
-verify: python ## Fail when a module, a format or a lint rule is not as it should be.
+verify: controlplane python ## Fail when a module, a format, a lint rule or the chart is not as it should be.
+	@hack/chart.sh check
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
@@ -146,6 +147,10 @@ build-installer: ## Write dist/install.yaml: config/default with image IMG.
 .PHONY: bundle
 bundle: ## Write and validate bundle/, for the Operator Lifecycle Manager, with image IMG.
 	@go -C hack/bundle run . -image $(IMG) bundle
+
+.PHONY: chart
+chart: ## Derive from config/ what charts/ensign repeats of it.
+	@hack/chart.sh
 
 .PHONY: docker-build
 docker-build: ## Build image IMG.

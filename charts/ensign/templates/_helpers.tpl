@@ -1,0 +1,132 @@
+{{/* The prefix of all names: "ensign" for a release of that name, as config/default has it. */}}
+{{- define "ensign.fullname" -}}
+{{- if contains .Chart.Name .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels of every object. */}}
+{{- define "ensign.labels" -}}
+app.kubernetes.io/part-of: ensign
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* The labels by which config/ finds the manager, on the objects themselves. */}}
+{{- define "ensign.managerLabels" -}}
+{{ include "ensign.labels" . }}
+app.kubernetes.io/name: ensign
+app.kubernetes.io/component: manager
+{{- end -}}
+
+{{/* What tells the manager's pods from all others. It never changes: selectors are immutable. */}}
+{{- define "ensign.selector" -}}
+app.kubernetes.io/name: ensign
+app.kubernetes.io/component: manager
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "ensign.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The arguments and the environment of the manager. The uninstall check gets the same, so that it reads watches.yaml as the manager does. */}}
+{{- define "ensign.args" -}}
+- --health-probe-bind-address=:6789
+- --metrics-bind-address={{ if .Values.metrics.enabled }}:8443{{ else }}0{{ end }}
+# Of each watch; see the memory limit.
+- --max-concurrent-reconciles={{ .Values.maxConcurrentReconciles }}
+{{- if .Values.leaderElection.enabled }}
+- --leader-elect
+- --leader-election-id={{ include "ensign.fullname" . }}.myapp.myorg.tld
+{{- end }}
+{{- if ne .Values.logFormat "console" }}
+- --log-format={{ .Values.logFormat }}
+{{- end }}
+{{- if not .Values.warm }}
+- --warm=false
+{{- end }}
+{{- with .Values.maxConcurrentRuns }}
+- --max-concurrent-runs={{ . }}
+{{- end }}
+{{- with .Values.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "ensign.env" -}}
+- name: ANSIBLE_GATHERING
+  value: {{ .Values.gathering }}
+{{- with .Values.watchNamespaces }}
+- name: WATCH_NAMESPACE
+  value: {{ join "," . }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "ensign.podSecurityContext" -}}
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "ensign.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{/*
+The rights of a role with what binds them to an account, in each of the namespaces, or in all by a
+ClusterRole where there are none. The argument is a dictionary: root, name, account, namespaces,
+role (the file with the rules), and annotations (YAML) if there are any.
+*/}}
+{{- define "ensign.grant" -}}
+{{- $kind := ternary "Role" "ClusterRole" (not (empty .namespaces)) -}}
+{{- range $namespace := .namespaces | default (list "") }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}
+metadata:
+  name: {{ $.name }}
+  {{- with $namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels: {{- include "ensign.labels" $.root | nindent 4 }}
+  {{- with $.annotations }}
+  annotations: {{- . | nindent 4 }}
+  {{- end }}
+rules: {{- toYaml ($.root.Files.Get $.role | fromYaml).rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $kind }}Binding
+metadata:
+  name: {{ $.name }}
+  {{- with $namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels: {{- include "ensign.labels" $.root | nindent 4 }}
+  {{- with $.annotations }}
+  annotations: {{- . | nindent 4 }}
+  {{- end }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $kind }}
+  name: {{ $.name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ $.account }}
+    namespace: {{ $.root.Release.Namespace }}
+{{- end }}
+{{- end -}}
