@@ -27,14 +27,14 @@ func TestWhateverComesOverAServer(t *testing.T) {
 		"frozen":                      {all, freeze},
 		"its directory deleted":       {some, func(v *victim) { v.deleteDirectory() }},
 		"without further descriptors": {all, func(v *victim) { v.limit(unix.RLIMIT_NOFILE, 4) }},
-		"without further memory":      {all, lackMemory},
-		"without file sizes":          {some, func(v *victim) { v.limit(unix.RLIMIT_FSIZE, 0) }},
+		"without further memory":      {all, func(v *victim) { v.lack(unix.RLIMIT_AS, 1) }},
+		"without file sizes":          {some, func(v *victim) { v.lack(unix.RLIMIT_FSIZE, 0) }},
 		"without processor time":      {some, func(v *victim) { v.limit(unix.RLIMIT_CPU, 1) }},
 		"without further processes":   {all, func(v *victim) { v.confine("pids", "pids.max", "1") }},
 		"without memory of its group": {all, func(v *victim) { v.confine("memory", "memory.limit_in_bytes", "4194304") }},
 		"with its disk full":          {some, fill},
 		"with all its forks killed":   {[]moment{inModule}, killForks},
-		"without further stack":       {some, func(v *victim) { v.limit(unix.RLIMIT_STACK, 1) }},
+		"without further stack":       {some, func(v *victim) { v.lack(unix.RLIMIT_STACK, 1) }},
 	}
 	var list []suffering
 	for what, f := range faults {
@@ -63,6 +63,19 @@ func (v *victim) limit(resource int, most uint64) {
 	}
 }
 
+// lack limits the server and its forks for a while, as where all that the machine has is used up:
+// a run fails then and says why. A successor would lack it just as well.
+func (v *victim) lack(resource int, most uint64) {
+	v.t.Helper()
+	v.limit(resource, most)
+	v.undo = func() {
+		none := &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+		if err := unix.Prlimit(v.pid, resource, none, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+			v.t.Error(err)
+		}
+	}
+}
+
 // confine puts the server into a control group of its own that has a limit, where this
 // user may make one; it tells where not.
 func (v *victim) confine(controller, name, limit string) {
@@ -86,19 +99,6 @@ func (v *victim) confine(controller, name, limit string) {
 		if err := os.WriteFile(filepath.Join(group, setting[0]), []byte(setting[1]), 0o600); err != nil {
 			v.t.Logf("not performed: %s: %v", setting[0], err)
 			return
-		}
-	}
-}
-
-// lackMemory lets the server and its forks have no more memory for a while, as where that of the
-// machine is used up: a run fails then and says why. A successor would lack it just as well.
-func lackMemory(v *victim) {
-	v.t.Helper()
-	v.limit(unix.RLIMIT_AS, 1)
-	v.undo = func() {
-		none := &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
-		if err := unix.Prlimit(v.pid, unix.RLIMIT_AS, none, nil); err != nil && !errors.Is(err, unix.ESRCH) {
-			v.t.Error(err)
 		}
 	}
 }
