@@ -46,8 +46,9 @@ FROM ${PYTHON_IMAGE} AS runtime
 # hadolint ignore=DL3008
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends tini \
- && rm -rf /var/lib/apt/lists/* \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
  && useradd --uid 1001 --gid 0 --home-dir /opt/ansible --no-create-home --no-log-init ansible \
+ && mkdir -p /opt/ansible/.ansible \
  && if [ ! -e /usr/bin/python3 ]; then ln -s /usr/local/bin/python3 /usr/bin/python3; fi
 COPY --from=python /out/ /
 COPY --from=manager /out/manager /usr/local/bin/
@@ -75,7 +76,7 @@ COPY hack/image/ansible.cfg /etc/ansible/
 # hadolint ignore=DL3008
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends curl \
- && rm -rf /var/lib/apt/lists/* \
+ && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
  && ln -s /usr/bin/tini /tini \
  && ln -s manager /usr/local/bin/ansible-operator \
  && mkdir -p /usr/share/ansible/library \

@@ -54,6 +54,12 @@ python_format() {
   ruff format "$@" "${files[@]}"
 }
 
+dockerfile_lint() {
+  local files
+  mapfile -t files < <(tracked '*Dockerfile')
+  hadolint "${files[@]}"
+}
+
 ansible_content_lint() { ansible-lint --offline --strict; }
 
 check() {
@@ -62,6 +68,7 @@ check() {
   step "shell syntax" shell_lint
   step "ruff and mypy" python_lint
   step "yamllint" yamllint --strict .
+  step "hadolint" dockerfile_lint
   step "ansible-lint" ansible_content_lint
 }
 

@@ -27,7 +27,7 @@ while [[ $1 != -- ]]; do
   shift
 done
 shift
-export root user dir mode binds="${binds[*]}"
+export root user dir mode bound="${binds[*]}"
 
 # shellcheck disable=SC2016 # The inner shell expands it.
 exec unshare "${apart[@]}" --fork --kill-child -- bash -euo pipefail -c '
@@ -36,7 +36,7 @@ exec unshare "${apart[@]}" --fork --kill-child -- bash -euo pipefail -c '
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"
   mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
-  for bind in $binds; do
+  for bind in $bound; do
     to=$root/tmp/${bind#*=}
     if [[ -d ${bind%%=*} ]]; then mkdir -p "$to"; else touch "$to"; fi
     mount --bind "${bind%%=*}" "$to"

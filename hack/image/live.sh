@@ -55,6 +55,7 @@ manager() {
     --env ANSIBLE_LOCAL_TEMP=/tmp --env ANSIBLE_REMOTE_TEMP=/tmp --env ANSIBLE_GATHERING=explicit "$@" \
     --metrics-bind-address="127.0.0.1:$port" --health-probe-bind-address=0 >"$work/$name.log" 2>&1 &
   pids+=($!)
+  until_true 60 "the manager of $name" curl -fsS "http://127.0.0.1:$port/metrics"
 }
 
 successful() { kube wait --for=condition=Successful --timeout=180s "$@"; }
@@ -85,6 +86,8 @@ go build -o bin/devcluster ./hack/devcluster
 bin/devcluster --kubeconfig "$kubeconfig" >"$work/devcluster.log" 2>&1 &
 pids+=($!)
 until_true 60 'the control plane' grep -q '^ready' "$work/devcluster.log"
+# The users in the images are others; the cluster is this script's and ends with it.
+chmod 755 "$work" && chmod 644 "$kubeconfig"
 kube apply -k config/crd >/dev/null
 kube apply -k test/node/testdata/operator/config/crd >/dev/null
 kube wait --for=condition=Established --timeout=30s crd --all >/dev/null
