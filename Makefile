@@ -8,6 +8,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # The image that docker-build makes, docker-push pushes and deploy runs.
 IMG ?= ensign:dev
+BASE_IMG ?= ensign-base
+PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
 # The kubectl for install, deploy and their counterparts.
 KUBECTL ?= $(if $(wildcard bin/controlplane/kubectl),bin/controlplane/kubectl,kubectl)
@@ -30,7 +32,7 @@ help: ## Show this list.
 	  /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\n%s\n' \
 	  'The first demo or test takes about 8 minutes more, to build Kubernetes and install Ansible, a test 3 more for Helm.' \
-	  'Variables: IMG=registry/name:tag  KUBECONFIG=path  KUBECTL=path  CONTAINER_TOOL=docker'
+	  'Variables: IMG=registry/name:tag  BASE_IMG=registry/name:tag  KUBECONFIG=path  KUBECTL=path  CONTAINER_TOOL=docker'
 
 .PHONY: demo
 demo: ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=current: KUBECONFIG's cluster).
@@ -100,6 +102,14 @@ faults-mutants: build controlplane ## Show that fault plans notice every mutant 
 	@go build -o bin/faults ./test/faults/run
 	@exec bin/faults -mutants -parallel $(or $(PARALLEL),9) $(ARGS)
 
+.PHONY: image-test
+image-test: controlplane python ## Build the images without a Docker engine and check them, about 10 minutes (root and Debian's buildah, mmdebstrap).
+	@hack/image/test.sh
+
+.PHONY: reproducible
+reproducible: ## Show that two builds of the manager are identical, about 8 minutes.
+	@hack/image/reproducible.sh
+
 .PHONY: lint
 lint: python ## Lint Go, YAML, Python and Ansible content.
 	@hack/lint.sh check
@@ -152,9 +162,22 @@ bundle: ## Write and validate bundle/, for the Operator Lifecycle Manager, with 
 chart: ## Derive from config/ what charts/ensign repeats of it.
 	@hack/chart.sh
 
+# Which compiler and Python the images are built on: BUILD_ARGS='--build-arg PYTHON_IMAGE=python:3.13-slim@sha256:…'.
+BUILD_ARGS ?=
+docker_build = --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) $(BUILD_ARGS)
+
 .PHONY: docker-build
 docker-build: ## Build image IMG.
-	@$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+	@$(CONTAINER_TOOL) build $(docker_build) -t $(IMG) .
+
+.PHONY: docker-build-base
+docker-build-base: ## Build image BASE_IMG, which operators build FROM.
+	@$(CONTAINER_TOOL) build $(docker_build) --target base -t $(BASE_IMG) .
+
+.PHONY: docker-buildx
+docker-buildx: ## Build IMG and BASE_IMG for PLATFORMS, with SBOM and provenance, and push them.
+	@docker buildx build $(docker_build) --platform $(PLATFORMS) --sbom=true --provenance=mode=max --push --target base -t $(BASE_IMG) .
+	@docker buildx build $(docker_build) --platform $(PLATFORMS) --sbom=true --provenance=mode=max --push -t $(IMG) .
 
 .PHONY: docker-push
 docker-push: ## Push image IMG.

@@ -51,6 +51,12 @@ python_format() {
   ruff format "$@" "${files[@]}"
 }
 
+dockerfile_lint() {
+  local files
+  mapfile -t files < <(tracked '*Dockerfile')
+  hadolint "${files[@]}"
+}
+
 ansible_content_lint() { ansible-lint --offline --strict; }
 
 check() {
@@ -58,6 +64,7 @@ check() {
   step "shell syntax" shell_lint
   step "ruff and mypy" python_lint
   step "yamllint" yamllint --strict .
+  step "hadolint" dockerfile_lint
   step "ansible-lint" ansible_content_lint
   step "actionlint" tool actionlint -shellcheck= -pyflakes= # Not by what this machine happens to have.
   # What is derived from config/ is up to date, and the bundle is valid.

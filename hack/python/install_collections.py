@@ -1,10 +1,11 @@
 """Install the collections of requirements.yml out of the `ansible` wheel.
 
-Usage: install_collections.py REQUIREMENTS_YML WHEEL
+Usage: install_collections.py REQUIREMENTS_YML WHEEL [DIRECTORY]
 
-The collections go into this interpreter's site-packages, where Ansible looks
-for them without configuration. Each must have exactly the version that
-requirements.yml names, and its own dependencies must be named there too.
+The collections go into the directory, by default this interpreter's
+site-packages, where Ansible looks for them without configuration. Each must
+have exactly the version that requirements.yml names, and its own dependencies
+must be named there too.
 Nothing is downloaded, and no dependency is resolved.
 """
 
@@ -52,10 +53,9 @@ def prefix(name: str) -> str:
     return f"{ROOT}/{name.replace('.', '/')}/"
 
 
-def main(requirements: Path, wheel_path: Path) -> None:
+def main(requirements: Path, wheel_path: Path, target: Path) -> None:
     """Check the wheel against the requirements, then unzip what they name."""
     wanted = required(requirements)
-    target = Path(sysconfig.get_path("purelib"))
     with zipfile.ZipFile(wheel_path) as wheel:
         if problems := faults(wheel, wanted):
             lines = "\n  ".join(problems)
@@ -67,4 +67,5 @@ def main(requirements: Path, wheel_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    requirements_yml, wheel, *directory = map(Path, sys.argv[1:])
+    main(requirements_yml, wheel, directory[0] if directory else Path(sysconfig.get_path("purelib")))

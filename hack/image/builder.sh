@@ -1,0 +1,106 @@
+# Sourced by scripts that build the Dockerfile without a Docker engine and without an image
+# registry: with buildah, on stand-ins for the images that the Dockerfile names.
+#
+#   image_check                    says what this machine lacks and how to get it; exit code 77
+#   image_stand_ins                makes the stand-ins, once
+#   image_build TARGET NAME        builds a target of the Dockerfile ("" = the last one) as NAME
+#   bb SUBCOMMAND…                 buildah with the store of $IMAGE_WORK
+#
+# IMAGE_WORK keeps the store and the stand-ins between calls (about 3 GB).
+
+image_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
+IMAGE_WORK=${IMAGE_WORK:-${XDG_CACHE_HOME:-$HOME/.cache}/ensign/image}
+
+# The names that the Dockerfile's arguments have by default.
+go_image=docker.io/library/golang:1.26
+python_image=docker.io/library/python:3.13-slim
+
+image_say() { printf 'image: %s\n' "$*" >&2; }
+
+image_check() {
+  local missing=() program
+  for program in buildah mmdebstrap; do
+    command -v "$program" >/dev/null || missing+=("$program")
+  done
+  if ((EUID)); then
+    image_say "this machine cannot build the image: the stand-ins of its bases are made as root. Run it as root, or use docker: make docker-build"
+    return 77
+  fi
+  if ((${#missing[@]})); then
+    image_say "this machine lacks ${missing[*]}. On Debian: apt-get install --no-install-recommends ${missing[*]}"
+    return 77
+  fi
+}
+
+# bb calls buildah with a store, a registries.conf and a policy of its own, so that what
+# is configured on the machine plays no part.
+bb() {
+  local sub=$1
+  shift
+  [[ $sub != commit && $sub != push && $sub != build ]] || set -- --signature-policy "$IMAGE_WORK/policy.json" "$@"
+  [[ $sub != run && $sub != build ]] || set -- --isolation chroot "$@"
+  CONTAINERS_REGISTRIES_CONF=$IMAGE_WORK/registries.conf \
+    buildah --root "$IMAGE_WORK/root" --runroot "$IMAGE_WORK/run" --storage-driver overlay "$sub" "$@"
+}
+
+# image_debian FILE SUITE PACKAGES makes a small Debian from the mirror that apt uses.
+image_debian() {
+  [[ ! -s $1 ]] || return 0
+  image_say "making ${1##*/}, a Debian $2; about half a minute, once"
+  mmdebstrap --quiet --variant=minbase --include="$3" "$2" "$1.part"
+  mv "$1.part" "$1"
+}
+
+# image_base NAME TAR [PREPARE] makes an image of a tar. PREPARE is a function that gets the
+# container's name and the path of its file system.
+image_base() {
+  local container
+  ! bb inspect --type image "$1" >/dev/null 2>&1 || return 0
+  image_say "making a stand-in for $1"
+  container=$(bb from scratch)
+  bb add --quiet "$container" "$2" / >/dev/null
+  [[ -z ${3:-} ]] || "$3" "$container" "$(bb mount "$container")"
+  bb umount "$container" >/dev/null 2>&1 || true
+  bb config --env PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --cmd bash "$container"
+  bb commit --quiet --rm "$container" "$1" >/dev/null
+}
+
+# The Go of this machine.
+image_prepare_go() { cp -R "$(go env GOROOT)" "$2/usr/local/go"; }
+
+# Debian's Python, where the published image has its own: python3 and pip in /usr/local/bin,
+# and nothing that keeps pip from installing.
+image_prepare_python() {
+  rm -f "$2"/usr/lib/python3*/EXTERNALLY-MANAGED
+  ln -s ../../bin/python3 "$2/usr/local/bin/python3"
+  # shellcheck disable=SC2016 # The shell in the container expands it.
+  bb run "$1" -- sh -c 'wheel=$(echo /usr/share/python-wheels/pip-*.whl) &&
+    PYTHONPATH=$wheel /usr/local/bin/python3 -m pip install --quiet --no-index --root-user-action=ignore "$wheel"'
+}
+
+image_stand_ins() {
+  mkdir -p "$IMAGE_WORK"
+  printf 'unqualified-search-registries = ["docker.io"]\nshort-name-mode = "permissive"\n' >"$IMAGE_WORK/registries.conf"
+  printf '{"default": [{"type": "insecureAcceptAnything"}]}\n' >"$IMAGE_WORK/policy.json"
+  image_debian "$IMAGE_WORK/debian-bookworm.tar" bookworm ca-certificates
+  image_debian "$IMAGE_WORK/python-trixie.tar" trixie ca-certificates,python3,python3-venv,netbase,tzdata
+  image_base "$go_image" "$IMAGE_WORK/debian-bookworm.tar" image_prepare_go
+  image_base "$python_image" "$IMAGE_WORK/python-trixie.tar" image_prepare_python
+}
+
+# image_bud NAME CONTEXT [ARGUMENT…] builds a Dockerfile. The machine's certificates are there
+# during the build, because its way to the package registries may need one of its own.
+image_bud() {
+  local name=$1 context=$2
+  shift 2
+  bb build --quiet --layers --pull=false --network host --format docker \
+    --volume /etc/ssl/certs:/etc/ssl/certs:ro "$@" --tag "$name" "$context" >/dev/null
+}
+
+image_build() {
+  local began=$SECONDS
+  # Debian's buildah does not tell the Dockerfile the architecture, as others do.
+  image_bud "$2" "$image_root" ${1:+--target "$1"} --build-arg TARGETARCH="$(go env GOARCH)" --build-arg VERSION="${VERSION:-$(git -C "$image_root" describe --tags --always 2>/dev/null || echo dev)}" \
+    --build-arg COMMIT="${COMMIT:-$(git -C "$image_root" rev-parse HEAD 2>/dev/null || echo unknown)}"
+  image_say "built $2 in $((SECONDS - began)) s"
+}
