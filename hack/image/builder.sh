@@ -47,7 +47,7 @@ bb() {
 image_debian() {
   [[ ! -s $1 ]] || return 0
   image_say "making ${1##*/}, a Debian $2; about half a minute, once"
-  mmdebstrap --quiet --variant=minbase --include="$3" "$2" "$1.part"
+  mmdebstrap --quiet --format=tar --variant=minbase --include="$3" "$2" "$1.part"
   mv "$1.part" "$1"
 }
 
