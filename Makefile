@@ -51,6 +51,14 @@ devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data 
 	@go build -o bin/devcluster ./hack/devcluster
 	@exec bin/devcluster $(ARGS)
 
+.PHONY: node-up
+node-up: controlplane ## Bring a real Kubernetes node up on this machine, as root (Debian's packages: hack/node/check.sh).
+	@hack/node/node.sh up
+
+.PHONY: node-down
+node-down: ## Take the node down again.
+	@hack/node/node.sh down
+
 ##@ Build
 
 .PHONY: build
@@ -85,8 +93,13 @@ test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all
-test-all: build controlplane helm python python-matrix ## What `make test` runs, and the tests that take long (build tag "long").
+test-all: build controlplane helm python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), and test-node where the machine can.
 	@TAGS=long hack/test.sh unit collections suites cold
+	@hack/node/test.sh || (($$? == 77))
+
+.PHONY: test-node
+test-node: controlplane ## The image on a real node with a MySQL server, as root (SHORT=1: a few minutes; KEEP=1: leave the node up).
+	@hack/node/test.sh
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target (FUZZTIME=20s each; ARGS='Decode proxy' chooses).

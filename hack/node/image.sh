@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Brings images into the node, without any registry.
+#
+#   image.sh program PROGRAM NAME   of one static program
+#   image.sh mysql                  mysql:8.4, a stand-in: Debian sid's MySQL server
+#   image.sh product                ensign:node, of the Dockerfile
+#   image.sh fixture                ensign-cafe:node, an operator FROM the Dockerfile's target base
+#
+# The last two are built by hack/image/builder.sh on stand-ins of the images that the
+# Dockerfile names. What they prove is its steps, not the published bases.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+source "$root/hack/image/builder.sh"
+
+# take brings an archive into containerd. ctr warns of cgroup v1 at each call.
+take() { ctr images import "$1" >"$logs/ctr.out" 2>&1 || die "containerd did not take $2: $(tail -n 1 "$logs/ctr.out")"; }
+
+# pack NAME CONFIG TAR… imports an image of root file systems, one above the other.
+# CONFIG: JSON fields of its configuration.
+pack() {
+  local name=$1 config=$2 work i tars names digests='' layers='' architecture
+  shift 2
+  tars=("$@") names=()
+  for i in "${tars[@]}"; do [[ -f $i ]] || die "$i is no archive; remove it, it is made again"; done
+  architecture=$(go env GOHOSTARCH)
+  mkdir -p "$state"
+  work=$(mktemp -d -p "$state")
+  for i in "${!tars[@]}"; do
+    ln -s "$(realpath "${tars[i]}")" "$work/layer$i.tar"
+    digests+=",\"sha256:$(sha256sum <"${tars[i]}" | cut -d' ' -f1)\""
+    layers+=",\"layer$i.tar\""
+    names+=("layer$i.tar")
+  done
+  printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],%s},"rootfs":{"type":"layers","diff_ids":[%s]}}' \
+    "$architecture" "$config" "${digests#,}" >"$work/config.json"
+  printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":[%s]}]' "$name" "${layers#,}" >"$work/manifest.json"
+  tar -C "$work" -h -cf "$work/image.tar" manifest.json config.json "${names[@]}"
+  take "$work/image.tar" "$name"
+  rm -r "$work"
+}
+
+program() {
+  local work
+  work=$(mktemp -d -p "$state")
+  mkdir "$work/root"
+  cp "$1" "$work/root/"
+  tar -C "$work/root" --owner=0 --group=0 -cf "$work/program.tar" .
+  pack "$2" "\"Entrypoint\":[\"/$(basename "$1")\"]" "$work/program.tar"
+  rm -r "$work"
+}
+
+# rootfs FILE SUITE PACKAGES makes a root file system of Debian's packages, once.
+rootfs() {
+  [[ ! -s $images/$1 ]] || return 0
+  say "fetching $1: Debian $2 with $3"
+  mkdir -p "$images"
+  # The Release file of sid may have expired on a mirror.
+  mmdebstrap --quiet --format=tar --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' --include="$3" "$2" "$images/$1.new" ||
+    die "mmdebstrap could not make $1 of Debian $2; is a mirror reachable?"
+  mv "$images/$1.new" "$images/$1"
+}
+
+mysql() {
+  rootfs mysql-sid.tar sid mysql-server,mysql-client,ca-certificates
+  tar -C "$here/mysql" --owner=0 --group=0 -cf "$images/mysql-entry.tar" .
+  pack docker.io/library/mysql:8.4 '"Entrypoint":["docker-entrypoint.sh"],"Cmd":["mysqld"],"Volumes":{"/var/lib/mysql":{}}' \
+    "$images/mysql-sid.tar" "$images/mysql-entry.tar"
+}
+
+# import NAME brings what was built into the node.
+import() {
+  local archive=$state/import.tar
+  rm -f "$archive"
+  bb push --quiet "$1" "docker-archive:$archive:$1" >/dev/null
+  take "$archive" "$1"
+  rm "$archive"
+  say "imported $1"
+}
+
+product() {
+  image_stand_ins
+  image_build '' docker.io/library/ensign:node
+  import docker.io/library/ensign:node
+}
+
+fixture() {
+  image_stand_ins
+  image_build base ensign-base
+  image_bud docker.io/library/ensign-cafe:node "$root/test/node/testdata/operator" --build-arg BASE_IMAGE=ensign-base
+  import docker.io/library/ensign-cafe:node
+}
+
+case ${1:-} in
+program | mysql | product | fixture) "$@" ;;
+*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture" ;;
+esac

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs test/node: brings a node up, builds and imports the images, runs the suite, and takes
+# the node down again.
+#   SHORT=1      the specs with the label "short" alone
+#   KEEP=1       leaves the node up; the next call takes it as it is
+#   FOCUS=regexp chooses specs; those before them, which they need, are to have run (KEEP=1)
+# Exit code 77: this machine cannot run a node.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+flags=(-ginkgo.v -ginkgo.no-color)
+[[ -z ${SHORT:-} ]] || flags+=(-ginkgo.label-filter=short)
+[[ -z ${FOCUS:-} ]] || flags+=(-ginkgo.focus="$FOCUS")
+
+"$here/check.sh"
+[[ -n ${KEEP:-} ]] || trap '"$here/node.sh" down' EXIT
+"$here/node.sh" up
+"$here/image.sh" product
+"$here/image.sh" mysql
+[[ -n ${SHORT:-} ]] || "$here/image.sh" fixture
+say "the images are in the node"
+cd "$root"
+export ENSIGN_NODE_IMAGE=ensign:node ENSIGN_NODE_FIXTURE=ensign-cafe:node NODE_NAME NODE_WORK NODE_NET PATH=$controlplane:$PATH
+go test -tags node -count=1 -timeout 60m ./test/node -v "${flags[@]}"
+say "test/node passed"
