@@ -24,7 +24,7 @@ tool() {
 tracked() { git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do [[ ! -e $file ]] || printf '%s\n' "$file"; done; }
 
 go_lint() {
-  tool golangci-lint run ./...
+  tool golangci-lint run --allow-serial-runners ./...
   # A module of its own, with the same rules.
   (cd hack/bundle && ../../bin/tools/golangci-lint run --config ../../.golangci.yml ./...)
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes an environment for each further ansible-core that the tests know, in
-# .dev/python/VERSION: ansible-core and ansible-runner alone, every file pinned
-# by hash. 2.18 is there to be refused; 2.21 is the one of .venv.
+# .dev/python/VERSION, with the client of Kubernetes where plays need it, every file
+# pinned by hash, and the collections of .venv. 2.18 is there to be refused; 2.21 is
+# the one of .venv.
 #
 #   hack/python/matrix.sh [ensure] [VERSION…]   make what is not up to date
 #   hack/python/matrix.sh lock                  write hack/python/core-*.txt anew from core-*.in
@@ -32,6 +33,8 @@ expected_stamp() {
   cat "$root/hack/python/core-$1.txt" "${BASH_SOURCE[0]}"
 }
 
+purelib() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
 # ensure makes the environment of version $1, unless a finished one is there:
 # the stamp is written last.
 ensure() {
@@ -42,6 +45,7 @@ ensure() {
   "$python" -m venv "$venv"
   "$venv/bin/python" -m pip install --quiet --require-hashes --only-binary :all: --no-deps -r "$lock"
   "$venv/bin/python" -m pip check --quiet || die "the packages of $lock do not fit together; run hack/python/matrix.sh lock"
+  ln -s "$(purelib "$python")/ansible_collections" "$(purelib "$venv/bin/python")/ansible_collections"
   expected_stamp "$1" >"$venv/.ensign-stamp"
   say "ready after $((SECONDS - began)) s: $venv"
 }

@@ -18,9 +18,6 @@ func TestAPlayIsTheSameWarm(t *testing.T) {
 		t.Run("ansible-core "+version, func(t *testing.T) {
 			b := newBenchOf(t, dir, nil)
 			for _, p := range plays(t) {
-				if p.cluster && dir != ".venv" {
-					continue // The other environments have no client of Kubernetes.
-				}
 				t.Run(p.name, func(t *testing.T) { b.compare(t, p) })
 			}
 		})

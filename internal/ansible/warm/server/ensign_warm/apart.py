@@ -54,7 +54,8 @@ class Apart:
         self._modules: dict[str, ModuleType] = {}
         self._places: dict[str, str] = {}  # of the collections, when they were imported
         self._path = [entry for entry in sys.path if entry]
-        self._meta_path, self._hooks = list(sys.meta_path), list(sys.path_hooks)
+        self._finders: list[Any] = []
+        self._hooks = list(sys.path_hooks)
         self._process = multiprocessing.process.current_process()
         self._filters: list[Any] = list(warnings.filters)
         self._streams = [(s.encoding, s.errors) for s in (sys.__stdin__, sys.__stdout__, sys.__stderr__) if s]
@@ -73,6 +74,7 @@ class Apart:
         for name in self._collection_utils():
             _try(name)
         sys.meta_path.remove(fence)
+        self._finders = list(sys.meta_path)  # With those of what was imported: six has one for its moves.
         loaded = [m for n, m in sys.modules.items() if n not in before and isinstance(m, ModuleType)]
         for name in _owned():
             self._modules[name] = sys.modules.pop(name)
@@ -104,7 +106,7 @@ class Apart:
         sys.modules.update({name: module for name, module in self._modules.items() if not _is_of(name, replaced)})
         sys.path[:] = [os.path.dirname(self.library), *self._path]
         sys.dont_write_bytecode = True  # A payload's files leave none behind.
-        sys.meta_path[:], sys.path_hooks[:] = [_Fence(self), *self._meta_path], self._hooks
+        sys.meta_path[:], sys.path_hooks[:] = [_Fence(self), *self._finders], self._hooks
         for path, finder in list(sys.path_importer_cache.items()):
             if type(finder).__module__.startswith("ansible"):
                 del sys.path_importer_cache[path]
