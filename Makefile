@@ -116,11 +116,11 @@ faults-mutants: build controlplane ## Show that fault plans notice every mutant 
 	@exec bin/faults -mutants -parallel $(or $(PARALLEL),9) $(ARGS)
 
 .PHONY: image-test
-image-test: controlplane python ## Build the images without a Docker engine and check them, about 10 minutes (root and Debian's buildah, mmdebstrap).
+image-test: controlplane python ## Build the images without a Docker engine and check them, 15 minutes, then 6 (root and Debian's buildah, mmdebstrap).
 	@hack/image/test.sh
 
 .PHONY: reproducible
-reproducible: ## Show that two builds of the manager are identical, about 8 minutes.
+reproducible: ## Show that two builds of the manager are identical, 10 minutes (20 on two busy cores).
 	@hack/image/reproducible.sh
 
 .PHONY: lint
