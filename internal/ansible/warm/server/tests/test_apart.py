@@ -22,9 +22,10 @@ for root in ("one", "two"):
 put(f"one/{UTIL.replace('.', '/')}.py", "")
 for kind in ("action", "module_utils", "modules"):
     put(f"two/ansible_collections/our/own/plugins/{kind}/late.py", "")
-begun = list(sys.meta_path), list(sys.path_hooks), list(warnings.filters)
+begun = list(sys.path_hooks), list(warnings.filters)
 apart = Apart([place + "/one", place + "/two/ansible_collections"])
 loaded = {module.__name__ for module in apart.load()}
+finders = list(sys.meta_path)
 """
 CASES = {
     "the controller does not find it": """
@@ -77,13 +78,13 @@ assert below(apart.directory_of("kubernetes.core")) == "/two/ansible_collections
 import multiprocessing, kubernetes.config
 from ansible.plugins.loader import init_plugin_loader
 init_plugin_loader([place + "/two"])
-assert sys.path_hooks != begun[1] and sys.meta_path != begun[0]
+assert sys.path_hooks != begun[0] and sys.meta_path != finders
 importlib.import_module(CLIENT)
 warnings.simplefilter("error")
 tempfile.tempdir, os.environ["KUBECONFIG"] = "/nowhere", "/some/kubeconfig"
 def check():
     apart.enter()
-    assert (sys.meta_path[1:], sys.path_hooks, warnings.filters) == begun
+    assert (sys.path_hooks, warnings.filters) == begun and sys.meta_path[1:] == finders
     assert not [p for p, f in sys.path_importer_cache.items() if type(f).__module__.startswith("ansible")]
     assert tempfile.gettempdir() != "/nowhere"
     assert kubernetes.config.KUBE_CONFIG_DEFAULT_LOCATION == "/some/kubeconfig"
