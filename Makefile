@@ -98,7 +98,7 @@ test-all: build controlplane helm python python-matrix ## What `make test` runs,
 	@hack/node/test.sh || (($$? == 77))
 
 .PHONY: test-node
-test-node: controlplane ## The image on a real node with a MySQL server, as root (SHORT=1: a few minutes; KEEP=1: leave the node up).
+test-node: controlplane helm ## The image on a real node with a MySQL server, as root (SHORT=1: a few minutes; KEEP=1: leave the node up).
 	@hack/node/test.sh
 
 .PHONY: fuzz

@@ -76,6 +76,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("is not taken away while custom resources need it", refusesToGo)
 	It("deletes a cluster, its volume and its data", short, deletesACluster)
 	It("leaves nothing", short, leavesNothing)
+	It("is installed, upgraded and removed by its chart", installsByChart)
 })
 
 // tellOnFailure prints what one would look at first.
