@@ -12,8 +12,8 @@ image_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 IMAGE_WORK=${IMAGE_WORK:-${XDG_CACHE_HOME:-$HOME/.cache}/ensign/image}
 
 # The names that the Dockerfile's arguments have by default.
-go_image=docker.io/library/golang:1.26
-python_image=docker.io/library/python:3.13-slim
+go_image=golang:1.26
+python_image=python:3.13-slim
 
 image_say() { printf 'image: %s\n' "$*" >&2; }
 
@@ -80,7 +80,7 @@ image_prepare_python() {
 
 image_stand_ins() {
   mkdir -p "$IMAGE_WORK"
-  printf 'unqualified-search-registries = ["docker.io"]\nshort-name-mode = "permissive"\n' >"$IMAGE_WORK/registries.conf"
+  printf 'unqualified-search-registries = ["localhost"]\nshort-name-mode = "permissive"\n' >"$IMAGE_WORK/registries.conf"
   printf '{"default": [{"type": "insecureAcceptAnything"}]}\n' >"$IMAGE_WORK/policy.json"
   image_debian "$IMAGE_WORK/debian-bookworm.tar" bookworm ca-certificates
   image_debian "$IMAGE_WORK/python-trixie.tar" trixie ca-certificates,python3,python3-venv,netbase,tzdata

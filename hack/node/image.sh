@@ -63,7 +63,7 @@ rootfs() {
 mysql() {
   rootfs mysql-sid.tar sid mysql-server,mysql-client,ca-certificates
   tar -C "$here/mysql" --owner=0 --group=0 -cf "$images/mysql-entry.tar" .
-  pack docker.io/library/mysql:8.4 '"Entrypoint":["docker-entrypoint.sh"],"Cmd":["mysqld"],"Volumes":{"/var/lib/mysql":{}}' \
+  pack mysql:8.4 '"Entrypoint":["docker-entrypoint.sh"],"Cmd":["mysqld"],"Volumes":{"/var/lib/mysql":{}}' \
     "$images/mysql-sid.tar" "$images/mysql-entry.tar"
 }
 
@@ -79,15 +79,15 @@ import() {
 
 product() {
   image_stand_ins
-  image_build '' docker.io/library/ensign:node
-  import docker.io/library/ensign:node
+  image_build '' ensign:node
+  import ensign:node
 }
 
 fixture() {
   image_stand_ins
   image_build base ensign-base
-  image_bud docker.io/library/ensign-cafe:node "$root/test/node/testdata/operator" --build-arg BASE_IMAGE=ensign-base
-  import docker.io/library/ensign-cafe:node
+  image_bud ensign-cafe:node "$root/test/node/testdata/operator" --build-arg BASE_IMAGE=ensign-base
+  import ensign-cafe:node
 }
 
 case ${1:-} in
