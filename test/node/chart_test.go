@@ -30,7 +30,7 @@ func installsByChart(ctx context.Context) {
 	By("an upgrade")
 	helm("upgrade", "ensign", "charts/ensign", "--wait", "--reuse-values", "--set=logFormat=json")
 	runAgain(ctx)
-	Expect(kubectl(ctx, "logs", "--namespace="+operatorSpace, "--selector=app.kubernetes.io/name=ensign", "--container=manager", "--tail=1")).To(HavePrefix("{"))
+	Expect(kubectl(ctx, "logs", "--namespace="+operatorSpace, "--selector="+ofManagers, "--container=manager", "--tail=1")).To(HavePrefix("{"))
 
 	By("an uninstall that refuses while a custom resource needs it")
 	output, err := command(ctx, "bin/tools/helm", "uninstall", "ensign", "--namespace="+operatorSpace, "--timeout=2m").CombinedOutput()

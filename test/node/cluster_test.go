@@ -88,7 +88,7 @@ func deletesACluster(ctx context.Context) {
 	Expect(cluster(ctx).GetFinalizers()).To(ConsistOf("myapp.myorg.tld/cluster-finalizer"))
 	kubectl(ctx, "delete", "-k", "config/samples", "--timeout=3m")
 	By("by its finalizer's content")
-	logs := kubectl(ctx, "logs", "--namespace="+operatorSpace, "--selector=app.kubernetes.io/name=ensign", "--container=manager", "--tail=-1")
+	logs := kubectl(ctx, "logs", "--namespace="+operatorSpace, "--selector="+ofManagers, "--container=manager", "--tail=-1")
 	Expect(logs).To(ContainSubstring("Delete its volume's claim"))
 	By("with everything that it had")
 	Eventually(ctx, func() string {

@@ -24,6 +24,8 @@ const (
 	// operatorSpace is where `make deploy` puts the operator.
 	operatorSpace = "ensign-system"
 	deployment    = "ensign-manager"
+	// ofManagers selects their pods, and not that of the chart's check.
+	ofManagers = "app.kubernetes.io/name=ensign,app.kubernetes.io/component=manager"
 )
 
 var (
@@ -87,7 +89,7 @@ func tellOnFailure(ctx context.Context) {
 	for _, args := range [][]string{
 		{"get", "pods,pvc,mysqlclusters,mysqlendpoints", "--all-namespaces", "--output=wide"},
 		{"get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"},
-		{"logs", "--namespace=" + operatorSpace, "--selector=app.kubernetes.io/name=ensign", "--prefix", "--tail=80"},
+		{"logs", "--namespace=" + operatorSpace, "--selector=" + ofManagers, "--prefix", "--tail=80"},
 	} {
 		output, err := command(ctx, "kubectl", args...).CombinedOutput()
 		GinkgoWriter.Printf("--- kubectl %v: %v\n%s\n", args, err, output)
@@ -98,7 +100,7 @@ func tellOnFailure(ctx context.Context) {
 func managers(ctx context.Context) (pods []corev1.Pod) {
 	GinkgoHelper()
 	list := &corev1.PodList{}
-	Expect(api.List(ctx, list, client.InNamespace(operatorSpace), client.MatchingLabels{"app.kubernetes.io/name": "ensign"})).To(Succeed())
+	Expect(api.List(ctx, list, client.InNamespace(operatorSpace), client.MatchingLabels{"app.kubernetes.io/name": "ensign", "app.kubernetes.io/component": "manager"})).To(Succeed())
 	for _, pod := range list.Items {
 		if pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && pod.Status.Phase != corev1.PodSucceeded {
 			pods = append(pods, pod)
