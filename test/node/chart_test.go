@@ -12,9 +12,9 @@ import (
 
 // installsByChart is the operator's life as a Helm release of two replicas.
 func installsByChart(ctx context.Context) {
-	helm := func(args ...string) string {
+	helm := func(args ...string) {
 		GinkgoHelper()
-		return run(ctx, "bin/tools/helm", append(args, "--namespace="+operatorSpace, "--timeout=4m")...)
+		run(ctx, "bin/tools/helm", append(args, "--namespace="+operatorSpace, "--timeout=4m")...)
 	}
 	kubectl(ctx, "create", "namespace", operatorSpace)
 	kubectl(ctx, "label", "namespace", operatorSpace, "pod-security.kubernetes.io/enforce=restricted")
