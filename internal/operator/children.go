@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, o config.O
 	if err != nil {
 		return nil, fmt.Errorf("prepare discovery: %w", err)
 	}
-	reducer, err := reduce.New(finalizerNames(list)...)
+	reducer, err := reduce.New(statusFields(list...), finalizerNames(list)...)
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +87,24 @@ func finalizerNames(list []watches.Watch) []string {
 	return names
 }
 
+// statusFields returns the fields that the references of the watches name, sorted.
+func statusFields(list ...watches.Watch) reduce.StatusFields {
+	all := reduce.StatusFields{}
+	for _, watch := range list {
+		for _, reference := range watch.References {
+			kind := reference.GVK.GroupKind()
+			all[kind] = slices.Compact(slices.Sorted(slices.Values(append(all[kind], reference.StatusFields...))))
+		}
+	}
+	return all
+}
+
 func childWatches(list []watches.Watch) []children.Watch {
 	var all []children.Watch
 	for _, watch := range list {
 		all = append(all, children.Watch{
 			GVK: watch.GVK, Dependents: watch.WatchDependentResources, ClusterScoped: watch.WatchClusterScopedResources, Blacklist: watch.Blacklist,
+			StatusFields: statusFields(watch),
 		})
 	}
 	return all

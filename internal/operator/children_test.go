@@ -8,6 +8,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -31,10 +32,19 @@ func TestChildWatches(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "g.io", Version: "v1", Kind: "K"}
 	list := []watches.Watch{{
 		GVK: gvk, WatchDependentResources: true, WatchClusterScopedResources: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}},
-		Finalizer: &watches.Finalizer{Name: "g.io/f"},
-	}, {GVK: gvk}}
-	want := []children.Watch{{GVK: gvk, Dependents: true, ClusterScoped: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}}}, {GVK: gvk}}
+		Finalizer:  &watches.Finalizer{Name: "g.io/f"},
+		References: []watches.Reference{{GVK: gvk, StatusFields: []string{"url", "ready"}}, {GVK: gvk, StatusFields: []string{"ready"}}},
+	}, {GVK: gvk, References: []watches.Reference{{GVK: gvk, StatusFields: []string{"a"}}}}, {GVK: gvk}}
+	fields := func(names ...string) reduce.StatusFields { return reduce.StatusFields{gvk.GroupKind(): names} }
+	want := []children.Watch{
+		{GVK: gvk, Dependents: true, ClusterScoped: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}}, StatusFields: fields("ready", "url")},
+		{GVK: gvk, StatusFields: fields("a")},
+		{GVK: gvk, StatusFields: reduce.StatusFields{}},
+	}
 	if diff := cmp.Diff(want, childWatches(list)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(fields("a", "ready", "url"), statusFields(list...)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"g.io/f"}, finalizerNames(list)); diff != "" {

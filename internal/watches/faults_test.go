@@ -131,6 +131,8 @@ func TestLoadFaultsOfFields(t *testing.T) {
 		"a reference's name is no path":                {"  references:\n  - {version: v1, kind: Secret, name: \"{{ spec.secret }}\"}\n", []string{`5 name: "{{ spec.secret }}" is no path`}},
 		"a reference's path has an empty field":        {"  references:\n  - {version: v1, kind: Secret, name: spec..secret}\n", []string{`5 name: "spec..secret" is no path`}},
 		"a reference's namespace is no path":           {"  references:\n  - {version: v1, kind: Secret, name: a, namespace: \"b[0]\"}\n", []string{`5 namespace: "b[0]" is no path`}},
+		"status fields are no list":                    {"  references:\n  - {version: v1, kind: Secret, name: a, statusFields: ready}\n", []string{`5 statusFields: found "ready"; write a list`}},
+		"a status field is a path":                     {"  references:\n  - version: v1\n    kind: Secret\n    name: a\n    statusFields: [ready, a.b, \"c[*]\", \"\", 3]\n", []string{`8 statusFields: "a.b" is no field … ready`, `8 statusFields: "c[*]" is no field`, `8 statusFields: "" is no field`, `8 statusFields: found "3"; write a text`}},
 		"a reference is a text":                        {"  references: [spec.secret]\n", []string{`4 references … "spec.secret" … a mapping`}},
 		"a list is a mapping":                          {"  blacklist: {a: b}\n", []string{`4 blacklist … a mapping … a list`}},
 	} {

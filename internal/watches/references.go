@@ -132,7 +132,9 @@ func (p *parser) reference(d *rawWatch) fieldParser {
 		var k rawKind
 		var name, namespace textField
 		fields := k.parsers(p)
+		var status []string
 		fields["name"], fields["namespace"] = p.text(&name), p.text(&namespace)
+		fields["statusFields"] = p.list(p.statusField(&status))
 		p.mapping("a reference", fields)(field, n)
 		if followAlias(n).Kind != yaml.MappingNode {
 			return
@@ -140,11 +142,24 @@ func (p *parser) reference(d *rawWatch) fieldParser {
 		before := len(p.faults)
 		p.required("version", k.version, n.Line, "v1")
 		p.required("name", name, n.Line, "spec.passwordSecret, a path into the resource")
-		reference := Reference{Name: p.parsePathField("name", name), Namespace: p.parsePathField("namespace", namespace)}
+		reference := Reference{Name: p.parsePathField("name", name), Namespace: p.parsePathField("namespace", namespace), StatusFields: status}
 		if k.validate(p, n.Line) && len(p.faults) == before {
 			reference.GVK = schema.GroupVersionKind{Group: k.group.text, Version: k.version.text, Kind: k.kind.text}
 			d.References = append(d.References, reference)
 		}
+	}
+}
+
+// statusField returns the parser of an element of statusFields.
+func (p *parser) statusField(into *[]string) fieldParser {
+	return func(field string, n *yaml.Node) {
+		var name textField
+		p.text(&name)(field, n)
+		if path := parsePath(name.text); !name.reported && len(path) != 1 {
+			p.addFault(n.Line, "%s: %q is no field; write the name of a field at the top of the object's status, such as ready", field, name.text)
+			return
+		}
+		*into = append(*into, name.text)
 	}
 }
 

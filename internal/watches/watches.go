@@ -64,6 +64,8 @@ type Reference struct {
 	// Namespace is the path to the object's namespace in the CR; if it is empty, the
 	// object is in the CR's namespace.
 	Namespace Path
+	// StatusFields are the fields of the object's status whose change triggers the CR too.
+	StatusFields []string
 }
 
 // Content is what a run executes: exactly one of Role and Playbook is set.

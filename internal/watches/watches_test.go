@@ -87,7 +87,7 @@ func TestLoadEveryField(t *testing.T) {
     - {key: env, operator: In, values: [prod, test]}
   references:
   - {version: v1, kind: Secret, name: spec.passwordSecret}
-  - {group: a.example.com, version: v1beta1, kind: Account, name: "spec.users[*].account", namespace: spec.home}
+  - {group: a.example.com, version: v1beta1, kind: Account, name: "spec.users[*].account", namespace: spec.home, statusFields: [ready, url]}
   confineToNamespace: true
   blacklist:
   - {version: v1, kind: Pod}
@@ -120,6 +120,7 @@ func TestLoadEveryField(t *testing.T) {
 			{
 				GVK:  schema.GroupVersionKind{Group: "a.example.com", Version: "v1beta1", Kind: "Account"},
 				Name: Path{"spec", "users", EachElement, "account"}, Namespace: Path{"spec", "home"},
+				StatusFields: []string{"ready", "url"},
 			},
 		},
 		WatchAnnotationsChanges: true,

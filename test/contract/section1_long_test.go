@@ -13,6 +13,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
@@ -24,7 +26,7 @@ const familyWatches = `
 - {group: family.example.com, version: v1, kind: Wide, playbook: hold.yml, watchClusterScopedResources: true}
 - {group: family.example.com, version: v1, kind: Picky, playbook: hold.yml, blacklist: [{group: "", version: v1, kind: ConfigMap}]}
 - {group: family.example.com, version: v1, kind: Confined, playbook: hold.yml, confineToNamespace: true}
-- {group: family.example.com, version: v1, kind: Friend, playbook: hold.yml, references: [{version: v1, kind: Secret, name: spec.secret}, {version: v1, kind: Secret, name: "spec.more[*].secret", namespace: spec.home}]}
+- {group: family.example.com, version: v1, kind: Friend, playbook: hold.yml, references: [{group: family.example.com, version: v1, kind: House, name: spec.house, statusFields: [ready]}, {version: v1, kind: Secret, name: spec.secret}, {version: v1, kind: Secret, name: "spec.more[*].secret", namespace: spec.home}]}
 `
 
 var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure, func() {
@@ -41,7 +43,7 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 		return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + kind}}
 	}
 	BeforeAll(func(ctx context.Context) {
-		for _, kind := range kinds {
+		for _, kind := range append([]string{"House"}, kinds...) {
 			ground.Define(ctx, harness.Definition(kindOf("family", kind)))
 		}
 		s = ground.Site(ctx, map[string]string{"watches.yaml": familyWatches, "hold.yml": holdPlay})
@@ -53,7 +55,7 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 		crs := map[string]*unstructured.Unstructured{}
 		for _, kind := range kinds {
 			crs[kind] = harness.Custom(kindOf("family", kind), s.Namespace, strings.ToLower(kind), map[string]any{
-				"secret": "mine", "home": other, "more": []any{map[string]any{"secret": "theirs"}},
+				"house": "waited-for", "secret": "mine", "home": other, "more": []any{map[string]any{"secret": "theirs"}},
 			})
 			s.Create(ctx, crs[kind])
 		}
@@ -105,6 +107,17 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 		s.Settles(of["Friend"].cr, 4)
 		Expect(k8s.Delete(ctx, secret(other, "theirs"))).To(Succeed())
 		s.Settles(of["Friend"].cr, 5)
+	})
+	row("§1 statusFields", "such a field of an object that the CR names brings it back; the rest of the status does not", func(ctx context.Context) {
+		house := harness.Custom(kindOf("family", "House"), s.Namespace, "waited-for", nil)
+		s.Create(ctx, house)
+		s.Settles(of["Friend"].cr, 6)
+		for _, status := range []string{`{"status": {"ready": false}}`, `{"status": {"seen": "again"}}`, `{"status": {"ready": true}}`} {
+			Expect(k8s.Status().Patch(ctx, house, client.RawPatch(types.MergePatchType, []byte(status)))).To(Succeed())
+			if strings.Contains(status, "ready") {
+				s.Settles(of["Friend"].cr, 7+strings.Count(status, "true"))
+			}
+		}
 	})
 })
 

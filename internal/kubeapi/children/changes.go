@@ -1,6 +1,9 @@
 package children
 
 import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 
@@ -57,13 +60,26 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 		_, was := concernedBefore[cr]
 		_, is := concernedAfter[cr]
 		change.OwnerUID, change.Unchanged = uid, sameDigest && was && is
-		if f.children.ledger.Observe(cr, change) {
+		if f.children.ledger.Observe(cr, change) || f.statusConcerns(cr, before, after) {
 			f.children.notify(cr, uid, describeChange(f.kind.Kind, change, before == nil && !initial))
 		}
 	}
 	if after == nil {
 		f.setInherited(before.UID, false)
 	}
+}
+
+// statusConcerns reports whether the object's status has changed in a field that counts for the
+// CR, which refers to the object. It does not matter who wrote the status.
+func (f *followedKind) statusConcerns(cr ledger.CR, before, after *reduce.Object) bool {
+	c, kind := f.children, schema.GroupKind{Group: f.kind.Group, Kind: f.kind.Kind}
+	fields := c.watches[cr.Kind].StatusFields[kind]
+	if before == nil || after == nil || !slices.ContainsFunc(fields, func(field string) bool { return before.Status[field] != after.Status[field] }) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.references.crsReferringTo(f.kind, types.NamespacedName{Namespace: after.Namespace, Name: after.Name}), cr)
 }
 
 // mergeCRs returns the CRs of both maps. Where both have a CR, its UID is the first of the two

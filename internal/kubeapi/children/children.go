@@ -34,6 +34,8 @@ type Watch struct {
 	Dependents, ClusterScoped bool
 	// Blacklist has the kinds of children that do not trigger a reconcile.
 	Blacklist []schema.GroupKind
+	// StatusFields are the status fields of objects to which CRs refer that trigger a reconcile.
+	StatusFields reduce.StatusFields
 }
 
 // WatchedKind is the kind of a watch. Namespaced is true where its CRs have a namespace.

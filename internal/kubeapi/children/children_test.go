@@ -14,6 +14,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 )
 
 func TestDriftNotifiesAndTheRunsOwnWritesDoNot(t *testing.T) {
@@ -321,6 +322,42 @@ func TestAChangedReferenceNotifiesItsCR(t *testing.T) {
 	s.Refers(widgets, w, Objects{secret: {{Namespace: "ns", Name: "last"}}})
 	s.store(secrets, object("Secret", "last"))
 	s.notified("Widget ns/w")
+}
+
+func TestStatusFieldsOfReferences(t *testing.T) {
+	fields := reduce.StatusFields{{Kind: "Secret"}: {"ready"}}
+	reducer, err := reduce.New(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	saysReady := func(ready any) func(*unstructured.Unstructured) {
+		return func(o *unstructured.Unstructured) {
+			o.SetUID("k")
+			o.SetGeneration(1)
+			o.Object["status"] = map[string]any{"ready": ready, "seen": o.GetResourceVersion()}
+		}
+	}
+	known := object("Secret", "known", saysReady(false), ownedBy(gadgets, "g"))
+	s := newStage(t, Options{Reducer: reducer, Watches: []Watch{{GVK: widgets, Dependents: true, StatusFields: fields}, {GVK: gadgets, Dependents: true}}}, known).start().listen()
+	w, to := types.NamespacedName{Namespace: "ns", Name: "w"}, Objects{secret: {{Namespace: "ns", Name: "known"}}}
+	before := s.State(t.Context(), widgets, w, to)
+	s.Refers(gadgets, types.NamespacedName{Namespace: "ns", Name: "h"}, to)
+
+	known = s.store(secrets, edited(known, saysReady(false)))
+	known = s.store(secrets, edited(known, saysReady(true)))
+	s.notified("Widget ns/w") // Once, and no Gadget: neither the owner nor the other that refers to it.
+	after := s.State(t.Context(), widgets, w, to)
+	if after == before || after == "" {
+		t.Errorf("the state is still %q", after)
+	}
+	known = s.runWrites(secrets, edited(known, saysReady(false)))
+	s.notified("Widget ns/w")
+	if again := s.State(t.Context(), widgets, w, to); again != before {
+		t.Errorf("the state is %q, want %q as before", again, before)
+	}
+	s.remove(secrets, known)
+	s.notified("Widget ns/w", "Gadget ns/h")
 }
 
 func TestReferencesToWhatCannotBeRead(t *testing.T) {

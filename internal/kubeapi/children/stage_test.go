@@ -84,7 +84,7 @@ func newStage(t *testing.T, o Options, objects ...runtime.Object) *stage {
 		return true, list, err
 	})
 	if o.Reducer == nil {
-		reducer, err := reduce.New()
+		reducer, err := reduce.New(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

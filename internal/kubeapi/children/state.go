@@ -19,14 +19,14 @@ import (
 const stateTimeout = 10 * time.Second
 
 // State returns a text that differs whenever one of the objects differs: it has their UIDs and
-// generations, or resource versions, but no content. A kind that the API server does not let
+// generations, or resource versions, and digests of the watch's StatusFields, but no content. A kind that the API server does not let
 // the manager read is part of the text. State waits for the kinds that have only been followed
 // for a short time, and returns "" if their objects are still unknown after that. The CR is
 // notified once all of the objects are known.
 func (c *Children) State(ctx context.Context, watch schema.GroupVersionKind, cr types.NamespacedName, to Objects) string {
 	var lines []string
 	known := func(context.Context) (done bool, err error) {
-		lines, done = c.describeObjects(to)
+		lines, done = c.describeObjects(c.watches[watch.GroupKind()].StatusFields, to)
 		return done, nil
 	}
 	c.Refers(watch, cr, to)
@@ -72,7 +72,7 @@ func (c *Children) notifyOnceKnown(cr ledger.CR, to Objects) {
 }
 
 // describeObjects returns a line for each object, and false while one of them is not known.
-func (c *Children) describeObjects(to Objects) ([]string, bool) {
+func (c *Children) describeObjects(status reduce.StatusFields, to Objects) ([]string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var lines []string
@@ -80,7 +80,7 @@ func (c *Children) describeObjects(to Objects) ([]string, bool) {
 		for _, name := range names {
 			text, known := unreadable, c.references.kind(gvk).absent
 			if f := c.followedReference(gvk); f != nil {
-				text, known = f.describe(name)
+				text, known = f.describe(name, status[gvk.GroupKind()])
 			}
 			if !known {
 				return nil, false
@@ -93,8 +93,9 @@ func (c *Children) describeObjects(to Objects) ([]string, bool) {
 
 const unreadable = "can't be read"
 
-// describe returns a text about the object's state, and false while that is not known.
-func (f *followedKind) describe(name types.NamespacedName) (string, bool) {
+// describe returns a text about the object's state with these fields of its status, and false
+// while that is not known.
+func (f *followedKind) describe(name types.NamespacedName, status []string) (string, bool) {
 	if !f.kind.Namespaced {
 		name.Namespace = ""
 	}
@@ -111,7 +112,12 @@ func (f *followedKind) describe(name types.NamespacedName) (string, bool) {
 	case !ok || !is:
 		return name.String() + " absent", true
 	case kept.Generation != 0:
-		return fmt.Sprintf("%s %s generation %d", name, kept.UID, kept.Generation), true
+		var text strings.Builder
+		fmt.Fprintf(&text, "%s %s generation %d", name, kept.UID, kept.Generation)
+		for _, field := range status {
+			fmt.Fprintf(&text, " %s %x", field, kept.Status[field])
+		}
+		return text.String(), true
 	default:
 		return fmt.Sprintf("%s %s version %s", name, kept.UID, kept.ResourceVersion), true
 	}

@@ -4,6 +4,6 @@
 // the same digest if only those writers made the difference.
 //
 // The digests are keyed with a random key: they reveal nothing of an object and cannot be
-// compared with those of another process. The package is pure and does not know clients or
-// caches.
+// compared with those of another process. Only those of status fields that watches.yaml names
+// have no key. The package is pure and does not know clients or caches.
 package reduce

@@ -26,25 +26,32 @@ type Object struct {
 	metav1.ObjectMeta
 
 	Digest Digest
+	// Status has a digest of each field of the status that Reducer was told to keep. They have
+	// no key: State compares them with those of an earlier manager.
+	Status map[string]Digest
 }
+
+// StatusFields are names of fields at the top of the status, by kind.
+type StatusFields = map[schema.GroupKind][]string
 
 // Reducer reduces objects. It is safe for concurrent use.
 type Reducer struct {
 	key      []byte
+	status   StatusFields
 	allKinds ignoredParts
 	byKind   map[schema.GroupKind]ignoredParts
 }
 
-// New returns a Reducer with a random key. Its digests leave out the finalizers, and those of
-// Kubernetes.
-func New(finalizers ...string) (*Reducer, error) {
+// New returns a Reducer with a random key. It keeps the status fields. Its digests leave out the
+// finalizers, and those of Kubernetes.
+func New(status StatusFields, finalizers ...string) (*Reducer, error) {
 	key := make([]byte, sha256.Size)
 	if _, err := rand.Read(key); err != nil {
 		return nil, fmt.Errorf("make a key for digests: %w", err)
 	}
 	everywhere := ignoredInAllKinds()
 	everywhere.finalizers = append(everywhere.finalizers, finalizers...)
-	return &Reducer{key: key, allKinds: everywhere, byKind: ignoredByKind()}, nil
+	return &Reducer{key: key, status: status, allKinds: everywhere, byKind: ignoredByKind()}, nil
 }
 
 // Transform is an informer's transform. It returns everything but an unstructured object
@@ -63,7 +70,11 @@ func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("digest %s %s/%s: %w", full.GroupVersionKind().Kind, full.GetNamespace(), full.GetName(), err)
 	}
-	return &Object{Digest: digest, ObjectMeta: metav1.ObjectMeta{
+	status, err := r.statusOf(full)
+	if err != nil {
+		return nil, fmt.Errorf("digest the status of %s %s/%s: %w", full.GroupVersionKind().Kind, full.GetNamespace(), full.GetName(), err)
+	}
+	return &Object{Digest: digest, Status: status, ObjectMeta: metav1.ObjectMeta{
 		Namespace:         full.GetNamespace(),
 		Name:              full.GetName(),
 		UID:               full.GetUID(),
@@ -73,6 +84,28 @@ func (r *Reducer) Object(full *unstructured.Unstructured) (*Object, error) {
 		OwnerReferences:   full.GetOwnerReferences(),
 		Annotations:       ownerAnnotations(full),
 	}}, nil
+}
+
+// statusOf returns a digest of each field of the status that is to be kept and exists.
+func (r *Reducer) statusOf(full *unstructured.Unstructured) (map[string]Digest, error) {
+	var found map[string]Digest
+	status, _ := full.Object["status"].(map[string]any)
+	for _, field := range r.status[full.GroupVersionKind().GroupKind()] {
+		value, exists := status[field]
+		if !exists {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		if found == nil {
+			found = map[string]Digest{}
+		}
+		sum := sha256.Sum256(text)
+		found[field] = Digest(sum[:len(Digest{})])
+	}
+	return found, nil
 }
 
 // ownerAnnotations returns the two annotations by which operator-lib names an owner.

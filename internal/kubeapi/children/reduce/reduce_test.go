@@ -25,7 +25,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 
 func reducer(t *testing.T) *Reducer {
 	t.Helper()
-	r, err := New("ours.example.com/finalizer")
+	r, err := New(StatusFields{{Group: "apps", Kind: "Deployment"}: {"ready", "replicas"}}, "ours.example.com/finalizer")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +129,46 @@ func TestWhatIsADrift(t *testing.T) {
 				t.Errorf("drift: %v, want %v", got, test.drift)
 			}
 		})
+	}
+}
+
+func TestStatusFields(t *testing.T) {
+	before := parse(t, deployment)
+	merge(before.Object, parsePatch(t, `{"status": {"ready": false, "replicas": {"a": 1}, "other": "x"}}`))
+	known := mustReduce(t, reducer(t), before).Status
+	if len(known) != 2 {
+		t.Fatalf("kept %v, want ready and replicas", known)
+	}
+	for why, test := range map[string]struct {
+		change string
+		want   []string
+	}{
+		"a field":                         {`{"status": {"ready": true}}`, []string{"ready"}},
+		"what is deep in a field":         {`{"status": {"replicas": {"a": 2}}}`, []string{"replicas"}},
+		"a field that goes":               {`{"status": {"ready": null}}`, []string{"ready"}},
+		"a status that goes":              {`{"status": null}`, []string{"ready", "replicas"}},
+		"a status that is no mapping":     {`{"status": "gone"}`, []string{"ready", "replicas"}},
+		"another field":                   {`{"status": {"other": "y"}}`, nil},
+		"the spec":                        {`{"spec": {"ready": true}}`, nil},
+		"a key that another manager made": {`{}`, nil},
+	} {
+		t.Run(why, func(t *testing.T) {
+			after := before.DeepCopy()
+			merge(after.Object, parsePatch(t, test.change))
+			now := mustReduce(t, reducer(t), after).Status
+			var changed []string
+			for _, field := range []string{"ready", "replicas"} {
+				if known[field] != now[field] {
+					changed = append(changed, field)
+				}
+			}
+			if diff := cmp.Diff(test.want, changed); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if status := mustReduce(t, reducer(t), parse(t, claim)).Status; status != nil {
+		t.Errorf("of another kind it keeps %v", status)
 	}
 }
 
