@@ -44,7 +44,7 @@ unit() {
 # collections runs pytest once for each search path: in one interpreter the modules
 # of collections would be found by Ansible in the tests of the servers.
 collections() {
-  pytest --quiet collections
+  pytest --quiet collections roles
   pytest --quiet internal/ansible/warm/server/tests
   pytest --quiet internal/ansible/runner/program/tests
 }
