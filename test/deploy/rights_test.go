@@ -14,10 +14,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
@@ -102,7 +104,7 @@ func start(ctx context.Context, overlay string) *site.Site {
 		s.Options.Env = append(s.Options.Env, "KUBE_FEATURE_WatchListClient=false")
 	}
 	s.ActAs(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: manager}})
-	return s.Start(ctx, clusterKind.Kind, endpointKind.Kind)
+	return s.Start(ctx, clusterKind.Kind, databaseKind.Kind, endpointKind.Kind, userKind.Kind)
 }
 
 // life leads a cluster and an endpoint in the namespace from creation to deletion.
@@ -141,6 +143,20 @@ func life(ctx context.Context, s *site.Site, place string) {
 	Eventually(ctx, func(ctx context.Context) *intstr.IntOrString {
 		return read(ctx, place, "db", budget).Spec.MaxUnavailable
 	}).Should(HaveValue(Equal(intstr.FromInt32(1))))
+
+	By("creating a database and an account, which find no cluster, and deleting them")
+	to := map[string]any{"name": "nowhere"}
+	content := []*unstructured.Unstructured{
+		harness.Custom(databaseKind, place, "shop", map[string]any{"cluster": to, "deletionPolicy": "Delete"}),
+		harness.Custom(userKind, place, "shop", map[string]any{"cluster": to, "passwordSecret": "mysql-shop"}),
+	}
+	for _, object := range content {
+		s.Create(ctx, object)
+	}
+	for _, object := range content {
+		Eventually(ctx, s.Condition(object, "Failure")).Should(HaveField("Message", ContainSubstring("Could not find requested MySQLCluster nowhere")))
+	}
+	deleted(ctx, content[0], content[1])
 
 	By("deleting both, the cluster with its claim, which is in use for a while")
 	claim := read(ctx, place, "data-db-0", &corev1.PersistentVolumeClaim{})

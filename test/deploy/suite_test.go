@@ -34,6 +34,8 @@ var (
 	auditLog         string
 	clusterKind      = schema.GroupKind{Group: group, Kind: "MySQLCluster"}
 	endpointKind     = schema.GroupKind{Group: group, Kind: "MySQLEndpoint"}
+	databaseKind     = schema.GroupKind{Group: group, Kind: "MySQLDatabase"}
+	userKind         = schema.GroupKind{Group: group, Kind: "MySQLUser"}
 	clusterFinalizer = group + "/cluster-finalizer"
 )
 

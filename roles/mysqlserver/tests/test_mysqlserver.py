@@ -66,5 +66,56 @@ def test_owner(objects, allowed, want):
     assert owner.get("metadata", {}).get("uid") == want
 
 
+HOSTILE = ["", "a`b", "a'b", 'a"b', "a;b", "a.b", "a/b", "a:b", "a b", "a\\b", "a%b", "a\n", "ä", "{{ a }}", "a" * 65]
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "mysql", "SYS", "Information_Schema", "performance_schema"])
+def test_databases_that_are_refused(name):
+    (fault,) = filters.mysqlserver_database_faults(["fine", name])
+    assert repr(name) in fault or name in fault
+
+
+@pytest.mark.parametrize("name", ["a", "A_b-c$1", "a" * 64, "mysql2"])
+def test_databases_that_are_taken(name):
+    assert filters.mysqlserver_database_faults([name]) == []
+    assert filters.mysqlserver_account_faults("app", ["%"], [{"database": name, "privileges": ["CREATE VIEW"]}]) == []
+
+
+@pytest.mark.parametrize(
+    "name", [*(set(HOSTILE) - {"a.b"}), "a" * 33, "@a", "root", "Root", "mysql.sys", "mariadb.sys", "PUBLIC"]
+)
+def test_accounts_that_are_refused(name):
+    assert len(filters.mysqlserver_account_faults(name, ["%"], [])) == 1
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 32, "_a.b@c+d-e", "mysql", "roots"])
+def test_accounts_that_are_taken(name):
+    hosts = ["%", "localhost", "10.0.0.0/255.0.0.0", "::1", "%.example.com", "a_b"]
+    assert filters.mysqlserver_account_faults(name, hosts, []) == []
+
+
+@pytest.mark.parametrize("host", ["", "a'b", "a`b", "a;b", "a b", "a\\", "A", "a\n", "ä", "a" * 61])
+def test_hosts_that_are_refused(host):
+    assert len(filters.mysqlserver_account_faults("app", ["%", host], [])) == 1
+
+
+def test_privileges_by_the_escaped_name():
+    for name, faults in {"_" * 32: 0, "a_" * 21: 0, "_" * 33: 1, "a" * 63 + "_": 1, "a" * 64: 0}.items():
+        assert (
+            len(filters.mysqlserver_account_faults("app", ["%"], [{"database": name, "privileges": ["ALL"]}])) == faults
+        )
+
+
+def test_privileges_that_are_refused():
+    for word in ["", "select", "SELECT, DROP", "ALL ON *.*", "SELECT (a)", " SELECT", "SELECT\n"]:
+        assert len(filters.mysqlserver_account_faults("app", ["%"], [{"database": "a", "privileges": [word]}])) == 1
+    assert len(filters.mysqlserver_account_faults("app", ["%"], [{"database": "sys", "privileges": ["SELECT"]}])) == 1
+
+
 def test_names_for_ansible():
-    assert set(filters.FilterModule().filters()) == {"mysqlserver_grants", "mysqlserver_owner"}
+    assert sorted(filters.FilterModule().filters()) == [
+        "mysqlserver_account_faults",
+        "mysqlserver_database_faults",
+        "mysqlserver_grants",
+        "mysqlserver_owner",
+    ]
