@@ -78,6 +78,10 @@ python-matrix: python ## Install the other versions of ansible-core that test-al
 helm: ## Build helm, for a test, into bin/tools (about 3 minutes, once).
 	@hack/tools/build.sh helm
 
+.PHONY: mariadb
+mariadb: ## Put MariaDB's programs that are not on PATH into .dev/mariadb, without root (Debian's packages, 5 s, once).
+	@hack/mariadb.sh
+
 .PHONY: controlplane
 controlplane: ## Build Kubernetes' servers that are not in KUBEBUILDER_ASSETS or PATH into bin/controlplane (about 5 minutes, once).
 	@hack/controlplane/build.sh
@@ -85,7 +89,7 @@ controlplane: ## Build Kubernetes' servers that are not in KUBEBUILDER_ASSETS or
 ##@ Check
 
 .PHONY: test
-test: build controlplane helm python ## Unit tests, then the suites on a real control plane with real Ansible.
+test: build controlplane helm mariadb python ## Unit tests, then the suites on a real control plane with real Ansible.
 	@hack/test.sh unit collections suites
 
 .PHONY: test-unit
@@ -93,7 +97,7 @@ test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all
-test-all: build controlplane helm python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), and test-node where the machine can.
+test-all: build controlplane helm mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), and test-node where the machine can.
 	@TAGS=long hack/test.sh unit collections suites cold
 	@hack/node/test.sh || (($$? == 77))
 

@@ -37,11 +37,14 @@ type Group struct {
 
 // Command is what a child runs. Its output, both streams, is appended to Log.
 type Command struct {
-	Path string
-	Args []string
-	Env  []string // Nil: the owner's.
-	Dir  string
-	Log  string
+	Path  string
+	Args  []string
+	Env   []string // Nil: the owner's.
+	Dir   string
+	Input string // A file; empty: there is no input.
+	Log   string
+	// Credential is the user that the child runs as. Nil: the owner.
+	Credential *syscall.Credential
 }
 
 // Child is one started process.
@@ -73,7 +76,15 @@ func (g *Group) Start(c Command) (*Child, error) {
 	}
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if c.Input != "" {
+		input, err := os.Open(c.Input)
+		if err != nil {
+			return nil, fmt.Errorf("open the input of %q: %w", c.Path, err)
+		}
+		defer func() { _ = input.Close() }()
+		cmd.Stdin = input
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: c.Credential}
 	child := &Child{log: c.Log, logFrom: info.Size(), cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go g.run(child, started)
