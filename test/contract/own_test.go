@@ -53,7 +53,7 @@ var _ = Describe("the operator of this repository, deployed", Ordered, func() {
 		db := harness.Custom(cluster, s.Namespace, "db", map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers", "size": "2Gi"})
 		s.Create(ctx, db)
 		Eventually(ctx, s.Condition(db, "Successful")).Should(And(HaveField("Status", "True"), HaveField("Generation", int64(1))))
-		Expect(kubectl(ctx, "get", "mysqlclusters", "-n", s.Namespace)).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +AGE\ndb +True +Successful +\S+\n$`))
+		Expect(kubectl(ctx, "get", "mysqlclusters", "-n", s.Namespace)).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +READY +ENDPOINT +AGE\ndb +True +Successful +true +db-writer\S+:3306 +\S+\n$`))
 		Expect(read(ctx, s.Namespace, "db", db).Object["status"]).To(And(HaveKeyWithValue("ready", true), HaveKeyWithValue("endpoint", "db-writer."+s.Namespace+".svc:3306")))
 		service := read(ctx, s.Namespace, "db-writer", &corev1.Service{})
 		Expect(service.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
@@ -63,10 +63,10 @@ var _ = Describe("the operator of this repository, deployed", Ordered, func() {
 		claim := read(ctx, s.Namespace, "data-db-0", &corev1.PersistentVolumeClaim{})
 		Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
 
-		By("refusing another size, by the schema's own rule")
-		larger := db.DeepCopy()
-		larger.Object["spec"].(map[string]any)["size"] = "3Gi"
-		Expect(k8s.Update(ctx, larger)).To(MatchError(ContainSubstring("size")))
+		By("refusing a smaller size, by the schema's own rule")
+		smaller := db.DeepCopy()
+		smaller.Object["spec"].(map[string]any)["size"] = "1Gi"
+		Expect(k8s.Update(ctx, smaller)).To(MatchError(ContainSubstring("size can only grow")))
 
 		By("publishing its endpoint, and another port once the server listens there")
 		for _, port := range []string{"3306", "3307"} {
@@ -91,7 +91,7 @@ var _ = Describe("the operator of this repository, deployed", Ordered, func() {
 		absent := "Secret " + s.Namespace + "/nowhere"
 		Eventually(ctx, s.Condition(poor, "Failure")).Should(And(HaveField("Status", "True"), HaveField("Reason", "Failed"), HaveField("Message", ContainSubstring(absent))))
 		Expect(kubectl(ctx, "get", "mysqlcluster", "poor", "-n", s.Namespace, "-o", "wide")).To(
-			MatchRegexp(`^NAME +SUCCESSFUL +REASON +ENDPOINT +MESSAGE +AGE\npoor +False +Failed .*` + absent + `.*does not exist`))
+			MatchRegexp(`^NAME +SUCCESSFUL +REASON +READY +ENDPOINT +VERSION +MESSAGE +AGE\npoor +False +Failed .*` + absent + `.*does not exist`))
 		Expect(k8s.Delete(ctx, poor)).To(Succeed())
 		gone(ctx, poor)
 	})

@@ -123,8 +123,8 @@ func life(ctx context.Context, s *site.Site, place string) {
 	Eventually(ctx, s.Condition(app, "Published")).Should(HaveField("Status", "True"))
 	Expect(read(ctx, place, "db", db).GetFinalizers()).To(ConsistOf(clusterFinalizer))
 
-	By("changing the cluster's port")
-	Expect(k8s.Patch(ctx, db.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"mysqlPort": 3307}}`)))).To(Succeed())
+	By("changing the cluster's port, and its volume's size")
+	Expect(k8s.Patch(ctx, db.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"mysqlPort": 3307, "size": "3Gi"}}`)))).To(Succeed())
 	published := func(ctx context.Context) map[string]string {
 		return read(ctx, place, "app-connection", &corev1.ConfigMap{}).Data
 	}
