@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -76,6 +80,24 @@ func Custom(kind schema.GroupKind, namespace, name string, spec map[string]any) 
 	object.SetNamespace(namespace)
 	object.SetName(name)
 	return object
+}
+
+// UIDs notes whose events come until seen is called, which ends the watch.
+func UIDs(events watch.Interface) (seen func() []types.UID) {
+	ended, all := make(chan struct{}), map[types.UID]bool{}
+	go func() {
+		defer close(ended)
+		for event := range events.ResultChan() {
+			if object, ok := event.Object.(metav1.Object); ok {
+				all[object.GetUID()] = true
+			}
+		}
+	}()
+	return func() []types.UID {
+		events.Stop()
+		<-ended
+		return slices.Collect(maps.Keys(all))
+	}
 }
 
 // Condition is what a condition of a CR says.
