@@ -2,7 +2,7 @@
 # Brings images into the node, without any registry.
 #
 #   image.sh program PROGRAM NAME   of one static program
-#   image.sh mysql                  mysql:8.4, a stand-in: Debian sid's MySQL server
+#   image.sh mysql                  mysql:8.4 and mysql:9.7, a stand-in for both: Debian sid's MySQL server
 #   image.sh product                ensign:node, of the Dockerfile
 #   image.sh fixture                ensign-cafe:node, an operator FROM the Dockerfile's target base
 #
@@ -16,7 +16,7 @@ source "$root/hack/image/builder.sh"
 take() { ctr images import "$1" >"$logs/ctr.out" 2>&1 || die "containerd did not take $2: $(tail -n 1 "$logs/ctr.out")"; }
 
 # pack NAME CONFIG TAR… imports an image of root file systems, one above the other.
-# CONFIG: JSON fields of its configuration.
+# NAME may be several, with commas between. CONFIG: JSON fields of its configuration.
 pack() {
   local name=$1 config=$2 work i tars names digests='' layers='' architecture
   shift 2
@@ -33,7 +33,7 @@ pack() {
   done
   printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],%s},"rootfs":{"type":"layers","diff_ids":[%s]}}' \
     "$architecture" "$config" "${digests#,}" >"$work/config.json"
-  printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":[%s]}]' "$name" "${layers#,}" >"$work/manifest.json"
+  printf '[{"Config":"config.json","RepoTags":["%s"],"Layers":[%s]}]' "${name//,/'","'}" "${layers#,}" >"$work/manifest.json"
   tar -C "$work" -h -cf "$work/image.tar" manifest.json config.json "${names[@]}"
   take "$work/image.tar" "$name"
   rm -r "$work"
@@ -63,7 +63,7 @@ rootfs() {
 mysql() {
   rootfs mysql-sid.tar sid mysql-server,mysql-client,ca-certificates
   tar -C "$here/mysql" --owner=0 --group=0 -cf "$images/mysql-entry.tar" .
-  pack mysql:8.4 '"Entrypoint":["docker-entrypoint.sh"],"Cmd":["mysqld"],"Volumes":{"/var/lib/mysql":{}}' \
+  pack mysql:8.4,mysql:9.7 '"Entrypoint":["docker-entrypoint.sh"],"Cmd":["mysqld"],"Volumes":{"/var/lib/mysql":{}}' \
     "$images/mysql-sid.tar" "$images/mysql-entry.tar"
 }
 

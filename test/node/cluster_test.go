@@ -68,7 +68,7 @@ func changesThePort(ctx context.Context) {
 
 func tellsEachTask(ctx context.Context) {
 	logs := kubectl(ctx, "logs", "--namespace="+operatorSpace, "deployment/"+deployment, "--container=manager", "--tail=-1")
-	Expect(logs).To(And(ContainSubstring("Work with the writer"), ContainSubstring(namespace+"/"+sample)))
+	Expect(logs).To(And(ContainSubstring("Work with the server"), ContainSubstring(namespace+"/"+sample)))
 	for _, name := range []string{"mysql-admin", "mysql-readers"} {
 		Expect(logs).NotTo(ContainSubstring(secret(ctx, name, "password")))
 	}

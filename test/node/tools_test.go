@@ -109,15 +109,20 @@ func runAgain(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// sql has the server's own pod send a statement to the server's address, as the account of
-// a password. It returns what is printed, or the client's error.
+// sql sends a statement to the writer: see sqlAt.
 func sql(ctx context.Context, user, password, statement string) (string, error) {
+	return sqlAt(ctx, sample+"-writer", user, password, statement)
+}
+
+// sqlAt has the server's own pod send a statement to a Service, as the account of a
+// password. It returns what is printed, or the client's error.
+func sqlAt(ctx context.Context, service, user, password, statement string) (string, error) {
 	port, _, err := unstructured.NestedInt64(cluster(ctx).Object, "spec", "mysqlPort")
 	if err != nil {
 		return "", err
 	}
 	output, err := command(ctx, "kubectl", "exec", sample+"-0", "--container=mysql", "--", "env", "MYSQL_PWD="+password, "mysql",
-		"--no-defaults", "--batch", "--skip-column-names", "--connect-timeout=10", "--host="+sample+"-writer."+namespace+".svc",
+		"--no-defaults", "--batch", "--skip-column-names", "--connect-timeout=10", "--host="+service+"."+namespace+".svc",
 		fmt.Sprintf("--port=%d", port), "--user="+user, "--execute="+statement).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, output)
