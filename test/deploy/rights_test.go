@@ -104,7 +104,7 @@ func start(ctx context.Context, overlay string) *site.Site {
 		s.Options.Env = append(s.Options.Env, "KUBE_FEATURE_WatchListClient=false")
 	}
 	s.ActAs(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: manager}})
-	return s.Start(ctx, clusterKind.Kind, databaseKind.Kind, endpointKind.Kind, userKind.Kind)
+	return s.Start(ctx, backupKind.Kind, clusterKind.Kind, databaseKind.Kind, endpointKind.Kind, restoreKind.Kind, userKind.Kind)
 }
 
 // life leads a cluster and an endpoint in the namespace from creation to deletion.
@@ -157,6 +157,14 @@ func life(ctx context.Context, s *site.Site, place string) {
 		Eventually(ctx, s.Condition(object, "Failure")).Should(HaveField("Message", ContainSubstring("Could not find requested MySQLCluster nowhere")))
 	}
 	deleted(ctx, content[0], content[1])
+	By("creating a backup that finds no cluster, and a restore that finds no dump, and deleting them")
+	store := map[string]any{"persistentVolumeClaim": "dumps"}
+	backup := harness.Custom(backupKind, place, "nightly", map[string]any{"cluster": to, "storage": store})
+	restore := harness.Custom(restoreKind, place, "back", map[string]any{"cluster": to, "backup": "nightly"})
+	s.Create(ctx, backup, restore)
+	Eventually(ctx, s.Condition(backup, "Failure")).Should(HaveField("Message", ContainSubstring("Could not find requested MySQLCluster nowhere")))
+	Eventually(ctx, s.Condition(restore, "Failure")).Should(HaveField("Message", ContainSubstring("MySQLBackup nightly has no dump yet")))
+	deleted(ctx, backup, restore)
 
 	By("deleting both, the cluster with its claim, which is in use for a while")
 	claim := read(ctx, place, "data-db-0", &corev1.PersistentVolumeClaim{})

@@ -61,7 +61,7 @@ var _ = Describe("what is deployed", Ordered, func() {
 
 	It("lets people who have the cluster's roles do with custom resources what these say", func(ctx context.Context) {
 		for role, may := range map[string][]string{"view": {"get", "list", "watch"}, "edit": {"create", "delete", "patch"}, "admin": {"deletecollection"}} {
-			for _, resource := range []string{"mysqlclusters", "mysqldatabases", "mysqlendpoints", "mysqlusers"} {
+			for _, resource := range []string{"mysqlbackups", "mysqlclusters", "mysqldatabases", "mysqlendpoints", "mysqlrestores", "mysqlusers"} {
 				Eventually(ctx, func(ctx context.Context) []string { return verbs(ctx, role, resource) }).Should(ContainElements(may), "%s %s", role, resource)
 				Expect(verbs(ctx, role, resource+"/status")).To(ConsistOf("get"))
 			}

@@ -36,6 +36,8 @@ var (
 	endpointKind     = schema.GroupKind{Group: group, Kind: "MySQLEndpoint"}
 	databaseKind     = schema.GroupKind{Group: group, Kind: "MySQLDatabase"}
 	userKind         = schema.GroupKind{Group: group, Kind: "MySQLUser"}
+	backupKind       = schema.GroupKind{Group: group, Kind: "MySQLBackup"}
+	restoreKind      = schema.GroupKind{Group: group, Kind: "MySQLRestore"}
 	clusterFinalizer = group + "/cluster-finalizer"
 )
 
