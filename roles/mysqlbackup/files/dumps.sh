@@ -61,14 +61,17 @@ complete() { [[ $(tail -n 1 "$1") == '-- Dump completed'* ]]; }
 result() { printf "$1\n" "${@:2}" >"${RESULT:-/dev/stdout}"; }
 
 dump() {
-  local name part all old i
+  local name part said all old i
   mkdir -p "$directory"
   rm -f "$directory"/*.part # Of a run that was killed.
   # Names are times; a second has one dump.
   while name=$(date -u +%Y%m%dT%H%M%SZ) && [[ -e $directory/$name.sql ]]; do sleep 0.2; done
   part=$directory/$name.sql.part
   trap 'rm -f "$directory"/*.part' EXIT
-  "$maker" --defaults-file=<(login) "${options[@]}" --databases -- "$@" >"$part"
+  if ! said=$("$maker" --defaults-file=<(login) "${options[@]}" --databases -- "$@" 2>&1 >"$part"); then
+    [[ $said != *'errno 28'* ]] || said+=": no space left in $directory"
+    die "$said"
+  fi
   complete "$part" || die "$maker ended well, but its dump has no closing line"
   sync "$part"
   mv "$part" "$directory/$name.sql"
