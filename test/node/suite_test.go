@@ -70,6 +70,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("takes a version back that never ran", takesAVersionBack)
 	It("repairs what somebody changes by hand", short, repairsWhatOthersChange)
 	It("keeps the data when the server's pod is lost", short, outlivesItsServersPod)
+	It("dumps databases by a Job, and brings them back when they are lost", short, backsUpAndRestores)
 	It("tells each task by kubectl logs, and takes kubectl exec", short, tellsEachTask)
 	It("serves metrics to those who may read them", servesMetrics)
 	It("runs warm", runsWarm)
@@ -92,7 +93,7 @@ func tellOnFailure(ctx context.Context) {
 		return
 	}
 	for _, args := range [][]string{
-		{"get", "pods,pvc,mysqlclusters,mysqlendpoints", "--all-namespaces", "--output=wide"},
+		{"get", "pods,pvc,mysqlbackups,mysqlclusters,mysqlendpoints,mysqlrestores", "--all-namespaces", "--output=wide"},
 		{"get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"},
 		{"logs", "--namespace=" + operatorSpace, "--selector=" + ofManagers, "--prefix", "--tail=80"},
 	} {
