@@ -97,13 +97,19 @@ test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all
-test-all: build controlplane helm mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), and test-node where the machine can.
+test-all: build controlplane helm mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node where the machine can.
 	@TAGS=long hack/test.sh unit collections suites cold
+	@$(MAKE) molecule
 	@hack/node/test.sh || (($$? == 77))
 
 .PHONY: test-node
 test-node: controlplane helm ## The image on a real node with a MySQL server, as root (SHORT=1: a few minutes; KEEP=1: leave the node up).
 	@hack/node/test.sh
+
+.PHONY: molecule
+molecule: build controlplane mariadb python ## The roles, and the operator as a whole, by Molecule on a cluster and a server of their own, 5 minutes (ARGS=cluster).
+	@go build -o bin/molecule ./hack/molecule
+	@exec bin/molecule $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target (FUZZTIME=20s each; ARGS='Decode proxy' chooses).
