@@ -24,8 +24,8 @@ def mysqlserver_database_faults(databases: list[str]) -> list[str]:
     """
     faults = []
     for name in databases:
-        if not re.fullmatch(r"[A-Za-z0-9_$-]{1,64}", name):
-            faults.append(f"database {name!r} must have up to 64 letters, digits, hyphens, _ and $")
+        if not re.fullmatch(r"[A-Za-z0-9_$][A-Za-z0-9_$-]{0,63}", name):
+            faults.append(f"database {name!r} must have up to 64 letters, digits, _, $ and, not first, hyphens")
         elif name.lower() in SYSTEM_DATABASES:
             faults.append(f"database {name} belongs to the server")
     return faults
