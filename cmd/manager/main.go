@@ -25,9 +25,9 @@ func run() int {
 	// would go on without it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[1:]); err != nil {
+	err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[1:])
+	if err != nil && err.Error() != "" {
 		fmt.Fprintln(os.Stderr, "manager:", err)
-		return 1
 	}
-	return 0
+	return cli.ExitCode(err)
 }

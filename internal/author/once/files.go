@@ -1,0 +1,117 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// quiet is how long nothing more must change before a run begins: an editor writes a file in
+// several steps.
+const quiet = 50 * time.Millisecond
+
+// files tells when a file of the content changes.
+type files struct {
+	watcher *fsnotify.Watcher
+	// only is the name of the file with the CR, whose directory has other files.
+	only map[string]string // by directory
+}
+
+func newFiles() (*files, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch files: %w", err)
+	}
+	return &files{watcher: watcher, only: map[string]string{}}, nil
+}
+
+func (f *files) close() { _ = f.watcher.Close() } // Nothing is left to report.
+
+// watch adds the directories of the watches' content, and those that are new in them.
+func (f *files) watch(o Options, list []watches.Watch) error {
+	for _, watch := range list {
+		contents := []watches.Content{watch.Content}
+		if watch.Finalizer != nil {
+			contents = append(contents, watch.Finalizer.Content)
+		}
+		for _, c := range contents {
+			switch {
+			case c.Playbook != "":
+				if err := f.add(filepath.Dir(c.Playbook)); err != nil {
+					return err
+				}
+			case c.RolesPath != "": // With the roles beside it, on which it may depend.
+				if err := f.add(c.RolesPath); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if o.File == "" || o.File == "-" {
+		return nil
+	}
+	dir, name := filepath.Split(o.File)
+	if dir = filepath.Clean(dir); f.only[dir] == "" {
+		f.only[dir] = name
+		return f.watcher.Add(dir)
+	}
+	return nil
+}
+
+func (f *files) add(root string) error {
+	delete(f.only, root)
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // It went meanwhile.
+			return nil
+		case err != nil:
+			return err
+		case !entry.IsDir():
+			return nil
+		case path != root && isHidden(path):
+			return fs.SkipDir
+		}
+		return f.watcher.Add(path)
+	})
+	if err != nil {
+		return fmt.Errorf("watch the files below %s: %w", root, err)
+	}
+	return nil
+}
+
+// isHidden reports whether the name is that of something that no content has: .git, and
+// what editors write beside a file.
+func isHidden(path string) bool {
+	name := filepath.Base(path)
+	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || strings.HasPrefix(name, "#") || name == "4913" || name == "__pycache__"
+}
+
+// changed waits until a file has changed and nothing more does, and returns its path. ok is
+// false when the context has ended.
+func (f *files) changed(ctx context.Context) (path string, ok bool) {
+	var settled <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return "", false
+		case <-settled:
+			return path, true
+		case event := <-f.watcher.Events:
+			only := f.only[filepath.Dir(event.Name)]
+			if event.Op == fsnotify.Chmod || isHidden(event.Name) || only != "" && only != filepath.Base(event.Name) {
+				continue
+			}
+			path, settled = event.Name, time.After(quiet)
+		case err := <-f.watcher.Errors: // Events were lost, so anything may have changed.
+			path, settled = fmt.Sprintf("something (%v)", err), time.After(quiet)
+		}
+	}
+}

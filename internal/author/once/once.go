@@ -1,0 +1,111 @@
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// ErrFailed is returned for a run that did not succeed. The screen has said why.
+var ErrFailed = errors.New("the run did not succeed")
+
+// Options say which CR the content runs for, and how.
+type Options struct {
+	// File is a file with the CR, "-" for Input. Name is "KIND/NAME" of a CR in the cluster.
+	// One of the two is set.
+	File, Name string
+	// Namespace is that of a CR that names none.
+	Namespace string
+	// Finalize runs the content of the watch's finalizer.
+	Finalize bool
+	// Status writes the result to the status of a CR in the cluster.
+	Status bool
+	// Diffs shows what tasks changed, as far as their modules tell.
+	Diffs bool
+	// Watch runs again when a file of the content, or File, changes, until the context ends.
+	Watch bool
+
+	Input []byte
+	// Out gets what runs do, Err what else the reader has to know.
+	Out, Err io.Writer
+	// Color allows terminal colours in Out.
+	Color bool
+}
+
+// Bench is what runs need.
+type Bench interface {
+	Watches() []watches.Watch
+	Reconciler(watch watches.Watch, owned bool, observer controller.Observer) (*controller.Reconciler, error)
+}
+
+// Run runs the content once, or with o.Watch again and again. It returns nil if the last
+// run succeeded, ErrFailed if it did not, and another error if none could begin.
+func Run(ctx context.Context, o Options, c client.Client, bench Bench) error {
+	r := reader{options: o, client: c, watches: bench.Watches()}
+	if !o.Watch {
+		return runOnce(ctx, o, &r, bench)
+	}
+	files, err := newFiles()
+	if err != nil {
+		return err
+	}
+	defer files.close()
+	for {
+		if err := files.watch(o, bench.Watches()); err != nil {
+			return err
+		}
+		err := runOnce(ctx, o, &r, bench)
+		if err != nil && !errors.Is(err, ErrFailed) {
+			if r.last == nil || ctx.Err() != nil { // Nothing has ever run: no edit of a role would mend that.
+				return err
+			}
+			fmt.Fprintln(o.Err, jobevent.Visible(err.Error()))
+		}
+		fmt.Fprintln(o.Err, "waiting for a change of a file; Ctrl-C ends")
+		changed, ok := files.changed(ctx)
+		if !ok {
+			return err
+		}
+		fmt.Fprintf(o.Err, "\n%s has changed\n", jobevent.Visible(changed))
+	}
+}
+
+// Check returns why no run can begin, as far as that is known without the content.
+func Check(ctx context.Context, o Options, c client.Client, list []watches.Watch) error {
+	r := reader{options: o, client: c, watches: list}
+	_, err := r.read(ctx)
+	return err
+}
+
+func runOnce(ctx context.Context, o Options, r *reader, bench Bench) error {
+	s, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, note := range s.notes {
+		fmt.Fprintln(o.Err, "note:", jobevent.Visible(note))
+	}
+	screen := newScreen(o)
+	reconciler, err := bench.Reconciler(s.watch, s.owned, screen)
+	if err != nil {
+		return err
+	}
+	outcome, err := reconciler.RunOnce(ctx, controller.Once{CR: s.cr, Finalizing: o.Finalize, ReportStatus: o.Status})
+	if err != nil {
+		return err
+	}
+	if !screen.ran {
+		screen.refused(outcome)
+	}
+	if outcome.Verdict != jobevent.Succeeded {
+		return ErrFailed
+	}
+	return nil
+}

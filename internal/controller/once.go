@@ -1,0 +1,70 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+)
+
+// Once is one run that somebody asked for, whatever ran for the CR before.
+type Once struct {
+	CR *unstructured.Unstructured
+	// Finalizing runs the content of the watch's finalizer, which must have one.
+	Finalizing bool
+	// ReportStatus writes the result to the CR's status.
+	ReportStatus bool
+}
+
+// RunOnce prepares and executes the run as an attempt of Reconcile would. It decides
+// nothing, waits for no slot and writes no finalizer. A CR that is refused gives the
+// outcome that says why. Of the Reconciler it uses Watch, Defaults, Runner,
+// Access, Observers and Clock, and for ReportStatus also Client, Reader and Attempts.
+func (r *Reconciler) RunOnce(ctx context.Context, o Once) (outcome jobevent.Outcome, err error) {
+	a := newOnce(r, o)
+	if r.prepare(a); a.refusal != nil {
+		return *a.refusal, r.reportOnce(ctx, a, o, conclusion{refused: true, outcome: *a.refusal})
+	}
+	vars, err := a.variables.Encode()
+	if err != nil {
+		return jobevent.Outcome{}, fmt.Errorf("encode the variables: %w", err)
+	}
+	kubeconfig, revoke, err := r.Access.Grant(a.cr)
+	if err != nil {
+		return jobevent.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
+	}
+	defer revoke()
+	result := r.launch(ctx, a, r.spec(a, vars, kubeconfig), &progress{})
+	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{outcome: result.Outcome, summary: result.Summary})
+}
+
+// VariablesOnce returns the variables that the run would have.
+func (r *Reconciler) VariablesOnce(o Once) (extravars.Variables, error) {
+	return extravars.Build(o.CR.Object, r.variableOptions(newOnce(r, o)))
+}
+
+func newOnce(r *Reconciler, o Once) *attempt {
+	a := &attempt{
+		request: reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.CR)},
+		cr:      o.CR, version: versionOf(&r.Watch, o.CR), step: run,
+	}
+	if o.Finalizing {
+		a.step = finalize
+	}
+	return a
+}
+
+// reportOnce writes no digest: the manager runs the content once more, with its own
+// settings.
+func (r *Reconciler) reportOnce(ctx context.Context, a *attempt, o Once, c conclusion) error {
+	if !o.ReportStatus {
+		return nil
+	}
+	r.conclude(a, c)
+	return r.writeResult(context.WithoutCancel(ctx), a)
+}
