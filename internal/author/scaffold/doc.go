@@ -1,0 +1,15 @@
+// Package scaffold writes the project of an operator, and kinds into it.
+//
+// Init (project.go) writes a project; CreateAPI (kind.go) adds a kind: its definition with
+// the schema that the argument specs of its role give (specs.go, schema.go), rights, a
+// sample, and entries in the files that list kinds. Both make a Plan (plan.go), which is
+// shown, or carried out if it overwrites nothing. Every file is a template below templates/
+// (templates.go); lists are edited as text (insert.go), so that comments stay.
+//
+// The package contacts nothing and runs no content.
+//
+// # Gotchas
+//
+//   - Templates are delimited by <% and %>: {{ and }} are Jinja's.
+//   - Many templates say the same as this repository's own config/. A test compares them.
+package scaffold

@@ -1,0 +1,100 @@
+package scaffold
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// enlist adds the kind to the files that list kinds.
+func (k Kind) enlist(plan *Plan) error {
+	type addition struct {
+		path string
+		keys []string
+		item string
+	}
+	var additions []addition
+	add := func(path, item string, keys ...string) { additions = append(additions, addition{path, keys, item}) }
+	add("PROJECT", k.projectEntry(), "resources")
+	add("watches.yaml", k.watchesEntry())
+	add("config/crd/kustomization.yaml", fmt.Sprintf("bases/%s_%s.yaml", k.APIGroup, k.Plural), "resources")
+	add("config/samples/kustomization.yaml", fmt.Sprintf("%s_%s_%s.yaml", k.Group, k.Version, k.Singular), "resources")
+	add("molecule/default/converge.yml", k.convergeEntry())
+	for _, who := range []string{"admin", "editor", "viewer"} {
+		add("config/rbac/kustomization.yaml", fmt.Sprintf("%s_%s_role.yaml", k.Singular, who), "resources")
+	}
+	for _, rule := range k.rules() {
+		if text, err := os.ReadFile(filepath.Join(plan.dir, "config", "rbac", "role.yaml")); err == nil && strings.Contains(string(text), strings.Split(rule, "\n")[1]+"\n") {
+			continue // Another kind has brought it.
+		}
+		add("config/rbac/role.yaml", rule, "rules")
+	}
+	changes, order := map[string][]addition{}, []string{}
+	for _, a := range additions {
+		if changes[a.path] == nil {
+			order = append(order, a.path)
+		}
+		changes[a.path] = append(changes[a.path], a)
+	}
+	for _, path := range order {
+		err := plan.edit(path, func(content []byte) (_ []byte, err error) {
+			for _, a := range changes[path] {
+				if content, err = insert(content, a.item, a.keys...); err != nil {
+					return nil, err
+				}
+			}
+			return content, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k Kind) projectEntry() string {
+	return fmt.Sprintf("api:\n  crdVersion: v1\n  namespaced: %t\ndomain: %s\ngroup: %s\nkind: %s\nversion: %s", k.Namespaced, k.Domain, k.Group, k.Kind, k.Version)
+}
+
+func (k Kind) watchesEntry() string {
+	content := func(suffix string) string {
+		if k.Role != "" {
+			return "role: " + k.Role + suffix
+		}
+		return "playbook: " + strings.TrimSuffix(k.Playbook, ".yml") + suffix + ".yml"
+	}
+	entry := fmt.Sprintf("group: %s\nversion: %s\nkind: %s\n%s", k.APIGroup, k.Version, k.Kind, content(""))
+	if k.Finalizer {
+		entry += fmt.Sprintf("\nfinalizer:\n  name: %s/finalizer\n  %s", k.APIGroup, content("_finalizer"))
+	}
+	return entry
+}
+
+// convergeEntry returns the play, or the import of the playbook, that tries the content.
+func (k Kind) convergeEntry() string {
+	vars := "vars:\n  ansible_operator_meta:\n    name: " + k.Singular + "-sample\n    namespace: " + k.ProjectName + "-molecule"
+	if k.SampleVars != "" {
+		vars += "\n" + indent(2, k.SampleVars)
+	}
+	if k.Role == "" {
+		return fmt.Sprintf("name: Converge a %s\nansible.builtin.import_playbook: ../../%s\n%s", k.Kind, k.Playbook, vars)
+	}
+	return fmt.Sprintf("name: Converge a %s\nhosts: localhost\ngather_facts: false\n%s\nroles:\n  - role: %s", k.Kind, vars, k.Role)
+}
+
+// rules returns the rights that the manager and the generated tasks need for the kind.
+func (k Kind) rules() []string {
+	rule := func(group, resources string, verbs ...string) string {
+		return fmt.Sprintf("apiGroups: [%s]\nresources: [%s]\nverbs: [%s]", group, resources, strings.Join(verbs, ", "))
+	}
+	verbs := []string{"get", "list", "watch"}
+	if k.Finalizer {
+		verbs = append(verbs, "patch")
+	}
+	rules := []string{rule(k.APIGroup, k.Plural, verbs...), rule(k.APIGroup, k.Plural+"/status", "get", "patch")}
+	if k.GenerateRole || k.GeneratePlaybook {
+		rules = append(rules, rule(`""`, "configmaps", "get", "list", "watch", "create", "patch"))
+	}
+	return rules
+}

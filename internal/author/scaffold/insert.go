@@ -1,0 +1,101 @@
+package scaffold
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// insert adds an item to the list at a path of keys of a YAML text; no keys is a file that is
+// a list. The item is YAML without the dash. All other lines stay as they are, comments too.
+func insert(content []byte, item string, keys ...string) ([]byte, error) {
+	list, err := listAt(content, keys)
+	if err != nil {
+		return nil, err
+	}
+	before := len(list.Content)
+	lines := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+	var after int // The item comes after so many lines.
+	column := list.Column
+	switch {
+	case before == 0: // "[]" stands there.
+		after = list.Line
+		line := lines[after-1]
+		rest := strings.TrimRight(line[:list.Column-1], " ")
+		column = len(line) - len(strings.TrimLeft(line, " ")) + 1
+		if len(keys) > 0 {
+			column += 2
+		}
+		if lines[after-1] = rest; rest == "" {
+			lines, after = append(lines[:after-1], lines[after:]...), after-1
+		}
+	case list.Style&yaml.FlowStyle != 0:
+		return nil, fmt.Errorf("%d: the list stands in one line, as [a, b]: write each of its items in a line of its own", list.Line)
+	default:
+		after = lastLine(lines, list.Content[before-1].Line, column)
+	}
+	text := strings.Split(indent(column+1, item), "\n")
+	text[0] = strings.Repeat(" ", column-1) + "- " + strings.TrimLeft(text[0], " ")
+	if strings.Contains(item, "\n") && len(keys) == 0 && before > 0 {
+		text = append([]string{""}, text...)
+	}
+	lines = append(lines[:after], append(text, lines[after:]...)...)
+	result := []byte(strings.Join(lines, "\n") + "\n")
+	if now, err := listAt(result, keys); err != nil || len(now.Content) != before+1 {
+		return nil, fmt.Errorf("%d: the list is written in a way that this program cannot add to; add this item by hand:\n%s", list.Line, item)
+	}
+	return result, nil
+}
+
+// lastLine returns the number of the last line of an item that begins on a line, in a list
+// whose dashes stand in the column.
+func lastLine(lines []string, begins, column int) int {
+	last := begins
+	for number := begins + 1; number <= len(lines); number++ {
+		line := lines[number-1]
+		text := strings.TrimLeft(line, " ")
+		switch {
+		case text == "":
+		case len(line)-len(text) >= column:
+			last = number
+		default:
+			return last
+		}
+	}
+	return last
+}
+
+// listAt returns the node of the list.
+func listAt(content []byte, keys []string) (*yaml.Node, error) {
+	var document yaml.Node
+	if err := yaml.NewDecoder(bytes.NewReader(content)).Decode(&document); err != nil {
+		return nil, fmt.Errorf(" %w", err)
+	}
+	node := document.Content[0]
+	for _, key := range keys {
+		found := valueOf(node, key)
+		if found == nil {
+			return nil, fmt.Errorf("%d: there is no %s", node.Line, key)
+		}
+		node = found
+	}
+	if node.Kind != yaml.SequenceNode {
+		return nil, fmt.Errorf("%d: a list is needed here, such as []", node.Line)
+	}
+	return node, nil
+}
+
+// valueOf returns the value of a key; nil if there is none.
+func valueOf(node *yaml.Node, key string) *yaml.Node {
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == key {
+			return node.Content[i+1]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Kind is a kind to add to a project, and what the templates of one need.
+type Kind struct {
+	Group, Version, Kind string
+	// GenerateRole and GeneratePlaybook write the content; without them it has to be there.
+	GenerateRole, GeneratePlaybook bool
+	// Finalizer writes content for the deletion, too.
+	Finalizer bool
+	// Namespaced is false for a cluster-scoped kind.
+	Namespaced bool
+	// DefinitionOnly writes only the definition of a kind of the project again.
+	DefinitionOnly bool
+
+	// The rest is derived.
+	Project
+	APIGroup, Singular, Plural string
+	// Role and Playbook name the content: one of them is set.
+	Role, Playbook string
+	// SpecSchema is the schema of the spec, as YAML.
+	SpecSchema   string
+	SpecRequired bool
+	// SampleSpec is a spec, and SampleVars are its variables, as YAML; "" for none.
+	SampleSpec, SampleVars string
+}
+
+var versionName = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+
+// CreateAPI returns the plan that adds a kind to the project in a directory.
+func CreateAPI(dir string, k Kind) (*Plan, error) {
+	project, err := load(dir)
+	if err != nil {
+		return nil, err
+	}
+	project.Program, k.Project = k.Program, project
+	if err := k.derive(dir); err != nil {
+		return nil, err
+	}
+	plan := &Plan{dir: dir}
+	if err := k.describe(dir, plan); err != nil {
+		return nil, err
+	}
+	paths := strings.NewReplacer("APIGROUP", k.APIGroup, "GROUP", k.Group, "VERSION", k.Version, "PLURAL", k.Plural, "SINGULAR", k.Singular, "ROLE", k.Role)
+	if k.DefinitionOnly {
+		return plan, k.rewriteDefinition(plan, paths)
+	}
+	write := func(path string, content []byte) {
+		if k.wants(path) {
+			plan.create(path, content)
+		}
+	}
+	if err := render("kind", k, paths, write); err != nil {
+		return nil, err
+	}
+	return plan, k.enlist(plan)
+}
+
+// wants reports whether the file belongs to the kind.
+func (k Kind) wants(path string) bool {
+	isRole, isPlaybook := strings.HasPrefix(path, "roles/"), strings.HasPrefix(path, "playbooks/")
+	switch {
+	case !isRole && !isPlaybook:
+		return true
+	case strings.Contains(path, k.Singular+"_finalizer") && !k.Finalizer:
+		return false
+	case strings.Contains(path, k.Singular+"_finalizer"):
+		return isRole == (k.Role != "")
+	default:
+		return isRole && k.GenerateRole || isPlaybook && k.GeneratePlaybook
+	}
+}
+
+func (k Kind) rewriteDefinition(plan *Plan, paths *strings.Replacer) error {
+	const name = "config/crd/bases/APIGROUP_PLURAL.yaml"
+	content, err := renderFile("templates/kind/"+name+".tmpl", k)
+	if err != nil {
+		return err
+	}
+	return plan.edit(paths.Replace(name), func([]byte) ([]byte, error) { return content, nil })
+}
+
+// derive checks the names, and sets what follows from them.
+func (k *Kind) derive(dir string) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	k.APIGroup = k.Group + "." + k.Domain
+	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: k.APIGroup, Version: k.Version, Kind: k.Kind})
+	k.Plural, k.Singular = plural.Resource, singular.Resource
+	for _, there := range k.Resources {
+		switch same := there.Group == k.Group && strings.EqualFold(there.Kind, k.Kind); {
+		case same && k.DefinitionOnly && there.Version == k.Version:
+			return k.findContent(dir)
+		case same:
+			return fmt.Errorf("the project has the kind %s of group %s already, in version %s (PROJECT); --crd-only writes its definition again", there.Kind, there.Group, there.Version)
+		case strings.EqualFold(there.Kind, k.Kind):
+			return fmt.Errorf("the project has a kind %s already, in group %s, and its role and sample have the same names: choose another kind", there.Kind, there.Group)
+		}
+	}
+	if k.DefinitionOnly {
+		return fmt.Errorf("--crd-only: the project has no %s %s of group %s (PROJECT)", k.Version, k.Kind, k.Group)
+	}
+	return k.findContent(dir)
+}
+
+// findContent decides what runs for the kind.
+func (k *Kind) findContent(dir string) error {
+	playbook := "playbooks/" + k.Singular + ".yml"
+	hasRole, hasPlaybook := exists(dir, "roles/"+k.Singular), exists(dir, playbook)
+	switch {
+	case k.GenerateRole && k.GeneratePlaybook:
+		return errors.New("--generate-role and --generate-playbook: give one of them, because one of them reconciles the kind")
+	case k.GenerateRole || !k.GeneratePlaybook && hasRole:
+		k.Role = k.Singular
+	case k.GeneratePlaybook || hasPlaybook:
+		k.Playbook = playbook
+	default:
+		return fmt.Errorf("give --generate-role or --generate-playbook: there is neither roles/%s nor %s yet", k.Singular, playbook)
+	}
+	return nil
+}
+
+// Content names the content in sentences.
+func (k Kind) Content() string {
+	if k.Role != "" {
+		return "the role " + k.Role
+	}
+	return k.Playbook
+}
+
+func exists(dir, path string) bool {
+	_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(path)))
+	return err == nil
+}
+
+func (k Kind) check() error {
+	var errs []error
+	switch {
+	case k.Group == "":
+		errs = append(errs, fmt.Errorf("--group is missing: with the domain it makes the API group, as in --group apps for apps.%s", k.Domain))
+	case k.Group == k.Domain || strings.HasSuffix(k.Group, "."+k.Domain):
+		errs = append(errs, fmt.Errorf("--group=%s: leave the domain out, it is added: the API group would be %s.%s", k.Group, k.Group, k.Domain))
+	case len(validation.IsDNS1123Subdomain(k.Group+"."+k.Domain)) > 0:
+		errs = append(errs, fmt.Errorf("--group=%q: write lower case letters, digits and hyphens, such as apps", k.Group))
+	}
+	if !versionName.MatchString(k.Version) {
+		errs = append(errs, fmt.Errorf("--version=%q: write v1, v2beta1 or v1alpha3, for example", k.Version))
+	}
+	lower := strings.ToLower(k.Kind)
+	if k.Kind == "" || k.Kind[0] < 'A' || k.Kind[0] > 'Z' || len(validation.IsDNS1035Label(lower)) > 0 || strings.Contains(lower, "-") {
+		errs = append(errs, fmt.Errorf("--kind=%q: write a noun that begins with a capital and has letters and digits alone, at most 63, such as MySQLCluster", k.Kind))
+	}
+	return errors.Join(errs...)
+}

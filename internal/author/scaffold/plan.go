@@ -1,0 +1,102 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Plan is a set of files to write below a directory.
+type Plan struct {
+	// Notes are for the reader: what was not done, and what to do next.
+	Notes []string
+
+	dir   string
+	files []file
+}
+
+type file struct {
+	path    string // relative, with slashes
+	content []byte
+	// edits is true for a file that exists.
+	edits bool
+}
+
+func (p *Plan) create(path string, content []byte) {
+	p.files = append(p.files, file{path: path, content: content})
+}
+
+// edit replaces the content of a file that exists.
+func (p *Plan) edit(path string, change func(content []byte) ([]byte, error)) error {
+	content, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(path)))
+	if err != nil {
+		return fmt.Errorf("a project has this file, made by init: %w", err)
+	}
+	if content, err = change(content); err != nil {
+		return fmt.Errorf("%s:%w", path, err)
+	}
+	p.files = append(p.files, file{path: path, content: content, edits: true})
+	return nil
+}
+
+// Show writes a line for each file.
+func (p *Plan) Show(out io.Writer) {
+	for _, f := range slices.SortedFunc(slices.Values(p.files), func(a, b file) int { return strings.Compare(a.path, b.path) }) {
+		what := "create"
+		if f.edits {
+			what = "edit  "
+		}
+		fmt.Fprintln(out, what, f.path)
+	}
+}
+
+// Check returns an error that names every file that would be overwritten.
+func (p *Plan) Check() error {
+	var there []string
+	for _, f := range p.files {
+		if _, err := os.Lstat(p.path(f)); !f.edits && !errors.Is(err, fs.ErrNotExist) {
+			there = append(there, f.path)
+		}
+	}
+	if len(there) > 0 {
+		slices.Sort(there)
+		return fmt.Errorf("nothing was written, because these files exist: %s; move them away, or choose another name or directory", strings.Join(there, ", "))
+	}
+	return nil
+}
+
+// Write writes the files, if none is overwritten.
+func (p *Plan) Write() error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	for _, f := range p.files {
+		if err := p.write(f); err != nil {
+			return fmt.Errorf("write %s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
+func (p *Plan) write(f file) error {
+	path := p.path(f)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if !f.edits {
+		return os.WriteFile(path, f.content, 0o644) //nolint:gosec // Sources, for everyone to read.
+	}
+	// Whoever reads it meanwhile, such as a manager that starts, gets the whole of one version.
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, f.content, 0o644); err != nil { //nolint:gosec // As above.
+		return err
+	}
+	return os.Rename(temporary, path)
+}
+
+func (p *Plan) path(f file) string { return filepath.Join(p.dir, filepath.FromSlash(f.path)) }

@@ -1,0 +1,92 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// projectFile is the file by which a project is known, in kubebuilder's format.
+const projectFile = "PROJECT"
+
+// longestSuffix is what config/ adds to the project's name at most.
+const longestSuffix = "-leader-election"
+
+// Project is what the templates of a project need.
+type Project struct {
+	// Domain ends the API groups of the project's kinds.
+	Domain string `yaml:"domain"`
+	// ProjectName begins the names of what is installed into a cluster. The default is the name
+	// of the directory.
+	ProjectName string `yaml:"projectName"`
+	Resources   []struct {
+		Domain, Group, Version, Kind string
+	} `yaml:"resources"`
+
+	// Program is the name by which the reader calls this program.
+	Program string `yaml:"-"`
+	// Schema is the JSON Schema of watches.yaml; nil leaves it out.
+	Schema []byte `yaml:"-"`
+}
+
+// Init returns the plan of a new project in a directory.
+func Init(dir string, p Project) (*Plan, error) {
+	if p.ProjectName == "" {
+		absolute, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("find the directory: %w", err)
+		}
+		p.ProjectName = strings.ToLower(filepath.Base(absolute))
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	plan := &Plan{dir: dir}
+	if p.Schema != nil {
+		plan.create("watches.schema.json", p.Schema)
+	}
+	return plan, render("project", p, strings.NewReplacer(), plan.create)
+}
+
+func (p Project) check() error {
+	var errs []error
+	if p.Domain == "" {
+		errs = append(errs, errors.New("--domain is missing: the API groups of the kinds end with it, as in --domain example.com"))
+	} else if wrong := validation.IsDNS1123Subdomain(p.Domain); len(wrong) > 0 {
+		errs = append(errs, fmt.Errorf("--domain=%q: write a DNS name in lower case, such as example.com", p.Domain))
+	}
+	wrong := validation.IsDNS1123Label(p.ProjectName)
+	if limit := validation.DNS1123LabelMaxLength - len(longestSuffix); len(p.ProjectName) > limit {
+		wrong = append(wrong, "too long")
+	}
+	if len(wrong) > 0 {
+		errs = append(errs, fmt.Errorf("--project-name=%q (by default the directory's name): write lower case letters, digits and hyphens, at most %d, beginning and ending with a letter or digit",
+			p.ProjectName, validation.DNS1123LabelMaxLength-len(longestSuffix)))
+	}
+	return errors.Join(errs...)
+}
+
+// load reads the PROJECT file of a directory.
+func load(dir string) (Project, error) {
+	var p Project
+	content, err := os.ReadFile(filepath.Join(dir, projectFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, fmt.Errorf("there is no project here (no file %s): run init first, or change into the project's directory", projectFile)
+	}
+	if err != nil {
+		return p, fmt.Errorf("read the project: %w", err)
+	}
+	if err := yaml.Unmarshal(content, &p); err != nil {
+		return p, fmt.Errorf("%s: %w", projectFile, err)
+	}
+	if p.Domain == "" || p.ProjectName == "" {
+		return p, fmt.Errorf("%s: domain and projectName are needed", projectFile)
+	}
+	return p, nil
+}

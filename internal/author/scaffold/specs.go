@@ -1,0 +1,226 @@
+package scaffold
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+)
+
+// option is an option of a role's argument specs.
+type option struct {
+	name    string // in the role
+	key     string // in the spec of a CR
+	kind    string
+	element string // of a list
+	// description is plain text.
+	description string
+	required    bool
+	fallback    *yaml.Node // the default; nil for none
+	choices     []*yaml.Node
+	options     []option
+	secret      bool
+}
+
+// specsOf returns the options of the entry point main in the argument specs of a role; found
+// is false if it has none.
+func specsOf(content []byte) (options *yaml.Node, found bool, err error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(content, &document); err != nil {
+		return nil, false, err
+	}
+	if len(document.Content) == 0 {
+		return nil, false, nil
+	}
+	node := document.Content[0]
+	for _, key := range []string{"argument_specs", "main", "options"} {
+		if node = valueOf(node, key); node == nil {
+			return nil, false, nil
+		}
+	}
+	return node, true, nil
+}
+
+// describe sets what follows from the argument specs of the role.
+func (k *Kind) describe(dir string, plan *Plan) error {
+	path := "roles/" + k.Singular + "/meta/argument_specs.yml"
+	var content []byte
+	var err error
+	switch {
+	case (k.GenerateRole || k.GeneratePlaybook) && !k.DefinitionOnly:
+		content, err = renderFile("templates/kind/roles/ROLE/meta/argument_specs.yml.tmpl", *k)
+	case k.Role != "":
+		path, content, err = readSpecs(dir, k.Role)
+	}
+	if err != nil {
+		return err
+	}
+	node, found, err := specsOf(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if !found {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("the spec of %s takes anything: describe it in config/crd/bases, or, for a role, in meta/argument_specs.yml and give --crd-only", k.Kind))
+		k.SpecSchema = "type: object\nx-kubernetes-preserve-unknown-fields: true"
+		return nil
+	}
+	r := specReader{path: path, prefix: k.Singular + "_", plan: plan}
+	options := r.options(node, true)
+	if len(r.errs) > 0 {
+		return errors.Join(r.errs...)
+	}
+	var w schemaWriter
+	w.object(options, "")
+	for _, o := range options {
+		k.SpecRequired = k.SpecRequired || o.required
+	}
+	if !k.SpecRequired {
+		w.line("default: {}") // Else an object without a spec would get no defaults.
+	}
+	k.SpecSchema = w.text.String()
+	k.SampleSpec, k.SampleVars = samples(options, k.Role == "")
+	return nil
+}
+
+func readSpecs(dir, role string) (path string, content []byte, err error) {
+	for _, name := range []string{"argument_specs.yml", "argument_specs.yaml", "main.yml"} {
+		path = "roles/" + role + "/meta/" + name
+		content, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(path)))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return path, content, err
+		}
+	}
+	return path, nil, nil
+}
+
+// specReader reads options, and collects all faults.
+type specReader struct {
+	path   string
+	prefix string // of options that are not in the spec
+	plan   *Plan
+	errs   []error
+}
+
+func (r *specReader) fault(node *yaml.Node, format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf("%s:%d: %s", r.path, node.Line, fmt.Sprintf(format, args...)))
+}
+
+func (r *specReader) options(node *yaml.Node, top bool) []option {
+	if node.Kind != yaml.MappingNode {
+		r.fault(node, "options: a mapping of names is needed")
+		return nil
+	}
+	var options []option
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], node.Content[i+1]
+		if top && (name.Value == "ansible_operator_meta" || strings.HasPrefix(name.Value, r.prefix)) {
+			continue // What the operator passes, and its own settings.
+		}
+		key, ok := keyOf(name.Value)
+		if !ok {
+			r.fault(name, "no key of a custom resource becomes the variable %q: begin it with a letter, and write lower case letters, digits and single underscores", name.Value)
+			continue
+		}
+		options = append(options, r.option(name.Value, key, value))
+	}
+	return options
+}
+
+// keyOf returns the key of a spec that becomes the variable: in camelCase if the rules of
+// snake case lead back, else the name itself.
+func keyOf(name string) (string, bool) {
+	words := strings.Split(name, "_")
+	for i := 1; i < len(words); i++ {
+		if words[i] != "" {
+			words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
+		}
+	}
+	for _, key := range []string{strings.Join(words, ""), name} {
+		if back, err := extravars.SnakeCase(key); err == nil && back == name {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+func (r *specReader) option(name, key string, node *yaml.Node) option {
+	o := option{name: name, key: key, kind: "str"}
+	for i := 0; i+1 < len(node.Content) && node.Kind == yaml.MappingNode; i += 2 {
+		value := node.Content[i+1]
+		switch node.Content[i].Value {
+		case "type":
+			o.kind = value.Value
+		case "elements":
+			o.element = value.Value
+		case "description":
+			o.description = plain(value)
+		case "required":
+			o.required = isTrue(value)
+		case "no_log":
+			o.secret = isTrue(value)
+		case "default":
+			if value.Tag != "!!null" {
+				o.fallback = value
+			}
+		case "choices":
+			o.choices = value.Content
+		case "options":
+			o.options = r.options(value, false)
+		}
+	}
+	if types[o.kind] == "" {
+		r.fault(node, "option %s: type %q is not known to Ansible", name, o.kind)
+	}
+	if o.element != "" && types[o.element] == "" {
+		r.fault(node, "option %s: elements %q is not known to Ansible", name, o.element)
+	}
+	r.checkDefault(&o)
+	if o.secret {
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("option %s is no_log, but who may read the custom resource reads its spec: name a Secret there instead", name))
+	}
+	return o
+}
+
+// checkDefault reports a default that the schema would refuse.
+func (r *specReader) checkDefault(o *option) {
+	if o.fallback == nil {
+		return
+	}
+	tags := map[string]string{"str": "!!str", "path": "!!str", "int": "!!int", "bool": "!!bool", "list": "!!seq", "dict": "!!map"}
+	want, tag := tags[o.kind], o.fallback.Tag
+	if strings.Contains(o.fallback.Value, "{{") {
+		r.plan.Notes = append(r.plan.Notes, fmt.Sprintf("option %s: its default is a template, which a definition cannot have; the role's defaults still apply", o.name))
+		o.fallback = nil
+		return
+	}
+	if want != "" && tag != want {
+		r.fault(o.fallback, "option %s: the default is no %s: write it as one", o.name, o.kind)
+	}
+}
+
+func isTrue(node *yaml.Node) bool {
+	switch strings.ToLower(node.Value) {
+	case "true", "yes", "on", "1":
+		return true
+	}
+	return false
+}
+
+// markup is Ansible's: C(code), V(value), O(option), B(bold) and the like.
+var markup = regexp.MustCompile(`\b[A-Z]\(([^()]*)\)`)
+
+// plain returns a description, which may be a list of paragraphs, in one line without markup.
+func plain(node *yaml.Node) string {
+	text := node.Value
+	for _, paragraph := range node.Content {
+		text += " " + paragraph.Value
+	}
+	return markup.ReplaceAllString(strings.Join(strings.Fields(text), " "), "`$1`")
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ensign-operator/ensign/internal/author/scaffold"
+)
+
+// planFlags are common to the commands that write files of a project.
+type planFlags struct {
+	dryRun  bool
+	plugins []string
+	ignored string
+}
+
+func (f *planFlags) register(set *pflag.FlagSet) {
+	set.SortFlags = false
+	set.BoolVar(&f.dryRun, "dry-run", false, "show which files would be written, and write nothing")
+	// operator-sdk's, with the one value that makes sense here.
+	set.StringSliceVar(&f.plugins, "plugins", nil, "")
+	set.StringVar(&f.ignored, "project-version", "", "")
+	set.StringVar(&f.ignored, "crd-version", "", "")
+	for _, name := range []string{"plugins", "project-version", "crd-version"} {
+		_ = set.MarkHidden(name)
+	}
+}
+
+func (f *planFlags) check() error {
+	for _, plugin := range f.plugins {
+		if !strings.HasPrefix(plugin, "ansible") {
+			return fmt.Errorf("--plugins=%s: allowed is ansible; leave the flag out", plugin)
+		}
+	}
+	return nil
+}
+
+// carryOut shows the plan, and writes its files unless the reader only wants to see it.
+func (f *planFlags) carryOut(cmd *cobra.Command, plan *scaffold.Plan, next string) error {
+	if err := plan.Check(); err != nil {
+		return err
+	}
+	if !f.dryRun {
+		if err := plan.Write(); err != nil {
+			return err
+		}
+	}
+	plan.Show(cmd.OutOrStdout())
+	for _, note := range plan.Notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
+	}
+	if f.dryRun {
+		next = "nothing was written (--dry-run)"
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), next)
+	return nil
+}
+
+func newInitCommand() *cobra.Command {
+	flags, project := planFlags{}, scaffold.Project{}
+	cmd := &cobra.Command{
+		Use:   "init --domain DOMAIN",
+		Short: "Write the project of a new operator into this directory",
+		Long: `init writes the project of a new operator into the working directory: an empty
+watches.yaml, places for roles and playbooks, manifests for kustomize, a Molecule
+scenario, a Dockerfile and a Makefile. "create api" then adds kinds.
+
+It overwrites nothing.`,
+		Example: `  mkdir mysql-operator && cd mysql-operator
+  manager init --domain myorg.tld
+  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role`,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
+			project.Program = cmd.Root().Name()
+			plan, err := scaffold.Init(".", project)
+			if err != nil {
+				return err
+			}
+			return flags.carryOut(cmd, plan, fmt.Sprintf("next: %s create api --group GROUP --version v1 --kind KIND --generate-role", project.Program))
+		},
+	}
+	flags.register(cmd.Flags())
+	cmd.Flags().StringVar(&project.Domain, "domain", "", "`domain` that ends the API groups of the kinds, such as myorg.tld")
+	cmd.Flags().StringVar(&project.ProjectName, "project-name", "", "`name` that begins the names of what is installed; default the directory's")
+	return cmd
+}
+
+func newCreateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Add to the project in this directory: create api",
+		Args:  cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(*cobra.Command, []string) error { return errors.New("what is to be created? There is: create api") },
+	}
+	cmd.AddCommand(newCreateAPICommand())
+	return cmd
+}
+
+func newCreateAPICommand() *cobra.Command {
+	flags, kind := planFlags{}, scaffold.Kind{}
+	cmd := &cobra.Command{
+		Use:   "api --group GROUP --version VERSION --kind KIND",
+		Short: "Add a kind to the project, with its content",
+		Long: `api adds a kind to the project in the working directory: its definition, a sample,
+roles for people, the operator's rights, an entry in watches.yaml, a play for
+Molecule and, where asked for, a role or playbook with an example task.
+
+Without --generate-role and --generate-playbook the role roles/KIND, or
+playbooks/KIND.yml, has to be there. If the role has argument specs
+(meta/argument_specs.yml), they become the schema of the spec: options in
+camelCase, with types, defaults, choices and descriptions. Options that begin with
+the role's name are the operator's own settings, and are left out.
+
+It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`,
+		Example: `  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role --finalizer
+
+  # After a change of roles/mysqlcluster/meta/argument_specs.yml:
+  manager create api --group myapp --version v1 --kind MySQLCluster --crd-only`,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
+			kind.Program = cmd.Root().Name()
+			plan, err := scaffold.CreateAPI(".", kind)
+			if err != nil {
+				return err
+			}
+			next := fmt.Sprintf("next: write the tasks, then %s run-once -f config/samples/%s_%s_%s.yaml", kind.Program, kind.Group, kind.Version, strings.ToLower(kind.Kind))
+			return flags.carryOut(cmd, plan, next)
+		},
+	}
+	flags.register(cmd.Flags())
+	set := cmd.Flags()
+	set.StringVar(&kind.Group, "group", "", "`group` of the kind, without the project's domain")
+	set.StringVar(&kind.Version, "version", "", "`version` of the kind, such as v1 or v1alpha1")
+	set.StringVar(&kind.Kind, "kind", "", "`name` of the kind, such as MySQLCluster")
+	set.BoolVar(&kind.GenerateRole, "generate-role", false, "write a role with an example task")
+	set.BoolVar(&kind.GeneratePlaybook, "generate-playbook", false, "write a playbook with an example task")
+	set.BoolVar(&kind.Finalizer, "finalizer", false, "write content for the deletion, too")
+	set.BoolVar(&kind.Namespaced, "namespaced", true, "the objects of the kind are in namespaces")
+	set.BoolVar(&kind.DefinitionOnly, "crd-only", false, "write the definition of a kind of the project again, and nothing else")
+	return cmd
+}

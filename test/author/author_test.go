@@ -1,0 +1,221 @@
+// Package author goes the way of an author from an empty directory to an operator, with the
+// commands init, create api and run-once, on a control plane of its own and with real Ansible.
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/onsi/gomega/gbytes"
+
+	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
+)
+
+// patience is the deadline of one command, on machines that are busy with something else.
+const patience = 5 * time.Minute
+
+// desk is where the author works.
+type desk struct {
+	t       *testing.T
+	dir     string
+	manager string
+	env     []string
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	root := scratch.Repository(t)
+	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: os.Stdout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	path := strings.Join([]string{filepath.Join(root, ".venv", "bin"), filepath.Dir(cluster.Kubectl), os.Getenv("PATH")}, ":")
+	own := scratch.Short(t)
+	d := &desk{t: t, dir: filepath.Join(own, "shop"), manager: filepath.Join(root, "bin", "manager")}
+	d.env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+path, "TMPDIR="+own, "ANSIBLE_GATHERING=explicit", "ENSIGN="+d.manager)
+	if err := os.Mkdir(d.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d *desk) command(name string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	d.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = d.dir, d.env
+	return cmd
+}
+
+// run runs a command, which has to end with the exit code, and returns what it prints.
+func (d *desk) run(want int, name string, args ...string) string {
+	d.t.Helper()
+	began := time.Now()
+	out, err := d.command(name, args...).CombinedOutput()
+	exit, code := (*exec.ExitError)(nil), 0
+	switch {
+	case errors.As(err, &exit):
+		code = exit.ExitCode()
+	case err != nil:
+		d.t.Fatal(err)
+	}
+	if code != want {
+		d.t.Fatalf("%s %q ends with %d, want %d:\n%s", name, args, code, want, out)
+	}
+	d.t.Logf("%.1f s: %s %s", time.Since(began).Seconds(), filepath.Base(name), strings.Join(args, " "))
+	return string(out)
+}
+
+func (d *desk) wants(text, part string) {
+	d.t.Helper()
+	if !strings.Contains(text, part) {
+		d.t.Errorf("want %q in\n%s", part, text)
+	}
+}
+
+func (d *desk) newProject() {
+	d.t.Helper()
+	d.run(0, d.manager, "init", "--domain", "myorg.tld")
+	d.run(0, d.manager, "create", "api", "--group", "shop", "--version", "v1", "--kind", "Store", "--generate-role", "--finalizer")
+}
+
+const threeTasks = `---
+- name: Keep the ConfigMap
+  kubernetes.core.k8s:
+    definition:
+      apiVersion: v1
+      kind: ConfigMap
+      metadata:
+        name: "{{ ansible_operator_meta.name }}"
+        namespace: "{{ ansible_operator_meta.namespace }}"
+      data:
+        text: "{{ message }} to all"
+
+- name: Read it again
+  kubernetes.core.k8s_info:
+    kind: ConfigMap
+    name: "{{ ansible_operator_meta.name }}"
+    namespace: "{{ ansible_operator_meta.namespace }}"
+  register: store_config
+
+- name: Require the text
+  ansible.builtin.assert:
+    that: store_config.resources[0].data.text == message ~ ' to all'
+`
+
+const sample = "config/samples/shop_v1_store.yaml"
+
+func TestFromNothingToAnOperator(t *testing.T) {
+	d := newDesk(t)
+	d.newProject()
+	role := filepath.Join("roles", "store", "tasks", "main.yml")
+	scratch.Write(t, d.dir, map[string]string{role: threeTasks})
+
+	d.wants(d.run(0, d.manager, "run-once", "-f", sample, "--vars"), "does not serve shop.myorg.tld/v1")
+	d.run(0, "make", "install")
+	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/stores.shop.myorg.tld", "--timeout=60s")
+	scratch.Write(t, d.dir, map[string]string{"bare.yaml": "apiVersion: shop.myorg.tld/v1\nkind: Store\nmetadata: {name: bare}\n"})
+	d.wants(d.run(0, d.manager, "run-once", "-f", "bare.yaml", "--vars"), "message: Hello") // The schema's default.
+
+	out := d.run(0, d.manager, "run-once", "-f", sample)
+	d.wants(out, "gets no owner reference")
+	d.wants(out, "store : Require the text")
+	d.wants(out, "3 ok, 1 changed")
+	scratch.Write(t, d.dir, map[string]string{role: strings.ReplaceAll(threeTasks, "to all", "to each")})
+	out = d.run(1, d.manager, "run-once", "-f", sample, "--check") // The last task reads what a real run would have written.
+	d.wants(out, "-  text: Hello to all\n")
+	d.wants(out, "+  text: Hello to each\n")
+	if text := d.run(0, "kubectl", "get", "configmap", "store-sample", "-o", "jsonpath={.data.text}"); text != "Hello to all" {
+		t.Errorf("--check wrote %q", text)
+	}
+	scratch.Write(t, d.dir, map[string]string{role: threeTasks + "\n- name: Fail\n  ansible.builtin.fail:\n    msg: no such luck\n"})
+	d.wants(d.run(1, d.manager, "run-once", "-f", sample), "no such luck")
+	d.wants(d.run(0, d.manager, "run-once", "-f", sample, "--finalize"), "is being deleted")
+	d.wants(d.run(2, d.manager, "run-once", "store/nobody"), "not found")
+	d.wants(d.run(2, d.manager, "run-once", "-f", "none.yaml"), "no such file")
+	d.run(0, "kubectl", "delete", "configmap", "store-sample")
+
+	scratch.Write(t, d.dir, map[string]string{role: threeTasks})
+	operator, log := d.start("make", "run")
+	d.run(0, "kubectl", "apply", "-k", "config/samples")
+	d.run(0, "kubectl", "wait", "--for=condition=Successful", "store/store-sample", "--timeout=180s")
+	if owner := d.run(0, "kubectl", "get", "configmap", "store-sample", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Store" {
+		t.Errorf("the ConfigMap's owner is %q", owner)
+	}
+	d.wants(d.run(0, d.manager, "run-once", "store/store-sample"), "3 ok, 0 changed")
+	d.run(0, "kubectl", "delete", "-k", "config/samples", "--timeout=180s") // By the finalizer.
+	if err := syscall.Kill(-operator.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.Wait(); err != nil && !strings.Contains(string(log.Contents()), "stopping") {
+		t.Errorf("the operator ends by %v:\n%s", err, log.Contents())
+	}
+}
+
+// start starts a program that goes on until it is interrupted, or the test ends.
+func (d *desk) start(name string, args ...string) (*exec.Cmd, *gbytes.Buffer) {
+	d.t.Helper()
+	cmd, log := d.command(name, args...), gbytes.NewBuffer()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // It may have ended.
+		if d.t.Failed() {
+			fmt.Fprintf(os.Stdout, "%s %q printed\n%s\n", name, args, log.Contents())
+		}
+	})
+	return cmd, log
+}
+
+// TestASaveRunsAgain shows the loop of an author who edits a role.
+func TestASaveRunsAgain(t *testing.T) {
+	d := newDesk(t)
+	d.newProject()
+	role := filepath.Join("roles", "store", "tasks", "main.yml")
+	d.run(0, "make", "install")
+	watching, log := d.start(d.manager, "run-once", "-f", sample, "--watch")
+	waits := func(count int) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); strings.Count(string(log.Contents()), "waiting for a change") < count; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("it does not wait for the change %d:\n%s", count, log.Contents())
+			}
+		}
+	}
+	waits(1)
+	for i := range 3 {
+		began := time.Now()
+		scratch.Write(t, d.dir, map[string]string{role: strings.ReplaceAll(threeTasks, "to all", fmt.Sprintf("to all %d", i))})
+		waits(i + 2)
+		t.Logf("%.2f s from the save to the end of the run", time.Since(began).Seconds())
+	}
+	d.wants(d.run(0, "kubectl", "get", "configmap", "store-sample", "-o", "jsonpath={.data.text}"), "Hello to all 2")
+	d.wants(string(log.Contents()), "warm: 3 ok, 1 changed")
+	if err := watching.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := watching.Wait(); err != nil {
+		t.Errorf("it ends by %v:\n%s", err, log.Contents())
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(d.dir), "ensign-once-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
