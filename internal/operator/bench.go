@@ -55,9 +55,9 @@ func Connect(o config.Options) (*Cluster, error) {
 // Bench is what runs need, without a manager: the watches, the runner with its server for
 // warm runs, and the API proxy.
 type Bench struct {
-	options    config.Options
-	ansible    ansibleSetup
-	cluster    *Cluster
+	options config.Options
+	ansible ansibleSetup
+	cluster *Cluster
 
 	endProxies context.CancelFunc
 	proxies    map[bool]*proxy.Proxy // by whether they add owner references

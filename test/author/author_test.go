@@ -134,7 +134,7 @@ func TestFromNothingToAnOperator(t *testing.T) {
 	out := d.run(0, d.manager, "run-once", "-f", sample)
 	d.wants(out, "gets no owner reference")
 	d.wants(out, "store : Require the text")
-	d.wants(out, "3 ok, 1 changed")
+	d.wants(out, "4 ok, 1 changed")
 	scratch.Write(t, d.dir, map[string]string{role: strings.ReplaceAll(threeTasks, "to all", "to each")})
 	out = d.run(1, d.manager, "run-once", "-f", sample, "--check") // The last task reads what a real run would have written.
 	d.wants(out, "-  text: Hello to all\n")
@@ -156,7 +156,7 @@ func TestFromNothingToAnOperator(t *testing.T) {
 	if owner := d.run(0, "kubectl", "get", "configmap", "store-sample", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Store" {
 		t.Errorf("the ConfigMap's owner is %q", owner)
 	}
-	d.wants(d.run(0, d.manager, "run-once", "store/store-sample"), "3 ok, 0 changed")
+	d.wants(d.run(0, d.manager, "run-once", "store/store-sample"), "4 ok, 0 changed")
 	d.run(0, "kubectl", "delete", "-k", "config/samples", "--timeout=180s") // By the finalizer.
 	if err := syscall.Kill(-operator.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestASaveRunsAgain(t *testing.T) {
 		t.Logf("%.2f s from the save to the end of the run", time.Since(began).Seconds())
 	}
 	d.wants(d.run(0, "kubectl", "get", "configmap", "store-sample", "-o", "jsonpath={.data.text}"), "Hello to all 2")
-	d.wants(string(log.Contents()), "warm: 3 ok, 1 changed")
+	d.wants(string(log.Contents()), "warm: 4 ok, 1 changed")
 	if err := watching.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

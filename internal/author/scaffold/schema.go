@@ -122,7 +122,9 @@ func (w *schemaWriter) description(text string) {
 }
 
 // scalar returns a text as a YAML scalar.
-func scalar(text string) string { return flow(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}) }
+func scalar(text string) string {
+	return flow(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text})
+}
 
 // flow returns a value in one line.
 func flow(node *yaml.Node) string {
@@ -135,12 +137,19 @@ func flow(node *yaml.Node) string {
 	return strings.TrimSpace(string(text))
 }
 
+// isQuoted reports whether a text needs quotes, also for readers of YAML 1.1, to whom on is
+// true: Kubernetes' clients are.
+func isQuoted(text string) bool {
+	plain, err := yaml.Marshal(text)
+	return err != nil || strings.TrimSuffix(string(plain), "\n") != text
+}
+
 func setFlow(node *yaml.Node) {
 	node.HeadComment, node.LineComment, node.FootComment = "", "", ""
 	switch node.Kind {
 	case yaml.ScalarNode:
 		node.Style = 0
-		if strings.Contains(node.Value, "\n") {
+		if node.Tag == "!!str" && isQuoted(node.Value) {
 			node.Style = yaml.DoubleQuotedStyle
 		}
 	case yaml.MappingNode, yaml.SequenceNode:
