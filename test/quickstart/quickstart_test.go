@@ -1,5 +1,6 @@
-// Package quickstart executes docs/quickstart.md as its readers do: block by block, in three
-// terminals, with a real cluster, manager and Ansible. What the page says is printed has to be.
+// Package quickstart executes docs/quickstart.md and docs/tutorial.md as their readers do: block
+// by block, in three terminals, with a real cluster, manager and Ansible. What a page says is
+// printed has to be.
 package quickstart
 
 import (
@@ -31,7 +32,7 @@ type block struct {
 }
 
 var (
-	terminalHeading = regexp.MustCompile(`^## Terminal (\d)`)
+	terminalHeading = regexp.MustCompile(`^(?:## |<!-- )Terminal (\d)`)
 	fenceStart      = regexp.MustCompile("^```([a-z]*)$")
 )
 
@@ -111,7 +112,7 @@ func (w *terminal) interrupt(t *testing.T) {
 }
 
 // paste executes a block and waits for its end, or for what it prints where it goes on.
-func (w *terminal) paste(t *testing.T, b block) {
+func (w *terminal) paste(t *testing.T, b block, goesOn bool) {
 	t.Helper()
 	before := len(w.printed())
 	file := filepath.Join(t.TempDir(), "block")
@@ -122,9 +123,8 @@ func (w *terminal) paste(t *testing.T, b block) {
 	if _, err := fmt.Fprintf(w.input, "source %s </dev/null; echo 'end of the block'\n", file); err != nil {
 		t.Fatalf("the terminal has ended: %v\n%s", err, w.printed())
 	}
-	goesOn := b.terminal != "3"
 	if goesOn && len(b.prints) == 0 {
-		t.Fatalf("docs/quickstart.md does not say when a reader can go on after\n%s", b.code)
+		t.Fatalf("the page does not say when a reader can go on after\n%s", b.code)
 	}
 	deadline := time.After(patience)
 	for {
@@ -152,25 +152,45 @@ func (w *terminal) paste(t *testing.T, b block) {
 	}
 }
 
-func TestThePageDoesWhatItSays(t *testing.T) {
-	root, own := scratch.Repository(t), scratch.Short(t)
-	page, err := os.ReadFile(filepath.Join(root, "docs", "quickstart.md"))
+// page is a document, and where a test must differ from its reader: it leaves a reader's own
+// cluster, operator and ports alone, and does not build the manager anew while other suites
+// start it.
+type page struct {
+	name string
+	// goesOn has the terminals whose last command ends with the test.
+	goesOn string
+	// instead has for what the page says what the test does.
+	instead map[string]string
+}
+
+func TestQuickstart(t *testing.T) {
+	own := scratch.Short(t)
+	execute(t, own, page{name: "quickstart.md", goesOn: "12", instead: map[string]string{
+		"~/greeter":                    own + "/greeter",
+		"$ENSIGN/.dev/kubeconfig":      own + "/kubeconfig",
+		"\n$ENSIGN/bin/manager\n```\n": "\n$ENSIGN/bin/manager --metrics-bind-address=0 --health-probe-bind-address=0 --user-metrics-bind-address=0\n```\n",
+	}})
+}
+
+func TestTutorial(t *testing.T) {
+	own := scratch.Short(t)
+	execute(t, own, page{name: "tutorial.md", goesOn: "13", instead: map[string]string{"~/banner-operator": own + "/banner-operator"}})
+}
+
+func execute(t *testing.T, own string, p page) {
+	t.Helper()
+	root := scratch.Repository(t)
+	content, err := os.ReadFile(filepath.Join(root, "docs", p.name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(page)
-	// Where a test must differ from a reader: it leaves a reader's own cluster, operator and ports alone,
-	// and does not build the manager anew while other suites start it.
-	for said, done := range map[string]string{
-		"~/greeter":                    own + "/greeter",
-		"$PWD/.dev/kubeconfig":         own + "/kubeconfig",
-		"$ENSIGN/.dev/kubeconfig":      own + "/kubeconfig",
-		"make devcluster\n":            "make devcluster ARGS='--kubeconfig " + own + "/kubeconfig'\n",
-		"make build python\n":          "make python\n",
-		"\n$ENSIGN/bin/manager\n```\n": "\n$ENSIGN/bin/manager --metrics-bind-address=0 --health-probe-bind-address=0 --user-metrics-bind-address=0\n```\n",
-	} {
+	text := string(content)
+	p.instead["$PWD/.dev/kubeconfig"] = own + "/kubeconfig"
+	p.instead["make devcluster\n"] = "make devcluster ARGS='--kubeconfig " + own + "/kubeconfig'\n"
+	p.instead["make build python\n"] = "make python\n"
+	for said, done := range p.instead {
 		if !strings.Contains(text, said) {
-			t.Fatalf("docs/quickstart.md does not say %q", said)
+			t.Fatalf("docs/%s does not say %q", p.name, said)
 		}
 		text = strings.ReplaceAll(text, said, done)
 	}
@@ -181,10 +201,10 @@ func TestThePageDoesWhatItSays(t *testing.T) {
 			terminals[b.terminal] = open(t, root, env)
 		}
 		began := time.Now()
-		terminals[b.terminal].paste(t, b)
+		terminals[b.terminal].paste(t, b, strings.Contains(p.goesOn, b.terminal))
 		t.Logf("terminal %s, %.1f s: %s", b.terminal, time.Since(began).Seconds(), strings.SplitN(b.code, "\n", 2)[0])
 	}
 	if len(terminals) != 3 {
-		t.Errorf("docs/quickstart.md has %d terminals", len(terminals))
+		t.Errorf("docs/%s has %d terminals", p.name, len(terminals))
 	}
 }
