@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,8 +22,8 @@ const quiet = 50 * time.Millisecond
 // files tells when a file of the content changes.
 type files struct {
 	watcher *fsnotify.Watcher
-	// only is the name of the file with the CR, whose directory has other files.
-	only map[string]string // by directory
+	// only is the name of the one file that counts in a directory without content: the CR's.
+	only map[string]string
 }
 
 func newFiles() (*files, error) {
@@ -55,19 +56,31 @@ func (f *files) watch(o Options, list []watches.Watch) error {
 			}
 		}
 	}
+	// Playbooks use the roles of the project.
+	if roles, err := filepath.Abs("roles"); err == nil {
+		if err := f.add(roles); err != nil {
+			return err
+		}
+	}
 	if o.File == "" || o.File == "-" {
 		return nil
 	}
-	dir, name := filepath.Split(o.File)
-	if dir = filepath.Clean(dir); f.only[dir] == "" {
-		f.only[dir] = name
-		return f.watcher.Add(dir)
+	path, err := filepath.Abs(o.File)
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", o.File, err)
+	}
+	dir, name := filepath.Split(path)
+	if dir = filepath.Clean(dir); slices.Contains(f.watcher.WatchList(), dir) {
+		return nil
+	}
+	f.only[dir] = name
+	if err := f.watcher.Add(dir); err != nil {
+		return fmt.Errorf("watch %s: %w", o.File, err)
 	}
 	return nil
 }
 
 func (f *files) add(root string) error {
-	delete(f.only, root)
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // It went meanwhile.
@@ -79,6 +92,7 @@ func (f *files) add(root string) error {
 		case path != root && isHidden(path):
 			return fs.SkipDir
 		}
+		delete(f.only, path)
 		return f.watcher.Add(path)
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -151,29 +152,21 @@ func keyOf(name string) (string, bool) {
 }
 
 func (r *specReader) option(name, key string, node *yaml.Node) option {
-	o := option{name: name, key: key, kind: "str"}
-	for i := 0; i+1 < len(node.Content) && node.Kind == yaml.MappingNode; i += 2 {
-		value := node.Content[i+1]
-		switch node.Content[i].Value {
-		case "type":
-			o.kind = value.Value
-		case "elements":
-			o.element = value.Value
-		case "description":
-			o.description = plain(value)
-		case "required":
-			o.required = isTrue(value)
-		case "no_log":
-			o.secret = isTrue(value)
-		case "default":
-			if value.Tag != "!!null" {
-				o.fallback = value
-			}
-		case "choices":
-			o.choices = value.Content
-		case "options":
-			o.options = r.options(value, false)
+	get := func(key string) *yaml.Node {
+		if value := valueOf(node, key); value != nil {
+			return value
 		}
+		return &yaml.Node{Tag: "!!null"}
+	}
+	o := option{
+		name: name, key: key, kind: cmp.Or(get("type").Value, "str"), element: get("elements").Value, description: plain(get("description")),
+		required: isTrue(get("required")), secret: isTrue(get("no_log")), choices: get("choices").Content,
+	}
+	if fallback := get("default"); fallback.Tag != "!!null" {
+		o.fallback = fallback
+	}
+	if inner := valueOf(node, "options"); inner != nil {
+		o.options = r.options(inner, false)
 	}
 	if types[o.kind] == "" {
 		r.fault(node, "option %s: type %q is not known to Ansible", name, o.kind)
