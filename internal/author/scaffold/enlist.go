@@ -8,7 +8,7 @@ import (
 )
 
 // enlist adds the kind to the files that list kinds.
-func (k Kind) enlist(plan *Plan) error {
+func (k *Kind) enlist(plan *Plan) error {
 	type addition struct {
 		path string
 		keys []string
@@ -53,11 +53,11 @@ func (k Kind) enlist(plan *Plan) error {
 	return nil
 }
 
-func (k Kind) projectEntry() string {
+func (k *Kind) projectEntry() string {
 	return fmt.Sprintf("api:\n  crdVersion: v1\n  namespaced: %t\ndomain: %s\ngroup: %s\nkind: %s\nversion: %s", k.Namespaced, k.Domain, k.Group, k.Kind, k.Version)
 }
 
-func (k Kind) watchesEntry() string {
+func (k *Kind) watchesEntry() string {
 	content := func(suffix string) string {
 		if k.Role != "" {
 			return "role: " + k.Role + suffix
@@ -72,7 +72,7 @@ func (k Kind) watchesEntry() string {
 }
 
 // convergeEntry returns the play, or the import of the playbook, that tries the content.
-func (k Kind) convergeEntry() string {
+func (k *Kind) convergeEntry() string {
 	vars := "vars:\n  ansible_operator_meta:\n    name: " + k.Singular + "-sample\n    namespace: " + k.ProjectName + "-molecule"
 	if k.SampleVars != "" {
 		vars += "\n" + indent(2, k.SampleVars)
@@ -84,7 +84,7 @@ func (k Kind) convergeEntry() string {
 }
 
 // rules returns the rights that the manager and the generated tasks need for the kind.
-func (k Kind) rules() []string {
+func (k *Kind) rules() []string {
 	rule := func(group, resources string, verbs ...string) string {
 		return fmt.Sprintf("apiGroups: [%s]\nresources: [%s]\nverbs: [%s]", group, resources, strings.Join(verbs, ", "))
 	}

@@ -62,14 +62,14 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 			plan.create(path, content)
 		}
 	}
-	if err := render("kind", k, paths, write); err != nil {
+	if err := render("kind", &k, paths, write); err != nil {
 		return nil, err
 	}
 	return plan, k.enlist(plan)
 }
 
 // wants reports whether the file belongs to the kind.
-func (k Kind) wants(path string) bool {
+func (k *Kind) wants(path string) bool {
 	isRole, isPlaybook := strings.HasPrefix(path, "roles/"), strings.HasPrefix(path, "playbooks/")
 	switch {
 	case !isRole && !isPlaybook:
@@ -83,7 +83,7 @@ func (k Kind) wants(path string) bool {
 	}
 }
 
-func (k Kind) rewriteDefinition(plan *Plan, paths *strings.Replacer) error {
+func (k *Kind) rewriteDefinition(plan *Plan, paths *strings.Replacer) error {
 	const name = "config/crd/bases/APIGROUP_PLURAL.yaml"
 	content, err := renderFile("templates/kind/"+name+".tmpl", k)
 	if err != nil {
@@ -134,7 +134,7 @@ func (k *Kind) findContent(dir string) error {
 }
 
 // Content names the content in sentences.
-func (k Kind) Content() string {
+func (k *Kind) Content() string {
 	if k.Role != "" {
 		return "the role " + k.Role
 	}
@@ -146,7 +146,7 @@ func exists(dir, path string) bool {
 	return err == nil
 }
 
-func (k Kind) check() error {
+func (k *Kind) check() error {
 	var errs []error
 	switch {
 	case k.Group == "":

@@ -26,7 +26,9 @@ type Project struct {
 	// of the directory.
 	ProjectName string `yaml:"projectName"`
 	Resources   []struct {
-		Domain, Group, Version, Kind string
+		Group   string `yaml:"group"`
+		Version string `yaml:"version"`
+		Kind    string `yaml:"kind"`
 	} `yaml:"resources"`
 
 	// Program is the name by which the reader calls this program.

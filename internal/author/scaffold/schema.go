@@ -163,8 +163,9 @@ func setFlow(node *yaml.Node) {
 // samples returns a spec with the defaults and placeholders for what is required, and its
 // variables: those that are required, and all of a playbook, which has no defaults of its own.
 func samples(options []option, all bool) (spec, vars string) {
+	var specs, variables []string
 	for _, o := range options {
-		value := ""
+		var value string
 		switch {
 		case o.fallback != nil:
 			value = flow(o.fallback)
@@ -173,12 +174,12 @@ func samples(options []option, all bool) (spec, vars string) {
 		default:
 			continue
 		}
-		spec += scalar(o.key) + ": " + value + "\n"
+		specs = append(specs, scalar(o.key)+": "+value)
 		if all || o.fallback == nil {
-			vars += o.name + ": " + value + "\n"
+			variables = append(variables, o.name+": "+value)
 		}
 	}
-	return strings.TrimSuffix(spec, "\n"), strings.TrimSuffix(vars, "\n")
+	return strings.Join(specs, "\n"), strings.Join(variables, "\n")
 }
 
 func placeholder(o option) string {

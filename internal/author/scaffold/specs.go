@@ -56,7 +56,7 @@ func (k *Kind) describe(dir string, plan *Plan) error {
 	var err error
 	switch {
 	case (k.GenerateRole || k.GeneratePlaybook) && !k.DefinitionOnly:
-		content, err = renderFile("templates/kind/roles/ROLE/meta/argument_specs.yml.tmpl", *k)
+		content, err = renderFile("templates/kind/roles/ROLE/meta/argument_specs.yml.tmpl", k)
 	case k.Role != "":
 		path, content, err = readSpecs(dir, k.Role)
 	}
@@ -211,9 +211,9 @@ var markup = regexp.MustCompile(`\b[A-Z]\(([^()]*)\)`)
 
 // plain returns a description, which may be a list of paragraphs, in one line without markup.
 func plain(node *yaml.Node) string {
-	text := node.Value
+	words := strings.Fields(node.Value)
 	for _, paragraph := range node.Content {
-		text += " " + paragraph.Value
+		words = append(words, strings.Fields(paragraph.Value)...)
 	}
-	return markup.ReplaceAllString(strings.Join(strings.Fields(text), " "), "`$1`")
+	return markup.ReplaceAllString(strings.Join(words, " "), "`$1`")
 }
