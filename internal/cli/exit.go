@@ -2,16 +2,14 @@ package cli
 
 import "errors"
 
-// exitError ends the program with another exit code than 1.
+// exitError is an error with an exit code. It may have no text: the command has said all.
 type exitError struct {
 	code int
-	// said is true if the command has told the reader already.
-	said bool
 	err  error
 }
 
 func (e *exitError) Error() string {
-	if e.said || e.err == nil {
+	if e.err == nil {
 		return ""
 	}
 	return e.err.Error()
@@ -19,22 +17,23 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
+func exitWith(code int, err error) error { return &exitError{code, err} }
+
 // withExitCode gives the error, if it is one, an exit code unless it has one.
 func withExitCode(code int, err error) error {
 	if _, has := errors.AsType[*exitError](err); err == nil || has {
 		return err
 	}
-	return &exitError{code: code, err: err}
+	return exitWith(code, err)
 }
 
-// ExitCode returns the exit code for what Execute returned. The error of a command that has
-// told the reader already has no text.
+// ExitCode returns the exit code for an error of Execute.
 func ExitCode(err error) int {
-	if err == nil {
-		return 0
-	}
 	if exit, ok := errors.AsType[*exitError](err); ok {
 		return exit.code
 	}
-	return 1
+	if err != nil {
+		return 1
+	}
+	return 0
 }

@@ -191,7 +191,7 @@ func (f *runOnceFlags) perform(ctx context.Context, o config.Options, cluster *o
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	err = once.Run(ctx, f.once, cluster, bench)
 	if errors.Is(err, once.ErrFailed) {
-		return &exitError{code: 1, said: true}
+		return exitWith(1, nil)
 	}
 	return err
 }

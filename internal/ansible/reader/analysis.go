@@ -1,0 +1,79 @@
+package reader
+
+// Analysis is what is known of a text.
+type Analysis struct {
+	// Error is Jinja's, of a text that does not parse. Line is in the text, from 1.
+	Error string `json:"error"`
+	Line  int    `json:"line"`
+	// Names are the variables that the text reads.
+	Names    []string `json:"names"`
+	Outputs  []Output `json:"outputs"`
+	Lookups  []Lookup `json:"lookups"`
+	Includes []Use    `json:"includes"`
+	// Indexes are the flows of X in vars[X] and hostvars[X].
+	Indexes []Output `json:"indexes"`
+	Filters []Named  `json:"filters"`
+	Tests   []Named  `json:"tests"`
+	// Whole is set if the text is one expression and nothing else.
+	Whole bool `json:"whole"`
+	// Types are the types that the text may have once it is rendered.
+	Types []Type `json:"types"`
+	// MayBeEmpty is set for a text with statements that may write nothing.
+	MayBeEmpty bool `json:"mayBeEmpty"`
+}
+
+// Output is an expression that is written into the text, or the like.
+type Output struct {
+	Line  int    `json:"line"`
+	Flows []Flow `json:"flows"`
+}
+
+// Flow is a variable, or the result of a lookup, whose text gets into a value.
+type Flow struct {
+	// Name is "" for the result of a lookup.
+	Name string `json:"name"`
+	// Path leads from the variable to the value: keys, and "[]" for an element.
+	Path []string `json:"path"`
+	// Filters are what the value went through, methods with a dot before.
+	Filters []string `json:"filters"`
+	// Lookup is an index in Lookups, or -1.
+	Lookup int `json:"lookup"`
+}
+
+// Element is in a Flow's path for an element of a list or an index that is not literal.
+const Element = "[]"
+
+// Lookup is a call of lookup or query.
+type Lookup struct {
+	Line    int              `json:"line"`
+	Plugin  string           `json:"plugin"`
+	Terms   []Value          `json:"terms"`
+	Options map[string]Value `json:"options"`
+}
+
+// Use is another template that a template includes.
+type Use struct {
+	Line int   `json:"line"`
+	Term Value `json:"term"`
+}
+
+// Value is a literal, or what flows into it.
+type Value struct {
+	IsLiteral bool   `json:"isLiteral"`
+	Literal   any    `json:"literal"`
+	Flows     []Flow `json:"flows"`
+}
+
+// Named is a filter or a test.
+type Named struct {
+	Name string `json:"name"`
+	Line int    `json:"line"`
+}
+
+// Type is a type that a value may have: Type is str, int, float, bool, list, dict, NoneType
+// or unknown; or it is that of the variable.
+type Type struct {
+	Type string   `json:"type"`
+	Name string   `json:"name"`
+	Path []string `json:"path"`
+}

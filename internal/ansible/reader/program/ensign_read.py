@@ -1,0 +1,54 @@
+"""Answers a question about Ansible content: JSON on standard input, JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import expressions
+
+
+def main() -> None:
+    """Read the question and write the answer."""
+    question = json.load(sys.stdin)
+    # Nothing but the answer may reach the output, whatever a plugin prints when it is imported.
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    answer: dict[str, Any] = {"texts": [expressions.analyse(t["text"], t["bare"]) for t in question["texts"] or []]}
+    if question.get("installed") is not None or question.get("syntax") is not None:
+        answer |= with_ansible(question)
+    json.dump(answer, output, default=str)
+    output.flush()
+
+
+def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
+    """Answer what needs Ansible's own modules, whose import takes half a second."""
+    from ansible.plugins.loader import init_plugin_loader, lookup_loader  # noqa: PLC0415
+
+    init_plugin_loader([])
+    import installed  # noqa: PLC0415
+    import syntax  # noqa: PLC0415
+
+    asked = question.get("installed") or {}
+    checker = syntax.Checker(question["directory"])
+    for item in question.get("syntax") or []:
+        if item["kind"] == "playbook":
+            checker.playbook(item["path"])
+        elif item["kind"] == "role":
+            checker.role(item["role"], item["path"])
+        else:
+            checker.tasks(item["path"], item.get("collections") or [], item["kind"] == "handlers")
+    return {
+        "faults": checker.faults,
+        "modules": [installed.module(m["name"], m["collections"] or []) for m in asked.get("modules") or []],
+        "filters": [installed.has_filter(name) for name in asked.get("filters") or []],
+        "tests": [installed.has_test(name) for name in asked.get("tests") or []],
+        "lookups": [installed.find(lookup_loader, name, []) for name in asked.get("lookups") or []],
+        "variables": [v for c in asked.get("collections") or [] for v in installed.option_variables(c["dir"], c["name"])],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,375 @@
+"""What Jinja templates and expressions name, and what becomes of it: by Jinja's own parser."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jinja2
+from jinja2 import nodes
+
+LOOKUPS = {"lookup", "query", "q"}
+HEADER = re.compile(r"^#jinja2:\s*(?P<options>[^\n]*)\n")
+# The types of what filters, and methods of texts, return.
+FILTER_TYPES = {
+    "bool": "bool",
+    "string": "str",
+    "type_debug": "str",
+} | {
+    name: kind
+    for kind, names in {
+        "int": "int length count hash_int wordcount",
+        "float": "float abs round log pow root",
+        "str": "lower upper trim capitalize title join replace to_json to_nice_json to_yaml to_nice_yaml tojson"
+        " b64encode b64decode regex_replace regex_search hash sha1 md5 password_hash quote basename dirname expanduser"
+        " realpath indent format comment urlencode escape e strftime wordwrap center truncate to_uuid checksum regex_escape",
+        "list": "list sort unique map select reject selectattr rejectattr flatten union difference intersect"
+        " symmetric_difference dict2items zip zip_longest regex_findall split subelements product",
+        "dict": "combine items2dict dictsort_map",
+    }.items()
+    for name in names.split()
+}
+METHOD_TYPES = {
+    name: kind
+    for kind, names in {
+        "str": "lower upper strip lstrip rstrip replace format join title capitalize",
+        "list": "split splitlines rsplit",
+        "bool": "startswith endswith isdigit isalpha isalnum islower isupper",
+    }.items()
+    for name in names.split()
+}
+LOOKUP_TYPES = {"env": "str", "file": "str", "template": "str", "pipe": "str", "password": "str"}
+ELEMENT = "[]"
+
+Flow = dict[str, Any]
+Type = dict[str, Any]
+
+
+def environment(text: str) -> tuple[jinja2.Environment, str, int]:
+    """Return the parser, the text without its header, and how many lines that had."""
+    options: dict[str, Any] = {"trim_blocks": True}
+    header = HEADER.match(text)
+    if header:
+        for pair in header["options"].split(","):
+            name, _, value = pair.partition(":")
+            value = value.strip().strip("'\"")
+            options[name.strip()] = {"true": True, "false": False}.get(value.lower(), value)
+    known = {name: value for name, value in options.items() if hasattr(jinja2.Environment(), name)}
+    try:
+        made = jinja2.Environment(autoescape=False, **known)  # noqa: S701 — nothing is rendered.
+    except (TypeError, AssertionError):
+        made = jinja2.Environment(autoescape=False)  # noqa: S701 — nothing is rendered.
+    return made, text[header.end() :] if header else text, 1 if header else 0
+
+
+def plain(name: str) -> str:
+    """Return the name of a plugin without the collection that every Ansible has."""
+    return name.removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
+
+
+class Analysis:
+    """The analysis of one text."""
+
+    def __init__(self, tree: nodes.Template, offset: int) -> None:
+        self.offset = offset
+        self.scope: dict[str, list[Flow]] = {}
+        self.outputs: list[dict[str, Any]] = []
+        self.lookups: list[dict[str, Any]] = []
+        self.includes: list[dict[str, Any]] = []
+        self.indexes: list[dict[str, Any]] = []
+        self.statements(tree.body)
+
+    def line(self, node: nodes.Node) -> int:
+        """Return the line of a node in the text, from 1."""
+        return node.lineno + self.offset
+
+    # Statements.
+
+    def statements(self, body: list[nodes.Node]) -> None:
+        """Walk statements in their order."""
+        for node in body:
+            handler = getattr(self, "on_" + type(node).__name__.lower(), None)
+            if handler:
+                handler(node)
+            else:
+                self.others(node)
+
+    def others(self, node: nodes.Node) -> None:
+        """Walk a statement of which nothing special is known."""
+        for child in node.iter_child_nodes():
+            if isinstance(child, nodes.Expr):
+                self.flows(child)
+            else:
+                self.statements([child])
+
+    def on_output(self, node: nodes.Output) -> None:
+        """Note what is written into the text."""
+        for part in node.nodes:
+            if not isinstance(part, nodes.TemplateData):
+                self.outputs.append({"line": self.line(part), "flows": self.flows(part)})
+
+    def on_for(self, node: nodes.For) -> None:
+        """Bind the loop's names."""
+        self.bind(node.target, [step(flow, ELEMENT) for flow in self.flows(node.iter)])
+        self.scope.setdefault("loop", [])
+        if node.test:
+            self.flows(node.test)
+        self.statements(node.body)
+        self.statements(node.else_)
+
+    def on_if(self, node: nodes.If) -> None:
+        """Walk all branches."""
+        self.flows(node.test)
+        self.statements(node.body)
+        self.statements(node.elif_)  # type: ignore[arg-type]
+        self.statements(node.else_)
+
+    def on_assign(self, node: nodes.Assign) -> None:
+        """Bind a name, or add to what a namespace holds."""
+        flows = self.flows(node.node)
+        if isinstance(node.target, nodes.NSRef):
+            self.scope[node.target.name] = merge(self.scope.get(node.target.name, []), flows)
+        else:
+            self.bind(node.target, flows)
+
+    def on_assignblock(self, node: nodes.AssignBlock) -> None:
+        """Bind a name to what a block writes."""
+        before = len(self.outputs)
+        self.statements(node.body)
+        written = [flow for output in self.outputs[before:] for flow in output["flows"]]
+        del self.outputs[before:]
+        self.bind(node.target, written)
+
+    def on_macro(self, node: nodes.Macro) -> None:
+        """Walk a macro, of whose arguments nothing is known."""
+        self.scope[node.name] = []
+        for argument in node.args:
+            self.scope[argument.name] = []
+        self.statements(node.body)
+
+    def on_include(self, node: nodes.Include) -> None:
+        """Note another template."""
+        self.includes.append({"line": self.line(node), "term": self.value(node.template)})
+
+    on_import = on_include
+    on_fromimport = on_include
+
+    def bind(self, target: nodes.Node, flows: list[Flow]) -> None:
+        """Bind the names of a target."""
+        for name in target.find_all(nodes.Name) if not isinstance(target, nodes.Name) else [target]:
+            self.scope[name.name] = flows
+
+    # Expressions.
+
+    def flows(self, node: nodes.Node | None) -> list[Flow]:
+        """Return which variables' text is in the value of the expression."""
+        if node is None:
+            return []
+        handler = getattr(self, "of_" + type(node).__name__.lower(), None)
+        if handler:
+            found: list[Flow] = handler(node)
+            return found
+        if isinstance(node, (nodes.Test, nodes.Compare, nodes.Not, nodes.Const)):
+            self.all_of(node)
+            return []
+        return self.all_of(node)
+
+    def all_of(self, node: nodes.Node) -> list[Flow]:
+        """Return the flows of all children."""
+        return merge(*(self.flows(child) for child in node.iter_child_nodes()))
+
+    def of_name(self, node: nodes.Name) -> list[Flow]:
+        """Return the variable, or what a local name stands for."""
+        if node.name in self.scope:
+            return self.scope[node.name]
+        return [{"name": node.name, "path": [], "filters": [], "lookup": -1}]
+
+    def of_getattr(self, node: nodes.Getattr) -> list[Flow]:
+        """Return the attribute."""
+        return [step(flow, node.attr) for flow in self.flows(node.node)]
+
+    def of_getitem(self, node: nodes.Getitem) -> list[Flow]:
+        """Return the element."""
+        index = self.flows(node.arg)
+        if isinstance(node.node, nodes.Name) and node.node.name in ("vars", "hostvars") and index:
+            self.indexes.append({"line": self.line(node), "flows": index})
+        key = node.arg.value if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str) else ELEMENT
+        return [step(flow, key) for flow in self.flows(node.node)]
+
+    def of_condexpr(self, node: nodes.CondExpr) -> list[Flow]:
+        """Return both results."""
+        self.flows(node.test)
+        return merge(self.flows(node.expr1), self.flows(node.expr2))
+
+    def of_dict(self, node: nodes.Dict) -> list[Flow]:
+        """Return the values' flows."""
+        return merge(*(self.flows(pair.value) for pair in node.items))
+
+    def of_filter(self, node: nodes.Filter) -> list[Flow]:
+        """Return what goes through the filter."""
+        name = plain(node.name)
+        base = self.flows(node.node)
+        arguments = merge(*(self.flows(a) for a in node.args), *(self.flows(k.value) for k in node.kwargs))
+        if name == "map":
+            base = [step(step(f, ELEMENT), attribute(node)) if attribute(node) else f for f in base]
+        elif name in ("first", "last", "random"):
+            base = [step(flow, ELEMENT) for flow in base]
+        return [{**flow, "filters": [*flow["filters"], name]} for flow in merge(base, arguments)]
+
+    def of_call(self, node: nodes.Call) -> list[Flow]:
+        """Return what a call's result holds."""
+        arguments = merge(*(self.flows(a) for a in node.args), *(self.flows(k.value) for k in node.kwargs))
+        if isinstance(node.node, nodes.Name) and node.node.name in LOOKUPS and node.args:
+            return [*self.lookup(node)]
+        if isinstance(node.node, nodes.Getattr):
+            method = node.node.attr
+            base = self.flows(node.node.node)
+            if method == "get" and node.args and isinstance(node.args[0], nodes.Const):
+                base = [step(flow, str(node.args[0].value)) for flow in base]
+            return [{**flow, "filters": [*flow["filters"], "." + method]} for flow in merge(base, arguments)]
+        self.flows(node.node)
+        return arguments
+
+    def lookup(self, node: nodes.Call) -> list[Flow]:
+        """Note a lookup, and return its result."""
+        first = node.args[0]
+        plugin = first.value if isinstance(first, nodes.Const) else ""
+        self.lookups.append(
+            {
+                "line": self.line(node),
+                "plugin": str(plugin),
+                "terms": [self.value(a) for a in node.args[1:]],
+                "options": {k.key: self.value(k.value) for k in node.kwargs},
+            }
+        )
+        return [{"name": "", "path": [], "filters": [], "lookup": len(self.lookups) - 1}]
+
+    def value(self, node: nodes.Node) -> dict[str, Any]:
+        """Return a literal value, or the flows of what is none."""
+        try:
+            return {"literal": node.as_const(), "isLiteral": True}  # type: ignore[attr-defined]
+        except (nodes.Impossible, AttributeError):
+            return {"flows": self.flows(node)}
+
+    # Types.
+
+    def types(self, node: nodes.Node | None) -> list[Type]:  # noqa: C901, PLR0911 — a table.
+        """Return the types that the value may have."""
+        match node:
+            case nodes.Const():
+                return [{"type": type(node.value).__name__}]
+            case nodes.TemplateData() | nodes.Concat():
+                return [{"type": "str"}]
+            case nodes.Compare() | nodes.Not() | nodes.Test():
+                return [{"type": "bool"}]
+            case nodes.And() | nodes.Or():
+                return self.types(node.left) + self.types(node.right)
+            case nodes.CondExpr():
+                return self.types(node.expr1) + self.types(node.expr2)
+            case nodes.Sub() | nodes.Div() | nodes.FloorDiv() | nodes.Neg() | nodes.Pow():
+                return [{"type": "int"}]
+            case nodes.Add():
+                both = self.types(node.left) + self.types(node.right)
+                return both[:1] if all(t == both[0] and "type" in t for t in both) else [{"type": "unknown"}]
+            case nodes.List() | nodes.Tuple():
+                return [{"type": "list"}]
+            case nodes.Dict():
+                return [{"type": "dict"}]
+            case nodes.Filter():
+                return self.filter_types(node)
+            case nodes.Call():
+                return [{"type": self.call_type(node)}]
+            case nodes.Name() | nodes.Getattr() | nodes.Getitem():
+                return [f if not f["filters"] and f["name"] else {"type": "unknown"} for f in self.flows(node)] or [
+                    {"type": "unknown"}
+                ]
+        return [{"type": "unknown"}]
+
+    def filter_types(self, node: nodes.Filter) -> list[Type]:
+        """Return the types of a filter's result."""
+        name = plain(node.name)
+        if name in ("default", "d"):
+            return self.types(node.node) + (self.types(node.args[0]) if node.args else [{"type": "str"}])
+        if name == "ternary":
+            return [t for argument in node.args[:2] for t in self.types(argument)]
+        if name == "regex_search" and len(node.args) > 1:
+            return [{"type": "list"}]
+        return [{"type": FILTER_TYPES.get(name, "unknown")}]
+
+    def call_type(self, node: nodes.Call) -> str:
+        """Return the type of a call's result."""
+        called = node.node
+        if isinstance(called, nodes.Getattr):
+            return METHOD_TYPES.get(called.attr, "unknown")
+        if isinstance(called, nodes.Name) and called.name in ("query", "q"):
+            return "list"
+        if isinstance(called, nodes.Name) and called.name == "lookup" and node.args:
+            return LOOKUP_TYPES.get(plain(str(getattr(node.args[0], "value", ""))), "unknown")
+        return "unknown"
+
+
+def step(flow: Flow, key: str) -> Flow:
+    """Return the flow of a part of the value."""
+    return {**flow, "path": [*flow["path"], key]}
+
+
+def merge(*lists: list[Flow]) -> list[Flow]:
+    """Return all flows, each once."""
+    found: list[Flow] = []
+    for flow in (flow for flows in lists for flow in flows):
+        if flow not in found:
+            found.append(flow)
+    return found
+
+
+def attribute(node: nodes.Filter) -> str:
+    """Return the attribute that map() takes."""
+    for pair in node.kwargs:
+        if pair.key == "attribute" and isinstance(pair.value, nodes.Const):
+            return str(pair.value.value)
+    return ""
+
+
+def writes(body: list[nodes.Node]) -> bool:
+    """Report whether the statements surely write something."""
+    for node in body:
+        if isinstance(node, nodes.Output) and node.nodes:
+            return True
+        if isinstance(node, nodes.If) and node.else_:
+            branches = [node.body, node.else_, *(e.body for e in node.elif_)]
+            if all(writes(branch) for branch in branches):
+                return True
+        if isinstance(node, (nodes.Include, nodes.CallBlock, nodes.FilterBlock)):
+            return True
+        if isinstance(node, nodes.With) and writes(node.body):
+            return True
+    return False
+
+
+def analyse(text: str, bare: bool) -> dict[str, Any]:
+    """Return what is known of a template, or of an expression without braces."""
+    source = "{{ " + text + "\n}}" if bare else text
+    parser, source, offset = environment(source)
+    try:
+        tree = parser.parse(source)
+    except jinja2.TemplateSyntaxError as error:
+        return {"error": error.message, "line": error.lineno + offset}
+    except (jinja2.TemplateError, RecursionError) as error:
+        return {"error": str(error) or type(error).__name__, "line": 1}
+    found = Analysis(tree, offset)
+    names = sorted({n.name for n in tree.find_all(nodes.Name) if n.ctx == "load"} - set(found.scope))
+    parts = [part for node in tree.body if isinstance(node, nodes.Output) for part in node.nodes]
+    statements = any(not isinstance(node, nodes.Output) for node in tree.body)
+    whole = not statements and len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData)
+    return {
+        "names": names,
+        "outputs": found.outputs,
+        "lookups": found.lookups,
+        "includes": found.includes,
+        "indexes": found.indexes,
+        "filters": [{"name": f.name, "line": f.lineno + offset} for f in tree.find_all(nodes.Filter)],
+        "tests": [{"name": t.name, "line": t.lineno + offset} for t in tree.find_all(nodes.Test)],
+        "whole": whole,
+        "types": found.types(parts[0]) if whole else [{"type": "str"}],
+        "mayBeEmpty": statements and not writes(tree.body),
+    }

@@ -1,0 +1,92 @@
+package check
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/config"
+)
+
+// Run checks the project in the directory o.Dir. The error means that it could not be checked.
+func Run(ctx context.Context, o config.Options) (report.Report, error) {
+	p, err := Load(ctx, o)
+	if err != nil {
+		return report.Report{}, err
+	}
+	if err := p.installed(ctx); err != nil {
+		return report.Report{}, err
+	}
+	for _, u := range p.Units {
+		p.faults(u)
+		p.expressions(u)
+		p.injections(u)
+		p.variables(u)
+		p.kinds(u)
+		p.namespaces(u)
+	}
+	p.requirements()
+	p.grants()
+	r := report.New(p.findings)
+	r.Files, r.Tasks = len(p.files), p.tasks
+	return r, nil
+}
+
+// finding is a report.Finding in the making.
+type finding struct {
+	id       string
+	severity report.Severity
+	at       content.Position
+	message  string
+	why      string
+	remedy   string
+}
+
+func (p *Project) add(f finding) {
+	p.findings = append(p.findings, report.Finding{
+		ID: f.id, Severity: f.severity, File: f.at.File, Line: f.at.Line, Column: f.at.Column,
+		Message: strings.Join(strings.Fields(f.message), " "), Why: f.why, Remedy: f.remedy,
+	})
+}
+
+// faults adds what the walk and Jinja's parser found.
+func (p *Project) faults(u *Unit) {
+	for _, f := range u.Faults {
+		p.add(finding{
+			"syntax", report.Error, f.Position, f.Message,
+			"a run that gets here ends with it", "correct the file; ansible-playbook --syntax-check says the same",
+		})
+	}
+	for _, f := range u.Unknown {
+		p.add(finding{
+			"unknown-include", report.Info, f.Position, f.Message,
+			"what it includes is not checked, and rbac does not see it", "name the files literally, for example in a loop over a list",
+		})
+	}
+	for _, t := range u.Texts {
+		if t.Analysis.Error != "" && t.Where != "template" {
+			p.add(finding{
+				"jinja", report.Error, t.At(t.Analysis.Line), "Jinja cannot read this: " + t.Analysis.Error,
+				"the task fails as soon as it is reached", "correct the template",
+			})
+		} else if t.Analysis.Error != "" {
+			p.add(finding{
+				"jinja", report.Warning, t.At(t.Analysis.Line), "Jinja cannot read this with its usual delimiters: " + t.Analysis.Error,
+				"the template fails unless the task sets other delimiters", "correct the template",
+			})
+		}
+	}
+}
+
+// magic reports whether Ansible or Jinja itself defines the name.
+func magic(name string) bool {
+	return strings.HasPrefix(name, "ansible_") || strings.HasPrefix(name, "_ansible") || slices.Contains(magicNames, name)
+}
+
+//nolint:gochecknoglobals // A constant.
+var magicNames = strings.Fields(`item inventory_hostname inventory_hostname_short inventory_dir inventory_file group_names groups hostvars
+	omit lookup query q now undef playbook_dir play_hosts role_name role_names role_path role_uuid vars environment range dict lipsum
+	cycler joiner namespace loop true false none True False None self super caller varargs kwargs template_path template_fullpath
+	template_host template_uid template_run_date template_destpath ansible_managed template_mtime`)

@@ -1,0 +1,155 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/rights"
+)
+
+// templates returns the literal names of the templates that a task renders.
+func (u *Unit) templates(t *content.Task) []string {
+	n := t.Arg("template")
+	if content.Plain(t.Module) == "template" {
+		n = t.Arg("src")
+	} else if rights.Module(t) == "" {
+		return nil
+	}
+	if path := content.Field(n, "path"); path != nil {
+		n = path
+	}
+	if n == nil {
+		return nil
+	}
+	return u.literals(n, t)
+}
+
+func (u *Unit) literals(n *yaml.Node, t *content.Task) []string {
+	values, _ := u.Values(n, t)
+	var names []string
+	for _, v := range values {
+		if v.Node.Kind == yaml.SequenceNode {
+			for _, element := range v.Node.Content {
+				names = append(names, u.literals(first(element), t)...)
+			}
+		} else if name := content.Scalar(first(v.Node)); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// first is the path of an element of template:, which may be a mapping.
+func first(n *yaml.Node) *yaml.Node {
+	if path := content.Field(n, "path"); path != nil {
+		return path
+	}
+	return n
+}
+
+// terms returns the literal names that the term of a lookup may have.
+func (u *Unit) terms(v reader.Value, t *content.Task) []string {
+	if name, ok := v.Literal.(string); ok && v.IsLiteral {
+		return []string{name}
+	}
+	var names []string
+	for _, flow := range v.Flows {
+		values, _ := u.FlowValues(flow, t)
+		for _, value := range values {
+			names = append(names, content.Scalar(value.Node))
+		}
+	}
+	return names
+}
+
+// command adds text of the custom resource that gets into a command line.
+func (p *Project) command(u *Unit, t *content.Task) {
+	switch module := content.Plain(t.Module); {
+	case slices.Contains([]string{"shell", "raw", "win_shell", "script", "expect"}, module):
+		p.line(u, t, commandArgument(t), "a line of "+module, inShell)
+	case module == "command" && t.Args != nil:
+		if n := commandArgument(t); n != nil && n.Kind == yaml.ScalarNode {
+			p.line(u, t, n, "arguments of a command in one text", inShell)
+		}
+	case module == "add_host":
+		p.line(u, t, t.Arg("name", "hostname", "host"), "the name of a host", harmless)
+	case strings.HasSuffix(module, ".helm") && rights.Module(t) == "helm":
+		p.line(u, t, t.Arg("name", "release_name"), "the name of a release, which is part of a command line", inShell)
+	}
+	for _, keyword := range []string{"become_user", "remote_user", "delegate_to"} {
+		p.line(u, t, t.Keys[keyword], keyword+", which is part of a command line", harmless)
+	}
+	if n := t.Keys["environment"]; n != nil {
+		if text := u.Text(n); text != nil && text.Analysis.Whole {
+			p.line(u, t, n, "names of environment variables, which are part of a shell's line", harmless)
+		}
+	}
+	if content.Plain(t.Module) == "set_fact" && t.Args != nil && t.Args.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(t.Args.Content); i += 2 {
+			p.line(u, t, t.Args.Content[i], "the name of a variable that set_fact makes", harmless)
+		}
+	}
+}
+
+func commandArgument(t *content.Task) *yaml.Node {
+	if t.Args != nil && t.Args.Kind == yaml.ScalarNode {
+		return t.Args
+	}
+	return t.Arg("cmd", "_raw_params", "command")
+}
+
+func (p *Project) line(u *Unit, t *content.Task, n *yaml.Node, what string, safe []string) {
+	if n == nil {
+		return
+	}
+	text := u.Text(n)
+	if text == nil {
+		return
+	}
+	for _, output := range text.Analysis.Outputs {
+		for _, flow := range output.Flows {
+			for _, s := range u.unsafe(flow, t, safe) {
+				p.addCommand(u, text.At(output.Line), s, what, safe)
+			}
+		}
+	}
+}
+
+func (p *Project) addCommand(u *Unit, at content.Position, s content.Source, what string, safe []string) {
+	remedy := "check the text first: value is match('[A-Za-z0-9_][A-Za-z0-9_.-]*\\Z'), or give the field a pattern in the schema"
+	if slices.Contains(safe, "quote") {
+		remedy = "write | quote behind the value, use ansible.builtin.command with argv, or give the field a narrow pattern in the schema"
+	}
+	p.add(finding{
+		"text-in-command", u.severity(s), at, "the resource's " + describeSource(s) + " gets into " + what,
+		"whoever may write the resource can add arguments, or run programs with the operator's rights", remedy,
+	})
+}
+
+// termsOf adds files and roles that the custom resource chooses.
+func (p *Project) termsOf(u *Unit, t *content.Task) {
+	var n *yaml.Node
+	switch module := content.Plain(t.Module); module {
+	case "include_tasks", "include_vars", "import_tasks":
+		if n = t.Arg("file", "_raw_params"); t.Args != nil && t.Args.Kind == yaml.ScalarNode {
+			n = t.Args
+		}
+	case "include_role", "import_role":
+		n = t.Arg("name", "role", "tasks_from")
+	case "template", "copy", "script", "unarchive":
+		n = t.Arg("src")
+	}
+	if n == nil || u.Text(n) == nil {
+		return
+	}
+	for _, s := range u.textSources(u.Text(n), harmless) {
+		p.add(finding{
+			"text-as-expression", u.severity(s), u.Text(n).At(0), "the resource's " + describeSource(s) + " chooses a file or role of the operator",
+			"../ in the value leads to other files of the operator's image", "give the field an enum in the schema, or choose from a map: {{ files[kind] }}",
+		})
+	}
+}

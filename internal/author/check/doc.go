@@ -1,0 +1,14 @@
+// Package check finds faults of a project's content without a cluster: what would fail in a run,
+// what the API server would refuse, and where a custom resource could do more than it should.
+//
+// Start with Run in check.go. It reads the project once (load.go) and then calls one function
+// for each subject: expressions.go, injection.go, variables.go, plugins.go, kinds.go, namespaces.go
+// and grants.go. Each adds findings by Project.add. docs/howto-check.md lists the IDs.
+//
+// # Gotchas
+//
+//   - A finding is an error only where it is certain. What depends on values of custom resources
+//     that no schema describes is a warning at most.
+//   - The type of a variable is known from the schema of its kind, or from the one literal that
+//     defines it. All others are unknown, and give no finding.
+package check

@@ -1,0 +1,221 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/schema"
+)
+
+//nolint:gochecknoglobals // A constant.
+var conditions = []string{"when", "until", "failed_when", "changed_when", "that"}
+
+// expressions adds what ansible-core 2.19 changed.
+func (p *Project) expressions(u *Unit) {
+	for _, t := range u.Texts {
+		switch {
+		case t.Analysis.Error != "" || t.Where == "template" || t.Where == "name":
+		case slices.Contains(conditions, t.Where):
+			p.condition(u, t)
+		case t.Analysis.MayBeEmpty:
+			p.add(finding{
+				"empty-template", report.Warning, t.At(t.Analysis.Line), "this template of statements may render nothing, which is None and not the empty text",
+				"since ansible-core 2.19 a module gets None, or a text gets the word None", "write an expression, such as {{ 'x' if debug else '' }}, or | default('', true) where the value is used",
+			})
+		}
+	}
+	for _, t := range u.Tasks {
+		if rights.Module(t) == "k8s" {
+			if n := rights.Definition(t); n != nil {
+				values, _ := u.Values(n, t)
+				for _, v := range values {
+					p.native(u, t, v.Node, nil, v.File)
+				}
+			}
+		}
+	}
+}
+
+func (p *Project) condition(u *Unit, t *content.Text) {
+	const remedy = "say what is meant: `| bool` for a text such as \"yes\", `is truthy` or `| length > 0` for not empty, `is defined`"
+	if !t.Bare {
+		if sources := u.textSources(t, nil); len(sources) > 0 && t.Analysis.Whole {
+			return // See injection.go.
+		}
+	}
+	for _, kind := range t.Analysis.Types {
+		what, certain := u.typeOf(kind, t.Task, 0)
+		if what == "" || what == "bool" {
+			continue
+		}
+		severity := report.Warning
+		if certain {
+			severity = report.Error
+		}
+		p.add(finding{
+			"non-boolean-condition", severity, t.At(0), t.Where + ": the result of " + quoted(t.Value) + " may be " + what + ", and no boolean",
+			"since ansible-core 2.19 a condition that is no boolean fails the task", remedy,
+		})
+		return
+	}
+}
+
+// typeOf returns a type that is no boolean in words, "bool", or "" if it is not known. certain
+// says that no run has another one.
+func (u *Unit) typeOf(kind reader.Type, task *content.Task, depth int) (what string, certain bool) {
+	if kind.Type != "" || depth > 5 {
+		return inWords(kind.Type), true
+	}
+	defined := u.Defined(kind.Name, task)
+	if u.fromCR(kind.Name, defined) {
+		return fromSchema(schema.Type(u.Variables.Find(kind.Name, kind.Path))), true
+	}
+	if len(defined) == 0 || u.Watch.Vars[kind.Name] != nil {
+		return "", false
+	}
+	first := ""
+	for n, d := range defined {
+		this := u.definedType(d, kind.Path, depth)
+		if n > 0 && this != first {
+			return "", false
+		}
+		first = this
+	}
+	return first, false
+}
+
+func (u *Unit) definedType(d *content.Definition, path []string, depth int) string {
+	switch {
+	case d.How == content.Register:
+		return registered(path)
+	case d.How == content.LoopVar || len(path) > 0 || d.Value == nil:
+		return ""
+	}
+	if text := u.Text(d.Value); text != nil {
+		if len(text.Analysis.Types) != 1 {
+			return ""
+		}
+		what, _ := u.typeOf(text.Analysis.Types[0], d.Task, depth+1)
+		return what
+	}
+	switch d.Value.Kind {
+	case yaml.MappingNode:
+		return inWords("dict")
+	case yaml.SequenceNode:
+		return inWords("list")
+	}
+	return inWords(map[string]string{"!!str": "str", "!!int": "int", "!!bool": "bool", "!!float": "float"}[d.Value.ShortTag()])
+}
+
+// registered is the type of a part of a task's result, as all modules have it.
+func registered(path []string) string {
+	if len(path) == 0 {
+		return "a mapping"
+	}
+	if len(path) > 1 {
+		return ""
+	}
+	switch path[0] {
+	case "stdout", "stderr":
+		return "a text"
+	case "stdout_lines", "stderr_lines":
+		return "a list"
+	case "rc":
+		return "a number"
+	case "changed", "failed", "skipped":
+		return "bool"
+	}
+	return ""
+}
+
+func inWords(kind string) string {
+	return map[string]string{
+		"str": "a text", "int": "a number", "float": "a number", "list": "a list", "dict": "a mapping", "NoneType": "None", "bool": "bool",
+	}[kind]
+}
+
+func fromSchema(kind string) string {
+	return map[string]string{
+		"string": "a text", "integer": "a number", "number": "a number", "boolean": "bool", "array": "a list", "object": "a mapping",
+	}[kind]
+}
+
+// native adds values of other types where Kubernetes wants text.
+func (p *Project) native(u *Unit, t *content.Task, n *yaml.Node, path []string, file string) {
+	if file == "" {
+		file = t.File
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			p.native(u, t, n.Content[i+1], append(slices.Clone(path), n.Content[i].Value), file)
+		}
+		return
+	case yaml.SequenceNode:
+		for _, child := range n.Content {
+			p.native(u, t, child, append(slices.Clone(path), "[]"), file)
+		}
+		return
+	}
+	if !wantsText(path) || n.Kind != yaml.ScalarNode {
+		return
+	}
+	what, certain := u.scalarType(n, t)
+	if what == "" || what == "a text" || what == "None" {
+		return
+	}
+	if what == "bool" {
+		what = "a boolean"
+	}
+	severity := report.Warning
+	if certain {
+		severity = report.Error
+	}
+	p.add(finding{
+		"native-type", severity, content.Position{File: file, Line: n.Line, Column: n.Column},
+		strings.Join(path, ".") + " becomes " + what + ", and Kubernetes wants a text",
+		"a template that is the whole value keeps its type since ansible-core 2.19, and the API server refuses the object", "write | string at the end of the expression, or quotes around a literal",
+	})
+}
+
+func (u *Unit) scalarType(n *yaml.Node, t *content.Task) (string, bool) {
+	text := u.Text(n)
+	if text == nil {
+		return inWords(map[string]string{"!!int": "int", "!!bool": "bool", "!!float": "float"}[n.ShortTag()]), true
+	}
+	for _, kind := range text.Analysis.Types {
+		if what, certain := u.typeOf(kind, t, 0); what != "" && what != "a text" {
+			return what, certain
+		}
+	}
+	return "", false
+}
+
+// wantsText reports whether the field at the path of an object is a text.
+func wantsText(path []string) bool {
+	if len(path) < 2 {
+		return false
+	}
+	parent, last := path[len(path)-2], path[len(path)-1]
+	switch parent {
+	case "data", "stringData", "binaryData":
+		return len(path) == 2
+	case "labels", "annotations", "matchLabels", "nodeSelector":
+		return last != "[]"
+	}
+	return last == "value" && len(path) >= 3 && path[len(path)-3] == "env"
+}
+
+func quoted(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > 80 {
+		text = strings.ToValidUTF8(text[:80], "") + "…"
+	}
+	return "`" + text + "`"
+}

@@ -1,0 +1,133 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/schema"
+)
+
+// Needs returns the rights that the project needs. Places in it are relative to the project.
+func (p *Project) Needs() rights.Needs {
+	c := rights.Collector{CRDs: p.CRDs}
+	c.Engine()
+	for _, u := range p.Units {
+		c.Unit(u.Unit, u.Index)
+	}
+	for i, need := range c.All {
+		c.All[i].Where = strings.ReplaceAll(need.Where, p.options.Dir+string(filepath.Separator), "")
+	}
+	return c.Needs
+}
+
+// grants adds rights that the content needs and config/rbac does not give.
+func (p *Project) grants() {
+	dir := filepath.Join(p.options.Dir, "config", "rbac")
+	if _, err := os.Stat(dir); err != nil {
+		return
+	}
+	granted, err := rights.ReadGranted(dir)
+	if err != nil {
+		p.add(finding{
+			"rbac", report.Error, content.Position{File: dir}, "the roles cannot be read: " + err.Error(),
+			"kustomize refuses the files too", "correct the file",
+		})
+		return
+	}
+	missing := map[content.Position]map[string]bool{}
+	for _, need := range p.Needs().All {
+		if granted.Covers(need.Right) {
+			continue
+		}
+		at := need.At
+		if at.File == "" {
+			if need.Scope != rights.Manager {
+				continue // Without leader election and metrics these roles are not needed.
+			}
+			at = content.Position{File: p.watchesFile}
+		}
+		if missing[at] == nil {
+			missing[at] = map[string]bool{}
+		}
+		missing[at][need.Right.String()] = true
+	}
+	for at, all := range missing {
+		who := "the task needs"
+		if at.File == p.watchesFile {
+			who = "the manager needs"
+		}
+		p.add(finding{
+			"missing-right", report.Error, at, fmt.Sprintf("%s rights that no role in config/rbac gives: %s", who, strings.Join(slices.Sorted(maps.Keys(all)), ", ")),
+			"the API server answers with 403, and the run fails", "add them to config/rbac/role.yaml; the command rbac prints all that is needed",
+		})
+	}
+}
+
+// namespaces adds children that can have no owner reference.
+func (p *Project) namespaces(u *Unit) {
+	owner := rights.ClusterScoped(u.Watch.GVK.GroupVersion().String(), u.Watch.GVK.Kind, p.CRDs)
+	for _, t := range u.Tasks {
+		if rights.Module(t) != "k8s" || content.Scalar(t.Arg("state")) == "absent" || content.Scalar(t.Arg("state")) == "patched" || owner {
+			continue
+		}
+		objects, _ := rights.Objects(u.Index, t)
+		for _, o := range objects {
+			what := u.elsewhere(p.CRDs, o, t)
+			if what == "" {
+				continue
+			}
+			severity, why := report.Warning, "it gets annotations instead of an owner reference: the garbage collector does not delete it with the resource"
+			remedy := "delete it in a finalizer"
+			if u.Watch.Finalizer != nil {
+				severity, remedy = report.Info, "make sure that the finalizer deletes it"
+			}
+			if u.Watch.ConfineToNamespace {
+				severity, why, remedy = report.Error, "confineToNamespace is set: the write is refused with 403", "create it elsewhere, or take confineToNamespace out"
+			} else if !u.Watch.WatchClusterScopedResources && o.Namespace == nil {
+				why += ", and its changes trigger nothing without watchClusterScopedResources"
+			}
+			p.add(finding{"other-namespace", severity, o.Position, o.Kind + " " + what + ", and cannot belong to the " + u.Watch.GVK.Kind, why, remedy})
+		}
+	}
+}
+
+// elsewhere says where an object is, if that is not the namespace of the resource.
+func (u *Unit) elsewhere(crds []schema.CRD, o rights.Object, t *content.Task) string {
+	if rights.ClusterScoped(o.APIVersion, o.Kind, crds) {
+		return "has no namespace"
+	}
+	if o.Namespace == nil {
+		return ""
+	}
+	text := u.Text(o.Namespace)
+	if text == nil {
+		return "is in the namespace " + content.Scalar(o.Namespace)
+	}
+	if values, known := u.Values(o.Namespace, t); known {
+		for _, v := range values {
+			if v.Node != o.Namespace && u.Text(v.Node) == nil && content.Scalar(v.Node) != "" {
+				return "is in the namespace " + content.Scalar(v.Node)
+			}
+		}
+	}
+	for _, output := range text.Analysis.Outputs {
+		for _, flow := range output.Flows {
+			for _, s := range u.Sources(flow, t) {
+				if u.Variables.Known && u.Variables.Has(s.Name) && !u.Variables.Identity(s.Name, s.Path) {
+					return "is in a namespace that the resource chooses by " + describeSource(s)
+				}
+			}
+		}
+	}
+	if !text.Analysis.Whole && len(text.Analysis.Outputs) > 0 {
+		return "is in another namespace, " + quoted(text.Value)
+	}
+	return ""
+}

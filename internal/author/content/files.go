@@ -1,0 +1,173 @@
+package content
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// maxFileBytes bounds files that are read; larger ones are no content.
+const maxFileBytes = 8 << 20
+
+// extensions are those of files that Ansible reads as YAML, in its order.
+var extensions = []string{".yml", ".yaml", ".json", ""} //nolint:gochecknoglobals // A constant.
+
+// ReadYAML returns the documents of a file.
+func ReadYAML(path string) ([]*yaml.Node, *Fault) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &Fault{Position{File: path}, err.Error()}
+	}
+	if len(text) > maxFileBytes || bytes.HasPrefix(text, []byte("$ANSIBLE_VAULT;")) {
+		return nil, nil
+	}
+	var documents []*yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return documents, nil
+		}
+		if err != nil {
+			return documents, &Fault{Position{File: path, Line: errorLine(err), Column: 1}, "is no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+		}
+		documents = append(documents, document.Content...)
+	}
+}
+
+func errorLine(err error) int {
+	if found := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error()); found != nil {
+		line, _ := strconv.Atoi(found[1])
+		return line
+	}
+	return 1
+}
+
+// readOne returns the first document of a file, nil if there is none.
+func (w *walker) readOne(path string) *yaml.Node {
+	documents, fault := ReadYAML(path)
+	if fault != nil {
+		w.unit.Faults = append(w.unit.Faults, *fault)
+	}
+	if len(documents) == 0 {
+		return nil
+	}
+	return follow(documents[0])
+}
+
+// mainFiles returns the files of a part of a role, such as tasks: main.yml, or for variables
+// all files of the directory main.
+func mainFiles(dir, name string) []string {
+	for _, extension := range extensions {
+		path := filepath.Join(dir, name+extension)
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+		case info.Mode().IsRegular():
+			return []string{path}
+		case info.IsDir():
+			return yamlBelow(path)
+		}
+	}
+	return nil
+}
+
+func yamlBelow(dir string) []string {
+	var found []string
+	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error { // What cannot be read has no files.
+		if err == nil && !entry.IsDir() && slices.Contains(extensions[:3], filepath.Ext(path)) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	return found
+}
+
+// roleDirs returns the directory of a role and the collection it is in, if any.
+func (w *walker) findRole(name string, from place) (dir, collection string) {
+	if filepath.IsAbs(name) {
+		return existing(name), ""
+	}
+	if parts := strings.Split(name, "."); len(parts) >= 3 {
+		for _, tree := range w.search.Trees {
+			if dir := existing(filepath.Join(tree, parts[0], parts[1], "roles", filepath.Join(parts[2:]...))); dir != "" {
+				return dir, parts[0] + "." + parts[1]
+			}
+		}
+	}
+	for _, collection := range from.collections {
+		namespace, rest, _ := strings.Cut(collection, ".")
+		for _, tree := range w.search.Trees {
+			if dir := existing(filepath.Join(tree, namespace, rest, "roles", name)); dir != "" {
+				return dir, collection
+			}
+		}
+	}
+	dirs := []string{filepath.Join(from.base, "roles"), w.unit.Dir, filepath.Join(w.unit.Dir, "roles"), filepath.Join(w.search.Dir, "roles"), from.base}
+	if from.roleDir != "" {
+		dirs = append(dirs, filepath.Dir(from.roleDir))
+	}
+	for _, parent := range append(dirs, w.search.Roles...) {
+		if dir := existing(filepath.Join(parent, name)); dir != "" && dir != from.base {
+			return dir, from.collectionOf(dir)
+		}
+	}
+	return "", ""
+}
+
+func existing(dir string) string {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return filepath.Clean(dir)
+	}
+	return ""
+}
+
+// FindFile returns the file of that name that Ansible would use for the task, "" if there is
+// none: in the part of the task's role, such as templates, and beside the task.
+func FindFile(t *Task, part, name string) string {
+	if filepath.IsAbs(name) {
+		return regular(name)
+	}
+	here := filepath.Dir(t.File)
+	for _, dir := range []string{filepath.Join(t.RoleDir, part), t.RoleDir, filepath.Join(here, part), here, filepath.Join(here, "..", part)} {
+		if path := regular(filepath.Join(dir, name)); path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+func regular(path string) string {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return filepath.Clean(path)
+	}
+	return ""
+}
+
+// matching returns the files that a name with templates may stand for.
+func matching(dirs []string, name string) []string {
+	pattern := regexp.MustCompile(`\{\{.*?\}\}`).ReplaceAllString(name, "*")
+	if strings.Trim(pattern, "*./") == "" || strings.ContainsAny(pattern, "{}%") {
+		return nil
+	}
+	for _, dir := range dirs {
+		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err == nil && len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+func describe(n *yaml.Node) string {
+	return fmt.Sprintf("found %s", map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a text"}[n.Kind])
+}

@@ -1,0 +1,139 @@
+package content
+
+import (
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+)
+
+// includes walks what a task includes or imports.
+func (w *walker) includes(t *Task, at place) {
+	at.base = filepath.Dir(t.File)
+	switch module := Plain(t.Module); module {
+	case "include_tasks", "import_tasks":
+		for _, name := range w.names(t, fileArgument(t, "file")) {
+			w.includeTasks(t, name, at, module == "include_tasks")
+		}
+	case "include_role", "import_role":
+		for _, name := range w.names(t, t.Arg("name", "role")) {
+			w.includeRole(t, name, at, module == "include_role")
+		}
+	case "include_vars":
+		for _, name := range w.names(t, fileArgument(t, "file")) {
+			if path := FindFile(t, "vars", name); path != "" {
+				w.variableFile(path, Included, nil)
+			}
+		}
+	}
+}
+
+func fileArgument(t *Task, name string) *yaml.Node {
+	if t.Args != nil && t.Args.Kind == yaml.ScalarNode {
+		return t.Args
+	}
+	return t.Arg(name, "_raw_params")
+}
+
+// names returns the names that an argument may have: its text, or the literal elements of the
+// loop that it takes them from.
+func (w *walker) names(t *Task, n *yaml.Node) []string {
+	text := strings.TrimSpace(Scalar(n))
+	if text == "" || !strings.Contains(text, "{{") {
+		return nonEmpty(text)
+	}
+	inner := strings.TrimSpace(strings.Trim(text, "{} "))
+	name := Scalar(Field(t.Keys["loop_control"], "loop_var"))
+	if name == "" {
+		name = "item"
+	}
+	if t.Loop == nil || t.Loop.Kind != yaml.SequenceNode || !strings.HasPrefix(inner, name) {
+		return []string{text}
+	}
+	var found []string
+	for _, element := range t.Loop.Content {
+		value := Scalar(element)
+		if key, ok := strings.CutPrefix(inner, name+"."); ok {
+			value = Scalar(Field(element, key))
+		} else if inner != name {
+			return []string{text}
+		}
+		found = append(found, nonEmpty(value)...)
+	}
+	return found
+}
+
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+func (w *walker) includeTasks(t *Task, name string, at place, whenRun bool) {
+	dirs := []string{at.base}
+	if at.roleDir != "" {
+		part := "tasks"
+		if at.handlers {
+			part = "handlers"
+		}
+		dirs = append(dirs, filepath.Join(at.roleDir, part), at.roleDir)
+	}
+	var paths []string
+	if strings.Contains(name, "{{") {
+		paths = matching(dirs, name)
+	} else {
+		for _, dir := range dirs {
+			if path := regular(filepath.Join(dir, name)); path != "" {
+				paths = []string{path}
+				break
+			}
+		}
+		if paths == nil && whenRun && !filepath.IsAbs(name) {
+			w.unit.Faults = append(w.unit.Faults, Fault{t.Position, "includes " + name + ", which does not exist; looked in " + strings.Join(dirs, ", ")})
+		}
+	}
+	if paths == nil && strings.Contains(name, "{{") {
+		w.unit.Unknown = append(w.unit.Unknown, Fault{t.Position, "the file " + name + " is known in a run only"})
+	}
+	for _, path := range paths {
+		if whenRun {
+			w.entry(path, at)
+		}
+		w.taskFile(path, at)
+	}
+}
+
+func (w *walker) includeRole(t *Task, name string, at place, whenRun bool) {
+	if strings.Contains(name, "{{") {
+		w.unit.Unknown = append(w.unit.Unknown, Fault{t.Position, "the role " + name + " is known in a run only"})
+		return
+	}
+	dir, collection := w.findRole(name, at)
+	if dir == "" {
+		if whenRun { // Ansible's own loader finds what is imported.
+			w.unit.Faults = append(w.unit.Faults, Fault{t.Position, "includes the role " + name + ", which was not found"})
+		}
+		return
+	}
+	if whenRun && w.once("role "+dir) {
+		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "role", Path: dir, Role: roleName(name, dir, collection)})
+	}
+	parts := roleParts{Scalar(t.Arg("tasks_from")), Scalar(t.Arg("vars_from")), Scalar(t.Arg("defaults_from")), Scalar(t.Arg("handlers_from"))}
+	w.role(dir, collection, parts, at)
+}
+
+// roleName returns the name by which a playbook elsewhere would find the role.
+func roleName(name, dir, collection string) string {
+	switch {
+	case strings.Count(name, ".") >= 2 || collection == "":
+		if strings.Count(name, ".") >= 2 {
+			return name
+		}
+		return dir
+	default:
+		return collection + "." + filepath.Base(dir)
+	}
+}

@@ -1,0 +1,190 @@
+package content
+
+import (
+	"fmt"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Position is a place in a file. Line and Column begin with 1; 0 is the file as a whole.
+type Position struct {
+	File   string
+	Line   int
+	Column int
+}
+
+// Fault is a file or a part of it that cannot be walked.
+type Fault struct {
+	Position
+
+	Message string
+}
+
+// Unit is what one watch, or its finalizer, executes.
+type Unit struct {
+	Watch watches.Watch
+	// Finalizing is set for the content of a finalizer of its own.
+	Finalizing bool
+	// Dir is the role's directory, or the playbook's.
+	Dir string
+	// Entry is the content for Ansible's own loader, with all files that are included while a
+	// run goes on.
+	Entry       []reader.Content
+	Tasks       []*Task
+	Definitions []*Definition
+	Texts       []*Text
+	Faults      []Fault
+	// Unknown are includes that only a run can find.
+	Unknown []Fault
+}
+
+// Task is a task, a handler or a block.
+type Task struct {
+	Position
+
+	Name   string
+	Module string
+	// Args are the module's arguments: a mapping, a text, or nil.
+	Args *yaml.Node
+	// Keys are the task's keywords.
+	Keys map[string]*yaml.Node
+	// Loop is the value of loop or with_…; nil without.
+	Loop *yaml.Node
+	// With is the plugin of with_…
+	With        string
+	Collections []string
+	// RoleDir is the directory of the task's role, "" in a playbook.
+	RoleDir string
+	Parent  *Task
+
+	collection string
+}
+
+// How says how a name is defined.
+type How string
+
+// The ways to define a variable.
+const (
+	Default  How = "a default of the role"
+	RoleVar  How = "a variable of the role"
+	PlayVar  How = "a variable of the play"
+	TaskVar  How = "a variable of the task"
+	SetFact  How = "set_fact"
+	Register How = "register"
+	LoopVar  How = "the loop's variable"
+	Included How = "a file of variables"
+)
+
+// Definition is the definition of a variable.
+type Definition struct {
+	Position
+
+	Name  string
+	How   How
+	Value *yaml.Node
+	// Task is the task to which the definition is limited, or that makes it; nil for others.
+	Task *Task
+}
+
+// Text is a text that Ansible evaluates.
+type Text struct {
+	Position
+
+	Value string
+	// Bare is set for an expression without braces, as in when.
+	Bare bool
+	// Where says what has the text: a keyword, "args", "vars", "loop" or "template" for a file.
+	Where string
+	Node  *yaml.Node
+	Task  *Task
+	// Definition is set for the text of a variable.
+	Definition *Definition
+	Analysis   reader.Analysis
+}
+
+// At returns the position of a line of the text.
+func (t *Text) At(line int) Position {
+	p := t.Position
+	switch {
+	case t.Node == nil:
+		p.Line, p.Column = max(line, 1), 1
+	case t.Node.Style&yaml.LiteralStyle != 0 && line > 0:
+		p.Line, p.Column = p.Line+line, 1
+	}
+	return p
+}
+
+func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
+
+// Arg returns an argument of the task by one of its names, nil if it has none.
+func (t *Task) Arg(names ...string) *yaml.Node {
+	for _, name := range names {
+		if value := Field(t.Args, name); value != nil {
+			return value
+		}
+	}
+	return nil
+}
+
+// Within reports whether the task is other, or is in the block other.
+func (t *Task) Within(other *Task) bool {
+	for ; t != nil; t = t.Parent {
+		if t == other {
+			return true
+		}
+	}
+	return false
+}
+
+// Field returns the value of a key, nil if the node is no mapping or lacks the key.
+func Field(n *yaml.Node, key string) *yaml.Node {
+	n = follow(n)
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return follow(n.Content[i+1])
+		}
+	}
+	return nil
+}
+
+// Key returns the node of a key itself, nil if there is none.
+func Key(n *yaml.Node, key string) *yaml.Node {
+	n = follow(n)
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i]
+		}
+	}
+	return nil
+}
+
+// Scalar returns the text of a scalar, "" for others.
+func Scalar(n *yaml.Node) string {
+	if n = follow(n); n == nil || n.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return n.Value
+}
+
+// True reports whether the node is a boolean that is true.
+func True(n *yaml.Node) bool {
+	var value bool
+	n = follow(n)
+	return n != nil && n.Kind == yaml.ScalarNode && n.Decode(&value) == nil && value
+}
+
+func follow(n *yaml.Node) *yaml.Node {
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}

@@ -1,0 +1,254 @@
+package content
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+)
+
+// keywords are all keys of a task that are no module.
+var keywords = set(`action any_errors_fatal args async become become_exe become_flags become_method become_user changed_when
+	check_mode collections connection debugger delay delegate_facts delegate_to diff environment failed_when ignore_errors
+	ignore_unreachable listen local_action loop loop_control module_defaults name no_log notify poll port register remote_user
+	retries run_once tags throttle timeout until vars when block rescue always`)
+
+// freeform are modules whose argument may be a text that is no list of key=value.
+var freeform = set("shell command raw script include_tasks import_tasks include_vars meta win_shell win_command")
+
+func set(words string) map[string]bool {
+	all := map[string]bool{}
+	for word := range strings.FieldsSeq(words) {
+		all[word] = true
+	}
+	return all
+}
+
+// Plain returns a module's or filter's name without the collection that every Ansible has.
+func Plain(name string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(name, "ansible.builtin."), "ansible.legacy.")
+}
+
+func (w *walker) taskFile(path string, at place) {
+	if !w.once(path) {
+		return
+	}
+	at.base = filepath.Dir(path)
+	if root := w.readOne(path); root != nil {
+		w.tasks(root, path, at)
+	}
+}
+
+func (w *walker) tasks(list *yaml.Node, path string, at place) {
+	if list == nil || list.Tag == "!!null" {
+		return
+	}
+	if list.Kind != yaml.SequenceNode {
+		w.unit.Faults = append(w.unit.Faults, Fault{Position{path, list.Line, list.Column}, describe(list) + "; write a list of tasks"})
+		return
+	}
+	for _, n := range list.Content {
+		if n = follow(n); n.Kind == yaml.MappingNode {
+			w.task(n, path, at)
+		}
+	}
+}
+
+func (w *walker) task(n *yaml.Node, path string, at place) {
+	t := newTask(n, path, at)
+	w.unit.Tasks = append(w.unit.Tasks, t)
+	w.define(t.Keys["vars"], path, TaskVar, t)
+	for key, value := range t.Keys {
+		switch key {
+		case "block", "rescue", "always", "vars":
+		case "when", "until", "failed_when", "changed_when":
+			w.expressions(value, path, key, t)
+		default:
+			w.texts(value, path, key, t, nil)
+		}
+	}
+	if t.Loop != nil {
+		w.texts(t.Loop, path, "loop", t, nil)
+	}
+	w.arguments(t)
+	w.defined(t)
+	inner := at
+	inner.parent, inner.collections = t, t.Collections
+	for _, key := range []string{"block", "rescue", "always"} {
+		w.tasks(t.Keys[key], path, inner)
+	}
+	w.includes(t, inner)
+}
+
+func newTask(n *yaml.Node, path string, at place) *Task {
+	t := &Task{
+		Position: Position{path, n.Line, n.Column}, Keys: map[string]*yaml.Node{}, RoleDir: at.roleDir, Parent: at.parent,
+		Collections: at.collections, collection: at.collection,
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i].Value, follow(n.Content[i+1])
+		with, isWith := strings.CutPrefix(key, "with_")
+		switch {
+		case key == "action" || key == "local_action":
+			t.Module, t.Args = fromAction(value)
+		case key == "loop" || isWith:
+			t.Loop, t.With = value, with
+			if !isWith {
+				t.With = ""
+			}
+		case keywords[key]:
+			t.Keys[key] = value
+		case t.Module == "":
+			t.Module, t.Args = key, value
+			t.Line, t.Column = n.Content[i].Line, n.Content[i].Column
+		}
+	}
+	t.Name = Scalar(t.Keys["name"])
+	t.Collections = append(scalars(t.Keys["collections"]), t.Collections...)
+	t.Args = arguments(t.Module, t.Args, t.Keys["args"])
+	if t.Module == "" && t.Keys["block"] == nil {
+		t.Module = "" // Ansible's own loader tells of it.
+	}
+	return t
+}
+
+func fromAction(value *yaml.Node) (string, *yaml.Node) {
+	if value.Kind == yaml.MappingNode {
+		return Scalar(Field(value, "module")), value
+	}
+	module, rest, _ := strings.Cut(strings.TrimSpace(value.Value), " ")
+	return module, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: rest, Line: value.Line, Column: value.Column}
+}
+
+var pair = regexp.MustCompile(`(\w+)=("[^"]*"|'[^']*'|(?:\{\{.*?\}\}|[^\s{]|\{)+)`)
+
+// arguments returns a module's arguments as a mapping, where they are key=value or below args.
+func arguments(module string, value, more *yaml.Node) *yaml.Node {
+	if value == nil || value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
+		if value == nil || value.Kind == yaml.ScalarNode {
+			return more
+		}
+		return value
+	}
+	if freeform[Plain(module)] {
+		return value
+	}
+	found := pair.FindAllStringSubmatch(value.Value, -1)
+	if found == nil {
+		return value
+	}
+	made := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: value.Line, Column: value.Column}
+	for _, f := range found {
+		for _, text := range []string{f[1], strings.Trim(f[2], `"'`)} {
+			made.Content = append(made.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text, Line: value.Line, Column: value.Column})
+		}
+	}
+	if more != nil && more.Kind == yaml.MappingNode {
+		made.Content = append(made.Content, more.Content...)
+	}
+	return made
+}
+
+func (w *walker) arguments(t *Task) {
+	module := Plain(t.Module)
+	switch {
+	case module == "assert" && t.Args != nil && t.Args.Kind == yaml.MappingNode:
+		for i := 0; i+1 < len(t.Args.Content); i += 2 {
+			if t.Args.Content[i].Value == "that" {
+				w.expressions(follow(t.Args.Content[i+1]), t.File, "that", t)
+			} else {
+				w.texts(t.Args.Content[i+1], t.File, "args", t, nil)
+			}
+		}
+	case module == "debug" && t.Arg("var") != nil:
+		w.expressions(t.Arg("var"), t.File, "var", t)
+	default:
+		w.texts(t.Args, t.File, "args", t, nil)
+	}
+}
+
+// defined adds the variables that a task makes.
+func (w *walker) defined(t *Task) {
+	if name := t.Keys["register"]; Scalar(name) != "" {
+		w.add(&Definition{Position{t.File, name.Line, name.Column}, name.Value, Register, nil, t})
+	}
+	if control := Field(t.Keys["loop_control"], "loop_var"); Scalar(control) != "" {
+		w.add(&Definition{Position{t.File, control.Line, control.Column}, control.Value, LoopVar, nil, t})
+	}
+	if Plain(t.Module) == "set_fact" {
+		w.define(t.Args, t.File, SetFact, nil)
+		for _, d := range w.unit.Definitions {
+			if d.How == SetFact && d.Task == nil {
+				d.Task = t
+			}
+		}
+	}
+}
+
+func (w *walker) add(d *Definition) { w.unit.Definitions = append(w.unit.Definitions, d) }
+
+// define adds the variables of a mapping.
+func (w *walker) define(n *yaml.Node, file string, how How, task *Task) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], follow(n.Content[i+1])
+		if how == SetFact && key.Value == "cacheable" || strings.Contains(key.Value, "{{") {
+			continue
+		}
+		d := &Definition{Position{file, key.Line, key.Column}, key.Value, how, value, task}
+		w.add(d)
+		if how != SetFact { // Those texts are the task's arguments.
+			w.texts(value, file, "vars", task, d)
+		}
+	}
+}
+
+// texts adds all texts with templates at and below the node.
+func (w *walker) texts(n *yaml.Node, file, where string, task *Task, definition *Definition) {
+	n = follow(n)
+	switch {
+	case n == nil:
+	case n.Kind == yaml.ScalarNode && (strings.Contains(n.Value, "{{") || strings.Contains(n.Value, "{%")) && n.Tag != "!unsafe":
+		w.unit.Texts = append(w.unit.Texts, &Text{
+			Position: Position{file, n.Line, n.Column}, Value: n.Value, Where: where, Node: n, Task: task, Definition: definition,
+		})
+	case n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode:
+		for _, child := range n.Content {
+			w.texts(child, file, where, task, definition)
+		}
+	}
+}
+
+// expressions adds conditions: an expression or a list of some.
+func (w *walker) expressions(n *yaml.Node, file, where string, task *Task) {
+	switch {
+	case n == nil:
+	case n.Kind == yaml.SequenceNode:
+		for _, child := range n.Content {
+			w.expressions(follow(child), file, where, task)
+		}
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value != "":
+		template := strings.Contains(n.Value, "{{") || strings.Contains(n.Value, "{%")
+		w.unit.Texts = append(w.unit.Texts, &Text{
+			Position: Position{file, n.Line, n.Column}, Value: n.Value, Bare: !template, Where: where, Node: n, Task: task,
+		})
+	}
+}
+
+// entry adds a file for Ansible's own loader.
+func (w *walker) entry(path string, at place) {
+	kind := "tasks"
+	if at.handlers {
+		kind = "handlers"
+	}
+	e := reader.Content{Kind: kind, Path: path, Collections: at.collections}
+	if !slices.ContainsFunc(w.unit.Entry, func(other reader.Content) bool { return other.Path == path }) {
+		w.unit.Entry = append(w.unit.Entry, e)
+	}
+}

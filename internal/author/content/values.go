@@ -1,0 +1,249 @@
+package content
+
+import (
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+)
+
+// maxDepth ends definitions that refer to each other in a circle.
+const maxDepth = 12
+
+// Value is a node that a variable may stand for. Parent is the mapping that has it.
+type Value struct {
+	Node, Parent *yaml.Node
+	// File has the node.
+	File string
+}
+
+// Source is a value of the custom resource.
+type Source struct {
+	// Name is the variable, and Path what of it.
+	Name string
+	Path []string
+	// Filters are what the value went through on its way.
+	Filters []string
+}
+
+// Index must be called when all texts have their analyses.
+func (u *Unit) Index() *Index {
+	i := &Index{unit: u, texts: map[*yaml.Node]*Text{}, definitions: map[string][]*Definition{}}
+	for _, t := range u.Texts {
+		if t.Node != nil {
+			i.texts[t.Node] = t
+		}
+	}
+	for _, d := range u.Definitions {
+		i.definitions[d.Name] = append(i.definitions[d.Name], d)
+	}
+	return i
+}
+
+// Index finds what variables stand for.
+type Index struct {
+	unit        *Unit
+	texts       map[*yaml.Node]*Text
+	definitions map[string][]*Definition
+	// FromCR reports whether the name is a variable of the custom resource, which the content
+	// may define too.
+	FromCR func(name string, defined []*Definition) bool
+}
+
+// Defined returns the definitions of a name that count for a task.
+func (i *Index) Defined(name string, task *Task) []*Definition {
+	var found []*Definition
+	for _, d := range i.definitions[name] {
+		if d.How != TaskVar || d.Task == nil || task.Within(d.Task) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// Text returns the text of a node, nil if it has no template.
+func (i *Index) Text(n *yaml.Node) *Text { return i.texts[follow(n)] }
+
+// Sources returns the values of the custom resource that get into the flow.
+func (i *Index) Sources(flow reader.Flow, task *Task) []Source {
+	if flow.Name == "" {
+		return nil
+	}
+	return i.sources(flow, task, 0)
+}
+
+func (i *Index) sources(flow reader.Flow, task *Task, depth int) []Source {
+	if depth > maxDepth {
+		return nil
+	}
+	if loop, looping := loopOf(flow.Name, task); looping {
+		return i.below(loop.Loop, loopPath(loop, flow.Path), flow.Filters, loop.Parent, depth)
+	}
+	defined := i.Defined(flow.Name, task)
+	if i.FromCR(flow.Name, defined) {
+		return []Source{{flow.Name, flow.Path, flow.Filters}}
+	}
+	var found []Source
+	for _, d := range defined {
+		context := task
+		if d.Task != nil {
+			context = d.Task
+		}
+		found = append(found, i.below(d.Value, flow.Path, flow.Filters, context, depth)...)
+	}
+	return found
+}
+
+// below returns the sources of the texts at the path below the node.
+func (i *Index) below(n *yaml.Node, path, filters []string, task *Task, depth int) []Source {
+	n = follow(n)
+	if n == nil {
+		return nil
+	}
+	if text := i.texts[n]; text != nil {
+		var found []Source
+		for _, output := range text.Analysis.Outputs {
+			for _, flow := range output.Flows {
+				if flow.Name == "" {
+					continue
+				}
+				if text.Analysis.Whole {
+					flow.Path = slices.Concat(flow.Path, path)
+				}
+				flow.Filters = slices.Concat(flow.Filters, filters)
+				found = append(found, i.sources(flow, task, depth+1)...)
+			}
+		}
+		return found
+	}
+	var found []Source
+	for _, child := range children(n, path) {
+		found = append(found, i.below(child, rest(path), filters, task, depth)...)
+	}
+	return found
+}
+
+// children returns the nodes below n that the first element of the path means; without a
+// path all.
+func children(n *yaml.Node, path []string) []*yaml.Node {
+	var all []*yaml.Node
+	switch n.Kind {
+	case yaml.SequenceNode:
+		if len(path) == 0 || path[0] == reader.Element {
+			return n.Content
+		}
+	case yaml.MappingNode:
+		for k := 0; k+1 < len(n.Content); k += 2 {
+			if len(path) == 0 || path[0] == reader.Element || n.Content[k].Value == path[0] {
+				all = append(all, n.Content[k+1])
+			}
+		}
+	}
+	return all
+}
+
+func rest(path []string) []string {
+	if len(path) == 0 {
+		return nil
+	}
+	return path[1:]
+}
+
+// loopOf returns the task whose loop the name is the variable of.
+func loopOf(name string, task *Task) (*Task, bool) {
+	for t := task; t != nil; t = t.Parent {
+		if t.Loop == nil {
+			continue
+		}
+		variable := Scalar(Field(t.Keys["loop_control"], "loop_var"))
+		if variable == "" {
+			variable = "item"
+		}
+		if variable == name {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// loopPath is the path of the loop's variable in the value that is looped over.
+func loopPath(loop *Task, path []string) []string {
+	if loop.With == "dict" {
+		return slices.Concat([]string{reader.Element}, rest(path))
+	}
+	if len(path) > 0 && (path[0] == "key" || path[0] == "value") && loop.With == "" {
+		return slices.Concat([]string{reader.Element}, path)
+	}
+	return slices.Concat([]string{reader.Element}, path)
+}
+
+// Values returns the nodes that the node may stand for: itself, or what the variable in its
+// template is defined as. known is false where that is known in a run only.
+func (i *Index) Values(n *yaml.Node, task *Task) (found []Value, known bool) {
+	return i.values(Value{Node: n}, nil, task, 0)
+}
+
+// FlowValues is Values for a flow.
+func (i *Index) FlowValues(flow reader.Flow, task *Task) ([]Value, bool) {
+	return i.flowValues(flow, task, 0)
+}
+
+func (i *Index) flowValues(flow reader.Flow, task *Task, depth int) ([]Value, bool) {
+	if len(flow.Filters) > 0 || flow.Name == "" || depth > maxDepth {
+		return nil, false
+	}
+	if loop, looping := loopOf(flow.Name, task); looping {
+		return i.values(Value{Node: loop.Loop, File: loop.File}, loopPath(loop, flow.Path), loop.Parent, depth)
+	}
+	defined := i.Defined(flow.Name, task)
+	if len(defined) == 0 || i.FromCR(flow.Name, []*Definition{{How: RoleVar}}) {
+		return nil, false
+	}
+	var found []Value
+	for _, d := range defined {
+		if d.Value == nil {
+			return nil, false
+		}
+		values, known := i.values(Value{Node: d.Value, File: d.File}, flow.Path, task, depth)
+		if !known {
+			return nil, false
+		}
+		found = append(found, values...)
+	}
+	return found, true
+}
+
+func (i *Index) values(v Value, path []string, task *Task, depth int) ([]Value, bool) {
+	v.Node = follow(v.Node)
+	if v.Node == nil {
+		return nil, false
+	}
+	if text := i.texts[v.Node]; text != nil {
+		if flows := wholeFlows(text); len(flows) == 1 {
+			flows[0].Path = slices.Concat(flows[0].Path, path)
+			return i.flowValues(flows[0], task, depth+1)
+		}
+		return nil, false
+	}
+	if len(path) == 0 {
+		return []Value{v}, true
+	}
+	var found []Value
+	for _, child := range children(v.Node, path) {
+		values, known := i.values(Value{child, v.Node, v.File}, path[1:], task, depth)
+		if !known {
+			return nil, false
+		}
+		found = append(found, values...)
+	}
+	return found, len(found) > 0
+}
+
+// wholeFlows returns copies of the flows of a text that is one expression.
+func wholeFlows(t *Text) []reader.Flow {
+	if !t.Analysis.Whole || len(t.Analysis.Outputs) != 1 {
+		return nil
+	}
+	return slices.Clone(t.Analysis.Outputs[0].Flows)
+}

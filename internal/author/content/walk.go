@@ -1,0 +1,217 @@
+package content
+
+import (
+	"path/filepath"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Search says where roles and collections are.
+type Search struct {
+	// Dir is the project's directory, absolute.
+	Dir string
+	// Roles are directories with roles; Trees are directories named ansible_collections.
+	Roles, Trees []string
+}
+
+// place is where a file stands that names others.
+type place struct {
+	base        string // the directory of the file
+	roleDir     string
+	collection  string
+	collections []string
+	parent      *Task
+	handlers    bool
+}
+
+func (p place) collectionOf(dir string) string {
+	if p.roleDir != "" && filepath.Dir(p.roleDir) == filepath.Dir(dir) {
+		return p.collection
+	}
+	return ""
+}
+
+type walker struct {
+	search Search
+	unit   *Unit
+	seen   map[string]bool
+}
+
+// Walk returns a unit for the content of each watch, and one for each finalizer with content
+// of its own.
+func Walk(list []watches.Watch, search Search) []*Unit {
+	var units []*Unit
+	for _, watch := range list {
+		units = append(units, walkOne(watch, watch.Content, search, false))
+		if f := watch.Finalizer; f != nil && f.Content != watch.Content {
+			units = append(units, walkOne(watch, f.Content, search, true))
+		}
+	}
+	return units
+}
+
+func walkOne(watch watches.Watch, what watches.Content, search Search, finalizing bool) *Unit {
+	w := &walker{search: search, unit: &Unit{Watch: watch, Finalizing: finalizing}, seen: map[string]bool{}}
+	if what.Playbook != "" {
+		w.unit.Dir = filepath.Dir(what.Playbook)
+		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "playbook", Path: what.Playbook})
+		w.playbook(what.Playbook)
+		return w.unit
+	}
+	name := what.Role
+	if what.RolesPath != "" {
+		name = filepath.Join(what.RolesPath, what.Role)
+	}
+	dir, collection := w.findRole(name, place{base: search.Dir})
+	w.unit.Dir = dir
+	w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "role", Path: dir, Role: name})
+	w.role(dir, collection, roleParts{}, place{base: search.Dir})
+	return w.unit
+}
+
+// once reports whether a file is walked for the first time.
+func (w *walker) once(path string) bool {
+	if w.seen[path] {
+		return false
+	}
+	w.seen[path] = true
+	return true
+}
+
+// roleParts name other files than main.
+type roleParts struct{ tasks, vars, defaults, handlers string }
+
+func (p roleParts) or(name string) string {
+	if name == "" {
+		return "main"
+	}
+	return trimExtension(name)
+}
+
+func trimExtension(name string) string {
+	switch extension := filepath.Ext(name); extension {
+	case ".yml", ".yaml", ".json":
+		return name[:len(name)-len(extension)]
+	default:
+		return name
+	}
+}
+
+// role walks a role with its dependencies.
+func (w *walker) role(dir, collection string, parts roleParts, from place) {
+	if dir == "" {
+		return
+	}
+	at := place{roleDir: dir, collection: collection, parent: from.parent}
+	if collection != "" {
+		at.collections = []string{collection}
+	}
+	for _, path := range mainFiles(filepath.Join(dir, "meta"), "main") {
+		if w.once(path) {
+			meta := w.readOne(path)
+			at.collections = append(at.collections, scalars(Field(meta, "collections"))...)
+			w.roles(Field(meta, "dependencies"), at, path)
+		}
+	}
+	w.variables(filepath.Join(dir, "defaults"), parts.or(parts.defaults), Default)
+	w.variables(filepath.Join(dir, "vars"), parts.or(parts.vars), RoleVar)
+	for _, path := range mainFiles(filepath.Join(dir, "tasks"), parts.or(parts.tasks)) {
+		w.taskFile(path, at)
+	}
+	at.handlers = true
+	for _, path := range mainFiles(filepath.Join(dir, "handlers"), parts.or(parts.handlers)) {
+		w.taskFile(path, at)
+	}
+}
+
+func (w *walker) variables(dir, name string, how How) {
+	for _, path := range mainFiles(dir, name) {
+		w.variableFile(path, how, nil)
+	}
+}
+
+func (w *walker) variableFile(path string, how How, task *Task) {
+	if w.once(path) {
+		w.define(w.readOne(path), path, how, task)
+	}
+}
+
+// roles walks the elements of a list of roles: names, or mappings with role and vars.
+func (w *walker) roles(list *yaml.Node, from place, file string) {
+	if list == nil || list.Kind != yaml.SequenceNode {
+		return
+	}
+	from.base = filepath.Dir(file)
+	for _, element := range list.Content {
+		element = follow(element)
+		name := Scalar(element)
+		if element.Kind == yaml.MappingNode {
+			if name = Scalar(Field(element, "role")); name == "" {
+				name = Scalar(Field(element, "name"))
+			}
+			w.define(Field(element, "vars"), file, PlayVar, nil)
+			w.texts(element, file, "role", nil, nil)
+		}
+		if dir, collection := w.findRole(name, from); dir != "" {
+			w.role(dir, collection, roleParts{}, from)
+		}
+	}
+}
+
+// playbook walks the plays of a playbook.
+func (w *walker) playbook(path string) {
+	if !w.once(path) {
+		return
+	}
+	root := w.readOne(path)
+	if root == nil || root.Kind != yaml.SequenceNode {
+		return
+	}
+	for _, play := range root.Content {
+		w.play(follow(play), path)
+	}
+}
+
+func (w *walker) play(play *yaml.Node, path string) {
+	at := place{base: filepath.Dir(path), collections: scalars(Field(play, "collections"))}
+	for _, key := range []string{"import_playbook", "ansible.builtin.import_playbook"} {
+		if name := Scalar(Field(play, key)); name != "" {
+			w.playbook(filepath.Join(at.base, name))
+		}
+	}
+	w.define(Field(play, "vars"), path, PlayVar, nil)
+	for _, name := range scalars(Field(play, "vars_files")) {
+		if file := regular(filepath.Join(at.base, name)); file != "" {
+			w.variableFile(file, Included, nil)
+		}
+	}
+	for _, key := range []string{"environment", "remote_user", "become_user", "hosts", "vars_files", "module_defaults"} {
+		w.texts(Field(play, key), path, key, nil, nil)
+	}
+	w.roles(Field(play, "roles"), at, path)
+	for _, key := range []string{"pre_tasks", "tasks", "post_tasks", "handlers"} {
+		at.handlers = key == "handlers"
+		w.tasks(Field(play, key), path, at)
+	}
+}
+
+func scalars(n *yaml.Node) []string {
+	if n == nil {
+		return nil
+	}
+	if n.Kind == yaml.ScalarNode {
+		return []string{n.Value}
+	}
+	var found []string
+	if n.Kind == yaml.SequenceNode {
+		for _, element := range n.Content {
+			if text := Scalar(element); text != "" {
+				found = append(found, text)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,256 @@
+package rights
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/author/content"
+)
+
+// Object is what a task or a lookup reads or writes at the API server.
+type Object struct {
+	content.Position
+
+	APIVersion, Kind string
+	// Name and Namespace are nil where the content gives none.
+	Name, Namespace *yaml.Node
+	// Template is set for an object in a template's text, of which no more is known.
+	Template bool
+}
+
+// kubernetes are the collections whose modules are read.
+var collections = regexp.MustCompile(`^(kubernetes\.core|community\.kubernetes|community\.okd|redhat\.openshift|ensign\.operator|operator_sdk\.util)\.(\w+)$`)
+
+// Module returns a module's name without its collection, if it is one that talks to the API
+// server and is known here; else "".
+func Module(t *content.Task) string {
+	if found := collections.FindStringSubmatch(t.Module); found != nil {
+		return found[2]
+	}
+	if t.Module == "k8s" || strings.HasPrefix(t.Module, "k8s_") {
+		return t.Module
+	}
+	return ""
+}
+
+// Definition returns the argument with whole objects; nil without.
+func Definition(t *content.Task) *yaml.Node {
+	return t.Arg("definition", "resource_definition", "inline")
+}
+
+// Objects returns the objects of a task. known is false where some can't be told.
+func Objects(i *content.Index, t *content.Task) (found []Object, known bool) {
+	definition, kind := Definition(t), t.Arg("kind")
+	switch {
+	case definition != nil:
+		found, known = ofDefinition(i, definition, t)
+	case t.Arg("src") != nil || t.Arg("template") != nil:
+		found, known = ofFiles(i, t)
+	case kind != nil:
+		found, known = pairs(i, kind, t.Arg("api_version", "api", "version"), t)
+	default:
+		return nil, false
+	}
+	for n := range found {
+		if found[n].Namespace == nil && !found[n].Template {
+			found[n].Namespace = t.Arg("namespace")
+		}
+		if found[n].Name == nil && !found[n].Template {
+			found[n].Name = t.Arg("name")
+		}
+	}
+	return found, known
+}
+
+func ofDefinition(i *content.Index, n *yaml.Node, t *content.Task) (found []Object, known bool) {
+	if text := i.Text(n); text != nil && !text.Analysis.Whole {
+		objects := InText(text.Value, t.Position)
+		return objects, len(objects) > 0
+	}
+	if text := i.Text(n); text != nil {
+		if names := lookedUp(text, "template", "file"); names != nil {
+			return inFiles(t, names)
+		}
+	}
+	values, known := i.Values(n, t)
+	for _, v := range values {
+		switch v.Node.Kind {
+		case yaml.MappingNode:
+			objects, ok := ofMapping(i, v.Node, t)
+			found, known = append(found, objects...), known && ok
+		case yaml.SequenceNode:
+			for _, element := range v.Node.Content {
+				objects, ok := ofDefinition(i, element, t)
+				found, known = append(found, objects...), known && ok
+			}
+		case yaml.ScalarNode:
+			found = append(found, InText(v.Node.Value, t.Position)...)
+		}
+	}
+	return found, known
+}
+
+func ofMapping(i *content.Index, n *yaml.Node, t *content.Task) ([]Object, bool) {
+	found, known := pairs(i, content.Field(n, "kind"), content.Field(n, "apiVersion"), t)
+	if content.Field(n, "kind") == nil { // The task says it, beside a part of the object.
+		found, known = pairs(i, t.Arg("kind"), t.Arg("api_version", "api", "version"), t)
+	}
+	for k := range found {
+		metadata := content.Field(n, "metadata")
+		found[k].Name, found[k].Namespace = content.Field(metadata, "name"), content.Field(metadata, "namespace")
+	}
+	return found, known
+}
+
+// pairs returns the objects of a kind and an API version that are literal, or that variables
+// with literal values stand for. Where both come from the same mapping they belong together.
+func pairs(i *content.Index, kind, version *yaml.Node, t *content.Task) ([]Object, bool) {
+	if kind == nil {
+		return nil, false
+	}
+	kinds, known := i.Values(kind, t)
+	if !known {
+		return nil, false
+	}
+	versions := []content.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: "v1"}}}
+	if version != nil {
+		if versions, known = i.Values(version, t); !known {
+			return nil, false
+		}
+	}
+	return combine(kinds, versions, t.Position), true
+}
+
+func combine(kinds, versions []content.Value, at content.Position) []Object {
+	var found []Object
+	for _, k := range kinds {
+		for _, v := range versions {
+			if k.Parent != nil && v.Parent != nil && k.Parent != v.Parent {
+				continue
+			}
+			o := Object{Position: at, APIVersion: content.Scalar(v.Node), Kind: content.Scalar(k.Node)}
+			if !slices.Contains(found, o) {
+				found = append(found, o)
+			}
+		}
+	}
+	return found
+}
+
+// lookedUp returns the literal names of the files that a text looks up by the plugins.
+func lookedUp(t *content.Text, plugins ...string) []string {
+	var names []string
+	for _, l := range t.Analysis.Lookups {
+		if slices.Contains(plugins, content.Plain(l.Plugin)) && len(l.Terms) > 0 && l.Terms[0].IsLiteral {
+			if name, ok := l.Terms[0].Literal.(string); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func ofFiles(i *content.Index, t *content.Task) ([]Object, bool) {
+	n := t.Arg("template")
+	if n == nil {
+		n = t.Arg("src")
+	}
+	if path := content.Field(n, "path"); path != nil {
+		n = path
+	}
+	values, known := i.Values(n, t)
+	var names []string
+	for _, v := range values {
+		if v.Node.Kind == yaml.SequenceNode {
+			for _, element := range v.Node.Content {
+				names = append(names, content.Scalar(element))
+			}
+		}
+		names = append(names, content.Scalar(v.Node))
+	}
+	found, all := inFiles(t, names)
+	return found, known && all
+}
+
+func inFiles(t *content.Task, names []string) (found []Object, known bool) {
+	known = len(names) > 0
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		path := content.FindFile(t, "templates", name)
+		if path == "" {
+			path = content.FindFile(t, "files", name)
+		}
+		text, err := os.ReadFile(path)
+		objects := InText(string(text), content.Position{File: path, Line: 1, Column: 1})
+		if path == "" || err != nil || len(objects) == 0 {
+			known = false
+		}
+		found = append(found, objects...)
+	}
+	return found, known
+}
+
+var topLevel = regexp.MustCompile(`^(kind|apiVersion):\s*["']?([A-Za-z0-9./]+)["']?\s*(#.*)?$`)
+
+// InText returns the objects in YAML text with templates: of each document the lines kind and
+// apiVersion at its top.
+func InText(text string, at content.Position) []Object {
+	var found []Object
+	o := Object{Position: at, Template: true}
+	flush := func() {
+		if o.Kind != "" && o.APIVersion != "" {
+			found = append(found, o)
+		}
+		o = Object{Position: at, Template: true}
+	}
+	for n, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "---") {
+			flush()
+		}
+		switch match := topLevel.FindStringSubmatch(strings.TrimRight(line, " \r")); {
+		case match == nil:
+		case match[1] == "kind":
+			o.Kind = match[2]
+			if at.Line == 1 && at.Column == 1 {
+				o.Line = n + 1
+			}
+		default:
+			o.APIVersion = match[2]
+		}
+	}
+	flush()
+	return found
+}
+
+// lookupObjects returns the objects of a lookup of kubernetes.core.k8s.
+func lookupObjects(i *content.Index, l reader.Lookup, t *content.Text) ([]Object, bool) {
+	kinds, known := valuesOf(i, l.Options["kind"], t.Task)
+	if !known || len(kinds) == 0 {
+		return nil, false
+	}
+	versions := []content.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: "v1"}}}
+	if option, given := l.Options["api_version"]; given {
+		if versions, known = valuesOf(i, option, t.Task); !known {
+			return nil, false
+		}
+	}
+	return combine(kinds, versions, t.At(l.Line)), true
+}
+
+func valuesOf(i *content.Index, v reader.Value, t *content.Task) ([]content.Value, bool) {
+	if v.IsLiteral {
+		text, ok := v.Literal.(string)
+		return []content.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: text}}}, ok
+	}
+	if len(v.Flows) != 1 {
+		return nil, false
+	}
+	return i.FlowValues(v.Flows[0], t)
+}

@@ -1,0 +1,173 @@
+package rights
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	kinds "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/schema"
+)
+
+// Right is to do something with a resource, which is "resource/subresource" for subresources.
+type Right struct{ Group, Resource, Verb string }
+
+func (r Right) String() string {
+	resource := r.Resource
+	if r.Group != "" {
+		base, sub, has := strings.Cut(resource, "/")
+		resource = base + "." + r.Group
+		if has {
+			resource += "/" + sub
+		}
+	}
+	return r.Verb + " " + resource
+}
+
+// Scope says in which role a right belongs.
+type Scope int
+
+// The scopes of roles. Those of Lease are for the manager's own namespace.
+const (
+	Manager Scope = iota
+	Metrics
+	Lease
+)
+
+// Need is a right and why it is needed.
+type Need struct {
+	Right
+
+	Scope Scope
+	// Where is "FILE:LINE" of a task, or words for what the manager itself does.
+	Where string
+	// At is the task's position; its File is "" for what the manager does.
+	At content.Position
+}
+
+// Unknown is a task of which cannot be told what it needs.
+type Unknown struct {
+	content.Position
+
+	Message string
+}
+
+// Needs are all rights that an operator needs.
+type Needs struct {
+	All     []Need
+	Unknown []Unknown
+}
+
+// Collector collects needs.
+type Collector struct {
+	CRDs []schema.CRD
+	Needs
+}
+
+// resource returns the group and resource of a kind.
+func (c *Collector) resource(apiVersion, kind string) (group, resource string) {
+	gv, err := kinds.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return "", ""
+	}
+	for _, crd := range c.CRDs {
+		if crd.Group == gv.Group && strings.EqualFold(crd.Kind, kind) && crd.Plural != "" {
+			return crd.Group, crd.Plural
+		}
+	}
+	if strings.ToLower(kind) == kind && strings.HasSuffix(kind, "s") {
+		return gv.Group, kind // A resource's name, which the client takes too.
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
+	return gv.Group, plural.Resource
+}
+
+// ClusterScoped reports whether objects of the kind have no namespace, as far as it is known.
+func ClusterScoped(apiVersion, kind string, crds []schema.CRD) bool {
+	gv, _ := kinds.ParseGroupVersion(apiVersion)
+	for _, crd := range crds {
+		if crd.Group == gv.Group && crd.Kind == kind {
+			return !crd.Namespaced
+		}
+	}
+	return slices.Contains(strings.Fields(`Namespace Node PersistentVolume ClusterRole ClusterRoleBinding StorageClass VolumeAttachment
+		CustomResourceDefinition PriorityClass IngressClass RuntimeClass CSIDriver CSINode APIService ClusterIssuer ComponentStatus
+		ValidatingWebhookConfiguration MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
+		CertificateSigningRequest FlowSchema PriorityLevelConfiguration GatewayClass Project`), kind)
+}
+
+func (c *Collector) engine(group, resource, where string, scope Scope, verbs ...string) {
+	for _, verb := range verbs {
+		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Scope: scope, Where: where})
+	}
+}
+
+func (c *Collector) task(at content.Position, group, resource string, verbs ...string) {
+	for _, verb := range verbs {
+		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Where: fmt.Sprintf("%s:%d", at.File, at.Line), At: at})
+	}
+}
+
+// Engine adds what the manager itself does, whatever the content is.
+func (c *Collector) Engine() {
+	c.engine("events.k8s.io", "events", "the manager: Events of custom resources", Manager, "create", "patch")
+	c.engine("authentication.k8s.io", "tokenreviews", "the manager: who reads metrics", Metrics, "create")
+	c.engine("authorization.k8s.io", "subjectaccessreviews", "the manager: who may read metrics", Metrics, "create")
+	c.engine("coordination.k8s.io", "leases", "the manager: leader election", Lease, "get", "create", "update")
+	c.engine("", "events", "the manager: Events about who leads", Lease, "create", "patch")
+	c.engine("", "configmaps", "the manager: the record of the kinds of children", Lease, "get", "create", "patch")
+}
+
+// Unit adds what a watch, its references and its tasks need.
+func (c *Collector) Unit(u *content.Unit, i *content.Index) {
+	w := u.Watch
+	gv := w.GVK.GroupVersion().String()
+	group, resource := c.resource(gv, w.GVK.Kind)
+	where := fmt.Sprintf("the manager: the watch on line %d of watches.yaml", w.Line)
+	c.engine(group, resource, where, Manager, "get", "list", "watch")
+	if w.Finalizer != nil {
+		c.engine(group, resource, where+", its finalizer", Manager, "patch")
+	}
+	if w.ManageStatus {
+		c.engine(group, resource+"/status", where+", its status", Manager, "patch")
+	}
+	for _, r := range w.References {
+		group, resource := c.resource(r.GVK.GroupVersion().String(), r.GVK.Kind)
+		c.engine(group, resource, where+", its references", Manager, "list", "watch")
+	}
+	for _, t := range u.Tasks {
+		c.tasks(u, i, t)
+	}
+	for _, t := range u.Texts {
+		c.lookups(i, t)
+	}
+}
+
+// lookups adds what lookups and queries of kubernetes.core.k8s read.
+func (c *Collector) lookups(i *content.Index, t *content.Text) {
+	for _, l := range t.Analysis.Lookups {
+		if l.Plugin != "kubernetes.core.k8s" && l.Plugin != "k8s" && l.Plugin != "community.kubernetes.k8s" {
+			continue
+		}
+		objects, known := lookupObjects(i, l, t)
+		if !known {
+			c.unknown(t.At(l.Line), "the kind of a lookup of "+l.Plugin)
+			continue
+		}
+		verb := "list"
+		if _, named := l.Options["resource_name"]; named {
+			verb = "get"
+		}
+		for _, o := range objects {
+			group, resource := c.resource(o.APIVersion, o.Kind)
+			c.task(o.Position, group, resource, verb)
+		}
+	}
+}
+
+func (c *Collector) unknown(at content.Position, what string) {
+	c.Needs.Unknown = append(c.Needs.Unknown, Unknown{at, what + " is known in a run only; add its rights by hand, or take them from an audit log (rbac --from-audit)"})
+}

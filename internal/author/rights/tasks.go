@@ -1,0 +1,153 @@
+package rights
+
+import (
+	"slices"
+	"strings"
+
+	kinds "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+)
+
+// tasks adds what a task needs.
+func (c *Collector) tasks(u *content.Unit, i *content.Index, t *content.Task) {
+	module := Module(t)
+	switch module {
+	case "", "requeue_after", "osdk_metric", "k8s_cluster_info", "helm_template", "helm_pull", "kubeconfig", "helm_plugin", "helm_plugin_info", "helm_repository", "helm_registry_auth", "k8s_auth":
+		return
+	case "k8s_exec", "k8s_cp":
+		c.task(t.Position, "", "pods", "get")
+		c.task(t.Position, "", "pods/exec", "get", "create")
+		return
+	case "k8s_drain":
+		c.task(t.Position, "", "nodes", "get", "patch")
+		c.task(t.Position, "", "pods", "get", "list")
+		c.task(t.Position, "", "pods/eviction", "create")
+		return
+	case "k8s_taint":
+		c.task(t.Position, "", "nodes", "get", "patch")
+		return
+	case "k8s_service":
+		c.task(t.Position, "", "services", "get", "create", "patch")
+		return
+	case "k8s_event":
+		c.event(i, t)
+		return
+	}
+	objects, known := Objects(i, t)
+	if module == "k8s_log" && !known {
+		objects, known = []Object{{Position: t.Position, APIVersion: "v1", Kind: "Pod", Name: t.Arg("name")}}, true
+	}
+	if !known {
+		c.unknown(t.Position, "what "+t.Module+" asks of the API server")
+	}
+	for _, o := range objects {
+		c.object(u, t, module, o)
+	}
+}
+
+// object adds what a task needs for one kind.
+func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Object) {
+	group, resource := c.resource(o.APIVersion, o.Kind)
+	read := reading(t, o)
+	switch module {
+	case "k8s":
+		c.task(o.Position, group, resource, verbs(t, o)...)
+		if state := content.Scalar(t.Arg("state")); state == "" || state == "present" {
+			c.children(u, o)
+		}
+	case "k8s_info":
+		c.task(o.Position, group, resource, read)
+	case "k8s_json_patch":
+		if name := content.Scalar(t.Arg("name")); strings.HasSuffix(name, "/status") || strings.HasSuffix(name, "/scale") {
+			resource += name[strings.LastIndex(name, "/"):]
+		}
+		c.task(o.Position, group, resource, "get", "patch")
+	case "k8s_status":
+		c.task(o.Position, group, resource, "get")
+		c.task(o.Position, group, resource+"/status", "patch")
+	case "k8s_scale":
+		c.task(o.Position, group, resource, read, "get")
+		c.task(o.Position, group, resource+"/scale", "patch")
+	case "k8s_rollback":
+		c.task(o.Position, group, resource, read, "patch")
+		c.task(o.Position, "apps", map[bool]string{true: "replicasets", false: "controllerrevisions"}[resource == "deployments"], "list")
+	case "k8s_log":
+		c.task(o.Position, group, resource, read)
+		c.task(o.Position, "", "pods/log", "get")
+		if resource != "pods" || read == "list" {
+			c.task(o.Position, "", "pods", "list")
+		}
+	default:
+		c.unknown(t.Position, "what "+t.Module+" asks of the API server")
+	}
+}
+
+// reading is the verb by which a task reads the object: by name, or with others.
+func reading(t *content.Task, o Object) string {
+	if o.Name != nil || o.Template {
+		return "get"
+	}
+	return "list"
+}
+
+// verbs are those of the module k8s.
+func verbs(t *content.Task, o Object) []string {
+	read := []string{reading(t, o)}
+	if o.Name == nil && t.Arg("label_selectors") == nil && !o.Template {
+		read = nil // With a generated name, nothing is read.
+	}
+	switch content.Scalar(t.Arg("state")) {
+	case "absent":
+		if content.True(t.Arg("delete_all")) {
+			read = []string{"get", "list"}
+		}
+		return append(read, "delete")
+	case "patched":
+		return append(read, "patch")
+	}
+	if content.True(t.Arg("force")) && !content.True(t.Arg("apply")) {
+		return append(read, "create", "update")
+	}
+	return append(read, "create", "patch")
+}
+
+// children adds the watch of a kind whose objects the content creates.
+func (c *Collector) children(u *content.Unit, o Object) {
+	w := u.Watch
+	gv, err := kinds.ParseGroupVersion(o.APIVersion)
+	if err != nil || !w.WatchDependentResources || slices.Contains(w.Blacklist, kinds.GroupKind{Group: gv.Group, Kind: o.Kind}) {
+		return
+	}
+	owner := ClusterScoped(w.GVK.GroupVersion().String(), w.GVK.Kind, c.CRDs)
+	if ClusterScoped(o.APIVersion, o.Kind, c.CRDs) && !owner && !w.WatchClusterScopedResources {
+		return
+	}
+	group, resource := c.resource(o.APIVersion, o.Kind)
+	c.engine(group, resource, "the manager: changes of children", Manager, "list", "watch")
+}
+
+// event adds what the module k8s_event needs.
+func (c *Collector) event(i *content.Index, t *content.Task) {
+	appends := t.Arg("appendTimestamp", "append_timestamp")
+	switch {
+	case content.Scalar(t.Arg("state")) == "absent":
+		c.task(t.Position, "", "events", "get", "delete")
+	case appends == nil || content.True(appends):
+		c.task(t.Position, "", "events", "create")
+	default:
+		c.task(t.Position, "", "events", "get", "create", "patch")
+	}
+	involved := t.Arg("involvedObject", "involved_object")
+	if content.Field(involved, "uid") != nil || content.Field(involved, "kind") == nil {
+		return
+	}
+	objects, known := pairs(i, content.Field(involved, "kind"), content.Field(involved, "apiVersion"), t)
+	if !known {
+		c.unknown(t.Position, "the kind of the Event's object")
+	}
+	for _, o := range objects {
+		group, resource := c.resource(o.APIVersion, o.Kind)
+		c.task(t.Position, group, resource, "get")
+	}
+}

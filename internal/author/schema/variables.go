@@ -1,0 +1,99 @@
+package schema
+
+import (
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Variables are what the spec of a watched kind becomes.
+type Variables struct {
+	// Known is set if a CRD of the project has a schema for the watched version.
+	Known bool
+	// Open is set if a spec may have fields that the schema does not name, or if there is none.
+	Open bool
+	// File has the CRD.
+	File string
+	// Fields are the schemas of the fields by the names of their variables; Keys are the keys.
+	Fields, Keys map[string]*yaml.Node
+	// Twice are keys that become the same variable as an earlier one.
+	Twice []*yaml.Node
+
+	object string // the name of the variable with the whole object
+	root   *yaml.Node
+	name   func(string) string
+}
+
+// For returns the variables of a watched kind.
+func For(watch watches.Watch, crds []CRD) Variables {
+	word := strings.NewReplacer(".", "_", "-", "_")
+	v := Variables{
+		Open: true, Fields: map[string]*yaml.Node{}, Keys: map[string]*yaml.Node{}, name: Same,
+		object: "_" + word.Replace(strings.ToLower(watch.GVK.Group)) + "_" + word.Replace(strings.ToLower(watch.GVK.Kind)),
+	}
+	if watch.SnakeCaseParameters {
+		v.name = Snake
+	}
+	for _, crd := range crds {
+		if crd.Group != watch.GVK.Group || crd.Kind != watch.GVK.Kind {
+			continue
+		}
+		version := crd.Version(watch.GVK.Version)
+		if version == nil || version.Root == nil {
+			return v
+		}
+		v.File, v.root = crd.File, version.Root
+		spec := field(field(version.Root, "properties"), "spec")
+		v.Known, v.Open = true, spec == nil && Open(version.Root) || spec != nil && Open(spec)
+		if properties := field(spec, "properties"); properties != nil {
+			for i := 0; i+1 < len(properties.Content); i += 2 {
+				key := properties.Content[i]
+				if v.Keys[v.name(key.Value)] != nil {
+					v.Twice = append(v.Twice, key)
+				}
+				v.Fields[v.name(key.Value)], v.Keys[v.name(key.Value)] = properties.Content[i+1], key
+			}
+		}
+	}
+	return v
+}
+
+// Has reports whether the name is the variable of a field, or of the whole object.
+func (v Variables) Has(name string) bool {
+	return v.Fields[name] != nil || name == v.object || name == v.object+"_spec"
+}
+
+// Find returns the schema of a variable's value at the path; nil if nothing is known of it.
+func (v Variables) Find(name string, path []string) *yaml.Node {
+	var at *yaml.Node
+	switch name {
+	case v.object:
+		at, _, _ = Find(v.root, path, Same)
+	case v.object + "_spec":
+		at, _, _ = Find(field(field(v.root, "properties"), "spec"), path, Same)
+	default:
+		if n := v.Fields[name]; n != nil {
+			at, _, _ = Find(n, path, v.name)
+		}
+	}
+	return at
+}
+
+// Identity reports whether the value is a name that Kubernetes has checked.
+func (v Variables) Identity(name string, path []string) bool {
+	if name != v.object || len(path) < 2 || path[0] != "metadata" {
+		return false
+	}
+	switch path[1] {
+	case "name", "namespace", "uid", "generation", "resourceVersion", "creationTimestamp":
+		return true
+	}
+	return false
+}
+
+// Path is Find for a path into the whole object, with the names of the object itself.
+func (v Variables) Path(path watches.Path) (at *yaml.Node, found, open bool) {
+	return Find(v.root, path, Same)
+}
