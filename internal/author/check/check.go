@@ -16,7 +16,8 @@ func Run(ctx context.Context, o config.Options) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, err
 	}
-	if err := p.installed(ctx); err != nil {
+	loaded, err := p.installed(ctx)
+	if err != nil {
 		return report.Report{}, err
 	}
 	for _, u := range p.Units {
@@ -27,6 +28,7 @@ func Run(ctx context.Context, o config.Options) (report.Report, error) {
 		p.kinds(u)
 		p.namespaces(u)
 	}
+	p.syntax(loaded)
 	p.requirements()
 	p.grants()
 	r := report.New(p.findings)

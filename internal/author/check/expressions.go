@@ -163,6 +163,15 @@ func (p *Project) native(u *Unit, t *content.Task, n *yaml.Node, path []string, 
 		}
 		return
 	}
+	if u.Text(n) != nil && len(path) < 8 {
+		values, _ := u.Values(n, t)
+		for _, v := range values {
+			if v.Node.Kind == yaml.MappingNode {
+				p.native(u, t, v.Node, path, v.File)
+				return
+			}
+		}
+	}
 	if !wantsText(path) || n.Kind != yaml.ScalarNode {
 		return
 	}

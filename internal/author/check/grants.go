@@ -51,7 +51,7 @@ func (p *Project) grants() {
 			if need.Scope != rights.Manager {
 				continue // Without leader election and metrics these roles are not needed.
 			}
-			at = content.Position{File: p.watchesFile}
+			at.File = p.watchesFile
 		}
 		if missing[at] == nil {
 			missing[at] = map[string]bool{}

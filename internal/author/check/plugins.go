@@ -30,8 +30,9 @@ func (p places) add(name string, at walk.Position) {
 	}
 }
 
-// installed adds what Ansible's own loader says, and plugins and libraries that are missing.
-func (p *Project) installed(ctx context.Context) error {
+// installed adds plugins and libraries that are missing. It returns what Ansible's own loader
+// says.
+func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	modules, filters, tests, lookups := map[string]*walk.Task{}, places{}, places{}, places{}
 	var question reader.Question
 	seen := map[string]bool{}
@@ -61,7 +62,7 @@ func (p *Project) installed(ctx context.Context) error {
 	}
 	answer, err := reader.Ask(ctx, p.env, question, p.trees, p.options.SearchPaths().Roles)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for n, key := range keys {
 		p.module(modules[key], answer.Modules[n])
@@ -76,8 +77,7 @@ func (p *Project) installed(ctx context.Context) error {
 		p.missing(answer.Lookups[n].Path != "", "lookup", name, lookups[name], answer.Lookups[n].Error)
 	}
 	p.optionVariables(answer.Variables)
-	p.syntax(answer.Faults)
-	return nil
+	return answer.Faults, nil
 }
 
 func (p *Project) used(u *Unit, filters, tests, lookups places) {

@@ -44,7 +44,8 @@ type Need struct {
 	Scope Scope
 	// Where is "FILE:LINE" of a task, or words for what the manager itself does.
 	Where string
-	// At is the task's position; its File is "" for what the manager does.
+	// At is the task's position. For what the manager does for a watch its File is "", and its
+	// Line that of the watch.
 	At content.Position
 }
 
@@ -105,6 +106,13 @@ func (c *Collector) engine(group, resource, where string, scope Scope, verbs ...
 	}
 }
 
+// manager adds what the manager does for a watch, or for what a task creates.
+func (c *Collector) manager(at content.Position, group, resource, where string, verbs ...string) {
+	for _, verb := range verbs {
+		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Where: where, At: at})
+	}
+}
+
 func (c *Collector) task(at content.Position, group, resource string, verbs ...string) {
 	for _, verb := range verbs {
 		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Where: fmt.Sprintf("%s:%d", at.File, at.Line), At: at})
@@ -127,16 +135,17 @@ func (c *Collector) Unit(u *content.Unit, i *content.Index) {
 	gv := w.GVK.GroupVersion().String()
 	group, resource := c.resource(gv, w.GVK.Kind)
 	where := fmt.Sprintf("the manager: the watch on line %d of watches.yaml", w.Line)
-	c.engine(group, resource, where, Manager, "get", "list", "watch")
+	at := content.Position{Line: w.Line, Column: 1}
+	c.manager(at, group, resource, where, "get", "list", "watch")
 	if w.Finalizer != nil {
-		c.engine(group, resource, where+", its finalizer", Manager, "patch")
+		c.manager(at, group, resource, where+", its finalizer", "patch")
 	}
 	if w.ManageStatus {
-		c.engine(group, resource+"/status", where+", its status", Manager, "patch")
+		c.manager(at, group, resource+"/status", where+", its status", "patch")
 	}
 	for _, r := range w.References {
 		group, resource := c.resource(r.GVK.GroupVersion().String(), r.GVK.Kind)
-		c.engine(group, resource, where+", its references", Manager, "list", "watch")
+		c.manager(at, group, resource, where+", its references", "list", "watch")
 	}
 	for _, t := range u.Tasks {
 		c.tasks(u, i, t)

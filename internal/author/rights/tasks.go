@@ -124,7 +124,7 @@ func (c *Collector) children(u *content.Unit, o Object) {
 		return
 	}
 	group, resource := c.resource(o.APIVersion, o.Kind)
-	c.engine(group, resource, "the manager: changes of children", Manager, "list", "watch")
+	c.manager(o.Position, group, resource, "the manager: changes of children", "list", "watch")
 }
 
 // event adds what the module k8s_event needs.

@@ -1,0 +1,104 @@
+// Package check tries internal/author/check on projects with the real Ansible.
+package check
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/author/check"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/config"
+)
+
+var wanted = regexp.MustCompile(`# want(-next)? ([a-z -]+)$`)
+
+// options are those of a project, with the Python environment of the tests' PATH.
+func options(t *testing.T, dir string) config.Options {
+	t.Helper()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := config.NewEnvironment(os.Environ())
+	delete(env, "ANSIBLE_ROLES_PATH")
+	return config.Options{Dir: dir, WatchesFile: "watches.yaml", Env: env}
+}
+
+func TestEachPlantedFaultIsFoundAndNothingElse(t *testing.T) {
+	o := options(t, "testdata/faults")
+	r, err := check.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, f := range r.Relative(o.Dir).Findings {
+		got[fmt.Sprintf("%s:%d %s", f.File, f.Line, f.ID)] = true
+		if f.Message == "" || f.Why == "" || f.Remedy == "" || f.Severity == "" {
+			t.Errorf("want message, why and remedy of %+v", f)
+		}
+	}
+	want := planted(t, o.Dir)
+	want["roles/db/tasks/two.yml:3 syntax"] = true // No comment can stand where YAML is broken.
+	if len(want) < 40 {
+		t.Errorf("only %d faults are planted", len(want))
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("findings (-planted +found):\n%s", diff)
+	}
+	if len(r.Silenced) != 1 || r.Silenced[0].Reason != "the field is checked by a webhook" {
+		t.Errorf("got the silenced findings %+v", r.Silenced)
+	}
+}
+
+// planted returns FILE:LINE ID for each comment "# want ID".
+func planted(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		for n, line := range strings.Split(string(text), "\n") {
+			match := wanted.FindStringSubmatch(line)
+			if match == nil {
+				continue
+			}
+			at := n + 1
+			if match[1] != "" {
+				at++
+			}
+			for id := range strings.FieldsSeq(match[2]) {
+				all[fmt.Sprintf("%s:%d %s", name, at, id)] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestTheProjectItselfHasNoFaultAndAllItsRights(t *testing.T) {
+	o := options(t, "../..")
+	r, err := check.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) > 0 || r.Tasks < 20 {
+		t.Errorf("got %d tasks and %+v", r.Tasks, r.Findings)
+	}
+	if r.Fails(report.Info) {
+		t.Error("want it clean")
+	}
+}
