@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ensign-operator/ensign/internal/author/check"
 	"github.com/ensign-operator/ensign/internal/author/report"
 )
@@ -18,7 +20,7 @@ import (
 const wheel = "ansible-14.5.0-py3-none-any.whl"
 
 // TestNoErrorInTheRolesOfTheAnsiblePackage checks all roles of all collections of the package,
-// which its authors test with this ansible-core: an error would be a false one.
+// and knows the few errors that are true.
 func TestNoErrorInTheRolesOfTheAnsiblePackage(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -51,11 +53,23 @@ func TestNoErrorInTheRolesOfTheAnsiblePackage(t *testing.T) {
 	if r.Tasks < 2000 {
 		t.Errorf("only %d tasks were read", r.Tasks)
 	}
+	got := map[string]bool{}
 	for _, f := range r.Relative(dir).Findings {
 		if f.Severity == report.Error {
-			t.Errorf("%s: %s [%s]", f.Place(), f.Message, f.ID)
+			got[strings.TrimPrefix(f.Place(), "ansible_collections/")+" "+f.ID] = true
 		}
 	}
+	if diff := cmp.Diff(trueErrors, got); diff != "" {
+		t.Errorf("errors (-known +found):\n%s", diff)
+	}
+}
+
+// trueErrors are faults that the package has: each fails as soon as a run gets there.
+var trueErrors = map[string]bool{
+	// A text that begins with ' and ends with ".
+	"community/zabbix/roles/zabbix_agent/tasks/api.yml:23:7 jinja": true,
+	// until is a list.
+	"ovirt/ovirt/roles/hosted_engine_setup/tasks/create_target_vm/03_hosted_engine_final_tasks.yml:24:14 non-boolean-condition": true,
 }
 
 func tool(t *testing.T, dir string, name string, args ...string) {

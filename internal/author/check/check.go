@@ -61,6 +61,12 @@ func (p *Project) faults(u *Unit) {
 			"a run that gets here ends with it", "correct the file; ansible-playbook --syntax-check says the same",
 		})
 	}
+	for _, f := range u.Missing {
+		p.add(finding{
+			"missing-file", report.Warning, f.Position, f.Message,
+			"a run that gets here fails", "correct the name, or add the file",
+		})
+	}
 	for _, f := range u.Unknown {
 		p.add(finding{
 			"unknown-include", report.Info, f.Position, f.Message,

@@ -55,7 +55,7 @@ func (p *Project) condition(u *Unit, t *content.Text) {
 			continue
 		}
 		severity := report.Warning
-		if certain {
+		if certain && len(t.Analysis.Types) == 1 {
 			severity = report.Error
 		}
 		p.add(finding{

@@ -189,8 +189,12 @@ func (p *Project) syntax(faults []reader.Fault) {
 		if strings.Contains(f.Message, "couldn't resolve module") || known[f.File] && !unresolved.MatchString(f.Message) {
 			continue
 		}
+		severity := report.Error
+		if strings.Contains(f.Message, "{{") {
+			severity = report.Warning // The name of a file depends on variables.
+		}
 		p.add(finding{
-			"syntax", report.Error, walk.Position{File: f.File, Line: f.Line, Column: f.Column}, f.Message,
+			"syntax", severity, walk.Position{File: f.File, Line: f.Line, Column: f.Column}, f.Message,
 			"Ansible's own loader refuses the content, so that no run begins, or a run ends here", "correct the line; ansible-playbook --syntax-check says the same",
 		})
 	}

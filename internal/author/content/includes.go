@@ -2,6 +2,7 @@ package content
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -41,7 +42,7 @@ func fileArgument(t *Task, name string) *yaml.Node {
 // loop that it takes them from.
 func (w *walker) names(t *Task, n *yaml.Node) []string {
 	text := strings.TrimSpace(Scalar(n))
-	if text == "" || !strings.Contains(text, "{{") {
+	if text == "" || !strings.Contains(text, "{{") || strings.Contains(text, "{%") {
 		return nonEmpty(text)
 	}
 	inner := strings.TrimSpace(strings.Trim(text, "{} "))
@@ -75,14 +76,14 @@ func nonEmpty(text string) []string {
 func (w *walker) includeTasks(t *Task, name string, at place, whenRun bool) {
 	dirs := []string{at.base}
 	if at.roleDir != "" {
-		part := "tasks"
 		if at.handlers {
-			part = "handlers"
+			dirs = append(dirs, filepath.Join(at.roleDir, "handlers"))
 		}
-		dirs = append(dirs, filepath.Join(at.roleDir, part), at.roleDir)
+		dirs = append(dirs, filepath.Join(at.roleDir, "tasks"), at.roleDir)
 	}
 	var paths []string
-	if strings.Contains(name, "{{") {
+	templated := strings.Contains(name, "{{") || strings.Contains(name, "{%")
+	if templated {
 		paths = matching(dirs, name)
 	} else {
 		for _, dir := range dirs {
@@ -92,10 +93,10 @@ func (w *walker) includeTasks(t *Task, name string, at place, whenRun bool) {
 			}
 		}
 		if paths == nil && whenRun && !filepath.IsAbs(name) {
-			w.unit.Faults = append(w.unit.Faults, Fault{t.Position, "includes " + name + ", which does not exist; looked in " + strings.Join(dirs, ", ")})
+			w.unit.Missing = append(w.unit.Missing, Fault{t.Position, "includes " + name + ", which does not exist; looked in " + strings.Join(slices.Compact(dirs), ", ")})
 		}
 	}
-	if paths == nil && strings.Contains(name, "{{") {
+	if paths == nil && templated {
 		w.unit.Unknown = append(w.unit.Unknown, Fault{t.Position, "the file " + name + " is known in a run only"})
 	}
 	for _, path := range paths {
@@ -114,7 +115,7 @@ func (w *walker) includeRole(t *Task, name string, at place, whenRun bool) {
 	dir, collection := w.findRole(name, at)
 	if dir == "" {
 		if whenRun { // Ansible's own loader finds what is imported.
-			w.unit.Faults = append(w.unit.Faults, Fault{t.Position, "includes the role " + name + ", which was not found"})
+			w.unit.Missing = append(w.unit.Missing, Fault{t.Position, "includes the role " + name + ", which was not found"})
 		}
 		return
 	}

@@ -37,6 +37,8 @@ type Unit struct {
 	Definitions []*Definition
 	Texts       []*Text
 	Faults      []Fault
+	// Missing are includes of files and roles that were not found.
+	Missing []Fault
 	// Unknown are includes that only a run can find.
 	Unknown []Fault
 }

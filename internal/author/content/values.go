@@ -1,6 +1,7 @@
 package content
 
 import (
+	"fmt"
 	"slices"
 
 	"gopkg.in/yaml.v3"
@@ -10,6 +11,9 @@ import (
 
 // maxDepth ends definitions that refer to each other in a circle.
 const maxDepth = 12
+
+// maxVisits ends a search that leads to too much.
+const maxVisits = 2000
 
 // Value is a node that a variable may stand for. Parent is the mapping that has it.
 type Value struct {
@@ -70,15 +74,25 @@ func (i *Index) Sources(flow reader.Flow, task *Task) []Source {
 	if flow.Name == "" {
 		return nil
 	}
-	return i.sources(flow, task, 0)
+	return i.sources(flow, task, visits{})
 }
 
-func (i *Index) sources(flow reader.Flow, task *Task, depth int) []Source {
-	if depth > maxDepth {
-		return nil
+// visits are the definitions that were followed, with the path and the filters: set_fact may
+// define a variable by itself.
+type visits map[string]bool
+
+func (v visits) first(n *yaml.Node, path, filters []string) bool {
+	key := fmt.Sprintf("%p %q %q", n, path, filters)
+	if v[key] || len(v) > maxVisits {
+		return false
 	}
+	v[key] = true
+	return true
+}
+
+func (i *Index) sources(flow reader.Flow, task *Task, seen visits) []Source {
 	if loop, looping := loopOf(flow.Name, task); looping {
-		return i.below(loop.Loop, loopPath(loop, flow.Path), flow.Filters, loop.Parent, depth)
+		return i.below(loop.Loop, loopPath(loop, flow.Path), flow.Filters, loop.Parent, seen)
 	}
 	defined := i.Defined(flow.Name, task)
 	if i.FromCR(flow.Name, defined) {
@@ -90,15 +104,15 @@ func (i *Index) sources(flow reader.Flow, task *Task, depth int) []Source {
 		if d.Task != nil {
 			context = d.Task
 		}
-		found = append(found, i.below(d.Value, flow.Path, flow.Filters, context, depth)...)
+		found = append(found, i.below(d.Value, flow.Path, flow.Filters, context, seen)...)
 	}
 	return found
 }
 
 // below returns the sources of the texts at the path below the node.
-func (i *Index) below(n *yaml.Node, path, filters []string, task *Task, depth int) []Source {
+func (i *Index) below(n *yaml.Node, path, filters []string, task *Task, seen visits) []Source {
 	n = follow(n)
-	if n == nil {
+	if n == nil || !seen.first(n, path, filters) {
 		return nil
 	}
 	if text := i.texts[n]; text != nil {
@@ -111,17 +125,27 @@ func (i *Index) below(n *yaml.Node, path, filters []string, task *Task, depth in
 				if text.Analysis.Whole {
 					flow.Path = slices.Concat(flow.Path, path)
 				}
-				flow.Filters = slices.Concat(flow.Filters, filters)
-				found = append(found, i.sources(flow, task, depth+1)...)
+				if len(flow.Path) > maxDepth {
+					continue
+				}
+				flow.Filters = union(flow.Filters, filters)
+				found = append(found, i.sources(flow, task, seen)...)
 			}
 		}
 		return found
 	}
 	var found []Source
 	for _, child := range children(n, path) {
-		found = append(found, i.below(child, rest(path), filters, task, depth)...)
+		found = append(found, i.below(child, rest(path), filters, task, seen)...)
 	}
 	return found
+}
+
+// union returns what is in a or b, each once and sorted: only what a value went through counts.
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // children returns the nodes below n that the first element of the path means; without a

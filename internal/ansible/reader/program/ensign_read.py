@@ -46,7 +46,9 @@ def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
         "filters": [installed.has_filter(name) for name in asked.get("filters") or []],
         "tests": [installed.has_test(name) for name in asked.get("tests") or []],
         "lookups": [installed.find(lookup_loader, name, []) for name in asked.get("lookups") or []],
-        "variables": [v for c in asked.get("collections") or [] for v in installed.option_variables(c["dir"], c["name"])],
+        "variables": [
+            v for c in asked.get("collections") or [] for v in installed.option_variables(c["dir"], c["name"])
+        ],
     }
 
 

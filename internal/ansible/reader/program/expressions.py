@@ -22,7 +22,8 @@ FILTER_TYPES = {
         "float": "float abs round log pow root",
         "str": "lower upper trim capitalize title join replace to_json to_nice_json to_yaml to_nice_yaml tojson"
         " b64encode b64decode regex_replace regex_search hash sha1 md5 password_hash quote basename dirname expanduser"
-        " realpath indent format comment urlencode escape e strftime wordwrap center truncate to_uuid checksum regex_escape",
+        " realpath indent format comment urlencode escape e strftime wordwrap center truncate to_uuid checksum"
+        " regex_escape",
         "list": "list sort unique map select reject selectattr rejectattr flatten union difference intersect"
         " symmetric_difference dict2items zip zip_longest regex_findall split subelements product",
         "dict": "combine items2dict dictsort_map",
@@ -45,21 +46,28 @@ Flow = dict[str, Any]
 Type = dict[str, Any]
 
 
+USUAL = jinja2.Environment(autoescape=False, trim_blocks=True)  # noqa: S701 — nothing is rendered.
+OPTIONS = {"trim_blocks", "lstrip_blocks", "newline_sequence", "keep_trailing_newline"} | {
+    f"{what}_{end}_string" for what in ("block", "variable", "comment") for end in ("start", "end")
+}
+
+
 def environment(text: str) -> tuple[jinja2.Environment, str, int]:
     """Return the parser, the text without its header, and how many lines that had."""
-    options: dict[str, Any] = {"trim_blocks": True}
     header = HEADER.match(text)
-    if header:
-        for pair in header["options"].split(","):
-            name, _, value = pair.partition(":")
-            value = value.strip().strip("'\"")
+    if not header:
+        return USUAL, text, 0
+    options: dict[str, Any] = {"trim_blocks": True}
+    for pair in header["options"].split(","):
+        name, _, value = pair.partition(":")
+        value = value.strip().strip("'\"")
+        if name.strip() in OPTIONS:
             options[name.strip()] = {"true": True, "false": False}.get(value.lower(), value)
-    known = {name: value for name, value in options.items() if hasattr(jinja2.Environment(), name)}
     try:
-        made = jinja2.Environment(autoescape=False, **known)  # noqa: S701 — nothing is rendered.
+        made = jinja2.Environment(autoescape=False, **options)  # noqa: S701 — nothing is rendered.
     except (TypeError, AssertionError):
-        made = jinja2.Environment(autoescape=False)  # noqa: S701 — nothing is rendered.
-    return made, text[header.end() :] if header else text, 1 if header else 0
+        made = USUAL
+    return made, text[header.end() :], 1
 
 
 def plain(name: str) -> str:

@@ -14,16 +14,26 @@ from ansible.plugins import loader as plugins
 from ansible.utils.plugin_docs import get_docstring
 
 # Kinds of plugins whose options variables can set.
-OPTION_KINDS = ("lookup", "connection", "become", "shell", "vars", "callback", "cache", "strategy", "httpapi", "netconf", "cliconf", "terminal")
+OPTION_KINDS = (
+    *("lookup", "connection", "become", "shell", "vars", "callback", "cache", "strategy"),
+    *("httpapi", "netconf", "cliconf", "terminal"),
+)
 
 
 def module(name: str, collections: list[str]) -> dict[str, Any]:
     """Return what is known of a module or an action."""
-    found = find(plugins.module_loader, name, collections)
+    first = find(plugins.module_loader, name, collections)
+    found = first
+    # Ansible looks among its own modules after the collections of a role or a play.
+    for loader, where in (
+        (plugins.action_loader, collections),
+        (plugins.module_loader, []),
+        (plugins.action_loader, []),
+    ):
+        if not found.get("path"):
+            found = find(loader, name, where)
     if not found.get("path"):
-        action = find(plugins.action_loader, name, collections)
-        if action.get("path"):
-            found = action
+        return first
     if found.get("path"):
         found["missing"] = missing_libraries(Path(found["path"]))
     return found
@@ -155,4 +165,5 @@ def variables_of(path: Path, kind: str, collection: str) -> list[str]:
     except Exception:  # A plugin without documentation has no options.
         return []
     options = (documentation or {}).get("options") or {}
-    return sorted({v["name"] for o in options.values() if isinstance(o, dict) for v in o.get("vars") or [] if "name" in v})
+    known = [option for option in options.values() if isinstance(option, dict)]
+    return sorted({v["name"] for option in known for v in option.get("vars") or [] if "name" in v})

@@ -22,7 +22,7 @@ class Checker:
     """Loads content, and keeps what Ansible says of it."""
 
     def __init__(self, directory: str) -> None:
-        context.CLIARGS = CLIArgs({"tags": (), "skip_tags": (), "syntax": True, "start_at_task": None})  # type: ignore[assignment]
+        context.CLIARGS = CLIArgs({"tags": (), "skip_tags": (), "syntax": True, "start_at_task": None})
         self.loader = DataLoader()
         self.loader.set_basedir(directory)
         inventory = InventoryManager(loader=self.loader, sources=["localhost,"])
