@@ -80,6 +80,11 @@ func (p *Project) command(u *Unit, t *content.Task) {
 	case strings.HasSuffix(module, ".helm") && rights.Module(t) == "helm":
 		p.line(u, t, t.Arg("name", "release_name"), "the name of a release, which is part of a command line", inShell)
 	}
+	p.keywords(u, t)
+}
+
+// keywords adds keywords of a task that get into a command line, and the names of facts.
+func (p *Project) keywords(u *Unit, t *content.Task) {
 	for _, keyword := range []string{"become_user", "remote_user", "delegate_to"} {
 		p.line(u, t, t.Keys[keyword], keyword+", which is part of a command line", harmless)
 	}

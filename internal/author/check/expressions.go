@@ -172,9 +172,12 @@ func (p *Project) native(u *Unit, t *content.Task, n *yaml.Node, path []string, 
 			}
 		}
 	}
-	if !wantsText(path) || n.Kind != yaml.ScalarNode {
-		return
+	if wantsText(path) && n.Kind == yaml.ScalarNode {
+		p.nativeScalar(u, t, n, path, file)
 	}
+}
+
+func (p *Project) nativeScalar(u *Unit, t *content.Task, n *yaml.Node, path []string, file string) {
 	what, certain := u.scalarType(n, t)
 	if what == "" || what == "a text" || what == "None" {
 		return

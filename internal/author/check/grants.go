@@ -117,17 +117,25 @@ func (u *Unit) elsewhere(crds []schema.CRD, o rights.Object, t *content.Task) st
 			}
 		}
 	}
+	if chosen := u.chosen(text, t); chosen != "" {
+		return "is in a namespace that the resource chooses by " + chosen
+	}
+	if !text.Analysis.Whole && len(text.Analysis.Outputs) > 0 {
+		return "is in another namespace, " + quoted(text.Value)
+	}
+	return ""
+}
+
+// chosen returns the field of the resource that a text has.
+func (u *Unit) chosen(text *content.Text, t *content.Task) string {
 	for _, output := range text.Analysis.Outputs {
 		for _, flow := range output.Flows {
 			for _, s := range u.Sources(flow, t) {
 				if u.Variables.Known && u.Variables.Has(s.Name) && !u.Variables.Identity(s.Name, s.Path) {
-					return "is in a namespace that the resource chooses by " + describeSource(s)
+					return describeSource(s)
 				}
 			}
 		}
-	}
-	if !text.Analysis.Whole && len(text.Analysis.Outputs) > 0 {
-		return "is in another namespace, " + quoted(text.Value)
 	}
 	return ""
 }

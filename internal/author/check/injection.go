@@ -114,13 +114,17 @@ func (p *Project) yamlText(u *Unit, t *content.Task, n *yaml.Node) {
 				p.pasted(u, other)
 			}
 		}
-		flows := text.Analysis.Outputs
-		for _, output := range flows {
-			for _, flow := range output.Flows {
-				for _, d := range u.Defined(flow.Name, t) {
-					if other := u.Text(d.Value); other != nil && !other.Analysis.Whole {
-						p.pasted(u, other)
-					}
+		p.definedText(u, t, text)
+	}
+}
+
+// definedText adds YAML text in variables that the text reads.
+func (p *Project) definedText(u *Unit, t *content.Task, text *content.Text) {
+	for _, output := range text.Analysis.Outputs {
+		for _, flow := range output.Flows {
+			for _, d := range u.Defined(flow.Name, t) {
+				if other := u.Text(d.Value); other != nil && !other.Analysis.Whole {
+					p.pasted(u, other)
 				}
 			}
 		}
@@ -194,6 +198,11 @@ func (p *Project) evaluated(u *Unit, t *content.Text) {
 			}
 		}
 	}
+	p.lookups(u, t, add)
+}
+
+// lookups adds lookups of what the custom resource names.
+func (p *Project) lookups(u *Unit, t *content.Text, add func(line int, s content.Source, as string)) {
 	for _, l := range t.Analysis.Lookups {
 		plugin := content.Plain(l.Plugin)
 		for _, term := range l.Terms {

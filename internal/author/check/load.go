@@ -145,18 +145,11 @@ func (p *Project) ask(ctx context.Context, roles []string, which func(*Unit) []*
 func (u *Unit) addTemplates() {
 	seen := map[string]bool{}
 	add := func(task *content.Task, name string) {
-		path := ""
-		if task != nil && name != "" && !strings.Contains(name, "{{") {
-			path = content.FindFile(task, "templates", name)
-		} else if name != "" && !strings.Contains(name, "{{") {
-			path = existing(filepath.Join(u.Dir, "templates", name))
-		}
-		if path == "" || seen[path] {
-			return
-		}
-		seen[path] = true
-		if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
-			u.Texts = append(u.Texts, &content.Text{Position: content.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task})
+		if path := u.templateFile(task, name); path != "" && !seen[path] {
+			seen[path] = true
+			if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
+				u.Texts = append(u.Texts, &content.Text{Position: content.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task})
+			}
 		}
 	}
 	for _, t := range u.Tasks {
@@ -172,6 +165,17 @@ func (u *Unit) addTemplates() {
 				}
 			}
 		}
+	}
+}
+
+func (u *Unit) templateFile(task *content.Task, name string) string {
+	switch {
+	case name == "" || strings.Contains(name, "{{"):
+		return ""
+	case task != nil:
+		return content.FindFile(task, "templates", name)
+	default:
+		return existing(filepath.Join(u.Dir, "templates", name))
 	}
 }
 

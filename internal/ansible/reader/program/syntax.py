@@ -10,7 +10,7 @@ from ansible import context
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.playbook import Playbook
-from ansible.playbook.helpers import load_list_of_tasks
+from ansible.playbook.helpers import load_list_of_blocks
 from ansible.playbook.play import Play
 from ansible.utils.context_objects import CLIArgs
 from ansible.vars.manager import VariableManager
@@ -49,7 +49,7 @@ class Checker:
             play = Play.load(
                 {"hosts": "localhost", "collections": collections}, variable_manager=self.variables, loader=self.loader
             )
-            load_list_of_tasks(
+            load_list_of_blocks(
                 data, play=play, variable_manager=self.variables, loader=self.loader, use_handlers=handlers
             )
 
