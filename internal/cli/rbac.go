@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -78,7 +77,7 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 
 func (f *rbacFlags) needs(cmd *cobra.Command, args []string) (rights.Needs, error) {
 	if f.fromAudit != "" {
-		var log io.Reader = cmd.InOrStdin()
+		log := cmd.InOrStdin()
 		if f.fromAudit != "-" {
 			file, err := os.Open(f.fromAudit)
 			if err != nil {

@@ -82,8 +82,7 @@ func (p *Project) loadWatches() ([]watches.Watch, []string) {
 	list, err := watches.Load(p.watchesFile, watches.Search{
 		Dir: p.options.Dir, RolesPath: paths.Roles, CollectionsPath: collections, LookupEnv: p.options.Env.Lookup,
 	})
-	var faults watches.Faults
-	if errors.As(err, &faults) {
+	if faults, ok := errors.AsType[watches.Faults](err); ok {
 		for _, fault := range faults {
 			p.add(finding{
 				id: "watches", severity: report.Error, at: content.Position{File: p.watchesFile, Line: fault.Line, Column: min(fault.Line, 1)},

@@ -3,7 +3,6 @@ package content
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -169,5 +168,5 @@ func matching(dirs []string, name string) []string {
 }
 
 func describe(n *yaml.Node) string {
-	return fmt.Sprintf("found %s", map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a text"}[n.Kind])
+	return "found " + map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a text"}[n.Kind]
 }

@@ -12,12 +12,16 @@ import (
 )
 
 // keywords are all keys of a task that are no module.
+//
+//nolint:gochecknoglobals // A constant.
 var keywords = set(`action any_errors_fatal args async become become_exe become_flags become_method become_user changed_when
 	check_mode collections connection debugger delay delegate_facts delegate_to diff environment failed_when ignore_errors
 	ignore_unreachable listen local_action loop loop_control module_defaults name no_log notify poll port register remote_user
 	retries run_once tags throttle timeout until vars when block rescue always`)
 
 // freeform are modules whose argument may be a text that is no list of key=value.
+//
+//nolint:gochecknoglobals // A constant.
 var freeform = set("shell command raw script include_tasks import_tasks include_vars meta win_shell win_command")
 
 func set(words string) map[string]bool {

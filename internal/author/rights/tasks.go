@@ -49,7 +49,7 @@ func (c *Collector) tasks(u *content.Unit, i *content.Index, t *content.Task) {
 // object adds what a task needs for one kind.
 func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Object) {
 	group, resource := c.resource(o.APIVersion, o.Kind)
-	read := reading(t, o)
+	read := reading(o)
 	switch module {
 	case "k8s":
 		c.task(o.Position, group, resource, verbs(t, o)...)
@@ -84,7 +84,7 @@ func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Ob
 }
 
 // reading is the verb by which a task reads the object: by name, or with others.
-func reading(t *content.Task, o Object) string {
+func reading(o Object) string {
 	if o.Name != nil || o.Template {
 		return "get"
 	}
@@ -93,7 +93,7 @@ func reading(t *content.Task, o Object) string {
 
 // verbs are those of the module k8s.
 func verbs(t *content.Task, o Object) []string {
-	read := []string{reading(t, o)}
+	read := []string{reading(o)}
 	if o.Name == nil && t.Arg("label_selectors") == nil && !o.Template {
 		read = nil // With a generated name, nothing is read.
 	}

@@ -35,27 +35,34 @@ type Version struct {
 
 // Load returns the CRDs in the YAML files below dir. A file that is no YAML has none.
 func Load(dir string) []CRD {
-	var found []CRD
+	var paths []string
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error { // What is not there has none.
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" && filepath.Ext(path) != ".yml" {
-			return nil
+		if err == nil && !entry.IsDir() && (filepath.Ext(path) == ".yaml" || filepath.Ext(path) == ".yml") {
+			paths = append(paths, path)
 		}
-		text, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(text, []byte("CustomResourceDefinition")) {
-			return nil
-		}
-		decoder := yaml.NewDecoder(bytes.NewReader(text))
-		for {
-			var document yaml.Node
-			if decoder.Decode(&document) != nil {
-				return nil
-			}
-			if crd, ok := parse(path, document.Content[0]); ok {
-				found = append(found, crd)
-			}
-		}
+		return nil
 	})
+	var found []CRD
+	for _, path := range paths {
+		found = append(found, inFile(path)...)
+	}
 	return found
+}
+
+func inFile(path string) (found []CRD) {
+	text, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(text, []byte("CustomResourceDefinition")) {
+		return nil
+	}
+	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var document yaml.Node
+		if decoder.Decode(&document) != nil {
+			return found
+		}
+		if crd, ok := parse(path, document.Content[0]); ok {
+			found = append(found, crd)
+		}
+	}
 }
 
 func parse(path string, n *yaml.Node) (CRD, bool) {
