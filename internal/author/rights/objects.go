@@ -19,6 +19,8 @@ type Object struct {
 	APIVersion, Kind string
 	// Name and Namespace are nil where the content gives none.
 	Name, Namespace *yaml.Node
+	// Generated is set where the API server makes up the name.
+	Generated bool
 	// Template is set for an object in a template's text, of which no more is known.
 	Template bool
 }
@@ -103,6 +105,7 @@ func ofMapping(i *content.Index, n *yaml.Node, t *content.Task) ([]Object, bool)
 	for k := range found {
 		metadata := content.Field(n, "metadata")
 		found[k].Name, found[k].Namespace = content.Field(metadata, "name"), content.Field(metadata, "namespace")
+		found[k].Generated = content.Field(metadata, "generateName") != nil
 	}
 	return found, known
 }

@@ -95,7 +95,7 @@ func reading(o Object) string {
 func verbs(t *content.Task, o Object) []string {
 	read := []string{reading(o)}
 	if o.Name == nil && t.Arg("label_selectors") == nil && !o.Template {
-		read = nil // With a generated name, nothing is read.
+		read = nil // A name that is not known here, or that does not exist yet.
 	}
 	switch content.Scalar(t.Arg("state")) {
 	case "absent":
@@ -106,7 +106,10 @@ func verbs(t *content.Task, o Object) []string {
 	case "patched":
 		return append(read, "patch")
 	}
-	if content.True(t.Arg("force")) && !content.True(t.Arg("apply")) {
+	switch {
+	case o.Generated && o.Name == nil:
+		return []string{"create"}
+	case content.True(t.Arg("force")) && !content.True(t.Arg("apply")):
 		return append(read, "create", "update")
 	}
 	return append(read, "create", "patch")
