@@ -43,12 +43,16 @@ func bundle(root, image string) (files, error) {
 			return nil, err
 		}
 	}
-	samples, err := rendered(root, "samples", image)
-	if err != nil {
-		return nil, err
-	}
 	if err := s.permit(); err != nil {
 		return nil, err
+	}
+	var samples []*unstructured.Unstructured
+	for _, dir := range []string{"samples", "samples/restore"} {
+		more, err := rendered(root, dir, image)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, more...)
 	}
 	if err := s.exemplify(samples); err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func TestWhatIsCommittedIsUpToDate(t *testing.T) {
 
 func TestCheckNoticesWhatIsNot(t *testing.T) {
 	for name, c := range map[string]struct{ file, old, with, want string }{
-		"a right changes everything that repeats it": {"config/rbac/role.yaml", "[secrets]\n    verbs: [get]", "[secrets]\n    verbs: [list]", "dist/install.yaml is not what config/ says"},
+		"a right changes everything that repeats it": {"config/rbac/role.yaml", "[secrets]\n    verbs: [get,", "[secrets]\n    verbs: [delete,", "dist/install.yaml is not what config/ says"},
 		"an installer is edited":                     {"dist/install.yaml", "ensign:dev", "ensign:other", "dist/install.yaml is not what config/ says"},
 		"the bundle's Dockerfile is edited":          {"bundle.Dockerfile", "FROM scratch", "FROM other", "bundle.Dockerfile is not what config/ says"},
 	} {
