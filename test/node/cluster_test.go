@@ -86,7 +86,7 @@ func deletesACluster(ctx context.Context) {
 	claim := &corev1.PersistentVolumeClaim{}
 	Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "data-" + sample + "-0"}, claim)).To(Succeed())
 	Expect(cluster(ctx).GetFinalizers()).To(ConsistOf("myapp.myorg.tld/cluster-finalizer"))
-	kubectl(ctx, "delete", "-k", "config/samples", "--timeout=3m")
+	kubectl(ctx, "delete", "-k", "config/samples", "--ignore-not-found", "--timeout=3m")
 	By("by its finalizer's content")
 	logs := kubectl(ctx, "logs", "--namespace="+operatorSpace, "--selector="+ofManagers, "--container=manager", "--tail=-1")
 	Expect(logs).To(ContainSubstring("Delete its volume's claim"))

@@ -65,6 +65,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("gives a MySQLCluster a server that is up, on a volume of its own", short, createsACluster)
 	It("lets accounts log in with their Secrets' passwords, and nobody else", short, letsAccountsIn)
 	It("moves the server to another port, with its data", short, changesThePort)
+	It("keeps databases and accounts", short, keepsDatabasesAndAccounts)
 	It("grows the server's volume while the server runs", short, growsItsVolume)
 	It("moves the server to another version, with its data", short, movesToAnotherVersion)
 	It("takes a version back that never ran", takesAVersionBack)
@@ -93,7 +94,7 @@ func tellOnFailure(ctx context.Context) {
 		return
 	}
 	for _, args := range [][]string{
-		{"get", "pods,pvc,mysqlbackups,mysqlclusters,mysqlendpoints,mysqlrestores", "--all-namespaces", "--output=wide"},
+		{"get", "pods,pvc,mysqlbackups,mysqlclusters,mysqldatabases,mysqlendpoints,mysqlrestores,mysqlusers", "--all-namespaces", "--output=wide"},
 		{"get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"},
 		{"logs", "--namespace=" + operatorSpace, "--selector=" + ofManagers, "--prefix", "--tail=80"},
 	} {

@@ -64,13 +64,19 @@ func patch(ctx context.Context, text string) {
 	rollOut(ctx)
 }
 
+// custom reads a custom resource of this operator.
+func custom(ctx context.Context, kind, name string) *unstructured.Unstructured {
+	GinkgoHelper()
+	cr := &unstructured.Unstructured{}
+	cr.SetGroupVersionKind(schema.GroupVersionKind{Group: "myapp.myorg.tld", Version: "v1", Kind: kind})
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, cr)).To(Succeed())
+	return cr
+}
+
 // cluster reads the sample.
 func cluster(ctx context.Context) *unstructured.Unstructured {
 	GinkgoHelper()
-	cr := &unstructured.Unstructured{}
-	cr.SetGroupVersionKind(schema.GroupVersionKind{Group: "myapp.myorg.tld", Version: "v1", Kind: "MySQLCluster"})
-	Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: sample}, cr)).To(Succeed())
-	return cr
+	return custom(ctx, "MySQLCluster", sample)
 }
 
 // isSuccessful expects that a CR's last run was for its generation, and succeeded.
@@ -97,16 +103,20 @@ func changePort(ctx context.Context, port int64) {
 // runAgain has the operator run the sample's content once more, and waits for its end.
 func runAgain(ctx context.Context) {
 	GinkgoHelper()
-	completion := func() string {
-		text, _ := harness.ConditionOf(cluster(ctx), "Running").Result["completion"].(string)
-		return text
-	}
-	before := completion()
-	kubectl(ctx, "annotate", "mysqlcluster", sample, "--overwrite", requested+"="+time.Now().Format(time.RFC3339Nano))
+	runAgainFor(ctx, "MySQLCluster", sample)
+}
+
+// runAgainFor does so for any custom resource, and returns the counts of the run's tasks.
+func runAgainFor(ctx context.Context, kind, name string) map[string]any {
+	GinkgoHelper()
+	result := func() map[string]any { return harness.ConditionOf(custom(ctx, kind, name), "Running").Result }
+	before := result()["completion"]
+	kubectl(ctx, "annotate", kind, name, "--overwrite", requested+"="+time.Now().Format(time.RFC3339Nano))
 	Eventually(ctx, func(g Gomega) {
-		g.Expect(completion()).NotTo(Or(BeEmpty(), Equal(before)))
-		isSuccessful(g, cluster(ctx))
+		g.Expect(result()["completion"]).NotTo(Or(BeNil(), Equal(before)))
+		isSuccessful(g, custom(ctx, kind, name))
 	}).Should(Succeed())
+	return result()
 }
 
 // sql sends a statement to the writer: see sqlAt.
