@@ -40,6 +40,6 @@ func keepsDatabasesAndAccounts(ctx context.Context) {
 	Expect(err).To(MatchError(ContainSubstring("Access denied")))
 
 	By("deletion, by which the account goes and the database stays")
-	kubectl(ctx, "delete", "mysqluser,mysqldatabase", user, database, "--timeout=1m")
+	kubectl(ctx, "delete", "mysqluser/"+user, "mysqldatabase/"+database, "--timeout=1m")
 	Expect(asRoot(ctx, "SELECT COUNT(*) FROM mysql.user WHERE user = 'shop'; SELECT word FROM shop.orders")).To(Equal("0\ntea\n"))
 }
