@@ -3,7 +3,7 @@ package controller
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 const (
@@ -18,14 +18,14 @@ const (
 func (r *Reconciler) announce(a *attempt) {
 	c := a.conclusion
 	switch {
-	case c.outcome.Verdict == jobevent.Canceled:
+	case c.Outcome.Verdict == content.Canceled:
 		return
-	case c.finalizing && c.outcome.Verdict == jobevent.Succeeded:
+	case c.finalizing && c.Outcome.Verdict == content.Succeeded:
 		r.event(a, corev1.EventTypeNormal, eventFinalized, "The finalizer's run succeeded")
-	case c.outcome.Verdict == jobevent.Succeeded && c.before.Verdict != jobevent.Succeeded:
+	case c.Outcome.Verdict == content.Succeeded && c.before.Verdict != content.Succeeded:
 		r.event(a, corev1.EventTypeNormal, eventSucceeded, "The last reconciliation succeeded")
-	case c.outcome.Verdict == jobevent.Failed && c.outcome != c.before:
-		r.event(a, corev1.EventTypeWarning, string(c.outcome.Reason), c.outcome.Message)
+	case c.Outcome.Verdict == content.Failed && c.Outcome != c.before:
+		r.event(a, corev1.EventTypeWarning, string(c.Outcome.Reason), c.Outcome.Message)
 	}
 }
 

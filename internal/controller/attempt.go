@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/ansible/extravars"
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -21,12 +20,12 @@ type attempt struct {
 	cr      *unstructured.Unstructured // as it was read; later reads do not change it
 	version version
 	// state is the CR's as the attempt found it.
-	state     state
-	step      step
-	settings  settings
-	variables extravars.Variables
+	state  state
+	step   step
+	period time.Duration // between two runs; 0 is none
+	work   content.Work
 	// refusal is why nothing may run for this version; nil for all other steps than refuse.
-	refusal *jobevent.Outcome
+	refusal *content.Outcome
 	// digest is that of Reconciler.digestWith when the run began.
 	digest string
 	// release gives the slot of a run back, and may be called more than once.
@@ -73,14 +72,14 @@ func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 // conclusion is what one attempt reports of a run, or of the refusal to run. The next
 // attempt compares with it, and writes it to the API server if this one could not.
 type conclusion struct {
+	content.Result
+
 	version version
 	// before is the outcome before this one, which an Event has announced.
-	before     jobevent.Outcome
+	before     content.Outcome
 	finalizing bool
 	// refused is true when nothing was run.
 	refused bool
-	outcome jobevent.Outcome
-	summary jobevent.Summary
 	// period is the pause until the next run after a success; 0 is none.
 	period time.Duration
 	// digest is that of all that a successful run depended on.
@@ -112,9 +111,9 @@ func (a *attempt) seenBefore() bool {
 
 // lastOutcome returns the outcome before this attempt. The status may have none, or that of an
 // earlier run, so the state goes first.
-func (a *attempt) lastOutcome() jobevent.Outcome {
+func (a *attempt) lastOutcome() content.Outcome {
 	if a.state.last != nil {
-		return a.state.last.outcome
+		return a.state.last.Outcome
 	}
 	return status.Last(a.cr)
 }
@@ -127,7 +126,7 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	if a.state.version.sameSpec(a.version) {
 		failures = a.state.failures
 	}
-	if failures++; c.outcome.Verdict != jobevent.Failed {
+	if failures++; c.Outcome.Verdict != content.Failed {
 		failures = 0
 	}
 	a.conclusion = &c

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -36,13 +37,13 @@ type boss struct {
 	settled *unstructured.Unstructured
 }
 
-func newBoss(server *apiServer, watch watches.Watch, stage Runner, access Access) *boss {
+func newBoss(server *apiServer, watch watches.Watch, stage engine.Runner, access Access) *boss {
 	b := &boss{gates: &gates{admit: make(chan struct{})}, ended: make(chan struct{})}
 	b.leads.Store(true)
 	b.reconciler = &Reconciler{
-		Watch: watch, Client: server, Reader: server, Runner: stage, Access: access, Recorder: events.NewFakeRecorder(10_000),
+		Watch: watch, Client: server, Reader: server, Content: &engine.Engine{Watch: watch, Runner: stage, Defaults: engine.Defaults{MaxVerbosity: 2}}, Access: access, Recorder: events.NewFakeRecorder(10_000),
 		Attempts: NewAttempts(), Slots: b.gates, Digest: "d", Clock: clock.RealClock{}, Fence: b.leads.Load,
-		Defaults: Defaults{MaxVerbosity: 2, MaxBackoff: 20 * time.Second},
+		Defaults: Defaults{MaxBackoff: 20 * time.Second},
 	}
 	q := priorityqueue.New("model", func(o *priorityqueue.Opts[reconcile.Request]) {
 		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstBackoff, maxAPIBackoff)

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
@@ -33,7 +33,7 @@ func (a *attempt) cause(now time.Time) string {
 		return a.state.dirty
 	case last != nil && a.state.version.annotations != a.version.annotations:
 		return "annotation"
-	case a.lastOutcome().Verdict == jobevent.Failed:
+	case a.lastOutcome().Verdict == content.Failed:
 		return "retry"
 	case last == nil && differ(status.Digest(a.cr), a.digest):
 		return "content changed"
@@ -49,7 +49,7 @@ func (st *state) rerunCause(now time.Time) string {
 	switch {
 	case st.due.IsZero() || now.Before(st.due):
 		return "again"
-	case st.last.summary.RequeueAfter > 0:
+	case st.last.RequeueAfter > 0:
 		return "requeue_after"
 	default:
 		return "period"

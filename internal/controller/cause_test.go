@@ -28,7 +28,7 @@ func TestCause(t *testing.T) {
 		return st
 	}
 	nothing := func(*state) {}
-	failure := func(st *state) { st.last.outcome.Verdict = jobevent.Failed }
+	failure := func(st *state) { st.last.Outcome.Verdict = jobevent.Failed }
 	for name, test := range map[string]struct {
 		cr     *unstructured.Unstructured
 		state  state
@@ -45,7 +45,7 @@ func TestCause(t *testing.T) {
 		"an annotation may ask for the same once more":       {widget(failed), ran(func(st *state) { st.version.annotations = "before" }), "", "annotation"},
 		"it gets the labels of the selector once more":       {widget(succeeded), ran(func(st *state) { st.dirty = causeSelected }), "", "selected"},
 		"its period is over":                                 {widget(succeeded), ran(func(st *state) { st.due = now }), "", "period"},
-		"its role asked for it":                              {widget(succeeded), ran(func(st *state) { st.due, st.last.summary.RequeueAfter = now, time.Second }), "", "requeue_after"},
+		"its role asked for it":                              {widget(succeeded), ran(func(st *state) { st.due, st.last.RequeueAfter = now, time.Second }), "", "requeue_after"},
 		"it came back before its time":                       {widget(succeeded), ran(func(st *state) { st.due = now.Add(1) }), "", "again"},
 		"it has no time to come back":                        {widget(succeeded), ran(nothing), "", "again"},
 		"a kind that keeps no status, after its first run":   {widget(), ran(nothing), "", "again"},

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -36,7 +36,7 @@ func decide(cr *unstructured.Unstructured, v version, watch *watches.Watch, st s
 		return rewrite
 	case !mayRun(cr, watch, hasFinalizer):
 		return ignore
-	case paused(cr):
+	case paused(watch, cr):
 		return reportPaused
 	case !v.deleting && watch.Finalizer != nil && !hasFinalizer:
 		return addFinalizer
@@ -91,14 +91,14 @@ const immediately = time.Millisecond
 // never. A refused CR runs when it changes. A canceled run is repeated by the next manager.
 func requeueAfter(c *conclusion, backoff time.Duration) time.Duration {
 	switch {
-	case c.refused || c.outcome.Verdict == jobevent.Canceled:
+	case c.refused || c.Outcome.Verdict == content.Canceled:
 		return 0
-	case c.outcome.Verdict == jobevent.Failed:
+	case c.Outcome.Verdict == content.Failed:
 		return backoff
 	case c.finalizing:
 		return 0
-	case c.summary.RequeueAfter > 0:
-		return c.summary.RequeueAfter
+	case c.RequeueAfter > 0:
+		return c.RequeueAfter
 	default:
 		return c.period
 	}

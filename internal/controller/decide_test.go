@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -165,14 +166,14 @@ func TestRequeueAfter(t *testing.T) {
 		conclusion conclusion
 		want       time.Duration
 	}{
-		"a success waits for the period":              {conclusion{outcome: outcome(jobevent.Succeeded), period: period}, period},
-		"a period of zero is none":                    {conclusion{outcome: outcome(jobevent.Succeeded)}, 0},
-		"a role's wish goes over the period":          {conclusion{outcome: outcome(jobevent.Succeeded), period: period, summary: jobevent.Summary{RequeueAfter: wish}}, wish},
-		"a failure backs off, whatever the role asks": {conclusion{outcome: outcome(jobevent.Failed), period: period, summary: jobevent.Summary{RequeueAfter: wish}}, backoff},
-		"a failed finalizer is retried":               {conclusion{outcome: outcome(jobevent.Failed), finalizing: true}, backoff},
-		"a finalized CR does not come back":           {conclusion{outcome: outcome(jobevent.Succeeded), finalizing: true, period: period}, 0},
-		"a refused CR waits for its change":           {conclusion{outcome: outcome(jobevent.Failed), refused: true, period: period}, 0},
-		"a canceled run is the next manager's":        {conclusion{outcome: outcome(jobevent.Canceled), period: period}, 0},
+		"a success waits for the period":              {conclusion{Result: content.Result{Outcome: outcome(jobevent.Succeeded)}, period: period}, period},
+		"a period of zero is none":                    {conclusion{Result: content.Result{Outcome: outcome(jobevent.Succeeded)}}, 0},
+		"a role's wish goes over the period":          {conclusion{Result: content.Result{Outcome: outcome(jobevent.Succeeded), RequeueAfter: wish}, period: period}, wish},
+		"a failure backs off, whatever the role asks": {conclusion{Result: content.Result{Outcome: outcome(jobevent.Failed), RequeueAfter: wish}, period: period}, backoff},
+		"a failed finalizer is retried":               {conclusion{Result: content.Result{Outcome: outcome(jobevent.Failed)}, finalizing: true}, backoff},
+		"a finalized CR does not come back":           {conclusion{Result: content.Result{Outcome: outcome(jobevent.Succeeded)}, finalizing: true, period: period}, 0},
+		"a refused CR waits for its change":           {conclusion{Result: content.Result{Outcome: outcome(jobevent.Failed)}, refused: true, period: period}, 0},
+		"a canceled run is the next manager's":        {conclusion{Result: content.Result{Outcome: outcome(jobevent.Canceled)}, period: period}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := requeueAfter(&test.conclusion, backoff); got != test.want {

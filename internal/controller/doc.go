@@ -1,4 +1,4 @@
-// Package controller reconciles the CRs of one watch by running Ansible content.
+// Package controller reconciles the CRs of one watch by running their content.
 //
 // Read reconcile.go downwards for the path of one CR: a live read, decide (a
 // pure function), one of a few small steps, and finish, the one place that
@@ -6,9 +6,9 @@
 // watch when its kind is served and stops it when the kind goes away. A Attempts
 // knows the attempts at work in the whole manager and ends them when it stops.
 //
-// The package owns the interfaces of what it needs (Runner, Access, Observer). It
-// does not know where runs get their API access from, what observers do with job
-// events, or which flags exist.
+// The package owns the interfaces of what it needs of the API (Access, Related, Slots). It
+// knows a kind of content by the interfaces of package content alone: not what Ansible or
+// Helm is, where runs get their API access from, or which flags exist.
 //
 // # Gotchas
 //

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
@@ -41,7 +41,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 func (r *Reconciler) setDue(ctx context.Context, a *attempt) {
 	failures := r.states.get(a.request.NamespacedName).failures
 	after := requeueAfter(a.conclusion, backoffAfter(failures, r.Defaults.MaxBackoff))
-	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.conclusion.outcome.Reason, "requeueAfter", after)
+	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.conclusion.Outcome.Reason, "requeueAfter", after)
 	if after > 0 {
 		due := r.Clock.Now().Add(after)
 		r.states.update(a.request.NamespacedName, func(st *state) { st.due = due })
@@ -96,7 +96,7 @@ func queuePriority(p slots.Priority) *int { return new(int(p)) }
 
 // record writes the conclusion to the API server.
 func (r *Reconciler) record(ctx context.Context, a *attempt) error {
-	finalized := a.conclusion.finalizing && a.conclusion.outcome.Verdict == jobevent.Succeeded
+	finalized := a.conclusion.finalizing && a.conclusion.Outcome.Verdict == content.Succeeded
 	if finalized && len(a.cr.GetFinalizers()) == 1 {
 		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
 	}
@@ -112,11 +112,11 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 // report returns the conditions of the conclusion.
 func (c *conclusion) report() status.Report {
 	if c.refused {
-		return status.Refused(c.version.generation, c.outcome.Reason, c.outcome.Message)
+		return status.Refused(c.version.generation, c.Outcome.Reason, c.Outcome.Message)
 	}
-	report := status.Finished(c.version.generation, c.outcome, c.summary)
+	report := status.Finished(c.version.generation, c.Result)
 	// A role that asked for a requeue must run again, also after a restart of the manager.
-	if c.outcome.Verdict == jobevent.Succeeded && !c.finalizing && c.summary.RequeueAfter == 0 {
+	if c.Outcome.Verdict == content.Succeeded && !c.finalizing && c.RequeueAfter == 0 {
 		report = report.WithDigest(c.digest)
 	}
 	return report

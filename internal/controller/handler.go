@@ -36,7 +36,7 @@ type handler struct {
 
 // Create implements handler.TypedEventHandler.
 func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
-	warnOfAnnotations(ctx, nil, e.Object)
+	h.warnOfAnnotations(ctx, nil, e.Object)
 	h.setReferences(e.Object)
 	h.notify(e.Object, nil)
 	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, withPriority(q, priorityOf(e.Object)))
@@ -63,7 +63,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	default:
 		relevant = changed(h.watch, e.ObjectOld, e.ObjectNew)
 	}
-	warnOfAnnotations(ctx, before, e.ObjectNew)
+	h.warnOfAnnotations(ctx, before, e.ObjectNew)
 	if !relevant && !h.states.needsRun(name, versionOf(h.watch, e.ObjectNew)) {
 		return
 	}
@@ -92,14 +92,14 @@ func (h *handler) notify(cr *unstructured.Unstructured, end error) {
 
 // warnOfAnnotations logs annotations that have the operator's prefix and an unknown name,
 // when they first appear. It shows the first ones: there may be thousands.
-func warnOfAnnotations(ctx context.Context, before, cr *unstructured.Unstructured) {
+func (h *handler) warnOfAnnotations(ctx context.Context, before, cr *unstructured.Unstructured) {
 	const limit = 5
-	unknown := unknownAnnotations(before, cr)
+	unknown := unknownAnnotations(h.watch, before, cr)
 	if unknown == nil {
 		return
 	}
 	log.FromContext(ctx).Info("WARNING: annotations with the operator's prefix have no effect, because it knows none of these names", "cr", client.ObjectKeyFromObject(cr).String(),
-		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", watches.Closest(unknown[0], knownAnnotations()))
+		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", watches.Closest(unknown[0], h.watch.Annotations()))
 }
 
 // setReferences tells related to what objects the CR refers, before anything runs for it.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // settled is a CR that an earlier manager has left as it should be.
@@ -52,7 +53,7 @@ func TestAnAnnotationWithoutEffectIsToldOfOnce(t *testing.T) {
 	annotated := func(uid types.UID, names ...string) *unstructured.Unstructured {
 		annotations := map[string]string{}
 		for _, name := range names {
-			annotations[annotationPrefix+name] = "1"
+			annotations[watches.AnsibleAnnotations+name] = "1"
 		}
 		cr := widget()
 		cr.SetUID(uid)
@@ -72,14 +73,14 @@ func TestAnAnnotationWithoutEffectIsToldOfOnce(t *testing.T) {
 		}, nil},
 		"one that is not, with the one that may be meant": {func(ctx context.Context, h *handler, q queue) {
 			h.Create(ctx, crCreated{Object: annotated("1", "reconcile-periode", "paused")}, q)
-		}, []string{`"annotations"=["` + annotationPrefix + `reconcile-periode"] "number"=1 "nearest"="` + annotationPrefix + `reconcile-period"`}},
+		}, []string{`"annotations"=["` + watches.AnsibleAnnotations + `reconcile-periode"] "number"=1 "nearest"="` + watches.AnsibleAnnotations + `reconcile-period"`}},
 		"not again when the CR changes": {func(ctx context.Context, h *handler, q queue) {
 			h.Create(ctx, crCreated{Object: annotated("1", "pause")}, q)
 			h.Update(ctx, crUpdated{ObjectOld: annotated("1", "pause"), ObjectNew: annotated("1", "pause", "verbosity")}, q)
 		}, []string{"pause"}},
 		"one that comes later": {func(ctx context.Context, h *handler, q queue) {
 			h.Update(ctx, crUpdated{ObjectOld: annotated("1", "pause"), ObjectNew: annotated("1", "pause", "wait")}, q)
-		}, []string{`["` + annotationPrefix + `wait"]`}},
+		}, []string{`["` + watches.AnsibleAnnotations + `wait"]`}},
 		"those of a successor": {func(ctx context.Context, h *handler, q queue) {
 			h.Update(ctx, crUpdated{ObjectOld: annotated("1", "pause"), ObjectNew: annotated("2", "pause")}, q)
 		}, []string{`pause`}},

@@ -123,7 +123,7 @@ func (g *game) grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
 	return []byte("config"), func() {}, nil
 }
 
-// Run implements Runner: runs end as the game wants.
+// Run implements engine.Runner: runs end as the game wants.
 func (g *game) Run(ctx context.Context, spec runner.Spec, _ func(jobevent.Event)) runner.Result {
 	run, easy := g.began(ctx)
 	if easy {
@@ -142,7 +142,7 @@ func (g *game) Run(ctx context.Context, spec runner.Spec, _ func(jobevent.Event)
 	return run.result
 }
 
-// Remove implements Runner.
+// Remove implements engine.Runner.
 func (g *game) Remove(uid string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -370,7 +370,7 @@ func (g *game) check() {
 	if cr == nil && g.boss.gates.waits() && g.boss.informed() {
 		g.fail("it waits for a slot for what it knows to be gone")
 	}
-	if cr != nil && paused(cr) && isWatched(&g.watch, cr) && g.boss.gates.waits() && g.boss.informed() {
+	if cr != nil && paused(&g.watch, cr) && isWatched(&g.watch, cr) && g.boss.gates.waits() && g.boss.informed() {
 		g.fail("it waits for a slot in a pause")
 	}
 	run := g.last()
@@ -430,10 +430,10 @@ func (g *game) present(cr *unstructured.Unstructured) {
 		return
 	}
 	conditions := fmt.Sprint(cr.Object["status"])
-	if strings.Contains(conditions, "reason:Paused") != paused(cr) {
-		g.fail("paused is %v, reported is %s", paused(cr), conditions)
+	if strings.Contains(conditions, "reason:Paused") != paused(&g.watch, cr) {
+		g.fail("paused is %v, reported is %s", paused(&g.watch, cr), conditions)
 	}
-	if paused(cr) {
+	if paused(&g.watch, cr) {
 		return
 	}
 	want := g.server.factsOf(cr)

@@ -8,8 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/ansible/extravars"
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 // Once is one run that somebody asked for, whatever ran for the CR before.
@@ -23,29 +22,20 @@ type Once struct {
 
 // RunOnce prepares and executes the run as an attempt of Reconcile would. It decides
 // nothing, waits for no slot and writes no finalizer. A CR that is refused gives the
-// outcome that says why. Of the Reconciler it uses Watch, Defaults, Runner,
-// Access, Observers and Clock, and for ReportStatus also Client, Reader and Attempts.
-func (r *Reconciler) RunOnce(ctx context.Context, o Once) (outcome jobevent.Outcome, err error) {
+// outcome that says why. Of the Reconciler it uses Watch, Defaults, Content, Access and
+// Clock, and for ReportStatus also Client, Reader and Attempts.
+func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, error) {
 	a := newOnce(r, o)
 	if r.prepare(a); a.refusal != nil {
-		return *a.refusal, r.reportOnce(ctx, a, o, conclusion{refused: true, outcome: *a.refusal})
-	}
-	vars, err := a.variables.Encode()
-	if err != nil {
-		return jobevent.Outcome{}, fmt.Errorf("encode the variables: %w", err)
+		return *a.refusal, r.reportOnce(ctx, a, o, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
 	}
 	kubeconfig, revoke, err := r.Access.Grant(a.cr)
 	if err != nil {
-		return jobevent.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
+		return content.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer revoke()
-	result := r.launch(ctx, a, r.spec(a, vars, kubeconfig), &progress{})
-	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{outcome: result.Outcome, summary: result.Summary})
-}
-
-// VariablesOnce returns the variables that the run would have.
-func (r *Reconciler) VariablesOnce(o Once) (extravars.Variables, error) {
-	return extravars.Build(o.CR.Object, r.variableOptions(newOnce(r, o)))
+	result := a.work.Run(ctx, content.Job{Run: r.describe(a), Kubeconfig: kubeconfig, Working: func(string) {}})
+	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result})
 }
 
 func newOnce(r *Reconciler, o Once) *attempt {

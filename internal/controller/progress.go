@@ -7,7 +7,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
@@ -23,13 +22,10 @@ type progress struct {
 	tasks int // that have begun
 }
 
-func (p *progress) observe(e jobevent.Event, now time.Time) {
-	if e.Kind != jobevent.TaskStart {
-		return
-	}
+func (p *progress) begin(task string, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.task, p.since = e.TaskName(), now
+	p.task, p.since = task, now
 	p.tasks++
 }
 

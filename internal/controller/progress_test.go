@@ -56,7 +56,7 @@ func TestTheRunningTaskIsShown(t *testing.T) {
 						return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 					},
 				})
-				b.Runner = test.tasks
+				b.engine.Runner = test.tasks
 				b.mustReconcile()
 				wantEqual(t, test.want, shown)
 				wantEqual(t, "True/Successful", b.conditions()["Running"])
@@ -78,7 +78,7 @@ func TestATaskThatIsShownLateChangesNoResult(t *testing.T) {
 				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 			},
 		})
-		b.Runner = tasks{{0, "a"}, {12, "end"}}
+		b.engine.Runner = tasks{{0, "a"}, {12, "end"}}
 		b.mustReconcile()
 		if err := late(); err == nil {
 			t.Error("want the API server to refuse what comes late")

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -20,30 +21,23 @@ import (
 type Defaults struct {
 	// ReconcilePeriod is the pause between two runs; 0 is none.
 	ReconcilePeriod time.Duration
-	// Verbosity is Ansible's, 0 to 7.
-	Verbosity int
-	// MaxVerbosity caps what a CR's annotation may ask for.
-	MaxVerbosity int
 	// MaxBackoff caps the pause after failures.
 	MaxBackoff time.Duration
-	// RefuseSops refuses spec keys that steer community.sops, where it is installed.
-	RefuseSops bool
 }
 
 // Reconciler reconciles the CRs of one watch. The fields are set once, before
 // the first Reconcile.
 type Reconciler struct {
-	Watch     watches.Watch
-	Defaults  Defaults
-	Client    client.Client
-	Reader    client.Reader // reads live, past every cache
-	Runner    Runner
-	Access    Access
-	Observers []Observer
-	Recorder  events.EventRecorder
-	Attempts  *Attempts
-	Slots     Slots
-	Clock     clock.PassiveClock
+	Watch    watches.Watch
+	Defaults Defaults
+	Client   client.Client
+	Reader   client.Reader // reads live, past every cache
+	Content  content.Engine
+	Access   Access
+	Recorder events.EventRecorder
+	Attempts *Attempts
+	Slots    Slots
+	Clock    clock.PassiveClock
 	// Digest is that of all that a run depends on beside its CR: the watch, its
 	// content, the Python environment. "" makes every CR run once after a restart.
 	Digest string
@@ -58,7 +52,7 @@ type Reconciler struct {
 	states states
 }
 
-// Reconcile runs the CR's role or playbook if it must run, and updates the CR's status.
+// Reconcile runs the CR's content if it must run, and updates the CR's status.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	runCtx, done, ok := r.Attempts.Enter(ctx)
 	if !ok {
@@ -151,20 +145,20 @@ func (r *Reconciler) provedByStatus(ctx context.Context, a *attempt) bool {
 	}
 	a.digest = r.digestWith(ctx, a)
 	ended, ok := status.SucceededWith(a.cr, a.digest)
-	s, err := r.settingsOf(a.cr)
+	period, err := r.periodOf(a.cr)
 	if !ok || err != nil {
 		return false
 	}
 	var due time.Time
-	if now := r.Clock.Now(); s.period > 0 {
+	if now := r.Clock.Now(); period > 0 {
 		// If the clock was wrong then, the pause is still not longer than a period.
-		due = now.Add(min(s.period, s.period-now.Sub(ended)))
+		due = now.Add(min(period, period-now.Sub(ended)))
 		if !now.Before(due) {
 			return false
 		}
 	}
 	r.states.update(a.request.NamespacedName, func(st *state) {
-		st.version, st.last, st.due = a.version, &conclusion{outcome: status.Last(a.cr)}, due
+		st.version, st.last, st.due = a.version, &conclusion{Result: content.Result{Outcome: status.Last(a.cr)}}, due
 	})
 	return true
 }
@@ -184,14 +178,14 @@ func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
 // reportRefusal concludes the attempt without a run.
 func (r *Reconciler) reportRefusal(ctx context.Context, a *attempt) {
 	log.FromContext(ctx).Info("nothing is run until the resource changes", "reason", a.refusal.Reason, "message", a.refusal.Message)
-	r.conclude(a, conclusion{refused: true, outcome: *a.refusal})
+	r.conclude(a, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
 }
 
 // reportPaused writes to the status that nothing runs while the CR is paused, and makes
 // content run when the pause ends.
 func (r *Reconciler) reportPaused(ctx context.Context, a *attempt) error {
 	r.states.markDirty(a.request.NamespacedName, causeResumed)
-	log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", pausedAnnotation)
+	log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", r.Watch.AnnotationPrefix()+pausedSuffix)
 	return r.writeInterim(ctx, a, status.Paused(a.cr.GetGeneration()))
 }
 
@@ -210,11 +204,7 @@ func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 	if r.Related != nil && len(r.Watch.References) > 0 {
 		r.Related.Refers(r.Watch.GVK, req.NamespacedName, nil)
 	}
-	for _, o := range r.Observers {
-		if f, remembers := o.(Forgetter); remembers {
-			f.Forget(r.Watch.GVK.String(), named(req))
-		}
-	}
+	r.Content.Forget(r.Watch.GVK.String(), named(req))
 	if uid := r.states.forget(req.NamespacedName); uid != "" {
 		r.removeDirectory(ctx, string(uid))
 	}

@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
@@ -40,7 +41,7 @@ import (
 
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "w"}}
 
-// runnerFunc is a Runner whose runs come to what it says.
+// runnerFunc is an engine.Runner whose runs come to what it says.
 type runnerFunc struct {
 	mu      sync.Mutex
 	run     func(ctx context.Context, spec runner.Spec) runner.Result
@@ -88,6 +89,7 @@ func (j *journal) RunEnded(_ jobevent.Run, outcome jobevent.Outcome, _ jobevent.
 type bench struct {
 	*Reconciler
 	t        *testing.T
+	engine   *engine.Engine
 	runner   *runnerFunc
 	journal  *journal
 	recorder *events.FakeRecorder
@@ -126,14 +128,14 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 	}
 	b.clock = testclock.NewFakePassiveClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	c := interceptor.NewClient(b.client, faults)
+	b.engine = &engine.Engine{Watch: watch, Runner: b.runner, Observers: []engine.Observer{b.journal}, Defaults: engine.Defaults{Verbosity: 2, MaxVerbosity: 2}}
 	b.Reconciler = &Reconciler{
-		Watch: watch, Client: c, Reader: c, Runner: b.runner, Recorder: b.recorder, Attempts: NewAttempts(), Slots: slots.New(1), Digest: "d1",
-		Defaults: Defaults{ReconcilePeriod: time.Hour, Verbosity: 2, MaxVerbosity: 2, MaxBackoff: time.Minute},
+		Watch: watch, Client: c, Reader: c, Content: b.engine, Recorder: b.recorder, Attempts: NewAttempts(), Slots: slots.New(1), Digest: "d1",
+		Defaults: Defaults{ReconcilePeriod: time.Hour, MaxBackoff: time.Minute},
 		Access: accessFunc(func(*unstructured.Unstructured) ([]byte, func(), error) {
 			return []byte("config"), func() { b.revoked++ }, nil
 		}),
-		Observers: []Observer{b.journal},
-		Clock:     b.clock,
+		Clock: b.clock,
 	}
 	return b
 }

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,43 +11,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/ansible/extravars"
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
-// prepare reads the CR's annotations and builds its variables. If either is invalid, the
+// prepare reads the CR's annotations and has its content prepared. If either is invalid, the
 // CR is refused: nothing runs until it changes, and no slot is needed. A finalizer run is
 // not refused for an invalid annotation.
 func (r *Reconciler) prepare(a *attempt) {
 	var err error
-	if a.settings, err = r.settingsOf(a.cr); err != nil && !a.finalizing() {
-		a.refuse(status.ReasonInvalidAnnotation, err)
-		return
+	a.period, err = r.periodOf(a.cr)
+	a.work, a.refusal = r.Content.Prepare(a.cr, a.finalizing())
+	if err != nil && !a.finalizing() {
+		if a.refusal != nil && a.refusal.Reason == content.ReasonInvalidAnnotation {
+			err = errors.Join(err, errors.New(a.refusal.Message))
+		}
+		a.refusal = content.Refusal(content.ReasonInvalidAnnotation, err)
 	}
-	if a.variables, err = extravars.Build(a.cr.Object, r.variableOptions(a)); err != nil {
-		a.refuse(status.ReasonInvalidSpec, err)
+	if a.refusal != nil {
+		a.step = refuse
 	}
-}
-
-func (a *attempt) refuse(reason jobevent.Reason, why error) {
-	a.step, a.refusal = refuse, &jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: why.Error()}
-}
-
-func (r *Reconciler) variableOptions(a *attempt) extravars.Options {
-	options := extravars.Options{
-		GVK:        r.Watch.GVK,
-		SnakeCase:  r.Watch.SnakeCaseParameters,
-		MarkUnsafe: r.Watch.MarkUnsafe,
-		Vars:       r.Watch.Vars,
-		Finalizing: a.finalizing(),
-		RefuseSops: r.Defaults.RefuseSops,
-	}
-	if a.finalizing() {
-		options.FinalizerVars = r.Watch.Finalizer.Vars
-	}
-	return options
 }
 
 // run runs the content and concludes the attempt. runCtx ends when the run must end; ctx
@@ -62,14 +47,6 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	case runCtx.Err() != nil:
 		return context.Cause(runCtx)
 	}
-	if dropped := a.variables.Dropped; len(dropped) > 0 {
-		log.FromContext(ctx).Info("spec keys are not passed to Ansible, which has its own value for them; they stay readable in the _spec variable",
-			"keys", strings.Join(dropped, ", "))
-	}
-	vars, err := a.variables.Encode()
-	if err != nil {
-		return fmt.Errorf("encode the variables: %w", err)
-	}
 	if a.digest == "" {
 		a.digest = r.digestWith(runCtx, a)
 	}
@@ -78,18 +55,21 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer revoke()
+	at := &progress{}
+	job := content.Job{Run: r.describe(a), Kubeconfig: kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }}
+	if result, settled := r.settled(runCtx, a, job); settled {
+		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
+		return nil
+	}
 	if err := r.writeInterim(ctx, a, status.Started(a.cr.GetGeneration(), a.seenBefore())); err != nil {
 		return err
 	}
 	if !r.leads() {
 		return errFenced
 	}
-	// An event from here on may tell of what this run does not see, so it makes the CR dirty
-	// again. If the run comes to no conclusion, last stays nil and content runs again.
-	r.states.update(a.request.NamespacedName, func(st *state) { st.version, st.last, st.dirty = a.version, nil, "" })
-	at := &progress{}
+	r.begin(a)
 	stop := r.showProgress(ctx, a, at)
-	result := r.launch(runCtx, a, r.spec(a, vars, kubeconfig), at)
+	result := a.work.Run(runCtx, job)
 	stop()
 	if !r.leads() {
 		return errFenced // The run was ended, and the next leader repeats it.
@@ -97,67 +77,49 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return errGone
 	}
-	r.conclude(a, conclusion{outcome: result.Outcome, summary: result.Summary, period: a.settings.period, digest: a.digest})
+	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 	return nil
 }
 
-func (r *Reconciler) spec(a *attempt, vars, kubeconfig []byte) runner.Spec {
-	content := r.Watch.Content
-	if a.finalizing() {
-		content = r.Watch.Finalizer.Content
+// begin marks the beginning of a run in the CR's state. An event from here on may tell of
+// what this run does not see, so it makes the CR dirty again. If the run comes to no
+// conclusion, last stays nil and content runs again.
+func (r *Reconciler) begin(a *attempt) {
+	r.states.update(a.request.NamespacedName, func(st *state) { st.version, st.last, st.dirty = a.version, nil, "" })
+}
+
+// settled reports whether the content finds everything as a run would leave it. What makes
+// the CR dirty while the content looks is not lost.
+func (r *Reconciler) settled(ctx context.Context, a *attempt, job content.Job) (content.Result, bool) {
+	dirty := ""
+	r.states.update(a.request.NamespacedName, func(st *state) { dirty, st.dirty = st.dirty, "" })
+	result, settled := a.work.Settled(ctx, job)
+	if settled && ctx.Err() == nil && r.leads() {
+		return result, true
 	}
-	return runner.Spec{
-		UID:          string(a.cr.GetUID()),
-		Watch:        r.Watch.GVK.String(),
-		CR:           named(a.request),
-		ID:           string(uuid.NewUUID()),
-		Role:         content.Role,
-		RolesPath:    content.RolesPath,
-		Playbook:     content.Playbook,
-		ExtraVars:    vars,
-		Kubeconfig:   kubeconfig,
-		Cold:         !r.Watch.Warm,
-		Verbosity:    a.settings.verbosity,
-		Timeout:      r.Watch.Timeout,
-		MaxArtifacts: a.settings.maxArtifacts,
+	r.states.update(a.request.NamespacedName, func(st *state) { st.dirty = cmp.Or(dirty, st.dirty) })
+	return content.Result{}, false
+}
+
+// describe returns the description of the attempt's run.
+func (r *Reconciler) describe(a *attempt) content.Run {
+	return content.Run{
+		ID:         string(uuid.NewUUID()),
+		Watch:      r.Watch.GVK.String(),
+		Object:     named(a.request),
+		Generation: a.cr.GetGeneration(),
+		Trigger:    a.cause(r.Clock.Now()),
+		Finalizer:  a.finalizing(),
 	}
 }
 
 // named returns the CR's name as observers get it: "namespace/name", or "name".
 func named(req reconcile.Request) string { return strings.TrimPrefix(req.String(), "/") }
 
-// launch runs the spec and passes its events to the observers.
-func (r *Reconciler) launch(ctx context.Context, a *attempt, spec runner.Spec, at *progress) runner.Result {
-	started := r.Clock.Now()
-	run := jobevent.Run{
-		ID:         spec.ID,
-		Watch:      spec.Watch,
-		Object:     spec.CR,
-		Generation: a.cr.GetGeneration(),
-		Trigger:    a.cause(started),
-		Finalizer:  a.finalizing(),
-	}
-	for _, o := range r.Observers {
-		o.RunStarted(run)
-	}
-	result := r.Runner.Run(ctx, spec, func(event jobevent.Event) {
-		at.observe(event, r.Clock.Now())
-		for _, o := range r.Observers {
-			o.JobEvent(run, event)
-		}
-	})
-	elapsed := r.Clock.Since(started)
-	run.Warm = result.Warm
-	for _, o := range r.Observers {
-		o.RunEnded(run, result.Outcome, result.Summary, elapsed)
-	}
-	return result
-}
-
 // removeDirectory deletes the run directory of a CR that is gone. A failure is only
 // logged: the sweeper tries again.
 func (r *Reconciler) removeDirectory(ctx context.Context, uid string) {
-	if err := r.Runner.Remove(uid); err != nil {
+	if err := r.Content.Remove(uid); err != nil {
 		log.FromContext(ctx).Error(err, "could not remove the run directory", "uid", uid)
 	}
 }

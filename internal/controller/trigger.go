@@ -112,7 +112,7 @@ func isWatched(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 }
 
 func holdsFinalizer(watch *watches.Watch, cr *unstructured.Unstructured) bool {
-	return watch.Finalizer != nil && slices.Contains(cr.GetFinalizers(), watch.Finalizer.Name)
+	return watch.Finalizer != nil && slices.ContainsFunc(cr.GetFinalizers(), watch.Finalizer.Is)
 }
 
 // replaced reports whether the update is about two objects of one name: the old one was
@@ -129,7 +129,7 @@ func changed(watch *watches.Watch, before, after *unstructured.Unstructured) boo
 func triggerAnnotations(watch *watches.Watch, cr *unstructured.Unstructured) map[string]string {
 	annotations := cr.GetAnnotations()
 	maps.DeleteFunc(annotations, func(name, _ string) bool {
-		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, annotationPrefix)
+		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, watch.AnnotationPrefix())
 		return !ours || name == corev1.LastAppliedConfigAnnotation
 	})
 	return annotations

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // apiServer keeps the object of one name, and all that it ever was. Its reads and
@@ -52,6 +54,14 @@ type facts struct {
 	// gains and resumes count how often it was given its labels, and taken out of a pause.
 	gains, resumes int
 }
+
+// The annotations as a CR has them.
+const (
+	periodAnnotation    = watches.AnsibleAnnotations + periodSuffix
+	pausedAnnotation    = watches.AnsibleAnnotations + pausedSuffix
+	verbosityAnnotation = watches.AnsibleAnnotations + "verbosity"
+	requestedAnnotation = watches.AnsibleAnnotations + "reconcile-requested-at"
+)
 
 func newAPIServer() *apiServer {
 	return &apiServer{facts: map[string]facts{}, release: make(chan struct{})}

@@ -112,7 +112,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
 		switch {
 		case deleting:
 			return nil
-		case slices.Contains(finalizers, name):
+		case holdsFinalizer(&r.Watch, current):
 			return nil
 		case len(finalizers) == 0:
 			return tested(current, status.Operation{Op: "add", Path: "/metadata/finalizers", Value: []string{name}})
@@ -132,11 +132,17 @@ func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
 func (r *Reconciler) removeFinalizer(ctx context.Context, a *attempt) error {
 	name := r.Watch.Finalizer.Name
 	err := r.patch(ctx, a, write{r.toObject, untilWritten}, func(current *unstructured.Unstructured) []status.Operation {
-		index := slices.Index(current.GetFinalizers(), name)
-		if index < 0 {
+		finalizers := current.GetFinalizers()
+		var removals []status.Operation
+		for index := len(finalizers) - 1; index >= 0; index-- { // From the end: a removal moves what follows.
+			if r.Watch.Finalizer.Is(finalizers[index]) {
+				removals = append(removals, status.Operation{Op: "remove", Path: fmt.Sprintf("/metadata/finalizers/%d", index)})
+			}
+		}
+		if removals == nil {
 			return nil
 		}
-		return tested(current, status.Operation{Op: "remove", Path: fmt.Sprintf("/metadata/finalizers/%d", index)})
+		return tested(current, removals...)
 	})
 	if err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("remove the finalizer %q: %w", name, err)
@@ -144,6 +150,6 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, a *attempt) error {
 	return nil // A CR that is gone holds no finalizer.
 }
 
-func tested(cr *unstructured.Unstructured, change status.Operation) []status.Operation {
-	return append(status.Tests(cr), change)
+func tested(cr *unstructured.Unstructured, changes ...status.Operation) []status.Operation {
+	return append(status.Tests(cr), changes...)
 }

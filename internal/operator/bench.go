@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
@@ -89,22 +90,21 @@ func (b *Bench) Watches() []watches.Watch { return b.ansible.watches }
 
 // Reconciler returns a Reconciler for RunOnce, whose runs are observed by observer. owned is
 // false for CRs that the API server does not have: what their runs create gets no owner.
-func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer controller.Observer) (*controller.Reconciler, error) {
+func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {
 	p, err := b.proxy(owned)
 	if err != nil {
 		return nil, err
 	}
-	o := b.options
+	c := components{options: b.options, ansible: b.ansible}
 	return &controller.Reconciler{
-		Watch:     watch,
-		Defaults:  components{options: o, ansible: b.ansible}.defaults(),
-		Client:    b.cluster,
-		Reader:    b.cluster,
-		Runner:    controllerRunner{b.ansible.runner},
-		Access:    proxyAccess{p},
-		Observers: []controller.Observer{observer},
-		Attempts:  controller.NewAttempts(),
-		Clock:     clock.RealClock{},
+		Watch:    watch,
+		Defaults: c.defaults(),
+		Client:   b.cluster,
+		Reader:   b.cluster,
+		Content:  c.content(watch, []engine.Observer{observer}),
+		Access:   proxyAccess{p},
+		Attempts: controller.NewAttempts(),
+		Clock:    clock.RealClock{},
 	}, nil
 }
 

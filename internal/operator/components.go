@@ -14,8 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/controller/sweeper"
@@ -91,7 +93,7 @@ func (c components) addToManager() error {
 	if err := c.manager.Add(c.sweeper(served)); err != nil {
 		return fmt.Errorf("add the sweeper of run directories: %w", err)
 	}
-	observers := []controller.Observer{taskLog, counters}
+	observers := []engine.Observer{taskLog, counters}
 	if c.options.Warm {
 		observers = append(observers, c.coldRuns(counters))
 	}
@@ -137,7 +139,7 @@ func (c components) addProxy() error {
 	return nil
 }
 
-func (c components) supervisor(watch watches.Watch, observers []controller.Observer, counters *metrics.Metrics) *controller.Supervisor {
+func (c components) supervisor(watch watches.Watch, observers []engine.Observer, counters *metrics.Metrics) *controller.Supervisor {
 	o := c.options
 	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.SetWatchReady(gvk.String(), ready) }
 	counters.InitWatch(watch.GVK.String())
@@ -153,21 +155,20 @@ func (c components) supervisor(watch watches.Watch, observers []controller.Obser
 		Ready:                   ready,
 		NewReconciler: func(noStatus bool) *controller.Reconciler {
 			return &controller.Reconciler{
-				Watch:     watch,
-				Defaults:  c.defaults(),
-				Client:    c.manager.GetClient(),
-				Reader:    c.manager.GetAPIReader(),
-				Runner:    controllerRunner{c.ansible.runner},
-				Access:    proxyAccess{c.proxy},
-				Observers: observers,
-				Related:   c.related,
-				Recorder:  c.events,
-				Attempts:  c.runs,
-				Slots:     c.slots,
-				Digest:    c.ansible.digests[watch.GVK],
-				Clock:     clock.RealClock{},
-				NoStatus:  noStatus,
-				Fence:     c.lease.fence.Held,
+				Watch:    watch,
+				Defaults: c.defaults(),
+				Client:   c.manager.GetClient(),
+				Reader:   c.manager.GetAPIReader(),
+				Content:  c.content(watch, observers),
+				Access:   proxyAccess{c.proxy},
+				Related:  c.related,
+				Recorder: c.events,
+				Attempts: c.runs,
+				Slots:    c.slots,
+				Digest:   c.ansible.digests[watch.GVK],
+				Clock:    clock.RealClock{},
+				NoStatus: noStatus,
+				Fence:    c.lease.fence.Held,
 			}
 		},
 	}
@@ -176,17 +177,22 @@ func (c components) supervisor(watch watches.Watch, observers []controller.Obser
 func (c components) defaults() controller.Defaults {
 	return controller.Defaults{
 		ReconcilePeriod: c.options.ReconcilePeriod,
-		Verbosity:       c.options.AnsibleVerbosity,
-		MaxVerbosity:    c.options.MaxVerbosity,
 		MaxBackoff:      c.options.MaxBackoff,
-		RefuseSops:      c.ansible.sops,
+	}
+}
+
+// content returns what runs the content of the watch.
+func (c components) content(watch watches.Watch, observers []engine.Observer) content.Engine {
+	return &engine.Engine{
+		Watch: watch, Runner: controllerRunner{c.ansible.runner}, Observers: observers,
+		Defaults: engine.Defaults{Verbosity: c.options.AnsibleVerbosity, MaxVerbosity: c.options.MaxVerbosity, RefuseSops: c.ansible.sops},
 	}
 }
 
 // controllerRunner adds to a runner the removal of run directories.
 type controllerRunner struct{ *runner.Runner }
 
-// Remove implements controller.Runner.
+// Remove implements engine.Runner.
 func (r controllerRunner) Remove(uid string) error { return r.Root.Remove(uid) }
 
 // confinement returns a function that reports whether the runs of an owner may write only

@@ -17,6 +17,8 @@ type Watch struct {
 	// Line is the line of the file on which the entry begins.
 	Line    int
 	Content Content
+	// Chart is the Helm chart of the watch; nil if Content is set.
+	Chart *Chart `json:",omitempty"`
 	// Vars are trusted: Ansible evaluates templates in them. Values have the types of
 	// JSON: map[string]any, []any, string, bool, int64, float64, nil.
 	Vars map[string]any
@@ -87,6 +89,14 @@ type Finalizer struct {
 	Content Content
 	// Vars are trusted, and override the watch's vars.
 	Vars map[string]any
+	// Former is an older name of the same finalizer, "" if there is none. A CR that has it
+	// gets no other one, and it goes with it.
+	Former string
+}
+
+// Is reports whether the entry of metadata.finalizers is this finalizer.
+func (f *Finalizer) Is(entry string) bool {
+	return entry == f.Name || f.Former != "" && entry == f.Former
 }
 
 // Search holds the directories in which Load looks for roles and playbooks, and the

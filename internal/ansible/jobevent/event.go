@@ -3,25 +3,12 @@ package jobevent
 import (
 	"strings"
 	"time"
+
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 // Run describes the run that job events belong to, for the observers of job events.
-type Run struct {
-	// ID is unique among all runs of this manager and safe as a file name.
-	ID string
-	// Watch is the watched kind as "group/version, Kind=kind".
-	Watch string
-	// Object is the CR as "namespace/name", or "name" when it is cluster-scoped.
-	Object string
-	// Generation is the CR's metadata.generation that the run works on.
-	Generation int64
-	// Trigger says in a few words why the run started.
-	Trigger string
-	// Finalizer is true for the run of a finalizer's content.
-	Finalizer bool
-	// Warm is true if the run was forked from a server. It is set at the end of the run.
-	Warm bool
-}
+type Run = content.Run
 
 // Kind is the name that ansible-runner gives an event, such as "runner_on_failed".
 type Kind string

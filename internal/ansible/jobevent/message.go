@@ -2,11 +2,11 @@ package jobevent
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 const (
@@ -17,24 +17,23 @@ const (
 )
 
 // Patterns for what differs between two runs with the same failure; for the path of a
-// value in a Secret and the quotes around that value; and for terminal colours.
+// value in a Secret and the quotes around that value.
 var (
-	temporaryDir   = regexp.MustCompile(`ansible-tmp-[0-9.]+-[0-9]+-[0-9]+`)
-	localTemp      = regexp.MustCompile(`ansible-local-[0-9]+[a-z0-9_]{8}`)
-	payload        = regexp.MustCompile(`(ansible_[\w.]+_payload_)[a-z0-9_]{8}\b`)
-	asyncJob       = regexp.MustCompile(`\bj[0-9]{6,}\.[0-9]+\b`)
-	processID      = regexp.MustCompile(`(?i)\b(pid)( is |[ =:]+)[0-9]+\b`)
-	localPort      = regexp.MustCompile(`:[0-9]{2,5}->`)
-	elapsed        = regexp.MustCompile(`\b[0-9]+\.[0-9]{3,}( ?)(s|ms|sec|seconds)\b|\b[0-9]:[0-9]{2}:[0-9]{2}\.[0-9]{6}\b`)
-	httpTime       = regexp.MustCompile(`\b[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT\b`)
-	temporaryFile  = regexp.MustCompile(`/tmp[a-z0-9_]{8}\b`)
-	address        = regexp.MustCompile(`\b0x[0-9a-f]{8,16}\b`)
-	preciseTime    = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d+`)
-	answerHeader   = regexp.MustCompile(`'(Audit-Id|Date)': '[^']*'`)
-	secretPath     = regexp.MustCompile(`(^|[^\w.\]]|\\[nrt])(data|stringData)\[`)
-	quoteBegins    = regexp.MustCompile(`^\s*(\\*)"`)
-	wordEnds       = regexp.MustCompile(`: |[\r\n]|$`)
-	terminalColour = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	temporaryDir  = regexp.MustCompile(`ansible-tmp-[0-9.]+-[0-9]+-[0-9]+`)
+	localTemp     = regexp.MustCompile(`ansible-local-[0-9]+[a-z0-9_]{8}`)
+	payload       = regexp.MustCompile(`(ansible_[\w.]+_payload_)[a-z0-9_]{8}\b`)
+	asyncJob      = regexp.MustCompile(`\bj[0-9]{6,}\.[0-9]+\b`)
+	processID     = regexp.MustCompile(`(?i)\b(pid)( is |[ =:]+)[0-9]+\b`)
+	localPort     = regexp.MustCompile(`:[0-9]{2,5}->`)
+	elapsed       = regexp.MustCompile(`\b[0-9]+\.[0-9]{3,}( ?)(s|ms|sec|seconds)\b|\b[0-9]:[0-9]{2}:[0-9]{2}\.[0-9]{6}\b`)
+	httpTime      = regexp.MustCompile(`\b[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT\b`)
+	temporaryFile = regexp.MustCompile(`/tmp[a-z0-9_]{8}\b`)
+	address       = regexp.MustCompile(`\b0x[0-9a-f]{8,16}\b`)
+	preciseTime   = regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,]\d+`)
+	answerHeader  = regexp.MustCompile(`'(Audit-Id|Date)': '[^']*'`)
+	secretPath    = regexp.MustCompile(`(^|[^\w.\]]|\\[nrt])(data|stringData)\[`)
+	quoteBegins   = regexp.MustCompile(`^\s*(\\*)"`)
+	wordEnds      = regexp.MustCompile(`: |[\r\n]|$`)
 )
 
 const (
@@ -97,33 +96,8 @@ func render(value any) string {
 
 // Visible returns text that is safe for a terminal or a log: without terminal colours,
 // with line feeds as line ends, and with Go escapes for all other characters that are
-// not graphic (controls, escapes, changes of the writing direction). It keeps tabs and
-// line feeds. The result is valid UTF-8.
-func Visible(text string) string {
-	if !strings.ContainsFunc(text, isHidden) && utf8.ValidString(text) {
-		return text
-	}
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	text = terminalColour.ReplaceAllLiteralString(text, "")
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case !isHidden(r):
-			b.WriteRune(r)
-		case r < utf8.RuneSelf:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		}
-	}
-	return b.String()
-}
-
-func isHidden(r rune) bool {
-	return r != '\n' && r != '\t' && !unicode.IsGraphic(r) || r == '\u2028' || r == '\u2029'
-}
+// not graphic. It keeps tabs and line feeds. The result is valid UTF-8.
+func Visible(text string) string { return content.Visible(text) }
 
 // stabilize replaces what differs between two runs with the same failure: names of
 // temporary files, ids of processes and jobs, addresses of objects, local ports, times

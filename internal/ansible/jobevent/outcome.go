@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 // maxMessage is the maximum length of an outcome's message in bytes.
@@ -51,40 +53,35 @@ type Ending struct {
 	Hint string
 }
 
-// Verdict says whether a run succeeded.
-type Verdict string
+// The words that all kinds of content have for what came of a run.
+type (
+	// Verdict says whether a run succeeded.
+	Verdict = content.Verdict
+	// Reason is the machine-readable reason of a condition.
+	Reason = content.Reason
+	// Outcome is the result of a run, as it is reported.
+	Outcome = content.Outcome
+)
 
 // Canceled is the verdict of a run that the manager interrupted.
 const (
-	Succeeded Verdict = "Succeeded"
-	Failed    Verdict = "Failed"
-	Canceled  Verdict = "Canceled"
+	Succeeded = content.Succeeded
+	Failed    = content.Failed
+	Canceled  = content.Canceled
 )
-
-// Reason is the machine-readable reason of a condition, in CamelCase.
-type Reason string
 
 // The reasons that the outcome of a run can have. ReasonSuccessful and
 // ReasonCanceled belong to their verdicts, all others to Failed.
 const (
-	ReasonSuccessful    Reason = "Successful"
-	ReasonFailed        Reason = "Failed"
-	ReasonTimeout       Reason = "Timeout"
+	ReasonSuccessful           = content.ReasonSuccessful
+	ReasonFailed               = content.ReasonFailed
+	ReasonTimeout              = content.ReasonTimeout
 	ReasonUnreachable   Reason = "Unreachable"
 	ReasonNoHosts       Reason = "NoHosts"
 	ReasonNoStats       Reason = "NoStats"
-	ReasonRunnerCrashed Reason = "RunnerCrashed"
-	ReasonCanceled      Reason = "Canceled"
+	ReasonRunnerCrashed        = content.ReasonRunnerCrashed
+	ReasonCanceled             = content.ReasonCanceled
 )
-
-// Outcome is the result of a run, as it is reported.
-type Outcome struct {
-	Verdict Verdict
-	Reason  Reason
-	// Message is for people: ≤ 4 KiB, valid UTF-8, without control characters other than
-	// tabs and line feeds. The same failure gives the same message.
-	Message string
-}
 
 // Judge returns the outcome of a run. A run succeeded if and only if ansible-runner exited
 // with 0, a play started on a host, the run's statistics count no failure and no
@@ -95,9 +92,9 @@ func Judge(e Ending, s Summary) Outcome {
 	case e.Cause == Crashed:
 		return explained(e, ReasonRunnerCrashed, "ansible-runner could not be run", cause(e))
 	case e.ExitCode == 0 && succeeded(s):
-		return Outcome{Succeeded, ReasonSuccessful, ""}
+		return Outcome{Verdict: Succeeded, Reason: ReasonSuccessful, Message: ""}
 	case e.Cause == Interrupted:
-		return Outcome{Canceled, ReasonCanceled, "the run was ended before its time"}
+		return Outcome{Verdict: Canceled, Reason: ReasonCanceled, Message: "the run was ended before its time"}
 	case e.Cause == TimedOut:
 		return failed(e, ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
 	case e.Cause == Idle:
@@ -166,7 +163,7 @@ func explained(e Ending, r Reason, parts ...string) Outcome {
 	if help != "" {
 		message += "\n" + help
 	}
-	return Outcome{Failed, r, message}
+	return Outcome{Verdict: Failed, Reason: r, Message: message}
 }
 
 func cause(e Ending) string {

@@ -8,7 +8,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -42,7 +43,7 @@ type Options struct {
 // Bench is what runs need.
 type Bench interface {
 	Watches() []watches.Watch
-	Reconciler(watch watches.Watch, owned bool, observer controller.Observer) (*controller.Reconciler, error)
+	Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error)
 }
 
 // Run runs the content once, or with o.Watch again and again. It returns nil if the last
@@ -66,14 +67,14 @@ func Run(ctx context.Context, o Options, c client.Client, bench Bench) error {
 			if r.last == nil || ctx.Err() != nil { // Nothing has ever run: no edit of a role would mend that.
 				return err
 			}
-			fmt.Fprintln(o.Err, jobevent.Visible(err.Error()))
+			fmt.Fprintln(o.Err, content.Visible(err.Error()))
 		}
 		fmt.Fprintln(o.Err, "waiting for a change of a file; Ctrl-C ends")
 		changed, ok := files.changed(ctx)
 		if !ok {
 			return err
 		}
-		fmt.Fprintf(o.Err, "\n%s has changed\n", jobevent.Visible(changed))
+		fmt.Fprintf(o.Err, "\n%s has changed\n", content.Visible(changed))
 	}
 }
 
@@ -90,7 +91,7 @@ func runOnce(ctx context.Context, o Options, r *reader, bench Bench) error {
 		return err
 	}
 	for _, note := range s.notes {
-		fmt.Fprintln(o.Err, "note:", jobevent.Visible(note))
+		fmt.Fprintln(o.Err, "note:", content.Visible(note))
 	}
 	screen := newScreen(o)
 	reconciler, err := bench.Reconciler(s.watch, s.owned, screen)
@@ -104,7 +105,7 @@ func runOnce(ctx context.Context, o Options, r *reader, bench Bench) error {
 	if !screen.ran {
 		screen.refused(outcome)
 	}
-	if outcome.Verdict != jobevent.Succeeded {
+	if outcome.Verdict != content.Succeeded {
 		return ErrFailed
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -73,17 +74,17 @@ func TestKindsAsPeopleWriteThem(t *testing.T) {
 func TestWhatARunReturnsIsTextOnTheScreen(t *testing.T) {
 	var out bytes.Buffer
 	s := newScreen(Options{Out: &out, Diffs: true})
-	s.RunStarted(jobevent.Run{Object: "a/b\x1b[31m", Watch: "w"})
-	s.JobEvent(jobevent.Run{}, jobevent.Event{Kind: jobevent.HostFailed, Task: "bad\nsucceeded\x1b]0;title\a", Host: "localhost", Result: map[string]any{
+	s.RunStarted(content.Run{Object: "a/b\x1b[31m", Watch: "w"})
+	s.JobEvent(content.Run{}, jobevent.Event{Kind: jobevent.HostFailed, Task: "bad\nsucceeded\x1b]0;title\a", Host: "localhost", Result: map[string]any{
 		"msg": "no\x1b[2J", "invocation": map[string]any{"password": "hunter2"},
 	}})
-	s.JobEvent(jobevent.Run{}, jobevent.Event{Kind: jobevent.HostOK, Task: "t", Host: "localhost", Result: map[string]any{
+	s.JobEvent(content.Run{}, jobevent.Event{Kind: jobevent.HostOK, Task: "t", Host: "localhost", Result: map[string]any{
 		"changed": true, "diff": map[string]any{
 			"before": map[string]any{"data": map[string]any{"a": "1"}, "metadata": map[string]any{"managedFields": "x"}},
 			"after":  map[string]any{"data": map[string]any{"a": "2"}, "metadata": map[string]any{"managedFields": "y"}},
 		},
 	}})
-	s.RunEnded(jobevent.Run{}, jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.ReasonFailed, Message: "m"}, jobevent.Summary{}, time.Second)
+	s.RunEnded(content.Run{}, content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "m"}, jobevent.Summary{}, time.Second)
 	text := out.String()
 	for _, never := range []string{"\x1b", "\a", "hunter2", "managedFields", "\nsucceeded"} {
 		if strings.Contains(text, never) {

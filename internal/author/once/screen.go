@@ -8,10 +8,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 // screen shows one run: a line for each task on each host, the result of each that failed,
-// and a line for the end. It is a controller.Observer. What comes from the run is shown
+// and a line for the end. It is a engine.Observer. What comes from the run is shown
 // sanitized and without control characters.
 type screen struct {
 	options Options
@@ -30,15 +31,15 @@ const (
 
 // say writes the text, every line of which is safe to show, in a colour.
 func (s *screen) say(color, text string) {
-	text = jobevent.Visible(strings.TrimRight(text, "\n"))
+	text = content.Visible(strings.TrimRight(text, "\n"))
 	if s.options.Color {
 		text = "\x1b[" + color + "m" + strings.ReplaceAll(text, "\n", "\x1b[0m\n\x1b["+color+"m") + "\x1b[0m"
 	}
 	fmt.Fprintln(s.options.Out, text)
 }
 
-// RunStarted implements controller.Observer.
-func (s *screen) RunStarted(run jobevent.Run) {
+// RunStarted implements engine.Observer.
+func (s *screen) RunStarted(run content.Run) {
 	s.ran = true
 	what := "run"
 	if run.Finalizer {
@@ -47,8 +48,8 @@ func (s *screen) RunStarted(run jobevent.Run) {
 	s.say(faint, fmt.Sprintf("%s for %s (%s)", what, run.Object, run.Watch))
 }
 
-// JobEvent implements controller.Observer.
-func (s *screen) JobEvent(_ jobevent.Run, e jobevent.Event) {
+// JobEvent implements engine.Observer.
+func (s *screen) JobEvent(_ content.Run, e jobevent.Event) {
 	switch e.Kind {
 	case jobevent.HostOK:
 		outcome, color := "ok", green
@@ -117,8 +118,8 @@ func indented(text string) string {
 	return "      " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n      ")
 }
 
-// RunEnded implements controller.Observer.
-func (s *screen) RunEnded(run jobevent.Run, outcome jobevent.Outcome, sum jobevent.Summary, elapsed time.Duration) {
+// RunEnded implements engine.Observer.
+func (s *screen) RunEnded(run content.Run, outcome content.Outcome, sum jobevent.Summary, elapsed time.Duration) {
 	how := "cold"
 	if run.Warm {
 		how = "warm"
@@ -127,7 +128,7 @@ func (s *screen) RunEnded(run jobevent.Run, outcome jobevent.Outcome, sum jobeve
 	if sum.RequeueAfter > 0 {
 		counts += fmt.Sprintf("; it asks to run again after %s", sum.RequeueAfter)
 	}
-	if outcome.Verdict == jobevent.Succeeded {
+	if outcome.Verdict == content.Succeeded {
 		s.say(green, "succeeded in "+counts)
 		return
 	}
@@ -135,6 +136,6 @@ func (s *screen) RunEnded(run jobevent.Run, outcome jobevent.Outcome, sum jobeve
 }
 
 // refused shows why nothing ran.
-func (s *screen) refused(outcome jobevent.Outcome) {
+func (s *screen) refused(outcome content.Outcome) {
 	s.say(red, fmt.Sprintf("nothing was run (%s):\n%s", outcome.Reason, outcome.Message))
 }

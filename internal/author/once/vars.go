@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -31,16 +32,15 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 		return err
 	}
 	for _, note := range s.notes {
-		fmt.Fprintln(o.Err, "note:", jobevent.Visible(note))
+		fmt.Fprintln(o.Err, "note:", content.Visible(note))
 	}
 	s.watch.MarkUnsafe = false // The marks are for Ansible's decoder: no variable shows them.
-	reconciler := &controller.Reconciler{Watch: s.watch}
-	variables, err := reconciler.VariablesOnce(controller.Once{CR: s.cr, Finalizing: o.Finalize})
+	variables, err := (&engine.Engine{Watch: s.watch}).Variables(s.cr, o.Finalize)
 	if err != nil {
 		return fmt.Errorf("nothing would be run: %w", err)
 	}
 	for _, path := range variables.Dropped {
-		fmt.Fprintln(o.Err, "note: not passed to Ansible:", jobevent.Visible(path))
+		fmt.Fprintln(o.Err, "note: not passed to Ansible:", content.Visible(path))
 	}
 	text, err := variables.Encode()
 	if err != nil {
@@ -62,7 +62,7 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 	if err != nil {
 		return fmt.Errorf("write the variables: %w", err)
 	}
-	_, err = fmt.Fprint(o.Out, jobevent.Visible(string(text)))
+	_, err = fmt.Fprint(o.Out, content.Visible(string(text)))
 	return err
 }
 

@@ -61,11 +61,11 @@ func fuzzReport(generation int64, which uint8, message string, count int) status
 	case 0:
 		return status.Started(generation, which&32 != 0)
 	case 1:
-		return status.Finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: message}, summary), summary)
+		return finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: message}, summary), summary)
 	case 2:
-		return status.Finished(generation, canceled(), summary)
+		return finished(generation, canceled(), summary)
 	}
-	return status.Finished(generation, succeeded(), summary)
+	return finished(generation, succeeded(), summary)
 }
 
 // checkForeign compares what belongs to others, byte for byte.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 // Bounds of what is written, in bytes: with them the three conditions take up less
@@ -47,6 +48,7 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
 	}
 	changes = append(changes, digestChanges(current, r)...)
+	changes = append(changes, fieldChanges(current, r.fields)...)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -62,6 +64,21 @@ func showsRun(current map[string]any) bool {
 	list, _ := current["conditions"].([]any)
 	_, running := find(list, Running)
 	return running["status"] == "True" && running["reason"] == string(ReasonRunning)
+}
+
+// fieldChanges sets and removes the fields of the content, sorted by their keys.
+func fieldChanges(current, fields map[string]any) []Operation {
+	var ops []Operation
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		old, exists := current[key]
+		switch value := fields[key]; {
+		case value == nil && exists:
+			ops = append(ops, Operation{Op: "remove", Path: "/status/" + key})
+		case value != nil && !reflect.DeepEqual(old, value):
+			ops = append(ops, Operation{Op: "add", Path: "/status/" + key, Value: value})
+		}
+	}
+	return ops
 }
 
 func digestChanges(current map[string]any, r Report) []Operation {
@@ -100,6 +117,11 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 			ops = append(ops, Operation{Op: "add", Path: "/status/conditions/-", Value: value})
 		case !reflect.DeepEqual(old, value):
 			ops = append(ops, Operation{Op: "replace", Path: fmt.Sprintf("/status/conditions/%d", index), Value: value})
+		}
+	}
+	for index := len(list) - 1; index >= 0; index-- { // From the end: a removal moves what follows.
+		if c, _ := list[index].(map[string]any); slices.Contains(r.removed, fmt.Sprint(c["type"])) {
+			ops = append(ops, Operation{Op: "remove", Path: fmt.Sprintf("/status/conditions/%d", index)})
 		}
 	}
 	return ops
@@ -176,15 +198,15 @@ func encodedSize(r rune) int {
 
 // Last returns the outcome that the conditions of obj show, perhaps that of an earlier
 // generation; the zero outcome if no run has ended.
-func Last(obj *unstructured.Unstructured) jobevent.Outcome {
+func Last(obj *unstructured.Unstructured) content.Outcome {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	if _, c := find(list, Failure); c["status"] == "True" {
 		reason, _ := c["reason"].(string)
 		message, _ := c["message"].(string)
-		return jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.Reason(reason), Message: message}
+		return content.Outcome{Verdict: content.Failed, Reason: content.Reason(reason), Message: message}
 	}
 	if _, c := find(list, Successful); c["status"] == "True" {
-		return jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: jobevent.ReasonSuccessful}
+		return content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}
 	}
-	return jobevent.Outcome{}
+	return content.Outcome{}
 }

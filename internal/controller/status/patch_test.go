@@ -14,7 +14,9 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
@@ -28,6 +30,10 @@ func summary() jobevent.Summary {
 		StatsSeen: true, OK: 4, Changed: 2, Skipped: 1, Failures: 3, Hosts: 1,
 		Completion: time.Date(2026, 1, 2, 3, 4, 5, 120_000_000, time.FixedZone("", 3600)),
 	}
+}
+
+func finished(generation int64, outcome jobevent.Outcome, s jobevent.Summary) status.Report {
+	return status.Finished(generation, content.Result{Outcome: outcome, Counts: engine.Counts(s)})
 }
 
 func succeeded() jobevent.Outcome {
@@ -120,16 +126,16 @@ func TestConditionsOfEachMoment(t *testing.T) {
 			`{"conditions":[{"type":"Successful","status":"True","reason":"Successful"}]}`, status.Started(2, true), map[string]string{"Running": "True/Running", "Successful": "True/Successful"},
 		},
 		"success": {
-			"", status.Finished(2, succeeded(), summary()), map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"},
+			"", finished(2, succeeded(), summary()), map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"},
 		},
 		"failure keeps its own reason in Failure": {
-			"", status.Finished(2, failed(), summary()), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/Unreachable"},
+			"", finished(2, failed(), summary()), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/Unreachable"},
 		},
 		"a canceled run is no failure and takes no success back": {
-			reportedOne, status.Finished(1, canceled(), jobevent.Summary{}), map[string]string{"Running": "False/Canceled", "Successful": "True/Successful", "Failure": "False/Successful"},
+			reportedOne, finished(1, canceled(), jobevent.Summary{}), map[string]string{"Running": "False/Canceled", "Successful": "True/Successful", "Failure": "False/Successful"},
 		},
 		"a refused CR fails without a run": {
-			"", status.Refused(2, status.ReasonInvalidSpec, "no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec"},
+			"", status.Refused(2, content.ReasonInvalidSpec, "no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec"},
 		},
 		"in a pause nothing runs, and what came before stands": {
 			reportedOne, status.Paused(2), map[string]string{"Running": "False/Paused", "Successful": "True/Successful", "Failure": "False/Successful"},
@@ -151,7 +157,7 @@ func TestConditionsOfEachMoment(t *testing.T) {
 }
 
 func TestOneConditionWhole(t *testing.T) {
-	after := apply(t, object(t, ""), status.Finished(2, failed(), summary()), first)
+	after := apply(t, object(t, ""), finished(2, failed(), summary()), first)
 	list, _, _ := unstructured.NestedSlice(after.Object, "status", "conditions")
 	want := map[string]any{
 		"type": "Failure", "status": "True", "reason": "Unreachable", "message": "host db is unreachable",
@@ -181,7 +187,7 @@ func TestWhatOthersWroteSurvives(t *testing.T) {
 	before := object(t, `{"endpoint":"db.svc","huge":12345678901234567,"conditions":[
 		{"type":"BackupDone","status":"True","own":{"deep":[1,2.5,null]}},
 		{"type":"Successful","status":"False","reason":"Old","lastTransitionTime":"2020-01-01T00:00:00Z"}]}`)
-	after := apply(t, before, status.Finished(2, succeeded(), summary()), first)
+	after := apply(t, before, finished(2, succeeded(), summary()), first)
 	got := after.Object["status"].(map[string]any)
 	wantOthers := before.Object["status"].(map[string]any)
 	if diff := cmp.Diff(wantOthers["conditions"].([]any)[0], got["conditions"].([]any)[0]); diff != "" {
@@ -190,7 +196,7 @@ func TestWhatOthersWroteSurvives(t *testing.T) {
 	if got["endpoint"] != "db.svc" || got["huge"] != int64(12345678901234567) {
 		t.Errorf("custom status keys changed: %v", got)
 	}
-	for _, operation := range status.Patch(before, status.Finished(2, succeeded(), summary()), first) {
+	for _, operation := range status.Patch(before, finished(2, succeeded(), summary()), first) {
 		if operation.Path == "/status" || operation.Path == "/status/conditions" || operation.Path == "/status/conditions/0" {
 			t.Errorf("the patch sends what is not ours: %+v", operation)
 		}
@@ -210,8 +216,8 @@ func TestPatchBeginsWithItsTests(t *testing.T) {
 
 func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 	for name, report := range map[string]status.Report{
-		"started": status.Started(2, false), "succeeded": status.Finished(2, succeeded(), summary()),
-		"failed": status.Finished(2, failed(), summary()), "paused": status.Paused(2), "refused": status.Refused(2, status.ReasonInvalidSpec, "no"),
+		"started": status.Started(2, false), "succeeded": finished(2, succeeded(), summary()),
+		"failed": finished(2, failed(), summary()), "paused": status.Paused(2), "refused": status.Refused(2, content.ReasonInvalidSpec, "no"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := apply(t, object(t, ""), report, first)
@@ -224,13 +230,13 @@ func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 
 func TestAnOlderGenerationIsNeverReported(t *testing.T) {
 	obj := object(t, `{"observedGeneration":2}`)
-	if operations := status.Patch(obj, status.Finished(1, succeeded(), summary()), first); operations != nil {
+	if operations := status.Patch(obj, finished(1, succeeded(), summary()), first); operations != nil {
 		t.Errorf("want no operations, got %+v", operations)
 	}
 }
 
 func TestAGenerationThatTheObjectHasNotReachedIsNobodysReport(t *testing.T) {
-	after := apply(t, object(t, `{"observedGeneration":57}`), status.Finished(2, succeeded(), summary()), first)
+	after := apply(t, object(t, `{"observedGeneration":57}`), finished(2, succeeded(), summary()), first)
 	if observed, _, _ := unstructured.NestedInt64(after.Object, "status", "observedGeneration"); observed != 2 {
 		t.Errorf("want observedGeneration 2, got %d", observed)
 	}
@@ -242,7 +248,7 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 		return list[index].(map[string]any)["lastTransitionTime"]
 	}
 	obj := apply(t, object(t, ""), status.Started(2, false), first)
-	obj = apply(t, obj, status.Finished(2, succeeded(), summary()), later)
+	obj = apply(t, obj, finished(2, succeeded(), summary()), later)
 	const running, successful = 0, 1
 	if got := transition(obj, running); got != first.Format(time.RFC3339) {
 		t.Errorf("Running stayed True, and its time moved to %v", got)
@@ -257,10 +263,10 @@ func TestLast(t *testing.T) {
 		report status.Report
 		want   jobevent.Outcome
 	}{
-		"a success":                    {status.Finished(2, succeeded(), summary()), succeeded()},
-		"a failure with its message":   {status.Finished(2, failed(), summary()), failed()},
+		"a success":                    {finished(2, succeeded(), summary()), succeeded()},
+		"a failure with its message":   {finished(2, failed(), summary()), failed()},
 		"a run at work tells nothing":  {status.Started(2, false), jobevent.Outcome{}},
-		"a canceled run tells nothing": {status.Finished(2, canceled(), summary()), jobevent.Outcome{}},
+		"a canceled run tells nothing": {finished(2, canceled(), summary()), jobevent.Outcome{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, status.Last(apply(t, object(t, ""), test.report, first))); diff != "" {
@@ -305,7 +311,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 				for _, report := range []status.Report{
 					status.Started(generation, false),
 					status.Refused(generation, jobevent.Reason(text()), text()),
-					status.Finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: text()}, s), s),
+					finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: text()}, s), s),
 				} {
 					obj = apply(t, obj, report, later)
 					expectSmall(t, obj)
@@ -350,7 +356,7 @@ func TestAMessageIsCutOnlyWhereItMustBe(t *testing.T) {
 		"no UTF-8 stays no UTF-8":       {"a\xffb", "a\ufffdb"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after := apply(t, object(t, ""), status.Refused(2, status.ReasonInvalidSpec, test.message), first)
+			after := apply(t, object(t, ""), status.Refused(2, content.ReasonInvalidSpec, test.message), first)
 			if got := status.Last(after).Message; got != test.want {
 				t.Errorf("got %d bytes, ending in %q", len(got), got[max(0, len(got)-20):])
 			}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 // Type is a condition type that Ensign owns. Each stands at most once in
@@ -19,18 +19,14 @@ const (
 	Failure    Type = "Failure"
 )
 
-// The reasons beside those of a run's outcome, which jobevent has.
+// The reasons beside those of a run's outcome, which package content has.
 const (
 	// ReasonRunning is the reason while content runs.
-	ReasonRunning jobevent.Reason = "Running"
+	ReasonRunning content.Reason = "Running"
 	// ReasonPaused is the reason while an annotation keeps runs from starting.
-	ReasonPaused jobevent.Reason = "Paused"
+	ReasonPaused content.Reason = "Paused"
 	// ReasonUnwritable is set when the kind's schema refuses the result of a run.
-	ReasonUnwritable jobevent.Reason = "StatusRefused"
-	// ReasonInvalidSpec is set when the CR's spec cannot become variables.
-	ReasonInvalidSpec jobevent.Reason = "InvalidSpec"
-	// ReasonInvalidAnnotation is set when an annotation of ours does not parse.
-	ReasonInvalidAnnotation jobevent.Reason = "InvalidAnnotation"
+	ReasonUnwritable content.Reason = "StatusRefused"
 )
 
 const (
@@ -43,9 +39,6 @@ const (
 	messagePaused    = "Nothing is run while the resource is paused"
 )
 
-// completionFormat is the base image's: microseconds without trailing zeros, UTC.
-const completionFormat = "2006-01-02T15:04:05.999999+00:00"
-
 // Report is a change of the conditions that Ensign owns. Conditions that it does not name
 // stay as they are.
 type Report struct {
@@ -54,6 +47,10 @@ type Report struct {
 	// onlyNew holds conditions that are set only if the existing one of their type observes
 	// another generation.
 	onlyNew []condition
+	// removed are the types of conditions that the status must not have.
+	removed []string
+	// fields are keys of the status with their values; nil removes one.
+	fields map[string]any
 	// success is true for a report of success. digest is that of what its run depended on,
 	// "" if unknown.
 	success bool
@@ -67,7 +64,7 @@ type Report struct {
 type condition struct {
 	kind    Type
 	status  string
-	reason  jobevent.Reason
+	reason  content.Reason
 	message string
 	result  map[string]any
 }
@@ -87,17 +84,26 @@ func Started(generation int64, again bool) Report {
 	return report
 }
 
-// Finished reports the outcome of a run.
-func Finished(generation int64, outcome jobevent.Outcome, summary jobevent.Summary) Report {
-	switch outcome.Verdict {
-	case jobevent.Succeeded:
-		return succeeded(generation, ansibleResult(summary))
-	case jobevent.Canceled:
+// Finished reports the result of a run.
+func Finished(generation int64, result content.Result) Report {
+	report := finished(generation, result)
+	report.fields, report.removed = result.Fields, result.Removed
+	for _, c := range result.Conditions {
+		report.conditions = append(report.conditions, condition{kind: Type(c.Type), status: c.Status, reason: c.Reason, message: c.Message})
+	}
+	return report
+}
+
+func finished(generation int64, result content.Result) Report {
+	switch result.Outcome.Verdict {
+	case content.Succeeded:
+		return succeeded(generation, result.Counts)
+	case content.Canceled:
 		return Report{generation: generation, conditions: []condition{
-			{kind: Running, status: "False", reason: jobevent.ReasonCanceled, message: messageCanceled},
+			{kind: Running, status: "False", reason: content.ReasonCanceled, message: messageCanceled},
 		}}
 	default:
-		return failed(generation, outcome, ansibleResult(summary))
+		return failed(generation, result.Outcome, result.Counts)
 	}
 }
 
@@ -111,7 +117,7 @@ func Paused(generation int64) Report {
 // Working reports the task that the run executes, and since when. It is only written over a
 // status that shows a run at work. A long name is cut.
 func Working(generation int64, task string, since time.Time) Report {
-	name := strconv.Quote(bounded(jobevent.Visible(task), maxTask))
+	name := strconv.Quote(bounded(content.Visible(task), maxTask))
 	return Report{generation: generation, idle: true, during: true, conditions: []condition{{
 		kind: Running, status: "True", reason: ReasonRunning,
 		message: fmt.Sprintf("%s: task %s since %s", messageRunning, name, since.UTC().Format(time.RFC3339)),
@@ -127,12 +133,12 @@ func Unwritable(generation int64) Report {
 }
 
 // Refused reports why nothing runs.
-func Refused(generation int64, reason jobevent.Reason, message string) Report {
-	return failed(generation, jobevent.Outcome{Verdict: jobevent.Failed, Reason: reason, Message: message}, nil)
+func Refused(generation int64, reason content.Reason, message string) Report {
+	return failed(generation, content.Outcome{Verdict: content.Failed, Reason: reason, Message: message}, nil)
 }
 
 func succeeded(generation int64, result map[string]any) Report {
-	const reason = jobevent.ReasonSuccessful
+	const reason = content.ReasonSuccessful
 	return Report{generation: generation, success: true, conditions: []condition{
 		{kind: Running, status: "True", reason: reason, message: messageAwaiting, result: result},
 		{kind: Successful, status: "True", reason: reason, message: messageSucceeded, result: result},
@@ -140,27 +146,11 @@ func succeeded(generation int64, result map[string]any) Report {
 	}}
 }
 
-func failed(generation int64, outcome jobevent.Outcome, result map[string]any) Report {
-	const reason = jobevent.ReasonFailed
+func failed(generation int64, outcome content.Outcome, result map[string]any) Report {
+	const reason = content.ReasonFailed
 	return Report{generation: generation, conditions: []condition{
 		{kind: Running, status: "False", reason: reason, message: messageFailed},
 		{kind: Successful, status: "False", reason: reason, message: messageFailed},
 		{kind: Failure, status: "True", reason: outcome.Reason, message: outcome.Message, result: result},
 	}}
 }
-
-// ansibleResult returns the counts of a run; nil if Ansible did not report them.
-func ansibleResult(s jobevent.Summary) map[string]any {
-	if !s.StatsSeen {
-		return nil
-	}
-	return map[string]any{
-		"ok":         int64(s.OK),
-		"changed":    int64(s.Changed),
-		"skipped":    int64(s.Skipped),
-		"failures":   int64(s.Failures),
-		"completion": completion(s.Completion),
-	}
-}
-
-func completion(at time.Time) string { return at.UTC().Format(completionFormat) }

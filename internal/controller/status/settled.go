@@ -5,8 +5,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 )
+
+// completionFormat is that of the completion in an ansibleResult: microseconds without
+// trailing zeros, UTC.
+const completionFormat = "2006-01-02T15:04:05.999999+00:00"
 
 // digestKey is the key of the status for the digest of what the last successful run
 // depended on: content, settings of the watch, Python environment and annotations.
@@ -39,7 +43,7 @@ func SucceededWith(obj *unstructured.Unstructured, digest string) (ended time.Ti
 	if digest == "" || obj.GetGeneration() == 0 || status[digestKey] != digest || status["observedGeneration"] != obj.GetGeneration() {
 		return time.Time{}, false
 	}
-	if running["reason"] != string(jobevent.ReasonSuccessful) || successful["status"] != "True" {
+	if running["reason"] != string(content.ReasonSuccessful) || successful["status"] != "True" {
 		return time.Time{}, false
 	}
 	result, _ := running["ansibleResult"].(map[string]any)

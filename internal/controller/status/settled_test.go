@@ -11,7 +11,7 @@ import (
 )
 
 func TestSettled(t *testing.T) {
-	success := func() status.Report { return status.Finished(2, succeeded(), summary()).WithDigest("d1") }
+	success := func() status.Report { return finished(2, succeeded(), summary()).WithDigest("d1") }
 	for name, test := range map[string]struct {
 		reports []status.Report
 		change  func(*unstructured.Unstructured)
@@ -21,9 +21,9 @@ func TestSettled(t *testing.T) {
 		"after a success with this digest":       {reports: []status.Report{success()}, digest: "d1", want: true},
 		"not with other content":                 {reports: []status.Report{success()}, digest: "d2"},
 		"not where nobody knows the content":     {reports: []status.Report{success()}, digest: ""},
-		"not after a success without any digest": {reports: []status.Report{status.Finished(2, succeeded(), summary())}, digest: "d1"},
+		"not after a success without any digest": {reports: []status.Report{finished(2, succeeded(), summary())}, digest: "d1"},
 		"not after a success whose digest is unknown, though an earlier one's is known": {
-			reports: []status.Report{success(), status.Finished(2, succeeded(), summary())}, digest: "d1",
+			reports: []status.Report{success(), finished(2, succeeded(), summary())}, digest: "d1",
 		},
 		"not where the object is younger than the run that its status tells of, as one that was restored": {
 			reports: []status.Report{success()}, digest: "d1",
@@ -33,14 +33,14 @@ func TestSettled(t *testing.T) {
 		},
 		"not before any run": {digest: "d1"},
 		"not while a run is at work, or was when the manager died": {reports: []status.Report{success(), status.Started(2, true)}, digest: "d1"},
-		"not after a failure": {reports: []status.Report{success(), status.Finished(2, failed(), summary())}, digest: "d1"},
-		"not after a cancel":  {reports: []status.Report{success(), status.Finished(2, canceled(), summary())}, digest: "d1"},
+		"not after a failure": {reports: []status.Report{success(), finished(2, failed(), summary())}, digest: "d1"},
+		"not after a cancel":  {reports: []status.Report{success(), finished(2, canceled(), summary())}, digest: "d1"},
 		"not for a new generation": {
 			reports: []status.Report{success()}, digest: "d1",
 			change: func(obj *unstructured.Unstructured) { obj.SetGeneration(3) },
 		},
 		"not for a kind without generations, whose changes it does not tell of": {
-			reports: []status.Report{status.Finished(0, succeeded(), summary()).WithDigest("d1")}, digest: "d1",
+			reports: []status.Report{finished(0, succeeded(), summary()).WithDigest("d1")}, digest: "d1",
 			change: func(obj *unstructured.Unstructured) { obj.SetGeneration(0) },
 		},
 		"not without the time of the run": {

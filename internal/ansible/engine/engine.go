@@ -1,0 +1,174 @@
+// Package engine makes Ansible's roles and playbooks a kind of content that the controller
+// can run: CR → variables → a run of ansible-runner → what the status shows of it.
+//
+// It does not decide when something runs, write status, or know the API server.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Runner runs Ansible content and keeps a directory for each CR.
+type Runner interface {
+	// Run blocks until the run's process tree is gone.
+	Run(ctx context.Context, spec runner.Spec, observe func(jobevent.Event)) runner.Result
+	// Remove deletes what runs of the CR left on disk.
+	Remove(uid string) error
+}
+
+// Observer watches runs. Its methods are called in the order of the events, by
+// one goroutine a run, and must not block for long: the run waits for them.
+type Observer interface {
+	RunStarted(run content.Run)
+	JobEvent(run content.Run, event jobevent.Event)
+	RunEnded(run content.Run, outcome content.Outcome, summary jobevent.Summary, elapsed time.Duration)
+}
+
+// Forgetter is an Observer that keeps data of CRs.
+type Forgetter interface {
+	// Forget is called when a CR is gone.
+	Forget(watch, object string)
+}
+
+// Defaults are the manager's settings where neither the watch nor the CR has one.
+type Defaults struct {
+	// Verbosity is Ansible's, 0 to 7.
+	Verbosity int
+	// MaxVerbosity caps what a CR's annotation may ask for.
+	MaxVerbosity int
+	// RefuseSops refuses spec keys that steer community.sops, where it is installed.
+	RefuseSops bool
+}
+
+// Engine runs the role or playbook of one watch. The fields are set once, before the first
+// run.
+type Engine struct {
+	Watch     watches.Watch
+	Defaults  Defaults
+	Runner    Runner
+	Observers []Observer
+}
+
+// work is what a CR is to be run with.
+type work struct {
+	engine     *Engine
+	uid        string
+	finalizing bool
+	settings   settings
+	variables  extravars.Variables
+}
+
+// Prepare reads the CR's annotations and builds its variables. If either is invalid, it
+// returns why the CR is refused. A finalizer run is not refused for an invalid annotation.
+func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (content.Work, *content.Outcome) {
+	w := &work{engine: e, uid: string(cr.GetUID()), finalizing: finalizing}
+	var err error
+	if w.settings, err = e.settingsOf(cr); err != nil && !finalizing {
+		return w, content.Refusal(content.ReasonInvalidAnnotation, err)
+	}
+	if w.variables, err = e.Variables(cr, finalizing); err != nil {
+		return w, content.Refusal(content.ReasonInvalidSpec, err)
+	}
+	return w, nil
+}
+
+// Variables returns the variables that a run for the CR has.
+func (e *Engine) Variables(cr *unstructured.Unstructured, finalizing bool) (extravars.Variables, error) {
+	return extravars.Build(cr.Object, e.variableOptions(finalizing))
+}
+
+func (e *Engine) variableOptions(finalizing bool) extravars.Options {
+	options := extravars.Options{
+		GVK:        e.Watch.GVK,
+		SnakeCase:  e.Watch.SnakeCaseParameters,
+		MarkUnsafe: e.Watch.MarkUnsafe,
+		Vars:       e.Watch.Vars,
+		Finalizing: finalizing,
+		RefuseSops: e.Defaults.RefuseSops,
+	}
+	if finalizing {
+		options.FinalizerVars = e.Watch.Finalizer.Vars
+	}
+	return options
+}
+
+// Settled returns false: what a role would do is known only by running it.
+func (w *work) Settled(context.Context, content.Job) (content.Result, bool) {
+	return content.Result{}, false
+}
+
+// Run runs the content and passes its events to the observers.
+func (w *work) Run(ctx context.Context, job content.Job) content.Result {
+	if dropped := w.variables.Dropped; len(dropped) > 0 {
+		logr.FromContextOrDiscard(ctx).Info("spec keys are not passed to Ansible, which has its own value for them; they stay readable in the _spec variable",
+			"keys", strings.Join(dropped, ", "))
+	}
+	vars, err := w.variables.Encode()
+	if err != nil {
+		return content.Result{Outcome: *content.Refusal(content.ReasonRunnerCrashed, fmt.Errorf("encode the variables: %w", err))}
+	}
+	started, run := time.Now(), job.Run
+	for _, o := range w.engine.Observers {
+		o.RunStarted(run)
+	}
+	result := w.engine.Runner.Run(ctx, w.spec(job, vars), func(event jobevent.Event) {
+		if event.Kind == jobevent.TaskStart {
+			job.Working(event.TaskName())
+		}
+		for _, o := range w.engine.Observers {
+			o.JobEvent(run, event)
+		}
+	})
+	run.Warm = result.Warm
+	for _, o := range w.engine.Observers {
+		o.RunEnded(run, result.Outcome, result.Summary, time.Since(started))
+	}
+	return content.Result{Outcome: result.Outcome, RequeueAfter: result.Summary.RequeueAfter, Counts: Counts(result.Summary)}
+}
+
+func (w *work) spec(job content.Job, vars []byte) runner.Spec {
+	watch := &w.engine.Watch
+	what := watch.Content
+	if w.finalizing {
+		what = watch.Finalizer.Content
+	}
+	return runner.Spec{
+		UID:          w.uid,
+		Watch:        job.Run.Watch,
+		CR:           job.Run.Object,
+		ID:           job.Run.ID,
+		Role:         what.Role,
+		RolesPath:    what.RolesPath,
+		Playbook:     what.Playbook,
+		ExtraVars:    vars,
+		Kubeconfig:   job.Kubeconfig,
+		Cold:         !watch.Warm,
+		Verbosity:    w.settings.verbosity,
+		Timeout:      watch.Timeout,
+		MaxArtifacts: w.settings.maxArtifacts,
+	}
+}
+
+// Remove deletes what runs of the CR left on disk.
+func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }
+
+// Forget drops all data of a CR that is gone.
+func (e *Engine) Forget(watch, object string) {
+	for _, o := range e.Observers {
+		if f, remembers := o.(Forgetter); remembers {
+			f.Forget(watch, object)
+		}
+	}
+}

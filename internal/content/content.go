@@ -1,0 +1,127 @@
+// Package content is the seam between the controller and the kinds of content that it runs:
+// the interfaces of a kind of content, and the words in which both talk about one run: why
+// it runs, what it may use, and what came of it. Roles and playbooks are one kind of
+// content, Helm charts another.
+//
+// It decides nothing, so that neither side has to know the other.
+package content
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Engine runs the content of one watch. Its methods may be called concurrently.
+type Engine interface {
+	// Prepare makes work of the CR as it is. It returns a refusal if no run can come of it;
+	// then nothing runs until the CR changes. Work that finalizes should not be refused for
+	// the CR's spec: the CR could never be deleted.
+	Prepare(cr *unstructured.Unstructured, finalizing bool) (work Work, refusal *Outcome)
+	// Remove deletes what runs of the CR left on disk.
+	Remove(uid string) error
+	// Forget is called when a CR is gone.
+	Forget(watch, object string)
+}
+
+// Work is the content of a watch, ready to run for one CR.
+type Work interface {
+	// Settled reports whether everything is already as a run would leave it, and the result
+	// of such a run. It changes nothing. Content that cannot tell returns false.
+	Settled(ctx context.Context, job Job) (result Result, settled bool)
+	// Run blocks until nothing of the run is left. It ends with ctx.
+	Run(ctx context.Context, job Job) Result
+}
+
+// Run describes a run, for its log and metrics.
+type Run struct {
+	// ID is unique among all runs of this manager and safe as a file name.
+	ID string
+	// Watch is the watched kind as "group/version, Kind=kind".
+	Watch string
+	// Object is the CR as "namespace/name", or "name" when it is cluster-scoped.
+	Object string
+	// Generation is the CR's metadata.generation that the run works on.
+	Generation int64
+	// Trigger says in a few words why the run started.
+	Trigger string
+	// Finalizer is true for the run of a finalizer's content.
+	Finalizer bool
+	// Warm is true if the run was forked from a server. It is set at the end of the run.
+	Warm bool
+}
+
+// Job is what the controller gives a run.
+type Job struct {
+	Run Run
+	// Kubeconfig gives access to the API for as long as the run lasts.
+	Kubeconfig []byte
+	// Working is called with the name of each task that the run begins. It does not block.
+	Working func(task string)
+}
+
+// Result is what came of a run, as the status shows it.
+type Result struct {
+	Outcome Outcome
+	// RequeueAfter is the pause after which the content wants to run again; 0 is the CR's
+	// period.
+	RequeueAfter time.Duration
+	// Counts is the ansibleResult of the conditions; nil is none.
+	Counts map[string]any
+	// Conditions are set beside those that every run has, and Removed are the types of
+	// those that are removed.
+	Conditions []Condition
+	Removed    []string
+	// Fields are set in the status, by their key. A nil value removes the key.
+	Fields map[string]any
+}
+
+// Condition is a condition that belongs to a kind of content. Its message is cut at 4 KiB.
+type Condition struct {
+	Type    string
+	Status  string // "True" or "False"
+	Reason  Reason
+	Message string
+}
+
+// Verdict says whether a run succeeded.
+type Verdict string
+
+// Canceled is the verdict of a run that the manager interrupted.
+const (
+	Succeeded Verdict = "Succeeded"
+	Failed    Verdict = "Failed"
+	Canceled  Verdict = "Canceled"
+)
+
+// Reason is the machine-readable reason of a condition, in CamelCase.
+type Reason string
+
+// The reasons that every kind of content may give. ReasonSuccessful and ReasonCanceled
+// belong to their verdicts, all others to Failed.
+const (
+	ReasonSuccessful    Reason = "Successful"
+	ReasonFailed        Reason = "Failed"
+	ReasonTimeout       Reason = "Timeout"
+	ReasonRunnerCrashed Reason = "RunnerCrashed"
+	ReasonCanceled      Reason = "Canceled"
+	// ReasonInvalidSpec: the content cannot work with the CR's spec.
+	ReasonInvalidSpec Reason = "InvalidSpec"
+	// ReasonInvalidAnnotation: an annotation of ours does not parse.
+	ReasonInvalidAnnotation Reason = "InvalidAnnotation"
+)
+
+// Outcome is the result of a run, as it is reported.
+type Outcome struct {
+	Verdict Verdict
+	Reason  Reason
+	// Message is for people: ≤ 4 KiB, valid UTF-8, without control characters other than
+	// tabs and line feeds. The same failure gives the same message.
+	Message string
+}
+
+// Refusal returns the outcome of a CR that nothing runs for until it changes.
+func Refusal(reason Reason, why error) *Outcome {
+	return &Outcome{Verdict: Failed, Reason: reason, Message: why.Error()}
+}
