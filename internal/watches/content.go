@@ -24,7 +24,7 @@ func (p *parser) findContent(search Search, what string, line int, c rawContent)
 	case c.playbook.isSet():
 		return p.findPlaybook(search, c.playbook)
 	default:
-		p.addFault(line, "%s has no role and no playbook; add one of the two", what)
+		p.addFault(line, "%s has no role and no playbook%s; add one of them", what, alternative(what))
 		return Content{}
 	}
 }
@@ -128,4 +128,12 @@ func hasMain(role, part string) bool {
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
+}
+
+// alternative names what else the watch may have in place of a role or playbook.
+func alternative(what string) string {
+	if what == "the watch" {
+		return " and no chart"
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package watches
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ type rawWatch struct {
 	content              rawContent
 	verbosity            int
 	finalizer            *rawFinalizer
+	chart                rawChart
+	// lines holds the line of each field that the entry has.
+	lines map[string]int
 }
 
 type rawContent struct {
@@ -42,10 +46,10 @@ type rawFinalizer struct {
 // kind.
 func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
 	if followAlias(n).Kind != yaml.MappingNode {
-		p.addFault(n.Line, "found %s; a watch is a mapping with version, kind and role or playbook", describe(followAlias(n)))
+		p.addFault(n.Line, "found %s; a watch is a mapping with version, kind and role, playbook or chart", describe(followAlias(n)))
 		return Watch{}, false
 	}
-	d := &rawWatch{verbosity: -1, Watch: Watch{
+	d := &rawWatch{verbosity: -1, lines: map[string]int{}, chart: rawChart{Chart: Chart{MaxHistory: defaultMaxHistory}}, Watch: Watch{
 		Line:                    n.Line,
 		ManageStatus:            true,
 		WatchDependentResources: true,
@@ -56,18 +60,23 @@ func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
 		MaxRunnerArtifacts:      defaultMaxRunnerArtifacts,
 		Timeout:                 defaultTimeout,
 	}}
-	p.parseFields(followAlias(n), "a watch", p.watchFields(d))
+	p.parseFields(followAlias(n), "a watch", recordLines(p.watchFields(d), d.lines))
 	if d.verbosity >= 0 {
 		d.Verbosity = &d.verbosity
 	}
 	valid := p.validateGVK(d)
+	if d.chart.path.isSet() {
+		p.completeChart(d, search)
+		return d.Watch, valid
+	}
+	p.rejectUnfit(d.lines, onlyChart, "role or playbook")
 	d.Content = p.findContent(search, "the watch", d.Line, d.content)
 	d.Finalizer = p.buildFinalizer(d, search)
 	return d.Watch, valid
 }
 
 func (p *parser) watchFields(d *rawWatch) map[string]fieldParser {
-	return map[string]fieldParser{
+	fields := map[string]fieldParser{
 		"group":                       p.text(&d.group),
 		"version":                     p.text(&d.version),
 		"kind":                        p.text(&d.kind),
@@ -92,6 +101,8 @@ func (p *parser) watchFields(d *rawWatch) map[string]fieldParser {
 		"verbosity":                   p.integer(&d.verbosity, 0, 7),
 		"warm":                        p.boolean(&d.Warm),
 	}
+	maps.Copy(fields, p.chartFields(&d.chart))
+	return fields
 }
 
 // validateGVK sets the watch's GVK and reports whether an API server could serve it.

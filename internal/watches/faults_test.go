@@ -86,7 +86,7 @@ func TestLoadFaultsOfFields(t *testing.T) {
 	}{
 		"a field is misspelt":                          {"  reconcilePeriode: 1m\n", []string{`4 "reconcilePeriode" … "reconcilePeriod"`}},
 		"a field is spelt as in Go":                    {"  ReconcilePeriod: 1m\n", []string{`4 "ReconcilePeriod" … "reconcilePeriod"`}},
-		"a field is unknown":                           {"  colour: red\n", []string{`4 "colour" is no field … blacklist, confineToNamespace`}},
+		"a field is unknown":                           {"  colour: red\n", []string{`4 "colour" is no field … blacklist, chart, confineToNamespace`}},
 		"a field stands twice":                         {"  timeout: 1m\n  timeout: 2m\n", []string{`5 "timeout" … line 4`}},
 		"a field's name is a number":                   {"  1: x\n", []string{`4 "1" … quotes`}},
 		"a truth value is quoted":                      {"  manageStatus: \"false\"\n", []string{`4 manageStatus … "false" … true or false`}},

@@ -91,7 +91,7 @@ type Finalizer struct {
 	Vars map[string]any
 	// Former is an older name of the same finalizer, "" if there is none. A CR that has it
 	// gets no other one, and it goes with it.
-	Former string
+	Former string `json:",omitempty"`
 }
 
 // Is reports whether the entry of metadata.finalizers is this finalizer.
