@@ -13,6 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -133,7 +134,7 @@ func canaryVariables() ([]byte, error) {
 }
 
 func newRunner(o config.Options, paths config.Paths, env pyenv.Env) (*runner.Runner, error) {
-	root, reaper, err := runner.TakeOver(o.RunDir, o.Logger)
+	root, reaper, err := process.TakeOver(o.RunDir, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -25,7 +26,7 @@ func newWarmTest(t *testing.T) (o config.Options, r *runner.Runner, logged *[]st
 	logged = new([]string)
 	r = &runner.Runner{}
 	var err error
-	if r.Root, r.Reaper, err = runner.TakeOver(filepath.Join(dir, "runs"), funcr.New(func(string, string) {}, funcr.Options{})); err != nil {
+	if r.Root, r.Reaper, err = process.TakeOver(filepath.Join(dir, "runs"), funcr.New(func(string, string) {}, funcr.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

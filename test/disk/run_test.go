@@ -16,8 +16,8 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 	"github.com/ensign-operator/ensign/test/harness/script"
 )
 

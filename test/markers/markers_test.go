@@ -19,6 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/test/harness/escapes"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -138,7 +139,7 @@ type bench struct {
 func newBench(t *testing.T, env pyenv.Env) *bench {
 	t.Helper()
 	dir := scratch.Short(t)
-	root, reaper, err := runner.TakeOver(filepath.Join(dir, "runs"), logr.Discard())
+	root, reaper, err := process.TakeOver(filepath.Join(dir, "runs"), logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

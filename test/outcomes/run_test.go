@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
 // order is what a process of its own is asked to run, by its standard input. A Runner collects the processes that its runs leave behind, among them

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // manager runs the role "content" as the real manager would, until it is killed.
 func manager() {
-	root, reaper, err := runner.TakeOver(os.Getenv("MANAGER_OF"), logr.Discard())
+	root, reaper, err := process.TakeOver(os.Getenv("MANAGER_OF"), logr.Discard())
 	if err != nil {
 		panic(err)
 	}
@@ -92,7 +93,7 @@ func (k *killed) kill() []string {
 // what that logs.
 func (k *killed) takeOver() (lines []string) {
 	k.t.Helper()
-	root, _, err := runner.TakeOver(k.runs, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
+	root, _, err := process.TakeOver(k.runs, funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}))
 	if err != nil {
 		k.t.Fatal(err)
 	}

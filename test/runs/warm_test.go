@@ -10,12 +10,12 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 

@@ -16,10 +16,11 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -69,7 +70,7 @@ func newBenchOf(t *testing.T, dir string, files map[string]string, environ ...st
 	}
 	found, _ = found.WithUTF8Locale(t.Context())
 	b.environ = found.Environ()
-	root, reaper, err := runner.TakeOver(b.runs, logr.Discard())
+	root, reaper, err := process.TakeOver(b.runs, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 

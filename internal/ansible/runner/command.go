@@ -1,17 +1,13 @@
 package runner
 
 import (
-	"cmp"
-	"crypto/rand"
-	"encoding/binary"
-	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
 // command holds everything that decides about a process to start.
@@ -20,20 +16,6 @@ type command struct {
 	args []string // without the program's own name
 	env  []string
 	dir  string
-}
-
-// newNonce returns a random positive integer of 63 bits, which marks the processes of a
-// run.
-func newNonce() (int64, error) {
-	var b [8]byte
-	for {
-		if _, err := rand.Read(b[:]); err != nil {
-			return 0, fmt.Errorf("make a nonce: %w", err)
-		}
-		if n := int64(binary.LittleEndian.Uint64(b[:]) >> 1); n > 0 {
-			return n, nil
-		}
-	}
 }
 
 // command returns the command for the spec: the Python interpreter with ensign_run.py and
@@ -108,15 +90,7 @@ func droppedVariables() []string {
 
 // inheritedEnv returns the variables that a run gets from the manager's environment.
 func (r *Runner) inheritedEnv() map[string]string {
-	env := map[string]string{}
-	dropped := droppedVariables()
-	for _, entry := range r.Env {
-		name, value, found := strings.Cut(entry, "=")
-		if found && name != "" && !matchesAny(name, dropped) && !slices.Contains(r.DropEnv, name) {
-			env[name] = value
-		}
-	}
-	return env
+	return process.InheritedEnv(r.Env, droppedVariables(), r.DropEnv)
 }
 
 // environ returns the environment of a run's processes, sorted.
@@ -151,36 +125,6 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	// Without this, ansible-runner drops large results, and the reason of a failure with
 	// them. ensign_run.py truncates them instead.
 	env["MAX_EVENT_RES"] = strconv.Itoa(math.MaxInt)
-	bypassHTTPProxy(env)
-	return sortedEntries(env)
-}
-
-// bypassHTTPProxy makes requests to the API proxy on 127.0.0.1 bypass an HTTP proxy that
-// the manager's environment names.
-func bypassHTTPProxy(env map[string]string) {
-	proxied := slices.ContainsFunc([]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}, func(name string) bool {
-		return env[name] != "" || env[strings.ToLower(name)] != ""
-	})
-	if !proxied {
-		return
-	}
-	exceptions := cmp.Or(env["NO_PROXY"], env["no_proxy"])
-	exceptions = strings.TrimPrefix(exceptions+",127.0.0.1,localhost", ",")
-	env["NO_PROXY"], env["no_proxy"] = exceptions, exceptions
-}
-
-func matchesAny(name string, patterns []string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		prefix, isPrefix := strings.CutSuffix(pattern, "*")
-		return name == pattern || isPrefix && strings.HasPrefix(name, prefix)
-	})
-}
-
-func sortedEntries(env map[string]string) []string {
-	entries := make([]string, 0, len(env))
-	for name, value := range env {
-		entries = append(entries, name+"="+value)
-	}
-	slices.Sort(entries)
-	return entries
+	process.BypassHTTPProxy(env)
+	return process.Entries(env)
 }

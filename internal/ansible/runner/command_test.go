@@ -3,13 +3,13 @@ package runner
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
 var someDir = &rundir.Dir{
@@ -166,7 +166,7 @@ func TestEnviron(t *testing.T) {
 			want := maps.Clone(own)
 			maps.Copy(want, test.want)
 			maps.DeleteFunc(want, func(_, value string) bool { return value == "-" })
-			if diff := cmp.Diff(sortedEntries(want), test.runner.environ(someDir, 77)); diff != "" {
+			if diff := cmp.Diff(process.Entries(want), test.runner.environ(someDir, 77)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -193,7 +193,7 @@ func TestNonces(t *testing.T) {
 	seen := map[int64]bool{}
 	large := false
 	for range 1000 {
-		n, err := newNonce()
+		n, err := process.NewNonce()
 		if err != nil || n <= 0 || seen[n] {
 			t.Fatalf("got %d (error %v), want a positive number that was not there before", n, err)
 		}
@@ -220,32 +220,6 @@ func TestWithoutRandomNames(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, withoutRandomNames(test.output, project)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestTail(t *testing.T) {
-	tests := map[string]struct {
-		writes []string
-		want   string
-	}{
-		"nothing":                     {},
-		"little is kept whole":        {writes: []string{"a\n", "b\n"}, want: "a\nb\n"},
-		"one large write is cut":      {writes: []string{"x" + strings.Repeat("y", maxTailBytes)}, want: strings.Repeat("y", maxTailBytes)},
-		"many small writes are cut":   {writes: slices.Repeat([]string{"0123456789abcdef"}, 1000), want: strings.Repeat("0123456789abcdef", maxTailBytes/16)},
-		"a character is never halved": {writes: []string{"ä" + strings.Repeat("y", maxTailBytes-1)}, want: strings.Repeat("y", maxTailBytes-1)},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			var got tail
-			for _, w := range test.writes {
-				if n, err := got.Write([]byte(w)); n != len(w) || err != nil {
-					t.Fatalf("got %d, %v", n, err)
-				}
-			}
-			if diff := cmp.Diff(test.want, got.String()); diff != "" {
 				t.Error(diff)
 			}
 		})

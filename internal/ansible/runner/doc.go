@@ -14,8 +14,9 @@
 //
 // Package proctree finds and ends the processes of a run, which leave their process group
 // and session. After a run that ended by itself, it ends the processes that are left:
-// asynchronous tasks do not outlive their run. TakeOver ends the processes that a killed
-// manager left in the run directory.
+// asynchronous tasks do not outlive their run. Package process starts the
+// program and ends its processes; its TakeOver ends those that a killed manager left in the
+// run directory.
 //
 // The package does not know custom resources, write status, retry, or decide whether a run
 // may start. It logs only what it cannot report in any other way.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -170,7 +171,7 @@ func readyPids(path string) string {
 
 // manager takes over the run directory RUNS and runs the fake RUN until it is killed.
 func manager() {
-	root, reaper, err := TakeOver(os.Getenv("RUNS"), logr.Discard())
+	root, reaper, err := process.TakeOver(os.Getenv("RUNS"), logr.Discard())
 	if err != nil {
 		panic(err)
 	}

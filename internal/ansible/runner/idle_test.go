@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"context"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -49,18 +47,4 @@ func TestASlowObserverDoesNotMakeARunIdle(t *testing.T) {
 	b.IdleTimeout = time.Second
 	slow := sync.OnceFunc(func() { time.Sleep(2 * time.Second) })
 	want(t, b.Run(t.Context(), someSpec(), func(jobevent.Event) { slow() }), jobevent.Succeeded, jobevent.ReasonSuccessful)
-}
-
-func TestAwaitIdleEndsWithItsContext(t *testing.T) {
-	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	defer out.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if waitUntilIdle(ctx, time.Hour, &stream{file: in}) {
-		t.Error("got an idle stream when nobody waited for it")
-	}
 }

@@ -1,13 +1,13 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
-	"os"
+	"io"
 	"os/exec"
 
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
 // Launcher starts warm runs.
@@ -20,26 +20,23 @@ type Launcher interface {
 	Start(cmd *exec.Cmd) (leader proctree.Leader, why string)
 }
 
-// start starts the command as the first process of a run, warm if possible.
-func (r *Runner) start(spec Spec, c command, nonce int64) (p *process, warm bool, err error) {
+// start starts the command as the first process of a run, warm if possible. read reads its
+// records.
+func (r *Runner) start(spec Spec, c command, nonce int64, read func(io.Reader) error) (p *process.Process, warm bool, err error) {
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Env, cmd.Dir = c.env, c.dir
-	stdout, toStdout, err := os.Pipe()
+	pipes, err := process.Connect(cmd, true)
 	if err != nil {
 		return nil, false, err
 	}
-	stderr, toStderr, err := os.Pipe()
+	p, err = pipes.Start(func() (tree *proctree.Tree, err error) {
+		tree, warm, err = r.startTree(spec, cmd, nonce)
+		return tree, err
+	}, read)
 	if err != nil {
-		return nil, false, errors.Join(err, stdout.Close(), toStdout.Close())
-	}
-	cmd.Stdout, cmd.Stderr = toStdout, toStderr
-	tree, warm, err := r.startTree(spec, cmd, nonce)
-	_ = errors.Join(toStdout.Close(), toStderr.Close()) // The run has its own.
-	if err != nil {
-		_ = errors.Join(stdout.Close(), stderr.Close())
 		return nil, false, fmt.Errorf("start ansible-runner: %w; is it installed there? `make python` makes the environment, or `pip install ansible-core ansible-runner`", err)
 	}
-	return newProcess(tree, stdout, stderr), warm, nil
+	return p, warm, nil
 }
 
 func (r *Runner) startTree(spec Spec, cmd *exec.Cmd, nonce int64) (tree *proctree.Tree, warm bool, err error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,7 +18,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
 type bench struct {
@@ -247,7 +249,7 @@ func TestWhatIsLeftAfterARunThatEndedWell(t *testing.T) {
 		within time.Duration
 	}{
 		"a daemon that ignores TERM is killed":                    {fake: "daemon", within: 3 * time.Second},
-		"a daemon that holds the output open is ended as quickly": {fake: "holder", within: pipeTimeout},
+		"a daemon that holds the output open is ended as quickly": {fake: "holder", within: process.PipeTimeout},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -268,8 +270,8 @@ func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
 	b := newBench(t, "hidden")
 	got := b.Run(t.Context(), someSpec(), ignore)
 	want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if took := got.Ended.Sub(got.Started); took < pipeTimeout || took > pipeTimeout+2*time.Second {
-		t.Errorf("it took %v, want a little more than %v", took, pipeTimeout)
+	if took := got.Ended.Sub(got.Started); took < process.PipeTimeout || took > process.PipeTimeout+2*time.Second {
+		t.Errorf("it took %v, want a little more than %v", took, process.PipeTimeout)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
 	if err != nil {
@@ -290,7 +292,7 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 			select {
 			case got := <-ended:
 				want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-			case <-time.After(pipeTimeout + 10*time.Second):
+			case <-time.After(process.PipeTimeout + 10*time.Second):
 				t.Error("the run has not ended")
 			}
 			pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
@@ -305,42 +307,58 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 // Checking that no process is left needs descriptors, and other runs may use all of them.
 func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 	b := newBench(t, "success")
-	p, _, err := b.start(someSpec(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+	before := openPipes(t)
+	p, _, err := b.start(someSpec(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7, func(records io.Reader) error {
+		_, err := io.Copy(io.Discard, records)
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.startReading(ignore)
-	for _, file := range []*os.File{p.stdout.file, p.stderr.file} {
-		for deadline := time.Now().Add(10 * time.Second); ; {
-			if _, err := file.Stat(); errors.Is(err, os.ErrClosed) {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatal("a pipe is open")
-			}
-			<-time.After(10 * time.Millisecond)
+	for deadline := time.Now().Add(10 * time.Second); openPipes(t) > before; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a pipe is open")
 		}
 	}
-	got := p.wait(t.Context(), time.Second)
-	if got.Cause != jobevent.Exited || got.Err != nil || got.ExitCode != 0 {
-		t.Errorf("got %+v, want that it has exited", got)
+	if code, cause, err := p.Wait(t.Context(), time.Second); code != 0 || cause != nil || err != nil {
+		t.Errorf("got %d, %v, %v, want that it has exited", code, cause, err)
 	}
+}
+
+// openPipes counts the pipes that this process has open.
+func openPipes(t *testing.T) (count int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if target, err := os.Readlink("/proc/self/fd/" + entry.Name()); err == nil && strings.HasPrefix(target, "pipe:") {
+			count++
+		}
+	}
+	return count
 }
 
 // Whoever ends a context may end processes too, and Run may notice their exit first.
 func TestARunThatExitedWithItsContextWasInterrupted(t *testing.T) {
 	b := newBench(t, "killed")
 	for range 10 { // Which of the two is seen first is left to chance.
-		p, _, err := b.start(someSpec(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7)
+		closed := make(chan struct{})
+		p, _, err := b.start(someSpec(), command{path: b.Binary, env: append(b.Env, "JOB_ID=7"), dir: t.TempDir()}, 7, func(records io.Reader) error {
+			defer close(closed)
+			_, err := io.Copy(io.Discard, records)
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.startReading(ignore)
-		p.exited <- <-p.exited
+		<-closed // The kernel closes its pipes when it ends it.
 		ctx, end := context.WithCancelCause(t.Context())
 		over := errors.New("over")
 		end(over)
-		if got := p.wait(ctx, time.Second); got.Cause != jobevent.Interrupted || !errors.Is(got.Err, over) || got.ExitCode != -9 {
+		code, cause, err := p.Wait(ctx, time.Second)
+		if got := ending(code, cause, err, ""); got.Cause != jobevent.Interrupted || !errors.Is(got.Err, over) || got.ExitCode != -9 {
 			t.Fatalf("got %+v, want a run that was interrupted", got)
 		}
 	}
@@ -513,8 +531,8 @@ func TestEndingOfARunThatWasToldToEnd(t *testing.T) {
 		"through, when it was told":            {0, context.Canceled, through, jobevent.ReasonSuccessful},
 		"as told":                              {254, context.Canceled, jobevent.Summary{}, jobevent.ReasonCanceled},
 		"by ansible-playbook's death, as told": {0, context.Canceled, jobevent.Summary{}, jobevent.ReasonCanceled},
-		"the same, for its timeout":            {0, fmt.Errorf("%w is 1m", errTimeout), jobevent.Summary{}, jobevent.ReasonTimeout},
-		"the same, for its silence":            {0, errIdle, jobevent.Summary{}, jobevent.ReasonTimeout},
+		"the same, for its timeout":            {0, fmt.Errorf("%w is 1m", process.ErrTimeout), jobevent.Summary{}, jobevent.ReasonTimeout},
+		"the same, for its silence":            {0, process.ErrIdle, jobevent.Summary{}, jobevent.ReasonTimeout},
 	} {
 		t.Run(why, func(t *testing.T) {
 			if got := jobevent.Judge(ending(test.code, test.cause, nil, ""), test.summary); got.Reason != test.want {

@@ -2,32 +2,22 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
 	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
 // programDir is the directory of ensign_run.py in the root of the run directories.
 const programDir = ".program"
-
-// defaultGrace is the time between TERM and KILL. The pod of an operator that was written
-// for the ansible-operator base image has 10 s to terminate, and needs some of that to
-// write statuses.
-const defaultGrace = 4 * time.Second
-
-// The causes of contexts that a run's own limits ended.
-var (
-	errTimeout = errors.New("the timeout of the watch")
-	errIdle    = errors.New("no job event and no output")
-)
 
 // Runner starts runs. Root, Binary and Python are required. A Runner must not be changed
 // or copied after its first use. Run may be called concurrently.
@@ -161,7 +151,7 @@ func crashed(err error) jobevent.Ending {
 
 // execute starts the run's command and waits for its end. It returns how the processes
 // ended, and whether the run was warm.
-func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle func(jobevent.Event)) (ending jobevent.Ending, warm bool) {
+func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle func(jobevent.Event)) (how jobevent.Ending, warm bool) {
 	notReady := r.ready(ctx)
 	if err := context.Cause(ctx); err != nil {
 		return jobevent.Ending{ExitCode: -1, Cause: jobevent.Interrupted, Err: err}, false
@@ -169,7 +159,7 @@ func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle fun
 	if notReady != nil {
 		return crashed(notReady), false
 	}
-	nonce, err := newNonce()
+	nonce, err := process.NewNonce()
 	if err != nil {
 		return crashed(err), false
 	}
@@ -179,37 +169,22 @@ func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle fun
 	}
 	command := r.command(spec, rec.dir, path, nonce)
 	rec.command(spec, command)
-	ctx, end := withTimeout(ctx, spec.Timeout)
+	ctx, end := process.WithTimeout(ctx, spec.Timeout)
 	defer end(nil)
-	p, warm, err := r.start(spec, command, nonce)
+	var said output
+	p, warm, err := r.start(spec, command, nonce, func(records io.Reader) error { return said.decode(records, handle) })
 	if err != nil {
 		return crashed(err), false
 	}
-	p.startReading(handle)
 	if r.IdleTimeout > 0 {
 		go func() {
-			if waitUntilIdle(ctx, r.IdleTimeout, p.stdout, p.stderr) {
-				end(fmt.Errorf("%w for %s", errIdle, r.IdleTimeout))
+			if p.WaitUntilIdle(ctx, r.IdleTimeout) {
+				end(fmt.Errorf("%w for %s", process.ErrIdle, r.IdleTimeout))
 			}
 		}()
 	}
-	ending = p.wait(ctx, r.grace())
-	ending.Output = withoutRandomNames(ending.Output, rec.dir.Project)
-	return ending, warm
-}
-
-// withTimeout returns a context that ends with ctx, after the timeout unless that is 0, or
-// when end is called.
-func withTimeout(ctx context.Context, timeout time.Duration) (limited context.Context, end context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	release := func() {}
-	if timeout > 0 {
-		ctx, release = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w is %s", errTimeout, timeout))
-	}
-	return ctx, func(cause error) {
-		cancel(cause)
-		release()
-	}
+	code, cause, err := p.Wait(ctx, r.grace())
+	return ending(code, cause, err, withoutRandomNames(said.text(p.Printed.String()), rec.dir.Project)), warm
 }
 
 // Program makes sure that the program of runs, ensign_run.py, is in the root of the run directories, and
@@ -229,7 +204,7 @@ func (r *Runner) grace() time.Duration {
 	if r.Grace > 0 {
 		return r.Grace
 	}
-	return defaultGrace
+	return process.DefaultGrace
 }
 
 func (r *Runner) reaper() *proctree.Reaper {

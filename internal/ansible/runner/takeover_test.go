@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/ensign-operator/ensign/internal/process"
 )
 
 // killedManager starts a manager that runs the fake, and kills it once count
@@ -54,7 +56,7 @@ func TestTakeOverEndsWhatAKilledManagerLeft(t *testing.T) {
 			runs, pids := killedManager(t, test.fake, test.count)
 			var lines []string
 			log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
-			root, _, err := TakeOver(runs, log)
+			root, _, err := process.TakeOver(runs, log)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,11 +85,11 @@ func TestTakeOverOfADirectoryInUseEndsNothing(t *testing.T) {
 	if err = b.Root.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if b.Root, b.Reaper, err = TakeOver(b.runs, funcr.New(func(_, _ string) {}, funcr.Options{})); err != nil {
+	if b.Root, b.Reaper, err = process.TakeOver(b.runs, funcr.New(func(_, _ string) {}, funcr.Options{})); err != nil {
 		t.Fatal(err)
 	}
 	result, _ := b.runUntilReadyAnd(someSpec(), func(pids string) {
-		if _, _, err := TakeOver(b.runs, funcr.New(func(_, _ string) {}, funcr.Options{})); err == nil {
+		if _, _, err := process.TakeOver(b.runs, funcr.New(func(_, _ string) {}, funcr.Options{})); err == nil {
 			t.Error("a second manager got the directory")
 		}
 		if !alive(strings.TrimSpace(pids)) {

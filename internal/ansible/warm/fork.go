@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
 )
 
 // lasting is a run that ends when it is killed.

@@ -8,7 +8,7 @@ import signal
 from ensign_warm import environment
 from ensign_warm.wire import Refused, Request
 
-_MARKS = (b"JOB_ID", b"ENSIGN_RUN_ROOT", b"ENSIGN_MANAGER")  # of internal/ansible/proctree
+_MARKS = (b"JOB_ID", b"ENSIGN_RUN_ROOT", b"ENSIGN_MANAGER")  # of internal/process/proctree
 _DUMPABLE = 4  # of prctl
 _ENVIRONMENT, _ARGUMENTS = 47, 45  # fields of /proc/PID/stat, after the name: where each begins, and ends
 

@@ -1,4 +1,4 @@
-package runner
+package process
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // stream reads a pipe until its end. After startDraining, it also stops when it has waited
-// for pipeTimeout, or has read more than a pipe holds, which cannot come from the run.
+// for PipeTimeout, or has read more than a pipe holds, which cannot come from the run.
 type stream struct {
 	file     *os.File
 	draining atomic.Bool
@@ -31,7 +31,7 @@ func (s *stream) Read(b []byte) (int, error) {
 		if s.drainBytes > maxPipeBytes {
 			return 0, io.EOF
 		}
-		s.setDeadline(begun.Add(pipeTimeout - s.drainTime))
+		s.setDeadline(begun.Add(PipeTimeout - s.drainTime))
 	}
 	s.waiting.Store(true)
 	n, err := s.file.Read(b)
@@ -51,7 +51,7 @@ func (s *stream) Read(b []byte) (int, error) {
 // then, and is read without waiting.
 func (s *stream) startDraining() {
 	s.draining.Store(true)
-	s.setDeadline(time.Now().Add(pipeTimeout))
+	s.setDeadline(time.Now().Add(PipeTimeout))
 }
 
 func (s *stream) setDeadline(deadline time.Time) {
@@ -90,32 +90,33 @@ func waitUntilIdle(ctx context.Context, limit time.Duration, streams ...*stream)
 	return true
 }
 
-// tail keeps the last maxTailBytes of what is written to it.
-type tail struct {
+// MaxTailBytes is how much text a Tail keeps. It is less than the length of an outcome's
+// message, so that the end of the text, which says most, fits in.
+const MaxTailBytes = 3 << 10
+
+// Tail keeps the last MaxTailBytes of what is written to it.
+type Tail struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
 // Write never fails.
-func (t *tail) Write(b []byte) (int, error) {
-	t.write(b)
-	return len(b), nil
-}
-
-func (t *tail) write(b []byte) {
+func (t *Tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(b) > maxTailBytes {
-		b = b[len(b)-maxTailBytes:]
+	n := len(b)
+	if len(b) > MaxTailBytes {
+		b = b[len(b)-MaxTailBytes:]
 	}
 	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - maxTailBytes; over > 0 {
+	if over := len(t.buf) - MaxTailBytes; over > 0 {
 		t.buf = append(t.buf[:0], t.buf[over:]...)
 	}
+	return n, nil
 }
 
 // String returns the tail without an incomplete character at its beginning.
-func (t *tail) String() string {
+func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.buf

@@ -1,21 +1,21 @@
-package runner
+package process
 
 import (
 	"crypto/rand"
 
 	"github.com/go-logr/logr"
 
-	"github.com/ensign-operator/ensign/internal/ansible/proctree"
-	"github.com/ensign-operator/ensign/internal/ansible/rundir"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
 // TakeOver opens the directory of runs, ends the processes that a killed predecessor left
-// there, and then removes the files of those processes. The Reaper is for Runner.Reaper.
+// there, and then removes the files of those processes. The Reaper starts and ends those of this one.
 func TakeOver(path string, log logr.Logger) (*rundir.Root, *proctree.Reaper, error) {
 	var reaper *proctree.Reaper
 	root, err := rundir.TakeOver(path, func(path string) {
 		reaper = proctree.NewReaper(path, rand.Text())
-		ended := reaper.EndAll(defaultGrace)
+		ended := reaper.EndAll(DefaultGrace)
 		if ended.Count > 0 {
 			log.Info("ended processes of runs that a killed predecessor left", "count", ended.Count)
 		}
