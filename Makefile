@@ -62,8 +62,9 @@ node-down: ## Take the node down again.
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager (OUT=path puts it elsewhere).
+build: ## Build bin/manager, and chart-exec beside it (OUT=path puts them elsewhere).
 	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(OUT) ./cmd/manager
+	@go build -ldflags '-s -w' -o $(dir $(OUT))chart-exec ./cmd/chart-exec
 
 .PHONY: python
 python: ## Install Ansible and its tools into .venv (about 1 minute, once).

@@ -74,6 +74,16 @@ type Dir struct {
 // id of the run and part of the artifact's name. The error is ErrBusy if an earlier run of
 // the CR has not ended.
 func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
+	return r.prepare(uid, id, func(d *Dir, run *os.Root) error { return d.writeInputs(run, in) })
+}
+
+// PrepareFiles makes a new directory for a run of the CR like Prepare, for a program that
+// reads nothing but these files, by their names, and its kubeconfig.
+func (r *Root) PrepareFiles(uid, id string, kubeconfig []byte, files map[string][]byte) (*Dir, error) {
+	return r.prepare(uid, id, func(d *Dir, run *os.Root) error { return d.writeFiles(run, kubeconfig, files) })
+}
+
+func (r *Root) prepare(uid, id string, layOut func(d *Dir, run *os.Root) error) (*Dir, error) {
 	if !validName.MatchString(uid) || !validName.MatchString(id) {
 		return nil, fmt.Errorf("prepare run directory: UID %q and run id %q must be plain names", uid, id)
 	}
@@ -82,7 +92,7 @@ func (r *Root) Prepare(uid, id string, in Inputs) (*Dir, error) {
 	}
 	d := &Dir{root: r, uid: uid}
 	d.SharedTemp = r.SharedTemp()
-	if err := d.prepare(id, in); err != nil {
+	if err := d.prepare(id, layOut); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare run directory of %q: %w", uid, err), d.release())
 	}
 	return d, nil
@@ -96,7 +106,7 @@ func (r *Root) SharedTemp() string {
 	return ""
 }
 
-func (d *Dir) prepare(id string, in Inputs) error {
+func (d *Dir) prepare(id string, layOut func(d *Dir, run *os.Root) error) error {
 	var err error
 	if d.crDir, err = ensureDir(d.root.root, d.uid); err != nil {
 		return err
@@ -112,7 +122,7 @@ func (d *Dir) prepare(id string, in Inputs) error {
 		return err
 	}
 	defer run.Close()
-	if err := d.writeInputs(run, in); err != nil {
+	if err := layOut(d, run); err != nil {
 		return err
 	}
 	d.artifact = artifactName(time.Now(), id)
@@ -148,6 +158,17 @@ func (d *Dir) writeInputs(run *os.Root, in Inputs) error {
 	}
 	d.Inventory = filepath.Join(d.Private, inventory)
 	return checkWritten(run, "env/extravars", len(in.ExtraVars))
+}
+
+// writeFiles creates the files of a new run directory for a program other than ansible-runner.
+func (d *Dir) writeFiles(run *os.Root, kubeconfig []byte, files map[string][]byte) error {
+	d.Private = filepath.Join(d.root.path, d.uid, runName)
+	d.Project, d.Temp, d.Kubeconfig = filepath.Join(d.Private, "project"), filepath.Join(d.Private, "tmp"), filepath.Join(d.Private, "kubeconfig")
+	errs := []error{mkdir(run, "project"), mkdir(run, "tmp"), writeFile(run, "kubeconfig", kubeconfig, 0o600)}
+	for name, text := range files {
+		errs = append(errs, writeFile(run, name, text, 0o600))
+	}
+	return errors.Join(errs...)
 }
 
 // checkWritten returns an error if the file is not a regular file of this size.

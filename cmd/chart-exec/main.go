@@ -1,0 +1,48 @@
+// Chart-exec carries out one of Helm's actions for the manager, which starts it for each
+// run: see internal/chart/order.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/ensign-operator/ensign/internal/chart/action"
+	"github.com/ensign-operator/ensign/internal/chart/order"
+)
+
+func main() {
+	const usage = 2
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: chart-exec ORDER; the manager starts this program for each run of a chart")
+		os.Exit(usage)
+	}
+	text, err := os.ReadFile(os.Args[1])
+	var o order.Order
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "read the order:", err)
+		os.Exit(usage)
+	}
+	os.Exit(execute(o))
+}
+
+// execute carries out the order and returns the exit code. A record that cannot be written
+// has no reader: the manager is gone.
+func execute(o order.Order) int {
+	records := os.NewFile(order.Descriptor, "records")
+	err := action.Run(context.Background(), o, os.Getenv("KUBECONFIG"), os.Stderr, func(step string) {
+		_ = order.Record{Nonce: o.Nonce, Working: step}.Write(records)
+	})
+	last := order.Record{Nonce: o.Nonce, Done: true}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	if err := last.Write(records); err != nil || last.Error != "" {
+		return 1
+	}
+	return 0
+}

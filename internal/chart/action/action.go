@@ -1,0 +1,190 @@
+// Package action carries out an order with Helm's actions. Only the program chart-exec
+// imports it: Helm's action package costs the manager's binary 46 MB and everyone's memory
+// 50 MiB, and a template can loop for ever.
+//
+// It does not decide what is to be done.
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"helm.sh/helm/v4/pkg/action"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+)
+
+// FieldManager is the name under which Helm's objects are applied.
+const FieldManager = "helm"
+
+// Run carries out the order at the API server of the kubeconfig. working is called with each
+// step. Log lines of Helm go to text.
+func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, working func(string)) error {
+	kube.ManagedFieldsManager = FieldManager
+	r, err := newRun(o, kubeconfig, text)
+	if err != nil {
+		return err
+	}
+	if o.Unlock {
+		working("unlock")
+		if err := r.unlock(); err != nil {
+			return fmt.Errorf("end the attempt that was killed: %w", err)
+		}
+	}
+	if o.Action == order.Reinstall || o.Action == order.Uninstall {
+		working("uninstall")
+		if err := r.uninstall(); err != nil || o.Action == order.Uninstall {
+			return err
+		}
+	}
+	working("load")
+	if r.chart, err = loader.Load(o.Chart); err != nil {
+		return fmt.Errorf("load the chart: %w", err)
+	}
+	r.config.CustomTemplateFuncs = templateFuncs(o, r.chart)
+	if o.ReplaceCRDs {
+		if err := r.replaceCRDs(); err != nil {
+			return err
+		}
+	}
+	if o.Action == order.Upgrade {
+		working("upgrade")
+		return r.upgrade(ctx)
+	}
+	working("install")
+	return r.install(ctx)
+}
+
+// run is one order at work.
+type run struct {
+	order.Order
+
+	config *action.Configuration
+	chart  *chart.Chart
+}
+
+func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
+	flags := genericclioptions.NewConfigFlags(false)
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &o.Namespace
+	flags.WrapConfigFn = func(c *rest.Config) *rest.Config {
+		c.QPS = -1 // The API server has priority and fairness.
+		return c
+	}
+	logs := slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelWarn})
+	slog.SetDefault(slog.New(logs))
+	r := &run{Order: o, config: action.NewConfiguration(action.ConfigurationSetLogger(logs))}
+	if err := r.config.Init(flags, o.Namespace, "secret"); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+	return r, nil
+}
+
+// unlock marks the last revision as failed if its attempt is still pending. Nobody is at
+// work on it: a CR has one run at a time, and this is that run.
+func (r *run) unlock() error {
+	found, err := r.config.Releases.Last(r.Name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	last, ok := found.(*release.Release)
+	if !ok {
+		return fmt.Errorf("release %q has a form that is not known: %T", r.Name, found)
+	}
+	if !last.Info.Status.IsPending() {
+		return nil
+	}
+	last.SetStatus(common.StatusFailed, "The attempt was ended before its time")
+	return r.config.Releases.Update(last)
+}
+
+func (r *run) install(ctx context.Context) error {
+	a := action.NewInstall(r.config)
+	a.ReleaseName, a.Namespace, a.Replace = r.Name, r.Namespace, true
+	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
+	a.SkipCRDs, a.TakeOwnership, a.ForceConflicts = r.SkipCRDs || r.ReplaceCRDs, r.Adopt, r.Adopt
+	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
+	a.PostRenderer, a.PostRenderStrategy = r.labeler(), action.PostRenderStrategyNoHooks
+	r.config.Releases.MaxHistory = r.MaxHistory
+	_, err := a.RunWithContext(ctx, r.chart, r.Values)
+	return err
+}
+
+// upgrade makes a new revision. Conflicts of server-side apply are forced, so that whoever
+// scaled an object does not stop every upgrade. If the upgrade fails, the objects go back to
+// the deployed revision.
+func (r *run) upgrade(ctx context.Context) error {
+	a := action.NewUpgrade(r.config)
+	a.Namespace, a.MaxHistory, a.ResetValues = r.Namespace, r.MaxHistory, true
+	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
+	a.SkipCRDs, a.TakeOwnership = true, r.Adopt
+	a.ServerSideApply, a.ForceConflicts = "true", true
+	if r.Force {
+		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true
+	}
+	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
+	a.PostRenderer, a.PostRenderStrategy = r.labeler(), action.PostRenderStrategyNoHooks
+	made, err := a.RunWithContext(ctx, r.Name, r.chart, r.Values)
+	if failed, ok := made.(*release.Release); err != nil && ok && failed != nil && failed.Info.Status == common.StatusFailed {
+		if back := r.rollback(); back != nil {
+			return fmt.Errorf("%w; and the rollback failed: %w", err, back)
+		}
+	}
+	return err
+}
+
+// rollback brings back the deployed revision, if there is one.
+func (r *run) rollback() error {
+	found, err := r.config.Releases.Deployed(r.Name)
+	if errors.Is(err, driver.ErrNoDeployedReleases) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	deployed, ok := found.(*release.Release)
+	if !ok {
+		return fmt.Errorf("release %q has a form that is not known: %T", r.Name, found)
+	}
+	a := action.NewRollback(r.config)
+	a.Version, a.MaxHistory, a.DisableHooks = deployed.Version, r.MaxHistory, r.DisableHooks
+	a.ServerSideApply, a.ForceConflicts = "true", true
+	if r.RollbackForce {
+		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true
+	}
+	a.WaitStrategy, a.Timeout = kube.HookOnlyStrategy, r.Timeout
+	return a.Run(r.Name)
+}
+
+func (r *run) uninstall() error {
+	a := action.NewUninstall(r.config)
+	a.IgnoreNotFound, a.DisableHooks, a.Description = true, r.DisableHooks, r.Description
+	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
+	_, err := a.Run(r.Name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (r *run) labels() map[string]string { return map[string]string{order.DigestLabel: r.Digest} }
+
+func (r *run) waitStrategy() kube.WaitStrategy {
+	if r.Wait {
+		return kube.StatusWatcherStrategy
+	}
+	return kube.HookOnlyStrategy
+}

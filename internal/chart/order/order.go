@@ -1,0 +1,136 @@
+// Package order has the words between the manager and chart-exec, the program that runs
+// Helm's actions: the order, which the manager writes to a file, and the records, which
+// chart-exec writes as lines of JSON to a descriptor of its own.
+//
+// A record counts only with the nonce of its order. The verdict of a run comes from its last
+// record and its exit code; nothing that a chart, a hook or Helm prints gets among them.
+//
+// The package does not know Helm.
+package order
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Descriptor is the number of the descriptor to which chart-exec writes its records.
+const Descriptor = 3
+
+// Labels of the Secrets in which Helm stores releases, and of the objects of a release.
+const (
+	// DigestLabel holds the digest of what the revision was made of.
+	DigestLabel = "ensign-digest"
+	// ChartLabel holds the name and version of the chart, on the objects of a release.
+	ChartLabel = "helm.sdk.operatorframework.io/chart"
+)
+
+// Action is one of Helm's actions.
+type Action string
+
+// The actions. Reinstall removes what failed installations left, and installs.
+const (
+	Install   Action = "install"
+	Reinstall Action = "reinstall"
+	Upgrade   Action = "upgrade"
+	Uninstall Action = "uninstall"
+)
+
+// Order says what chart-exec is to do.
+type Order struct {
+	// Nonce is positive and unguessable.
+	Nonce  int64
+	Action Action
+	// Unlock first marks a revision as failed whose attempt was killed.
+	Unlock bool
+	// Chart is the absolute path of a chart's directory or archive.
+	Chart           string
+	Name, Namespace string
+	Values          map[string]any
+	// Digest is that of the chart, the values and the overrides.
+	Digest string
+	// Templates says which text may be evaluated by the chart's tpl.
+	Templates Templates
+	Settings
+}
+
+// Templates says which text a chart's tpl may evaluate.
+type Templates struct {
+	// All allows any text.
+	All bool
+	// Trusted are texts beside the chart's own files whose templates may be evaluated.
+	Trusted []string
+}
+
+// Settings are settings of Helm's actions.
+type Settings struct {
+	// MaxHistory is the number of revisions kept; 0 keeps all.
+	MaxHistory int
+	// Wait waits until the objects are ready, or deleted.
+	Wait bool
+	// Timeout bounds each wait.
+	Timeout time.Duration
+	// Adopt takes over objects that belong to no release.
+	Adopt        bool
+	SkipCRDs     bool
+	ReplaceCRDs  bool
+	DisableHooks bool
+	// Force replaces objects that cannot be changed, in an upgrade; RollbackForce in the
+	// rollback after a failed one.
+	Force, RollbackForce bool
+	Description          string
+}
+
+// Record is one line that chart-exec writes.
+type Record struct {
+	Nonce int64 `json:"nonce"`
+	// Working is what chart-exec does now; "" in the last record.
+	Working string `json:"working,omitempty"`
+	// Done is true in the last record. Error is "" after a success.
+	Done  bool   `json:"done,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+// maxLine bounds a record's line, and maxError the error in it, in bytes.
+const (
+	maxLine  = 256 << 10
+	maxError = 16 << 10
+)
+
+// Write writes a record. An error's text is cut at 16 KiB.
+func (r Record) Write(w io.Writer) error {
+	if len(r.Error) > maxError {
+		r.Error = r.Error[:maxError]
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(line, '\n'))
+	return err
+}
+
+// Read calls handle with each record of the nonce, and returns the last one. It is nil if the
+// records ended before.
+func Read(r io.Reader, nonce int64, handle func(Record)) (last *Record, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		var record Record
+		if err := json.Unmarshal(lines.Bytes(), &record); err != nil || record.Nonce != nonce {
+			continue // Nobody else has the descriptor; but a line proves nothing without the nonce.
+		}
+		if record.Done && last == nil {
+			last = &record
+		}
+		handle(record)
+	}
+	if err := lines.Err(); err != nil {
+		_, drainErr := io.Copy(io.Discard, r) // The run must not wait for a reader.
+		return last, errors.Join(fmt.Errorf("read the records of chart-exec: %w", err), drainErr)
+	}
+	return last, nil
+}

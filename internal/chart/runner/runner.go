@@ -1,0 +1,183 @@
+// Package runner carries out orders by the program chart-exec, a process for each, and judges
+// what came of them.
+//
+// It does not decide what is to be done with a release, write status, or know Helm.
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
+)
+
+// orderFile is the name of the order in the directory of a run.
+const orderFile = "order.json"
+
+// Runner starts chart-exec. Root, Reaper and Binary are required. Run may be called
+// concurrently.
+type Runner struct {
+	// Root holds the directories of the runs.
+	Root   *rundir.Root
+	Reaper *proctree.Reaper
+	// Binary is the absolute path of chart-exec.
+	Binary string
+	// Env is the manager's environment as "NAME=value". DropEnv names variables that runs do
+	// not get.
+	Env, DropEnv []string
+	// Ready is called before each start, may block, and returns nil if a run may start. nil
+	// means always.
+	Ready func(ctx context.Context) error
+}
+
+// Spec describes one run.
+type Spec struct {
+	// UID is the CR's. Two runs for one UID never run at the same time.
+	UID string
+	// ID is unique among the runs of this manager.
+	ID         string
+	Kubeconfig []byte
+	Order      order.Order
+	// Timeout ends the run; 0 means no timeout.
+	Timeout time.Duration
+	// Working is called with each step of the run.
+	Working func(step string)
+}
+
+// Run carries out the order and returns after the last process of the run has ended.
+func (r *Runner) Run(ctx context.Context, spec Spec) content.Outcome {
+	nonce, err := process.NewNonce()
+	if err != nil {
+		return crashed(err)
+	}
+	spec.Order.Nonce = nonce
+	text, err := json.Marshal(spec.Order)
+	if err != nil {
+		return crashed(err)
+	}
+	dir, err := r.Root.PrepareFiles(spec.UID, spec.ID, spec.Kubeconfig, map[string][]byte{orderFile: text})
+	if err != nil {
+		return crashed(err)
+	}
+	defer func() {
+		if err := dir.Close(1); err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "the directory of a run could not be cleared")
+		}
+	}()
+	if r.Ready != nil {
+		err = r.Ready(ctx)
+	}
+	if ctx.Err() != nil {
+		return canceled()
+	}
+	if err != nil {
+		return crashed(err)
+	}
+	ctx, end := process.WithTimeout(ctx, spec.Timeout)
+	defer end(nil)
+	return r.execute(ctx, spec, dir)
+}
+
+func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) content.Outcome {
+	cmd := exec.Command(r.Binary, filepath.Join(dir.Private, orderFile))
+	cmd.Dir, cmd.Env = dir.Project, r.environ(dir, spec.Order.Nonce)
+	pipes, err := process.Connect(cmd, false)
+	if err != nil {
+		return crashed(err)
+	}
+	var last *order.Record
+	p, err := pipes.Start(func() (*proctree.Tree, error) { return r.Reaper.Start(cmd, spec.Order.Nonce) }, func(records io.Reader) (err error) {
+		last, err = order.Read(records, spec.Order.Nonce, func(record order.Record) {
+			if record.Working != "" {
+				spec.Working(record.Working)
+			}
+		})
+		return err
+	})
+	if err != nil {
+		return crashed(fmt.Errorf("start chart-exec, which belongs beside the manager's program: %w", err))
+	}
+	code, cause, err := p.Wait(ctx, process.DefaultGrace)
+	return judge(ending{code: code, cause: cause, err: err, last: last, text: p.Printed.String()})
+}
+
+// dropped are the variables of the manager that no run gets: they would bypass the API
+// proxy, steer Helm, or are limits of the manager's own process.
+var dropped = []string{"KUBERNETES_SERVICE_*", "KUBECONFIG", "HELM_*", "GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG", "GOTRACEBACK", "JOB_ID"} //nolint:gochecknoglobals // A table.
+
+func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
+	env := process.InheritedEnv(r.Env, dropped, r.DropEnv)
+	env["JOB_ID"] = strconv.FormatInt(nonce, 10)
+	env["KUBECONFIG"] = dir.Kubeconfig
+	env["HOME"], env["TMPDIR"] = dir.Project, dir.Temp
+	for _, mark := range r.Reaper.Environ() {
+		name, value, _ := strings.Cut(mark, "=")
+		env[name] = value
+	}
+	process.BypassHTTPProxy(env)
+	return process.Entries(env)
+}
+
+// ending says how a run ended.
+type ending struct {
+	code int
+	// cause is why the run's context ended; nil if it did not.
+	cause error
+	// err is an error of reading the records.
+	err error
+	// last is the last record; nil if there was none.
+	last *order.Record
+	// text is the end of what was printed.
+	text string
+}
+
+// judge returns the outcome of a run. It succeeded if and only if chart-exec exited with 0
+// and its last record says so.
+func judge(e ending) content.Outcome {
+	switch {
+	case e.err != nil:
+		return crashed(e.err)
+	case e.last != nil && e.code == 0 && e.last.Error == "":
+		return content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}
+	case errors.Is(e.cause, process.ErrTimeout):
+		return failed(content.ReasonTimeout, "the run took longer than its timeout: "+e.cause.Error())
+	case e.cause != nil:
+		return canceled()
+	case e.last != nil && e.last.Error != "":
+		return failed(content.ReasonFailed, e.last.Error)
+	default:
+		return failed(content.ReasonRunnerCrashed, strings.TrimSpace(fmt.Sprintf("chart-exec ended with %d before the run was through\n%s", e.code, e.text)))
+	}
+}
+
+func crashed(err error) content.Outcome {
+	return failed(content.ReasonRunnerCrashed, "chart-exec could not be run: "+err.Error())
+}
+
+func canceled() content.Outcome {
+	return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}
+}
+
+// failed returns a failure. Its message is safe to show and has 4 KiB at most.
+func failed(reason content.Reason, message string) content.Outcome {
+	const limit = 4 << 10
+	message = content.Visible(message)
+	if len(message) > limit {
+		message = strings.ToValidUTF8(message[:limit-len("…")], "") + "…"
+	}
+	return content.Outcome{Verdict: content.Failed, Reason: reason, Message: message}
+}

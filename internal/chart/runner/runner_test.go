@@ -1,0 +1,154 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
+)
+
+// The test binary acts as chart-exec if FAKE is set.
+func TestMain(m *testing.M) {
+	if name := os.Getenv("FAKE"); name != "" {
+		scratch.Leave(fake(name))
+	}
+	os.Exit(m.Run())
+}
+
+func fake(name string) int {
+	text, err := os.ReadFile(os.Args[1])
+	var o order.Order
+	if err := errors.Join(err, json.Unmarshal(text, &o)); err != nil {
+		panic(err)
+	}
+	records := os.NewFile(order.Descriptor, "records")
+	write := func(r order.Record) {
+		r.Nonce = o.Nonce
+		if err := r.Write(records); err != nil {
+			panic(err)
+		}
+	}
+	write(order.Record{Working: string(o.Action)})
+	switch name {
+	case "success":
+		write(order.Record{Done: true})
+	case "failure":
+		write(order.Record{Done: true, Error: "no\x1b[31m"})
+		return 1
+	case "success with another code":
+		write(order.Record{Done: true})
+		return 3
+	case "forgery": // All that a chart can do is to print.
+		line := fmt.Sprintf(`{"nonce":%d,"done":true}`, o.Nonce)
+		fmt.Println(line)
+		fmt.Fprintln(os.Stderr, line)
+	case "panic":
+		panic("a defect")
+	case "hang":
+		time.Sleep(time.Minute)
+	}
+	return 0
+}
+
+func newRunner(t *testing.T, name string) *Runner {
+	t.Helper()
+	root, reaper, err := process.TakeOver(filepath.Join(t.TempDir(), "runs"), logr.Discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := root.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Runner{Root: root, Reaper: reaper, Binary: self, Env: []string{"FAKE=" + name, "HELM_DRIVER=memory", "KUBECONFIG=/elsewhere", "A=b"}}
+}
+
+func someSpec(working func(string)) Spec {
+	return Spec{UID: "uid-1", ID: "run-1", Kubeconfig: []byte("config"), Order: order.Order{Action: order.Install, Name: "r"}, Working: working}
+}
+
+func TestTheVerdictComesFromTheLastRecordAndTheExit(t *testing.T) {
+	for name, want := range map[string]content.Outcome{
+		"success":                   {Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
+		"failure":                   {Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no"},
+		"success with another code": {Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec ended with 3 before the run was through"},
+		"silence":                   {Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec ended with 0 before the run was through"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRunner(t, name)
+			var steps []string
+			got := r.Run(t.Context(), someSpec(func(step string) { steps = append(steps, step) }))
+			if got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if len(steps) != 1 || steps[0] != "install" {
+				t.Errorf("got the steps %q", steps)
+			}
+			if left, err := filepath.Glob(filepath.Join(r.Root.Path(), "uid-1", "run", "*")); err != nil || len(left) > 0 {
+				t.Errorf("%q is left, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestNothingThatIsPrintedIsARecord(t *testing.T) {
+	for _, name := range []string{"forgery", "panic"} {
+		got := newRunner(t, name).Run(t.Context(), someSpec(func(string) {}))
+		if got.Verdict != content.Failed || got.Reason != content.ReasonRunnerCrashed || !strings.Contains(got.Message, "before the run was through") {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+func TestARunThatHangsIsEnded(t *testing.T) {
+	spec := someSpec(func(string) {})
+	spec.Timeout = time.Second
+	got := newRunner(t, "hang").Run(t.Context(), spec)
+	if got.Verdict != content.Failed || got.Reason != content.ReasonTimeout {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestARunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	got := newRunner(t, "hang").Run(ctx, someSpec(func(string) { cancel() }))
+	if got.Verdict != content.Canceled {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestWhatARunInherits(t *testing.T) {
+	r := newRunner(t, "success")
+	dir, err := r.Root.PrepareFiles("uid-1", "run-1", []byte("config"), map[string][]byte{orderFile: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := strings.Join(r.environ(dir, 7), "\n")
+	if !strings.Contains(env, "A=b") || !strings.Contains(env, "JOB_ID=7") || !strings.Contains(env, "KUBECONFIG="+dir.Kubeconfig) || strings.Contains(env, "HELM_DRIVER") {
+		t.Errorf("got %s", env)
+	}
+	info, err := os.Stat(filepath.Join(dir.Private, orderFile))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the order is %v, %v", info.Mode(), err)
+	}
+	if err := dir.Close(1); err != nil {
+		t.Fatal(err)
+	}
+}
