@@ -58,6 +58,11 @@ func (c components) checkReady(ctx context.Context) error {
 	if err := c.ansible.envChecker.Check(ctx); err != nil {
 		return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
 	}
+	return c.checkLease(ctx)
+}
+
+// checkLease is called before each run of a chart.
+func (c components) checkLease(context.Context) error {
 	if !c.lease.fence.Held() {
 		return fence.ErrLost
 	}
@@ -98,7 +103,11 @@ func (c components) addToManager() error {
 		observers = append(observers, c.coldRuns(counters))
 	}
 	for _, watch := range c.ansible.watches {
-		s := c.supervisor(watch, observers, counters)
+		runs, err := c.content(watch, observers)
+		if err != nil {
+			return err
+		}
+		s := c.supervisor(watch, runs, counters)
 		s.Discovery, s.OpenAPI = served, openapi3.NewRoot(served.OpenAPIV3()).GVSpec
 		if err := c.manager.Add(s); err != nil {
 			return fmt.Errorf("add the watch of %s: %w", watch.GVK, err)
@@ -111,7 +120,7 @@ func (c components) addToManager() error {
 func (c components) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
 	o := coldruns.Options{Reason: c.ansible.warm.coldReason, SetCold: counters.SetWatchCold, Logger: c.options.Logger.WithName("warm")}
 	for _, watch := range c.ansible.watches {
-		if watch.Warm {
+		if watch.Warm && watch.Chart == nil {
 			o.Watches = append(o.Watches, watch.GVK.String())
 		}
 	}
@@ -139,7 +148,7 @@ func (c components) addProxy() error {
 	return nil
 }
 
-func (c components) supervisor(watch watches.Watch, observers []engine.Observer, counters *metrics.Metrics) *controller.Supervisor {
+func (c components) supervisor(watch watches.Watch, runs content.Engine, counters *metrics.Metrics) *controller.Supervisor {
 	o := c.options
 	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.SetWatchReady(gvk.String(), ready) }
 	counters.InitWatch(watch.GVK.String())
@@ -159,7 +168,7 @@ func (c components) supervisor(watch watches.Watch, observers []engine.Observer,
 				Defaults: c.defaults(),
 				Client:   c.manager.GetClient(),
 				Reader:   c.manager.GetAPIReader(),
-				Content:  c.content(watch, observers),
+				Content:  runs,
 				Access:   proxyAccess{c.proxy},
 				Related:  c.related,
 				Recorder: c.events,
@@ -182,11 +191,14 @@ func (c components) defaults() controller.Defaults {
 }
 
 // content returns what runs the content of the watch.
-func (c components) content(watch watches.Watch, observers []engine.Observer) content.Engine {
+func (c components) content(watch watches.Watch, observers []engine.Observer) (content.Engine, error) {
+	if watch.Chart != nil {
+		return c.chart(watch, observers)
+	}
 	return &engine.Engine{
 		Watch: watch, Runner: controllerRunner{c.ansible.runner}, Observers: observers,
 		Defaults: engine.Defaults{Verbosity: c.options.AnsibleVerbosity, MaxVerbosity: c.options.MaxVerbosity, RefuseSops: c.ansible.sops},
-	}
+	}, nil
 }
 
 // controllerRunner adds to a runner the removal of run directories.

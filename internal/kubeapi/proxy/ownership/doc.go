@@ -19,6 +19,8 @@
 //     reference to the owner that the role wrote. Only a reference for which the garbage
 //     collector would delete the object is replaced by annotations.
 //   - The owner itself is never linked to itself.
+//   - An object with Helm's annotation helm.sh/resource-policy: keep is not linked: it is to
+//     outlive its owner.
 //   - The package never sets controller or blockOwnerDeletion in a reference. It keeps them
 //     where the role has set them.
 //

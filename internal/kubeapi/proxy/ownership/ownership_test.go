@@ -89,6 +89,13 @@ func TestCarry(t *testing.T) {
 			inNamespace(), "create", "application/yaml", "metadata:\n  name: c\n", "",
 			`{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`,
 		},
+		"what a chart keeps gets no reference":      {inNamespace(), "create", jsonType, `{"metadata":{"annotations":{"helm.sh/resource-policy":" Keep"}}}`, "", same},
+		"nor annotations elsewhere":                 {elsewhere(), "create", jsonType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "", same},
+		"what is applied to be kept loses its link": {inNamespace(), "patch", "application/apply-patch+yaml", `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, same},
+		"another policy keeps nothing": {
+			inNamespace(), "create", jsonType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"other"}}}`, "",
+			`{"metadata":{"annotations":{"helm.sh/resource-policy":"other"},"ownerReferences":[` + ours + `]}}`,
+		},
 		"generateName is no obstacle": {
 			inNamespace(), "create", jsonType, `{"metadata":{"generateName":"c-"}}`, "",
 			`{"metadata":{"generateName":"c-","ownerReferences":[` + ours + `]}}`,

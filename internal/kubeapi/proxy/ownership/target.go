@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	libhandler "github.com/operator-framework/operator-lib/handler"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,6 +38,9 @@ func (t Target) allowsReference() bool {
 // whether it has changed desired. live is the metadata of the live object, nil where the write
 // creates the object. desired is the metadata that results from the write.
 func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
+	if keeps, err := keepsItself(desired); keeps || err != nil {
+		return false, err
+	}
 	before, err := references(desired)
 	if err != nil {
 		return false, err
@@ -60,6 +64,17 @@ func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
 		return changed || added, err
 	}
 	return changed, nil
+}
+
+// keepPolicy is Helm's annotation for objects that outlive their release.
+const keepPolicy = "helm.sh/resource-policy"
+
+// keepsItself reports whether the object is to outlive its owner: the garbage collector would
+// delete it with an owner reference.
+func keepsItself(desired map[string]any) (bool, error) {
+	all, err := annotations(desired)
+	value, _ := all[keepPolicy].(string)
+	return strings.EqualFold(strings.TrimSpace(value), "keep"), err
 }
 
 // ownerReferences returns the references that the object must have after the write. desired are

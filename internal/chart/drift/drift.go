@@ -1,0 +1,199 @@
+// Package drift finds the objects of a release that others have changed or deleted, and
+// brings them back.
+//
+// An object is compared by a dry run of server-side apply, under the name by which Helm
+// applies: what the API server answers differs from the live object exactly where somebody
+// changed or removed what the release sets. Fields that others added stay. The objects of
+// hooks are not part of a release's manifest, and are left.
+package drift
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// fieldManager is the name under which Helm applies objects.
+const fieldManager = "helm"
+
+// Detector compares the objects of one release.
+type Detector struct {
+	Client dynamic.Interface
+	Mapper meta.RESTMapper
+	// Name and Namespace are the release's.
+	Name, Namespace string
+	Ignore          []watches.DriftIgnore
+}
+
+// Object is an object that has drifted.
+type Object struct {
+	// Name is the kind with namespace and name, for people.
+	Name string
+	// Missing is true if there is no such object.
+	Missing bool
+	client  dynamic.ResourceInterface
+	desired *unstructured.Unstructured
+}
+
+// Find returns the objects of the manifest that have drifted. It writes nothing.
+func (d *Detector) Find(ctx context.Context, manifest string) ([]Object, error) {
+	desired, err := Parse(manifest)
+	if err != nil {
+		return nil, err
+	}
+	var drifted []Object
+	for _, object := range desired {
+		found, err := d.compare(ctx, object)
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			drifted = append(drifted, *found)
+		}
+	}
+	return drifted, nil
+}
+
+// Repair applies the objects. It returns all errors.
+func Repair(ctx context.Context, objects []Object) error {
+	var errs []error
+	for _, object := range objects {
+		if _, err := apply(ctx, object.client, object.desired); err != nil {
+			errs = append(errs, fmt.Errorf("repair %s: %w", object.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Parse returns the objects of a manifest.
+func Parse(manifest string) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4<<10)
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("read the manifest of the release: %w", err)
+		case len(object.Object) > 0:
+			objects = append(objects, object)
+		}
+	}
+}
+
+// compare returns the object if it has drifted. An object that the API server would not
+// accept any more, such as one with a field that cannot be changed, is left: only an upgrade
+// can say more.
+func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructured) (*Object, error) {
+	object, err := d.prepare(desired)
+	if err != nil {
+		return nil, err
+	}
+	live, err := object.client.Get(ctx, desired.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		object.Missing = true
+		return object, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", object.Name, err)
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return nil, nil //nolint:nilnil // Its deletion is an event, upon which it is found missing.
+	}
+	keepIgnored(desired, live, d.Ignore)
+	applied, err := apply(ctx, object.client, desired, metav1.DryRunAll)
+	switch {
+	case apierrors.IsInvalid(err):
+		return nil, nil //nolint:nilnil // See above.
+	case err != nil:
+		return nil, fmt.Errorf("compare %s: %w", object.Name, err)
+	case reflect.DeepEqual(relevant(live), relevant(applied)):
+		return nil, nil //nolint:nilnil // It has not drifted.
+	}
+	return object, nil
+}
+
+// prepare completes an object as Helm does when it applies it.
+func (d *Detector) prepare(desired *unstructured.Unstructured) (*Object, error) {
+	kind := desired.GroupVersionKind()
+	name := strings.TrimPrefix(desired.GetNamespace()+"/"+desired.GetName(), "/")
+	mapping, err := d.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, fmt.Errorf("find the kind of %s %s: %w", kind.Kind, name, err)
+	}
+	labels, annotations := desired.GetLabels(), desired.GetAnnotations()
+	desired.SetLabels(with(labels, map[string]string{"app.kubernetes.io/managed-by": "Helm"}))
+	desired.SetAnnotations(with(annotations, map[string]string{"meta.helm.sh/release-name": d.Name, "meta.helm.sh/release-namespace": d.Namespace}))
+	object := &Object{Name: kind.Kind + " " + name, desired: desired, client: d.Client.Resource(mapping.Resource)}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if desired.GetNamespace() == "" {
+			desired.SetNamespace(d.Namespace)
+		}
+		object.client = d.Client.Resource(mapping.Resource).Namespace(desired.GetNamespace())
+	}
+	return object, nil
+}
+
+func with(all, more map[string]string) map[string]string {
+	result := map[string]string{}
+	maps.Copy(result, all)
+	maps.Copy(result, more)
+	return result
+}
+
+func apply(ctx context.Context, client dynamic.ResourceInterface, desired *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+	var body bytes.Buffer
+	if err := json.NewEncoder(&body).Encode(desired.Object); err != nil {
+		return nil, err
+	}
+	force := true
+	return client.Patch(ctx, desired.GetName(), types.ApplyPatchType, body.Bytes(), metav1.PatchOptions{FieldManager: fieldManager, Force: &force, DryRun: dryRun})
+}
+
+// relevant returns the object without what every write changes, and without its status.
+func relevant(object *unstructured.Unstructured) map[string]any {
+	object = object.DeepCopy()
+	object.SetManagedFields(nil)
+	object.SetResourceVersion("")
+	object.SetGeneration(0)
+	delete(object.Object, "status")
+	return object.Object
+}
+
+// keepIgnored gives desired the live values of the fields that others may change.
+func keepIgnored(desired, live *unstructured.Unstructured, ignore []watches.DriftIgnore) {
+	for _, one := range ignore {
+		if one.Kind != desired.GetKind() {
+			continue
+		}
+		for _, pointer := range one.Pointers {
+			path := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+			for i := range path {
+				path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(path[i])
+			}
+			value, found, err := unstructured.NestedFieldCopy(live.Object, path...)
+			if err == nil && found {
+				_ = unstructured.SetNestedField(desired.Object, value, path...)
+			} else {
+				unstructured.RemoveNestedField(desired.Object, path...)
+			}
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/chart/drift"
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/internal/content"
+)
+
+// The condition types that users of operator-sdk's Helm operator know.
+const (
+	initialized  = "Initialized"
+	deployedType = "Deployed"
+	releaseFails = "ReleaseFailed"
+	irreconciled = "Irreconcilable"
+)
+
+// maxManifest bounds deployedRelease.manifest, in bytes.
+const maxManifest = 32 << 10
+
+const deployedRelease = "deployedRelease"
+
+// deployed returns the result of a release that is as its CR wants it. It depends on the
+// release alone, so that the status of a release at rest does not change.
+func deployed(last *release.Release) content.Result {
+	reason := content.Reason("UpgradeSuccessful")
+	if last.Version == 1 {
+		reason = "InstallSuccessful"
+	}
+	return content.Result{
+		Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
+		Conditions: []content.Condition{
+			{Type: initialized, Status: "True", Reason: "Initialized"},
+			{Type: deployedType, Status: "True", Reason: reason, Message: content.Visible(last.Info.Notes)},
+		},
+		Removed: []string{releaseFails, irreconciled},
+		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "manifest": shown(last.Manifest)}},
+	}
+}
+
+func uninstalled() content.Result {
+	return content.Result{
+		Outcome:    content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
+		Conditions: []content.Condition{{Type: deployedType, Status: "False", Reason: "UninstallSuccessful"}},
+		Removed:    []string{releaseFails, irreconciled},
+		Fields:     map[string]any{deployedRelease: nil},
+	}
+}
+
+// failed returns the result of an action that failed. A canceled one says nothing.
+func failed(outcome content.Outcome, action order.Action) content.Result {
+	result := content.Result{Outcome: outcome}
+	if outcome.Verdict == content.Canceled {
+		return result
+	}
+	reason := map[order.Action]content.Reason{
+		order.Install: "InstallError", order.Reinstall: "InstallError", order.Upgrade: "UpgradeError", order.Uninstall: "UninstallError",
+	}[action]
+	result.Conditions = []content.Condition{
+		{Type: initialized, Status: "True", Reason: "Initialized"},
+		{Type: releaseFails, Status: "True", Reason: reason, Message: outcome.Message},
+	}
+	result.Removed = []string{irreconciled}
+	return result
+}
+
+// irreconcilable returns the result of a run that could not find out or repair how the
+// release stands.
+func irreconcilable(ctx context.Context, err error) content.Result {
+	if ctx.Err() != nil {
+		return content.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}}
+	}
+	message := short(err.Error())
+	return content.Result{
+		Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: message},
+		Conditions: []content.Condition{
+			{Type: initialized, Status: "True", Reason: "Initialized"},
+			{Type: irreconciled, Status: "True", Reason: "ReconcileError", Message: message},
+		},
+	}
+}
+
+// short returns a message that is safe to show and has 4 KiB at most.
+func short(message string) string { return cut(content.Visible(message), 4<<10) }
+
+func cut(text string, limit int) string {
+	const mark = "… [cut]"
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(mark)], "") + mark
+}
+
+// shown returns a manifest as the status may show it: without the data of Secrets, and
+// bounded. A manifest that cannot be read is not shown.
+func shown(manifest string) string {
+	objects, err := drift.Parse(manifest)
+	if err != nil {
+		return ""
+	}
+	var all strings.Builder
+	for _, object := range objects {
+		redact(object.Object)
+		text, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return ""
+		}
+		all.WriteString("---\n")
+		all.Write(text)
+		if all.Len() > maxManifest {
+			break
+		}
+	}
+	return cut(all.String(), maxManifest)
+}
+
+// redact replaces the values of a Secret, and of the Secrets in a list. A Secret may stand
+// twice in one: kubectl's annotation repeats it.
+func redact(object map[string]any) {
+	if items, ok := object["items"].([]any); ok {
+		for _, item := range items {
+			if one, ok := item.(map[string]any); ok {
+				redact(one)
+			}
+		}
+	}
+	if object["kind"] != "Secret" {
+		return
+	}
+	for _, key := range []string{"data", "stringData"} {
+		if _, has := object[key]; !has {
+			continue
+		}
+		data, _ := object[key].(map[string]any)
+		for name := range data {
+			data[name] = "(redacted)"
+		}
+		if data == nil {
+			object[key] = "(redacted)"
+		}
+	}
+	unstructured.RemoveNestedField(object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+}

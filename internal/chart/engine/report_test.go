@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestAManifestIsShownWithoutSecretsAndBounded(t *testing.T) {
+	const secret = "cGEkJHcwcmQ"
+	got := shown("---\n# Source: a\nkind: Secret\nmetadata: {name: a, annotations: {kubectl.kubernetes.io/last-applied-configuration: " + secret + "}}\ndata: {password: " + secret + "}\nstringData: {p: " + secret + "}\n" +
+		"---\nkind: List\nitems:\n- {kind: Secret, data: {password: " + secret + "}}\n---\nkind: Secret\ndata: " + secret + "\n---\nkind: ConfigMap\ndata: {a: b}\n")
+	if strings.Contains(got, secret) || strings.Count(got, "(redacted)") != 4 || !strings.Contains(got, "a: b") {
+		t.Errorf("got:\n%s", got)
+	}
+	if long := shown("kind: ConfigMap\ndata: {a: " + strings.Repeat("ä", 1<<20) + "}\n"); len(long) > maxManifest || !strings.HasSuffix(long, "[cut]") {
+		t.Errorf("got %d bytes, ending with %q", len(long), long[max(0, len(long)-20):])
+	}
+	if broken := shown("kind: Secret\n\tdata: " + secret); broken != "" {
+		t.Errorf("a manifest that cannot be read is shown: %q", broken)
+	}
+}
+
+// Helm's actions cost the manager 46 MB and everyone's memory 50 MiB.
+func TestTheManagerDoesNotLinkHelmsActions(t *testing.T) {
+	list := func(program string) string {
+		t.Helper()
+		out, err := exec.Command("go", "list", "-deps", "../../../cmd/"+program).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	const actions = "helm.sh/helm/v4/pkg/action\n"
+	manager := list("manager")
+	for _, heavy := range []string{actions, "helm.sh/helm/v4/pkg/engine\n", "helm.sh/helm/v4/pkg/kube\n", "k8s.io/kubectl/", "k8s.io/cli-runtime/"} {
+		if strings.Contains(manager, heavy) {
+			t.Errorf("the manager links %s", heavy)
+		}
+	}
+	if !strings.Contains(list("chart-exec"), actions) {
+		t.Error("chart-exec does not link them, so that this test shows nothing")
+	}
+}

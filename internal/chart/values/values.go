@@ -1,0 +1,228 @@
+// Package values makes the values of a chart from a CR's spec, and refuses what the chart
+// cannot take.
+//
+// The spec is data: where a chart evaluates text of its values as templates (by tpl), text
+// that looks like one is refused. What a chart does with text beyond that is its own.
+package values
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/strvals"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Overrides returns the overrides with the templates in their strings evaluated. They are the
+// author's, and may use all functions of sprig.
+func Overrides(list []watches.Override) ([]watches.Override, error) {
+	list = slices.Clone(list)
+	for i := range list {
+		value, err := evaluate(list[i].Value)
+		if err == nil {
+			err = set(map[string]any{}, list[i].Key, value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: overrideValues.%s: %w", list[i].Line, list[i].Key, err)
+		}
+		list[i].Value = value
+	}
+	return list, nil
+}
+
+func evaluate(value any) (any, error) {
+	switch v := value.(type) {
+	case string:
+		if !strings.Contains(v, "{{") {
+			return v, nil
+		}
+		t, err := template.New("override").Funcs(sprig.TxtFuncMap()).Option("missingkey=error").Parse(v)
+		if err != nil {
+			return nil, err
+		}
+		var text bytes.Buffer
+		err = t.Execute(&text, nil)
+		return text.String(), err
+	case []any:
+		changed := make([]any, len(v))
+		for i := range v {
+			var err error
+			if changed[i], err = evaluate(v[i]); err != nil {
+				return nil, err
+			}
+		}
+		return changed, nil
+	case map[string]any:
+		changed := map[string]any{}
+		for key := range v {
+			var err error
+			if changed[key], err = evaluate(v[key]); err != nil {
+				return nil, err
+			}
+		}
+		return changed, nil
+	}
+	return value, nil
+}
+
+// set sets a value at a path such as Helm's --set takes. The value is used as it is.
+func set(into map[string]any, path string, value any) error {
+	return strvals.ParseIntoFile(path+"=value", into, func([]rune) (any, error) { return value, nil })
+}
+
+// Values are the values of one CR's release.
+type Values struct {
+	// Chart is the name of the chart.
+	Chart string
+	// Values are the spec with the overrides.
+	Values map[string]any
+	// Digest is that of the chart and the values.
+	Digest string
+	// Trusted are texts whose templates the chart may evaluate.
+	Trusted []string
+}
+
+// Build loads the chart and makes the values of a CR. An error says what of the spec the
+// chart cannot take.
+func Build(c *watches.Chart, overrides []watches.Override, spec map[string]any) (*Values, error) {
+	loaded, err := loader.Load(c.Path)
+	if err != nil {
+		return nil, fmt.Errorf("load the chart: %w", err)
+	}
+	v := &Values{Chart: loaded.Name(), Values: runtime.DeepCopyJSON(spec)}
+	if v.Values == nil {
+		v.Values = map[string]any{}
+	}
+	if !c.AllTemplates && callsTpl(loaded) {
+		if v.Trusted, err = checkTemplates(spec, c.TemplatesInSpec); err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range overrides {
+		if err := set(v.Values, o.Key, o.Value); err != nil {
+			return nil, fmt.Errorf("override %s: %w", o.Key, err)
+		}
+		v.Trusted = append(v.Trusted, texts(o.Value)...)
+	}
+	if v.Digest, err = digest(loaded, v.Values); err != nil {
+		return nil, err
+	}
+	return v, checkSchema(loaded, runtime.DeepCopyJSON(v.Values))
+}
+
+// checkSchema checks the values as the chart will see them, by values.schema.json.
+func checkSchema(c *chart.Chart, values map[string]any) error {
+	if err := chartutil.ProcessDependencies(c, values); err != nil {
+		return fmt.Errorf("the chart's dependencies: %w", err)
+	}
+	all, err := util.CoalesceValues(c, values)
+	if err != nil {
+		return err
+	}
+	return util.ValidateAgainstSchema(c, all)
+}
+
+// digest returns the digest of what a release is made of, fit for a label.
+func digest(c *chart.Chart, values map[string]any) (string, error) {
+	sum := sha256.New()
+	files := slices.Clone(c.Raw)
+	slices.SortFunc(files, func(a, b *common.File) int { return strings.Compare(a.Name, b.Name) })
+	for _, file := range files {
+		fmt.Fprintf(sum, "%q %x\n", file.Name, sha256.Sum256(file.Data))
+	}
+	for _, dependency := range c.Dependencies() {
+		of, err := digest(dependency, nil)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "chart %s\n", of)
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return "", fmt.Errorf("digest the values: %w", err)
+	}
+	_, _ = sum.Write(text) // A hash takes everything.
+	const digits = 32
+	return hex.EncodeToString(sum.Sum(nil))[:digits], nil
+}
+
+// tplCall matches a call of tpl, and perhaps other uses of the word.
+var tplCall = regexp.MustCompile(`(^|[^\w.])tpl\b`)
+
+// callsTpl reports whether a template of the chart or of a subchart may evaluate text.
+func callsTpl(c *chart.Chart) bool {
+	return slices.ContainsFunc(c.Templates, func(f *common.File) bool { return tplCall.Match(f.Data) }) ||
+		slices.ContainsFunc(c.Dependencies(), callsTpl)
+}
+
+// checkTemplates returns an error for the first text or key of the spec that looks like a
+// template, and else the texts that look like one where they are allowed.
+func checkTemplates(spec map[string]any, allowed []string) (found []string, err error) {
+	var walk func(path string, value any) error
+	walk = func(path string, value any) error {
+		switch v := value.(type) {
+		case string:
+			switch {
+			case !strings.Contains(v, "{{"):
+			case !covered(path, allowed):
+				return fmt.Errorf("%s: the chart evaluates templates in its values, so that a text may not hold {{; templatesInSpec of the watch may allow it", path)
+			default:
+				found = append(found, v)
+			}
+		case []any:
+			for i := range v {
+				if err := walk(fmt.Sprintf("%s[%d]", path, i), v[i]); err != nil {
+					return err
+				}
+			}
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				if err := walk(path, key); err != nil {
+					return err
+				}
+				if err := walk(path+"."+key, v[key]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return found, walk("spec", spec)
+}
+
+// covered reports whether the path is one of those, or below one.
+func covered(path string, paths []string) bool {
+	return slices.ContainsFunc(paths, func(one string) bool {
+		return path == one || strings.HasPrefix(path, one+".") || strings.HasPrefix(path, one+"[")
+	})
+}
+
+// texts returns all strings of a JSON value.
+func texts(value any) []string {
+	found, _ := checkTemplates(map[string]any{"value": value}, []string{"spec"})
+	return found
+}
+
+// Check loads the chart of a watch, so that one that cannot be loaded is found at the start.
+func Check(c *watches.Chart) error {
+	if _, err := loader.Load(c.Path); err != nil {
+		return fmt.Errorf("load the chart %s: %w", c.Path, err)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package values_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/chart/values"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// chart writes a chart with the files and returns it.
+func chart(t *testing.T, files map[string]string) *watches.Chart {
+	t.Helper()
+	dir := t.TempDir()
+	all := map[string]string{"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n"}
+	for name, text := range files {
+		all[name] = text
+	}
+	for name, text := range all {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &watches.Chart{Path: dir}
+}
+
+func mustBuild(t *testing.T, c *watches.Chart, overrides []watches.Override, spec map[string]any) *values.Values {
+	t.Helper()
+	got, err := values.Build(c, overrides, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestTheSpecIsTheValuesAsWritten(t *testing.T) {
+	spec := map[string]any{"replicaCount": int64(3), "deepKey": map[string]any{"list": []any{"a", 1.5, true, nil}}, "image": map[string]any{"tag": "v1"}}
+	overrides := []watches.Override{
+		{Key: "image.tag", Value: "v2,v3"},
+		{Key: "list[0].name", Value: int64(7)},
+		{Key: `a\.b`, Value: map[string]any{"c": "d"}},
+	}
+	got := mustBuild(t, chart(t, nil), overrides, spec)
+	want := map[string]any{
+		"replicaCount": int64(3), "deepKey": map[string]any{"list": []any{"a", 1.5, true, nil}}, "image": map[string]any{"tag": "v2,v3"},
+		"list": []any{map[string]any{"name": int64(7)}}, "a.b": map[string]any{"c": "d"},
+	}
+	if diff := cmp.Diff(want, got.Values); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if spec["list"] != nil || spec["image"].(map[string]any)["tag"] != "v1" {
+		t.Errorf("the spec was changed: %v", spec)
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	got, err := values.Overrides([]watches.Override{{Key: "a", Value: []any{`{{ "x:1" | splitList ":" | last }}`, int64(1), map[string]any{"b": `{{ upper "y" }}`}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{"1", int64(1), map[string]any{"b": "Y"}}, got[0].Value); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, fault := range []watches.Override{{Key: "a", Value: "{{ nothing }}", Line: 7}, {Key: "a[x]", Value: "b", Line: 7}} {
+		if _, err := values.Overrides([]watches.Override{fault}); err == nil || !strings.Contains(err.Error(), "line 7: overrideValues.") {
+			t.Errorf("%v was taken: %v", fault, err)
+		}
+	}
+}
+
+func TestTheDigestIsThatOfChartAndValues(t *testing.T) {
+	plain := map[string]string{"templates/a.yaml": "a: {{ randAlphaNum 5 }}\n"}
+	c := chart(t, plain)
+	first := mustBuild(t, c, nil, map[string]any{"b": "c", "d": "e"}).Digest
+	if len(first) == 0 || len(first) > 63 {
+		t.Errorf("%q is no label", first)
+	}
+	if again := mustBuild(t, c, nil, map[string]any{"d": "e", "b": "c"}).Digest; again != first {
+		t.Errorf("the same gives %q and %q", first, again)
+	}
+	if elsewhere := mustBuild(t, chart(t, plain), nil, map[string]any{"b": "c", "d": "e"}).Digest; elsewhere != first {
+		t.Error("the digest depends on the chart's place")
+	}
+	seen := []string{first}
+	for why, other := range map[string]*values.Values{
+		"another spec":     mustBuild(t, c, nil, map[string]any{"b": "c", "d": "f"}),
+		"no spec":          mustBuild(t, c, nil, nil),
+		"an override":      mustBuild(t, c, []watches.Override{{Key: "d", Value: "g"}}, map[string]any{"b": "c", "d": "e"}),
+		"another template": mustBuild(t, chart(t, map[string]string{"templates/a.yaml": "b: c\n"}), nil, map[string]any{"b": "c", "d": "e"}),
+	} {
+		if slices.Contains(seen, other.Digest) {
+			t.Errorf("%s does not change the digest", why)
+		}
+		seen = append(seen, other.Digest)
+	}
+}
+
+func TestTheSchemaIsRespected(t *testing.T) {
+	c := chart(t, map[string]string{
+		"values.schema.json": `{"type":"object","required":["name"],"properties":{"size":{"type":"integer"},"name":{"type":"string"}}}`,
+		"values.yaml":        "name: by default\n",
+	})
+	mustBuild(t, c, nil, map[string]any{"size": int64(1)})
+	if _, err := values.Build(c, nil, map[string]any{"size": "big"}); err == nil || !strings.Contains(err.Error(), "size") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTextThatLooksLikeATemplateIsRefused(t *testing.T) {
+	const evil = `x{{ lookup "v1" "Secret" "" "" }}`
+	calls := map[string]string{"templates/a.yaml": "a: {{ tpl .Values.text . }}\n"}
+	below := map[string]string{
+		"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/templates/_x.tpl": `{{ define "x" }}{{ .Values.a | tpl }}{{ end }}`,
+	}
+	for why, test := range map[string]struct {
+		files map[string]string
+		spec  map[string]any
+		allow []string
+		all   bool
+		path  string // of the refusal; "" if it is none
+	}{
+		"a text":                          {files: calls, spec: map[string]any{"text": evil}, path: "spec.text"},
+		"one deep in lists":               {files: calls, spec: map[string]any{"a": []any{"b", map[string]any{"c": evil}}}, path: "spec.a[1].c"},
+		"a key":                           {files: calls, spec: map[string]any{"a": map[string]any{evil: "b"}}, path: "spec.a"},
+		"for a subchart":                  {files: below, spec: map[string]any{"text": evil}, path: "spec.text"},
+		"but not text without a template": {files: calls, spec: map[string]any{"text": "{ }} {a: {b: c}}"}},
+		"nor where no template calls tpl": {files: map[string]string{"templates/_helpers.tpl": "{{/* see _helpers.tpl */}}"}, spec: map[string]any{"text": evil}},
+		"nor where it is allowed":         {files: calls, spec: map[string]any{"text": evil}, allow: []string{"spec.text"}},
+		"nor below where it is allowed":   {files: calls, spec: map[string]any{"text": []any{evil}}, allow: []string{"spec.text"}},
+		"a path is no prefix of a name":   {files: calls, spec: map[string]any{"textile": evil}, allow: []string{"spec.text"}, path: "spec.textile"},
+		"nor where all of it is allowed":  {files: calls, spec: map[string]any{"text": evil}, all: true},
+	} {
+		t.Run(why, func(t *testing.T) {
+			c := chart(t, test.files)
+			c.TemplatesInSpec, c.AllTemplates = test.allow, test.all
+			got, err := values.Build(c, nil, test.spec)
+			if test.path == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if allowed := len(test.allow) > 0; slices.Contains(got.Trusted, evil) != allowed {
+					t.Errorf("trusted is %q", got.Trusted)
+				}
+				return
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), test.path+": ") {
+				t.Errorf("got %v, want a refusal of %s", err, test.path)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package charts
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+const (
+	patience = 3 * time.Minute
+	interval = 50 * time.Millisecond
+	example  = "../../examples/hello"
+)
+
+var (
+	ground *site.Ground
+	k8s    client.WithWatch
+	hello  = schema.GroupKind{Group: "demo.example.com", Kind: "Hello"}
+)
+
+func TestCharts(t *testing.T) {
+	site.Run(t, "charts", patience, interval)
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	k8s = ground.Client
+	Expect(filepath.Join(ground.Root, "bin", "chart-exec")).To(BeAnExistingFile(), "run these tests by `make test`, which builds what they need")
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	read("crds/hellos.yaml", definition)
+	ground.Define(ctx, definition)
+})
+
+// read reads a file of the example.
+func read(name string, into any) {
+	GinkgoHelper()
+	text, err := os.ReadFile(filepath.Join(example, name))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(yaml.Unmarshal(text, into)).To(Succeed())
+}
+
+// rules returns the rules of a Role of the example.
+func rules(name string) []rbacv1.PolicyRule {
+	GinkgoHelper()
+	role := &rbacv1.Role{}
+	read(name, role)
+	return role.Rules
+}
+
+// operator returns a site whose project is the example.
+func operator(ctx context.Context) *site.Site {
+	GinkgoHelper()
+	s := ground.Site(ctx, nil)
+	Expect(os.CopyFS(s.Options.Project, os.DirFS(example))).To(Succeed())
+	return s
+}
