@@ -1,0 +1,179 @@
+package charts
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+// configMap is a template of a ConfigMap with a name behind the release's, annotations as
+// JSON, and one line of data.
+func configMap(name, annotations, line string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-%s\n  annotations: %s\ndata:\n  %s\n", name, annotations, line)
+}
+
+// charted returns a site whose operator runs a chart of these templates, with further fields
+// of the watch.
+func charted(ctx context.Context, templates map[string]string, fields string) *site.Site {
+	GinkgoHelper()
+	files := map[string]string{
+		"watches.yaml":      "- {group: demo.example.com, version: v1, kind: Hello, chart: chart}\n",
+		"chart/Chart.yaml":  "apiVersion: v2\nname: plain\nversion: 1.0.0\n",
+		"chart/values.yaml": "{}\n",
+	}
+	if fields != "" {
+		files["watches.yaml"] = "- group: demo.example.com\n  version: v1\n  kind: Hello\n  chart: chart\n" + fields
+	}
+	for name, text := range templates {
+		files["chart/templates/"+name] = text
+	}
+	return ground.Site(ctx, files)
+}
+
+// statuses returns the statuses of a release's revisions by their numbers.
+func statuses(s *site.Site, name string) func(context.Context) (map[string]string, error) {
+	return func(ctx context.Context) (map[string]string, error) {
+		list := &corev1.SecretList{}
+		err := k8s.List(ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{"owner": "helm", "name": name})
+		found := map[string]string{}
+		for _, secret := range list.Items {
+			found[secret.Labels["version"]] = secret.Labels["status"]
+		}
+		return found, err
+	}
+}
+
+// objectNamed reads an object of the site.
+func objectNamed(s *site.Site, name string, object client.Object) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return k8s.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, object)
+	}
+}
+
+// ask makes content run again.
+func ask(ctx context.Context, cr *unstructured.Unstructured, value string) {
+	GinkgoHelper()
+	Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/reconcile-requested-at":"`+value+`"}}}`)))).To(Succeed())
+}
+
+var _ = Describe("a release", func() {
+	It("has one revision although its chart draws random text and looks objects up", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", `drawn: {{ randAlphaNum 16 }}{{ len (lookup "v1" "ConfigMap" "" "").items }}`)}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "random", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		made := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "random-a", made)(ctx)).To(Succeed())
+		version := cr.GetResourceVersion()
+		for i := range 10 {
+			ask(ctx, cr, fmt.Sprint(i))
+		}
+		Consistently(ctx, statuses(s, "random"), site.Calm).Should(Equal(map[string]string{"1": "deployed"}))
+		again := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "random-a", again)(ctx)).To(Succeed())
+		Expect(again.ResourceVersion).To(Equal(made.ResourceVersion))
+		Expect(cr.GetResourceVersion()).NotTo(Equal(version), "the annotations did change")
+		Expect(s.Condition(cr, "Deployed")(ctx)).To(HaveField("Generation", cr.GetGeneration()))
+	})
+
+	It("keeps what is to be kept, without an owner", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", `{"helm.sh/resource-policy": keep}`, "a: b"), "b.yaml": configMap("b", "{}", "a: b")}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "kept", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		kept, owned := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+		Expect(objectNamed(s, "kept-a", kept)(ctx)).To(Succeed())
+		Expect(objectNamed(s, "kept-b", owned)(ctx)).To(Succeed())
+		Expect(kept.OwnerReferences).To(BeEmpty())
+		Expect(owned.OwnerReferences).To(HaveLen(1))
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, objectNamed(s, "kept-b", owned)).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, objectNamed(s, "kept", cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Consistently(ctx, objectNamed(s, "kept-a", kept), site.Calm).Should(Succeed())
+	})
+
+	It("leaves fields alone that others may change", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "mine: a\n  theirs: a")}, "  driftIgnore: [{kind: ConfigMap, pointers: [/data/theirs]}]\n").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "shared", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		change := func(data string) {
+			GinkgoHelper()
+			object := &corev1.ConfigMap{}
+			Expect(objectNamed(s, "shared-a", object)(ctx)).To(Succeed())
+			Expect(k8s.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(`{"data":`+data+`}`)))).To(Succeed())
+		}
+		data := func(ctx context.Context) (map[string]string, error) {
+			object := &corev1.ConfigMap{}
+			err := objectNamed(s, "shared-a", object)(ctx)
+			return object.Data, err
+		}
+		s.Watched(ctx, "configmaps")
+		change(`{"theirs":"b"}`)
+		Consistently(ctx, data, site.Calm).Should(HaveKeyWithValue("theirs", "b"))
+		change(`{"mine":"b","added":"c"}`)
+		Eventually(ctx, data).Should(Equal(map[string]string{"mine": "a", "theirs": "b", "added": "c"}))
+	})
+
+	It("of another chart is not taken over", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "")
+		s.Write(map[string]string{"other/Chart.yaml": "apiVersion: v2\nname: other\nversion: 1.0.0\n", "other/templates/a.yaml": configMap("other", "{}", "a: b")})
+		helm(s, "install", "taken", filepath.Join(s.Options.Project, "other"))
+		s.Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "taken", nil)
+		s.Create(ctx, cr)
+		Eventually(ctx, s.Condition(cr, "Irreconcilable")).Should(And(HaveField("Reason", "ReconcileError"), HaveField("Message", ContainSubstring("duplicate release name"))))
+		Expect(statuses(s, "taken")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+	})
+
+	It("of the same chart that the helm command made is taken over", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | default \"b\" }}")}, "")
+		helm(s, "install", "adopted", filepath.Join(s.Options.Project, "chart"))
+		s.Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "adopted", map[string]any{"a": "c"})
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Expect(statuses(s, "adopted")(ctx)).To(Equal(map[string]string{"1": "superseded", "2": "deployed"}))
+		object := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "adopted-a", object)(ctx)).To(Succeed())
+		Expect(object.Data).To(Equal(map[string]string{"a": "c"}))
+	})
+
+	It("is unlocked and installed although its first attempt was killed with its manager", func(ctx context.Context) {
+		// The hook's Job waits for ever: nothing runs pods here.
+		hook := "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {{ .Release.Name }}-hook\n  annotations: {\"helm.sh/hook\": post-install}\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      nodeName: none\n      containers: [{name: a, image: none}]\n"
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b"), "hook.yaml": hook}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "killed", nil)
+		s.Create(ctx, cr)
+		Eventually(ctx, objectNamed(s, "killed-a", &corev1.ConfigMap{})).Should(Succeed())
+		Expect(statuses(s, "killed")(ctx)).To(Equal(map[string]string{"1": "pending-install"}))
+		Expect(syscall.Kill(s.PID(), syscall.SIGKILL)).To(Succeed())
+		Eventually(ctx, s.Manager.Ended()).Should(BeClosed())
+		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/install-disable-hooks":"true"}}}`)))).To(Succeed())
+		s.Start(ctx, hello.Kind)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Expect(statuses(s, "killed")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+		Expect(objectNamed(s, "killed-a", &corev1.ConfigMap{})(ctx)).To(Succeed())
+	})
+})
+
+// helm runs the helm command in the site's namespace.
+func helm(s *site.Site, args ...string) {
+	GinkgoHelper()
+	command := exec.Command(filepath.Join(ground.Root, "bin", "tools", "helm"), append(args, "--namespace", s.Namespace, "--kubeconfig", s.Options.Kubeconfig)...)
+	command.Env = []string{"HOME=" + s.Dir}
+	out, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+}
