@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 
@@ -18,13 +17,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: chart-exec ORDER; the manager starts this program for each run of a chart")
 		os.Exit(usage)
 	}
-	text, err := os.ReadFile(os.Args[1])
+	text, err := os.ReadFile(os.Args[1]) //nolint:gosec // Naming the file is what the argument is for.
 	var o order.Order
 	if err == nil {
-		err = json.Unmarshal(text, &o)
+		o, err = order.Decode(text)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "read the order:", err)
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(usage)
 	}
 	os.Exit(execute(o))

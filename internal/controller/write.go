@@ -132,10 +132,9 @@ func (r *Reconciler) addFinalizer(ctx context.Context, a *attempt) error {
 func (r *Reconciler) removeFinalizer(ctx context.Context, a *attempt) error {
 	name := r.Watch.Finalizer.Name
 	err := r.patch(ctx, a, write{r.toObject, untilWritten}, func(current *unstructured.Unstructured) []status.Operation {
-		finalizers := current.GetFinalizers()
 		var removals []status.Operation
-		for index := len(finalizers) - 1; index >= 0; index-- { // From the end: a removal moves what follows.
-			if r.Watch.Finalizer.Is(finalizers[index]) {
+		for index, entry := range slices.Backward(current.GetFinalizers()) { // From the end: a removal moves what follows.
+			if r.Watch.Finalizer.Is(entry) {
 				removals = append(removals, status.Operation{Op: "remove", Path: fmt.Sprintf("/metadata/finalizers/%d", index)})
 			}
 		}

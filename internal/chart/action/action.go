@@ -10,8 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"helm.sh/helm/v4/pkg/action"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -52,7 +53,7 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 	if r.chart, err = loader.Load(o.Chart); err != nil {
 		return fmt.Errorf("load the chart: %w", err)
 	}
-	r.config.CustomTemplateFuncs = templateFuncs(o, r.chart)
+	r.config.CustomTemplateFuncs = templateFuncs(ctx, o, r.chart)
 	if o.ReplaceCRDs {
 		if err := r.replaceCRDs(); err != nil {
 			return err
@@ -81,9 +82,8 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 		c.QPS = -1 // The API server has priority and fairness.
 		return c
 	}
-	logs := slog.NewTextHandler(text, &slog.HandlerOptions{Level: slog.LevelWarn})
-	slog.SetDefault(slog.New(logs))
-	r := &run{Order: o, config: action.NewConfiguration(action.ConfigurationSetLogger(logs))}
+	logs := funcr.New(func(_, line string) { fmt.Fprintln(text, line) }, funcr.Options{})
+	r := &run{Order: o, config: action.NewConfiguration(action.ConfigurationSetLogger(logr.ToSlogHandler(logs)))}
 	if err := r.config.Init(flags, o.Namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path"
@@ -21,16 +22,17 @@ const opening, closing = "{{", "}}"
 // evaluates a template action only if it stands, word for word, in the chart's own files or
 // in another trusted text, and looks nothing up in it. Text without an action is returned as
 // it is.
-func templateFuncs(o order.Order, c *chart.Chart) template.FuncMap {
+func templateFuncs(ctx context.Context, o order.Order, c *chart.Chart) template.FuncMap {
 	if o.Templates.All {
 		return nil
 	}
-	t := &trustedTemplates{chart: c, corpus: strings.Join(append(ownText(c), o.Templates.Trusted...), "\x00")}
+	t := &trustedTemplates{ctx: ctx, chart: c, corpus: strings.Join(append(ownText(c), o.Templates.Trusted...), "\x00")}
 	return template.FuncMap{"tpl": t.evaluate}
 }
 
 // trustedTemplates evaluates text that consists of trusted actions.
 type trustedTemplates struct {
+	ctx    context.Context //nolint:containedctx // It is that of the order, and tpl gets none.
 	chart  *chart.Chart
 	corpus string
 	depth  int
@@ -96,7 +98,7 @@ func (t *trustedTemplates) render(text string, values any) (string, error) {
 		"tplValues": func() any { return values },
 		"lookup":    func(...string) (map[string]any, error) { return map[string]any{}, nil },
 	}}
-	rendered, err := e.Render(parts, common.Values{"Values": map[string]any{}, "Release": map[string]any{}, "Capabilities": common.DefaultCapabilities})
+	rendered, err := e.RenderWithContext(t.ctx, parts, common.Values{"Values": map[string]any{}, "Release": map[string]any{}, "Capabilities": common.DefaultCapabilities})
 	if err != nil {
 		return "", fmt.Errorf("tpl: %w", err)
 	}

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -22,10 +23,8 @@ func render(t *testing.T, o order.Order, template string, values map[string]any)
 		Raw:       []*common.File{{Name: "templates/_helpers.tpl", Data: []byte(helpers)}, {Name: "templates/a", Data: []byte(template)}, {Name: "values.yaml", Data: []byte(defaults)}},
 	}
 	all := map[string]any{"greeting": `from {{ include "c.name" . }}`}
-	for key, value := range values {
-		all[key] = value
-	}
-	rendered, err := engine.Engine{CustomTemplateFuncs: templateFuncs(o, c)}.Render(c, common.Values{"Values": all, "Release": map[string]any{"Name": "r"}})
+	maps.Copy(all, values)
+	rendered, err := engine.Engine{CustomTemplateFuncs: templateFuncs(t.Context(), o, c)}.RenderWithContext(t.Context(), c, common.Values{"Values": all, "Release": map[string]any{"Name": "r"}})
 	return rendered["c/templates/a"], err
 }
 

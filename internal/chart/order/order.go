@@ -10,6 +10,7 @@ package order
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,46 +43,90 @@ const (
 // Order says what chart-exec is to do.
 type Order struct {
 	// Nonce is positive and unguessable.
-	Nonce  int64
-	Action Action
+	Nonce  int64  `json:"nonce"`
+	Action Action `json:"action"`
 	// Unlock first marks a revision as failed whose attempt was killed.
-	Unlock bool
+	Unlock bool `json:"unlock"`
 	// Chart is the absolute path of a chart's directory or archive.
-	Chart           string
-	Name, Namespace string
-	Values          map[string]any
+	Chart     string         `json:"chart"`
+	Name      string         `json:"name"`
+	Namespace string         `json:"namespace"`
+	Values    map[string]any `json:"values"`
 	// Digest is that of the chart, the values and the overrides.
-	Digest string
+	Digest string `json:"digest"`
 	// Templates says which text may be evaluated by the chart's tpl.
-	Templates Templates
-	Settings
+	Templates Templates `json:"templates"`
+
+	Settings `json:"settings"`
 }
 
 // Templates says which text a chart's tpl may evaluate.
 type Templates struct {
 	// All allows any text.
-	All bool
+	All bool `json:"all"`
 	// Trusted are texts beside the chart's own files whose templates may be evaluated.
-	Trusted []string
+	Trusted []string `json:"trusted"`
 }
 
 // Settings are settings of Helm's actions.
 type Settings struct {
 	// MaxHistory is the number of revisions kept; 0 keeps all.
-	MaxHistory int
+	MaxHistory int `json:"maxHistory"`
 	// Wait waits until the objects are ready, or deleted.
-	Wait bool
+	Wait bool `json:"wait"`
 	// Timeout bounds each wait.
-	Timeout time.Duration
+	Timeout time.Duration `json:"timeout"`
 	// Adopt takes over objects that belong to no release.
-	Adopt        bool
-	SkipCRDs     bool
-	ReplaceCRDs  bool
-	DisableHooks bool
+	Adopt        bool `json:"adopt"`
+	SkipCRDs     bool `json:"skipCRDs"`
+	ReplaceCRDs  bool `json:"replaceCRDs"`
+	DisableHooks bool `json:"disableHooks"`
 	// Force replaces objects that cannot be changed, in an upgrade; RollbackForce in the
 	// rollback after a failed one.
-	Force, RollbackForce bool
-	Description          string
+	Force         bool   `json:"force"`
+	RollbackForce bool   `json:"rollbackForce"`
+	Description   string `json:"description"`
+}
+
+// Decode reads an order as the manager wrote it. Whole numbers of the values stay whole: a
+// template would write a float of a million as 1e+06.
+func Decode(text []byte) (Order, error) {
+	var o Order
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&o); err != nil {
+		return Order{}, fmt.Errorf("read the order: %w", err)
+	}
+	return o, numbers(o.Values)
+}
+
+// numbers replaces each number below the value by an int64 or else a float64.
+func numbers(value any) error {
+	replace := func(old any, set func(any)) error {
+		n, isNumber := old.(json.Number)
+		if !isNumber {
+			return numbers(old)
+		}
+		if whole, err := n.Int64(); err == nil {
+			set(whole)
+			return nil
+		}
+		float, err := n.Float64()
+		set(float)
+		return err
+	}
+	var errs []error
+	switch v := value.(type) {
+	case map[string]any:
+		for key, old := range v {
+			errs = append(errs, replace(old, func(n any) { v[key] = n }))
+		}
+	case []any:
+		for i, old := range v {
+			errs = append(errs, replace(old, func(n any) { v[i] = n }))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Record is one line that chart-exec writes.

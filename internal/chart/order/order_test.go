@@ -2,7 +2,9 @@ package order_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -34,6 +36,21 @@ func TestOnlyRecordsOfTheOrderCount(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+func TestAnOrderKeepsItsNumbers(t *testing.T) {
+	values := map[string]any{"big": int64(1_000_000), "list": []any{int64(9_007_199_254_740_993), 1.5, "2", true, nil}, "map": map[string]any{"n": int64(-1)}}
+	text, err := json.Marshal(order.Order{Nonce: 1<<63 - 1, Values: values})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := order.Decode(text)
+	if err != nil || got.Nonce != 1<<63-1 || !reflect.DeepEqual(got.Values, values) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := order.Decode([]byte(`{"values": {"a": 1e999}}`)); err == nil {
+		t.Error("a number beyond all floats was taken")
 	}
 }
 

@@ -1,6 +1,7 @@
 package values_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,9 +19,7 @@ func chart(t *testing.T, files map[string]string) *watches.Chart {
 	t.Helper()
 	dir := t.TempDir()
 	all := map[string]string{"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n"}
-	for name, text := range files {
-		all[name] = text
-	}
+	maps.Copy(all, files)
 	for name, text := range all {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

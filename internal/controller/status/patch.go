@@ -119,8 +119,8 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 			ops = append(ops, Operation{Op: "replace", Path: fmt.Sprintf("/status/conditions/%d", index), Value: value})
 		}
 	}
-	for index := len(list) - 1; index >= 0; index-- { // From the end: a removal moves what follows.
-		if c, _ := list[index].(map[string]any); slices.Contains(r.removed, fmt.Sprint(c["type"])) {
+	for index, item := range slices.Backward(list) { // From the end: a removal moves what follows.
+		if c, _ := item.(map[string]any); slices.Contains(r.removed, fmt.Sprint(c["type"])) {
 			ops = append(ops, Operation{Op: "remove", Path: fmt.Sprintf("/status/conditions/%d", index)})
 		}
 	}
