@@ -135,7 +135,10 @@ var _ = Describe("a release", func() {
 		cr := harness.Custom(hello, s.Namespace, "taken", nil)
 		s.Create(ctx, cr)
 		Eventually(ctx, s.Condition(cr, "Irreconcilable")).Should(And(HaveField("Reason", "ReconcileError"), HaveField("Message", ContainSubstring("duplicate release name"))))
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, objectNamed(s, "taken", cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(statuses(s, "taken")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+		Expect(objectNamed(s, "taken-other", &corev1.ConfigMap{})(ctx)).To(Succeed())
 	})
 
 	It("of the same chart that the helm command made is taken over", func(ctx context.Context) {

@@ -45,6 +45,7 @@ type Engine struct {
 	// Mapper finds the resources of kinds.
 	Mapper meta.RESTMapper
 
+	chart     string // its name
 	overrides []watches.Override
 }
 
@@ -54,10 +55,11 @@ func New(watch watches.Watch, r Runner, o Observer, mapper meta.RESTMapper) (*En
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	if err := values.Check(watch.Chart); err != nil {
+	name, err := values.Name(watch.Chart)
+	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	return &Engine{Watch: watch, Runner: r, Observer: o, Mapper: mapper, overrides: overrides}, nil
+	return &Engine{Watch: watch, Runner: r, Observer: o, Mapper: mapper, chart: name, overrides: overrides}, nil
 }
 
 // work is a release as its CR wants it.

@@ -86,10 +86,11 @@ func (w *work) repair(ctx context.Context, f found) content.Result {
 	return deployed(f.last)
 }
 
-// uninstall removes the release.
+// uninstall removes the release. The release of another chart, which the CR only has the name
+// of, is left.
 func (w *work) uninstall(ctx context.Context, job content.Job, f found) content.Result {
 	log := logr.FromContextOrDiscard(ctx).WithValues("release", w.cr.GetName())
-	if f.last != nil {
+	if f.last != nil && (f.last.Chart == nil || f.last.Chart.Name() == w.engine.chart) {
 		if w.settings.uninstallWait {
 			log.Info("Uninstall wait")
 			log.Info("Waiting until all resources are deleted")

@@ -219,10 +219,12 @@ func texts(value any) []string {
 	return found
 }
 
-// Check loads the chart of a watch, so that one that cannot be loaded is found at the start.
-func Check(c *watches.Chart) error {
-	if _, err := loader.Load(c.Path); err != nil {
-		return fmt.Errorf("load the chart %s: %w", c.Path, err)
+// Name loads the chart of a watch, so that one that cannot be loaded is found at the start,
+// and returns its name.
+func Name(c *watches.Chart) (string, error) {
+	loaded, err := loader.Load(c.Path)
+	if err != nil {
+		return "", fmt.Errorf("load the chart %s: %w", c.Path, err)
 	}
-	return nil
+	return loaded.Name(), nil
 }
