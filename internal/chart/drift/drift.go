@@ -8,6 +8,7 @@
 package drift
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 
@@ -84,15 +86,24 @@ func Repair(ctx context.Context, objects []Object) error {
 // Parse returns the objects of a manifest.
 func Parse(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4<<10)
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
 	for {
-		object := &unstructured.Unstructured{}
-		switch err := decoder.Decode(&object.Object); {
-		case errors.Is(err, io.EOF):
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
 			return objects, nil
-		case err != nil:
+		}
+		object := &unstructured.Unstructured{}
+		var text []byte
+		if err == nil {
+			text, err = yaml.ToJSON(document)
+		}
+		if err == nil {
+			err = utiljson.Unmarshal(text, &object.Object) // It keeps whole numbers whole.
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read the manifest of the release: %w", err)
-		case len(object.Object) > 0:
+		}
+		if len(object.Object) > 0 {
 			objects = append(objects, object)
 		}
 	}

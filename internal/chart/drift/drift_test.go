@@ -10,11 +10,11 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	got, err := Parse("---\n# Source: a\nkind: A\nspec: {n: 1000000, f: 1.5}\n---\n\n---\nkind: B\n")
+	got, err := Parse("---\n# Source: a\nkind: A\nspec: {count: 1000000, f: 1.5}\n---\n\n---\nkind: B\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []map[string]any{{"kind": "A", "spec": map[string]any{"n": int64(1_000_000), "f": 1.5}}, {"kind": "B"}}
+	want := []map[string]any{{"kind": "A", "spec": map[string]any{"count": int64(1_000_000), "f": 1.5}}, {"kind": "B"}}
 	if len(got) != len(want) {
 		t.Fatalf("got %d objects", len(got))
 	}
