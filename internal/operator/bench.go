@@ -91,17 +91,24 @@ func (b *Bench) Watches() []watches.Watch { return b.ansible.watches }
 // Reconciler returns a Reconciler for RunOnce, whose runs are observed by observer. owned is
 // false for CRs that the API server does not have: what their runs create gets no owner.
 func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {
+	if watch.Chart != nil {
+		return nil, fmt.Errorf("the content of %s is a chart: run-once runs roles and playbooks, helm template shows what a chart gives", watch.GVK.GroupKind())
+	}
 	p, err := b.proxy(owned)
 	if err != nil {
 		return nil, err
 	}
 	c := components{options: b.options, ansible: b.ansible}
+	runs, err := c.content(watch, []engine.Observer{observer})
+	if err != nil {
+		return nil, err
+	}
 	return &controller.Reconciler{
 		Watch:    watch,
 		Defaults: c.defaults(),
 		Client:   b.cluster,
 		Reader:   b.cluster,
-		Content:  c.content(watch, []engine.Observer{observer}),
+		Content:  runs,
 		Access:   proxyAccess{p},
 		Attempts: controller.NewAttempts(),
 		Clock:    clock.RealClock{},
