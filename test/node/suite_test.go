@@ -72,6 +72,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("repairs what somebody changes by hand", short, repairsWhatOthersChange)
 	It("keeps the data when the server's pod is lost", short, outlivesItsServersPod)
 	It("dumps databases by a Job, and brings them back when they are lost", short, backsUpAndRestores)
+	It("repeats a dump and a restore whose Job was killed", repeatsKilledJobs)
 	It("tells each task by kubectl logs, and takes kubectl exec", short, tellsEachTask)
 	It("serves metrics to those who may read them", servesMetrics)
 	It("runs warm", runsWarm)
