@@ -22,7 +22,8 @@ ARG COMMIT=unknown
 ARG TARGETARCH
 RUN --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false \
-      -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /out/manager ./cmd/manager
+      -ldflags "-s -w -X main.version=${VERSION} -X main.commit=${COMMIT}" -o /out/manager ./cmd/manager \
+ && CGO_ENABLED=0 GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/chart-exec ./cmd/chart-exec
 
 FROM ${PYTHON_IMAGE} AS python
 WORKDIR /build
@@ -72,6 +73,8 @@ LABEL org.opencontainers.image.version=${VERSION} \
 FROM runtime AS base
 LABEL org.opencontainers.image.title=ensign-base \
       org.opencontainers.image.description="Base image for Kubernetes operators written in Ansible"
+# For watches with a chart; this operator's own content has none.
+COPY --from=manager /out/chart-exec /usr/local/bin/
 COPY hack/image/ansible.cfg /etc/ansible/
 # hadolint ignore=DL3008
 RUN apt-get update \

@@ -131,7 +131,7 @@ image-test: controlplane python ## Build the images without a Docker engine and 
 	@hack/image/test.sh
 
 .PHONY: reproducible
-reproducible: ## Show that two builds of the manager are identical, 10 minutes (20 on two busy cores).
+reproducible: ## Show that two builds of the programs are identical, 10 minutes (20 on two busy cores).
 	@hack/image/reproducible.sh
 
 .PHONY: lint

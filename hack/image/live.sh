@@ -92,18 +92,19 @@ kube apply -k config/crd >/dev/null
 kube apply -k test/node/testdata/operator/config/crd >/dev/null
 kube wait --for=condition=Established --timeout=30s crd --all >/dev/null
 
-printf -- '--- the operator of three kinds, as user 1000650000\n'
+printf -- '--- the operator of four kinds, as user 1000650000\n'
 manager operator "$operator" 18081 --user 1000650000:0 -- \
   /tini -- /usr/local/bin/ansible-operator run --watches-file=./watches.yaml
 kube apply -k test/node/testdata/operator/config/samples >/dev/null
-successful site/cafe menu/lunch booking/smith
+successful site/cafe menu/lunch booking/smith kiosk/corner
 has cafe-site slug coffee-bar
 has lunch-menu dishes 'Pizzas, Sandwiches'
 has bookings smith 4
+has corner-sign sign 'Ice cream'
 [[ $(kube get menu/lunch -o 'jsonpath={.status.dishes}') == 2 ]]
 again site/cafe menu/lunch
 until_true 60 'a warm run and a warm module' warm 18081
-kube delete booking/smith --timeout=60s
+kube delete booking/smith kiosk/corner --timeout=60s
 has bookings smith ''
 all_warm 18081
 end "${pids[-1]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the manager twice as the Dockerfile does, each time in a directory and with a build cache
-# of its own, and fails when the files differ; then compiles it for the other architecture.
+# Builds the manager and chart-exec twice as the Dockerfile does, each time in a directory and with a build cache
+# of its own, and fails when the files differ; then compiles them for the other architecture.
 #
 #   hack/image/reproducible.sh
 set -euo pipefail
@@ -16,28 +16,37 @@ source hack/steps.sh
 build() {
   mkdir -p "$1/src"
   tar -c go.mod go.sum cmd internal | tar -x -C "$1/src"
-  manager "$1/src" "$1/manager" GOCACHE="$1/cache"
+  compile "$1/src" "$1" GOCACHE="$1/cache"
 }
 
-# manager SOURCE OUT NAME=VALUE… compiles; the flags are those of the Dockerfile.
-manager() {
-  env -C "$1" CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly "${@:3}" go build -trimpath -buildvcs=false \
-    -ldflags '-s -w -X main.version=test -X main.commit=0000000' -o "$2" ./cmd/manager
+# compile SOURCE OUT NAME=VALUE… compiles both programs; the flags are those of the Dockerfile.
+compile() {
+  local flags=(-trimpath -buildvcs=false) settings=(CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly "${@:3}")
+  env -C "$1" "${settings[@]}" go build "${flags[@]}" -ldflags '-s -w -X main.version=test -X main.commit=0000000' -o "$2/manager" ./cmd/manager
+  env -C "$1" "${settings[@]}" go build "${flags[@]}" -ldflags '-s -w' -o "$2/chart-exec" ./cmd/chart-exec
 }
 
 # The check is of the Dockerfile's flags only as long as they are the same.
-same_flags() { grep -q 'go build -trimpath -buildvcs=false' Dockerfile && grep -q -- '-ldflags "-s -w -X main.version=' Dockerfile; }
+same_flags() {
+  [[ $(grep -c 'go build -trimpath -buildvcs=false' Dockerfile) == 2 ]]
+  grep -q -- '-ldflags "-s -w -X main.version=' Dockerfile
+  grep -q -- '-ldflags "-s -w" -o /out/chart-exec' Dockerfile
+}
 
 compare() {
-  sha256sum "$work/one/manager" "$work/another/place/manager"
-  cmp "$work/one/manager" "$work/another/place/manager"
+  local program
+  for program in manager chart-exec; do
+    sha256sum "$work/one/$program" "$work/another/place/$program"
+    cmp "$work/one/$program" "$work/another/place/$program"
+  done
 }
 
 other() {
   local arch=arm64
   [[ $(go env GOARCH) != arm64 ]] || arch=amd64
-  manager "$work/one/src" "$work/other" GOCACHE="$work/one/cache" GOARCH="$arch"
-  go version -m "$work/other" | grep -P "\tbuild\tGOARCH=$arch$"
+  mkdir "$work/other"
+  compile "$work/one/src" "$work/other" GOCACHE="$work/one/cache" GOARCH="$arch"
+  [[ $(go version -m "$work/other" | grep -cP "\tbuild\tGOARCH=$arch$") == 2 ]]
 }
 
 step 'the flags are those of the Dockerfile' same_flags

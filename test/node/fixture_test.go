@@ -10,7 +10,7 @@ import (
 )
 
 // runsOthers is the story of whoever builds an operator FROM the base image: a role, a
-// playbook and a finalizer, a collection and a package of Python of its own, and the
+// playbook, a finalizer and a chart, a collection and a package of Python of its own, and the
 // Dockerfile's last line is their content.
 func runsOthers(ctx context.Context) {
 	const operator = "test/node/testdata/operator/config/"
@@ -36,6 +36,11 @@ func runsOthers(ctx context.Context) {
 	By("a playbook with a module that needs a package of its own")
 	Eventually(ctx, field("configmap", "lunch-menu", ".data.dishes")).Should(Equal("Pizzas, Sandwiches"))
 	Eventually(ctx, field("menu", "lunch", ".status.dishes")).Should(Equal("2"))
+	By("a chart")
+	Eventually(ctx, field("configmap", "corner-sign", ".data.sign")).Should(Equal("Ice cream"))
+	Eventually(ctx, field("kiosk", "corner", `.status.conditions[?(@.type=="Deployed")].reason`)).Should(Equal("InstallSuccessful"))
+	kubectl(ctx, "delete", "kiosk", "corner", "--timeout=2m")
+	Expect(field("configmap", "corner-sign", ".data.sign")()).To(BeEmpty())
 	By("a finalizer")
 	Eventually(ctx, field("configmap", "bookings", ".data.smith")).Should(Equal("4"))
 	kubectl(ctx, "delete", "booking", "smith", "--timeout=2m")
