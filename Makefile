@@ -43,7 +43,7 @@ demo: ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=curr
 # mostly waits for its index, beside them.
 .PHONY: demo-programs
 demo-programs:
-	@$(MAKE) -j 1 build $(if $(DEMO_CLUSTER),,controlplane)
+	@$(MAKE) -j 1 manager $(if $(DEMO_CLUSTER),,controlplane)
 	@$(if $(DEMO_CLUSTER),,go build -o bin/devcluster ./hack/devcluster)
 
 .PHONY: devcluster
@@ -62,9 +62,13 @@ node-down: ## Take the node down again.
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager, and chart-exec beside it (OUT=path puts them elsewhere).
-	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(OUT) ./cmd/manager
+build: manager ## Build bin/manager, and chart-exec beside it (OUT=path puts them elsewhere).
 	@go build -ldflags '-s -w' -o $(dir $(OUT))chart-exec ./cmd/chart-exec
+
+# The manager alone, for content that is no chart.
+.PHONY: manager
+manager:
+	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(OUT) ./cmd/manager
 
 .PHONY: python
 python: ## Install Ansible and its tools into .venv (about 1 minute, once).
