@@ -149,11 +149,12 @@ func (s *Site) Settles(cr client.Object, runs int) {
 func (s *Site) Calms(cr client.Object) int {
 	ginkgo.GinkgoHelper()
 	var runs int
+	ended := s.lines("run (succeeded|failed)", cr)
 	gomega.Eventually(func(g gomega.Gomega) {
 		var err error
 		runs, err = s.Runs(cr)()
 		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(s.Ended(cr)()).To(gomega.Equal(runs))
+		g.Expect(ended()).To(gomega.Equal(runs))
 		g.Consistently(s.Runs(cr), Calm).Should(gomega.Equal(runs))
 	}).Should(gomega.Succeed())
 	return runs
