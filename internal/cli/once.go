@@ -58,6 +58,12 @@ Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
 		},
 	}
 	f.register(cmd)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return (&fleetFlags{run: f.run, namespace: f.once.Namespace}).completion(false)(cmd, args, typed)
+	}
 	return cmd
 }
 
