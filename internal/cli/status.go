@@ -40,8 +40,8 @@ file, name the kinds, or their API group by --group.
 ` + kindsHelp + `
 
 GENERATION is 2/3 where the resource has generation 3 and its status is about 2.
-NEXT is known after a success alone; it depends on the manager's
---reconcile-period unless the watch or the resource has a period of its own.
+NEXT is known after a success alone, and without watches.yaml only for a resource
+with a period of its own. Give the manager's --reconcile-period if it has one.
 It takes the right to list the kinds, and changes nothing.
 
 Exit codes: 0 no resource failed; 1 one did; 2 status could not look.`,

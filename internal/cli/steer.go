@@ -162,7 +162,7 @@ func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject)
 	defer cancel()
 	var waiting sync.WaitGroup
 	for _, s := range subjects {
-		switch err := order.Give(ctx, c.watching, s.kind, s.name); {
+		switch err := order.Give(cmd.Context(), c.watching, s.kind, s.name); {
 		case errors.Is(err, fleet.ErrUnchanged):
 			say(s, err.Error(), 0)
 		case err != nil:

@@ -62,7 +62,8 @@ type Row struct {
 	uid types.UID
 }
 
-// RowOf returns the row of a CR. period is the manager's --reconcile-period.
+// RowOf returns the row of a CR. period is the manager's --reconcile-period; it tells nothing of
+// a kind whose watch is not known.
 func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured) Row {
 	watch := watchFor(kind, cr)
 	row := Row{
@@ -72,6 +73,9 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	row.Outcome, row.Reason, row.Message = outcomeOf(&watch, cr)
 	failure := status.Read(cr, status.Failure)
 	row.Failed = row.Outcome == Failed || row.Outcome == Deleting && failure.Status == "True"
+	if !kind.Known {
+		period = 0
+	}
 	row.setTimes(&watch, cr, period)
 	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message} {
 		*text = content.Visible(*text)
