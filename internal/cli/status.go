@@ -44,7 +44,7 @@ NEXT is known after a success alone, and without watches.yaml only for a resourc
 with a period of its own. Give the manager's --reconcile-period if it has one.
 It takes the right to list the kinds, and changes nothing.
 
-Exit codes: 0 no resource failed; 1 one did; 2 status could not look.`,
+Exit codes: 0; 1 the last run of a resource failed; 2 status could not look.`,
 		Example: `  # In the directory of the operator's watches.yaml:
   manager status
 

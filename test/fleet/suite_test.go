@@ -26,27 +26,30 @@ const group = "fleet.ensign.io"
 var (
 	ground   *site.Ground
 	greeting = schema.GroupKind{Group: group, Kind: "Greeting"}
+	note     = schema.GroupKind{Group: group, Kind: "Note"}
 )
 
 func TestFleet(t *testing.T) { site.Run(t, "fleet", 4*time.Minute, 100*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	ground = site.Prepare(ctx, "../..", controlplane.Options{})
-	ground.Define(ctx, harness.Definition(greeting))
+	ground.Define(ctx, harness.Definition(greeting), harness.Definition(note))
 })
 
 const (
 	watchesFile = `
 - {group: fleet.ensign.io, version: v1, kind: Greeting, role: greeting, reconcilePeriod: 2h}
 - {group: fleet.ensign.io, version: v1, kind: Absent, role: greeting}
+- {group: fleet.ensign.io, version: v1, kind: Note, chart: charts/note}
 `
-	// A word of several lines with an escape is untrusted text that reaches the status.
+	// A word may have an escape, which is untrusted text that reaches the status.
 	tasks = `
 - name: Require a friendly word
   ansible.builtin.assert:
     that: word is not match('boo')
     fail_msg: "nobody says {{ word }}"
 `
+	template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-note'}\ndata: {text: '{{ .Values.text }}'}\n"
 )
 
 // desk is where somebody looks after the resources of a site.
@@ -59,7 +62,10 @@ type desk struct {
 
 func newDesk(ctx context.Context) *desk {
 	GinkgoHelper()
-	s := ground.Site(ctx, map[string]string{"watches.yaml": watchesFile, "roles/greeting/tasks/main.yml": tasks})
+	s := ground.Site(ctx, map[string]string{
+		"watches.yaml": watchesFile, "roles/greeting/tasks/main.yml": tasks,
+		"charts/note/Chart.yaml": "apiVersion: v2\nname: note\nversion: 0.1.0\n", "charts/note/templates/note.yaml": template,
+	})
 	s.Options.Env = append(s.Options.Env, "ANSIBLE_GATHERING=explicit")
 	return &desk{Site: s, dir: s.Options.Project, kubeconfig: ground.Cluster.Kubeconfig}
 }

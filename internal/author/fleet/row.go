@@ -47,7 +47,7 @@ type Row struct {
 	Outcome    Outcome `json:"outcome"`
 	Reason     string  `json:"reason,omitempty"`
 	Message    string  `json:"message,omitempty"`
-	// Failed is true if the last run failed, and none is at work or paused.
+	// Failed is true if the last run that ended failed, also while the next one is at work.
 	Failed             bool  `json:"failed"`
 	Generation         int64 `json:"generation"`
 	ObservedGeneration int64 `json:"observedGeneration"`
@@ -71,8 +71,7 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	}
 	row.ObservedGeneration, _, _ = unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	row.Outcome, row.Reason, row.Message = outcomeOf(&watch, cr)
-	failure := status.Read(cr, status.Failure)
-	row.Failed = row.Outcome == Failed || row.Outcome == Deleting && failure.Status == "True"
+	row.Failed = row.Outcome == Failed || row.Reason != "" // A reason is that of a failure.
 	if !kind.Known {
 		period = 0
 	}
@@ -83,6 +82,7 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	return row
 }
 
+// outcomeOf returns what the conditions show, and the reason of the last run's failure.
 func outcomeOf(watch *watches.Watch, cr *unstructured.Unstructured) (o Outcome, reason, message string) {
 	running, failure := status.Read(cr, status.Running), status.Read(cr, status.Failure)
 	failed := failure.Status == "True"
@@ -99,9 +99,9 @@ func outcomeOf(watch *watches.Watch, cr *unstructured.Unstructured) (o Outcome, 
 	case running.Reason == status.ReasonPaused:
 		return Paused, string(failure.Reason), cmp.Or(failure.Message, running.Message)
 	case running.Status == "True" && running.Reason == status.ReasonRunning:
-		return Running, "", running.Message
+		return Running, string(failure.Reason), running.Message
 	case running.Reason == content.ReasonCanceled:
-		return Canceled, "", running.Message
+		return Canceled, string(failure.Reason), running.Message
 	case running.Reason == status.ReasonUnwritable:
 		return Failed, string(running.Reason), running.Message
 	case failed:
