@@ -54,7 +54,7 @@ Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withExitCode(2, f.execute(cmd, build, args))
+			return asUnable(f.execute(cmd, build, args))
 		},
 	}
 	f.register(cmd)

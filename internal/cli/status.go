@@ -54,7 +54,7 @@ Exit codes: 0; 1 the last run of a resource failed; 2 status could not look.`,
   # In a script:
   manager status greeting/hello -n shop -o json | jq -r .items[0].outcome`,
 		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error { return withExitCode(2, f.execute(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return asUnable(f.execute(cmd, args)) },
 	}
 	f.register(cmd, "`namespace` to look in; default those of WATCH_NAMESPACE, or all")
 	set := cmd.Flags()
@@ -69,32 +69,16 @@ Exit codes: 0; 1 the last run of a resource failed; 2 status could not look.`,
 }
 
 func (f *statusFlags) execute(cmd *cobra.Command, args []string) error {
-	structured := f.output == "json" || f.output == "yaml"
-	switch {
-	case !slices.Contains([]string{"", "wide", "json", "yaml"}, f.output):
-		return fmt.Errorf("--output=%s: allowed are wide, json and yaml", f.output)
-	case structured && f.follow:
-		return fmt.Errorf("--output=%s and --watch: give one of them", f.output)
-	case f.group != "" && len(args) > 0:
-		return errors.New("--group and arguments: give one of them")
-	}
-	c, err := f.connect()
-	if err != nil {
+	if err := f.check(args); err != nil {
 		return err
 	}
-	view := fleet.View{Client: c.watching, Period: c.options.ReconcilePeriod}
-	switch {
-	case f.namespace != "":
-		view.Namespaces = []string{f.namespace}
-	case !f.allNamespaces:
-		view.Namespaces = c.options.Env.Namespaces()
-	}
-	if view.Targets, err = c.targets(args, f.group); err != nil {
+	view, err := f.view(args)
+	if err != nil {
 		return err
 	}
 	rows, errs := view.Look(cmd.Context())
 	failed := f.report(cmd, errs)
-	if structured {
+	if f.structured() {
 		return errors.Join(write(cmd.OutOrStdout(), f.output, rows), exitOf(failed, rows))
 	}
 	table := fleet.NewTable(cmd.OutOrStdout(), widthOf(cmd.OutOrStdout()), f.output == "wide")
@@ -109,6 +93,37 @@ func (f *statusFlags) execute(cmd *cobra.Command, args []string) error {
 		err = cmp.Or(err, table.Print([]fleet.Row{row}, time.Now()))
 	})
 	return err
+}
+
+func (f *statusFlags) structured() bool { return f.output == "json" || f.output == "yaml" }
+
+func (f *statusFlags) check(args []string) error {
+	switch {
+	case !slices.Contains([]string{"", "wide", "json", "yaml"}, f.output):
+		return fmt.Errorf("--output=%s: allowed are wide, json and yaml", f.output)
+	case f.structured() && f.follow:
+		return fmt.Errorf("--output=%s and --watch: give one of them", f.output)
+	case f.group != "" && len(args) > 0:
+		return errors.New("--group and arguments: give one of them")
+	}
+	return nil
+}
+
+// view returns what the flags and arguments choose.
+func (f *statusFlags) view(args []string) (fleet.View, error) {
+	c, err := f.connect()
+	if err != nil {
+		return fleet.View{}, err
+	}
+	view := fleet.View{Client: c.watching, Period: c.options.ReconcilePeriod}
+	switch {
+	case f.namespace != "":
+		view.Namespaces = []string{f.namespace}
+	case !f.allNamespaces:
+		view.Namespaces = c.options.Env.Namespaces()
+	}
+	view.Targets, err = c.targets(args, f.group)
+	return view, err
 }
 
 // report says what could not be looked at, and reports whether that is a failure: a kind that

@@ -73,7 +73,7 @@ resource could not be changed.`,
 		Example: fmt.Sprintf(`  manager %[1]s greeting/hello -n shop --wait
   manager %[1]s --all greetings -n shop`, text.verb),
 		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error { return withExitCode(2, f.execute(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return asUnable(f.execute(cmd, args)) },
 	}
 	f.register(cmd, "`namespace` of the resources; default the kubeconfig's")
 	set := cmd.Flags()

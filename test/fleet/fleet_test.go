@@ -45,7 +45,9 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 	})
 	It("get it for programs", func() {
 		out, _ := d.here(0, "status", "greetings/good", "-o", "json")
-		var list struct{ Items []map[string]any }
+		var list struct {
+			Items []map[string]any `json:"items"`
+		}
 		Expect(json.Unmarshal([]byte(out), &list)).To(Succeed())
 		Expect(list.Items).To(ConsistOf(And(HaveKeyWithValue("outcome", "Successful"), HaveKeyWithValue("failed", false), HaveKey("lastRun"), HaveKey("nextRun"))))
 		out, _ = d.here(0, "status", "greetings/good", "-o", "yaml")
@@ -152,7 +154,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		Eventually(out).Should(gbytes.Say(` late +Deleted `))
 	})
 	It("read one resource's lines of a log", func() {
-		out, _ := d.run(0, "logs", "greeting/bad", "--file", filepath.Join(d.LogFile()))
+		out, _ := d.run(0, "logs", "greeting/bad", "--file", d.LogFile())
 		Expect(out).To(And(ContainSubstring("run started"), ContainSubstring("\n"+d.Namespace+"/bad | TASK [greeting : Require a friendly word] ****\n"), ContainSubstring("run failed")))
 		Expect(out).NotTo(ContainSubstring(d.Namespace + "/good"))
 		out, _ = d.here(0, "logs", "greeting/good", "--file", d.LogFile())

@@ -150,7 +150,7 @@ func (p Pods) copy(ctx context.Context, pod *corev1.Pod, options *corev1.PodLogO
 	if err != nil {
 		return fmt.Errorf("read the log of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // It was only read.
 	if err := to.Copy(object, stream); err != nil {
 		return fmt.Errorf("pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}

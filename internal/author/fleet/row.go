@@ -75,7 +75,8 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	if !kind.Known {
 		period = 0
 	}
-	row.setTimes(&watch, cr, period)
+	row.LastRun = lastRun(cr)
+	row.NextRun, row.Period = row.nextRun(&watch, cr, period)
 	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message} {
 		*text = content.Visible(*text)
 	}
@@ -112,10 +113,9 @@ func outcomeOf(watch *watches.Watch, cr *unstructured.Unstructured) (o Outcome, 
 	return Pending, "", "no run has been reported"
 }
 
-// setTimes sets when content ran last, and when it runs next as far as that is certain.
-func (r *Row) setTimes(watch *watches.Watch, cr *unstructured.Unstructured, otherwise time.Duration) {
-	ended := status.Ended(cr)
-	last := ended
+// lastRun returns when content ran last, as far as the conditions say it.
+func lastRun(cr *unstructured.Unstructured) *time.Time {
+	last := status.Ended(cr)
 	if last.IsZero() {
 		for _, kind := range []status.Type{status.Successful, status.Failure} {
 			if c := status.Read(cr, kind); c.Status == "True" && c.Since.After(last) {
@@ -123,18 +123,22 @@ func (r *Row) setTimes(watch *watches.Watch, cr *unstructured.Unstructured, othe
 			}
 		}
 	}
-	if !last.IsZero() {
-		r.LastRun = &last
+	if last.IsZero() {
+		return nil
 	}
-	period, err := controller.Period(watch, otherwise, cr)
-	if err != nil || period == 0 {
-		return
+	return &last
+}
+
+// nextRun returns when content runs next, as far as that is certain, and the period.
+func (r Row) nextRun(watch *watches.Watch, cr *unstructured.Unstructured, otherwise time.Duration) (next *time.Time, period string) {
+	pause, err := controller.Period(watch, otherwise, cr)
+	if err != nil || pause == 0 {
+		return nil, ""
 	}
-	r.Period = period.String()
-	if r.Outcome == Successful && r.Generation == r.ObservedGeneration && !ended.IsZero() {
-		next := ended.Add(period)
-		r.NextRun = &next
+	if ended := status.Ended(cr); r.Outcome == Successful && r.Generation == r.ObservedGeneration && !ended.IsZero() {
+		next = new(ended.Add(pause))
 	}
+	return next, pause.String()
 }
 
 // watchFor returns the watch of a kind for a CR. If the kind is not known from watches.yaml, the
