@@ -156,7 +156,7 @@ func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject)
 		if failed > 0 {
 			out = cmd.ErrOrStderr()
 		}
-		fmt.Fprintf(out, "%s %s: %s\n", s.kind.GVK.Kind, strings.TrimPrefix(s.name.String(), "/"), content.Visible(text))
+		fmt.Fprintf(out, "%s %s: %s\n", s.kind.GVK.Kind, strings.TrimPrefix(s.name.String(), "/"), strings.ReplaceAll(content.Visible(text), "\n", "\n    "))
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()

@@ -61,7 +61,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		Expect(d.Ended(d.greeting("good", ""))()).To(Equal(before + 1))
 		_, said := d.here(1, "reconcile", "greeting/bad", "greeting/good", "--wait")
 		Expect(said).To(ContainSubstring("/bad: failed (Failed): "))
-		Expect(said).To(And(ContainSubstring("nobody says boo"), Not(ContainSubstring("\x1b"))))
+		Expect(said).To(And(ContainSubstring("nobody says boo\\x1b[2J\n    to all"), Not(ContainSubstring("\x1b"))))
 		Expect(d.Ended(d.greeting("good", ""))()).To(Equal(before + 2))
 	})
 	It("suspend and resume", func(ctx context.Context) {
