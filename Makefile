@@ -70,6 +70,18 @@ build: manager ## Build bin/manager, and chart-exec beside it (OUT=path puts the
 manager:
 	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(OUT) ./cmd/manager
 
+# Where install-cli puts the program.
+PREFIX ?= $(HOME)/.local/bin
+
+.PHONY: install-cli
+install-cli: build ## Install the program into PREFIX as ensign, and as the kubectl plugin "kubectl ensign".
+	@install -d '$(PREFIX)'
+	@install -m 0755 $(OUT) '$(PREFIX)/ensign'
+	@install -m 0755 $(dir $(OUT))chart-exec '$(PREFIX)/chart-exec'
+	@ln -sf ensign '$(PREFIX)/kubectl-ensign'
+	@ln -sf ensign '$(PREFIX)/kubectl_complete-ensign'
+	@printf '%s is installed, and for kubectl\n' '$(PREFIX)/ensign'
+
 .PHONY: python
 python: ## Install Ansible and its tools into .venv (about 1 minute, once).
 	@hack/python.sh

@@ -25,9 +25,9 @@ func run() int {
 	// would go on without it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[1:])
+	err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[0], os.Args[1:])
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(os.Stderr, "manager:", err)
+		fmt.Fprintln(os.Stderr, cli.ProgramName(os.Args[0])+":", err)
 	}
 	return cli.ExitCode(err)
 }

@@ -19,12 +19,13 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func exitWith(code int, err error) error { return &exitError{code, err} }
 
-// withExitCode gives the error, if it is one, an exit code unless it has one.
-func withExitCode(code int, err error) error {
+// asUnable gives the error, if it is one, the exit code of a command that could not do its
+// work, unless it has another.
+func asUnable(err error) error {
 	if _, has := errors.AsType[*exitError](err); err == nil || has {
 		return err
 	}
-	return exitWith(code, err)
+	return exitWith(2, err)
 }
 
 // ExitCode returns the exit code for an error of Execute.

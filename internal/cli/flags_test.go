@@ -77,7 +77,7 @@ func TestMetricsAreSecureUnlessAtALoopbackAddress(t *testing.T) {
 
 func TestAFlagOfOtherOperatorsNamesItsVariable(t *testing.T) {
 	for arg, want := range map[string]bool{"--watch-namespace=ns": true, "--watch-namespaces=ns": false} {
-		err := Execute(t.Context(), Build{}, []string{"run", arg})
+		err := Execute(t.Context(), Build{}, "manager", []string{"run", arg})
 		if err == nil || strings.Contains(err.Error(), "WATCH_NAMESPACE") != want || !strings.Contains(err.Error(), `"manager run --help"`) {
 			t.Errorf("%s: want an error that names the variable: %t, got %v", arg, want, err)
 		}

@@ -54,10 +54,16 @@ Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withExitCode(2, f.execute(cmd, build, args))
+			return asUnable(f.execute(cmd, build, args))
 		},
 	}
 	f.register(cmd)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return (&fleetFlags{run: f.run, namespace: f.once.Namespace}).completion(false)(cmd, args, typed)
+	}
 	return cmd
 }
 

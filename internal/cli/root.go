@@ -13,10 +13,12 @@ import (
 type Build = metrics.Build
 
 // Execute runs the command that the arguments name. It returns when the command is done;
-// the end of ctx stops it. The caller prints the error.
-func Execute(ctx context.Context, build Build, args []string) error {
+// the end of ctx stops it. The caller prints the error. program is the path by which this
+// program was called.
+func Execute(ctx context.Context, build Build, program string, args []string) error {
 	root := newRootCommand(build)
-	root.SetArgs(args)
+	rename(root, program)
+	root.SetArgs(asCalled(program, args))
 	return root.ExecuteContext(ctx)
 }
 
@@ -30,6 +32,7 @@ execution of ansible-runner; a watch is one entry of watches.yaml.
 Called without a command it does what "manager run" does.`
 	root.AddCommand(newRunCommand(build), newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(),
 		newRunOnceCommand(build), newCanUninstallCommand(build), newVersionCommand(build))
+	root.AddCommand(newFleetCommands()...)
 	return root
 }
 

@@ -84,6 +84,8 @@ type conclusion struct {
 	period time.Duration
 	// digest is that of all that a successful run depended on.
 	digest string
+	// requested is the value of the annotation that requests a run, as the attempt read it.
+	requested string
 	// refusals counts how often the API server has refused to store the conclusion.
 	refusals int
 }
@@ -120,7 +122,7 @@ func (a *attempt) lastOutcome() content.Outcome {
 
 // conclude sets the conclusion of the attempt and stores it in the CR's state.
 func (r *Reconciler) conclude(a *attempt, c conclusion) {
-	c.version, c.finalizing = a.version, a.finalizing()
+	c.version, c.finalizing, c.requested = a.version, a.finalizing(), a.cr.GetAnnotations()[r.Watch.AnnotationPrefix()+requestedSuffix]
 	c.before = a.lastOutcome()
 	failures := 0
 	if a.state.version.sameSpec(a.version) {

@@ -112,9 +112,12 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 // report returns the conditions of the conclusion.
 func (c *conclusion) report() status.Report {
 	if c.refused {
-		return status.Refused(c.version.generation, c.Outcome.Reason, c.Outcome.Message)
+		return status.Refused(c.version.generation, c.Outcome.Reason, c.Outcome.Message).WithRequest(c.requested)
 	}
 	report := status.Finished(c.version.generation, c.Result)
+	if c.Outcome.Verdict != content.Canceled { // The next manager answers.
+		report = report.WithRequest(c.requested)
+	}
 	// A role that asked for a requeue must run again, also after a restart of the manager.
 	if c.Outcome.Verdict == content.Succeeded && !c.finalizing && c.RequeueAfter == 0 {
 		report = report.WithDigest(c.digest)

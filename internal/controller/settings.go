@@ -13,10 +13,11 @@ import (
 )
 
 // The annotations with which a CR of any kind of content steers its own runs, without the
-// watch's prefix. The event handler also knows reconcile-requested-at: its change is enough.
+// watch's prefix. A change of reconcile-requested-at is enough to make content run.
 const (
-	periodSuffix = "reconcile-period"
-	pausedSuffix = "paused"
+	periodSuffix    = "reconcile-period"
+	pausedSuffix    = "paused"
+	requestedSuffix = "reconcile-requested-at"
 )
 
 // unknownAnnotations returns, sorted, the CR's annotations that begin with the watch's prefix
@@ -43,11 +44,16 @@ const minPeriod = 10 * time.Second
 // the default; 0 is none. With an error, which names every annotation that does not parse,
 // it is the period without the annotation.
 func (r *Reconciler) periodOf(cr *unstructured.Unstructured) (time.Duration, error) {
-	period := r.Defaults.ReconcilePeriod
-	if r.Watch.ReconcilePeriod > 0 {
-		period = r.Watch.ReconcilePeriod
+	return Period(&r.Watch, r.Defaults.ReconcilePeriod, cr)
+}
+
+// Period is periodOf for a manager whose --reconcile-period is otherwise.
+func Period(watch *watches.Watch, otherwise time.Duration, cr *unstructured.Unstructured) (time.Duration, error) {
+	period := otherwise
+	if watch.ReconcilePeriod > 0 {
+		period = watch.ReconcilePeriod
 	}
-	prefix, annotations := r.Watch.AnnotationPrefix(), cr.GetAnnotations()
+	prefix, annotations := watch.AnnotationPrefix(), cr.GetAnnotations()
 	err := errors.Join(
 		readPeriod(prefix+periodSuffix, annotations, &period),
 		checkPaused(prefix+pausedSuffix, annotations),

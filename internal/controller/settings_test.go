@@ -1,10 +1,16 @@
 package controller
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -62,4 +68,35 @@ func TestAnnotationsThatDoNotParseAreAllNamed(t *testing.T) {
 			t.Errorf("a period of %q was taken", text)
 		}
 	}
+}
+
+func TestTheStatusSaysWhichRequestWasAnswered(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.mustReconcile()
+	wantEqual(t, "", status.Request(b.stored()))
+	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
+		if len(b.runner.specs) == 2 {
+			b.annotate(requestedAnnotation, "during the run of first")
+		}
+		return fail(ctx, spec)
+	}
+	b.annotate(requestedAnnotation, "first")
+	b.mustReconcile()
+	wantEqual(t, "first", status.Request(b.stored()))
+	b.mustReconcile()
+	wantEqual(t, "during the run of first", status.Request(b.stored()))
+
+	b.runner.run = func(context.Context, runner.Spec) runner.Result {
+		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}}
+	}
+	b.annotate(requestedAnnotation, "canceled")
+	b.mustReconcile()
+	wantEqual(t, "during the run of first", status.Request(b.stored()))
+}
+
+func TestARequestThatIsRefusedIsAnswered(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(withAnnotations(map[string]string{periodAnnotation: "often", requestedAnnotation: "now"})), interceptor.Funcs{})
+	b.mustReconcile()
+	wantEqual(t, "True/InvalidAnnotation", b.conditions()["Failure"])
+	wantEqual(t, "now", status.Request(b.stored()))
 }

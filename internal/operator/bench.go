@@ -34,8 +34,9 @@ type Cluster struct {
 	Namespace string
 }
 
-// Connect connects to the API server.
+// Connect connects to the API server. What libraries have to say goes to o.Logger from then on.
 func Connect(o config.Options) (*Cluster, error) {
+	newLibraryLog(o.Logger).install()
 	connection, err := connect(o)
 	if err != nil {
 		return nil, err

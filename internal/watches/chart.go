@@ -82,6 +82,11 @@ const (
 	defaultMaxHistory = 10
 )
 
+// IsChartFinalizer reports whether an entry of metadata.finalizers is that of charts.
+func IsChartFinalizer(entry string) bool {
+	return entry == chartFinalizer || entry == formerChartFinalizer
+}
+
 // Which kind of content a field is for; those that are in no list are for both.
 var (
 	onlyAnsible = []string{"vars", "finalizer", "manageStatus", "watchClusterScopedResources", "blacklist", "watchAnnotationsChanges", "snakeCaseParameters", "markUnsafe", "maxRunnerArtifacts", "verbosity", "warm"} //nolint:gochecknoglobals // A table.

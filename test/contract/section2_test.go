@@ -66,9 +66,14 @@ func environmentRows(w *settings) {
 }
 
 func annotationRows(w *settings) {
-	row("§2 reconcile-requested-at", "any new value: a run now", func(ctx context.Context) {
+	row("§2 reconcile-requested-at", "any new value: a run now, which the status names", func(ctx context.Context) {
 		annotate(ctx, w.one, steering+"reconcile-requested-at", `"first"`)
 		Eventually(w.Ended(w.one)).Should(Equal(2))
+		Eventually(ctx, func(g Gomega) {
+			current := w.one.DeepCopy()
+			g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(current), current)).To(Succeed())
+			g.Expect(current.Object["status"]).To(HaveKeyWithValue("reconcileRequestedAt", "first"))
+		}).Should(Succeed())
 		annotate(ctx, w.one, "example.com/any-other", `"value"`)
 		Consistently(w.Runs(w.one), site.Calm).Should(Equal(2))
 	})

@@ -82,6 +82,18 @@ func tellsEachTask(ctx context.Context) {
 		MatchRegexp(`NoNewPrivs:\s1`), MatchRegexp(`Seccomp:\s2`), MatchRegexp(`CapEff:\s0+\n`)))
 }
 
+func showsOne(ctx context.Context) {
+	ensign := func(args ...string) string {
+		GinkgoHelper()
+		return run(ctx, "go", append([]string{"run", "./cmd/manager"}, args...)...)
+	}
+	Expect(ensign("reconcile", "mysqlcluster/"+sample, "--namespace="+namespace, "--wait")).To(ContainSubstring(sample + ": succeeded"))
+	logs := ensign("logs", "mysqlcluster/"+sample, "--namespace="+namespace)
+	Expect(logs).To(And(ContainSubstring("Work with the server"), ContainSubstring("run succeeded")))
+	Expect(logs).NotTo(ContainSubstring("mysqlendpoint-sample"), "another resource has lines of its own")
+	Expect(ensign("status", "mysqlcluster/"+sample)).To(MatchRegexp(sample + ` +Successful `))
+}
+
 func deletesACluster(ctx context.Context) {
 	claim := &corev1.PersistentVolumeClaim{}
 	Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "data-" + sample + "-0"}, claim)).To(Succeed())

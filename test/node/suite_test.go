@@ -74,6 +74,7 @@ var _ = Describe("an operator on a real node", Ordered, ContinueOnFailure, func(
 	It("dumps databases by a Job, and brings them back when they are lost", short, backsUpAndRestores)
 	It("repeats a dump and a restore whose Job was killed", repeatsKilledJobs)
 	It("tells each task by kubectl logs, and takes kubectl exec", short, tellsEachTask)
+	It("shows one resource's lines by logs, and runs it by reconcile", short, showsOne)
 	It("serves metrics to those who may read them", servesMetrics)
 	It("runs warm", runsWarm)
 	It("works as an arbitrary user", worksAsAnyUser)

@@ -60,17 +60,6 @@ func TestFaultsOfAFile(t *testing.T) {
 	}
 }
 
-func TestKindsAsPeopleWriteThem(t *testing.T) {
-	for _, kind := range []string{"Greeting", "greeting", "greetings", "greetings.demo.example.com"} {
-		if _, err := watchOf(kind, greetings()); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
-	}
-	if _, err := watchOf("greet", greetings()); err == nil || !strings.Contains(err.Error(), "watches.yaml has Greeting") {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestWhatARunReturnsIsTextOnTheScreen(t *testing.T) {
 	var out bytes.Buffer
 	s := newScreen(Options{Out: &out, Diffs: true})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/internal/author/kinds"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -90,11 +91,11 @@ func (r *reader) find(ctx context.Context) (subject, error) {
 
 // fromCluster gets the CR that Options.Name names.
 func (r *reader) fromCluster(ctx context.Context) (subject, error) {
-	kind, name, ok := strings.Cut(r.options.Name, "/")
-	if !ok || kind == "" || name == "" {
+	kind, name, err := kinds.Split(r.options.Name)
+	if err != nil || name == "" {
 		return subject{}, fmt.Errorf("%q is no KIND/NAME, such as %s/sample", r.options.Name, strings.ToLower(r.watches[0].GVK.Kind))
 	}
-	watch, err := watchOf(kind, r.watches)
+	watch, err := kinds.Of(kind, r.watches)
 	if err != nil {
 		return subject{}, err
 	}
@@ -115,22 +116,6 @@ func (r *reader) fromCluster(ctx context.Context) (subject, error) {
 		return subject{}, fmt.Errorf("get %s %s: %w", watch.GVK.Kind, strings.TrimPrefix(key.String(), "/"), err)
 	}
 	return subject{cr: cr, watch: watch, owned: true}, nil
-}
-
-// watchOf returns the watch of a kind as people write it: mysqlcluster, mysqlclusters or
-// mysqlcluster.myapp.myorg.tld.
-func watchOf(kind string, list []watches.Watch) (watches.Watch, error) {
-	var known []string
-	for _, watch := range list {
-		plural, singular := meta.UnsafeGuessKindToResource(watch.GVK)
-		for _, name := range []string{plural.Resource, singular.Resource} {
-			if kind := strings.ToLower(kind); kind == name || kind == name+"."+watch.GVK.Group {
-				return watch, nil
-			}
-		}
-		known = append(known, watch.GVK.Kind)
-	}
-	return watches.Watch{}, fmt.Errorf("kind %q is not watched: watches.yaml has %s", kind, strings.Join(known, ", "))
 }
 
 // useNamespace sets the namespace of a CR that names none.

@@ -55,6 +55,8 @@ type Report struct {
 	// "" if unknown.
 	success bool
 	digest  string
+	// requested is the request that the report answers, "" if there was none.
+	requested string
 	// idle is true for a report that does not make the generation observed.
 	idle bool
 	// during is true for a report that is only written over a status that shows a run at work.

@@ -23,6 +23,23 @@ func (r Report) WithDigest(digest string) Report {
 	return r
 }
 
+// requestedKey is the key of the status for the request of a run that was answered last.
+const requestedKey = "reconcileRequestedAt"
+
+// WithRequest adds the value of the annotation that requested a run, as the run has seen it;
+// "" is none. The status keeps its first 256 bytes, and an earlier one where there is none.
+func (r Report) WithRequest(value string) Report {
+	r.requested = bounded(value, maxReason)
+	return r
+}
+
+// Request returns the value of the last request that a run has answered, from the status of
+// obj; "" if there was none.
+func Request(obj *unstructured.Unstructured) string {
+	value, _, _ := unstructured.NestedString(obj.Object, "status", requestedKey)
+	return value
+}
+
 // Digest returns the digest of the last successful run from the status of obj, "" if it has
 // none.
 func Digest(obj *unstructured.Unstructured) string {

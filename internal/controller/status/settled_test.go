@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -70,5 +71,28 @@ func TestSettled(t *testing.T) {
 				t.Errorf("got the time %s", ended)
 			}
 		})
+	}
+}
+
+func TestWhatIsReadFromAStatus(t *testing.T) {
+	after := apply(t, apply(t, object(t, ""), finished(2, failed(), summary()), first), finished(2, succeeded(), summary()).WithRequest("now"), later)
+	if got := status.Request(after); got != "now" {
+		t.Errorf("the request: got %q", got)
+	}
+	if want, got := summary().Completion, status.Ended(after); !got.Equal(want) {
+		t.Errorf("the end: want %s, got %s", want, got)
+	}
+	want := status.Condition{Status: "True", Reason: "Successful", Message: "Last reconciliation succeeded", Since: later}
+	if diff := cmp.Diff(want, status.Read(after, status.Successful)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, other := range []string{"", "{}", `{"conditions":[{"type":"Running","ansibleResult":{"completion":"soon"},"lastTransitionTime":1}]}`} {
+		if ended, since := status.Ended(object(t, other)), status.Read(object(t, other), status.Running).Since; !ended.IsZero() || !since.IsZero() {
+			t.Errorf("%s: got %s, %s", other, ended, since)
+		}
+	}
+	kept := apply(t, after, finished(2, succeeded(), summary()), later)
+	if got := status.Request(kept); got != "now" {
+		t.Errorf("a later run without a request: got %q", got)
 	}
 }

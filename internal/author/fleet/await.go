@@ -1,0 +1,71 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/controller/status"
+)
+
+// Await waits until the order that was given has been carried out, and returns the outcome
+// of the run; the zero outcome after Suspend.
+func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, name types.NamespacedName) (content.Outcome, error) {
+	if !kind.ManageStatus {
+		return content.Outcome{}, errors.New("manageStatus of the watch is false, so no status shows when it is over")
+	}
+	if namespaced, err := c.IsObjectNamespaced(emptyOf(kind)); err != nil || !namespaced {
+		name.Namespace = metav1.NamespaceAll
+	}
+	last := emptyOf(kind)
+	over := func(event watch.Event) (bool, error) {
+		cr, ok := event.Object.(*unstructured.Unstructured)
+		switch {
+		case !ok:
+			return false, nil
+		case event.Type == watch.Deleted:
+			return false, errors.New("it was deleted")
+		}
+		last = cr
+		return o.over(kind, cr)
+	}
+	target := Target{Kind: kind, Name: name.Name}
+	_, err := watchtools.UntilWithSync(ctx, listWatch(c, target, name.Namespace), emptyOf(kind), nil, over)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return content.Outcome{}, o.late(ctx, kind, last)
+	case err != nil:
+		return content.Outcome{}, err
+	case o.Verb == Suspend:
+		return content.Outcome{}, nil
+	}
+	return status.Last(last), nil
+}
+
+func emptyOf(kind kinds.Kind) *unstructured.Unstructured {
+	cr := &unstructured.Unstructured{}
+	cr.SetGroupVersionKind(kind.GVK)
+	return cr
+}
+
+// late returns the error of a wait that was too short, with what the CR showed at last.
+func (o Order) late(ctx context.Context, kind kinds.Kind, last *unstructured.Unstructured) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	row := RowOf(kind, 0, last)
+	what := "no run for this request has ended"
+	if o.Verb == Suspend {
+		what = "no pause is shown"
+	}
+	return fmt.Errorf("%s within --timeout (it is %s): is the operator at work, and does the kind's schema keep its status?", what, row.Outcome)
+}

@@ -1,0 +1,172 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/controller/status"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Outcome is what the status of a CR shows.
+type Outcome string
+
+// The outcomes.
+const (
+	Running    Outcome = "Running"
+	Successful Outcome = "Successful"
+	Failed     Outcome = "Failed"
+	Paused     Outcome = "Paused"
+	Canceled   Outcome = "Canceled"
+	Deleting   Outcome = "Deleting"
+	// Pending: no run has been reported.
+	Pending Outcome = "Pending"
+	// Ignored: the labels do not match the watch's selector.
+	Ignored Outcome = "Ignored"
+	// Unreported: the manager writes no status for this watch.
+	Unreported Outcome = "Unreported"
+	// Deleted is that of a CR that went while it was followed.
+	Deleted Outcome = "Deleted"
+)
+
+// Row is what is shown of a CR. Its texts have no control characters.
+type Row struct {
+	APIVersion string  `json:"apiVersion"`
+	Kind       string  `json:"kind"`
+	Namespace  string  `json:"namespace,omitempty"`
+	Name       string  `json:"name"`
+	Outcome    Outcome `json:"outcome"`
+	Reason     string  `json:"reason,omitempty"`
+	Message    string  `json:"message,omitempty"`
+	// Failed is true if the last run that ended failed, also while the next one is at work.
+	Failed             bool  `json:"failed"`
+	Generation         int64 `json:"generation"`
+	ObservedGeneration int64 `json:"observedGeneration"`
+	// LastRun is when the last run ended. Where the conditions do not say it, as with charts,
+	// it is when the outcome last changed.
+	LastRun *time.Time `json:"lastRun,omitempty"`
+	// NextRun is nil if there is none, or if it is unknown.
+	NextRun *time.Time `json:"nextRun,omitempty"`
+	// Period is the pause between two runs; "" if unknown or none.
+	Period string `json:"period,omitempty"`
+
+	uid types.UID
+}
+
+// RowOf returns the row of a CR. period is the manager's --reconcile-period; it tells nothing of
+// a kind whose watch is not known.
+func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured) Row {
+	watch := watchFor(kind, cr)
+	row := Row{
+		APIVersion: cr.GetAPIVersion(), Kind: cr.GetKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), Generation: cr.GetGeneration(), uid: cr.GetUID(),
+	}
+	row.ObservedGeneration, _, _ = unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
+	row.Outcome, row.Reason, row.Message = outcomeOf(&watch, cr)
+	row.Failed = row.Outcome == Failed || row.Reason != "" // A reason is that of a failure.
+	if !kind.Known {
+		period = 0
+	}
+	row.LastRun = lastRun(cr)
+	row.NextRun, row.Period = row.nextRun(&watch, cr, period)
+	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message} {
+		*text = content.Visible(*text)
+	}
+	return row
+}
+
+// outcomeOf returns what the conditions show, and the reason of the last run's failure.
+func outcomeOf(watch *watches.Watch, cr *unstructured.Unstructured) (o Outcome, reason, message string) {
+	running, failure := status.Read(cr, status.Running), status.Read(cr, status.Failure)
+	failed := failure.Status == "True"
+	if !failed {
+		failure = status.Condition{}
+	}
+	switch {
+	case cr.GetDeletionTimestamp() != nil:
+		return Deleting, string(failure.Reason), cmp.Or(failure.Message, running.Message)
+	case !watch.Selector.Matches(labels.Set(cr.GetLabels())):
+		return Ignored, "", "its labels do not match the selector of the watch"
+	case !watch.ManageStatus:
+		return Unreported, "", "manageStatus of the watch is false"
+	case running.Reason == status.ReasonPaused:
+		return Paused, string(failure.Reason), cmp.Or(failure.Message, running.Message)
+	case running.Status == "True" && running.Reason == status.ReasonRunning:
+		return Running, string(failure.Reason), running.Message
+	case running.Reason == content.ReasonCanceled:
+		return Canceled, string(failure.Reason), running.Message
+	case running.Reason == status.ReasonUnwritable:
+		return Failed, string(running.Reason), running.Message
+	case failed:
+		return Failed, string(failure.Reason), failure.Message
+	case status.Read(cr, status.Successful).Status == "True":
+		return Successful, "", ""
+	}
+	return Pending, "", "no run has been reported"
+}
+
+// lastRun returns when content ran last, as far as the conditions say it.
+func lastRun(cr *unstructured.Unstructured) *time.Time {
+	last := status.Ended(cr)
+	if last.IsZero() {
+		for _, kind := range []status.Type{status.Successful, status.Failure} {
+			if c := status.Read(cr, kind); c.Status == "True" && c.Since.After(last) {
+				last = c.Since
+			}
+		}
+	}
+	if last.IsZero() {
+		return nil
+	}
+	return &last
+}
+
+// nextRun returns when content runs next, as far as that is certain, and the period.
+func (r Row) nextRun(watch *watches.Watch, cr *unstructured.Unstructured, otherwise time.Duration) (next *time.Time, period string) {
+	pause, err := controller.Period(watch, otherwise, cr)
+	if err != nil || pause == 0 {
+		return nil, ""
+	}
+	if ended := status.Ended(cr); r.Outcome == Successful && r.Generation == r.ObservedGeneration && !ended.IsZero() {
+		next = new(ended.Add(pause))
+	}
+	return next, pause.String()
+}
+
+// watchFor returns the watch of a kind for a CR. If the kind is not known from watches.yaml, the
+// CR shows whether its content is a chart.
+func watchFor(kind kinds.Kind, cr *unstructured.Unstructured) watches.Watch {
+	watch := kind.Watch
+	if !kind.Known && isRelease(cr) {
+		watch.Chart = &watches.Chart{}
+	}
+	return watch
+}
+
+// isRelease reports whether the CR shows that a chart is its content.
+func isRelease(cr *unstructured.Unstructured) bool {
+	_, deployed, _ := unstructured.NestedMap(cr.Object, "status", "deployedRelease")
+	return deployed || slices.ContainsFunc(cr.GetFinalizers(), watches.IsChartFinalizer)
+}
+
+// prefixesFor returns the prefixes of the annotations that steer the CR. A CR for which
+// nothing ran yet, of a kind that is not known from watches.yaml, may be of either kind of content.
+func prefixesFor(kind kinds.Kind, cr *unstructured.Unstructured) []string {
+	_, reported, _ := unstructured.NestedFieldNoCopy(cr.Object, "status", "conditions")
+	if kind.Known || reported || isRelease(cr) {
+		watch := watchFor(kind, cr)
+		return []string{watch.AnnotationPrefix()}
+	}
+	return []string{watches.AnsibleAnnotations, watches.ChartAnnotations}
+}
+
+// label names the CR for people: "Greeting shop/hello".
+func (r Row) label() string { return r.Kind + " " + strings.TrimPrefix(r.Namespace+"/"+r.Name, "/") }

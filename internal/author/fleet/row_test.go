@@ -1,0 +1,187 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+func store(change ...func(*watches.Watch)) kinds.Kind {
+	watch := watches.Watch{GVK: schema.GroupVersionKind{Group: "shop.example.com", Version: "v1", Kind: "Store"}, Selector: labels.Everything(), ManageStatus: true}
+	for _, c := range change {
+		c(&watch)
+	}
+	return kinds.Kind{Watch: watch, Known: true}
+}
+
+func unknown() kinds.Kind {
+	kind := store()
+	kind.Known = false
+	return kind
+}
+
+// cr returns a CR with further metadata, which begin with a comma, and a status, both as JSON.
+func cr(t *testing.T, metadata, status string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	text := `{"apiVersion":"shop.example.com/v1","kind":"Store","metadata":{"namespace":"shop","name":"a","generation":3` + metadata + `},"status":` + status + `}`
+	if err := object.UnmarshalJSON([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// The conditions that the manager writes.
+const (
+	isRunning   = `{"type":"Running","status":"True","reason":"Running","message":"Running reconciliation: task \"t\""}`
+	isAwaiting  = `{"type":"Running","status":"True","reason":"Successful","message":"Awaiting next reconciliation","ansibleResult":{"completion":"2026-11-24T11:50:00.5+00:00"}}`
+	isPausedNow = `{"type":"Running","status":"False","reason":"Paused","message":"Nothing is run while the resource is paused"}`
+	isCanceled  = `{"type":"Running","status":"False","reason":"Canceled","message":"Reconciliation was canceled"}`
+	isRefused   = `{"type":"Running","status":"False","reason":"StatusRefused","message":"The schema"}`
+	hasEnded    = `{"type":"Running","status":"False","reason":"Failed","message":"Last reconciliation failed"}`
+	succeeded   = `{"type":"Successful","status":"True","reason":"Successful","lastTransitionTime":"2026-11-24T11:00:00Z"}`
+	failed      = `{"type":"Failure","status":"True","reason":"Timeout","message":"too \u001b[2Jlate","lastTransitionTime":"2026-11-24T11:30:00Z"}`
+	noFailure   = `{"type":"Failure","status":"False","reason":"Successful"}`
+)
+
+func shows(conditions ...string) string {
+	return `{"observedGeneration":3,"conditions":[` + strings.Join(conditions, ",") + `]}`
+}
+
+func TestOutcomes(t *testing.T) {
+	type shown struct {
+		Outcome         Outcome
+		Reason, Message string
+		Failed          bool
+	}
+	for name, test := range map[string]struct {
+		kind             kinds.Kind
+		metadata, status string
+		want             shown
+	}{
+		"no status":                       {store(), "", `{}`, shown{Pending, "", "no run has been reported", false}},
+		"a status that others wrote":      {store(), "", `{"conditions":"many"}`, shown{Pending, "", "no run has been reported", false}},
+		"the first run":                   {store(), "", shows(isRunning), shown{Running, "", `Running reconciliation: task "t"`, false}},
+		"a success":                       {store(), "", shows(isAwaiting, succeeded, noFailure), shown{Successful, "", "", false}},
+		"a failure":                       {store(), "", shows(hasEnded, failed), shown{Failed, "Timeout", `too \x1b[2Jlate`, true}},
+		"a failure that is tried again":   {store(), "", shows(isRunning, failed), shown{Running, "Timeout", `Running reconciliation: task "t"`, true}},
+		"a result that the schema refuse": {store(), "", shows(isRefused), shown{Failed, "StatusRefused", "The schema", true}},
+		"a manager that stopped":          {store(), "", shows(isCanceled, succeeded), shown{Canceled, "", "Reconciliation was canceled", false}},
+		"a pause":                         {store(), "", shows(isPausedNow, succeeded, noFailure), shown{Paused, "", "Nothing is run while the resource is paused", false}},
+		"a pause after a failure":         {store(), "", shows(isPausedNow, failed), shown{Paused, "Timeout", `too \x1b[2Jlate`, true}},
+		"a deletion":                      {store(), `,"deletionTimestamp":"2026-11-24T11:00:00Z"`, shows(isRunning), shown{Deleting, "", `Running reconciliation: task "t"`, false}},
+		"a finalizer that fails":          {store(), `,"deletionTimestamp":"2026-11-24T11:00:00Z"`, shows(hasEnded, failed), shown{Deleting, "Timeout", `too \x1b[2Jlate`, true}},
+		"labels that do not match": {store(func(w *watches.Watch) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }), "", shows(isAwaiting, succeeded),
+			shown{Ignored, "", "its labels do not match the selector of the watch", false}},
+		"no status is managed": {store(func(w *watches.Watch) { w.ManageStatus = false }), "", shows(), shown{Unreported, "", "manageStatus of the watch is false", false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := RowOf(test.kind, time.Hour, cr(t, test.metadata, test.status))
+			if diff := cmp.Diff(test.want, shown{row.Outcome, row.Reason, row.Message, row.Failed}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTimes(t *testing.T) {
+	at := func(text string) string { return "2026-11-24T" + text + "Z" }
+	good := shows(isAwaiting, succeeded, noFailure)
+	release := `,"finalizers":["helm.sdk.operatorframework.io/uninstall-release"]`
+	annotated := func(prefix string) string { return `,"annotations":{"` + prefix + `reconcile-period":"30m"}` }
+	for name, test := range map[string]struct {
+		kind             kinds.Kind
+		metadata, status string
+		last, next       string
+	}{
+		"the flag's period":                          {store(), "", good, at("11:50:00.5"), at("12:50:00.5")},
+		"the watch's":                                {store(func(w *watches.Watch) { w.ReconcilePeriod = time.Minute }), "", good, at("11:50:00.5"), at("11:51:00.5")},
+		"the annotation's":                           {store(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
+		"one of the other prefix":                    {store(), annotated(watches.ChartAnnotations), good, at("11:50:00.5"), at("12:50:00.5")},
+		"none for a kind that is not known":          {unknown(), "", good, at("11:50:00.5"), ""},
+		"but the annotation's":                       {unknown(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
+		"also of what shows that it is a chart":      {unknown(), release + annotated(watches.ChartAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
+		"an annotation that does not parse":          {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "often", 1), good, at("11:50:00.5"), ""},
+		"0s is never":                                {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "0s", 1), good, at("11:50:00.5"), ""},
+		"after a failure nobody knows":               {store(), "", shows(hasEnded, failed), at("11:30:00"), ""},
+		"without a completion nobody knows":          {store(), "", shows(succeeded, noFailure), at("11:00:00"), ""},
+		"a generation that is to come runs any time": {store(), "", strings.Replace(good, `tion":3`, `tion":2`, 1), at("11:50:00.5"), ""},
+		"nothing ran":                                {store(), "", `{}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := RowOf(test.kind, time.Hour, cr(t, test.metadata, test.status))
+			text := func(at *time.Time) string {
+				if at == nil {
+					return ""
+				}
+				return at.Format(time.RFC3339Nano)
+			}
+			if diff := cmp.Diff([]string{test.last, test.next}, []string{text(row.LastRun), text(row.NextRun)}); diff != "" {
+				t.Errorf("last and next run (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheTable(t *testing.T) {
+	row := RowOf(store(), time.Hour, cr(t, "", shows(isAwaiting, succeeded, noFailure)))
+	late := RowOf(store(func(w *watches.Watch) { w.ReconcilePeriod = time.Minute }), 0, cr(t, "", shows(isAwaiting, succeeded, noFailure)))
+	bad := RowOf(store(), time.Hour, cr(t, "", strings.Replace(shows(hasEnded, failed), `tion":3`, `tion":2`, 1)))
+	bad.Namespace, bad.Message = "", "a\tlong\nmessage "+strings.Repeat("x", 80)
+	for name, test := range map[string]struct {
+		width int
+		wide  bool
+		want  string
+	}{
+		"for a terminal": {90, false, `
+KIND   NAMESPACE  NAME  OUTCOME     REASON   GENERATION  LAST   NEXT  MESSAGE
+Store  shop       a     Successful  -        3           9m59s  50m
+Store  shop       a     Successful  -        3           9m59s  due
+Store  -          a     Failed      Timeout  2/3         30m    -     a long message xxxx…
+`},
+		"wide": {90, true, `
+KIND   NAMESPACE  NAME  OUTCOME     REASON   GENERATION  LAST   NEXT  PERIOD  MESSAGE
+Store  shop       a     Successful  -        3           9m59s  50m   1h0m0s
+Store  shop       a     Successful  -        3           9m59s  due   1m0s
+Store  -          a     Failed      Timeout  2/3         30m    -     1h0m0s  a long message ` + strings.Repeat("x", 80) + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			table := NewTable(&out, test.width, test.wide)
+			for _, rows := range [][]Row{{row, late, bad}} {
+				if err := table.Print(rows, noon); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(test.want, "\n"+out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestATableThatGoesOnKeepsItsColumns(t *testing.T) {
+	var out strings.Builder
+	table := NewTable(&out, 0, false)
+	row := RowOf(store(), time.Hour, cr(t, "", `{}`))
+	row.Name = "a-name-that-is-long"
+	first := table.Print([]Row{row}, noon)
+	row.Name = "short"
+	if err := table.Print([]Row{row}, noon); first != nil || err != nil {
+		t.Fatal(first, err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if len(lines) != 4 || strings.Index(lines[1], "Pending") != strings.Index(lines[2], "Pending") || strings.Contains(lines[2], "KIND") {
+		t.Errorf("got\n%s", out.String())
+	}
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/internal/author/fleet"
+	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/operator"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// newFleetCommands returns the commands with which people look after the resources of a cluster.
+func newFleetCommands() []*cobra.Command {
+	return []*cobra.Command{newStatusCommand(), newLogsCommand(), newSteerCommand(reconcileText), newSteerCommand(suspendText), newSteerCommand(resumeText)}
+}
+
+// kindsHelp says for the help of these commands which kinds there are.
+const kindsHelp = `
+KIND is a kind of watches.yaml (--watches-file) as kubectl takes it: greeting,
+greetings, greetings.demo.example.com. In a directory without watches.yaml it is
+any kind that the cluster serves, also by its short name.`
+
+// fleetFlags are common to these commands.
+type fleetFlags struct {
+	run           *runFlags
+	namespace     string
+	allNamespaces bool
+}
+
+func (f *fleetFlags) register(cmd *cobra.Command, namespaceUsage string) {
+	set := cmd.Flags()
+	set.SortFlags = false
+	set.StringVarP(&f.namespace, "namespace", "n", "", namespaceUsage)
+	for _, name := range []string{"watches-file", "kubeconfig"} {
+		set.AddFlag(f.run.lookup(name))
+	}
+	cmd.SetFlagErrorFunc(usageError)
+}
+
+// options returns the settings that matter without a manager.
+func (f *fleetFlags) options() (config.Options, error) {
+	o, err := f.run.complete(io.Discard)
+	if err != nil {
+		return o, err
+	}
+	o.Logger = logr.Discard() // What counts is returned.
+	o.Env = config.NewEnvironment(os.Environ())
+	if o.Dir, err = os.Getwd(); err != nil {
+		return o, fmt.Errorf("find the working directory: %w", err)
+	}
+	return o, nil
+}
+
+// watches returns those of watches.yaml; nil if there is no such file, and nobody named one.
+func (f *fleetFlags) watches(o config.Options) ([]watches.Watch, error) {
+	if _, err := os.Stat(o.WatchesFile); errors.Is(err, os.ErrNotExist) && !f.run.lookup("watches-file").Changed {
+		return nil, nil
+	}
+	list, err := operator.Watches(o)
+	if err == nil && list == nil {
+		list = []watches.Watch{} // The file is there, and watches nothing.
+	}
+	return list, err
+}
+
+// clusterOf is what these commands need of the cluster.
+type clusterOf struct {
+	*operator.Cluster
+
+	// watching is a client that can watch, too.
+	watching client.WithWatch
+	finder   kinds.Finder
+	options  config.Options
+}
+
+func (f *fleetFlags) connect() (*clusterOf, error) {
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	list, err := f.watches(o)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := operator.Connect(o)
+	if err != nil {
+		return nil, err
+	}
+	watching, err := client.NewWithWatch(cluster.Config, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	return &clusterOf{cluster, watching, kinds.Finder{Watches: list, Config: cluster.Config}, o}, nil
+}
+
+// targets returns what the arguments KIND or KIND/NAME mean; all kinds if there are none.
+func (c *clusterOf) targets(args []string, group string) (targets []fleet.Target, err error) {
+	if len(args) == 0 {
+		all, err := c.finder.All(group)
+		for _, kind := range all {
+			targets = append(targets, fleet.Target{Kind: kind})
+		}
+		return targets, err
+	}
+	for _, arg := range args {
+		word, name, err := kinds.Split(arg)
+		if err != nil {
+			return nil, err
+		}
+		kind, err := c.finder.Find(word)
+		if err != nil {
+			return nil, err
+		}
+		targets = append(targets, fleet.Target{Kind: kind, Name: name})
+	}
+	return targets, nil
+}

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The names by which kubectl calls its plugins: "kubectl ensign …", and the completion of it.
+const (
+	pluginPrefix    = "kubectl-"
+	completerPrefix = "kubectl_complete-"
+)
+
+// ProgramName returns what the help and errors call the program that was started as path.
+func ProgramName(path string) string {
+	name := filepath.Base(path)
+	for _, prefix := range []string{pluginPrefix, completerPrefix} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			return "kubectl " + rest
+		}
+	}
+	return name
+}
+
+// asCalled returns the arguments of the command that the program is called as.
+func asCalled(path string, args []string) []string {
+	if strings.HasPrefix(filepath.Base(path), completerPrefix) {
+		return append([]string{cobra.ShellCompRequestCmd}, args...)
+	}
+	return args
+}
+
+// Where the texts of commands show a command line.
+var (
+	exampleLine = regexp.MustCompile(`(?m)(^  |\| )manager `)
+	quotedLine  = regexp.MustCompile(`^manager |"manager `)
+)
+
+// rename makes the help of a command and of its subcommands call the program by its name.
+func rename(root *cobra.Command, path string) {
+	name := ProgramName(path)
+	root.Use = strings.ReplaceAll(name, " ", "-")
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.Example = exampleLine.ReplaceAllString(cmd.Example, "${1}"+name+" ")
+		cmd.Long = quotedLine.ReplaceAllStringFunc(cmd.Long, func(found string) string { return strings.Replace(found, "manager", name, 1) })
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+}

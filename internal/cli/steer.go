@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/author/fleet"
+	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/content"
+)
+
+// steerText is what differs between the commands that steer resources.
+type steerText struct {
+	verb               fleet.Verb
+	short, long        string
+	waits, given, done string
+}
+
+//nolint:gochecknoglobals // A table.
+var (
+	reconcileText = steerText{
+		verb: fleet.Reconcile, short: "Run the content of resources now",
+		long: `reconcile requests a run for each of the custom resources, by the annotation
+reconcile-requested-at. A run that is at work goes on to its end; then another one begins.`,
+		waits: "wait until the requested run is over; exit code 1 if it failed", given: "a run is requested",
+	}
+	suspendText = steerText{
+		verb: fleet.Suspend, short: "Keep resources from running",
+		long: `suspend pauses each of the custom resources by the annotation paused: nothing runs for
+it, but for its finalizer when it is deleted. A run that is at work goes on to its end.`,
+		waits: "wait until the status shows the pause, which is after a run that is at work", given: "is to be paused", done: "is paused",
+	}
+	resumeText = steerText{
+		verb: fleet.Resume, short: "End what suspend did",
+		long: `resume takes the annotation paused from each of the custom resources. The end of the
+pause leads to a run.`,
+		waits: "wait until the run that follows is over; exit code 1 if it failed", given: "is not paused any more",
+	}
+)
+
+// steerFlags are the flags of these commands.
+type steerFlags struct {
+	fleetFlags
+	steerText
+
+	all     bool
+	wait    bool
+	timeout time.Duration
+}
+
+func newSteerCommand(text steerText) *cobra.Command {
+	f := &steerFlags{fleetFlags: fleetFlags{run: newRunFlags()}, steerText: text}
+	cmd := &cobra.Command{
+		Use:   fmt.Sprintf("%s (KIND/NAME... | --all [KIND...])", text.verb),
+		Short: text.short,
+		Long: text.long + `
+
+It needs the rights to get and patch the resources, with --all also to list them,
+and with --wait to list and watch them.
+` + kindsHelp + `
+
+Exit codes: 0; 1 what --wait waits for failed, or was not over in time; 2 a
+resource could not be changed.`,
+		Example: fmt.Sprintf(`  manager %[1]s greeting/hello -n shop --wait
+  manager %[1]s --all greetings -n shop`, text.verb),
+		SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error { return asUnable(f.execute(cmd, args)) },
+	}
+	f.register(cmd, "`namespace` of the resources; default the kubeconfig's")
+	set := cmd.Flags()
+	set.BoolVar(&f.all, "all", false, "all resources of the kinds that are named, or of all kinds of watches.yaml, in the namespace")
+	set.BoolVar(&f.wait, "wait", false, text.waits)
+	set.DurationVar(&f.timeout, "timeout", 10*time.Minute, "the longest `time` of --wait")
+	cmd.ValidArgsFunction = f.completion(false)
+	return cmd
+}
+
+func (f *steerFlags) execute(cmd *cobra.Command, args []string) error {
+	isName := func(arg string) bool { return strings.Contains(arg, "/") }
+	switch {
+	case f.all && slices.ContainsFunc(args, isName):
+		return errors.New("--all and KIND/NAME: give one of them")
+	case !f.all && len(args) == 0:
+		return errors.New("name resources, KIND/NAME, or give --all")
+	case !f.all && !slices.ContainsFunc(args, isName):
+		return fmt.Errorf("%s names a kind: name resources, KIND/NAME, or give --all", args[0])
+	}
+	c, err := f.connect()
+	if err != nil {
+		return err
+	}
+	f.namespace = cmp.Or(f.namespace, c.Namespace)
+	subjects, err := f.subjects(cmd.Context(), c, args)
+	if err != nil {
+		return err
+	}
+	if len(subjects) == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "there are no such resources in namespace %s\n", f.namespace)
+		return nil
+	}
+	return f.steer(cmd, c, subjects)
+}
+
+// subject is a resource that is steered.
+type subject struct {
+	kind kinds.Kind
+	name types.NamespacedName
+}
+
+func (f *steerFlags) subjects(ctx context.Context, c *clusterOf, args []string) (subjects []subject, err error) {
+	targets, err := c.targets(args, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, target := range targets {
+		if target.Name == "" && !f.all {
+			return nil, fmt.Errorf("%s is a kind: name resources, KIND/NAME, or give --all", target.GVK.Kind)
+		}
+		names, err := fleet.Names(ctx, c.watching, target, f.namespace)
+		if errors.Is(err, fleet.ErrNotServed) && f.all && len(args) == 0 {
+			continue // It has no resources.
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			subjects = append(subjects, subject{kind: target.Kind, name: name})
+		}
+	}
+	return subjects, nil
+}
+
+// steer gives the order to all subjects, and then waits for all that took it. A subject that
+// cannot be changed does not keep the others from it.
+func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject) error {
+	order := fleet.Order{Verb: f.verb, Request: time.Now().UTC().Format(time.RFC3339Nano)}
+	if f.verb == fleet.Resume && !f.wait {
+		order.Request = ""
+	}
+	var mu sync.Mutex
+	code := 0
+	say := func(s subject, text string, failed int) {
+		mu.Lock()
+		defer mu.Unlock()
+		code = max(code, failed)
+		out := cmd.OutOrStdout()
+		if failed > 0 {
+			out = cmd.ErrOrStderr()
+		}
+		fmt.Fprintf(out, "%s %s: %s\n", s.kind.GVK.Kind, strings.TrimPrefix(s.name.String(), "/"), strings.ReplaceAll(content.Visible(text), "\n", "\n    "))
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	var waiting sync.WaitGroup
+	for _, s := range subjects {
+		switch err := order.Give(cmd.Context(), c.watching, s.kind, s.name); {
+		case errors.Is(err, fleet.ErrUnchanged):
+			say(s, err.Error(), 0)
+		case err != nil:
+			say(s, err.Error(), 2)
+		case f.wait:
+			waiting.Go(func() {
+				text, failed := f.await(ctx, order, c, s)
+				say(s, text, failed)
+			})
+		default:
+			say(s, f.given, 0)
+		}
+	}
+	waiting.Wait()
+	if code > 0 {
+		return exitWith(code, nil)
+	}
+	return nil
+}
+
+// await returns what came of the order, and the exit code.
+func (f *steerFlags) await(ctx context.Context, order fleet.Order, c *clusterOf, s subject) (text string, code int) {
+	outcome, err := order.Await(ctx, c.watching, s.kind, s.name)
+	switch {
+	case err != nil:
+		return err.Error(), 1
+	case f.verb == fleet.Suspend:
+		return f.done, 0
+	case outcome.Verdict != content.Succeeded:
+		return fmt.Sprintf("failed (%s): %s", outcome.Reason, outcome.Message), 1
+	}
+	return "succeeded", 0
+}

@@ -1,0 +1,206 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+)
+
+var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, func() {
+	var d *desk
+	BeforeAll(func(ctx context.Context) {
+		d = newDesk(ctx)
+		good, bad := d.greeting("good", "hello"), d.greeting("bad", "boo\x1b[2J\nto all")
+		d.Create(ctx, good, bad)
+		out, said := d.here(0, "status")
+		Expect(out).To(MatchRegexp(`(?m)^KIND +NAMESPACE +NAME +OUTCOME +REASON +GENERATION +LAST +NEXT +MESSAGE\n.* bad +Pending +- +0/1 +- +- +no run has been reported$`))
+		Expect(said).To(ContainSubstring("note: the cluster does not serve fleet.ensign.io/v1, Kind=Absent: its CustomResourceDefinition is missing"))
+
+		d.Start(ctx, greeting.Kind, note.Kind)
+		d.Outcome(ctx, good)
+		d.Outcome(ctx, bad)
+	})
+
+	It("see what became of each", func() {
+		out, _ := d.here(1, "status")
+		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +good +Successful +- +1 +\d+s +11[89]m\s*$`))
+		// While it waits for its next try, or runs again.
+		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +bad +(Failed|Running) +Failed +1 `))
+		Expect(out).NotTo(ContainSubstring("\x1b"))
+		out, _ = d.here(0, "status", "greeting/good", "-o", "wide")
+		Expect(out).To(MatchRegexp(`PERIOD +MESSAGE\n.* 2h0m0s`))
+		Expect(out).NotTo(ContainSubstring(" bad "))
+	})
+	It("get it for programs", func() {
+		out, _ := d.here(0, "status", "greetings/good", "-o", "json")
+		var list struct {
+			Items []map[string]any `json:"items"`
+		}
+		Expect(json.Unmarshal([]byte(out), &list)).To(Succeed())
+		Expect(list.Items).To(ConsistOf(And(HaveKeyWithValue("outcome", "Successful"), HaveKeyWithValue("failed", false), HaveKey("lastRun"), HaveKey("nextRun"))))
+		out, _ = d.here(0, "status", "greetings/good", "-o", "yaml")
+		Expect(out).To(ContainSubstring("outcome: Successful\n"))
+	})
+	It("run content now, and learn how it ended", func() {
+		before, err := d.Runs(d.greeting("good", ""))()
+		Expect(err).NotTo(HaveOccurred())
+		out, _ := d.here(0, "reconcile", "greeting/good", "--wait")
+		Expect(out).To(HaveSuffix("/good: succeeded\n"))
+		Expect(d.Ended(d.greeting("good", ""))()).To(Equal(before + 1))
+		_, said := d.here(1, "reconcile", "greeting/bad", "greeting/good", "--wait")
+		Expect(said).To(ContainSubstring("/bad: failed (Failed): "))
+		Expect(said).To(And(ContainSubstring("nobody says boo\\x1b[2J\n    to all"), Not(ContainSubstring("\x1b"))))
+		Expect(d.Ended(d.greeting("good", ""))()).To(Equal(before + 2))
+	})
+	It("suspend and resume", func(ctx context.Context) {
+		_, said := d.here(1, "reconcile", "greeting/bad", "--wait")
+		Expect(said).To(ContainSubstring("nobody says"))
+		out, _ := d.here(0, "suspend", "--all", "--wait")
+		Expect(out).To(And(ContainSubstring("/good: is paused\n"), ContainSubstring("/bad: is paused\n")))
+		out, _ = d.here(1, "status")
+		Expect(out).To(And(MatchRegexp(` good +Paused +- `), MatchRegexp(` bad +Paused +Failed `)))
+		_, said = d.here(2, "reconcile", "greeting/good")
+		Expect(said).To(ContainSubstring("it is paused: resume it"))
+
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"word":"hi"}}`))
+		Expect(ground.Client.Patch(ctx, d.greeting("bad", ""), patch)).To(Succeed())
+		out, _ = d.here(1, "status", "greeting/bad")
+		Expect(out).To(ContainSubstring(" 1/2 "))
+		out, _ = d.here(0, "resume", "greeting/bad", "--wait")
+		Expect(out).To(HaveSuffix("/bad: succeeded\n"))
+		out, _ = d.here(0, "resume", "greeting/bad")
+		Expect(out).To(ContainSubstring("it is not paused"))
+		out, _ = d.here(0, "resume", "greeting/good")
+		Expect(out).To(ContainSubstring("is not paused any more"))
+		Eventually(func() string {
+			out, _ := d.here(0, "status")
+			return out
+		}).Should(And(MatchRegexp(` good +Successful +- +1 `), MatchRegexp(` bad +Successful +- +2 `)))
+	})
+	It("read what is wrong with a command", func(ctx context.Context) {
+		for says, args := range map[string][]string{
+			`kind "gadget" is not watched: watches.yaml has Greeting, Absent, Note`: {"reconcile", "gadget/x"},
+			"/x: there is no such Greeting in namespace":                            {"suspend", "greeting/x"},
+			`there is no Greeting "x" in namespace`:                                 {"status", "greeting/x"},
+			"does not serve fleet.ensign.io/v1, Kind=Absent":                        {"resume", "absent/x"},
+			"names a kind: name resources, KIND/NAME, or give --all":                {"resume", "greeting"},
+		} {
+			_, said := d.here(2, args...)
+			Expect(said).To(ContainSubstring(says))
+		}
+		limited := &desk{Site: d.Site, dir: d.dir}
+		before := d.Options
+		limited.Limit(ctx, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"greetings"}, Verbs: []string{"get"}})
+		limited.kubeconfig, d.Options = d.Options.Kubeconfig, before
+		_, said := limited.here(2, "suspend", "greeting/good")
+		Expect(said).To(ContainSubstring("/good: it is not allowed: "))
+		_, said = limited.here(2, "status")
+		Expect(said).To(ContainSubstring(`cannot list resource "greetings"`))
+		_, said = d.here(1, "suspend", "greeting/good", "--wait", "--timeout=1ns")
+		Expect(said).To(ContainSubstring("/good: no pause is shown within --timeout"))
+		d.here(0, "resume", "greeting/good", "--wait")
+	})
+	It("need no watches.yaml", func() {
+		elsewhere := &desk{Site: d.Site, dir: d.Dir, kubeconfig: d.kubeconfig}
+		for _, args := range [][]string{{"greetings"}, {"Greeting"}, {"greetings.v1.fleet.ensign.io"}, {"--group", group}} {
+			out, _ := elsewhere.here(0, append([]string{"status"}, args...)...)
+			Expect(out).To(MatchRegexp(`(?m) good +Successful +- +1 +\d+\w+ +-$`), "%v", args)
+		}
+		_, said := elsewhere.here(2, "status")
+		Expect(said).To(ContainSubstring("there is no watches.yaml here"))
+		out, _ := elsewhere.here(0, "reconcile", "greeting/good", "--wait")
+		Expect(out).To(HaveSuffix("/good: succeeded\n"))
+	})
+	It("steer releases of charts, also one for which there is nothing to do", func(ctx context.Context) {
+		n := harness.Custom(note, d.Namespace, "n", map[string]any{"text": "hello"})
+		d.Create(ctx, n)
+		d.Outcome(ctx, n)
+		for range 2 {
+			out, _ := d.here(0, "reconcile", "note/n", "--wait")
+			Expect(out).To(HaveSuffix("/n: succeeded\n"))
+		}
+		Expect(d.Runs(n)()).To(BeNumerically("<", 3), "it is settled, so no run is needed")
+		elsewhere := &desk{Site: d.Site, dir: d.Dir, kubeconfig: d.kubeconfig}
+		elsewhere.here(0, "suspend", "notes/n", "--wait")
+		out, _ := d.here(0, "status", "note")
+		Expect(out).To(MatchRegexp(` n +Paused +- +1 `))
+		Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(n), n)).To(Succeed())
+		Expect(n.GetAnnotations()).To(And(HaveKeyWithValue("helm.sdk.operatorframework.io/paused", "true"), HaveLen(2)))
+		elsewhere.here(0, "resume", "notes/n", "--wait")
+		out, _ = d.here(0, "status", "note")
+		Expect(out).To(MatchRegexp(` n +Successful +- +1 `))
+	})
+	It("follow what happens", func(ctx context.Context) {
+		out := d.start("status", "--watch")
+		Eventually(out).Should(gbytes.Say(` good `))
+		d.here(0, "reconcile", "greeting/good", "--wait")
+		Eventually(out).Should(gbytes.Say(`\n\S+ +\S+ +good +Running .*\n\S+ +\S+ +good +Successful `))
+		late := d.greeting("late", "hello")
+		d.Create(ctx, late)
+		Eventually(out).Should(gbytes.Say(` late +Successful `))
+		Expect(ground.Client.Delete(ctx, late)).To(Succeed())
+		Eventually(out).Should(gbytes.Say(` late +Deleted `))
+	})
+	It("read one resource's lines of a log", func() {
+		out, _ := d.run(0, "logs", "greeting/bad", "--file", d.LogFile())
+		Expect(out).To(And(ContainSubstring("run started"), ContainSubstring("\n"+d.Namespace+"/bad | TASK [greeting : Require a friendly word] ****\n"), ContainSubstring("run failed")))
+		Expect(out).NotTo(ContainSubstring(d.Namespace + "/good"))
+		out, _ = d.here(0, "logs", "greeting/good", "--file", d.LogFile())
+		Expect(out).To(And(ContainSubstring("run succeeded"), ContainSubstring("the resource is paused by its annotation")))
+		Expect(out).NotTo(Or(ContainSubstring(d.Namespace+"/bad"), ContainSubstring("starting"), ContainSubstring("watching")))
+	})
+	It("read it from the pods of managers, and follow one that comes later", func(ctx context.Context) {
+		kubelet := ground.Kubelet(ctx)
+		manager := func(name string) {
+			kubelet.Pod(ctx, d.Namespace, name)
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: name}}
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"app.kubernetes.io/component":"manager"}}}`))
+			Expect(ground.Client.Patch(ctx, pod, patch)).To(Succeed())
+		}
+		_, said := d.here(2, "logs", "greeting/good")
+		Expect(said).To(ContainSubstring("no pod of a manager was found"))
+		line := func(name string) string {
+			return "2026-11-24T11:33:58.691Z\tINFO\trun\ttask\t{\"cr\": \"" + d.Namespace + "/" + name + "\", \"watch\": \"fleet.ensign.io/v1, Kind=Greeting\"}"
+		}
+		manager("first")
+		kubelet.Write(line("bad"))
+		kubelet.Write(line("good"))
+		out := d.start("logs", "greeting/good", "--follow", "--manager-namespace", d.Namespace)
+		shown := func() int { return strings.Count(string(out.Contents()), "/good") }
+		Eventually(shown).Should(Equal(1))
+		manager("second") // The kubelet gives it the same log.
+		Eventually(shown).Should(Equal(2))
+		kubelet.Write(line("bad"))
+		kubelet.Write(line("good"))
+		Eventually(shown).Should(Equal(4))
+		Expect(string(out.Contents())).NotTo(ContainSubstring("/bad"))
+		read, _ := d.here(0, "logs", "greeting/bad")
+		Expect(strings.Count(read, "/bad")).To(Equal(4))
+	})
+	It("complete kinds and names", func() {
+		complete := func(args ...string) string {
+			GinkgoHelper()
+			out, _ := d.run(0, append([]string{"__complete"}, args...)...)
+			return out
+		}
+		Expect(complete("logs", "gre")).To(Equal("greeting/\n:6\n"))
+		Expect(complete("run-once", "-n", d.Namespace, "greeting/g")).To(Equal("greeting/good\n:4\n"))
+		Expect(complete("status", "greeting/")).To(ContainSubstring("greeting/bad\ngreeting/good\n"))
+		away := &desk{Site: d.Site, dir: d.dir, kubeconfig: filepath.Join(d.Dir, "none")}
+		out, said := away.run(0, "__complete", "suspend", "greeting/")
+		Expect(out).To(Equal(":4\n"))
+		Expect(said).To(Equal("Completion ended with directive: ShellCompDirectiveNoFileComp\n"))
+	})
+})
