@@ -51,6 +51,11 @@ devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data 
 	@go build -o bin/devcluster ./hack/devcluster
 	@exec bin/devcluster $(ARGS)
 
+.PHONY: devmariadb
+devmariadb: mariadb ## Run a local MariaDB server in the foreground (ARGS='--login FILE').
+	@go build -o bin/devmariadb ./hack/devmariadb
+	@exec bin/devmariadb $(ARGS)
+
 .PHONY: node-up
 node-up: controlplane ## Bring a real Kubernetes node up on this machine, as root (Debian's packages: hack/node/check.sh).
 	@hack/node/node.sh up
@@ -168,7 +173,7 @@ verify: controlplane python ## Fail when a module, a format, a lint rule or the 
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
-bench: build controlplane python ## Measure speed and memory, about 12 minutes (ARGS='--parts memory,warm,proxy,children --json').
+bench: build controlplane mariadb python ## Measure speed and memory, about 14 minutes (ARGS='--parts memory,warm,proxy,children --json').
 	@go build -o bin/bench ./hack/bench
 	@exec bin/bench $(ARGS)
 

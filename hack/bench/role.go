@@ -24,7 +24,8 @@ const (
 	// writers are how many requests are under way at once.
 	writers = 8
 	// requested is the annotation that asks for a run.
-	requested = "ansible.sdk.operatorframework.io/reconcile-requested-at"
+	requested  = "ansible.sdk.operatorframework.io/reconcile-requested-at"
+	mysqlGroup = "myapp.myorg.tld"
 )
 
 // role is one that is run in each way, with the CRs that it is for.
@@ -36,7 +37,7 @@ type role struct {
 	spec  map[string]any
 	// free says that the spec may hold anything, so that any change of it is one.
 	free bool
-	// rounds is how often it is run in each way.
+	// rounds is how often it is run in each way; 0 is a role without which others do not run.
 	rounds int
 	// Goals of a warm run: of plain ansible-runner's wall time and CPU, and wall time in s. 0 is none.
 	mostOfPlain, mostWall float64
@@ -50,7 +51,7 @@ func (b *bench) roles() []role {
 		{"a role that does nothing", kind("Nothing"), "nothing", own, map[string]any{}, true, n, 0, 0.12},
 		{"the reference role", kind("Reference"), "reference", own, map[string]any{"greeting": "hello"}, true, n, 0.085, 0},
 		{
-			"MySQLCluster", schema.GroupKind{Group: "myapp.myorg.tld", Kind: "MySQLCluster"}, "mysqlcluster", filepath.Join(b.root, "roles"),
+			"MySQLCluster", schema.GroupKind{Group: mysqlGroup, Kind: "MySQLCluster"}, "mysqlcluster", filepath.Join(b.root, "roles"),
 			map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers"}, false, max(1, n/2), 0.16, 0,
 		},
 	}
@@ -60,13 +61,22 @@ func (b *bench) reference() role { return b.roles()[1] }
 
 // definitions are those of the kinds of all roles.
 func (b *bench) definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	text, err := os.ReadFile(filepath.Join(b.root, "config", "crd", "bases", "myapp.myorg.tld_mysqlclusters.yaml"))
-	mysql := &apiextensionsv1.CustomResourceDefinition{}
-	if err := errors.Join(err, yaml.Unmarshal(text, mysql)); err != nil {
-		return nil, fmt.Errorf("read the definition of MySQLCluster: %w", err)
-	}
 	roles := b.roles()
-	return []*apiextensionsv1.CustomResourceDefinition{harness.Definition(roles[0].kind), harness.Definition(roles[1].kind), mysql}, nil
+	shipped, err := b.shipped("mysqlclusters")
+	return append(shipped, harness.Definition(roles[0].kind), harness.Definition(roles[1].kind)), err
+}
+
+// shipped are definitions of the repository's operator, of kinds by their names in plural.
+func (b *bench) shipped(plurals ...string) (definitions []*apiextensionsv1.CustomResourceDefinition, err error) {
+	for _, plural := range plurals {
+		text, err := os.ReadFile(filepath.Join(b.root, "config", "crd", "bases", mysqlGroup+"_"+plural+".yaml"))
+		one := &apiextensionsv1.CustomResourceDefinition{}
+		if err := errors.Join(err, yaml.Unmarshal(text, one)); err != nil {
+			return nil, fmt.Errorf("read the definition of %s: %w", plural, err)
+		}
+		definitions = append(definitions, one)
+	}
+	return definitions, nil
 }
 
 // change is a merge patch that has a CR run again, with nothing to do in the cluster.
@@ -94,12 +104,12 @@ func (r role) names(crs int) []string {
 	return names
 }
 
-// prepare makes a namespace with what the roles need there.
-func (s *sides) prepare(ctx context.Context, namespace string) error {
+// prepare makes a namespace with what the roles need there: a login in two Secrets.
+func (s *sides) prepare(ctx context.Context, namespace string, login map[string]string) error {
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
 	for _, name := range []string{"mysql-admin", "mysql-readers"} {
 		objects = append(objects, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"username": "bench", "password": "bench"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: login,
 		})
 	}
 	for _, object := range objects {

@@ -44,17 +44,13 @@ type site struct {
 // startSite starts a manager, which ends with the part, and waits until it watches, and
 // until the runs of a warm one are.
 func (s *session) startSite(ctx context.Context, by side) (*site, error) {
-	file, watched := "sides.yaml", s.roles()
-	if by.alone {
-		file, watched = "reference.yaml", []role{s.reference()}
-	}
-	slots, o := strconv.Itoa(by.slots), s.options(by.home())
-	o.Namespace = by.namespace
+	slots, o, watched := strconv.Itoa(by.slots), s.options(by.home()), by.operator.roles
+	o.Namespace, o.Project = by.namespace, by.operator.project
 	o.Args = []string{
 		"--warm=" + strconv.FormatBool(by.way == warmWay), "--max-concurrent-runs=" + slots, "--max-concurrent-reconciles=" + slots,
-		"--watches-file=" + file, "--leader-election-namespace=" + by.namespace, "--ansible-roles-path=" + filepath.Join(s.root, "roles"),
+		"--watches-file=" + by.operator.watches, "--leader-election-namespace=" + by.namespace, "--ansible-roles-path=" + filepath.Join(s.root, "roles"),
 	}
-	o.Env = []string{"ANSIBLE_GATHERING=explicit"} // As config/manager has it.
+	o.Env = append([]string{"ANSIBLE_GATHERING=explicit"}, by.operator.env...) // As config/manager has it.
 	m, err := harness.Start(o)
 	if err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func (s stub) measure(context.Context, role, int) (memory, error) {
 // UPDATE=1 writes anew.
 func TestFigures(t *testing.T) {
 	b := &bench{progress: io.Discard, settings: settings{rounds: 2}}
-	s := &sides{session: &session{bench: b}, ways: map[way]runner{}}
+	s := &sides{session: &session{bench: b}, ways: map[way]runner{}, operator: operator{roles: b.roles()}}
 	s.open = func(_ context.Context, by side) (runner, error) {
 		first := map[way]time.Duration{plainWay: 100 * time.Millisecond, coldWay: 104 * time.Millisecond, warmWay: 11 * time.Millisecond}
 		return stub{by.way, first[by.way], new(int)}, nil

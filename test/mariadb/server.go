@@ -101,6 +101,12 @@ func (s *Server) Address() string { return net.JoinHostPort(s.Host, strconv.Itoa
 // PID is the server's process.
 func (s *Server) PID() int { return s.child.PID() }
 
+// Ended is closed when the server has ended, in order or not.
+func (s *Server) Ended() <-chan struct{} { return s.child.Done() }
+
+// Quote is the end of the server's log.
+func (s *Server) Quote() string { return s.child.Quote() }
+
 // Stop ends the server in order, and removes its data unless Options.Dir named their
 // place. It may be called more than once.
 func (s *Server) Stop() error {

@@ -85,12 +85,16 @@ var _ = Describe("a database and its user", func() {
 		create(ctx, d, u)
 		succeed(ctx, d, u)
 		before := ask(ctx, "SHOW CREATE USER "+name+"@'%'; SHOW GRANTS FOR "+name+"@'%'")
-		runs, err := operator.Ended(u)()
-		Expect(err).NotTo(HaveOccurred())
+		first := harness.ConditionOf(u, "Successful").Result["completion"]
+		Expect(first).NotTo(BeNil())
 		Expect(ground.Client.Patch(ctx, &corev1.Secret{ObjectMeta: metaOf(place, "password")},
 			client.RawPatch("application/merge-patch+json", []byte(`{"stringData": {"another": "key"}}`)))).To(Succeed())
-		Eventually(ctx, operator.Ended(u)).Should(BeNumerically(">", runs))
-		succeed(ctx, u)
+		// The status, not the log: it is written after the run has ended.
+		Eventually(ctx, func(g Gomega, ctx context.Context) {
+			g.Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(u), u)).To(Succeed())
+			g.Expect(harness.ConditionOf(u, "Successful").Status).To(Equal("True"), "%+v", harness.ConditionOf(u, "Failure"))
+			g.Expect(harness.ConditionOf(u, "Successful").Result).NotTo(HaveKeyWithValue("completion", first))
+		}).Should(Succeed())
 		Expect(harness.ConditionOf(u, "Successful").Result).To(HaveKeyWithValue("changed", BeEquivalentTo(0)))
 		Expect(ask(ctx, "SHOW CREATE USER "+name+"@'%'; SHOW GRANTS FOR "+name+"@'%'")).To(Equal(before))
 	})

@@ -1,6 +1,6 @@
-// Package quickstart executes docs/quickstart.md and docs/tutorial.md as their readers do: block
-// by block, in three terminals, with a real cluster, manager and Ansible. What a page says is
-// printed has to be.
+// Package quickstart executes docs/quickstart.md, docs/tutorial.md and docs/tutorial-mysql.md as
+// their readers do: block by block, in some terminals, with a real cluster, manager, Ansible and
+// database server. What a page says is printed has to be.
 package quickstart
 
 import (
@@ -177,6 +177,15 @@ func TestTutorial(t *testing.T) {
 	execute(t, own, page{name: "tutorial.md", goesOn: "13", instead: map[string]string{"~/banner-operator": own + "/banner-operator"}})
 }
 
+func TestTutorialMySQL(t *testing.T) {
+	own := scratch.Short(t)
+	execute(t, own, page{name: "tutorial-mysql.md", goesOn: "124", instead: map[string]string{
+		"~/mysql-operator":  own + "/mysql-operator",
+		".dev/mariadb.env":  own + "/mariadb.env",
+		"make devmariadb\n": "make devmariadb ARGS='--login " + own + "/mariadb.env'\n",
+	}})
+}
+
 func execute(t *testing.T, own string, p page) {
 	t.Helper()
 	root := scratch.Repository(t)
@@ -204,7 +213,7 @@ func execute(t *testing.T, own string, p page) {
 		terminals[b.terminal].paste(t, b, strings.Contains(p.goesOn, b.terminal))
 		t.Logf("terminal %s, %.1f s: %s", b.terminal, time.Since(began).Seconds(), strings.SplitN(b.code, "\n", 2)[0])
 	}
-	if len(terminals) != 3 {
+	if len(terminals) != len(p.goesOn)+1 { // In one of them commands end.
 		t.Errorf("docs/%s has %d terminals", p.name, len(terminals))
 	}
 }
