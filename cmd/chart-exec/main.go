@@ -6,13 +6,22 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"syscall"
 
 	"github.com/ensign-operator/ensign/internal/chart/action"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
+// maxMemory bounds what a chart may make this process hold, in bytes. A template's list of
+// 2,000,000,000 numbers would otherwise take all memory of the manager's container.
+const maxMemory = 1 << 30
+
 func main() {
 	const usage = 2
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
+		fmt.Fprintln(os.Stderr, "limit the memory:", err)
+		os.Exit(usage)
+	}
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: chart-exec ORDER; the manager starts this program for each run of a chart")
 		os.Exit(usage)

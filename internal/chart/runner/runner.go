@@ -123,6 +123,7 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	env := process.InheritedEnv(r.Env, dropped, r.DropEnv)
 	env["JOB_ID"] = strconv.FormatInt(nonce, 10)
 	env["KUBECONFIG"] = dir.Kubeconfig
+	env["GOTRACEBACK"] = "none" // What made the program end is what people look for.
 	env["HOME"], env["TMPDIR"] = dir.Project, dir.Temp
 	for _, mark := range r.Reaper.Environ() {
 		name, value, _ := strings.Cut(mark, "=")
