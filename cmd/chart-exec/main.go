@@ -4,8 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/ensign-operator/ensign/internal/chart/action"
@@ -18,8 +21,8 @@ const maxMemory = 1 << 30
 
 func main() {
 	const usage = 2
-	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
-		fmt.Fprintln(os.Stderr, "limit the memory:", err)
+	if err := prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(usage)
 	}
 	if len(os.Args) != 2 {
@@ -36,6 +39,18 @@ func main() {
 		os.Exit(usage)
 	}
 	os.Exit(execute(o))
+}
+
+// prepare bounds the process, and lets the manager know how it crashes.
+func prepare() error {
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
+		return fmt.Errorf("limit the memory: %w", err)
+	}
+	crash, err := os.Create(filepath.Join(os.TempDir(), order.CrashFile))
+	if err != nil {
+		return fmt.Errorf("prepare for a crash: %w", err)
+	}
+	return errors.Join(debug.SetCrashOutput(crash, debug.CrashOptions{}), crash.Close())
 }
 
 // execute carries out the order and returns the exit code. A record that cannot be written

@@ -12,6 +12,10 @@ import (
 // eventOverrides is the reason of the Events that tell of overrideValues.
 const eventOverrides = "OverrideValuesInUse"
 
+// maxAction is the API's limit for the action of an Event, in bytes. The action differs for
+// each value: Events of one reason and action are counted as one, whatever their notes say.
+const maxAction = 128
+
 // tellOverrides makes an Event for each value that goes over the CR's spec, in the words of
 // operator-sdk's operator.
 func (w *work) tellOverrides() {
@@ -23,7 +27,7 @@ func (w *work) tellOverrides() {
 		if !w.engine.SuppressOverrides {
 			value = textOf(o.Value)
 		}
-		w.engine.Recorder.Eventf(w.cr, nil, corev1.EventTypeWarning, eventOverrides, "Reconcile",
+		w.engine.Recorder.Eventf(w.cr, nil, corev1.EventTypeWarning, eventOverrides, cut("Override "+o.Key, maxAction),
 			"Chart value %s overridden to %s by operator's watches.yaml", shownText(o.Key), shownText(value))
 	}
 }

@@ -5,11 +5,13 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -112,7 +114,15 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 		return crashed(fmt.Errorf("start chart-exec, which belongs beside the manager's program: %w", err))
 	}
 	code, cause, err := p.Wait(ctx, process.DefaultGrace)
-	return judge(ending{code: code, cause: cause, err: err, last: last, text: p.Printed.String()})
+	return judge(ending{code: code, cause: cause, err: err, last: last, text: cmp.Or(crash(dir), p.Printed.String())})
+}
+
+// crash returns the first line of what the program's runtime has said at its end; "" if that
+// did not end it. What follows are its stacks.
+func crash(dir *rundir.Dir) string {
+	text, _ := os.ReadFile(filepath.Join(dir.Temp, order.CrashFile)) // Mostly there is none.
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
 }
 
 // dropped are the variables of the manager that no run gets: they would bypass the API
@@ -123,7 +133,6 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	env := process.InheritedEnv(r.Env, dropped, r.DropEnv)
 	env["JOB_ID"] = strconv.FormatInt(nonce, 10)
 	env["KUBECONFIG"] = dir.Kubeconfig
-	env["GOTRACEBACK"] = "none" // What made the program end is what people look for.
 	env["HOME"], env["TMPDIR"] = dir.Project, dir.Temp
 	for _, mark := range r.Reaper.Environ() {
 		name, value, _ := strings.Cut(mark, "=")
