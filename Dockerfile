@@ -52,7 +52,7 @@ RUN apt-get update \
  && mkdir -p /opt/ansible/.ansible \
  && if [ ! -e /usr/bin/python3 ]; then ln -s /usr/local/bin/python3 /usr/bin/python3; fi
 COPY --from=python /out/ /
-COPY --from=manager /out/manager /out/chart-exec /usr/local/bin/
+COPY --from=manager /out/manager /usr/local/bin/
 # Temporary directories are made below /tmp, which any user may write to, on a read-only root too.
 ENV HOME=/opt/ansible \
     USER_NAME=ansible \

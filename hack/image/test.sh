@@ -156,8 +156,8 @@ build
 for image in "$python_image" ensign-base ensign ensign-operator ensign-operator-root; do mount_image "$image"; done
 step 'ensign-base: configuration, files, modes' golden ensign-base
 step 'ensign: configuration, files, modes' golden ensign
-step 'ensign-base: size' size ensign-base 314
-step 'ensign: size' size ensign 284
+step 'ensign-base: size' size ensign-base 250
+step 'ensign: size' size ensign 220
 step 'every python3 has kubernetes' pythons
 step 'bytecode is compiled' bytecode
 step 'ensign: no compiler, no pip, nothing to write to, read-only root' hardened
