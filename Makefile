@@ -156,7 +156,7 @@ verify: controlplane python ## Fail when a module, a format, a lint rule or the 
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
-bench: build controlplane python ## Measure speed and memory, about 12 minutes (ARGS='--parts memory,warm,proxy,children --json').
+bench: build controlplane python ## Measure speed and memory, about 18 minutes (ARGS='--parts memory,warm,proxy,children,releases --json').
 	@go build -o bin/bench ./hack/bench
 	@exec bin/bench $(ARGS)
 

@@ -69,6 +69,30 @@ var _ = Describe("an operator with a role and a chart", func() {
 	waiting := func(kind string) func(context.Context) (int, error) {
 		return sum("ansible_operator_waiting_runs", kind)
 	}
+	// both returns what a metric says of both kinds.
+	both := func(of func(string) func(context.Context) (int, error)) func(context.Context) ([]int, error) {
+		return func(ctx context.Context) ([]int, error) {
+			greetings, err := of(greeting.Kind)(ctx)
+			if err != nil {
+				return nil, err
+			}
+			hellos, err := of(hello.Kind)(ctx)
+			return []int{greetings, hellos}, err
+		}
+	}
+	// running returns the one of the CRs that has a live run.
+	running := func(ctx context.Context, crs []*unstructured.Unstructured) (found *unstructured.Unstructured) {
+		GinkgoHelper()
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			for _, found = range crs {
+				if condition, err := s.Condition(found, "Running")(ctx); err != nil || condition.Reason == "Running" {
+					return condition.Reason, err
+				}
+			}
+			return "", nil
+		}).Should(Equal("Running"))
+		return found
+	}
 	// release ends the live run of a CR.
 	release := func(ctx context.Context, cr *unstructured.Unstructured) error {
 		if cr.GetKind() == greeting.Kind {
@@ -96,44 +120,35 @@ var _ = Describe("an operator with a role and a chart", func() {
 		s.Options.Args = append(s.Options.Args, "--max-concurrent-runs=2")
 		s.Start(ctx, greeting.Kind, hello.Kind)
 
-		By("letting two runs be live")
-		greetings := []*unstructured.Unstructured{custom(ctx, greeting.Kind, 0), custom(ctx, greeting.Kind, 1)}
-		Eventually(ctx, live(greeting.Kind)).Should(Equal(2))
-		greetings = append(greetings, custom(ctx, greeting.Kind, 2))
-		Eventually(ctx, waiting(greeting.Kind)).Should(Equal(1))
-		hellos := []*unstructured.Unstructured{custom(ctx, hello.Kind, 0), custom(ctx, hello.Kind, 1)}
-		Eventually(ctx, waiting(hello.Kind)).Should(Equal(2))
-		Consistently(ctx, live(hello.Kind), site.Calm).Should(Equal(0), "no slot is free")
+		By("keeping a slot free for the kind that has no run, although the other waits")
+		greetings := []*unstructured.Unstructured{custom(ctx, greeting.Kind, 0), custom(ctx, greeting.Kind, 1), custom(ctx, greeting.Kind, 2)}
+		Eventually(ctx, live(greeting.Kind)).Should(Equal(1))
+		Eventually(ctx, waiting(greeting.Kind)).Should(Equal(2))
 
-		By("giving the next slot to the kind that has none, although the other waited longer")
-		Expect(release(ctx, greetings[0])).To(Succeed())
-		Expect(s.Outcome(ctx, greetings[0])).To(HaveField("Reason", "Successful"))
+		By("giving it to that kind at once, and no more than two to both")
+		hellos := []*unstructured.Unstructured{custom(ctx, hello.Kind, 0), custom(ctx, hello.Kind, 1)}
 		Eventually(ctx, live(hello.Kind)).Should(Equal(1))
-		Consistently(ctx, live(greeting.Kind), site.Calm).Should(Equal(1))
+		Eventually(ctx, waiting(hello.Kind)).Should(Equal(1))
+		Consistently(ctx, both(live), site.Calm).Should(Equal([]int{1, 1}))
+
+		By("leaving the slot of a kind to the next of that kind")
+		ended := running(ctx, greetings)
+		Expect(release(ctx, ended)).To(Succeed())
+		Expect(s.Outcome(ctx, ended)).To(HaveField("Reason", "Successful"))
+		Eventually(ctx, both(waiting)).Should(Equal([]int{1, 1}))
+		Eventually(ctx, both(live)).Should(Equal([]int{1, 1}))
 
 		By("counting runs of both")
-		var first *unstructured.Unstructured
-		Eventually(ctx, func(ctx context.Context) error {
-			if first = hellos[0]; release(ctx, first) == nil {
-				return nil
-			}
-			first = hellos[1]
-			return release(ctx, first)
-		}).Should(Succeed())
-		Expect(s.Outcome(ctx, first)).To(HaveField("Reason", "Successful"))
+		ended = running(ctx, hellos)
+		Eventually(ctx, func(ctx context.Context) error { return release(ctx, ended) }).Should(Succeed())
+		Expect(s.Outcome(ctx, ended)).To(HaveField("Reason", "Successful"))
 		for _, kind := range []string{greeting.Kind, hello.Kind} {
 			Eventually(ctx, sum("ansible_operator_runs_total", kind)).Should(Equal(1), kind)
 		}
 
 		By("ending runs of both at the stop")
-		Eventually(ctx, func(ctx context.Context) (int, error) {
-			greetings, err := live(greeting.Kind)(ctx)
-			if err != nil {
-				return 0, err
-			}
-			hellos, err := live(hello.Kind)(ctx)
-			return greetings*10 + hellos, err
-		}).Should(Equal(11), "one of each is live")
+		Eventually(ctx, both(live)).Should(Equal([]int{1, 1}))
+		_, _ = running(ctx, greetings), running(ctx, hellos) // Their statuses say so, too.
 		Expect(s.Stop()).To(Succeed())
 		Expect(s.Processes()).To(BeEmpty())
 		canceled := map[string]int{}
