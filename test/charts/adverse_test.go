@@ -70,7 +70,7 @@ var _ = Describe("a chart that does harm", Ordered, func() {
 	},
 		Entry("a template of 2,000,000,000 loops", "loop", "Timeout", "the run took longer than its timeout"),
 		Entry("a template that hangs", "hang", "Timeout", "the run took longer than its timeout"),
-		Entry("a list of 2,000,000,000 numbers", "list", "RunnerCrashed", "cannot allocate memory"),
+		Entry("a list of 2,000,000,000 numbers", "list", "RunnerCrashed", "fatal error: out of memory"),
 		Entry("a template that includes itself", "recurse", "Failed", "again"),
 		Entry("a manifest of more than 1 MiB", "big", "Failed", "Too long: may not be more than 1048576 bytes"),
 	)

@@ -61,6 +61,20 @@ var _ = Describe("a watch with a chart", func() {
 		Expect(text).To(And(ContainSubstring("Uninstall wait"), ContainSubstring("Waiting until all resources are deleted"), ContainSubstring("Removing finalizer")))
 	})
 
+	It("hides the values that go over the CR's if it is asked to", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.key | quote }}")}, "  overrideValues: {key: $SOME_KEY}\n")
+		s.Options.Env = append(s.Options.Env, "SOME_KEY=not for everyone")
+		s.Options.Args = append(s.Options.Args, "--suppress-override-values")
+		s.Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "hidden", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Eventually(ctx, notes(cr, "OverrideValuesInUse")).Should(HaveExactElements(`Chart value "key" overridden to "****" by operator's watches.yaml`))
+		object := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "hidden-a", object)(ctx)).To(Succeed())
+		Expect(object.Data).To(Equal(map[string]string{"a": "not for everyone"}))
+	})
+
 	It("keeps so many revisions", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | quote }}")}, "  maxHistory: 2\n").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "long-lived", map[string]any{"a": "0"})

@@ -117,12 +117,16 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 	return judge(ending{code: code, cause: cause, err: err, last: last, text: cmp.Or(crash(dir), p.Printed.String())})
 }
 
-// crash returns the first line of what the program's runtime has said at its end; "" if that
-// did not end it. What follows are its stacks.
+// crash returns the line with which the program's runtime names what ended it; "" if it did
+// not. Stacks follow that line.
 func crash(dir *rundir.Dir) string {
-	text, _ := os.ReadFile(filepath.Join(dir.Temp, order.CrashFile)) // Mostly there is none.
-	line, _, _ := strings.Cut(string(text), "\n")
-	return line
+	text, _ := os.ReadFile(filepath.Join(dir.Temp, order.CrashFile)) // A program that ended before has none.
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "panic: ") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
 }
 
 // dropped are the variables of the manager that no run gets: they would bypass the API

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,7 +57,7 @@ func fake(name string) int {
 		fmt.Fprintln(os.Stderr, line)
 	case "panic":
 		crash, err := os.Create(filepath.Join(os.TempDir(), order.CrashFile))
-		if err := errors.Join(err, debug.SetCrashOutput(crash, debug.CrashOptions{})); err != nil {
+		if err := errors.Join(err, syscall.Dup3(int(crash.Fd()), syscall.Stderr, 0)); err != nil {
 			panic(err)
 		}
 		panic("a defect")
