@@ -49,7 +49,7 @@ func prepare() (logs *os.File, err error) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
 		return nil, fmt.Errorf("limit the memory: %w", err)
 	}
-	crash, err := os.Create(filepath.Join(os.TempDir(), order.CrashFile))
+	crash, err := os.Create(filepath.Join(os.TempDir(), order.CrashFile)) //nolint:gosec // TMPDIR is the run's own.
 	if err != nil {
 		return nil, fmt.Errorf("prepare for a crash: %w", err)
 	}

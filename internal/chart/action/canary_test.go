@@ -45,21 +45,19 @@ type place struct {
 	spec     func(payload string) map[string]any
 }
 
-func at(name string) func(string) map[string]any {
-	return func(payload string) map[string]any { return map[string]any{name: payload} }
-}
+func inX(payload string) map[string]any { return map[string]any{"x": payload} }
 
 // places are ways to tpl. In the last ones the CR's text holds no {{.
 var places = map[string]place{
-	"a value":                  {`{{ tpl .Values.x . }}`, at("x")},
-	"a pipeline":               {`{{ tpl (.Values.x | toString | trim) . }}`, at("x")},
-	"a variable":               {`{{ $t := .Values.x }}{{ tpl $t $ }}`, at("x")},
-	"within text":              {`{{ tpl (print "a " .Values.x " b") . }}`, at("x")},
-	"all values as YAML":       {`{{ tpl (toYaml .Values) . }}`, at("x")},
+	"a value":                  {`{{ tpl .Values.x . }}`, inX},
+	"a pipeline":               {`{{ tpl (.Values.x | toString | trim) . }}`, inX},
+	"a variable":               {`{{ $t := .Values.x }}{{ tpl $t $ }}`, inX},
+	"within text":              {`{{ tpl (print "a " .Values.x " b") . }}`, inX},
+	"all values as YAML":       {`{{ tpl (toYaml .Values) . }}`, inX},
 	"an element of a list":     {`{{ range .Values.x }}{{ tpl . $ }}{{ end }}`, func(p string) map[string]any { return map[string]any{"x": []any{"a", p}} }},
 	"a key":                    {`{{ range $k, $v := .Values.x }}{{ tpl $k $ }}{{ end }}`, func(p string) map[string]any { return map[string]any{"x": map[string]any{p: "a"}} }},
-	"a helper of the chart":    {`{{ include "c.evaluate" (dict "text" .Values.x "root" .) }}`, at("x")},
-	"a template of a template": {`{{ tpl "{{ tpl .Values.x . }}" . }}`, at("x")},
+	"a helper of the chart":    {`{{ include "c.evaluate" (dict "text" .Values.x "root" .) }}`, inX},
+	"a template of a template": {`{{ tpl "{{ tpl .Values.x . }}" . }}`, inX},
 	"the values of a subchart": {`{{ .Values.y }}`, func(p string) map[string]any { return map[string]any{"sub": map[string]any{"x": p}} }},
 	"global values":            {`{{ tpl .Values.global.x . }}`, func(p string) map[string]any { return map[string]any{"global": map[string]any{"x": p}} }},
 	"text that is decoded": {`{{ tpl (.Values.x | b64dec) . }}`, func(p string) map[string]any {
