@@ -173,7 +173,7 @@ verify: controlplane python ## Fail when a module, a format, a lint rule or the 
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
-bench: build controlplane mariadb python ## Measure speed and memory, about 14 minutes (ARGS='--parts memory,warm,proxy,children --json').
+bench: build controlplane mariadb python ## Measure speed and memory, about 20 minutes (ARGS='--parts memory,warm,proxy,children,mysql,releases --json').
 	@go build -o bin/bench ./hack/bench
 	@exec bin/bench $(ARGS)
 

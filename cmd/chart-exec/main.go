@@ -4,12 +4,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/ensign-operator/ensign/internal/chart/action"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
+
+// maxMemory bounds what a chart may make this process hold, in bytes. A template's list of
+// 2,000,000,000 numbers would otherwise take all memory of the manager's container.
+const maxMemory = 1 << 30
 
 func main() {
 	const usage = 2
@@ -26,14 +34,38 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(usage)
 	}
-	os.Exit(execute(o))
+	logs, err := prepare()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(usage)
+	}
+	os.Exit(execute(o, logs))
+}
+
+// prepare bounds the process, and returns what was its standard error, for logs. From here on
+// standard error is a file, where the manager finds what the runtime says at a crash:
+// debug.SetCrashOutput leaves out the line that names a fatal error.
+func prepare() (logs *os.File, err error) {
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
+		return nil, fmt.Errorf("limit the memory: %w", err)
+	}
+	crash, err := os.Create(filepath.Join(os.TempDir(), order.CrashFile)) //nolint:gosec // TMPDIR is the run's own.
+	if err != nil {
+		return nil, fmt.Errorf("prepare for a crash: %w", err)
+	}
+	before, err := syscall.Dup(syscall.Stderr)
+	if err == nil {
+		syscall.CloseOnExec(before)
+		err = syscall.Dup3(int(crash.Fd()), syscall.Stderr, 0)
+	}
+	return os.NewFile(uintptr(before), "logs"), errors.Join(err, crash.Close())
 }
 
 // execute carries out the order and returns the exit code. A record that cannot be written
 // has no reader: the manager is gone.
-func execute(o order.Order) int {
+func execute(o order.Order, logs io.Writer) int {
 	records := os.NewFile(order.Descriptor, "records")
-	err := action.Run(context.Background(), o, os.Getenv("KUBECONFIG"), os.Stderr, func(step string) {
+	err := action.Run(context.Background(), o, os.Getenv("KUBECONFIG"), logs, func(step string) {
 		_ = order.Record{Nonce: o.Nonce, Working: step}.Write(records)
 	})
 	last := order.Record{Nonce: o.Nonce, Done: true}

@@ -2,7 +2,7 @@
 // figure beside what it is held against, and prints a table. `make bench` calls
 // it.
 //
-//	bin/bench                          everything, about 14 minutes
+//	bin/bench                          everything, about 20 minutes
 //	bin/bench --parts memory,warm      some of it
 //	bin/bench --json                   one JSON object instead of the table
 //	bin/bench --parts warm --table F   puts what it has measured into a Markdown file
@@ -64,10 +64,10 @@ func exit(err error) {
 
 // settings are what the flags ask for: parse says what each means.
 type settings struct {
-	parts                                      []string
-	json, strict, full                         bool
-	table                                      string
-	resources, runs, rounds, repeats, children int
+	parts                                                []string
+	json, strict, full                                   bool
+	table                                                string
+	resources, runs, rounds, repeats, children, releases int
 }
 
 // part is one thing to measure. Its rows belong to the title unless they say otherwise.
@@ -82,6 +82,7 @@ func parts() []part {
 		{"memory", "Memory of the manager (RSS)", measureMemory}, {"warm", "", measureWarm},
 		{"proxy", "API proxy", measureProxy}, {"children", "Children", measureChildren},
 		{"mysql", "", measureMySQL},
+		{"releases", "Releases of a chart", measureReleases},
 	}
 }
 
@@ -104,6 +105,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 5, "runs of each role in each way: plain ansible-runner, cold, warm; half as many of the longest")
 	flags.IntVar(&s.repeats, "repeats", 5, "measurements of requests through the API proxy, and of drift")
 	flags.IntVar(&s.children, "children", 10000, "objects that can be read through the API proxy, and children of a tenth as many custom resources")
+	flags.IntVar(&s.releases, "releases", 200, "releases of a chart that a manager keeps")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -118,8 +120,8 @@ func parse(args []string, help io.Writer) (settings, error) {
 		return s, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case s.table != "" && !slices.Contains(s.parts, "warm"):
 		return s, errors.New("--table shows what part warm measures, which is not among --parts")
-	case min(s.runs, s.rounds, s.repeats, s.children) < 1 || s.resources < s.runs:
-		return s, errors.New("--runs, --rounds, --repeats and --children must be 1 or more, and --crs at least --runs")
+	case min(s.runs, s.rounds, s.repeats, s.children, s.releases) < 1 || s.resources < s.runs:
+		return s, errors.New("--runs, --rounds, --repeats, --children and --releases must be 1 or more, and --crs at least --runs")
 	}
 	return s, nil
 }

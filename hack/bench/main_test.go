@@ -14,7 +14,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	usual := settings{parts: []string{"memory", "warm", "proxy", "children", "mysql"}, resources: 1000, runs: 5, rounds: 5, repeats: 5, children: 10000}
+	usual := settings{parts: []string{"memory", "warm", "proxy", "children", "mysql", "releases"}, resources: 1000, runs: 5, rounds: 5, repeats: 5, children: 10000, releases: 200}
 	some := usual
 	some.parts, some.json, some.strict, some.resources, some.runs, some.rounds, some.repeats = []string{"warm", "memory"}, true, true, 10, 2, 3, 4
 	for args, want := range map[string]settings{
@@ -40,7 +40,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	var help strings.Builder
-	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "memory,warm,proxy,children,mysql") {
+	if _, err := parse([]string{"--help"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "memory,warm,proxy,children,mysql,releases") {
 		t.Errorf("got error %v, and help that does not name the parts: %s", err, help.String())
 	}
 }

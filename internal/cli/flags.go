@@ -57,6 +57,7 @@ func (f *runFlags) addContentFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.WatchesFile, "watches-file", "./watches.yaml", "`file` that says which kinds run which content")
 	set.StringVar(&o.AnsibleRolesPath, "ansible-roles-path", "", "`directories`, joined by \":\", where roles are searched; overrides ANSIBLE_ROLES_PATH")
 	set.StringVar(&o.AnsibleCollectionsPath, "ansible-collections-path", "", "`directories`, joined by \":\", where collections are searched; overrides ANSIBLE_COLLECTIONS_PATH")
+	set.BoolVar(&o.SuppressOverrideValues, "suppress-override-values", false, "do not show the values of overrideValues in Events")
 	set.StringVar(&o.AnsibleArgs, "ansible-args", "", "further `arguments` of ansible-playbook, quoted as for a shell; quotes around the whole value are removed")
 	set.IntVar(&o.AnsibleVerbosity, "ansible-verbosity", 2, "Ansible's verbosity: a `number` of -v, 0 to 7; a watch's verbosity, ANSIBLE_VERBOSITY_<KIND>_<GROUP> and a resource's annotation override it")
 	set.IntVar(&o.MaxVerbosity, "max-verbosity", 2, "the highest `number` to which a resource's annotation can set the verbosity, 0 to 7")

@@ -23,6 +23,8 @@ type Options struct {
 	Executable string
 	Kubeconfig string
 
+	// SuppressOverrideValues keeps the values of overrideValues out of Events.
+	SuppressOverrideValues bool
 	AnsibleVerbosity       int
 	MaxVerbosity           int
 	AnsibleRolesPath       string // joined by ":"

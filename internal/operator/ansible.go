@@ -108,10 +108,7 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 		o.Logger.Info("WARNING: environment variables name a kind that is not watched; after the prefix stand kind and group, in upper case, with dots as underscores", "variables", names)
 	}
 	for i := range list {
-		if list[i].Chart != nil && list[i].Chart.AllTemplates {
-			o.Logger.Info("WARNING: templatesInSpec is true: whoever may write such a resource can have templates evaluated, which may look up every object that this operator may read",
-				"gvk", list[i].GVK.String(), "line", list[i].Line)
-		}
+		warnOfTemplates(o.Logger, list[i])
 		if !list[i].MarkUnsafe {
 			o.Logger.Info("WARNING: markUnsafe is false: whoever may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
 				"gvk", list[i].GVK.String(), "line", list[i].Line)

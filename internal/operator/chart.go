@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	ansible "github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
@@ -28,7 +30,24 @@ func (c components) chart(watch watches.Watch, observers []ansible.Observer) (co
 		Root: c.ansible.runner.Root, Reaper: c.ansible.runner.Reaper, Binary: binary,
 		Env: c.options.Env.List(), DropEnv: c.options.DropEnv, Ready: c.checkLease,
 	}
-	return chart.New(watch, chartRunner{r}, chartObservers(observers), c.manager.GetRESTMapper())
+	engine, err := chart.New(watch, chartRunner{r}, chartObservers(observers), c.manager.GetRESTMapper())
+	if err != nil {
+		return nil, err
+	}
+	engine.Recorder, engine.SuppressOverrides = c.events, c.options.SuppressOverrideValues
+	return engine, nil
+}
+
+// warnOfTemplates warns of a watch that lets CRs have templates.
+func warnOfTemplates(log logr.Logger, watch watches.Watch) {
+	const danger = "whoever may write such a resource can have templates evaluated there"
+	switch {
+	case watch.Chart == nil:
+	case watch.Chart.AllTemplates:
+		log.Info("WARNING: templatesInSpec is true: "+danger+", which may look up every object that this operator may read", "gvk", watch.GVK.String(), "line", watch.Line)
+	case len(watch.Chart.TemplatesInSpec) > 0:
+		log.Info("WARNING: templatesInSpec has paths: "+danger, "gvk", watch.GVK.String(), "line", watch.Line, "paths", watch.Chart.TemplatesInSpec)
+	}
 }
 
 // chartRunner adds to a runner the removal of run directories.

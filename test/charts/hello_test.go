@@ -25,8 +25,8 @@ var _ = Describe("the example hello", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx context.Context) {
-		s = operator(ctx)
-		s.Limit(ctx, rules("rbac/role.yaml")...)
+		s = operator(ctx, "hello")
+		s.Limit(ctx, rules("hello/rbac/role.yaml")...)
 		s.Start(ctx, hello.Kind)
 		cr = harness.Custom(hello, s.Namespace, "example", map[string]any{"replicaCount": int64(1)})
 		s.Create(ctx, cr)
@@ -89,7 +89,7 @@ var _ = Describe("the example hello", Ordered, func() {
 		specify(ctx, "ingress", `{"enabled":true}`)
 		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Status", "True"), HaveField("Reason", "UpgradeError"),
 			HaveField("Message", And(ContainSubstring("is forbidden"), ContainSubstring(`"ingresses"`)))))
-		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-ingresses"}, Rules: rules("rbac/ingress.yaml")}
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-ingresses"}, Rules: rules("hello/rbac/ingress.yaml")}
 		s.Create(ctx, role, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},

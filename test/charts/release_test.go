@@ -2,6 +2,7 @@ package charts
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/ensign-operator/ensign/test/faults/audit"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
@@ -86,6 +88,42 @@ var _ = Describe("a release", func() {
 		Expect(again.ResourceVersion).To(Equal(made.ResourceVersion))
 		Expect(cr.GetResourceVersion()).NotTo(Equal(version), "the annotations did change")
 		Expect(s.Condition(cr, "Deployed")(ctx)).To(HaveField("Generation", cr.GetGeneration()))
+	})
+
+	It("rests, period after period, without a write", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "drawn: {{ randAlphaNum 16 }}")}, "  reconcilePeriod: 500ms\n").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "resting", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		s.Watched(ctx, "configmaps")
+		log, err := audit.Open(auditLog)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, func() (int, error) { return log.DryRuns(s.Namespace) }).Should(BeNumerically(">=", 10), "each period compares the one object")
+		Expect(log.Writes(s.Namespace, "")).To(BeEmpty())
+		Expect(statuses(s, "resting")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+	})
+
+	It("refuses text of a CR that its chart would evaluate", func(ctx context.Context) {
+		const evil = `{{ print "EXE" "CUTED" }}`
+		templates := map[string]string{"a.yaml": configMap("a", "{}", "a: {{ tpl (.Values.trusted | default \"\") . | quote }}\n  b: {{ tpl (.Values.coded | default \"\" | b64dec) . | quote }}")}
+		s := charted(ctx, templates, "  templatesInSpec: [spec.trusted]\n").Start(ctx, hello.Kind)
+		plain := harness.Custom(hello, s.Namespace, "plain", map[string]any{"text": evil})
+		coded := harness.Custom(hello, s.Namespace, "coded", map[string]any{"coded": base64.StdEncoding.EncodeToString([]byte(evil))})
+		trusted := harness.Custom(hello, s.Namespace, "trusted", map[string]any{"trusted": evil})
+		s.Create(ctx, plain, coded, trusted)
+		Expect(s.Outcome(ctx, plain)).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", HavePrefix("spec.text: "))))
+		Expect(s.Outcome(ctx, coded)).To(HaveField("Message", ContainSubstring("tpl: the template action")))
+		Expect(s.Condition(coded, "ReleaseFailed")(ctx)).To(HaveField("Reason", "InstallError"))
+		Expect(s.Outcome(ctx, trusted)).To(HaveField("Reason", "Successful"))
+		object := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "trusted-a", object)(ctx)).To(Succeed())
+		Expect(object.Data).To(HaveKeyWithValue("a", "EXECUTED"))
+		for _, of := range []string{"plain-a", "coded-a"} {
+			Expect(objectNamed(s, of, object)(ctx)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		}
+		text, err := s.Log()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(text).To(ContainSubstring("WARNING: templatesInSpec has paths"))
 	})
 
 	It("keeps what is to be kept, without an owner", func(ctx context.Context) {

@@ -16,19 +16,24 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 const (
 	patience = 3 * time.Minute
 	interval = 50 * time.Millisecond
-	example  = "../../examples/hello"
 )
 
 var (
 	ground *site.Ground
 	k8s    client.WithWatch
 	hello  = schema.GroupKind{Group: "demo.example.com", Kind: "Hello"}
+	// greeting is the kind that a role serves beside a chart.
+	greeting  = schema.GroupKind{Group: "demo.example.com", Kind: "Greeting"}
+	memcached = schema.GroupKind{Group: "cache.example.com", Kind: "memcached"}
+	// auditLog is the API server's.
+	auditLog string
 )
 
 func TestCharts(t *testing.T) {
@@ -36,23 +41,25 @@ func TestCharts(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.log")
+	ground = site.Prepare(ctx, "../..", controlplane.Options{AuditLog: auditLog})
 	k8s = ground.Client
 	Expect(filepath.Join(ground.Root, "bin", "chart-exec")).To(BeAnExistingFile(), "run these tests by `make test`, which builds what they need")
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	read("crds/hellos.yaml", definition)
-	ground.Define(ctx, definition)
+	hellos, memcacheds := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
+	read("hello/crds/hellos.yaml", hellos)
+	read("memcached/crds/memcacheds.yaml", memcacheds)
+	ground.Define(ctx, hellos, memcacheds, harness.Definition(greeting))
 })
 
-// read reads a file of the example.
+// read reads a file of the examples.
 func read(name string, into any) {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join(example, name))
+	text, err := os.ReadFile(filepath.Join("../../examples", name))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(yaml.Unmarshal(text, into)).To(Succeed())
 }
 
-// rules returns the rules of a Role of the example.
+// rules returns the rules of a Role of the examples.
 func rules(name string) []rbacv1.PolicyRule {
 	GinkgoHelper()
 	role := &rbacv1.Role{}
@@ -61,9 +68,9 @@ func rules(name string) []rbacv1.PolicyRule {
 }
 
 // operator returns a site whose project is the example.
-func operator(ctx context.Context) *site.Site {
+func operator(ctx context.Context, example string) *site.Site {
 	GinkgoHelper()
 	s := ground.Site(ctx, nil)
-	Expect(os.CopyFS(s.Options.Project, os.DirFS(example))).To(Succeed())
+	Expect(os.CopyFS(s.Options.Project, os.DirFS(filepath.Join("../../examples", example)))).To(Succeed())
 	return s
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
@@ -44,6 +45,10 @@ type Engine struct {
 	Observer Observer
 	// Mapper finds the resources of kinds.
 	Mapper meta.RESTMapper
+	// Recorder gets an Event for each value of overrideValues before an installation or
+	// upgrade; nil: none are made. SuppressOverrides keeps the values out of them.
+	Recorder          events.EventRecorder
+	SuppressOverrides bool
 
 	chart     string // its name
 	overrides []watches.Override
@@ -67,8 +72,10 @@ type work struct {
 	engine     *Engine
 	cr         *unstructured.Unstructured
 	finalizing bool
-	values     *values.Values
-	settings   settings
+	// values are nil if the work finalizes, or if the chart cannot be loaded: then fault says why.
+	values   *values.Values
+	fault    error
+	settings settings
 }
 
 // settings are what a CR's annotations say.
@@ -91,7 +98,11 @@ func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (conten
 		return w, nil
 	}
 	spec, _, _ := unstructured.NestedMap(cr.Object, "spec")
-	if w.values, err = values.Build(e.Watch.Chart, e.overrides, spec); err != nil {
+	w.values, err = values.Build(e.Watch.Chart, e.overrides, spec)
+	switch {
+	case errors.Is(err, values.ErrChart):
+		w.fault = err // Not the CR's: the next run may find the chart mended.
+	case err != nil:
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
 	return w, nil
@@ -118,7 +129,7 @@ func (e *Engine) readSettings(annotations map[string]string) (s settings, err er
 
 // Settled reports whether the release is as the CR wants it and nothing has drifted.
 func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bool) {
-	if w.finalizing {
+	if w.finalizing || w.fault != nil {
 		return content.Result{}, false
 	}
 	found, err := w.look(ctx, job)
@@ -138,6 +149,9 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 }
 
 func (w *work) run(ctx context.Context, job content.Job) content.Result {
+	if w.fault != nil {
+		return irreconcilable(ctx, w.fault)
+	}
 	found, err := w.look(ctx, job)
 	if err != nil {
 		return irreconcilable(ctx, err)
@@ -153,6 +167,7 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	case found.state == release.Drifted:
 		return w.repair(ctx, found)
 	}
+	w.tellOverrides()
 	outcome := w.carryOut(ctx, job, found.action, found.unlock)
 	if outcome.Verdict != content.Succeeded {
 		return failed(outcome, found.action)

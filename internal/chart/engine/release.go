@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/dynamic"
@@ -104,6 +105,16 @@ func (w *work) uninstall(ctx context.Context, job content.Job, f found) content.
 	return uninstalled()
 }
 
+// waits returns how long Helm waits for hooks and objects: less than the run's timeout, so
+// that Helm can say what it waited for in vain, and roll back. Helm takes 0 for 30 s.
+func waits(timeout time.Duration) time.Duration {
+	const forever = 10_000 * time.Hour
+	if timeout == 0 {
+		return forever
+	}
+	return timeout / 5 * 4
+}
+
 // carryOut has chart-exec carry out an action.
 func (w *work) carryOut(ctx context.Context, job content.Job, action order.Action, unlock bool) content.Outcome {
 	watch, chart := w.engine.Watch, w.engine.Watch.Chart
@@ -114,7 +125,7 @@ func (w *work) carryOut(ctx context.Context, job content.Job, action order.Actio
 	o := order.Order{
 		Action: action, Unlock: unlock, Chart: chart.Path, Name: w.cr.GetName(), Namespace: w.cr.GetNamespace(),
 		Settings: order.Settings{
-			MaxHistory: chart.MaxHistory, Wait: chart.Wait, Timeout: watch.Timeout, Adopt: chart.Adopt,
+			MaxHistory: chart.MaxHistory, Wait: chart.Wait, Timeout: waits(watch.Timeout), Adopt: chart.Adopt,
 			SkipCRDs: chart.CRDs == watches.CRDsSkip, ReplaceCRDs: chart.CRDs == watches.CRDsReplace,
 			DisableHooks: w.settings.disableHooks[kind], Description: w.settings.descriptions[kind],
 			Force: w.settings.upgradeForce, RollbackForce: w.settings.rollbackForce,

@@ -21,6 +21,10 @@ import (
 // Descriptor is the number of the descriptor to which chart-exec writes its records.
 const Descriptor = 3
 
+// CrashFile is the name of the file in chart-exec's temporary directory that is its standard
+// error: its runtime writes there why it ends the program, such as that there is no memory.
+const CrashFile = "crash"
+
 // Labels of the Secrets in which Helm stores releases, and of the objects of a release.
 const (
 	// DigestLabel holds the digest of what the revision was made of.

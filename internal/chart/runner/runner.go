@@ -5,11 +5,13 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -112,7 +114,19 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 		return crashed(fmt.Errorf("start chart-exec, which belongs beside the manager's program: %w", err))
 	}
 	code, cause, err := p.Wait(ctx, process.DefaultGrace)
-	return judge(ending{code: code, cause: cause, err: err, last: last, text: p.Printed.String()})
+	return judge(ending{code: code, cause: cause, err: err, last: last, text: cmp.Or(crash(dir), p.Printed.String())})
+}
+
+// crash returns the line with which the program's runtime names what ended it; "" if it did
+// not. Stacks follow that line.
+func crash(dir *rundir.Dir) string {
+	text, _ := os.ReadFile(filepath.Join(dir.Temp, order.CrashFile)) // A program that ended before has none.
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "panic: ") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
 }
 
 // dropped are the variables of the manager that no run gets: they would bypass the API

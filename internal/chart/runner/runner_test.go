@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,6 +56,10 @@ func fake(name string) int {
 		fmt.Println(line)
 		fmt.Fprintln(os.Stderr, line)
 	case "panic":
+		crash, err := os.Create(filepath.Join(os.TempDir(), order.CrashFile))
+		if err := errors.Join(err, syscall.Dup3(int(crash.Fd()), syscall.Stderr, 0)); err != nil {
+			panic(err)
+		}
 		panic("a defect")
 	case "hang":
 		time.Sleep(time.Minute)
@@ -114,6 +119,13 @@ func TestNothingThatIsPrintedIsARecord(t *testing.T) {
 		if got.Verdict != content.Failed || got.Reason != content.ReasonRunnerCrashed || !strings.Contains(got.Message, "before the run was through") {
 			t.Errorf("%s: got %+v", name, got)
 		}
+	}
+}
+
+func TestACrashIsNamed(t *testing.T) {
+	want := content.Outcome{Verdict: content.Failed, Reason: content.ReasonRunnerCrashed, Message: "chart-exec ended with 2 before the run was through\npanic: a defect"}
+	if got := newRunner(t, "panic").Run(t.Context(), someSpec(func(string) {})); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 

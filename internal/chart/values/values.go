@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -98,12 +99,15 @@ type Values struct {
 	Trusted []string
 }
 
+// ErrChart is the error of a chart that cannot be loaded.
+var ErrChart = errors.New("load the chart")
+
 // Build loads the chart and makes the values of a CR. An error says what of the spec the
-// chart cannot take.
+// chart cannot take, or is ErrChart.
 func Build(c *watches.Chart, overrides []watches.Override, spec map[string]any) (*Values, error) {
 	loaded, err := loader.Load(c.Path)
 	if err != nil {
-		return nil, fmt.Errorf("load the chart: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrChart, err)
 	}
 	v := &Values{Chart: loaded.Name(), Values: runtime.DeepCopyJSON(spec)}
 	if v.Values == nil {

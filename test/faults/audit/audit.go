@@ -19,6 +19,7 @@ type Write struct{ Verb, Resource, Subresource, Name string }
 type entry struct {
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
+	URI       string `json:"requestURI"`
 	Object    struct {
 		Namespace   string `json:"namespace"`
 		Resource    string `json:"resource"`
@@ -46,31 +47,50 @@ func Open(path string) (Log, error) {
 }
 
 // Writes returns the accepted writes in the namespace by clients whose user agent
-// begins so, in the order in which they were answered.
-func (l Log) Writes(namespace, agent string) ([]Write, error) {
+// begins so, in the order in which they were answered. Dry runs are none.
+func (l Log) Writes(namespace, agent string) (found []Write, err error) {
+	err = l.accepted(namespace, func(e entry) {
+		if !e.dryRun() && strings.HasPrefix(e.UserAgent, agent) {
+			found = append(found, Write{e.Verb, e.Object.Resource, e.Object.Subresource, e.Object.Name})
+		}
+	})
+	return found, err
+}
+
+// DryRuns returns how many dry runs of writes in the namespace were accepted.
+func (l Log) DryRuns(namespace string) (count int, err error) {
+	err = l.accepted(namespace, func(e entry) {
+		if e.dryRun() {
+			count++
+		}
+	})
+	return count, err
+}
+
+// accepted calls handle with each accepted write in the namespace, a dry run or not.
+func (l Log) accepted(namespace string, handle func(entry)) error {
 	file, err := os.Open(l.path)
 	if err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
+		return fmt.Errorf("read the audit log: %w", err)
 	}
 	defer file.Close()
 	if _, err := file.Seek(l.from, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read the audit log: %w", err)
+		return fmt.Errorf("read the audit log: %w", err)
 	}
 	lines := Lines(file)
-	var found []Write
 	for lines.Scan() {
 		if !bytes.Contains(lines.Bytes(), []byte(namespace)) {
 			continue // Decoding costs the most.
 		}
 		var e entry
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return nil, fmt.Errorf("read the audit log: %w", err)
+			return fmt.Errorf("read the audit log: %w", err)
 		}
-		if e.accepted() && e.Object.Namespace == namespace && strings.HasPrefix(e.UserAgent, agent) {
-			found = append(found, Write{e.Verb, e.Object.Resource, e.Object.Subresource, e.Object.Name})
+		if e.accepted() && e.Object.Namespace == namespace {
+			handle(e)
 		}
 	}
-	return found, lines.Err()
+	return lines.Err()
 }
 
 // Lines returns the whole lines of a log. One that is just being written is not there yet.
@@ -91,3 +111,5 @@ func (e entry) accepted() bool {
 	writes := []string{"create", "update", "patch", "delete", "deletecollection"}
 	return slices.Contains(writes, e.Verb) && e.Status.Code >= 200 && e.Status.Code < 300
 }
+
+func (e entry) dryRun() bool { return strings.Contains(e.URI, "dryRun=") }

@@ -1,0 +1,163 @@
+package action
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/action"
+	chartcommon "helm.sh/helm/v4/pkg/chart/common"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	kubefake "helm.sh/helm/v4/pkg/kube/fake"
+	"helm.sh/helm/v4/pkg/registry"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage"
+	"helm.sh/helm/v4/pkg/storage/driver"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+)
+
+// newMemoryRun returns a run whose releases are in memory, and which changes no cluster.
+func newMemoryRun(t *testing.T, o order.Order) (*run, *kubefake.FailingKubeClient) {
+	t.Helper()
+	client := &kubefake.FailingKubeClient{PrintingKubeClient: kubefake.PrintingKubeClient{Out: io.Discard, LogOutput: io.Discard}}
+	registries, err := registry.NewClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Name, o.Namespace, o.Digest = "r", "ns", "d1"
+	config := action.NewConfiguration()
+	config.Releases, config.KubeClient, config.Capabilities, config.RegistryClient = storage.Init(driver.NewMemory()), client, chartcommon.DefaultCapabilities, registries
+	return &run{Order: o, config: config, chart: &chart.Chart{
+		Metadata: &chart.Metadata{Name: "c", Version: "1.0.0+build", APIVersion: chart.APIVersionV2},
+		Templates: []*chartcommon.File{
+			{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {own: label}}\ndata: {a: {{ .Values.a | default \"b\" }}}\n")},
+			{Name: "templates/hook.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-install}}\n")},
+		},
+	}}, client
+}
+
+// history returns the statuses of the revisions, as "1:deployed".
+func history(t *testing.T, r *run) string {
+	t.Helper()
+	found, err := r.config.Releases.History(r.Name)
+	if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+		t.Fatal(err)
+	}
+	all := make([]string, len(found))
+	for _, one := range found {
+		revision := one.(*release.Release)
+		all[revision.Version-found[0].(*release.Release).Version] = strconv.Itoa(revision.Version) + ":" + revision.Info.Status.String()
+	}
+	return strings.Join(all, " ")
+}
+
+// last returns the last revision.
+func last(t *testing.T, r *run) *release.Release {
+	t.Helper()
+	found, err := r.config.Releases.Last(r.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.(*release.Release)
+}
+
+func TestARevisionHasItsDigestAndItsObjectsTheChart(t *testing.T) {
+	r, _ := newMemoryRun(t, order.Order{Settings: order.Settings{Description: "why"}})
+	if err := r.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	made := last(t, r)
+	if made.Labels[order.DigestLabel] != "d1" || made.Info.Description != "why" || history(t, r) != "1:deployed" {
+		t.Errorf("got %v, %q, %s", made.Labels, made.Info.Description, history(t, r))
+	}
+	if !strings.Contains(made.Manifest, order.ChartLabel+": 'c-1.0.0_build'") && !strings.Contains(made.Manifest, order.ChartLabel+": c-1.0.0_build") || !strings.Contains(made.Manifest, "own: label") {
+		t.Errorf("got the manifest:\n%s", made.Manifest)
+	}
+	if len(made.Hooks) != 1 || strings.Contains(made.Hooks[0].Manifest, order.ChartLabel) {
+		t.Errorf("got the hooks %+v", made.Hooks)
+	}
+}
+
+func TestAnUpgradeKeepsSoManyRevisions(t *testing.T) {
+	r, _ := newMemoryRun(t, order.Order{Settings: order.Settings{MaxHistory: 2}})
+	if err := r.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := r.upgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := history(t, r); got != "3:superseded 4:deployed" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAnUpgradeThatFailsGoesBack(t *testing.T) {
+	r, client := newMemoryRun(t, order.Order{})
+	if err := r.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client.UpdateError = errors.New("no room")
+	err := r.upgrade(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "no room") || !strings.Contains(err.Error(), "and the rollback failed") {
+		t.Errorf("got %v", err)
+	}
+	if got := history(t, r); got != "1:deployed 2:superseded 3:failed" { // Helm's word for what a rollback leaves.
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestOnlyAPendingAttemptIsUnlocked(t *testing.T) {
+	r, _ := newMemoryRun(t, order.Order{})
+	if err := r.unlock(); err != nil {
+		t.Errorf("a release that is not there: %v", err)
+	}
+	if err := r.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.unlock(); err != nil || history(t, r) != "1:deployed" {
+		t.Errorf("got %v, %s", err, history(t, r))
+	}
+	pending := last(t, r)
+	pending.Info.Status = "pending-upgrade"
+	if err := r.config.Releases.Update(pending); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.unlock(); err != nil || history(t, r) != "1:failed" {
+		t.Errorf("got %v, %s", err, history(t, r))
+	}
+}
+
+func TestAReleaseIsUninstalledWithItsHistory(t *testing.T) {
+	r, _ := newMemoryRun(t, order.Order{})
+	if err := r.uninstall(); err != nil {
+		t.Errorf("a release that is not there: %v", err)
+	}
+	if err := r.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.uninstall(); err != nil || history(t, r) != "" {
+		t.Errorf("got %v, %s", err, history(t, r))
+	}
+}
+
+func TestALabelOfAChartIsALabel(t *testing.T) {
+	r, _ := newMemoryRun(t, order.Order{})
+	r.chart.Metadata.Name = strings.Repeat("n", 62)
+	out, err := r.labeler().Run(bytes.NewBufferString("kind: A\nmetadata: {name: a}\n---\nkind: B\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := strings.Repeat("n", 62)
+	if got := strings.Count(out.String(), value); got != 2 || strings.Contains(out.String(), value+"-") {
+		t.Errorf("got:\n%s", out)
+	}
+	if _, err := r.labeler().Run(bytes.NewBufferString("kind: A\n\tb: c")); err == nil {
+		t.Error("what is no YAML was labelled")
+	}
+}

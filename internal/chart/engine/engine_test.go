@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v4/pkg/release/common"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+const (
+	healthy   = "Deployed=True InstallSuccessful, Initialized=True Initialized"
+	upgraded  = "Deployed=True UpgradeSuccessful, Initialized=True Initialized"
+	failedFor = "Initialized=True Initialized, ReleaseFailed=True "
+	irrecon   = "Initialized=True Initialized, Irreconcilable=True ReconcileError"
+)
+
+func TestWhatARunDoesAndShows(t *testing.T) {
+	no := content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no"}
+	for why, test := range map[string]struct {
+		before  func(*world)
+		orders  []order.Action
+		unlock  bool
+		settled bool
+		shown   string
+	}{
+		"nothing is there":             {orders: []order.Action{order.Install}, shown: healthy},
+		"all is as it should be":       {before: func(w *world) { w.has(common.StatusDeployed, "c", w.digest()) }, settled: true, shown: healthy},
+		"the values have changed":      {before: func(w *world) { w.has(common.StatusDeployed, "c", "other") }, orders: []order.Action{order.Upgrade}, shown: upgraded},
+		"an attempt was killed":        {before: func(w *world) { w.has(common.StatusPendingInstall, "c", w.digest()) }, orders: []order.Action{order.Reinstall}, unlock: true, shown: healthy},
+		"the last installation failed": {before: func(w *world) { w.has(common.StatusFailed, "c", w.digest()) }, orders: []order.Action{order.Reinstall}, shown: healthy},
+		"another chart has the name":   {before: func(w *world) { w.has(common.StatusDeployed, "other", "") }, shown: irrecon},
+		"the installation fails":       {before: func(w *world) { w.outcome = no }, orders: []order.Action{order.Install}, shown: failedFor + "InstallError"},
+		"a reinstallation fails": {before: func(w *world) {
+			w.has(common.StatusFailed, "c", "")
+			w.outcome = no
+		}, orders: []order.Action{order.Reinstall}, shown: failedFor + "InstallError"},
+		"the upgrade fails": {before: func(w *world) {
+			w.has(common.StatusDeployed, "c", "other")
+			w.outcome = no
+		}, orders: []order.Action{order.Upgrade}, shown: failedFor + "UpgradeError"},
+		"a success that left nothing is none": {before: func(w *world) { w.idle = true }, orders: []order.Action{order.Install}, shown: irrecon},
+		"an object was changed": {before: func(w *world) {
+			w.has(common.StatusDeployed, "c", w.digest())
+			w.object["data"] = map[string]any{"a": "c"}
+		}, shown: healthy},
+		"an object was deleted": {before: func(w *world) {
+			w.has(common.StatusDeployed, "c", w.digest())
+			w.object = nil
+		}, shown: healthy},
+		"a chart that cannot be loaded is no fault of the CR": {before: (*world).breakChart, shown: irrecon},
+	} {
+		t.Run(why, func(t *testing.T) {
+			w := newWorld(t, nil)
+			if test.before != nil {
+				test.before(w)
+			}
+			result, settled := w.run(t.Context(), resource(nil, nil), false)
+			var actions []order.Action
+			for _, o := range w.orders {
+				actions = append(actions, o.Action)
+				if o.Unlock != test.unlock || o.MaxHistory != 7 || o.Name != "r" || o.Namespace != "ns" {
+					t.Errorf("got the order %+v", o)
+				}
+			}
+			if !slices.Equal(actions, test.orders) || settled != test.settled || shownAs(result) != test.shown {
+				t.Errorf("got %q, settled %v: %s", actions, settled, shownAs(result))
+			}
+			healthyNow := strings.Contains(test.shown, "Deployed=True")
+			if (result.Outcome.Verdict == content.Succeeded) != healthyNow || slices.Contains(result.Removed, "Irreconcilable") == strings.Contains(test.shown, "Irreconcilable") {
+				t.Errorf("got %+v", result)
+			}
+			if healthyNow && (w.object["data"].(map[string]any)["a"] != "b" || result.Conditions[1].Message != `some \x1b notes`) {
+				t.Errorf("the object is %v, the result %+v", w.object, result)
+			}
+		})
+	}
+}
+
+func TestWhatDriftDoes(t *testing.T) {
+	for drift, want := range map[watches.Drift]struct {
+		settled bool
+		repairs int
+	}{watches.DriftRepair: {false, 1}, watches.DriftWarn: {true, 0}, watches.DriftOff: {true, 0}} {
+		w := newWorld(t, func(watch *watches.Watch) { watch.Chart.Drift = drift })
+		w.has(common.StatusDeployed, "c", w.digest())
+		w.object["data"] = map[string]any{"a": "changed", "added": "by others"}
+		result, settled := w.run(t.Context(), resource(nil, nil), false)
+		if settled != want.settled || w.repairs != want.repairs || len(w.orders) > 0 || result.Outcome.Verdict != content.Succeeded {
+			t.Errorf("%s: settled %v, %d repairs, orders %v, %+v", drift, settled, w.repairs, w.orders, result)
+		}
+		if w.object["data"].(map[string]any)["added"] != "by others" {
+			t.Errorf("%s: the fields of others are %v", drift, w.object["data"])
+		}
+	}
+}
+
+func TestWhatAFinalizerDoes(t *testing.T) {
+	for why, test := range map[string]struct {
+		before  func(*world)
+		orders  int
+		shown   string
+		verdict content.Verdict
+	}{
+		"the release is removed":           {func(w *world) { w.has(common.StatusDeployed, "c", "") }, 1, "Deployed=False UninstallSuccessful", content.Succeeded},
+		"one whose attempt was killed too": {func(w *world) { w.has(common.StatusPendingUpgrade, "c", "") }, 1, "Deployed=False UninstallSuccessful", content.Succeeded},
+		"there is none":                    {func(*world) {}, 0, "Deployed=False UninstallSuccessful", content.Succeeded},
+		"that of another chart stays":      {func(w *world) { w.has(common.StatusDeployed, "other", "") }, 0, "Deployed=False UninstallSuccessful", content.Succeeded},
+		"also where the chart cannot be loaded": {func(w *world) {
+			w.has(common.StatusDeployed, "c", "")
+			w.breakChart()
+		}, 1, "Deployed=False UninstallSuccessful", content.Succeeded},
+		"a hook fails": {func(w *world) {
+			w.has(common.StatusDeployed, "c", "")
+			w.outcome = content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no"}
+		}, 1, failedFor + "UninstallError", content.Failed},
+	} {
+		t.Run(why, func(t *testing.T) {
+			w := newWorld(t, nil)
+			test.before(w)
+			cr := resource(map[string]any{"size": "not a number"}, map[string]string{"uninstall-wait": "true", "upgrade-force": "perhaps"})
+			result, settled := w.run(t.Context(), cr, true)
+			if settled || len(w.orders) != test.orders || shownAs(result) != test.shown || result.Outcome.Verdict != test.verdict {
+				t.Errorf("settled %v, orders %v: %+v", settled, w.orders, result)
+			}
+			for _, o := range w.orders {
+				if o.Action != order.Uninstall || !o.Wait || o.Values != nil {
+					t.Errorf("got the order %+v", o)
+				}
+			}
+			if _, cleared := result.Fields["deployedRelease"]; cleared != (test.verdict == content.Succeeded) {
+				t.Errorf("got the fields %v", result.Fields)
+			}
+		})
+	}
+}
+
+func TestAnnotationsSteerTheActions(t *testing.T) {
+	w := newWorld(t, nil)
+	w.has(common.StatusDeployed, "c", "other")
+	annotations := map[string]string{
+		"upgrade-force": "true", "rollback-force": "1", "upgrade-disable-hooks": "true", "install-disable-hooks": "false",
+		"upgrade-description": "why", "install-description": "not this",
+	}
+	w.run(t.Context(), resource(nil, annotations), false)
+	o := w.orders[0]
+	if !o.Force || !o.RollbackForce || !o.DisableHooks || o.Description != "why" || o.Timeout != 8*time.Minute {
+		t.Errorf("got %+v", o.Settings)
+	}
+	for name := range annotations {
+		if strings.HasSuffix(name, "description") {
+			continue
+		}
+		_, refusal := w.engine.Prepare(resource(nil, map[string]string{name: "perhaps\x1b"}), false)
+		if refusal == nil || refusal.Reason != content.ReasonInvalidAnnotation || !strings.Contains(refusal.Message, name) || strings.Contains(refusal.Message, "\x1b") {
+			t.Errorf("%s: got %+v", name, refusal)
+		}
+	}
+}
+
+func TestASpecThatTheChartCannotTakeIsRefused(t *testing.T) {
+	_, refusal := newWorld(t, nil).engine.Prepare(resource(map[string]any{"size": "big"}, nil), false)
+	if refusal == nil || refusal.Reason != content.ReasonInvalidSpec || !strings.Contains(refusal.Message, "size") {
+		t.Errorf("got %+v", refusal)
+	}
+}
+
+func TestARunThatEndsBeforeItsTimeSaysNothing(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := newWorld(t, nil)
+	result, _ := w.run(ctx, resource(nil, nil), false)
+	if result.Outcome.Verdict != content.Canceled || len(result.Conditions) > 0 {
+		t.Errorf("got %+v", result)
+	}
+	w.outcome = content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}
+	if result, _ := w.run(t.Context(), resource(nil, nil), false); result.Outcome.Verdict != content.Canceled || len(result.Conditions) > 0 {
+		t.Errorf("got %+v", result)
+	}
+}
+
+func TestEventsTellOfOverrides(t *testing.T) {
+	for suppress, want := range map[bool][]string{
+		false: {`Chart value "a.b" overridden to "1,2" by`, `Chart value "list" overridden to "[1,\"x\"]" by`},
+		true:  {`Chart value "a.b" overridden to "****" by`, `Chart value "list" overridden to "****" by`},
+	} {
+		w := newWorld(t, func(watch *watches.Watch) {
+			watch.Chart.Overrides = []watches.Override{{Key: "a.b", Value: "1,2"}, {Key: "list", Value: []any{int64(1), "x"}}}
+		})
+		recorder := events.NewFakeRecorder(10)
+		w.engine.Recorder, w.engine.SuppressOverrides = recorder, suppress
+		w.run(t.Context(), resource(nil, nil), false)
+		if _, settled := w.run(t.Context(), resource(nil, nil), false); !settled {
+			t.Error("the release is not settled")
+		}
+		close(recorder.Events)
+		var got []string
+		for event := range recorder.Events {
+			got = append(got, event)
+		}
+		if len(got) != len(want) {
+			t.Fatalf("got %q", got)
+		}
+		for i := range want {
+			if !strings.HasPrefix(got[i], "Warning OverrideValuesInUse "+want[i]) {
+				t.Errorf("got %q, want %q", got[i], want[i])
+			}
+		}
+	}
+}
+
+func TestHelmWaitsLessThanTheRun(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{time.Hour: 48 * time.Minute, 10 * time.Second: 8 * time.Second} {
+		if got := waits(timeout); got != want {
+			t.Errorf("%s: got %s", timeout, got)
+		}
+	}
+	if got := waits(0); got < 1000*time.Hour {
+		t.Errorf("without a timeout Helm waits %s", got)
+	}
+}
+
+func TestACRWithoutASpecHasTheDigestOfAnEmptyOne(t *testing.T) {
+	w := newWorld(t, nil)
+	empty := w.prepare(resource(map[string]any{}, nil), false).(*work).values.Digest
+	if got := fmt.Sprint(w.digest()); got != empty {
+		t.Errorf("got %s and %s", got, empty)
+	}
+}

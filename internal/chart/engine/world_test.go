@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/internal/chart/runner"
+	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
+)
+
+const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}\n"
+
+// world has a release and its object at an API server, and a chart-exec that does what it is
+// told.
+type world struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	releases []*release.Release
+	object   map[string]any // nil if it is gone
+	repairs  int
+
+	orders  []order.Order
+	outcome content.Outcome // of the next order
+	idle    bool            // a run that succeeds leaves no release
+
+	engine     *Engine
+	kubeconfig []byte
+}
+
+func newWorld(t *testing.T, change func(*watches.Watch)) *world {
+	t.Helper()
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "templates/a.yaml": manifest,
+		"values.schema.json": `{"properties":{"size":{"type":"integer"}}}`,
+	})
+	watch := watches.Watch{
+		GVK: schema.GroupVersionKind{Version: "v1", Kind: "K"}, Timeout: 10 * time.Minute,
+		Chart: &watches.Chart{Path: dir, MaxHistory: 7, Drift: watches.DriftRepair, CRDs: watches.CRDsCreate},
+	}
+	if change != nil {
+		change(&watch)
+	}
+	w := &world{t: t, outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	var err error
+	if w.engine, err = New(watch, w, w, mapper); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(w)
+	t.Cleanup(server.Close)
+	w.kubeconfig = []byte(`{"clusters":[{"name":"a","cluster":{"server":"` + server.URL + `"}}],"contexts":[{"name":"a","context":{"cluster":"a"}}],"current-context":"a"}`)
+	return w
+}
+
+// has adds a revision of the chart, with the object in the cluster.
+func (w *world) has(status common.Status, chartName, digest string) {
+	w.releases = append(w.releases, &release.Release{
+		Name: "r", Namespace: "ns", Version: len(w.releases) + 1, Manifest: manifest, Labels: map[string]string{order.DigestLabel: digest},
+		Info: &helm.Info{Status: status, Notes: "some \x1b notes"}, Chart: &chart.Chart{Metadata: &chart.Metadata{Name: chartName, Version: "1.0.0"}},
+	})
+	w.object = map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"},
+		"metadata": map[string]any{
+			"name": "a", "namespace": "ns", "labels": map[string]any{"app.kubernetes.io/managed-by": "Helm"},
+			"annotations": map[string]any{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "ns"},
+		},
+	}
+}
+
+// ServeHTTP implements http.Handler: what the engine asks of an API server.
+func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var body any = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
+	code := http.StatusOK
+	switch {
+	case path.Base(request.URL.Path) == "secrets":
+		body = w.secrets(request.Context())
+	case request.Method == http.MethodPatch:
+		var applied map[string]any
+		if err := json.NewDecoder(request.Body).Decode(&applied); err != nil {
+			w.t.Error(err)
+		}
+		merged := merge(w.object, applied)
+		if request.URL.Query().Get("dryRun") == "" {
+			w.object = merged
+			w.repairs++
+		}
+		body = merged
+	case w.object != nil:
+		body = w.object
+	default:
+		code = http.StatusNotFound
+	}
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(code)
+	if err := json.NewEncoder(answer).Encode(body); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// secrets returns the releases as Helm stores them.
+func (w *world) secrets(ctx context.Context) any {
+	client := fake.NewClientset().CoreV1().Secrets("ns")
+	storage := driver.NewSecrets(client)
+	for _, r := range w.releases {
+		if err := storage.Create("sh.helm.release.v1.r.v"+strconv.Itoa(r.Version), r); err != nil {
+			w.t.Error(err)
+		}
+	}
+	list, err := client.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		w.t.Error(err)
+	}
+	list.TypeMeta = metav1.TypeMeta{Kind: "SecretList", APIVersion: "v1"}
+	return list
+}
+
+// merge is what server-side apply does with these objects.
+func merge(live, applied map[string]any) map[string]any {
+	merged := maps.Clone(live)
+	if merged == nil {
+		merged = map[string]any{}
+	}
+	for key, value := range applied {
+		inner, isMap := value.(map[string]any)
+		old, _ := merged[key].(map[string]any)
+		if isMap {
+			merged[key] = merge(old, inner)
+		} else {
+			merged[key] = value
+		}
+	}
+	return merged
+}
+
+// Run implements Runner: it is a chart-exec.
+func (w *world) Run(_ context.Context, spec runner.Spec) content.Outcome {
+	o := spec.Order
+	w.orders = append(w.orders, o)
+	switch {
+	case w.outcome.Verdict != content.Succeeded || w.idle:
+	case o.Action == order.Uninstall:
+		w.releases = nil
+	default:
+		if o.Action == order.Reinstall {
+			w.releases = nil
+		}
+		w.has(common.StatusDeployed, "c", o.Digest)
+	}
+	return w.outcome
+}
+
+// Remove implements Runner.
+func (*world) Remove(string) error { return nil }
+
+// Started implements Observer.
+func (*world) Started(content.Run) {}
+
+// Ended implements Observer.
+func (*world) Ended(content.Run, content.Outcome, time.Duration) {}
+
+// Forget implements Observer.
+func (*world) Forget(string, string) {}
+
+func resource(spec map[string]any, annotations map[string]string) *unstructured.Unstructured {
+	cr := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "K", "spec": spec}}
+	cr.SetName("r")
+	cr.SetNamespace("ns")
+	all := map[string]string{}
+	for name, value := range annotations {
+		all[watches.ChartAnnotations+name] = value
+	}
+	cr.SetAnnotations(all)
+	return cr
+}
+
+// prepare returns work that was not refused.
+func (w *world) prepare(cr *unstructured.Unstructured, finalizing bool) content.Work {
+	w.t.Helper()
+	prepared, refusal := w.engine.Prepare(cr, finalizing)
+	if refusal != nil {
+		w.t.Fatalf("refused: %+v", *refusal)
+	}
+	return prepared
+}
+
+// digest is that of the CR without a spec.
+func (w *world) digest() string {
+	w.t.Helper()
+	return w.prepare(resource(nil, nil), false).(*work).values.Digest
+}
+
+// run looks and runs as the controller does.
+func (w *world) run(ctx context.Context, cr *unstructured.Unstructured, finalizing bool) (result content.Result, settled bool) {
+	w.t.Helper()
+	prepared := w.prepare(cr, finalizing)
+	job := content.Job{Run: content.Run{ID: "run-1"}, Kubeconfig: w.kubeconfig, Working: func(string) {}}
+	if result, settled := prepared.Settled(ctx, job); settled {
+		return result, true
+	}
+	return prepared.Run(ctx, job), false
+}
+
+// shownAs returns what a result says: its conditions as "Type=Status Reason".
+func shownAs(result content.Result) string {
+	var all []string
+	for _, c := range result.Conditions {
+		all = append(all, c.Type+"="+c.Status+" "+string(c.Reason))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// breakChart makes the chart one that cannot be loaded.
+func (w *world) breakChart() {
+	w.t.Helper()
+	scratch.Write(w.t, w.engine.Watch.Chart.Path, map[string]string{"Chart.yaml": "\t"})
+}
