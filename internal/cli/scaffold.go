@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ensign-operator/ensign/internal/author/scaffold"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // planFlags are common to the commands that write files of a project.
@@ -78,7 +79,7 @@ It overwrites nothing.`,
 			if err := flags.check(); err != nil {
 				return err
 			}
-			project.Program = cmd.Root().Name()
+			project.Program, project.Schema = cmd.Root().Name(), watches.Schema()
 			plan, err := scaffold.Init(".", project)
 			if err != nil {
 				return err
