@@ -26,6 +26,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(usage)
 	}
+	if o.Action == order.Render {
+		if err := action.Render(context.Background(), o, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(execute(o))
 }
 

@@ -219,3 +219,41 @@ func TestASaveRunsAgain(t *testing.T) {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 }
+
+// TestAChartBecomesAnOperator: the rights that create api tells are those of the operator's account.
+func TestAChartBecomesAnOperator(t *testing.T) {
+	d := newDesk(t)
+	d.run(0, d.manager, "init", "--domain", "myorg.tld")
+	hello := filepath.Join(scratch.Repository(t), "examples", "hello", "charts", "hello")
+	out := d.run(0, d.manager, "create", "api", "--group", "demo", "--version", "v1", "--kind", "Hello", "--chart", hello)
+	d.wants(out, "4 objects")
+	d.wants(out, "hello/templates/ingress.yaml")
+	d.wants(d.run(0, d.manager, "check"), "0 errors")
+	d.run(0, "make", "install")
+	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/hellos.demo.myorg.tld", "--timeout=60s")
+	d.run(0, "kubectl", "apply", "-k", "config/default")
+	account := d.account("shop-system", "shop-manager")
+
+	d.start(d.manager, "run", "--kubeconfig="+account, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
+	d.run(0, "kubectl", "apply", "-k", "config/samples")
+	d.run(0, "kubectl", "wait", "--for=condition=Successful", "hello/hello-sample", "--timeout=180s")
+	if owner := d.run(0, "kubectl", "get", "deployment", "hello-sample-hello", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Hello" {
+		t.Errorf("the Deployment's owner is %q", owner)
+	}
+	d.run(0, "kubectl", "delete", "-k", "config/samples", "--timeout=180s")
+}
+
+// account returns the path of a kubeconfig of a ServiceAccount.
+func (d *desk) account(namespace, name string) string {
+	d.t.Helper()
+	path := filepath.Join(filepath.Dir(d.dir), "account")
+	if err := os.WriteFile(path, []byte(d.run(0, "kubectl", "config", "view", "--raw", "--minify")), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	token := strings.TrimSpace(d.run(0, "kubectl", "create", "token", name, "--namespace="+namespace))
+	if err := d.command("kubectl", "config", "set-credentials", "account", "--token="+token, "--kubeconfig="+path).Run(); err != nil {
+		d.t.Fatal(err) // Without d.run, which logs the arguments.
+	}
+	d.run(0, "kubectl", "config", "set-context", "--current", "--user=account", "--kubeconfig="+path)
+	return path
+}

@@ -162,6 +162,8 @@ func (p *Project) optionVariables(all []reader.OptionVariable) {
 			key, at := u.Variables.Keys[v.Variable], walk.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 			severity, how := report.Warning, "the schema of its spec is open, so it may have a field that becomes "+v.Variable
 			switch {
+			case u.Watch.Chart != nil:
+				continue
 			case key != nil:
 				at, how = walk.Position{File: u.Variables.File, Line: key.Line, Column: key.Column}, "its field "+key.Value+" becomes "+v.Variable
 			case !u.Variables.Open || u.Watch.Vars[v.Variable] != nil:
