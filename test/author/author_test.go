@@ -229,9 +229,13 @@ func TestAChartBecomesAnOperator(t *testing.T) {
 	d.wants(out, "4 objects")
 	d.wants(out, "hello/templates/ingress.yaml")
 	d.wants(d.run(0, d.manager, "check"), "0 errors")
+	out = d.run(1, d.manager, "check", "--cluster")
+	d.wants(out, "watches.yaml:4:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
+	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
 	d.run(0, "make", "install")
 	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/hellos.demo.myorg.tld", "--timeout=60s")
 	d.run(0, "kubectl", "apply", "-k", "config/default")
+	d.checksTheCluster()
 	account := d.account("shop-system", "shop-manager")
 
 	d.start(d.manager, "run", "--kubeconfig="+account, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
@@ -256,4 +260,40 @@ func (d *desk) account(namespace, name string) string {
 	}
 	d.run(0, "kubectl", "config", "set-context", "--current", "--user=account", "--kubeconfig="+path)
 	return path
+}
+
+// checksTheCluster compares the project with the cluster that it is deployed to.
+func (d *desk) checksTheCluster() {
+	d.t.Helper()
+	d.run(0, "kubectl", "wait", "--for=create", "serviceaccount/default", "--namespace=shop-system", "--timeout=60s")
+	const account = "system:serviceaccount:shop-system:shop-manager"
+	if out := d.run(0, d.manager, "check", "--cluster", "--as", account); !strings.HasPrefix(out, "0 errors, 0 warnings, 0 info") {
+		d.t.Errorf("want no finding, got\n%s", out)
+	}
+	out := d.run(1, d.manager, "check", "--cluster", "--as", "system:serviceaccount:shop-system:default")
+	d.wants(out, "system:serviceaccount:shop-system:default may not: ")
+	d.wants(out, "patch hellos.demo.myorg.tld/status, ")
+	d.wants(out, "create deployments.apps, ")
+	manifest := filepath.Join(d.dir, "config", "manager", "manager.yaml")
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for path, changed := range map[string]string{
+		"config/manager/manager.yaml": strings.Replace(string(text), "      serviceAccountName: manager\n", "      serviceAccountName: manager\n      hostNetwork: true\n", 1),
+		"watches.yaml":                "- {group: demo.myorg.tld, version: v2, kind: Hello, chart: charts/hello}\n",
+	} {
+		before, err := os.ReadFile(filepath.Join(d.dir, path))
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		scratch.Write(d.t, d.dir, map[string]string{path: changed})
+		out := d.run(1, d.manager, "check", "--cluster", "--as", account)
+		d.wants(out, map[string]string{
+			"config/manager/manager.yaml": "the namespace shop-system refuses the operator's pod: ",
+			"watches.yaml":                "the cluster serves Hello.demo.myorg.tld in v1, and not in v2",
+		}[path])
+		scratch.Write(d.t, d.dir, map[string]string{path: string(before)})
+	}
+	d.wants(d.run(2, d.manager, "check", "--as", account), "are for --cluster: add it")
 }
