@@ -23,7 +23,7 @@ func (p *Project) expressions(u *Unit) {
 		case t.Analysis.Error != "" || t.Where == "template" || t.Where == "name":
 		case slices.Contains(conditions, t.Where):
 			p.condition(u, t)
-		case t.Where == "loop" && isText(t.Analysis.Types) && t.Task != nil && t.Task.With == "":
+		case t.Task != nil && t.Node == t.Task.Loop && t.Task.With == "" && isText(t.Analysis.Types):
 			p.add(finding{
 				"native-type", report.Error, t.At(0), "the loop is over the text " + quoted(t.Value) + ", and not over a list",
 				"since ansible-core 2.19 a text that looks like a list stays a text, and the task fails", "write one expression that is a list, such as {{ names | map('upper') | list }}",
