@@ -203,6 +203,11 @@ build-installer: ## Write dist/install.yaml: config/default with image IMG.
 bundle: ## Write and validate bundle/, for the Operator Lifecycle Manager, with image IMG.
 	@go -C hack/bundle run . -image $(IMG) bundle
 
+.PHONY: pictures
+pictures: build controlplane python ## Draw docs/images from what the programs print, on a cluster of its own (a minute).
+	@go build -o bin/devcluster ./hack/devcluster
+	@hack/pictures.sh
+
 .PHONY: chart
 chart: ## Derive from config/ what charts/ensign repeats of it.
 	@hack/chart.sh

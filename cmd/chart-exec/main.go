@@ -34,6 +34,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(usage)
 	}
+	if o.Action == order.Render {
+		if err := action.Render(context.Background(), o, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	logs, err := prepare()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

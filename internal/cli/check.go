@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/check"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/operator"
 )
 
 // checkFlags are the flags of "check".
@@ -18,18 +20,23 @@ type checkFlags struct {
 	project projectFlags
 	output  string
 	failOn  string
+
+	inCluster                 bool
+	kubeconfig, as, namespace string
 }
 
 func newCheckCommand(build Build) *cobra.Command {
 	f := &checkFlags{}
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
-		Short: "Find faults in watches.yaml, roles and playbooks, without a cluster",
+		Short: "Find faults in watches.yaml, roles, playbooks and charts",
 		Long: `check reads the project in DIR, the working directory if it is not given, and
 reports what would fail in a run, what ansible-core 2.19 changed, what the API
 server would refuse, and where a custom resource could do more than it should.
-It starts no run and contacts no cluster; it needs the Python environment with
-the collections that runs have.
+It starts no run; it needs the Python environment with the collections that runs
+have. It contacts no cluster, unless --cluster asks for it: then it also reports
+kinds that the cluster does not serve, rights that the account lacks, and whether
+Pod Security takes the operator's pod. It changes nothing there.
 
 A comment at the line of a finding silences it, with a reason:
   # ensign: ignore=ID reason
@@ -40,15 +47,38 @@ project could not be checked.`,
   manager check
 
   # For a code host, with warnings as failures:
-  manager check --output=sarif --fail-on=warning path/to/project > check.sarif`,
+  manager check --output=sarif --fail-on=warning path/to/project > check.sarif
+
+  # Before a deployment, with the account that the operator will have:
+  manager check --cluster --as system:serviceaccount:my-system:my-manager`,
 		Args: atMostOneDir, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, build, args) },
 	}
 	f.project.register(cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "`format`: text, json or sarif")
 	cmd.Flags().StringVar(&f.failOn, "fail-on", "error", "lowest `severity` that ends with exit code 1: error, warning or none")
+	cmd.Flags().BoolVar(&f.inCluster, "cluster", false, "compare with the cluster of the kubeconfig, too")
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that tells how to reach the API server; default KUBECONFIG or ~/.kube/config")
+	cmd.Flags().StringVar(&f.as, "as", "", "`account` that the operator will have, whose rights --cluster asks for; default the kubeconfig's")
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`namespace` that the operator is deployed to; default that of config/default")
 	cmd.SetFlagErrorFunc(usageError)
 	return cmd
+}
+
+// cluster returns what --cluster asks for, nil without it.
+func (f *checkFlags) cluster(o config.Options) (*check.Cluster, error) {
+	switch {
+	case !f.inCluster && (f.as != "" || f.namespace != "" || f.kubeconfig != ""):
+		return nil, errors.New("--as, --namespace and --kubeconfig are for --cluster: add it")
+	case !f.inCluster:
+		return nil, nil //nolint:nilnil // There is none to compare with.
+	}
+	o.Kubeconfig = f.kubeconfig
+	connected, err := operator.Connect(o)
+	if err != nil {
+		return nil, err
+	}
+	return &check.Cluster{Config: connected.Config, As: f.as, Namespace: f.namespace, Namespaces: o.Env.Namespaces()}, nil
 }
 
 func (f *checkFlags) run(cmd *cobra.Command, build Build, args []string) error {
@@ -62,7 +92,11 @@ func (f *checkFlags) run(cmd *cobra.Command, build Build, args []string) error {
 	if err != nil {
 		return exitWith(2, err)
 	}
-	r, err := check.Run(cmd.Context(), options)
+	cluster, err := f.cluster(options)
+	if err != nil {
+		return exitWith(2, err)
+	}
+	r, err := check.RunWith(cmd.Context(), options, cluster)
 	if err != nil {
 		return exitWith(2, err)
 	}

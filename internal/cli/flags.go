@@ -107,7 +107,7 @@ func (f *runFlags) addElectionFlags(set *pflag.FlagSet, o *config.Options) {
 
 func (f *runFlags) addLogFlags(set *pflag.FlagSet, _ *config.Options) {
 	set.StringVar(&f.logEvents, "ansible-log-events", "Tasks", "`what` the log shows of runs: Nothing, Tasks (a line a task, and the output of failed ones) or Everything (the output of all)")
-	set.StringVar(&f.logFormat, "log-format", "console", "`format`: console, or json for one object a line")
+	set.StringVar(&f.logFormat, "log-format", "console", "`format`: pretty for people, console for people and grep, or json for one object a line; default pretty at a terminal, console elsewhere")
 	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	f.zap.BindFlags(zapFlags)
 	set.AddGoFlagSet(zapFlags)

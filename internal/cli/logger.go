@@ -10,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/observe/eventlog"
+	"github.com/ensign-operator/ensign/internal/observe/terminal"
 )
 
 // setLogger sets the logger that the flags describe. The blocks with the output of tasks
@@ -27,18 +29,21 @@ func (f *runFlags) setLogger(o *config.Options, out io.Writer) error {
 		// A stack trace does not help users; --zap-stacktrace-level switches it on again.
 		settings = append(settings, zap.StacktraceLevel(uberzap.NewAtomicLevelAt(zapcore.DPanicLevel)))
 	}
-	format, err := f.format()
+	format, err := f.format(terminal.Is(out))
 	if err != nil {
 		return err
 	}
 	switch format {
+	case "pretty":
+		o.Screen = &eventlog.Screen{Out: stream, Palette: terminal.For(out), Shared: true}
+		settings = append(settings, zap.Encoder(newPrettyEncoder(*o.Screen)))
 	case "json":
 		o.JSONLogs = true
 		settings = append(settings, zap.JSONEncoder(f.setTimeEncoder))
 	case "console":
 		settings = append(settings, zap.ConsoleEncoder(f.setTimeEncoder))
 	default:
-		return fmt.Errorf("--log-format=%s: allowed are console and json", format)
+		return fmt.Errorf("--log-format=%s: allowed are pretty, console and json", format)
 	}
 	o.Logger = zap.New(settings...)
 	o.Blocks = stream
@@ -46,10 +51,12 @@ func (f *runFlags) setLogger(o *config.Options, out io.Writer) error {
 }
 
 // format returns the log format from --log-format, or from the older flag --zap-encoder if
-// only that is given.
-func (f *runFlags) format() (string, error) {
+// only that is given, or else that for people if one reads it at a terminal.
+func (f *runFlags) format(atTerminal bool) (string, error) {
 	encoder, format := f.logFlags.Lookup("zap-encoder"), f.logFlags.Lookup("log-format")
 	switch {
+	case !encoder.Changed && !format.Changed && atTerminal:
+		return "pretty", nil
 	case !encoder.Changed || encoder.Value.String() == f.logFormat:
 		return f.logFormat, nil
 	case format.Changed:

@@ -11,11 +11,11 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/ensign-operator/ensign/internal/author/once"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/observe/terminal"
 	"github.com/ensign-operator/ensign/internal/operator"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -101,7 +101,7 @@ func (f *runOnceFlags) execute(cmd *cobra.Command, build Build, args []string) e
 			return fmt.Errorf("read standard input: %w", err)
 		}
 	}
-	f.once.Color = colored(cmd.OutOrStdout())
+	f.once.Palette = terminal.For(cmd.OutOrStdout())
 	list, err := operator.Watches(o)
 	if err != nil {
 		return err
@@ -209,11 +209,4 @@ func newCommandLogger(out io.Writer) logr.Logger {
 			fmt.Fprintln(out, content.Visible(args))
 		}
 	}, funcr.Options{})
-}
-
-// colored reports whether the writer is a terminal whose reader did not switch colours off.
-func colored(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	_, off := os.LookupEnv("NO_COLOR")
-	return ok && !off && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }

@@ -30,7 +30,7 @@ runs Ansible content for each custom resource (below: resource). A run is one
 execution of ansible-runner; a watch is one entry of watches.yaml.
 
 Called without a command it does what "manager run" does.`
-	root.AddCommand(newRunCommand(build), newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(),
+	root.AddCommand(newRunCommand(build), newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(),
 		newRunOnceCommand(build), newCanUninstallCommand(build), newVersionCommand(build))
 	root.AddCommand(newFleetCommands()...)
 	return root

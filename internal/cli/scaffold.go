@@ -1,14 +1,19 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ensign-operator/ensign/internal/author/scaffold"
+	"github.com/ensign-operator/ensign/internal/chart/describe"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // planFlags are common to the commands that write files of a project.
@@ -78,7 +83,7 @@ It overwrites nothing.`,
 			if err := flags.check(); err != nil {
 				return err
 			}
-			project.Program = cmd.Root().Name()
+			project.Program, project.Schema = cmd.Root().Name(), watches.Schema()
 			plan, err := scaffold.Init(".", project)
 			if err != nil {
 				return err
@@ -118,8 +123,15 @@ playbooks/KIND.yml, has to be there. If the role has argument specs
 camelCase, with types, defaults, choices and descriptions. Options that begin with
 the role's name are the operator's own settings, and are left out.
 
+With --chart a Helm chart reconciles the kind. The schema of the spec comes from
+values.schema.json, or else from the types in values.yaml, the sample from
+values.yaml, and the rights from what the chart renders with its own values.
+
 It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`,
 		Example: `  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role --finalizer
+
+  # A Helm chart as an operator:
+  manager create api --group apps --version v1 --kind Nginx --chart ../charts/nginx
 
   # After a change of roles/mysqlcluster/meta/argument_specs.yml:
   manager create api --group myapp --version v1 --kind MySQLCluster --crd-only`,
@@ -128,12 +140,15 @@ It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`
 			if err := flags.check(); err != nil {
 				return err
 			}
-			kind.Program = cmd.Root().Name()
+			kind.Program, kind.Render = cmd.Root().Name(), chartRenderer(cmd.Context())
 			plan, err := scaffold.CreateAPI(".", kind)
 			if err != nil {
 				return err
 			}
 			next := fmt.Sprintf("next: write the tasks, then %s run-once -f config/samples/%s_%s_%s.yaml", kind.Program, kind.Group, kind.Version, strings.ToLower(kind.Kind))
+			if kind.Chart != "" {
+				next = "next: make run, and in another terminal kubectl apply -k config/samples"
+			}
 			return flags.carryOut(cmd, plan, next)
 		},
 	}
@@ -144,8 +159,24 @@ It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`
 	set.StringVar(&kind.Kind, "kind", "", "`name` of the kind, such as MySQLCluster")
 	set.BoolVar(&kind.GenerateRole, "generate-role", false, "write a role with an example task")
 	set.BoolVar(&kind.GeneratePlaybook, "generate-playbook", false, "write a playbook with an example task")
+	set.StringVar(&kind.Chart, "chart", "", "`path` of a Helm chart that reconciles the kind; it is copied to charts/, unless it is in the project")
+	set.StringVar(&kind.Chart, "helm-chart", "", "")
+	_ = set.MarkHidden("helm-chart") // operator-sdk's spelling.
+	set.StringVar(&kind.ValuesFile, "crd-from-values", "", "YAML `file` whose values give the spec its schema, by their types and comments")
 	set.BoolVar(&kind.Finalizer, "finalizer", false, "write content for the deletion, too")
 	set.BoolVar(&kind.Namespaced, "namespaced", true, "the objects of the kind are in namespaces")
 	set.BoolVar(&kind.DefinitionOnly, "crd-only", false, "write the definition of a kind of the project again, and nothing else")
 	return cmd
+}
+
+// chartRenderer returns what renders a chart with its own values, by the program chart-exec
+// beside this one.
+func chartRenderer(ctx context.Context) func(path string) (describe.Rendered, error) {
+	return func(path string) (describe.Rendered, error) {
+		executable, err := os.Executable()
+		if err != nil {
+			return describe.Rendered{}, fmt.Errorf("find the path of this program: %w", err)
+		}
+		return describe.Render(ctx, filepath.Join(filepath.Dir(executable), "chart-exec"), path, nil)
+	}
 }

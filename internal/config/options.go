@@ -71,8 +71,10 @@ type Options struct {
 	Logger logr.Logger
 	// Blocks receives the output of tasks in the console format. It must be the locked
 	// stream of Logger, so that lines of the two never mix.
-	Blocks    io.Writer
-	JSONLogs  bool
+	Blocks   io.Writer
+	JSONLogs bool
+	// Screen, if set, shows runs to people instead. It writes to the same stream.
+	Screen    *eventlog.Screen
 	LogEvents eventlog.Level
 }
 

@@ -87,6 +87,7 @@ func (c components) addToManager() error {
 	}
 	taskLog := eventlog.New(eventlog.Options{
 		Logger: c.options.Logger.WithName("run"), Blocks: c.options.Blocks, JSON: c.options.JSONLogs, Level: c.options.LogEvents,
+		Screen: c.options.Screen,
 	})
 	if err := errors.Join(c.related.addTo(c.manager, counters), c.addProxy(), c.addUserMetrics()); err != nil {
 		return err

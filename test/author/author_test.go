@@ -219,3 +219,81 @@ func TestASaveRunsAgain(t *testing.T) {
 		t.Errorf("left behind: %q, %v", left, err)
 	}
 }
+
+// TestAChartBecomesAnOperator: the rights that create api tells are those of the operator's account.
+func TestAChartBecomesAnOperator(t *testing.T) {
+	d := newDesk(t)
+	d.run(0, d.manager, "init", "--domain", "myorg.tld")
+	hello := filepath.Join(scratch.Repository(t), "examples", "hello", "charts", "hello")
+	out := d.run(0, d.manager, "create", "api", "--group", "demo", "--version", "v1", "--kind", "Hello", "--chart", hello)
+	d.wants(out, "4 objects")
+	d.wants(out, "hello/templates/ingress.yaml")
+	d.wants(d.run(0, d.manager, "check"), "0 errors")
+	out = d.run(1, d.manager, "check", "--cluster")
+	d.wants(out, "watches.yaml:4:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
+	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
+	d.run(0, "make", "install")
+	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/hellos.demo.myorg.tld", "--timeout=60s")
+	d.run(0, "kubectl", "apply", "-k", "config/default")
+	d.checksTheCluster()
+	account := d.account("shop-system", "shop-manager")
+
+	d.start(d.manager, "run", "--kubeconfig="+account, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
+	d.run(0, "kubectl", "apply", "-k", "config/samples")
+	d.run(0, "kubectl", "wait", "--for=condition=Successful", "hello/hello-sample", "--timeout=180s")
+	if owner := d.run(0, "kubectl", "get", "deployment", "hello-sample-hello", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Hello" {
+		t.Errorf("the Deployment's owner is %q", owner)
+	}
+	d.run(0, "kubectl", "delete", "-k", "config/samples", "--timeout=180s")
+}
+
+// account returns the path of a kubeconfig of a ServiceAccount.
+func (d *desk) account(namespace, name string) string {
+	d.t.Helper()
+	path := filepath.Join(filepath.Dir(d.dir), "account")
+	if err := os.WriteFile(path, []byte(d.run(0, "kubectl", "config", "view", "--raw", "--minify")), 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	token := strings.TrimSpace(d.run(0, "kubectl", "create", "token", name, "--namespace="+namespace))
+	if err := d.command("kubectl", "config", "set-credentials", "account", "--token="+token, "--kubeconfig="+path).Run(); err != nil {
+		d.t.Fatal(err) // Without d.run, which logs the arguments.
+	}
+	d.run(0, "kubectl", "config", "set-context", "--current", "--user=account", "--kubeconfig="+path)
+	return path
+}
+
+// checksTheCluster compares the project with the cluster that it is deployed to.
+func (d *desk) checksTheCluster() {
+	d.t.Helper()
+	d.run(0, "kubectl", "wait", "--for=create", "serviceaccount/default", "--namespace=shop-system", "--timeout=60s")
+	const account = "system:serviceaccount:shop-system:shop-manager"
+	if out := d.run(0, d.manager, "check", "--cluster", "--as", account); !strings.HasPrefix(out, "0 errors, 0 warnings, 0 info") {
+		d.t.Errorf("want no finding, got\n%s", out)
+	}
+	out := d.run(1, d.manager, "check", "--cluster", "--as", "system:serviceaccount:shop-system:default")
+	d.wants(out, "system:serviceaccount:shop-system:default may not: ")
+	d.wants(out, "patch hellos.demo.myorg.tld/status, ")
+	d.wants(out, "create deployments.apps, ")
+	manifest := filepath.Join(d.dir, "config", "manager", "manager.yaml")
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for path, changed := range map[string]string{
+		"config/manager/manager.yaml": strings.Replace(string(text), "      serviceAccountName: manager\n", "      serviceAccountName: manager\n      hostNetwork: true\n", 1),
+		"watches.yaml":                "- {group: demo.myorg.tld, version: v2, kind: Hello, chart: charts/hello}\n",
+	} {
+		before, err := os.ReadFile(filepath.Join(d.dir, path))
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		scratch.Write(d.t, d.dir, map[string]string{path: changed})
+		out := d.run(1, d.manager, "check", "--cluster", "--as", account)
+		d.wants(out, map[string]string{
+			"config/manager/manager.yaml": "the namespace shop-system refuses the operator's pod: ",
+			"watches.yaml":                "the cluster serves Hello.demo.myorg.tld in v1, and not in v2",
+		}[path])
+		scratch.Write(d.t, d.dir, map[string]string{path: string(before)})
+	}
+	d.wants(d.run(2, d.manager, "check", "--as", account), "are for --cluster: add it")
+}

@@ -165,7 +165,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		for _, says := range []string{
 			`--ansible-log-events: "Some" is none of Nothing, Tasks, Everything`, "--ansible-verbosity=8: allowed is 0 to 7", "--reconcile-period=-1s: allowed is 0s and more",
 			"--leader-elect-renew-deadline=15s must be less than --leader-elect-lease-duration=15s", "--max-concurrent-reconciles=0: allowed is 1 to 65536",
-			"--proxy-port=6789 and --proxy-open-port=6789 are the same port", "--ansible-args: quote its value", "--log-format=xml: allowed are console and json",
+			"--proxy-port=6789 and --proxy-open-port=6789 are the same port", "--ansible-args: quote its value", "--log-format=xml: allowed are pretty, console and json",
 			"ANSIBLE_GATHERING=never: allowed are implicit, explicit, smart", "ANSIBLE_INVENTORY: name one file or directory", "ANSIBLE_DEBUG_LOGS=perhaps: allowed are true and false",
 			`WATCH_NAMESPACE: "B" is no name of a namespace`,
 		} {

@@ -34,6 +34,7 @@ var _ = DescribeTable("whatever is shown and however a run ends, nothing leaks",
 	Entry("verbosity 1, tasks logged as JSON", 1, "Tasks", "json"),
 	Entry("verbosity 3, everything logged as JSON", 3, "Everything", "json"),
 	Entry("verbosity 4, tasks logged", 4, "Tasks", "console"),
+	Entry("verbosity 4, everything logged for people", 4, "Everything", "pretty"),
 )
 
 // once lets a CR have one run, looks at what it shows and leaves, and deletes it,

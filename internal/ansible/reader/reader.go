@@ -47,6 +47,8 @@ type Installed struct {
 	Tests       []string     `json:"tests"`
 	Lookups     []string     `json:"lookups"`
 	Collections []Collection `json:"collections"`
+	// Directories are those of roles and playbooks, which may have plugins of their own.
+	Directories []string `json:"directories"`
 }
 
 // Module is a module's name as it is written, and where it is looked for.
@@ -102,6 +104,8 @@ type OptionVariable struct {
 	Variable string `json:"variable"`
 	Plugin   string `json:"plugin"`
 	Kind     string `json:"kind"`
+	// Directory is that of the role or playbook that has the plugin; "" for a collection's.
+	Directory string `json:"directory"`
 }
 
 // Ask asks the Python environment. collections and roles are directories in the order of

@@ -10,8 +10,12 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 )
 
-// Run checks the project in the directory o.Dir. The error means that it could not be checked.
-func Run(ctx context.Context, o config.Options) (report.Report, error) {
+// Run checks the project in the directory o.Dir, without a cluster. The error means that it could
+// not be checked.
+func Run(ctx context.Context, o config.Options) (report.Report, error) { return RunWith(ctx, o, nil) }
+
+// RunWith checks the project also against a cluster, if there is one.
+func RunWith(ctx context.Context, o config.Options, c *Cluster) (report.Report, error) {
 	p, err := Load(ctx, o)
 	if err != nil {
 		return report.Report{}, err
@@ -25,12 +29,18 @@ func Run(ctx context.Context, o config.Options) (report.Report, error) {
 		p.expressions(u)
 		p.injections(u)
 		p.variables(u)
+		p.handlers(u)
 		p.kinds(u)
 		p.namespaces(u)
 	}
 	p.syntax(loaded)
 	p.requirements()
 	p.grants()
+	if c != nil {
+		if err := p.cluster(ctx, *c); err != nil {
+			return report.Report{}, err
+		}
+	}
 	r := report.New(p.findings)
 	r.Files, r.Tasks = len(p.files), p.tasks
 	return r, nil

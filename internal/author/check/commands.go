@@ -75,6 +75,8 @@ func (p *Project) command(u *Unit, t *content.Task) {
 		if n := commandArgument(t); n != nil && n.Kind == yaml.ScalarNode {
 			p.line(u, t, n, "arguments of a command in one text", inShell)
 		}
+	case strings.HasSuffix(module, ".k8s_exec") && rights.Module(t) == "k8s_exec":
+		p.line(u, t, t.Arg("command"), "the words of a command in a pod", inShell)
 	case module == "add_host":
 		p.line(u, t, t.Arg("name", "hostname", "host"), "the name of a host", harmless)
 	case strings.HasSuffix(module, ".helm") && rights.Module(t) == "helm":

@@ -1,9 +1,9 @@
-// Package check finds faults of a project's content without a cluster: what would fail in a run,
+// Package check finds faults of a project's content, without a cluster unless one is asked for: what would fail in a run,
 // what the API server would refuse, and where a custom resource could do more than it should.
 //
 // Start with Run in check.go. It reads the project once (load.go) and then calls one function
 // for each subject: expressions.go, injection.go, variables.go, plugins.go, kinds.go, namespaces.go
-// and grants.go. Each adds findings by Project.add. docs/howto-check.md lists the IDs.
+// and grants.go; charts.go has those of charts, cluster.go what a cluster lacks. Each adds findings by Project.add. docs/howto-check.md lists the IDs.
 //
 // # Gotchas
 //

@@ -23,6 +23,11 @@ func (p *Project) expressions(u *Unit) {
 		case t.Analysis.Error != "" || t.Where == "template" || t.Where == "name":
 		case slices.Contains(conditions, t.Where):
 			p.condition(u, t)
+		case t.Task != nil && t.Node == t.Task.Loop && t.Task.With == "" && isText(t.Analysis.Types):
+			p.add(finding{
+				"native-type", report.Error, t.At(0), "the loop is over the text " + quoted(t.Value) + ", and not over a list",
+				"since ansible-core 2.19 a text that looks like a list stays a text, and the task fails", "write one expression that is a list, such as {{ names | map('upper') | list }}",
+			})
 		case t.Analysis.MayBeEmpty:
 			p.add(finding{
 				"empty-template", report.Warning, t.At(t.Analysis.Line), "this template of statements may render nothing, which is None and not the empty text",
@@ -40,6 +45,11 @@ func (p *Project) expressions(u *Unit) {
 			}
 		}
 	}
+}
+
+// isText reports whether a value is a text for certain.
+func isText(types []reader.Type) bool {
+	return len(types) > 0 && !slices.ContainsFunc(types, func(t reader.Type) bool { return t.Type != "str" })
 }
 
 func (p *Project) condition(u *Unit, t *content.Text) {
@@ -93,7 +103,7 @@ func (u *Unit) typeOf(kind reader.Type, task *content.Task, depth int) (what str
 func (u *Unit) definedType(d *content.Definition, path []string, depth int) string {
 	switch {
 	case d.How == content.Register:
-		return registered(path)
+		return registered(d.Task, path)
 	case d.How == content.LoopVar || len(path) > 0 || d.Value == nil:
 		return ""
 	}
@@ -113,13 +123,25 @@ func (u *Unit) definedType(d *content.Definition, path []string, depth int) stri
 	return inWords(map[string]string{"!!str": "str", "!!int": "int", "!!bool": "bool", "!!float": "float"}[d.Value.ShortTag()])
 }
 
-// registered is the type of a part of a task's result, as all modules have it.
-func registered(path []string) string {
+// parts are the types of what some modules return beside what all of them do.
+var parts = map[string]map[string]string{ //nolint:gochecknoglobals // A table.
+	"uri": {"status": "a number"}, "stat": {"stat": "a mapping"}, "find": {"files": "a list", "matched": "a number"},
+	"slurp": {"content": "a text"}, "k8s_info": {"resources": "a list"}, "k8s": {"result": "a mapping"}, "k8s_exec": {"return_code": "a number"},
+}
+
+// registered is the type of a part of a task's result, of a task without a loop.
+func registered(t *content.Task, path []string) string {
 	if len(path) == 0 {
 		return "a mapping"
 	}
 	if len(path) > 1 {
 		return ""
+	}
+	if t != nil && t.Loop == nil {
+		module := content.Plain(t.Module)
+		if own := parts[module[strings.LastIndex(module, ".")+1:]][path[0]]; own != "" {
+			return own
+		}
 	}
 	switch path[0] {
 	case "stdout", "stderr":

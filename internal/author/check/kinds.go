@@ -25,7 +25,7 @@ func (p *Project) relative(file string) string {
 // kinds adds what is wrong with a watch and the CRD of its kind.
 func (p *Project) kinds(u *Unit) {
 	at := content.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
-	if !u.Watch.MarkUnsafe {
+	if !u.Watch.MarkUnsafe && u.Watch.Chart == nil {
 		p.add(finding{
 			"mark-unsafe", report.Warning, at, "markUnsafe is false for " + u.Watch.GVK.Kind,
 			"whoever may write such a resource can run code in the operator: Ansible evaluates templates in its text", "remove the line; text of a resource is then data",
@@ -45,7 +45,9 @@ func (p *Project) kinds(u *Unit) {
 		return
 	}
 	p.version(u, found, at)
-	p.fields(u)
+	if u.Watch.Chart == nil { // A chart has no variables.
+		p.fields(u)
+	}
 	for _, reference := range u.Watch.References {
 		p.path(u, reference.Name, at)
 		p.path(u, reference.Namespace, at)

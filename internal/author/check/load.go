@@ -15,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/chart/describe"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -40,6 +41,8 @@ type Unit struct {
 	*content.Index
 
 	Variables schema.Variables
+	// Objects are what a chart renders for the samples of the kind, and with its own values.
+	Objects []describe.Object
 }
 
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a
@@ -63,7 +66,11 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 	p.CRDs = schema.Load(filepath.Join(o.Dir, "config"))
 	p.files[p.watchesFile] = true
 	for _, unit := range content.Walk(list, content.Search{Dir: o.Dir, Roles: roles, Trees: p.trees}) {
-		p.Units = append(p.Units, &Unit{Unit: unit, Variables: schema.For(unit.Watch, p.CRDs)})
+		u := &Unit{Unit: unit, Variables: schema.For(unit.Watch, p.CRDs)}
+		p.Units = append(p.Units, u)
+		if u.Watch.Chart != nil {
+			p.chart(ctx, u)
+		}
 	}
 	return p, p.analyse(ctx, roles)
 }

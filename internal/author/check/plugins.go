@@ -55,7 +55,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	question.Directory = p.options.Dir
 	question.Installed = &reader.Installed{
 		Filters: slices.Sorted(maps.Keys(filters)), Tests: slices.Sorted(maps.Keys(tests)), Lookups: slices.Sorted(maps.Keys(lookups)),
-		Collections: p.collections(modules, filters, lookups),
+		Collections: p.collections(modules, filters, lookups), Directories: p.directories(),
 	}
 	for _, key := range keys {
 		question.Installed.Modules = append(question.Installed.Modules, reader.Module{Name: modules[key].Module, Collections: modules[key].Collections})
@@ -124,6 +124,25 @@ func (p *Project) missing(there bool, kind, name string, at walk.Position, why s
 	p.add(finding{id, report.Error, at, message, "a run that gets here fails", remedy})
 }
 
+// directories returns the directories of roles and playbooks.
+func (p *Project) directories() []string {
+	var found []string
+	for _, u := range p.Units {
+		found = append(found, u.directories()...)
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func (u *Unit) directories() []string {
+	found := map[string]bool{u.Dir: true}
+	for _, t := range u.Tasks {
+		found[t.RoleDir] = true
+	}
+	delete(found, "")
+	return slices.Sorted(maps.Keys(found))
+}
+
 // collections returns the collections that the content names.
 func (p *Project) collections(modules map[string]*walk.Task, others ...places) []reader.Collection {
 	names := map[string]bool{}
@@ -162,6 +181,8 @@ func (p *Project) optionVariables(all []reader.OptionVariable) {
 			key, at := u.Variables.Keys[v.Variable], walk.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 			severity, how := report.Warning, "the schema of its spec is open, so it may have a field that becomes "+v.Variable
 			switch {
+			case u.Watch.Chart != nil, v.Directory != "" && !slices.Contains(u.directories(), v.Directory):
+				continue
 			case key != nil:
 				at, how = walk.Position{File: u.Variables.File, Line: key.Line, Column: key.Column}, "its field "+key.Value+" becomes "+v.Variable
 			case !u.Variables.Open || u.Watch.Vars[v.Variable] != nil:

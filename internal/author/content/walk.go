@@ -41,7 +41,7 @@ type walker struct {
 }
 
 // Walk returns a unit for the content of each watch, and one for each finalizer with content
-// of its own.
+// of its own. The unit of a chart has no content: this package reads Ansible's.
 func Walk(list []watches.Watch, search Search) []*Unit {
 	var units []*Unit
 	for _, watch := range list {
@@ -55,6 +55,9 @@ func Walk(list []watches.Watch, search Search) []*Unit {
 
 func walkOne(watch watches.Watch, what watches.Content, search Search, finalizing bool) *Unit {
 	w := &walker{search: search, unit: &Unit{Watch: watch, Finalizing: finalizing}, seen: map[string]bool{}}
+	if watch.Chart != nil {
+		return w.unit
+	}
 	if what.Playbook != "" {
 		w.unit.Dir = filepath.Dir(what.Playbook)
 		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "playbook", Path: what.Playbook})

@@ -11,6 +11,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/observe/terminal"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -36,8 +37,8 @@ type Options struct {
 	Input []byte
 	// Out gets what runs do, Err what else the reader has to know.
 	Out, Err io.Writer
-	// Color allows terminal colours in Out.
-	Color bool
+	// Palette has the colours of Out.
+	Palette terminal.Palette
 }
 
 // Bench is what runs need.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -20,15 +21,21 @@ func (k *Kind) enlist(plan *Plan) error {
 	add("watches.yaml", k.watchesEntry())
 	add("config/crd/kustomization.yaml", fmt.Sprintf("bases/%s_%s.yaml", k.APIGroup, k.Plural), "resources")
 	add("config/samples/kustomization.yaml", fmt.Sprintf("%s_%s_%s.yaml", k.Group, k.Version, k.Singular), "resources")
-	add("molecule/default/converge.yml", k.convergeEntry())
+	if k.Chart == "" { // Molecule runs roles and playbooks.
+		add("molecule/default/converge.yml", k.convergeEntry())
+	}
 	for _, who := range []string{"admin", "editor", "viewer"} {
 		add("config/rbac/kustomization.yaml", fmt.Sprintf("%s_%s_role.yaml", k.Singular, who), "resources")
 	}
 	for _, rule := range k.rules() {
-		if text, err := os.ReadFile(filepath.Join(plan.dir, "config", "rbac", "role.yaml")); err == nil && strings.Contains(string(text), strings.Split(rule, "\n")[1]+"\n") {
+		_, resourcesAndVerbs, _ := strings.Cut(rule, "\n")
+		if text, err := os.ReadFile(filepath.Join(plan.dir, "config", "rbac", "role.yaml")); err == nil && strings.Contains(string(text), indent(4, resourcesAndVerbs)+"\n") {
 			continue // Another kind has brought it.
 		}
 		add("config/rbac/role.yaml", rule, "rules")
+	}
+	if err := k.ship(plan); err != nil {
+		return err
 	}
 	changes, order := map[string][]addition{}, []string{}
 	for _, a := range additions {
@@ -53,11 +60,36 @@ func (k *Kind) enlist(plan *Plan) error {
 	return nil
 }
 
+// ship makes the image hold the directory with the chart.
+func (k *Kind) ship(plan *Plan) error {
+	if k.Chart == "" {
+		return nil
+	}
+	for path, line := range map[string]string{
+		"Dockerfile": fmt.Sprintf("COPY %s/ ${HOME}/%s/", k.chartDir, k.chartDir), ".dockerignore": "!" + k.chartDir,
+	} {
+		text, err := os.ReadFile(filepath.Join(plan.dir, path))
+		if err == nil && slices.Contains(strings.Split(string(text), "\n"), line) {
+			continue // Another kind has brought it.
+		}
+		err = plan.edit(path, func(content []byte) ([]byte, error) {
+			return []byte(strings.TrimRight(string(content), "\n") + "\n" + line + "\n"), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (k *Kind) projectEntry() string {
 	return fmt.Sprintf("api:\n  crdVersion: v1\n  namespaced: %t\ndomain: %s\ngroup: %s\nkind: %s\nversion: %s", k.Namespaced, k.Domain, k.Group, k.Kind, k.Version)
 }
 
 func (k *Kind) watchesEntry() string {
+	if k.Chart != "" {
+		return fmt.Sprintf("group: %s\nversion: %s\nkind: %s\nchart: %s", k.APIGroup, k.Version, k.Kind, k.chartPath)
+	}
 	content := func(suffix string) string {
 		if k.Role != "" {
 			return "role: " + k.Role + suffix
@@ -83,18 +115,19 @@ func (k *Kind) convergeEntry() string {
 	return fmt.Sprintf("name: Converge a %s\nhosts: localhost\ngather_facts: false\n%s\nroles:\n  - role: %s", k.Kind, vars, k.Role)
 }
 
-// rules returns the rights that the manager and the generated tasks need for the kind.
+func rule(group, resources string, verbs ...string) string {
+	return fmt.Sprintf("apiGroups: [%s]\nresources: [%s]\nverbs: [%s]", group, resources, strings.Join(verbs, ", "))
+}
+
+// rules returns the rights that the manager and the generated tasks, or the chart, need for the kind.
 func (k *Kind) rules() []string {
-	rule := func(group, resources string, verbs ...string) string {
-		return fmt.Sprintf("apiGroups: [%s]\nresources: [%s]\nverbs: [%s]", group, resources, strings.Join(verbs, ", "))
-	}
 	verbs := []string{"get", "list", "watch"}
-	if k.Finalizer {
+	if k.Finalizer || k.Chart != "" {
 		verbs = append(verbs, "patch")
 	}
 	rules := []string{rule(k.APIGroup, k.Plural, verbs...), rule(k.APIGroup, k.Plural+"/status", "get", "patch")}
 	if k.GenerateRole || k.GeneratePlaybook {
 		rules = append(rules, rule(`""`, "configmaps", "get", "list", "watch", "create", "patch"))
 	}
-	return rules
+	return append(rules, k.chartRules...)
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
 // Kind is a kind to add to a project, and what the templates of one need.
@@ -22,6 +24,12 @@ type Kind struct {
 	Finalizer bool
 	// Namespaced is false for a cluster-scoped kind.
 	Namespaced bool
+	// Chart is the path of a Helm chart that reconciles the kind, instead of a role or playbook.
+	Chart string
+	// Render renders the chart at an absolute path with its own values. It is needed for a Chart.
+	Render func(path string) (describe.Rendered, error)
+	// ValuesFile is a YAML file; the schema of the spec gets the types of its values.
+	ValuesFile string
 	// DefinitionOnly writes only the definition of a kind of the project again.
 	DefinitionOnly bool
 
@@ -30,6 +38,9 @@ type Kind struct {
 	APIGroup, Singular, Plural string
 	// Role and Playbook name the content: one of them is set.
 	Role, Playbook string
+	// chartPath is the chart's place in the project, chartDir the directory that the image gets.
+	chartPath, chartDir string
+	chartRules          []string
 	// SpecSchema is the schema of the spec, as YAML.
 	SpecSchema   string
 	SpecRequired bool
@@ -50,7 +61,15 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 		return nil, err
 	}
 	plan := &Plan{dir: dir}
-	if err := k.describe(dir, plan); err != nil {
+	if k.Chart != "" {
+		err = k.useChart(plan)
+	} else if k.ValuesFile == "" {
+		err = k.describe(dir, plan)
+	}
+	if err == nil && k.ValuesFile != "" {
+		err = k.readValues(plan)
+	}
+	if err != nil {
 		return nil, err
 	}
 	paths := strings.NewReplacer("APIGROUP", k.APIGroup, "GROUP", k.Group, "VERSION", k.Version, "PLURAL", k.Plural, "SINGULAR", k.Singular, "ROLE", k.Role)
@@ -121,6 +140,9 @@ func (k *Kind) findContent(dir string) error {
 	playbook := "playbooks/" + k.Singular + ".yml"
 	hasRole, hasPlaybook := exists(dir, "roles/"+k.Singular), exists(dir, playbook)
 	switch {
+	case k.Chart != "":
+	case k.ValuesFile != "" && (k.GenerateRole || k.GeneratePlaybook):
+		return errors.New("--crd-from-values is for content that is there: --generate-role and --generate-playbook write an example with a spec of its own")
 	case k.GenerateRole && k.GeneratePlaybook:
 		return errors.New("--generate-role and --generate-playbook: give one of them, because one of them reconciles the kind")
 	case k.GenerateRole || !k.GeneratePlaybook && hasRole:
@@ -128,17 +150,29 @@ func (k *Kind) findContent(dir string) error {
 	case k.GeneratePlaybook || hasPlaybook:
 		k.Playbook = playbook
 	default:
-		return fmt.Errorf("give --generate-role or --generate-playbook: there is neither roles/%s nor %s yet", k.Singular, playbook)
+		return fmt.Errorf("give --generate-role, --generate-playbook or --chart: there is neither roles/%s nor %s yet", k.Singular, playbook)
 	}
 	return nil
 }
 
 // Content names the content in sentences.
 func (k *Kind) Content() string {
-	if k.Role != "" {
+	switch {
+	case k.chartPath != "":
+		return "the chart " + k.chartPath
+	case k.Role != "":
 		return "the role " + k.Role
 	}
 	return k.Playbook
+}
+
+// readValues describes the spec by the file of --crd-from-values.
+func (k *Kind) readValues(plan *Plan) error {
+	text, err := os.ReadFile(k.ValuesFile)
+	if err != nil {
+		return fmt.Errorf("--crd-from-values: %w", err)
+	}
+	return k.describeValues(k.ValuesFile, text, plan)
 }
 
 func exists(dir, path string) bool {

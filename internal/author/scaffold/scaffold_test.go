@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 
+	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -86,6 +87,19 @@ func parsed(t *testing.T, parts ...string) (value any) {
 		t.Fatal(err)
 	}
 	return value
+}
+
+// TestWatchesNameTheirSchema: an editor finds it beside the file, and kinds that are added leave the line there.
+func TestWatchesNameTheirSchema(t *testing.T) {
+	dir := t.TempDir()
+	plan, err := Init(dir, Project{Domain: "myorg.tld", ProjectName: "ensign", Program: "ensign", Schema: watches.Schema()})
+	written(t, plan, err)
+	plan, err = CreateAPI(dir, cluster())
+	written(t, plan, err)
+	const line = "---\n# yaml-language-server: $schema=watches.schema.json\n"
+	if got := read(t, dir, "watches.yaml"); !strings.HasPrefix(got, line) || read(t, dir, "watches.schema.json") != string(watches.Schema()) {
+		t.Errorf("want %q first, got\n%s", line, got)
+	}
 }
 
 func TestNothingIsOverwritten(t *testing.T) {

@@ -36,12 +36,14 @@ const (
 // Action is one of Helm's actions.
 type Action string
 
-// The actions. Reinstall removes what failed installations left, and installs.
+// The actions. Reinstall removes what failed installations left, and installs. Render changes
+// nothing and needs no cluster: chart-exec writes a File for each template to standard output.
 const (
 	Install   Action = "install"
 	Reinstall Action = "reinstall"
 	Upgrade   Action = "upgrade"
 	Uninstall Action = "uninstall"
+	Render    Action = "render"
 )
 
 // Order says what chart-exec is to do.
@@ -90,6 +92,12 @@ type Settings struct {
 	Force         bool   `json:"force"`
 	RollbackForce bool   `json:"rollbackForce"`
 	Description   string `json:"description"`
+}
+
+// File is what a template renders.
+type File struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
 }
 
 // Decode reads an order as the manager wrote it. Whole numbers of the values stay whole: a

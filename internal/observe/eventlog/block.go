@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/observe/terminal"
 )
 
 const (
@@ -22,8 +23,8 @@ const (
 // taskText returns the text of a task's block, in the format of Ansible's own output.
 func taskText(e jobevent.Event) string {
 	var b strings.Builder
-	b.WriteString("TASK [" + oneLine(e.TaskName()) + "] ****\n")
-	b.WriteString(statusPrefix(e) + oneLine(e.Host) + "]")
+	b.WriteString("TASK [" + terminal.OneLine(e.TaskName()) + "] ****\n")
+	b.WriteString(statusPrefix(e) + terminal.OneLine(e.Host) + "]")
 	b.WriteString(failureSuffix(e))
 	if e.Result != nil {
 		b.WriteString(" => " + jobevent.Visible(render(cleanResult(e.Result))))
@@ -115,9 +116,4 @@ func block(object, text string) []byte {
 	}
 	b.WriteString(blockFooter)
 	return b.Bytes()
-}
-
-// oneLine returns the text without line feeds and control characters.
-func oneLine(text string) string {
-	return strings.ReplaceAll(jobevent.Visible(text), "\n", `\n`)
 }

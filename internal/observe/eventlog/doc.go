@@ -8,6 +8,9 @@
 // returns looks like a log record. The log never shows what Ansible has printed: that has module
 // arguments, and with some versions of Ansible also texts that no_log should hide.
 //
+// A Screen shows the same to people at a terminal: in place of the lines of a Log, and to
+// those who run content once.
+//
 // The package does not influence runs and does not judge their outcome. It keeps digests of a
 // run's failures until the CR's next run, and nothing else.
 package eventlog

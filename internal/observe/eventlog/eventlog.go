@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/observe/terminal"
 )
 
 // Options are the settings of a Log. The zero value logs nothing.
@@ -24,6 +26,8 @@ type Options struct {
 	// JSON puts a block into the field "block" of its task's line instead of writing it to Blocks.
 	JSON  bool
 	Level Level
+	// Screen, if set, shows the runs instead of Logger, which says then only how much is shown.
+	Screen *Screen
 }
 
 // Log is a controller.Observer that logs runs. It is safe for concurrent use.
@@ -42,6 +46,12 @@ func New(o Options) *Log {
 
 // RunStarted implements controller.Observer: it logs the start of a run.
 func (l *Log) RunStarted(run jobevent.Run) {
+	if l.options.Screen != nil {
+		if l.options.Logger.Enabled() {
+			l.options.Screen.RunStarted(run)
+		}
+		return
+	}
 	values := []any{"cr", run.Object, "watch", run.Watch, "generation", run.Generation, "reason", run.Trigger, "run", run.ID}
 	if run.Finalizer {
 		l.options.Logger.Info("finalizer run started", values...)
@@ -56,7 +66,11 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 	if out == noOutcome || l.options.Level < out.minLevel() {
 		return
 	}
-	values := []any{"cr", run.Object, "watch", run.Watch, "task", oneLine(e.TaskName()), "host", oneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
+	if l.options.Screen != nil {
+		l.draw(*l.options.Screen, run, e, out)
+		return
+	}
+	values := []any{"cr", run.Object, "watch", run.Watch, "task", terminal.OneLine(e.TaskName()), "host", terminal.OneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
 	if out.isItem() {
 		l.options.Logger.Info("item", append(values, "item", itemLabel(e))...)
 		return
@@ -69,6 +83,22 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 	}
 	l.logTask(out, l.withBlock(values, text))
 	l.writeBlock(run, text)
+}
+
+// draw shows a task on the screen, with what JobEvent logs.
+func (l *Log) draw(s Screen, run jobevent.Run, e jobevent.Event, out outcome) {
+	if !out.isFailure() && !l.options.Logger.Enabled() {
+		return
+	}
+	below := ""
+	if !out.isItem() {
+		if times := l.failureCount(run, e, out); l.showsBlock(times) {
+			below = Below(e)
+		} else if times > 1 {
+			below = fmt.Sprintf("as before, in %d runs now", times)
+		}
+	}
+	s.Task(run, e, below)
 }
 
 // failureCount returns how many runs in a row have had this failure; 0 if the outcome is no failure.
@@ -102,6 +132,13 @@ func (l *Log) logTask(out outcome, values []any) {
 // RunEnded implements controller.Observer: it logs the end of a run. If the run failed without a
 // failed task, it also shows the outcome's message as a block.
 func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Summary, elapsed time.Duration) {
+	defer l.failures.runEnded(run, outcome.Verdict == jobevent.Canceled)
+	if l.options.Screen != nil {
+		if outcome.Verdict == jobevent.Failed || l.options.Logger.Enabled() {
+			l.options.Screen.RunEnded(run, outcome, s, elapsed)
+		}
+		return
+	}
 	values := []any{"cr", run.Object, "watch", run.Watch, "outcome", string(outcome.Verdict), "reason", string(outcome.Reason)}
 	if outcome.Verdict == jobevent.Failed {
 		values = append(values, "message", outcome.Message) // It comes early because the line is long.
@@ -124,7 +161,6 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 			l.writeBlock(run, outcome.Message)
 		}
 	}
-	l.failures.runEnded(run, outcome.Verdict == jobevent.Canceled)
 }
 
 func (l *Log) withBlock(values []any, text string) []any {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/observe/terminal"
 )
 
 // outcome is the outcome of a task on a host, or of an item of its loop.
@@ -70,10 +71,10 @@ func (o outcome) minLevel() Level {
 func itemLabel(e jobevent.Event) string {
 	sanitized := jobevent.Sanitize(map[string]any{"item": e.Result["_ansible_item_label"], "invocation": e.Result})
 	if label, ok := sanitized["item"].(string); ok {
-		return oneLine(label)
+		return terminal.OneLine(label)
 	}
 	if label, ok := sanitized["item"].(map[string]any); ok {
-		return oneLine(joinLines(render(label)))
+		return terminal.OneLine(joinLines(render(label)))
 	}
 	return ""
 }

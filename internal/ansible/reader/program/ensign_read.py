@@ -48,7 +48,8 @@ def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
         "lookups": [installed.find(lookup_loader, name, []) for name in asked.get("lookups") or []],
         "variables": [
             v for c in asked.get("collections") or [] for v in installed.option_variables(c["dir"], c["name"])
-        ],
+        ]
+        + [v for directory in asked.get("directories") or [] for v in installed.own_variables(directory)],
     }
 
 

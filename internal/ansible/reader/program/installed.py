@@ -98,6 +98,8 @@ def imports(path: Path) -> tuple[set[str], set[str], set[str]]:
 def requirements(value: ast.expr) -> set[str]:
     """Return the libraries that the documentation requires."""
     text = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+    if inline := re.search(r"^requirements:[ ]*\[([^\]\n]*)\]", text, re.MULTILINE):
+        return {normal(word.strip(" \"'")) for word in inline[1].split(",") if word.strip()}
     block = re.search(r"^requirements:\n((?:[ ]*- .*\n?)+)", text, re.MULTILINE)
     if not block:
         return set()
@@ -154,6 +156,16 @@ def option_variables(collection_dir: str, collection: str) -> list[dict[str, str
             for name in variables_of(path, kind, collection):
                 found.append({"variable": name, "plugin": f"{collection}.{path.stem}", "kind": kind})
     return found
+
+
+def own_variables(directory: str) -> list[dict[str, str]]:
+    """Return the variables that set options of the plugins of a role or beside a playbook."""
+    return [
+        {"variable": name, "plugin": path.stem, "kind": kind, "directory": directory}
+        for kind in OPTION_KINDS
+        for path in sorted(Path(directory, f"{kind}_plugins").glob("*.py"))
+        for name in variables_of(path, kind, "")
+    ]
 
 
 def variables_of(path: Path, kind: str, collection: str) -> list[str]:

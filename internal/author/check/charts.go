@@ -1,0 +1,83 @@
+package check
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/chart/describe"
+)
+
+// sample is a CR of the project, or the empty one.
+type sample struct {
+	file string // "" for the empty one
+	spec map[string]any
+}
+
+// chart loads the chart of a watch, renders it for each sample of its kind, and keeps the objects.
+func (p *Project) chart(ctx context.Context, u *Unit) {
+	at := content.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
+	path := u.Watch.Chart.Path
+	if _, err := describe.Load(path); err != nil {
+		p.add(finding{
+			"chart", report.Error, at, err.Error(), "the manager does not start with this chart, or no run of it succeeds", "correct the chart; helm lint says more of it",
+		})
+		return
+	}
+	p.files[filepath.Join(path, "Chart.yaml")] = true
+	program := filepath.Join(filepath.Dir(p.options.Executable), "chart-exec")
+	if _, err := os.Stat(program); err != nil {
+		p.add(finding{
+			"chart-not-rendered", report.Info, at, "the chart is not rendered: there is no program " + program, "what it makes is not checked, and rbac does not see it", "put chart-exec beside this program, where the manager needs it too",
+		})
+		return
+	}
+	samples := p.samples(u)
+	for _, s := range append(samples, sample{}) {
+		rendered, err := describe.Render(ctx, program, path, s.spec)
+		u.Objects = append(u.Objects, rendered.Objects...)
+		switch {
+		case err == nil:
+		case s.file != "":
+			p.add(finding{
+				"chart-values", report.Error, content.Position{File: s.file, Line: 1, Column: 1}, err.Error(),
+				"the resource gets a Failure, and nothing is installed", "correct the sample, or the chart",
+			})
+		case len(samples) == 0:
+			p.add(finding{
+				"chart-values", report.Warning, at, "with its own values alone: " + err.Error(),
+				"a resource with an empty spec gets a Failure", "give values.yaml what is needed, or let the schema of the spec require it, and add a sample below config/samples",
+			})
+		}
+	}
+}
+
+// samples returns the CRs of the unit's kind below config/samples.
+func (p *Project) samples(u *Unit) []sample {
+	var found []sample
+	dir := filepath.Join(p.options.Dir, "config", "samples")
+	files := os.DirFS(dir)
+	_ = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
+			return err // There may be none.
+		}
+		text, err := fs.ReadFile(files, path)
+		for document := range strings.SplitSeq("\n"+string(text), "\n---") {
+			var cr struct {
+				APIVersion, Kind string
+				Spec             map[string]any
+			}
+			if kyaml.Unmarshal([]byte(document), &cr) == nil && cr.APIVersion == u.Watch.GVK.GroupVersion().String() && cr.Kind == u.Watch.GVK.Kind {
+				found = append(found, sample{filepath.Join(dir, path), cr.Spec})
+			}
+		}
+		return err
+	})
+	return found
+}

@@ -1,0 +1,29 @@
+package rights
+
+import (
+	"fmt"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/chart/describe"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// released is what Helm does with an object of a release, and with the Secrets of revisions.
+var released = []string{"get", "list", "watch", "create", "patch", "update", "delete"} //nolint:gochecknoglobals // A constant.
+
+// Chart adds what the releases of a watch need: for the Secrets in which Helm stores them, and
+// for the objects that the chart renders.
+func (c *Collector) Chart(w watches.Watch, objects []describe.Object) {
+	at := content.Position{Line: w.Line, Column: 1}
+	where := fmt.Sprintf("the chart of the watch on line %d of watches.yaml", w.Line)
+	c.manager(at, "", "secrets", where+": its revisions", released...)
+	seen := map[[2]string]bool{}
+	for _, o := range objects {
+		group, resource := c.resource(o.APIVersion, o.Kind)
+		if key := [2]string{group, resource}; !seen[key] {
+			seen[key] = true
+			c.manager(at, group, resource, where+": "+o.Kind, released...)
+		}
+	}
+	c.unknown(content.Position{File: "watches.yaml", Line: w.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")
+}

@@ -1,0 +1,232 @@
+package scaffold
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/chart/describe"
+)
+
+// useChart sets what follows from the chart of the kind, and plans its copy where it is not below
+// the project's directory.
+func (k *Kind) useChart(plan *Plan) error {
+	switch {
+	case k.GenerateRole || k.GeneratePlaybook:
+		return errors.New("--chart: leave --generate-role and --generate-playbook out, because the chart reconciles the kind")
+	case k.Finalizer:
+		return errors.New("--chart: leave --finalizer out, because the release is uninstalled when an object is deleted")
+	}
+	source, err := filepath.Abs(k.Chart)
+	if err != nil {
+		return fmt.Errorf("--chart: %w", err)
+	}
+	chart, err := describe.Load(source)
+	if err != nil {
+		return fmt.Errorf("--chart=%s: name the directory, or the .tgz, of a chart: %w", k.Chart, err)
+	}
+	if err := k.place(source, plan); err != nil {
+		return fmt.Errorf("--chart=%s: %w", k.Chart, err)
+	}
+	if k.ValuesFile == "" {
+		err = k.describeChart(chart, plan)
+	}
+	if err != nil || k.DefinitionOnly {
+		return err
+	}
+	k.rightsOf(source, chart, plan)
+	return nil
+}
+
+// place decides where in the project the chart is, and plans its copy if it is elsewhere.
+func (k *Kind) place(source string, plan *Plan) (err error) {
+	if k.chartPath, err = within(plan.dir, source); err != nil {
+		return err
+	}
+	elsewhere := k.chartPath == ""
+	if elsewhere {
+		k.chartPath = "charts/" + filepath.Base(source)
+	}
+	k.chartDir, _, _ = strings.Cut(k.chartPath, "/")
+	switch {
+	case k.chartDir != "charts" && k.chartDir != "helm-charts":
+		return errors.New("move it below charts/ or helm-charts/, which the image gets")
+	case elsewhere && !k.DefinitionOnly:
+		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart is copied to %s: change it there", k.chartPath))
+		return copyInto(plan, k.chartPath, source)
+	}
+	return nil
+}
+
+// within returns the path of the target in the directory, with slashes; "" if it is elsewhere.
+func within(dir, target string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find the directory: %w", err)
+	}
+	relative, err := filepath.Rel(dir, target)
+	if err != nil || relative == ".." || strings.HasPrefix(relative, ".."+string(filepath.Separator)) {
+		return "", nil //nolint:nilerr // There is no way from one to the other.
+	}
+	return filepath.ToSlash(relative), nil
+}
+
+// copyInto plans the copy of a file or of a directory.
+func copyInto(plan *Plan, to, source string) error {
+	if info, err := os.Stat(source); err != nil || !info.IsDir() {
+		content, readErr := os.ReadFile(source)
+		plan.create(to, content)
+		return errors.Join(err, readErr)
+	}
+	const limit = 32 << 20
+	total := 0
+	files := os.DirFS(source)
+	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(files, path)
+		if err != nil {
+			return fmt.Errorf("copy the chart: %w", err)
+		}
+		if total += len(content); total > limit {
+			return errors.New("it has more than 32 MiB: is it a chart?")
+		}
+		plan.create(to+"/"+path, content)
+		return nil
+	})
+}
+
+// describeChart sets the schema of the spec, by values.schema.json or else by the types of
+// values.yaml, and the sample.
+func (k *Kind) describeChart(chart *describe.Chart, plan *Plan) error {
+	var values object
+	if err := kyaml.Unmarshal(chart.Values, &values); err != nil {
+		return fmt.Errorf("values.yaml of the chart: %w", err)
+	}
+	if len(chart.Schema) == 0 {
+		return k.describeValues("values.yaml of the chart", chart.Values, plan)
+	}
+	if err := k.sampleOf(chart.Values); err != nil {
+		return fmt.Errorf("values.yaml of the chart: %w", err)
+	}
+	var root object
+	if err := json.Unmarshal(chart.Schema, &root); err != nil {
+		return fmt.Errorf("values.schema.json of the chart: %w", err)
+	}
+	s := structural{root: root, left: map[string]bool{}}
+	spec := s.convert(root, values, 0)
+	spec["type"] = "object" // Whatever it says of itself.
+	k.SpecRequired = spec["required"] != nil
+	if note := s.note(); note != "" {
+		plan.Notes = append(plan.Notes, note)
+	}
+	return k.setSchema(spec)
+}
+
+// describeValues sets the schema of the spec, by the types of values, and the sample.
+func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	spec := object{"type": "object", anything: true}
+	if len(document.Content) > 0 {
+		if document.Content[0].Kind != yaml.MappingNode {
+			return fmt.Errorf("%s: a mapping of names to values is needed", name)
+		}
+		spec = fromValues(document.Content[0])
+		plan.Notes = append(plan.Notes, fmt.Sprintf("the schema of the spec has the types that the values of %s have, and takes further fields: look at config/crd/bases", name))
+	} else {
+		plan.Notes = append(plan.Notes, name+" has no values: the spec takes anything")
+	}
+	if err := k.setSchema(spec); err != nil {
+		return err
+	}
+	return k.sampleOf(text)
+}
+
+func (k *Kind) setSchema(spec object) error {
+	if !k.SpecRequired {
+		spec["default"] = object{} // Else an object without a spec could have none of it later.
+	}
+	text, err := kyaml.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("write the schema: %w", err)
+	}
+	k.SpecSchema = string(text)
+	return nil
+}
+
+// sampleOf makes the sample's spec of values, with their comments.
+func (k *Kind) sampleOf(values []byte) error {
+	var document yaml.Node
+	if err := yaml.Unmarshal(values, &document); err != nil {
+		return err
+	}
+	if len(document.Content) == 0 || len(document.Content[0].Content) == 0 {
+		return nil
+	}
+	var text bytes.Buffer
+	encoder := yaml.NewEncoder(&text)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(document.Content[0]); err != nil {
+		return err
+	}
+	k.SampleSpec = text.String()
+	return nil
+}
+
+// rightsOf adds the rights for the objects that the chart renders with its own values, and notes
+// what this does not tell.
+func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
+	k.chartRules = []string{rule(`""`, "secrets", releaseVerbs...)} // Helm keeps each revision of a release in a Secret.
+	if chart.CRDs > 0 {
+		k.chartRules = append(k.chartRules, rule("apiextensions.k8s.io", "customresourcedefinitions", "get", "list", "watch", "create", "patch"))
+	}
+	rendered, err := k.Render(source)
+	if err != nil {
+		plan.Notes = append(plan.Notes, "config/rbac/role.yaml lacks the rights for the chart's objects, because it does not render with its own values: "+err.Error())
+		return
+	}
+	seen, roles := map[string]bool{}, []string{}
+	for _, o := range rendered.Objects {
+		gv, err := schema.ParseGroupVersion(o.APIVersion)
+		if err != nil {
+			continue
+		}
+		if slices.Contains([]string{"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}, o.Kind) && !slices.Contains(roles, o.Kind) {
+			roles = append(roles, o.Kind)
+		}
+		group := gv.Group
+		if group == "" {
+			group = `""`
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(o.Kind))
+		if one := rule(group, plural.Resource, releaseVerbs...); !seen[one] && one != k.chartRules[0] {
+			seen[one] = true
+			k.chartRules = append(k.chartRules, one)
+		}
+	}
+	slices.Sort(k.chartRules[1:])
+	plan.Notes = append(plan.Notes, fmt.Sprintf("the rights are for the %d objects that the chart renders with its own values: add those for what other values make it render", len(rendered.Objects)))
+	if len(rendered.Empty) > 0 {
+		plan.Notes = append(plan.Notes, "with its own values these templates render nothing, so that nothing is known of them: "+strings.Join(rendered.Empty, ", "))
+	}
+	if len(roles) > 0 {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart makes a %s: the operator may give only rights that it has itself, so add those too", strings.Join(roles, " and a ")))
+	}
+}
+
+var releaseVerbs = []string{"get", "list", "watch", "create", "patch", "update", "delete"} //nolint:gochecknoglobals // A constant.

@@ -1,0 +1,163 @@
+package scaffold
+
+import (
+	"errors"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ensign-operator/ensign/internal/chart/describe"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
+)
+
+// chartKind is a kind that a chart reconciles, which renders these objects.
+func chartKind(path string, objects ...describe.Object) Kind {
+	return Kind{
+		Group: "apps", Version: "v1", Kind: "Web", Namespaced: true, Chart: path,
+		Render: func(string) (describe.Rendered, error) {
+			return describe.Rendered{Objects: objects, Empty: []string{"web/templates/ingress.yaml"}}, nil
+		},
+	}
+}
+
+// web is a small chart in a directory of its own.
+func web(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	all := map[string]string{
+		"web/Chart.yaml":          "apiVersion: v2\nname: web\nversion: 0.1.0\n",
+		"web/templates/all.yaml":  "kind: ConfigMap\n",
+		"web/values.yaml":         "# How many.\nreplicas: 1\n",
+		"web/templates/NOTES.txt": "{{ .Values.replicas }}",
+	}
+	maps.Copy(all, files)
+	scratch.Write(t, dir, all)
+	return filepath.Join(dir, "web")
+}
+
+func TestAChartBecomesAKind(t *testing.T) {
+	dir := newProject(t)
+	plan, err := CreateAPI(dir, chartKind(web(t, nil),
+		describe.Object{APIVersion: "apps/v1", Kind: "Deployment"}, describe.Object{APIVersion: "v1", Kind: "ConfigMap"},
+		describe.Object{APIVersion: "v1", Kind: "Secret"}, describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "Role"}))
+	written(t, plan, err)
+	for path, parts := range map[string][]string{
+		"charts/web/templates/NOTES.txt":            {"{{ .Values.replicas }}"}, // It is copied, and no template of this package.
+		"watches.yaml":                              {"  kind: Web\n  chart: charts/web\n"},
+		"config/samples/apps_v1_web.yaml":           {"spec:\n  # How many.\n  replicas: 1\n"},
+		"config/crd/bases/apps.myorg.tld_webs.yaml": {"description: Web is reconciled by the chart charts/web.", "description: How many.\n", "type: integer\n", "default: {}\n"},
+		"Dockerfile":                                {"COPY charts/ ${HOME}/charts/\n"},
+		".dockerignore":                             {"\n!charts\n"},
+		"config/rbac/role.yaml": {
+			"resources: [webs]\n    verbs: [get, list, watch, patch]\n",
+			"resources: [deployments]\n    verbs: [get, list, watch, create, patch, update, delete]\n",
+			// The role's configmaps can't be deleted: that rule does not do.
+			"resources: [configmaps]\n    verbs: [get, list, watch, create, patch, update, delete]\n",
+		},
+	} {
+		for _, part := range parts {
+			if got := read(t, dir, path); !strings.Contains(got, part) {
+				t.Errorf("%s: want %q in\n%s", path, part, got)
+			}
+		}
+	}
+	if got := strings.Count(read(t, dir, "config/rbac/role.yaml"), "resources: [secrets]"); got != 1 {
+		t.Errorf("want one rule for Secrets, got %d", got)
+	}
+	if strings.Contains(read(t, dir, "molecule/default/converge.yml"), "Web") {
+		t.Error("Molecule has no way to run a chart")
+	}
+	notes := strings.Join(plan.Notes, "\n")
+	for _, want := range []string{"copied to charts/web", "the 4 objects", "render nothing, so that nothing is known of them: web/templates/ingress.yaml", "makes a Role", "takes further fields"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("want %q in\n%s", want, notes)
+		}
+	}
+	// A second kind does not list the directory again.
+	second := chartKind(filepath.Join(dir, "charts", "web"))
+	second.Kind, second.Group = "Other", "more"
+	plan, err = CreateAPI(dir, second)
+	written(t, plan, err)
+	if got := strings.Count(read(t, dir, "Dockerfile"), "COPY charts/"); got != 1 {
+		t.Errorf("the directory is copied %d times", got)
+	}
+}
+
+func TestTheSchemaOfAChartComesFirst(t *testing.T) {
+	dir := newProject(t)
+	plan, err := CreateAPI(dir, chartKind(web(t, map[string]string{
+		"web/values.schema.json": `{"type": "object", "required": ["replicas", "host"], "properties": {"replicas": {"type": "integer", "maximum": 3}, "host": {"type": "string", "format": "hostname"}}}`,
+	})))
+	written(t, plan, err)
+	got := read(t, dir, "config/crd/bases/apps.myorg.tld_webs.yaml")
+	for _, want := range []string{"maximum: 3\n", "required: [spec]\n", "required:\n              - host\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want %q in\n%s", want, got)
+		}
+	}
+	if !strings.Contains(strings.Join(plan.Notes, "\n"), "(format)") {
+		t.Errorf("got the notes %q", plan.Notes)
+	}
+}
+
+func TestWhatIsNoChart(t *testing.T) {
+	dir := newProject(t)
+	scratch.Write(t, dir, map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n"})
+	for why, test := range map[string]struct {
+		change func(*Kind)
+		want   string
+	}{
+		"nothing is there":         {func(k *Kind) { k.Chart = filepath.Join(dir, "none") }, "name the directory"},
+		"no chart is there":        {func(k *Kind) { k.Chart = filepath.Join(dir, "config") }, "name the directory"},
+		"a role is asked for":      {func(k *Kind) { k.GenerateRole = true }, "leave --generate-role"},
+		"a finalizer is asked for": {func(k *Kind) { k.Finalizer = true }, "leave --finalizer out"},
+		"the image lacks it":       {func(k *Kind) { k.Chart = filepath.Join(dir, "web") }, "move it below charts/"},
+		"it lacks a chart that it depends on": {func(k *Kind) {
+			k.Chart = web(t, map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\ndependencies: [{name: db, version: 1.0.0, repository: x}]\n"})
+		}, "depends on db"},
+		"it is a library": {func(k *Kind) {
+			k.Chart = web(t, map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\ntype: library\n"})
+		}, "is a library"},
+		"its schema is broken": {func(k *Kind) { k.Chart = web(t, map[string]string{"web/values.schema.json": "{"}) }, "values.schema.json"},
+	} {
+		k := chartKind(web(t, nil))
+		test.change(&k)
+		if _, err := CreateAPI(dir, k); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: want an error with %q, got %v", why, test.want, err)
+		}
+	}
+	k := chartKind(web(t, nil))
+	k.Render = func(string) (describe.Rendered, error) { return describe.Rendered{}, errors.New("host is required") }
+	plan, err := CreateAPI(dir, k)
+	if err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "lacks the rights for the chart's objects, because it does not render with its own values: host is required") {
+		t.Errorf("got %v, the notes %q", err, plan.Notes)
+	}
+}
+
+func TestADefinitionFromValues(t *testing.T) {
+	dir := newProject(t)
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	scratch.Write(t, filepath.Dir(values), map[string]string{"values.yaml": "size: 3 # Pods.\n"})
+	scratch.Write(t, dir, map[string]string{"roles/cache/tasks/main.yml": "[]\n"})
+	k := Kind{Group: "apps", Version: "v1", Kind: "Cache", Namespaced: true, ValuesFile: values}
+	plan, err := CreateAPI(dir, k)
+	written(t, plan, err)
+	if got := read(t, dir, "config/crd/bases/apps.myorg.tld_caches.yaml"); !strings.Contains(got, "size:\n                  type: integer\n") {
+		t.Errorf("got\n%s", got)
+	}
+	if got := read(t, dir, "config/samples/apps_v1_cache.yaml"); !strings.Contains(got, "spec:\n  size: 3 # Pods.\n") {
+		t.Errorf("got\n%s", got)
+	}
+	k.Kind, k.GenerateRole = "Queue", true
+	if _, err := CreateAPI(dir, k); err == nil || !strings.Contains(err.Error(), "--crd-from-values is for content that is there") {
+		t.Errorf("got %v", err)
+	}
+	for text, want := range map[string]string{"- a\n": "a mapping of names", "a: [\n": "values.yaml"} {
+		scratch.Write(t, filepath.Dir(values), map[string]string{"values.yaml": text})
+		k := Kind{Group: "apps", Version: "v1", Kind: "Cache", ValuesFile: values, DefinitionOnly: true}
+		if _, err := CreateAPI(dir, k); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: want an error with %q, got %v", text, want, err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+)
+
+// Render writes what the chart of the order renders, without a cluster: an order.File for each
+// template, but for partials and notes.
+func Render(ctx context.Context, o order.Order, out io.Writer) error {
+	c, err := loader.Load(o.Chart)
+	if err != nil {
+		return fmt.Errorf("load the chart: %w", err)
+	}
+	if o.Values == nil {
+		o.Values = map[string]any{}
+	}
+	if err := chartutil.ProcessDependencies(c, o.Values); err != nil {
+		return fmt.Errorf("the chart's dependencies: %w", err)
+	}
+	release := common.ReleaseOptions{Name: o.Name, Namespace: o.Namespace, Revision: 1, IsInstall: true}
+	values, err := util.ToRenderValues(c, o.Values, release, common.DefaultCapabilities.Copy())
+	if err != nil {
+		return err
+	}
+	files, err := engine.Engine{CustomTemplateFuncs: templateFuncs(ctx, o, c)}.RenderWithContext(ctx, c, values)
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(out)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		base := path.Base(name)
+		if strings.HasPrefix(base, "_") || base == "NOTES.txt" {
+			continue
+		}
+		if err := encoder.Encode(order.File{Name: name, Text: files[name]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

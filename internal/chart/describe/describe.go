@@ -1,0 +1,154 @@
+// Package describe tells what can be known of a chart without a cluster: its values and their
+// schema, and the objects that it renders with given values. Authors' tools are built on it.
+//
+// It loads charts itself. chart-exec renders them, because a template may loop for ever.
+package describe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+)
+
+// Chart is what a chart's files say.
+type Chart struct {
+	Name, Version string
+	// Values is the text of values.yaml, nil if there is none, and Schema that of
+	// values.schema.json.
+	Values, Schema []byte
+	// CRDs is the number of definitions in the directory crds.
+	CRDs int
+}
+
+// Load reads the chart at the path, a directory or an archive.
+func Load(path string) (*Chart, error) {
+	loaded, err := loader.Load(path)
+	if err != nil {
+		return nil, fmt.Errorf("load the chart %s: %w", path, err)
+	}
+	if err := loaded.Validate(); err != nil {
+		return nil, fmt.Errorf("the chart %s: %w", path, err)
+	}
+	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, CRDs: len(loaded.CRDObjects())}
+	for _, file := range loaded.Raw {
+		if file.Name == "values.yaml" {
+			c.Values = file.Data
+		}
+	}
+	if loaded.Metadata.Type == "library" {
+		return nil, fmt.Errorf("the chart %s is a library: it renders nothing", path)
+	}
+	return c, missing(loaded)
+}
+
+// missing returns an error for dependencies that are not in the chart's directory charts.
+func missing(c *chart.Chart) error {
+	there := map[string]bool{}
+	for _, dependency := range c.Dependencies() {
+		there[dependency.Name()] = true
+	}
+	var errs []error
+	for _, wanted := range c.Metadata.Dependencies {
+		if !there[wanted.Name] {
+			errs = append(errs, fmt.Errorf("the chart %s depends on %s, which is not in its directory charts: fetch it with helm dependency build", c.Name(), wanted.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Object is an object that a chart renders.
+type Object struct {
+	APIVersion, Kind, Name, Namespace string
+	// Hook is true for what Helm makes beside the release.
+	Hook bool
+}
+
+// Rendered is what a chart renders.
+type Rendered struct {
+	Objects []Object
+	// Empty are templates that rendered nothing with these values.
+	Empty []string
+}
+
+// patience bounds the rendering: templates may loop for ever.
+const patience = time.Minute
+
+// Render renders the chart at the absolute path by the program chart-exec, as the manager
+// would for a CR with the spec: without its cluster, so that lookup finds nothing.
+func Render(ctx context.Context, chartExec, path string, spec map[string]any) (r Rendered, err error) {
+	dir, err := os.MkdirTemp("", "ensign-render-")
+	if err != nil {
+		return r, fmt.Errorf("render the chart: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	text, err := json.Marshal(order.Order{Action: order.Render, Chart: path, Name: "sample", Namespace: "sample", Values: spec})
+	if err != nil {
+		return r, fmt.Errorf("render the chart: %w", err)
+	}
+	file := filepath.Join(dir, "order.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return r, fmt.Errorf("render the chart: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, chartExec, file)
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return r, fmt.Errorf("render the chart: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return r, fmt.Errorf("render the chart: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return read(out)
+}
+
+// read reads the files that chart-exec printed: JSON objects with a name and a text.
+func read(out []byte) (r Rendered, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var file order.File
+		if err := decoder.Decode(&file); errors.Is(err, io.EOF) {
+			return r, nil
+		} else if err != nil {
+			return r, fmt.Errorf("read what the chart renders: %w", err)
+		}
+		before := len(r.Objects)
+		for document := range strings.SplitSeq("\n"+file.Text, "\n---") {
+			var object struct {
+				APIVersion string `json:"apiVersion"`
+				Kind       string `json:"kind"`
+				Metadata   struct {
+					Name, Namespace string
+					Annotations     map[string]string
+				} `json:"metadata"`
+			}
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				return r, fmt.Errorf("%s: what it renders is no object: %w", file.Name, err)
+			}
+			if object.Kind != "" {
+				m := object.Metadata
+				r.Objects = append(r.Objects, Object{object.APIVersion, object.Kind, m.Name, m.Namespace, m.Annotations["helm.sh/hook"] != ""})
+			}
+		}
+		if len(r.Objects) == before {
+			r.Empty = append(r.Empty, file.Name)
+		}
+	}
+}
