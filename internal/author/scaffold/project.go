@@ -85,7 +85,7 @@ func load(dir string) (Project, error) {
 		return p, fmt.Errorf("read the project: %w", err)
 	}
 	if err := yaml.Unmarshal(content, &p); err != nil {
-		return p, fmt.Errorf("%s: %w", projectFile, err)
+		return p, fmt.Errorf("%s is no YAML; correct the file, which init and create api keep: %w", projectFile, err)
 	}
 	if p.Domain == "" || p.ProjectName == "" {
 		return p, fmt.Errorf("%s: domain and projectName are needed", projectFile)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -164,11 +165,21 @@ func Restricted(n *yaml.Node) bool {
 		return true
 	case "string":
 		pattern := text(n, "pattern")
-		narrow := strings.HasPrefix(pattern, "^") && strings.HasSuffix(pattern, "$") &&
+		narrow := strings.HasPrefix(pattern, "^") && strings.HasSuffix(pattern, "$") && !takesAnything(pattern) &&
 			!slices.ContainsFunc([]string{".*", ".+", `\s`, "[^", `\S`, `\W`, `\D`, "|"}, func(s string) bool { return strings.Contains(pattern, s) })
 		return field(n, "enum") != nil || narrow || slices.Contains([]string{"date-time", "date", "uuid", "ipv4", "ipv6", "cidr", "byte", "hostname"}, text(n, "format"))
 	}
 	return false
+}
+
+// takesAnything reports whether a part of the pattern matches any character, or is not known.
+func takesAnything(pattern string) bool {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	return err != nil || hasAny(parsed)
+}
+
+func hasAny(r *syntax.Regexp) bool {
+	return r.Op == syntax.OpAnyChar || r.Op == syntax.OpAnyCharNotNL || slices.ContainsFunc(r.Sub, hasAny)
 }
 
 func field(n *yaml.Node, key string) *yaml.Node {
