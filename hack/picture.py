@@ -10,6 +10,7 @@ import pty
 import re
 import signal
 import sys
+import termios
 from pathlib import Path
 
 from rich.console import Console
@@ -22,6 +23,7 @@ def record(command: list[str], until: str) -> str:
     """Return what the command prints at a terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
+        termios.tcsetwinsize(sys.stdout.fileno(), (50, COLUMNS))
         os.environ.update(TERM="xterm-256color", COLUMNS=str(COLUMNS))
         os.environ.pop("NO_COLOR", None)
         os.execvp(command[0], command)  # noqa: S606 — The maker of a picture names the command.

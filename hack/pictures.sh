@@ -47,5 +47,20 @@ mkdir -p "$root/docs/images"
 	kubectl delete secret/banner-words
 	kubectl patch banner/banner-sample --type=merge --patch='{"spec": {"message": "Good morning"}}'
 ) >/dev/null &
-FROM='generation 2' UNTIL='failed \(.*warm[^$]*key text' python "$root/hack/picture.py" "$root/docs/images/log.svg" 'manager run' \
-	manager run --metrics-bind-address=0 --health-probe-bind-address=0 --user-metrics-bind-address=0 --max-backoff=1h
+run=(manager run --metrics-bind-address=0 --health-probe-bind-address=0 --user-metrics-bind-address=0 --max-backoff=1h)
+FROM='generation 2' UNTIL='failed \(.*warm[^$]*key text' python "$root/hack/picture.py" "$root/docs/images/log.svg" 'manager run' "${run[@]}"
+
+# Beside the one that fails, one that succeeds and one that is suspended.
+"${run[@]}" >"$work/manager.log" 2>&1 &
+manager=$!
+{
+	kubectl create namespace shop
+	kubectl create secret generic banner-words --namespace=shop --from-literal=text=Hello
+	for name in opening sale; do sed "s/banner-sample/$name/" config/samples/web_v1_banner.yaml | kubectl apply --namespace=shop -f -; done
+	kubectl wait --for=condition=Successful --all banners --namespace=shop --timeout=180s
+	manager reconcile banner/banner-sample --wait || true # It fails.
+	manager suspend banner/sale --namespace=shop --wait
+} >/dev/null 2>&1
+python "$root/hack/picture.py" "$root/docs/images/status.svg" 'manager status' manager status
+kill $manager
+wait $manager || true
