@@ -103,7 +103,7 @@ var _ = Describe("A release", Ordered, func() {
 		file := filepath.Join(newer, "files", "crds.yaml")
 		text, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(os.WriteFile(file, []byte(strings.Replace(string(text), "      name: Successful\n", "      name: Done\n", -1)), 0o600)).To(Succeed())
+		Expect(os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "      name: Successful\n", "      name: Done\n")), 0o600)).To(Succeed())
 
 		helm(ctx, "package", newer, "--version=1.2.3", "--app-version=1.2.3", "--destination="+filepath.Dir(newer))
 		helm(ctx, "upgrade", "ensign", newer+"-1.2.3.tgz", "--namespace="+namespace, "--set=logFormat=json,maxConcurrentRuns=4", onNoNode)
