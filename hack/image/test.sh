@@ -156,7 +156,7 @@ build
 for image in "$python_image" ensign-base ensign ensign-operator ensign-operator-root; do mount_image "$image"; done
 step 'ensign-base: configuration, files, modes' golden ensign-base
 step 'ensign: configuration, files, modes' golden ensign
-step 'ensign-base: size' size ensign-base 250
+step 'ensign-base: size' size ensign-base 322
 step 'ensign: size' size ensign 220
 step 'every python3 has kubernetes' pythons
 step 'bytecode is compiled' bytecode
