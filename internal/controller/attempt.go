@@ -122,7 +122,8 @@ func (a *attempt) lastOutcome() content.Outcome {
 
 // conclude sets the conclusion of the attempt and stores it in the CR's state.
 func (r *Reconciler) conclude(a *attempt, c conclusion) {
-	c.version, c.finalizing, c.requested = a.version, a.finalizing(), a.cr.GetAnnotations()[r.Watch.AnnotationPrefix()+requestedSuffix]
+	c.version, c.finalizing = a.version, a.finalizing()
+	c.requested = a.cr.GetAnnotations()[r.Watch.AnnotationPrefix()+requestedSuffix]
 	c.before = a.lastOutcome()
 	failures := 0
 	if a.state.version.sameSpec(a.version) {
