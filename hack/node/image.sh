@@ -5,8 +5,10 @@
 #   image.sh mysql                  mysql:8.4 and mysql:9.7, a stand-in for both: Debian sid's MySQL server
 #   image.sh product                ensign:node, of the Dockerfile
 #   image.sh fixture                ensign-cafe:node, an operator FROM the Dockerfile's target base
+#   image.sh generated              shop:node, FROM the same base: a project of init and create api as it
+#                                   comes, in NODE_WORK/state/shop, and the program that made it beside it
 #
-# The last two are built by hack/image/builder.sh on stand-ins of the images that the
+# The last three are built by hack/image/builder.sh on stand-ins of the images that the
 # Dockerfile names. What they prove is its steps, not the published bases.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -90,7 +92,25 @@ fixture() {
   import ensign-cafe:node
 }
 
+generated() {
+  local ensign=$state/ensign
+  image_stand_ins
+  image_build base ensign-base
+  (cd "$root" && go build -o "$state/chart-exec" ./cmd/chart-exec && go build -o "$ensign" ./cmd/manager)
+  rm -rf "$state/shop"
+  mkdir "$state/shop"
+  (
+    cd "$state/shop"
+    "$ensign" init --domain example.org --project-name shop
+    "$ensign" create api --group stock --version v1 --kind Shelf --generate-role --finalizer
+    "$ensign" create api --group stock --version v1 --kind Till --generate-playbook
+    "$ensign" create api --group stock --version v1 --kind Hello --chart "$root/examples/hello/charts/hello"
+  ) >"$logs/generated.out" 2>&1 || die "init and create api made no project: $(tail -n 3 "$logs/generated.out")"
+  image_bud shop:node "$state/shop" --build-arg BASE_IMG=ensign-base
+  import shop:node
+}
+
 case ${1:-} in
-program | mysql | product | fixture) "$@" ;;
-*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture" ;;
+program | mysql | product | fixture | generated) "$@" ;;
+*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | generated" ;;
 esac
