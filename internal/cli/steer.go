@@ -162,14 +162,15 @@ func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject)
 	defer cancel()
 	var waiting sync.WaitGroup
 	for _, s := range subjects {
-		switch err := order.Give(cmd.Context(), c.watching, s.kind, s.name); {
+		switch version, err := order.Give(cmd.Context(), c.watching, s.kind, s.name); {
 		case errors.Is(err, fleet.ErrUnchanged):
 			say(s, err.Error(), 0)
 		case err != nil:
 			say(s, err.Error(), 2)
 		case f.wait:
 			waiting.Go(func() {
-				text, failed := f.await(ctx, order, c, s)
+				outcome, err := order.Await(ctx, c.watching, s.kind, s.name, version)
+				text, failed := f.describe(outcome, err)
 				say(s, text, failed)
 			})
 		default:
@@ -183,9 +184,8 @@ func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject)
 	return nil
 }
 
-// await returns what came of the order, and the exit code.
-func (f *steerFlags) await(ctx context.Context, order fleet.Order, c *clusterOf, s subject) (text string, code int) {
-	outcome, err := order.Await(ctx, c.watching, s.kind, s.name)
+// describe returns what came of an order, and the exit code.
+func (f *steerFlags) describe(outcome content.Outcome, err error) (text string, code int) {
 	switch {
 	case err != nil:
 		return err.Error(), 1

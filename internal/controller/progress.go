@@ -56,7 +56,7 @@ func (r *Reconciler) showProgress(ctx context.Context, a *attempt, p *progress) 
 			if tasks == shown {
 				continue
 			}
-			if err := r.writeStatus(ctx, a, report, fewTries); err != nil {
+			if err := r.writeStatus(ctx, a, r.merge(report), fewTries); err != nil {
 				log.FromContext(ctx).V(1).Info("the running task could not be written to the status", "error", err.Error())
 				continue // The next one may.
 			}

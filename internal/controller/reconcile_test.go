@@ -348,6 +348,25 @@ func TestAPause(t *testing.T) {
 		wantEqual(t, map[string]string{"Running": "True/Successful", "Successful": "True/Successful", "Failure": "False/Successful"}, b.conditions())
 		wantEqual(t, 2, len(b.runner.specs))
 	})
+	t.Run("keeps a run away that was decided before it", func(t *testing.T) {
+		reads := 0
+		var b *bench
+		b = newBench(t, plainWatch(), widget(), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				err := c.Get(ctx, key, obj, opts...)
+				if reads++; reads == 2 { // The decision in the slot stands.
+					b.annotate(pausedAnnotation, "true")
+				}
+				return err
+			},
+		})
+		wantEqual(t, reconcile.Result{}, b.mustReconcile())
+		wantEqual(t, map[string]string{"Running": "False/Paused"}, b.conditions())
+		wantEqual(t, 0, len(b.runner.specs))
+		b.annotate(pausedAnnotation, "")
+		b.mustReconcile()
+		wantEqual(t, 1, len(b.runner.specs))
+	})
 	t.Run("ends no run that is at work", func(t *testing.T) {
 		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 		b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -61,10 +62,14 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil
 	}
-	if err := r.writeInterim(ctx, a, status.Started(a.cr.GetGeneration(), a.seenBefore())); err != nil {
+	halted, err := r.reportStart(ctx, a)
+	switch {
+	case err != nil:
 		return err
-	}
-	if !r.leads() {
+	case halted:
+		a.step = reportPaused
+		return r.reportPaused(ctx, a)
+	case !r.leads():
 		return errFenced
 	}
 	r.begin(a)
@@ -79,6 +84,20 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	}
 	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 	return nil
+}
+
+// reportStart writes to the status that a run is at work. If the CR is paused by now, it writes
+// nothing and reports true. So a status that shows a pause is one: no run begins any more that
+// was decided before it.
+func (r *Reconciler) reportStart(ctx context.Context, a *attempt) (halted bool, err error) {
+	started := r.merge(status.Started(a.cr.GetGeneration(), a.seenBefore()))
+	err = r.changeInterim(ctx, a, func(current *unstructured.Unstructured) []status.Operation {
+		if halted = paused(&r.Watch, current); halted {
+			return nil
+		}
+		return started(current)
+	})
+	return halted, err
 }
 
 // begin marks the beginning of a run in the CR's state. An event from here on may tell of

@@ -48,7 +48,11 @@ func ignoreGone(err error) error {
 // writeInterim writes a report that is no conclusion. If the API server refuses it, that is
 // logged and the attempt goes on.
 func (r *Reconciler) writeInterim(ctx context.Context, a *attempt, report status.Report) error {
-	err := r.writeStatus(ctx, a, report, fewTries)
+	return r.changeInterim(ctx, a, r.merge(report))
+}
+
+func (r *Reconciler) changeInterim(ctx context.Context, a *attempt, what change) error {
+	err := r.writeStatus(ctx, a, what, fewTries)
 	if errors.Is(err, errRefused) {
 		log.FromContext(ctx).Error(err, statusRefused)
 		return nil
@@ -62,7 +66,7 @@ const statusRefused = "the status could not be written; does the schema of the k
 // repeating does not help: that is logged, and the status only ceases to show a run at
 // work. An admission policy or webhook may refuse it for a time: that is an error.
 func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
-	err := r.writeStatus(ctx, a, a.conclusion.report(), untilWritten)
+	err := r.writeStatus(ctx, a, r.merge(a.conclusion.report()), untilWritten)
 	switch {
 	case !errors.Is(err, errRefused):
 		return err
@@ -71,7 +75,7 @@ func (r *Reconciler) writeResult(ctx context.Context, a *attempt) error {
 		return nil
 	case schemaRefuses(err):
 		log.FromContext(ctx).Error(err, statusRefused)
-		return r.writeStatus(ctx, a, status.Unwritable(a.conclusion.version.generation), untilWritten)
+		return r.writeStatus(ctx, a, r.merge(status.Unwritable(a.conclusion.version.generation)), untilWritten)
 	}
 	return err
 }
@@ -87,16 +91,20 @@ func schemaRefuses(err error) bool {
 	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Type == "" || c.Field == "" })
 }
 
-// writeStatus merges the report into the CR's status. It writes nothing if that shows the
-// report already.
-func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, report status.Report, p persistence) error {
+// merge returns the change that merges the report into a status. It is none if the status shows
+// the report already.
+func (r *Reconciler) merge(report status.Report) change {
+	return func(current *unstructured.Unstructured) []status.Operation {
+		return status.Patch(current, report, r.Clock.Now())
+	}
+}
+
+// writeStatus changes the CR's status.
+func (r *Reconciler) writeStatus(ctx context.Context, a *attempt, what change, p persistence) error {
 	if !r.Watch.ManageStatus || r.NoStatus {
 		return nil
 	}
-	err := r.patch(ctx, a, write{r.toStatus, p}, func(current *unstructured.Unstructured) []status.Operation {
-		return status.Patch(current, report, r.Clock.Now())
-	})
-	if err != nil {
+	if err := r.patch(ctx, a, write{r.toStatus, p}, what); err != nil {
 		return fmt.Errorf("write the status: %w", err)
 	}
 	return nil

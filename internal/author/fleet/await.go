@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,9 +18,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
-// Await waits until the order that was given has been carried out, and returns the outcome
-// of the run; the zero outcome after Suspend.
-func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, name types.NamespacedName) (content.Outcome, error) {
+// Await waits until the order that Give wrote as the version has been carried out, and returns the
+// outcome of the run; the zero outcome after Suspend.
+func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, name types.NamespacedName, version string) (content.Outcome, error) {
 	if !kind.ManageStatus {
 		return content.Outcome{}, errors.New("manageStatus of the watch is false, so no status shows when it is over")
 	}
@@ -34,6 +35,8 @@ func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, n
 			return false, nil
 		case event.Type == watch.Deleted:
 			return false, errors.New("it was deleted")
+		case isOlder(cr, version):
+			return false, nil
 		}
 		last = cr
 		return o.over(kind, cr)
@@ -49,6 +52,13 @@ func (o Order) Await(ctx context.Context, c client.WithWatch, kind kinds.Kind, n
 		return content.Outcome{}, nil
 	}
 	return status.Last(last), nil
+}
+
+// isOlder reports whether an object is from before the version: a list may come from a cache, in
+// which an earlier pause still shows.
+func isOlder(cr *unstructured.Unstructured, version string) bool {
+	order, err := resourceversion.CompareResourceVersion(cr.GetResourceVersion(), version)
+	return err == nil && order < 0
 }
 
 func emptyOf(kind kinds.Kind) *unstructured.Unstructured {

@@ -58,23 +58,24 @@ func Names(ctx context.Context, c client.WithWatch, target Target, namespace str
 	return names, err
 }
 
-// Give writes the order into the annotations of the CR.
-func (o Order) Give(ctx context.Context, c client.WithWatch, kind kinds.Kind, name types.NamespacedName) error {
+// Give writes the order into the annotations of the CR, and returns the resource version that has
+// it, for Await.
+func (o Order) Give(ctx context.Context, c client.WithWatch, kind kinds.Kind, name types.NamespacedName) (version string, err error) {
 	cr, err := read(ctx, c, kind, name)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := o.check(kind, cr); err != nil {
-		return err
+		return "", err
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": o.annotations(kind, cr)}})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := c.Patch(ctx, cr, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return explained(err, kind, name)
+		return "", explained(err, kind, name)
 	}
-	return nil
+	return cr.GetResourceVersion(), nil
 }
 
 // check returns why the order would have no effect.

@@ -98,3 +98,23 @@ func TestWhenAnOrderIsOver(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatACacheStillHasIsOlderThanTheOrder(t *testing.T) {
+	for name, test := range map[string]struct {
+		shown, given string
+		want         bool
+	}{
+		"the pause before":                      {"99", "100", true},
+		"the order":                             {"100", "100", false},
+		"what came of it":                       {"101", "100", false},
+		"versions without an order are no news": {"b", "c", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := cr(t, "", `{}`)
+			shown.SetResourceVersion(test.shown)
+			if got := isOlder(shown, test.given); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
