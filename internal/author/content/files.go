@@ -38,13 +38,14 @@ func ReadYAML(path string) ([]*yaml.Node, *Fault) {
 			return documents, nil
 		}
 		if err != nil {
-			return documents, &Fault{Position{File: path, Line: errorLine(err), Column: 1}, "is no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+			return documents, &Fault{Position{File: path, Line: ErrorLine(err), Column: 1}, "is no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 		}
 		documents = append(documents, document.Content...)
 	}
 }
 
-func errorLine(err error) int {
+// ErrorLine returns the line of which an error of yaml.v3 speaks; 1 if it names none.
+func ErrorLine(err error) int {
 	if found := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error()); found != nil {
 		line, _ := strconv.Atoi(found[1])
 		return line

@@ -2,21 +2,25 @@ package scaffold
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
 )
 
 // insert adds an item to the list at a path of keys of a YAML text; no keys is a file that is
 // a list. The item is YAML without the dash. All other lines stay as they are, comments too.
-func insert(content []byte, item string, keys ...string) ([]byte, error) {
-	list, err := listAt(content, keys)
+func insert(text []byte, item string, keys ...string) ([]byte, error) {
+	list, err := listAt(text, keys)
 	if err != nil {
 		return nil, err
 	}
 	before := len(list.Content)
-	lines := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	var after int // The item comes after so many lines.
 	column := list.Column
 	switch {
@@ -36,12 +40,12 @@ func insert(content []byte, item string, keys ...string) ([]byte, error) {
 	default:
 		after = lastLine(lines, list.Content[before-1].Line, column)
 	}
-	text := strings.Split(indent(column+1, item), "\n")
-	text[0] = strings.Repeat(" ", column-1) + "- " + strings.TrimLeft(text[0], " ")
+	added := strings.Split(indent(column+1, item), "\n")
+	added[0] = strings.Repeat(" ", column-1) + "- " + strings.TrimLeft(added[0], " ")
 	if strings.Contains(item, "\n") && len(keys) == 0 && before > 0 {
-		text = append([]string{""}, text...)
+		added = append([]string{""}, added...)
 	}
-	lines = append(lines[:after], append(text, lines[after:]...)...)
+	lines = append(lines[:after], append(added, lines[after:]...)...)
 	result := []byte(strings.Join(lines, "\n") + "\n")
 	if now, err := listAt(result, keys); err != nil || len(now.Content) != before+1 {
 		return nil, fmt.Errorf("%d: the list is written in a way that this program cannot add to; add this item by hand:\n%s", list.Line, item)
@@ -68,10 +72,13 @@ func lastLine(lines []string, begins, column int) int {
 }
 
 // listAt returns the node of the list.
-func listAt(content []byte, keys []string) (*yaml.Node, error) {
+func listAt(text []byte, keys []string) (*yaml.Node, error) {
 	var document yaml.Node
-	if err := yaml.NewDecoder(bytes.NewReader(content)).Decode(&document); err != nil {
-		return nil, fmt.Errorf(" %w", err)
+	switch err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("1: the file is empty: write [] for a list without items, then repeat the command")
+	case err != nil:
+		return nil, fmt.Errorf("%d: no YAML, so nothing can be added: correct the file, then repeat the command: %w", content.ErrorLine(err), err)
 	}
 	node := document.Content[0]
 	for _, key := range keys {
@@ -82,7 +89,7 @@ func listAt(content []byte, keys []string) (*yaml.Node, error) {
 		node = found
 	}
 	if node.Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("%d: a list is needed here, such as []", node.Line)
+		return nil, fmt.Errorf("%d: a list is needed here, such as []; correct the file, then repeat the command", node.Line)
 	}
 	return node, nil
 }

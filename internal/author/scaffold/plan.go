@@ -35,7 +35,7 @@ func (p *Plan) create(path string, content []byte) {
 func (p *Plan) edit(path string, change func(content []byte) ([]byte, error)) error {
 	content, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(path)))
 	if err != nil {
-		return fmt.Errorf("a project has this file, made by init: %w", err)
+		return fmt.Errorf("init has written this file, and create api adds to it; restore it, or take it from init in an empty directory: %w", err)
 	}
 	if content, err = change(content); err != nil {
 		return fmt.Errorf("%s:%w", path, err)

@@ -10,6 +10,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
 )
 
 // projectFile is the file by which a project is known, in kubebuilder's format.
@@ -49,6 +51,9 @@ func Init(dir string, p Project) (*Plan, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	if _, err := os.Lstat(filepath.Join(dir, projectFile)); err == nil {
+		return nil, fmt.Errorf("there is a project here already (the file %s): create api adds kinds to it; for another project change into another directory", projectFile)
+	}
 	plan := &Plan{dir: dir}
 	if p.Schema != nil {
 		plan.create("watches.schema.json", p.Schema)
@@ -77,18 +82,18 @@ func (p Project) check() error {
 // load reads the PROJECT file of a directory.
 func load(dir string) (Project, error) {
 	var p Project
-	content, err := os.ReadFile(filepath.Join(dir, projectFile))
+	text, err := os.ReadFile(filepath.Join(dir, projectFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, fmt.Errorf("there is no project here (no file %s): run init first, or change into the project's directory", projectFile)
 	}
 	if err != nil {
 		return p, fmt.Errorf("read the project: %w", err)
 	}
-	if err := yaml.Unmarshal(content, &p); err != nil {
-		return p, fmt.Errorf("%s is no YAML; correct the file, which init and create api keep: %w", projectFile, err)
+	if err := yaml.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("%s:%d: no YAML; correct the file, which init and create api keep: %w", projectFile, content.ErrorLine(err), err)
 	}
 	if p.Domain == "" || p.ProjectName == "" {
-		return p, fmt.Errorf("%s: domain and projectName are needed", projectFile)
+		return p, fmt.Errorf("%s: domain and projectName are needed: add them, as in domain: example.com", projectFile)
 	}
 	return p, nil
 }

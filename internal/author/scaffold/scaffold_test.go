@@ -104,8 +104,13 @@ func TestWatchesNameTheirSchema(t *testing.T) {
 
 func TestNothingIsOverwritten(t *testing.T) {
 	dir := newProject(t)
-	if plan, err := Init(dir, Project{Domain: "myorg.tld", ProjectName: "ensign"}); err != nil || plan.Write() == nil {
-		t.Errorf("a second init is taken: %v", err)
+	if _, err := Init(dir, Project{Domain: "myorg.tld", ProjectName: "ensign"}); err == nil || !strings.Contains(err.Error(), "create api adds kinds to it") {
+		t.Errorf("a second init: %v", err)
+	}
+	elsewhere := t.TempDir()
+	scratch.Write(t, elsewhere, map[string]string{"Dockerfile": "mine\n"})
+	if plan, err := Init(elsewhere, Project{Domain: "myorg.tld", ProjectName: "ensign"}); err != nil || plan.Write() == nil || read(t, elsewhere, "Dockerfile") != "mine\n" {
+		t.Errorf("init beside a Dockerfile: %v", err)
 	}
 	scratch.Write(t, dir, map[string]string{"roles/mysqlcluster/tasks/main.yml": "mine\n"})
 	before := read(t, dir, "watches.yaml")
@@ -201,6 +206,30 @@ func TestInsert(t *testing.T) {
 				t.Errorf("want\n%s\ngot %v\n%s", test.want, err, got)
 			}
 		})
+	}
+}
+
+func TestFilesThatNothingCanBeAddedTo(t *testing.T) {
+	for path, test := range map[string]struct{ text, want string }{
+		"watches.yaml":                   {"- group: g\n  version: v1\n   kind: K\n", "watches.yaml:3: no YAML, so nothing can be added: correct the file"},
+		"config/rbac/kustomization.yaml": {"# nothing\n", "config/rbac/kustomization.yaml:1: the file is empty: write [] for"},
+		"config/rbac/role.yaml":          {"kind: ClusterRole\nrules: {}\n", "config/rbac/role.yaml:2: a list is needed here, such as []; correct the file"},
+		"PROJECT":                        {"a: b: c\n", "PROJECT:1: no YAML; correct the file"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			dir := newProject(t)
+			scratch.Write(t, dir, map[string]string{path: test.text})
+			if _, err := CreateAPI(dir, cluster()); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("want %q, got %v", test.want, err)
+			}
+		})
+	}
+	dir := newProject(t)
+	if err := os.Remove(filepath.Join(dir, "watches.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CreateAPI(dir, cluster()); err == nil || !strings.Contains(err.Error(), "restore it") {
+		t.Errorf("without watches.yaml: got %v", err)
 	}
 }
 
