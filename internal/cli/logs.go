@@ -20,7 +20,7 @@ import (
 type logsFlags struct {
 	fleetFlags
 
-	follow           bool
+	follow, previous bool
 	file             string
 	since            time.Duration
 	managerNamespace string
@@ -38,11 +38,16 @@ not exist any more.
 
 It looks for pods with the labels of --selector in all namespaces, or in that of
 --manager-namespace, and needs the rights to list them and to read their logs.
-With --follow it goes on with pods that replace them.
+With --follow it goes on with pods that replace them. With --previous it shows
+what a manager wrote before it was started again in its pod, such as after it was
+killed for its memory.
 ` + kindsHelp + `
 
 Exit codes: 0; 2 the log could not be read.`,
 		Example: `  manager logs greeting/hello -n shop --follow
+
+  # Of a manager that was started again: what it wrote before.
+  manager logs greeting/hello -n shop --previous
 
   # From a file, or from another program; without -n in any namespace:
   manager logs greeting/hello --file manager.log
@@ -53,11 +58,13 @@ Exit codes: 0; 2 the log could not be read.`,
 	f.register(cmd, "`namespace` of the resource; default the kubeconfig's")
 	set := cmd.Flags()
 	set.BoolVarP(&f.follow, "follow", "f", false, "go on with what comes; Ctrl-C ends")
+	set.BoolVarP(&f.previous, "previous", "p", false, "show the log of the container before the present one")
 	set.DurationVar(&f.since, "since", 0, "leave out what is older than this `time`, such as 10m")
 	set.StringVar(&f.file, "file", "", "read this `file` with a manager's log instead; - is standard input")
 	set.StringVar(&f.managerNamespace, "manager-namespace", "", "`namespace` of the manager's pods; default all")
 	set.StringVarP(&f.selector, "selector", "l", "app.kubernetes.io/component=manager", "`labels` of the manager's pods")
-	for _, name := range []string{"follow", "since", "manager-namespace", "selector"} {
+	cmd.MarkFlagsMutuallyExclusive("follow", "previous")
+	for _, name := range []string{"follow", "previous", "since", "manager-namespace", "selector"} {
 		cmd.MarkFlagsMutuallyExclusive("file", name)
 	}
 	cmd.ValidArgsFunction = f.completion(false)
@@ -88,7 +95,7 @@ func (f *logsFlags) execute(cmd *cobra.Command, arg string) error {
 	if err != nil {
 		return fmt.Errorf("use the kubeconfig: %w", err)
 	}
-	pods := crlog.Pods{Client: client, Namespace: f.managerNamespace, Selector: f.selector, Since: f.since, Note: func(text string) {
+	pods := crlog.Pods{Client: client, Namespace: f.managerNamespace, Selector: f.selector, Since: f.since, Previous: f.previous, Note: func(text string) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "note:", content.Visible(text))
 	}}
 	if f.follow {

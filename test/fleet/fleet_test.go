@@ -188,6 +188,18 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		Expect(string(out.Contents())).NotTo(ContainSubstring("/bad"))
 		read, _ := d.here(0, "logs", "greeting/bad")
 		Expect(strings.Count(read, "/bad")).To(Equal(4))
+
+		By("reading what a container wrote before it was started again")
+		_, said = d.here(2, "logs", "greeting/good", "--previous")
+		Expect(said).To(ContainSubstring("no manager was started again in its pod"))
+		kubelet.WritePrevious(line("bad"))
+		kubelet.WritePrevious(strings.Replace(line("good"), "\ttask\t", "\tbefore\t", 1))
+		again := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: "first"}}
+		patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/status/containerStatuses/0/lastState","value":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]`))
+		Expect(ground.Client.Status().Patch(ctx, again, patch)).To(Succeed())
+		read, _ = d.here(0, "logs", "greeting/good", "--previous")
+		Expect(read).To(And(ContainSubstring("\tbefore\t"), Not(ContainSubstring("/bad"))))
+		Expect(strings.Count(read, "\n")).To(Equal(1), "the other pod has none")
 	})
 	It("complete kinds and names", func() {
 		complete := func(args ...string) string {
@@ -196,6 +208,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 			return out
 		}
 		Expect(complete("logs", "gre")).To(Equal("greeting/\n:6\n"))
+		Expect(complete("logs", "greeting/good", "--prev")).To(HavePrefix("--previous\t"))
 		Expect(complete("run-once", "-n", d.Namespace, "greeting/g")).To(Equal("greeting/good\n:4\n"))
 		Expect(complete("status", "greeting/")).To(ContainSubstring("greeting/bad\ngreeting/good\n"))
 		away := &desk{Site: d.Site, dir: d.dir, kubeconfig: filepath.Join(d.Dir, "none")}

@@ -32,12 +32,17 @@ type Pods struct {
 	Selector string
 	// Since leaves out what is older; 0 is nothing.
 	Since time.Duration
+	// Previous reads, of pods whose manager was started again, what the container before wrote.
+	Previous bool
 	// Note gets what else the reader has to know. It may be called concurrently.
 	Note func(text string)
 }
 
 // ErrNoPods is returned if there is no pod of a manager.
 var ErrNoPods = errors.New("no pod of a manager was found")
+
+// ErrNoPrevious is returned if no pod has a container before its present one.
+var ErrNoPrevious = errors.New("no manager was started again in its pod, so there is no log before the present one")
 
 // Read prints the object's lines of all pods, one pod after the other.
 func (p Pods) Read(ctx context.Context, object Object, to *Printer) error {
@@ -47,6 +52,12 @@ func (p Pods) Read(ctx context.Context, object Object, to *Printer) error {
 	}
 	if len(list.Items) == 0 {
 		return ErrNoPods
+	}
+	if p.Previous {
+		list.Items = slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return statusOf(&pod).LastTerminationState.Terminated == nil })
+		if len(list.Items) == 0 {
+			return ErrNoPrevious
+		}
 	}
 	slices.SortStableFunc(list.Items, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	var errs []error
@@ -138,7 +149,7 @@ func containerOf(pod *corev1.Pod) string {
 }
 
 func (p Pods) options(pod *corev1.Pod, follow bool) *corev1.PodLogOptions {
-	options := &corev1.PodLogOptions{Container: containerOf(pod), Follow: follow}
+	options := &corev1.PodLogOptions{Container: containerOf(pod), Follow: follow, Previous: p.Previous}
 	if p.Since > 0 {
 		options.SinceSeconds = new(int64(max(1, p.Since.Seconds())))
 	}

@@ -31,7 +31,7 @@ spec: {execs: [{local: {workDir: /}}]}
 kind: ClusterLogs
 apiVersion: kwok.x-k8s.io/v1alpha1
 metadata: {name: all}
-spec: {logs: [{logsFile: %[1]s, follow: true}]}
+spec: {logs: [{logsFile: %[1]s, previousLogsFile: %[1]s.previous, follow: true}]}
 ---
 kind: ClusterAttach
 apiVersion: kwok.x-k8s.io/v1alpha1
@@ -55,9 +55,14 @@ type Kubelet struct {
 }
 
 // Write adds a line to the log of the pods.
-func (k *Kubelet) Write(line string) {
+func (k *Kubelet) Write(line string) { add(k.log, line) }
+
+// WritePrevious adds a line to the log of their containers before.
+func (k *Kubelet) WritePrevious(line string) { add(k.log+".previous", line) }
+
+func add(log, line string) {
 	ginkgo.GinkgoHelper()
-	file, err := os.OpenFile(k.log, os.O_APPEND|os.O_WRONLY, 0)
+	file, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	_, err = fmt.Fprintf(file, "%s stdout F %s\n", time.Now().UTC().Format(time.RFC3339Nano), line)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
