@@ -10,7 +10,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/rights"
 )
 
-// test/deploy shows that the rights of config/rbac are those that a full run uses.
+// test/deploy shows that these, and those of config/rbac, are what a full run uses.
 func TestTheRightsOfTheProjectAreThoseOfItsRoles(t *testing.T) {
 	o := options(t, "../..")
 	p, err := check.Load(t.Context(), o)

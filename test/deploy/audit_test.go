@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/test/faults/audit"
 )
 
@@ -28,6 +29,11 @@ type request struct {
 // right is to do something with a resource, which is "resource/subresource" for
 // subresources.
 type right struct{ group, resource, verb string }
+
+// String is as the command rbac has it.
+func (r right) String() string {
+	return rights.Right{Group: r.group, Resource: r.resource, Verb: r.verb}.String()
+}
 
 // requests are those of the account from a place in the audit log on, whose end it
 // gives too. Those that ask for no resource, such as discovery, have none.

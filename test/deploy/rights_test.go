@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,7 +33,9 @@ var _ = Describe("with the rights that are shipped", Ordered, func() {
 			deploy(ctx, overlay)
 			maps.Copy(granted, grants(ctx, overlay))
 			s := start(ctx, overlay)
-			life(ctx, s, map[string]string{"default": "shop", "namespaced": namespace}[overlay])
+			place := map[string]string{"default": "shop", "namespaced": namespace}[overlay]
+			life(ctx, s, place)
+			elsewhere(ctx, s, place)
 			Expect(s.Stop()).To(Succeed())
 			done, _ := requests(from)
 			Expect(len(done)).To(BeNumerically(">", 100))
@@ -43,6 +46,17 @@ var _ = Describe("with the rights that are shipped", Ordered, func() {
 			runs(ctx, "undeploy")
 		})
 	}
+
+	It("the command rbac prints what was used, and what a list gives a reason for", func(ctx context.Context) {
+		roles := filepath.Join(GinkgoT().TempDir(), "roles.yaml")
+		Expect(os.WriteFile(roles, []byte(rbac(ctx, 0)), 0o600)).To(Succeed())
+		var want strings.Builder
+		for _, r := range slices.SortedFunc(maps.Keys(reasons()), func(a, b right) int { return strings.Compare(a.String(), b.String()) }) {
+			want.WriteString("- " + r.String() + "\n")
+		}
+		account := "system:serviceaccount:" + namespace + ":" + manager
+		Expect(rbac(ctx, 1, "--from-audit="+auditLog, "--user="+account, "--diff="+roles)).To(Equal(want.String()))
+	})
 
 	It("the operator needs each of them, or a list says why it is there", func() {
 		reasons := reasons()
@@ -89,6 +103,7 @@ func start(ctx context.Context, overlay string) *site.Site {
 	s := ground.Site(ctx, nil)
 	s.Options.Project, s.Options.Namespace = ground.Root, ""
 	s.Options.Args = slices.DeleteFunc(container.Args, func(arg string) bool { return strings.Contains(arg, "-bind-address=") })
+	s.Options.Env = append(s.Options.Env, "RELATED_IMAGE_MYSQLBACKUP=example.invalid/mysql:1") // A server elsewhere has none.
 	s.Options.Args = append(s.Options.Args, "--leader-election-namespace="+namespace, "--metrics-secure", "--metrics-require-rbac")
 	for _, variable := range container.Env {
 		if variable.Name == "WATCH_NAMESPACE" {
@@ -166,13 +181,14 @@ func life(ctx context.Context, s *site.Site, place string) {
 	Eventually(ctx, s.Condition(restore, "Failure")).Should(HaveField("Message", ContainSubstring("MySQLBackup nightly has no dump yet")))
 	deleted(ctx, backup, restore)
 
-	By("deleting both, the cluster with its claim, which is in use for a while")
+	By("deleting both, the cluster with a pod that was left, and with its claim, which is in use for a while")
 	claim := read(ctx, place, "data-db-0", &corev1.PersistentVolumeClaim{})
 	hold := func(finalizers string) {
 		GinkgoHelper()
 		Expect(k8s.Patch(ctx, claim.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`)))).To(Succeed())
 	}
 	hold(`["example.com/in-use"]`)
+	leave(ctx, place, "db")
 	_, from := requests(0)
 	deleted(ctx, app)
 	Expect(k8s.Delete(ctx, db)).To(Succeed())

@@ -42,13 +42,14 @@ var (
 )
 
 func TestDeploy(t *testing.T) {
-	site.Run(t, "deploy", 3*time.Minute, 50*time.Millisecond)
+	site.Run(t, "deploy", 5*time.Minute, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
 	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true, CheckOwnerReferences: true, AuditLog: auditLog})
 	k8s = ground.Client
+	Expect(os.Setenv("PATH", filepath.Join(ground.Root, ".dev", "mariadb", "bin")+":"+os.Getenv("PATH"))).To(Succeed())
 })
 
 // run runs make for the suite's cluster, and gives what it said. Arguments are the
@@ -67,6 +68,16 @@ func runs(ctx context.Context, args ...string) string {
 	out, err := run(ctx, args...)
 	Expect(err).NotTo(HaveOccurred(), out)
 	return out
+}
+
+// rbac runs the command for this project, which has to end with the exit code.
+func rbac(ctx context.Context, code int, args ...string) string {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, filepath.Join(ground.Root, "bin", "manager"), append([]string{"rbac"}, args...)...)
+	command.Dir, command.Stderr = ground.Root, GinkgoWriter
+	out, _ := command.Output() // The exit code says what is wrong.
+	Expect(command.ProcessState.ExitCode()).To(Equal(code), string(out))
+	return string(out)
 }
 
 func kubectl(ctx context.Context, args ...string) {

@@ -1,0 +1,94 @@
+package deploy
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+	"github.com/ensign-operator/ensign/test/mariadb"
+)
+
+// elsewhere leads all kinds from creation to deletion, with a cluster whose server runs outside of
+// the control plane: no pod of it can be one.
+func elsewhere(ctx context.Context, s *site.Site, place string) {
+	GinkgoHelper()
+	server, err := mariadb.Start(ctx, mariadb.Options{TLS: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(server.Stop()).To(Succeed()) })
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "dumps"}}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	db := harness.Custom(clusterKind, place, "there", map[string]any{
+		"mysqlAdminSecret": "there-admin",
+		"endpoint":         map[string]any{"host": server.Host, "port": int64(server.Port), "caSecret": "there-ca"},
+	})
+	to := map[string]any{"name": db.GetName()}
+	schema := harness.Custom(databaseKind, place, "stock", map[string]any{"cluster": to, "databaseName": "stock", "deletionPolicy": "Delete"})
+	user := harness.Custom(userKind, place, "stock", map[string]any{"cluster": to, "username": "stock", "passwordSecret": "mysql-shop"})
+	app := endpoint(place, "there-app", db.GetName())
+
+	By("creating a cluster with a server elsewhere, an endpoint, a database and a user of it")
+	s.Create(
+		ctx, claim, secret(place, "there-admin", "password", server.Password), secret(place, "there-ca", "ca.crt", string(server.CA)),
+		db, app, schema, user,
+	)
+	for _, cr := range []*unstructured.Unstructured{db, app, schema, user} {
+		succeeds(ctx, s, cr)
+	}
+	By("changing both of their specs")
+	change(ctx, schema, `{"spec": {"charset": "utf8mb4", "collation": "utf8mb4_unicode_ci"}}`)
+	change(ctx, user, `{"spec": {"privileges": [{"database": "stock", "privileges": ["SELECT"]}]}}`)
+	succeeds(ctx, s, schema)
+	succeeds(ctx, s, user)
+
+	By("creating a backup and a restore, whose Jobs do nothing here: test/node has Jobs at work")
+	store := map[string]any{"persistentVolumeClaim": claim.Name}
+	backup := harness.Custom(backupKind, place, "weekly", map[string]any{"cluster": to, "storage": store})
+	s.Create(ctx, backup)
+	Eventually(ctx, s.Condition(backup, "Failure")).Should(HaveField("Message", ContainSubstring("The dump failed in Job weekly-")))
+	change(ctx, backup, `{"spec": {"keep": 2}}`)
+	Eventually(ctx, s.Condition(backup, "Failure")).Should(HaveField("Generation", BeEquivalentTo(2)))
+
+	By("deleting them, the cluster last")
+	deleted(ctx, backup)
+	deleted(ctx, app, schema, user)
+	deleted(ctx, db, claim)
+}
+
+func secret(place, name, key, value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: name}, StringData: map[string]string{key: value}}
+}
+
+// leave makes a pod of the cluster that belongs to nothing, as a run that is cut off may leave it.
+func leave(ctx context.Context, place, cluster string) {
+	GinkgoHelper()
+	labels := map[string]string{"app.kubernetes.io/managed-by": "ensign", "app.kubernetes.io/created-by": "mysqlcluster", "mysql-cluster": cluster}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: "left", Labels: labels}}
+	pod.Spec.Containers = []corev1.Container{{Name: "mysql", Image: "example.invalid/mysql:1", SecurityContext: &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true),
+		Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}}}
+	Expect(k8s.Create(ctx, pod)).To(Succeed())
+}
+
+// succeeds waits until a run of the CR's generation has succeeded.
+func succeeds(ctx context.Context, s *site.Site, cr *unstructured.Unstructured) {
+	GinkgoHelper()
+	Eventually(ctx, s.Condition(cr, "Successful")).Should(And(HaveField("Status", "True"), HaveField("Generation", cr.GetGeneration())))
+}
+
+// change patches an object as a person does.
+func change(ctx context.Context, object client.Object, patch string) {
+	GinkgoHelper()
+	Expect(k8s.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+}
