@@ -44,13 +44,24 @@ func ReadYAML(path string) ([]*yaml.Node, *Fault) {
 	}
 }
 
-// ErrorLine returns the line of which an error of yaml.v3 speaks; 1 if it names none.
+var (
+	errorLine = regexp.MustCompile(`line (\d+): (.*)`)
+	// Of the errors of its parser yaml.v3 counts lines from 0, of those of its scanner from 1.
+	fromZero = regexp.MustCompile(`^did not find expected (key|'-' indicator|node content|',' or|<document start>)`)
+)
+
+// ErrorLine returns the line of which an error of yaml.v3 speaks: in which the list or mapping
+// that has the fault begins, or the fault's own. It is 1 if the error names none.
 func ErrorLine(err error) int {
-	if found := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error()); found != nil {
-		line, _ := strconv.Atoi(found[1])
-		return line
+	found := errorLine.FindStringSubmatch(err.Error())
+	if found == nil {
+		return 1
 	}
-	return 1
+	line, _ := strconv.Atoi(found[1])
+	if fromZero.MatchString(found[2]) {
+		line++
+	}
+	return line
 }
 
 // readOne returns the first document of a file, nil if there is none.

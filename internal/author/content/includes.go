@@ -2,6 +2,7 @@ package content
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -38,30 +39,35 @@ func fileArgument(t *Task, name string) *yaml.Node {
 	return t.Arg(name, "_raw_params")
 }
 
-// names returns the names that an argument may have: its text, or the literal elements of the
-// loop that it takes them from.
+// names returns the names that an argument may have: its text, with the literal elements of the
+// loop in place of the loop's variable.
 func (w *walker) names(t *Task, n *yaml.Node) []string {
 	text := strings.TrimSpace(Scalar(n))
 	if text == "" || !strings.Contains(text, "{{") || strings.Contains(text, "{%") {
 		return nonEmpty(text)
 	}
-	inner := strings.TrimSpace(strings.Trim(text, "{} "))
 	name := Scalar(Field(t.Keys["loop_control"], "loop_var"))
 	if name == "" {
 		name = "item"
 	}
-	if t.Loop == nil || t.Loop.Kind != yaml.SequenceNode || !strings.HasPrefix(inner, name) {
+	variable := regexp.MustCompile(`\{\{\s*` + regexp.QuoteMeta(name) + `(?:\.(\w+))?\s*\}\}`)
+	if t.Loop == nil || t.Loop.Kind != yaml.SequenceNode || !variable.MatchString(text) {
 		return []string{text}
 	}
 	var found []string
 	for _, element := range t.Loop.Content {
-		value := Scalar(element)
-		if key, ok := strings.CutPrefix(inner, name+"."); ok {
-			value = Scalar(Field(element, key))
-		} else if inner != name {
-			return []string{text}
+		known := true
+		value := variable.ReplaceAllStringFunc(text, func(use string) string {
+			value := follow(element)
+			if key := variable.FindStringSubmatch(use)[1]; key != "" {
+				value = Field(element, key)
+			}
+			known = known && Scalar(value) != ""
+			return Scalar(value)
+		})
+		if known {
+			found = append(found, value)
 		}
-		found = append(found, nonEmpty(value)...)
 	}
 	return found
 }
@@ -129,10 +135,9 @@ func (w *walker) includeRole(t *Task, name string, at place, whenRun bool) {
 // roleName returns the name by which a playbook elsewhere would find the role.
 func roleName(name, dir, collection string) string {
 	switch {
-	case strings.Count(name, ".") >= 2 || collection == "":
-		if strings.Count(name, ".") >= 2 {
-			return name
-		}
+	case strings.Count(name, ".") >= 2:
+		return name
+	case collection == "":
 		return dir
 	default:
 		return collection + "." + filepath.Base(dir)

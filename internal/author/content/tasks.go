@@ -114,9 +114,6 @@ func newTask(n *yaml.Node, path string, at place) *Task {
 	t.Name = Scalar(t.Keys["name"])
 	t.Collections = append(scalars(t.Keys["collections"]), t.Collections...)
 	t.Args = arguments(t.Module, t.Args, t.Keys["args"])
-	if t.Module == "" && t.Keys["block"] == nil {
-		t.Module = "" // Ansible's own loader tells of it.
-	}
 	return t
 }
 

@@ -196,9 +196,6 @@ func loopPath(loop *Task, path []string) []string {
 	if loop.With == "dict" {
 		return slices.Concat([]string{reader.Element}, rest(path))
 	}
-	if len(path) > 0 && (path[0] == "key" || path[0] == "value") && loop.With == "" {
-		return slices.Concat([]string{reader.Element}, path)
-	}
 	return slices.Concat([]string{reader.Element}, path)
 }
 
