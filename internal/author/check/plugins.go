@@ -4,22 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-
-	"gopkg.in/yaml.v3"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/ensign-operator/ensign/internal/ansible/content"
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	walk "github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 )
-
-// oldestCore is the first kubernetes.core that renders templates with ansible-core 2.19.
-const oldestCore = "5.3.0"
 
 // places are where something is used, by its name.
 type places map[string]walk.Position
@@ -217,39 +210,6 @@ func (p *Project) syntax(faults []reader.Fault) {
 		p.add(finding{
 			"syntax", severity, walk.Position{File: f.File, Line: f.Line, Column: f.Column}, f.Message,
 			"Ansible's own loader refuses the content, so that no run begins, or a run ends here", "correct the line; ansible-playbook --syntax-check says the same",
-		})
-	}
-}
-
-// requirements adds collections that are too old for this ansible-core: those that are found
-// first, and pins in requirements.yml.
-func (p *Project) requirements() {
-	const why = "it does not render what template: names with ansible-core 2.19 and later: objects get {{ … }} in their names and values"
-	tooOld := func(text string) bool {
-		v, err := version.ParseGeneric(strings.TrimLeft(text, "=<>! "))
-		return err == nil && v.LessThan(version.MustParseSemantic(oldestCore))
-	}
-	path := filepath.Join(p.options.Dir, "requirements.yml")
-	documents, _ := walk.ReadYAML(path)
-	for _, document := range documents {
-		list := walk.Field(document, "collections")
-		if list == nil || list.Kind != yaml.SequenceNode {
-			continue
-		}
-		for _, element := range list.Content {
-			pin := walk.Field(element, "version")
-			if walk.Scalar(walk.Field(element, "name")) == "kubernetes.core" && pin != nil && !strings.HasPrefix(pin.Value, ">") && tooOld(pin.Value) {
-				p.add(finding{
-					"old-collection", report.Error, walk.Position{File: path, Line: pin.Line, Column: pin.Column}, "kubernetes.core " + pin.Value + " is older than " + oldestCore, why,
-					"raise the version to " + oldestCore + " or later, and install with --force",
-				})
-			}
-		}
-	}
-	if found := content.FindCollection("kubernetes.core", p.trees...); len(found) > 0 && tooOld(found[0].Version) {
-		p.add(finding{
-			"old-collection", report.Error, walk.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, "kubernetes.core " + found[0].Version + " is older than " + oldestCore, why,
-			"remove it, or install a newer one with --force",
 		})
 	}
 }

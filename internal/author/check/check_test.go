@@ -1,0 +1,183 @@
+package check
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	kinds "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
+)
+
+// definition has a schema for the spec, which is closed unless it says otherwise.
+const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+spec:
+  group: example.com
+  names: {kind: Thing, plural: things}
+  versions:
+    - name: v1
+      served: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          properties:
+            status: {x-kubernetes-preserve-unknown-fields: true}
+            spec:
+`
+
+const closed = `              properties:
+                secretName: {type: string}
+                count: {type: integer}
+                users: {type: array, items: {properties: {secret: {type: string}}}}
+`
+
+func thing() watches.Watch {
+	return watches.Watch{
+		GVK: kinds.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Content: watches.Content{Role: "r"}, Line: 1,
+		SnakeCaseParameters: true, MarkUnsafe: true, ManageStatus: true,
+	}
+}
+
+// project is one with a watch, as it is before Python is asked.
+func project(t *testing.T, watch watches.Watch, files map[string]string) *Project {
+	t.Helper()
+	dir := t.TempDir()
+	scratch.Write(t, dir, files)
+	p := &Project{options: config.Options{Dir: dir}, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config"))}
+	for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: dir}) {
+		p.Units = append(p.Units, &Unit{Unit: unit, Variables: schema.For(watch, p.CRDs)})
+	}
+	return p
+}
+
+// found are the findings, as "FILE:LINE severity id".
+func (p *Project) found() []string {
+	var all []string
+	for _, f := range p.findings {
+		all = append(all, fmt.Sprintf("%s:%d %s %s", filepath.ToSlash(p.relative(f.File)), f.Line, f.Severity, f.ID))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func want(t *testing.T, p *Project, wanted ...string) {
+	t.Helper()
+	if diff := cmp.Diff(wanted, p.found()); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestHandlers(t *testing.T) {
+	const tasks = "roles/r/tasks/main.yml"
+	for name, test := range map[string]struct {
+		task     string
+		handlers string
+		want     []string
+	}{
+		"one that is there":             {"- debug:\n  notify: restart\n", "- {name: restart, debug: }\n", nil},
+		"one that listens":              {"- debug:\n  notify: topic\n", "- {name: restart, debug: , listen: [other, topic]}\n", nil},
+		"with the role's name":          {"- debug:\n  notify: 'r : restart'\n", "- {name: restart, debug: }\n", nil},
+		"each of a list has its line":   {"- debug:\n  notify:\n    - restart\n    - reload\n", "- {name: restart, debug: }\n", []string{tasks + ":4 warning missing-handler"}},
+		"a name that a variable has":    {"- debug:\n  notify: '{{ x }}'\n", "", nil},
+		"handlers that are variables":   {"- debug:\n  notify: reload\n", "- {name: 're{{ x }}', debug: }\n", nil},
+		"what an unknown file may have": {"- debug:\n  notify: reload\n- include_tasks: '{{ x }}'\n", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{tasks: test.task, "roles/r/handlers/main.yml": test.handlers})
+			p.handlers(p.Units[0])
+			want(t, p, test.want...)
+		})
+	}
+}
+
+func TestVariablesThatAResourceTakesOver(t *testing.T) {
+	const tasks = "roles/r/tasks/main.yml"
+	open := "              x-kubernetes-preserve-unknown-fields: true\n"
+	for name, test := range map[string]struct {
+		schema, task string
+		vars         map[string]any
+		want         []string
+	}{
+		"a result":                           {closed, "- debug:\n  register: secret_name\n", nil, []string{tasks + ":2 error shadowed-variable"}},
+		"a fact":                             {closed, "- set_fact:\n    count: 1\n    other: 1\n", nil, []string{tasks + ":2 error shadowed-variable"}},
+		"the loop's variable":                {closed, "- debug:\n  loop: [1]\n  loop_control:\n    loop_var: users\n", nil, []string{tasks + ":4 error shadowed-variable"}},
+		"a task's variable":                  {closed, "- debug:\n  vars: {count: 1}\n", nil, []string{tasks + ":2 warning shadowed-variable"}},
+		"what the watch sets":                {closed, "- set_fact: {count: 1}\n", map[string]any{"count": 1}, nil},
+		"another name":                       {closed, "- set_fact: {secretName: 1}\n", nil, nil},
+		"an open schema, once for each name": {open, "- debug:\n  register: out\n- debug:\n  register: out\n", nil, []string{tasks + ":2 warning shadowed-variable"}},
+		"what Ansible itself sets":           {open, "- set_fact: {ansible_x: 1}\n", nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch := thing()
+			watch.Vars = test.vars
+			p := project(t, watch, map[string]string{tasks: test.task, "config/crd.yaml": definition + test.schema})
+			p.variables(p.Units[0])
+			want(t, p, test.want...)
+		})
+	}
+}
+
+func TestPathsOfReferences(t *testing.T) {
+	const file = "- group: example.com\n  kind: Other\n  references: [{name: spec.nmae}]\n- group: example.com\n  kind: Thing\n  references:\n    - name: spec.nmae\n"
+	for name, test := range map[string]struct {
+		path   watches.Path
+		schema string
+		want   []string
+	}{
+		"a field":                        {watches.Path{"spec", "secretName"}, closed, nil},
+		"a field of elements":            {watches.Path{"spec", "users", watches.EachElement, "secret"}, closed, nil},
+		"the resource's own name":        {watches.Path{"metadata", "name"}, closed, nil},
+		"a slip, on the watch's line":    {watches.Path{"spec", "nmae"}, closed, []string{"watches.yaml:7 error reference-path"}},
+		"a slip that is written so":      {watches.Path{"spec", "nome"}, closed, []string{"watches.yaml:4 error reference-path"}},
+		"a list without its elements":    {watches.Path{"spec", "users", "secret"}, closed, []string{"watches.yaml:4 error reference-path"}},
+		"a number":                       {watches.Path{"spec", "count"}, closed, []string{"watches.yaml:4 error reference-path"}},
+		"a field that may be there":      {watches.Path{"spec", "any"}, "              x-kubernetes-preserve-unknown-fields: true\n", []string{"watches.yaml:4 warning reference-path"}},
+		"nothing, which is no namespace": {nil, closed, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch := thing()
+			watch.Line, watch.References = 4, []watches.Reference{{Name: test.path}}
+			p := project(t, watch, map[string]string{"watches.yaml": file, "config/crd.yaml": definition + test.schema})
+			p.kinds(p.Units[0])
+			want(t, p, test.want...)
+		})
+	}
+}
+
+func TestDefinitionsOfKinds(t *testing.T) {
+	replace := func(from, to string) string { return strings.Replace(definition+closed, from, to, 1) }
+	for name, test := range map[string]struct {
+		definition string
+		watch      func(w *watches.Watch)
+		want       []string
+	}{
+		"none":                       {"", func(*watches.Watch) {}, []string{"watches.yaml:1 info no-crd"}},
+		"of another version":         {definition + closed, func(w *watches.Watch) { w.GVK.Version = "v2" }, []string{"watches.yaml:1 error crd"}},
+		"not served":                 {replace("served: true", "served: false"), func(*watches.Watch) {}, []string{"watches.yaml:1 error crd"}},
+		"without a status":           {replace("subresources: {status: {}}", "storage: true"), func(*watches.Watch) {}, []string{"config/crd.yaml:7 warning crd"}},
+		"whose status nobody writes": {replace("subresources: {status: {}}", "storage: true"), func(w *watches.Watch) { w.ManageStatus = false }, nil},
+		"without conditions":         {replace("status: {x-kubernetes-preserve-unknown-fields: true}", "status: {properties: {a: {type: string}}}"), func(*watches.Watch) {}, []string{"config/crd.yaml:7 warning crd"}},
+		"with a field of Ansible's":  {replace("count:", "ansibleHost:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 error refused-name"}},
+		"with a name that is taken":  {replace("count:", "hostvars:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 warning refused-name"}},
+		"with two fields of a name":  {replace("count:", "secret_name:"), func(*watches.Watch) {}, []string{"config/crd.yaml:17 error refused-name"}},
+		"two fields, as they stand":  {replace("count:", "secret_name:"), func(w *watches.Watch) { w.SnakeCaseParameters = false }, nil},
+		"whose text is no data":      {definition + closed, func(w *watches.Watch) { w.MarkUnsafe = false }, []string{"watches.yaml:1 warning mark-unsafe"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch := thing()
+			test.watch(&watch)
+			p := project(t, watch, map[string]string{"watches.yaml": "[]\n", "config/crd.yaml": test.definition})
+			p.kinds(p.Units[0])
+			want(t, p, test.want...)
+		})
+	}
+}

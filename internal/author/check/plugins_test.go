@@ -1,0 +1,80 @@
+package check
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/author/content"
+)
+
+func TestWhatIsNotInstalled(t *testing.T) {
+	for name, id := range map[string]string{
+		"nosuch": "missing-plugin", "ansible.builtin.nosuch": "missing-plugin", "ansible.legacy.nosuch": "missing-plugin",
+		"ansible.netcommon.x": "missing-collection", "community.mysql.x": "missing-collection", "here.it.x": "missing-plugin", "a.b": "missing-plugin",
+	} {
+		p := project(t, thing(), map[string]string{"tree/here/it/MANIFEST.json": `{"collection_info":{"version":"1.0.0"}}`})
+		p.trees = []string{filepath.Join(p.options.Dir, "tree")}
+		p.missing(false, "module", name, content.Position{File: p.watchesFile, Line: 3}, "")
+		p.missing(true, "module", "there", content.Position{}, "")
+		want(t, p, "watches.yaml:3 error "+id)
+	}
+}
+
+func TestPinsOfCollections(t *testing.T) {
+	for version, wanted := range map[string][]string{
+		"5.2.0": {"requirements.yml:3 error old-collection"}, "'==5.2.0'": {"requirements.yml:3 error old-collection"}, "'<5.3.0'": {"requirements.yml:3 error old-collection"},
+		"5.3.0": nil, "10.0.0": nil, "'>=2.0.0'": nil, "'*'": nil,
+		"'>=5.0.0,<5.3.0'": {"requirements.yml:3 error old-collection"}, "'<=5.2.9'": {"requirements.yml:3 error old-collection"}, "'!=5.2.0'": nil, "'<6.0.0, >=5.0.0'": nil,
+	} {
+		t.Run(version, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{"requirements.yml": "collections:\n  - name: kubernetes.core\n    version: " + version + "\n  - {name: other.core, version: 1.0.0}\n"})
+			p.requirements()
+			want(t, p, wanted...)
+		})
+	}
+}
+
+func TestWhatTheLoaderSaysIsSaidOnce(t *testing.T) {
+	p := project(t, thing(), map[string]string{"roles/r/tasks/main.yml": "name: x\n"})
+	p.faults(p.Units[0])
+	at := func(file string) string { return filepath.Join(p.options.Dir, file) }
+	p.syntax([]reader.Fault{
+		{File: at("roles/r/tasks/main.yml"), Line: 1, Message: "the same in other words"},
+		{File: at("roles/r/tasks/main.yml"), Line: 2, Message: "the role 'x' was not found"},
+		{File: at("b.yml"), Line: 3, Message: "couldn't resolve module/action 'x'"},
+		{File: at("b.yml"), Line: 4, Message: "cannot include {{ x }}"},
+		{File: at("b.yml"), Line: 5, Message: "conflicting action statements"},
+	})
+	want(
+		t, p, "b.yml:4 warning syntax", "b.yml:5 error syntax",
+		"roles/r/tasks/main.yml:1 error syntax", "roles/r/tasks/main.yml:2 error syntax",
+	)
+}
+
+func TestOptionsOfPluginsThatAResourceCanSet(t *testing.T) {
+	const open = "              x-kubernetes-preserve-unknown-fields: true\n"
+	option := reader.OptionVariable{Variable: "secret_name", Plugin: "p", Kind: "lookup"}
+	for name, test := range map[string]struct {
+		definition string
+		option     reader.OptionVariable
+		vars       map[string]any
+		want       []string
+	}{
+		"by a field":           {definition + closed, option, nil, []string{"config/crd.yaml:16 warning plugin-variable"}},
+		"not by other fields":  {definition + closed, reader.OptionVariable{Variable: "other"}, nil, nil},
+		"by an open schema":    {definition + open, option, nil, []string{"watches.yaml:1 warning plugin-variable"}},
+		"without a schema":     {"", option, nil, []string{"watches.yaml:1 info plugin-variable"}},
+		"what the watch sets":  {"", option, map[string]any{"secret_name": "x"}, nil},
+		"of another role":      {"", reader.OptionVariable{Variable: "secret_name", Directory: "/elsewhere"}, nil, nil},
+		"what Ansible refuses": {"", reader.OptionVariable{Variable: "ansible_x"}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch := thing()
+			watch.Vars = test.vars
+			p := project(t, watch, map[string]string{"config/crd.yaml": test.definition})
+			p.optionVariables([]reader.OptionVariable{test.option, test.option})
+			want(t, p, test.want...)
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package check
+
+import (
+	"path/filepath"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	installed "github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+)
+
+// oldestCore is the first kubernetes.core that renders templates with ansible-core 2.19.
+const oldestCore = "5.3.0"
+
+// requirements adds collections that are too old for this ansible-core: those that are found
+// first, and pins in requirements.yml.
+func (p *Project) requirements() {
+	const why = "it does not render what template: names with ansible-core 2.19 and later: objects get {{ … }} in their names and values"
+	path := filepath.Join(p.options.Dir, "requirements.yml")
+	documents, _ := content.ReadYAML(path)
+	for _, document := range documents {
+		list := content.Field(document, "collections")
+		if list == nil || list.Kind != yaml.SequenceNode {
+			continue
+		}
+		for _, element := range list.Content {
+			pin := content.Field(element, "version")
+			if content.Scalar(content.Field(element, "name")) == "kubernetes.core" && pin != nil && excludesNew(pin.Value) {
+				p.add(finding{
+					"old-collection", report.Error, content.Position{File: path, Line: pin.Line, Column: pin.Column}, "kubernetes.core " + pin.Value + " is older than " + oldestCore, why,
+					"raise the version to " + oldestCore + " or later, and install with --force",
+				})
+			}
+		}
+	}
+	if found := installed.FindCollection("kubernetes.core", p.trees...); len(found) > 0 && excludesNew(found[0].Version) {
+		p.add(finding{
+			"old-collection", report.Error, content.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, "kubernetes.core " + found[0].Version + " is older than " + oldestCore, why,
+			"remove it, or install a newer one with --force",
+		})
+	}
+}
+
+// excludesNew reports whether the versions that a pin of kubernetes.core allows, such as
+// ">=5.0.0,<5.2.0", are all older than the oldest that renders templates.
+func excludesNew(pin string) bool {
+	oldest := version.MustParseSemantic(oldestCore)
+	for term := range strings.SplitSeq(pin, ",") {
+		term = strings.TrimSpace(term)
+		bound := strings.TrimLeft(term, "=<>! ")
+		v, err := version.ParseGeneric(bound)
+		if err != nil {
+			continue
+		}
+		switch operator := strings.TrimSpace(strings.TrimSuffix(term, bound)); operator {
+		case ">", ">=", "!=":
+		case "<":
+			if v.LessThan(oldest) || v.EqualTo(oldest) {
+				return true
+			}
+		default:
+			if v.LessThan(oldest) {
+				return true
+			}
+		}
+	}
+	return false
+}
