@@ -82,14 +82,22 @@ type clusterOf struct {
 }
 
 func (f *fleetFlags) connect() (*clusterOf, error) {
-	o, err := f.options()
+	o, list, err := f.settings()
 	if err != nil {
 		return nil, err
 	}
-	list, err := f.watches(o)
-	if err != nil {
-		return nil, err
+	return connectWith(o, list)
+}
+
+// settings returns the options and the watches.
+func (f *fleetFlags) settings() (o config.Options, list []watches.Watch, err error) {
+	if o, err = f.options(); err == nil {
+		list, err = f.watches(o)
 	}
+	return o, list, err
+}
+
+func connectWith(o config.Options, list []watches.Watch) (*clusterOf, error) {
 	cluster, err := operator.Connect(o)
 	if err != nil {
 		return nil, err

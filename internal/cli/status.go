@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/author/fleet"
+	"github.com/ensign-operator/ensign/internal/author/kinds"
 	"github.com/ensign-operator/ensign/internal/content"
 )
 
@@ -111,7 +112,14 @@ func (f *statusFlags) check(args []string) error {
 
 // view returns what the flags and arguments choose.
 func (f *statusFlags) view(args []string) (fleet.View, error) {
-	c, err := f.connect()
+	o, list, err := f.settings()
+	if err == nil && len(args) == 0 && f.group == "" { // Whoever names nothing need not have a cluster to learn it.
+		_, err = (&kinds.Finder{Watches: list}).All("")
+	}
+	if err != nil {
+		return fleet.View{}, err
+	}
+	c, err := connectWith(o, list)
 	if err != nil {
 		return fleet.View{}, err
 	}

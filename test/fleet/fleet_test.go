@@ -118,8 +118,10 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 			out, _ := elsewhere.here(0, append([]string{"status"}, args...)...)
 			Expect(out).To(MatchRegexp(`(?m) good +Successful +- +1 +\d+\w+ +-$`), "%v", args)
 		}
-		_, said := elsewhere.here(2, "status")
-		Expect(said).To(ContainSubstring("there is no watches.yaml here"))
+		for _, kubeconfig := range []string{d.kubeconfig, filepath.Join(d.Dir, "none")} {
+			_, said := (&desk{Site: d.Site, dir: d.Dir, kubeconfig: kubeconfig}).here(2, "status")
+			Expect(said).To(And(ContainSubstring("there is no watches.yaml here"), ContainSubstring("give their API group by --group")))
+		}
 		out, _ := elsewhere.here(0, "reconcile", "greeting/good", "--wait")
 		Expect(out).To(HaveSuffix("/good: succeeded\n"))
 	})
