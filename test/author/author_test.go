@@ -91,6 +91,9 @@ func (d *desk) newProject() {
 	d.t.Helper()
 	d.run(0, d.manager, "init", "--domain", "myorg.tld")
 	d.run(0, d.manager, "create", "api", "--group", "shop", "--version", "v1", "--kind", "Store", "--generate-role", "--finalizer")
+	if out := d.run(0, d.manager, "rbac", "--diff", "config/rbac"); out != "" {
+		d.t.Errorf("the rights that are written are not those that are needed:\n%s", out)
+	}
 }
 
 const threeTasks = `---
@@ -145,7 +148,7 @@ func TestFromNothingToAnOperator(t *testing.T) {
 	scratch.Write(t, d.dir, map[string]string{role: threeTasks + "\n- name: Fail\n  ansible.builtin.fail:\n    msg: no such luck\n"})
 	d.wants(d.run(1, d.manager, "run-once", "-f", sample), "no such luck")
 	d.wants(d.run(0, d.manager, "run-once", "-f", sample, "--finalize"), "is being deleted")
-	d.wants(d.run(2, d.manager, "run-once", "store/nobody"), "not found")
+	d.wants(d.run(2, d.manager, "run-once", "store/nobody"), "not found; -n names another namespace, and -f takes one from a file")
 	d.wants(d.run(2, d.manager, "run-once", "-f", "none.yaml"), "no such file")
 	d.run(0, "kubectl", "delete", "configmap", "store-sample")
 

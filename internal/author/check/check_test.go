@@ -127,7 +127,7 @@ func TestVariablesThatAResourceTakesOver(t *testing.T) {
 }
 
 func TestPathsOfReferences(t *testing.T) {
-	const file = "- group: example.com\n  kind: Other\n  references: [{name: spec.nmae}]\n- group: example.com\n  kind: Thing\n  references:\n    - name: spec.nmae\n"
+	const file = "- group: example.com\n  kind: Other\n  references: [{name: spec.nothing}]\n- group: example.com\n  kind: Thing\n  references:\n    - name: spec.nothing\n"
 	for name, test := range map[string]struct {
 		path   watches.Path
 		schema string
@@ -136,7 +136,7 @@ func TestPathsOfReferences(t *testing.T) {
 		"a field":                        {watches.Path{"spec", "secretName"}, closed, nil},
 		"a field of elements":            {watches.Path{"spec", "users", watches.EachElement, "secret"}, closed, nil},
 		"the resource's own name":        {watches.Path{"metadata", "name"}, closed, nil},
-		"a slip, on the watch's line":    {watches.Path{"spec", "nmae"}, closed, []string{"watches.yaml:7 error reference-path"}},
+		"a slip, on the watch's line":    {watches.Path{"spec", "nothing"}, closed, []string{"watches.yaml:7 error reference-path"}},
 		"a slip that is written so":      {watches.Path{"spec", "nome"}, closed, []string{"watches.yaml:4 error reference-path"}},
 		"a list without its elements":    {watches.Path{"spec", "users", "secret"}, closed, []string{"watches.yaml:4 error reference-path"}},
 		"a number":                       {watches.Path{"spec", "count"}, closed, []string{"watches.yaml:4 error reference-path"}},

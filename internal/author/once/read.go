@@ -113,7 +113,11 @@ func (r *reader) fromCluster(ctx context.Context) (subject, error) {
 		err = r.client.Get(ctx, key, cr)
 	}
 	if err != nil {
-		return subject{}, fmt.Errorf("get %s %s: %w", watch.GVK.Kind, strings.TrimPrefix(key.String(), "/"), err)
+		err = fmt.Errorf("get %s %s: %w", watch.GVK.Kind, strings.TrimPrefix(key.String(), "/"), err)
+		if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("%w; -n names another namespace, and -f takes one from a file", err)
+		}
+		return subject{}, err
 	}
 	return subject{cr: cr, watch: watch, owned: true}, nil
 }

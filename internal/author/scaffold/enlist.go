@@ -125,7 +125,7 @@ func (k *Kind) rules() []string {
 	if k.Finalizer || k.Chart != "" {
 		verbs = append(verbs, "patch")
 	}
-	rules := []string{rule(k.APIGroup, k.Plural, verbs...), rule(k.APIGroup, k.Plural+"/status", "get", "patch")}
+	rules := []string{rule(k.APIGroup, k.Plural, verbs...), rule(k.APIGroup, k.Plural+"/status", "patch")}
 	if k.GenerateRole || k.GeneratePlaybook {
 		rules = append(rules, rule(`""`, "configmaps", "get", "list", "watch", "create", "patch"))
 	}

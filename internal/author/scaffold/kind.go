@@ -142,7 +142,7 @@ func (k *Kind) findContent(dir string) error {
 	switch {
 	case k.Chart != "":
 	case k.ValuesFile != "" && (k.GenerateRole || k.GeneratePlaybook):
-		return errors.New("--crd-from-values is for content that is there: --generate-role and --generate-playbook write an example with a spec of its own")
+		return errors.New("--crd-from-values is for content that is there: --generate-role and --generate-playbook write an example with a spec of its own; write the role or playbook first, or leave the flag out")
 	case k.GenerateRole && k.GeneratePlaybook:
 		return errors.New("--generate-role and --generate-playbook: give one of them, because one of them reconciles the kind")
 	case k.GenerateRole || !k.GeneratePlaybook && hasRole:
