@@ -89,6 +89,17 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 			return out
 		}).Should(And(MatchRegexp(` good +Successful +- +1 `), MatchRegexp(` bad +Successful +- +2 `)))
 	})
+	It("suspend at once what somebody has just resumed, and then nothing begins", func() {
+		for range 3 {
+			d.here(0, "suspend", "greeting/good", "--wait")
+			d.here(0, "resume", "greeting/good")
+			d.here(0, "suspend", "greeting/good", "--wait")
+			before, err := d.Runs(d.greeting("good", ""))()
+			Expect(err).NotTo(HaveOccurred())
+			Consistently(d.Runs(d.greeting("good", "")), "1s").Should(Equal(before))
+		}
+		d.here(0, "resume", "greeting/good", "--wait")
+	})
 	It("read what is wrong with a command", func(ctx context.Context) {
 		for says, args := range map[string][]string{
 			`kind "gadget" is not watched: watches.yaml has Greeting, Absent, Note`: {"reconcile", "gadget/x"},
