@@ -61,8 +61,8 @@ var _ = Describe("a chart that does harm", Ordered, func() {
 
 	DescribeTable("has a clear status, and the next CR is not affected", func(ctx context.Context, does, reason, message string) {
 		cr := create(ctx, does, does)
-		Expect(s.Outcome(ctx, cr)).To(And(HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))))
-		Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(And(HaveField("Status", "True"), HaveField("Reason", "InstallError"), HaveField("Message", ContainSubstring(message))))
+		Expect(s.Outcome(ctx, cr)).To(And(HaveField("Reason", reason), HaveField("Message", MatchRegexp(message))))
+		Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(And(HaveField("Status", "True"), HaveField("Reason", "InstallError"), HaveField("Message", MatchRegexp(message))))
 		Expect(objectNamed(s, does+"-a", &corev1.ConfigMap{})(ctx)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		next(ctx, does)
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
@@ -70,7 +70,7 @@ var _ = Describe("a chart that does harm", Ordered, func() {
 	},
 		Entry("a template of 2,000,000,000 loops", "loop", "Timeout", "the run took longer than its timeout"),
 		Entry("a template that hangs", "hang", "Timeout", "the run took longer than its timeout"),
-		Entry("a list of 2,000,000,000 numbers", "list", "RunnerCrashed", "fatal error: out of memory"),
+		Entry("a list of 2,000,000,000 numbers", "list", "RunnerCrashed", "fatal error: (runtime: )?out of memory"),
 		Entry("a template that includes itself", "recurse", "Failed", "again"),
 		Entry("a manifest of more than 1 MiB", "big", "Failed", "Too long: may not be more than 1048576 bytes"),
 	)

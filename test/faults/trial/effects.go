@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/fault"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 )
 
@@ -68,7 +69,7 @@ func (t *trial) refuseAll() {
 		Match: func(r apiproxy.Request) bool {
 			return r.Verb != "watch" && (r.Write() || !writesOnly) && (t.ours(r) || r.Resource == "events")
 		},
-		Fault: t.refusal(),
+		Fault: fault.Refusal(t.plan.Fault),
 	}))
 }
 

@@ -2,28 +2,12 @@ package trial
 
 import (
 	"context"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/fault"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 )
-
-// window is how long a fault lasts, counted from when it strikes. Writes are tried
-// again for 5 s: some faults last longer than that.
-func window(f plan.Fault) time.Duration {
-	switch f {
-	case plan.Internal, plan.Away:
-		return 7 * time.Second
-	case plan.Timeout:
-		return 4 * time.Second
-	case plan.Frozen: // The manager gives a request 15 s.
-		return 20 * time.Second
-	default:
-		return 2500 * time.Millisecond
-	}
-}
 
 // arm prepares the fault, before the user acts.
 func (t *trial) arm(ctx context.Context) error {
@@ -87,7 +71,7 @@ func (t *trial) finish() {
 
 // later ends a fault when its window has passed.
 func (t *trial) later(end func()) {
-	time.AfterFunc(window(t.plan.Fault), func() {
+	time.AfterFunc(fault.Window(t.plan.Fault), func() {
 		end()
 		t.finish()
 	})
@@ -104,16 +88,15 @@ func (t *trial) isOver() bool {
 
 // armWrite adds the rule of a fault that meets a write.
 func (t *trial) armWrite(ctx context.Context) {
-	fault := t.faultAtWrite(ctx)
-	lasts := fault.Before == nil && fault.After == nil
+	effect, lasts := t.effect(ctx), fault.Lasts(t.plan.Fault)
 	if lasts {
-		fault.Before = func(apiproxy.Request) { t.strike(func() { t.later(func() {}) }) }
+		effect = func() { t.later(func() {}) }
 	}
 	t.proxy.Add(apiproxy.Rule{
 		Name:  t.plan.String(),
 		Match: func(r apiproxy.Request) bool { return t.timely() && !t.isOver() && t.isWrite(r, t.plan.Point) },
 		Once:  !lasts || t.plan.Fault == plan.Lost,
-		Fault: fault,
+		Fault: fault.AtWrite(t.plan.Fault, func() { t.strike(effect) }),
 	})
 }
 
@@ -137,46 +120,13 @@ func (t *trial) effect(ctx context.Context) func() {
 	}
 }
 
-// faultAtWrite is what meets a write. A fault without hooks lasts for its window.
-func (t *trial) faultAtWrite(ctx context.Context) apiproxy.Fault {
-	effect := t.effect(ctx)
-	if effect == nil {
-		return t.refusal()
-	}
-	hook := func(apiproxy.Request) { t.strike(effect) }
-	switch t.plan.Fault {
-	case plan.CrashAfter, plan.Stale:
-		return apiproxy.Fault{After: hook, Break: true}
-	case plan.Race, plan.Hidden, plan.Delayed:
-		return apiproxy.Fault{Before: hook}
-	default:
-		return apiproxy.Fault{Before: hook, Withhold: true, Break: true}
-	}
-}
-
-// refusal is how requests fail.
-func (t *trial) refusal() apiproxy.Fault {
-	switch t.plan.Fault {
-	case plan.Lost:
-		return apiproxy.Fault{Break: true}
-	case plan.Reset:
-		return apiproxy.Fault{Withhold: true, Break: true}
-	case plan.Timeout:
-		return apiproxy.Fault{Delay: time.Second, Withhold: true, Code: http.StatusGatewayTimeout}
-	default: // The name of the fault is a code.
-		code, err := strconv.Atoi(string(t.plan.Fault))
-		t.note(err)
-		return apiproxy.Refuse(code)
-	}
-}
-
 // faultAtRead strikes at the read that precedes the write of the result.
 func (t *trial) faultAtRead(ctx context.Context) apiproxy.Fault {
-	fault := apiproxy.Fault{Before: func(apiproxy.Request) { t.strikePhase(ctx, 0) }}
+	f := apiproxy.Fault{Before: func(apiproxy.Request) { t.strikePhase(ctx, 0) }}
 	if t.plan.Fault.Crash() {
-		fault.Withhold, fault.Break = true, true
+		f.Withhold, f.Break = true, true
 	}
-	return fault
+	return f
 }
 
 // strikePhase strikes while a run is in a phase. The run, if there is a process of
