@@ -50,6 +50,8 @@ type Run struct {
 	Finalizer bool
 	// Warm is true if the run was forked from a server. It is set at the end of the run.
 	Warm bool
+	// Chart is true for a run of a Helm chart, which has no tasks.
+	Chart bool
 }
 
 // Job is what the controller gives a run.

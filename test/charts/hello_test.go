@@ -142,6 +142,6 @@ var _ = Describe("the example hello", Ordered, func() {
 		Eventually(ctx, revisions).Should(BeEmpty())
 		text, err := s.Log()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(text).To(And(ContainSubstring("Installed release"), ContainSubstring("Upgraded release"), ContainSubstring("Repaired release"), ContainSubstring("Removing finalizer")))
+		Expect(text).To(And(ContainSubstring("Installed release"), ContainSubstring("Upgraded release"), ContainSubstring("Repaired release"), ContainSubstring("Removing finalizer"), Not(ContainSubstring("Ansible-runner"))))
 	})
 })

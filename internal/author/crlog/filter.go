@@ -50,6 +50,7 @@ func NewFilter(object Object) *Filter { return &Filter{object: object} }
 
 const (
 	blockBegin = "--------------------------- Ansible Task StdOut -------------------------------"
+	chartBegin = "-------------------------------- Helm Chart -----------------------------------"
 	blockEnd   = "-------------------------------------------------------------------------------"
 )
 
@@ -73,7 +74,7 @@ func (f *Filter) Lines(line string) []string {
 		return only(kept, line)
 	default:
 	}
-	if line == blockBegin {
+	if line == blockBegin || line == chartBegin {
 		f.state, f.frame = begins, line
 		return nil
 	}

@@ -76,6 +76,7 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	for name, test := range map[string]struct{ log, want []string }{
 		"a block follows its record":                      {join([]string{ours}, block("shop/a")), join([]string{ours}, block("shop/a"))},
 		"and is found after the record of another":        {join([]string{ours, other}, block("shop/a")), join([]string{ours}, block("shop/a"))},
+		"a block of a chart, too":                         {[]string{ours, chartBegin, "shop/a | x", blockEnd, other, chartBegin, "shop/b | x", blockEnd}, []string{ours, chartBegin, "shop/a | x", blockEnd}},
 		"the block of another has no line of ours":        {join([]string{ours, other}, block("shop/b"), []string{ours}), []string{ours, ours}},
 		"the block of a namesake of another kind":         {join([]string{twin}, block("shop/a")), nil},
 		"a stack trace belongs to the record before it":   {[]string{ours, "main.run", "\t/src/main.go:12", other, "main.run", "\t/src/main.go:12"}, []string{ours, "main.run", "\t/src/main.go:12"}},

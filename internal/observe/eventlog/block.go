@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
 )
 
 const (
 	blockHeader = "--------------------------- Ansible Task StdOut -------------------------------\n"
+	chartHeader = "-------------------------------- Helm Chart -----------------------------------\n"
 	blockFooter = "-------------------------------------------------------------------------------\n"
 
 	// maxLineBytes is the longest result that is shown on one line.
@@ -103,10 +105,14 @@ func joinLines(text string) string {
 	return strings.Join(lines, "")
 }
 
-// block returns the text with the CR before each line, between a header and a footer.
-func block(object, text string) []byte {
+// block returns the text with the run's CR before each line, between a header and a footer.
+func block(run content.Run, text string) []byte {
 	var b bytes.Buffer
-	b.WriteString(blockHeader)
+	object, header := run.Object, blockHeader
+	if run.Chart {
+		header = chartHeader
+	}
+	b.WriteString(header)
 	for line := range strings.Lines(text) {
 		if b.Len()+len(object)+len(line) > maxBlockBytes {
 			b.WriteString(object + " | " + jobevent.CutMark + "\n")

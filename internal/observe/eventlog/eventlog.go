@@ -143,16 +143,20 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 	if outcome.Verdict == jobevent.Failed {
 		values = append(values, "message", outcome.Message) // It comes early because the line is long.
 	}
-	values = append(values, "seconds", seconds(elapsed),
-		"ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
-		"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored)
+	values = append(values, "seconds", seconds(elapsed))
+	if !run.Chart {
+		values = append(values, "ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
+			"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored)
+	}
 	if s.RequeueAfter > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
 		values = append(values, "requeueAfter", s.RequeueAfter.String())
 	}
 	switch outcome.Verdict {
 	case jobevent.Succeeded:
-		// The message is that of the ansible-operator base image. Scripts look for it.
-		l.options.Logger.Info("run succeeded", append(values, "message", "Ansible-runner exited successfully", "run", run.ID)...)
+		if !run.Chart { // The message is that of the ansible-operator base image. Scripts look for it.
+			values = append(values, "message", "Ansible-runner exited successfully")
+		}
+		l.options.Logger.Info("run succeeded", append(values, "run", run.ID)...)
 	case jobevent.Canceled:
 		l.options.Logger.Info("run canceled", append(values, "run", run.ID)...)
 	default:
@@ -175,7 +179,7 @@ func (l *Log) writeBlock(run jobevent.Run, text string) {
 	if l.options.JSON || l.options.Blocks == nil || l.options.Level == Nothing || text == "" {
 		return
 	}
-	_, _ = l.options.Blocks.Write(block(run.Object, text))
+	_, _ = l.options.Blocks.Write(block(run, text))
 }
 
 func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

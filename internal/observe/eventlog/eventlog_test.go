@@ -142,6 +142,33 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+// A chart has no tasks, and Ansible nothing to do with it.
+func TestARunOfAChartIsNotSaidToBeAnsibles(t *testing.T) {
+	run, failure := aRun, jobevent.Outcome{Verdict: jobevent.Failed, Reason: "Failed", Message: "first\nsecond"}
+	run.Chart = true
+	const about = `{"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": `
+	for why, test := range map[string]struct {
+		outcome jobevent.Outcome
+		want    string
+	}{
+		"a success": {jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: "Successful"}, "INFO run succeeded " + about + `"Succeeded", "reason": "Successful", "seconds": 2, "run": "r1"}` + "\n"},
+		"a failure": {failure, "ERROR run failed " + about + `"Failed", "reason": "Failed", "message": "first\nsecond", "seconds": 2, "run": "r1"}` + "\n" +
+			"-------------------------------- Helm Chart -----------------------------------\ndefault/sample | first\ndefault/sample | second\n" + bottom},
+	} {
+		t.Run(why, func(t *testing.T) {
+			var out, terminal bytes.Buffer
+			log(&out, eventlog.Tasks, false).RunEnded(run, test.outcome, jobevent.Summary{}, 2*time.Second)
+			if diff := cmp.Diff(test.want, out.String()); diff != "" {
+				t.Error(diff)
+			}
+			eventlog.Screen{Out: &terminal}.RunEnded(run, test.outcome, jobevent.Summary{}, 2*time.Second)
+			if got := terminal.String(); !strings.Contains(got, "in 2.00 s\n") {
+				t.Errorf("at a terminal: got %q, want the time alone", got)
+			}
+		})
+	}
+}
+
 func TestARequeueIntervalIsLoggedOnlyWhereItCounts(t *testing.T) {
 	for why, test := range map[string]struct {
 		verdict   jobevent.Verdict

@@ -140,7 +140,10 @@ func (s Screen) RunEnded(run content.Run, outcome content.Outcome, sum jobevent.
 	if run.Warm {
 		how = "warm"
 	}
-	counts := fmt.Sprintf("%.2f s, %s: %d ok, %d changed, %d skipped, %d failed", elapsed.Seconds(), how, sum.OK, sum.Changed, sum.Skipped, sum.Failures+sum.Unreachable)
+	counts := fmt.Sprintf("%.2f s", elapsed.Seconds())
+	if !run.Chart {
+		counts += fmt.Sprintf(", %s: %d ok, %d changed, %d skipped, %d failed", how, sum.OK, sum.Changed, sum.Skipped, sum.Failures+sum.Unreachable)
+	}
 	if sum.RequeueAfter > 0 {
 		counts += fmt.Sprintf("; it asks to run again after %s", sum.RequeueAfter)
 	}
