@@ -79,9 +79,9 @@ func performAll(ctx context.Context, parallel int, lives []life) {
 var _ = Describe("a release under faults", func() {
 	It("converges as without one under the fixed plans", func(ctx context.Context) {
 		performAll(ctx, 4, []life{
-			{{"install", 4, plan.CrashBefore}, {"upgrade", 4, plan.Lost}, {"uninstall", 6, plan.CrashAfter}},
+			{{"install", 4, plan.CrashBefore}, {"upgrade", 4, plan.Lost}, {"uninstall", 4, plan.Away}},
 			{{"install", 6, plan.Forbidden}, {"upgrade", 6, plan.CrashAfter}, {"uninstall", 2, plan.Unavailable}},
-			{{"install", 2, plan.Throttled}, {"upgrade", 5, plan.Reset}, {"uninstall", 4, plan.Away}},
+			{{"install", 2, plan.Throttled}, {"upgrade", 5, plan.Reset}, {"uninstall", 6, plan.CrashAfter}},
 			{{"install", 7, plan.Timeout}, {"upgrade", 3, plan.Conflict}, {"uninstall", 3, plan.Internal}},
 		})
 	})

@@ -70,6 +70,17 @@ func ask(ctx context.Context, cr *unstructured.Unstructured, value string) {
 	Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/reconcile-requested-at":"`+value+`"}}}`)))).To(Succeed())
 }
 
+// answered makes content look again, and waits until it has.
+func answered(ctx context.Context, s *site.Site, cr *unstructured.Unstructured, value string) {
+	GinkgoHelper()
+	ask(ctx, cr, value)
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		err := objectNamed(s, cr.GetName(), cr)(ctx)
+		at, _, _ := unstructured.NestedString(cr.Object, "status", "reconcileRequestedAt")
+		return at, err
+	}).Should(Equal(value))
+}
+
 var _ = Describe("a release", func() {
 	It("has one revision although its chart draws random text and looks objects up", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", `drawn: {{ randAlphaNum 16 }}{{ len (lookup "v1" "ConfigMap" "" "").items }}`)}, "").Start(ctx, hello.Kind)
@@ -91,7 +102,7 @@ var _ = Describe("a release", func() {
 	})
 
 	It("rests, period after period, without a write", func(ctx context.Context) {
-		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "drawn: {{ randAlphaNum 16 }}")}, "  reconcilePeriod: 500ms\n").Start(ctx, hello.Kind)
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "drawn: {{ randAlphaNum 16 }}")}, "  reconcilePeriod: 200ms\n").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "resting", nil)
 		s.Create(ctx, cr)
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
@@ -179,18 +190,30 @@ var _ = Describe("a release", func() {
 		Expect(objectNamed(s, "taken-other", &corev1.ConfigMap{})(ctx)).To(Succeed())
 	})
 
-	It("of the same chart that the helm command made is taken over", func(ctx context.Context) {
+	DescribeTable("of the same chart that the helm command made is taken over by one revision, with its objects", func(ctx context.Context, spec map[string]any, want string) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | default \"b\" }}")}, "")
 		helm(s, "install", "adopted", filepath.Join(s.Options.Project, "chart"))
+		before := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "adopted-a", before)(ctx)).To(Succeed())
 		s.Start(ctx, hello.Kind)
-		cr := harness.Custom(hello, s.Namespace, "adopted", map[string]any{"a": "c"})
+		cr := harness.Custom(hello, s.Namespace, "adopted", spec)
 		s.Create(ctx, cr)
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
-		Expect(statuses(s, "adopted")(ctx)).To(Equal(map[string]string{"1": "superseded", "2": "deployed"}))
 		object := &corev1.ConfigMap{}
 		Expect(objectNamed(s, "adopted-a", object)(ctx)).To(Succeed())
-		Expect(object.Data).To(Equal(map[string]string{"a": "c"}))
-	})
+		Expect(object.UID).To(Equal(before.UID))
+		Expect(object.Data).To(Equal(map[string]string{"a": want}))
+		answered(ctx, s, cr, "once more")
+		Expect(statuses(s, "adopted")(ctx)).To(Equal(map[string]string{"1": "superseded", "2": "deployed"}))
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, objectNamed(s, "adopted", cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(objectNamed(s, "adopted-a", object)(ctx)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, statuses(s, "adopted")).Should(BeEmpty())
+	},
+		Entry("with other values", map[string]any{"a": "c"}, "c"),
+		// That one gives the release its digest.
+		Entry("with the same values", nil, "b"),
+	)
 
 	It("is unlocked and installed although its first attempt was killed with its manager", func(ctx context.Context) {
 		// The hook's Job waits for ever: nothing runs pods here.

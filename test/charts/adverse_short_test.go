@@ -1,0 +1,7 @@
+//go:build !long
+
+package charts
+
+import . "github.com/onsi/ginkgo/v2"
+
+var slowHarms []TableEntry
