@@ -74,7 +74,9 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error)
 	if a.runner, err = newRunner(o, paths, env); err != nil {
 		return ansibleSetup{}, err
 	}
-	a.warm = newWarmServer(o, env, a.runner)
+	if slices.ContainsFunc(a.watches, func(watch watches.Watch) bool { return watch.Chart == nil }) {
+		a.warm = newWarmServer(o, env, a.runner)
+	}
 	return a, nil
 }
 

@@ -70,6 +70,13 @@ var _ = Describe("the example hello", Ordered, func() {
 		Expect(found).To(HaveExactElements(And(HaveField("OwnerReferences", ContainElement(HaveField("UID", cr.GetUID()))), HaveField("Labels", HaveKey("ensign-digest")))))
 	})
 
+	It("has no server for runs of Ansible", func() {
+		all, err := harness.ProcessesOf(s.RunDir())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(all).To(ContainElement(HaveField("PID", s.PID())))
+		Expect(all).NotTo(ContainElement(HaveField("Server", true)))
+	})
+
 	It("rests, without another revision or run", func(ctx context.Context) {
 		runs, err := s.Runs(cr)()
 		Expect(err).NotTo(HaveOccurred())
