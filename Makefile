@@ -147,6 +147,11 @@ faults-mutants: build controlplane ## Show that fault plans notice every mutant 
 	@go build -o bin/faults ./test/faults/run
 	@exec bin/faults -mutants -parallel $(or $(PARALLEL),9) $(ARGS)
 
+.PHONY: chart-mutants
+chart-mutants: build controlplane helm python ## Show that test/charts notices every mutant of what is done with charts, about 8 minutes (ARGS="-only regexp").
+	@go build -o bin/faults ./test/faults/run
+	@exec bin/faults -chart-mutants $(ARGS)
+
 .PHONY: image-test
 image-test: controlplane python ## Build the images without a Docker engine and check them, 15 minutes, then 6 (root and Debian's buildah, mmdebstrap).
 	@hack/image/test.sh

@@ -147,7 +147,7 @@ func (l *faultLab) perform(ctx context.Context, cr *unstructured.Unstructured, p
 	if l.Manager != manager {
 		failed = 0
 	}
-	l.expectRelease(ctx, cr, phase, most+2*(l.failures(cr)-failed))
+	l.expectRelease(ctx, cr, phase, most+2*(l.failures(cr)-failed), p)
 }
 
 // failures counts the runs of the manager for the CR that have failed.

@@ -41,7 +41,7 @@ func charted(ctx context.Context, templates map[string]string, fields string) *s
 	for name, text := range templates {
 		files["chart/templates/"+name] = text
 	}
-	return ground.Site(ctx, files)
+	return newSite(ctx, files)
 }
 
 // statuses returns the statuses of a release's revisions by their numbers.

@@ -1,7 +1,9 @@
 package charts
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,9 +22,11 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-const (
-	patience = 3 * time.Minute
-	interval = 50 * time.Millisecond
+const interval = 50 * time.Millisecond
+
+var (
+	program  = flag.String("manager", "", "the manager under test, which has chart-exec beside it; by default the one in bin")
+	patience = flag.Duration("patience", 3*time.Minute, "how long specs wait for what should take much less")
 )
 
 var (
@@ -37,7 +41,7 @@ var (
 )
 
 func TestCharts(t *testing.T) {
-	site.Run(t, "charts", patience, interval)
+	site.Run(t, "charts", *patience, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
@@ -67,10 +71,18 @@ func rules(name string) []rbacv1.PolicyRule {
 	return role.Rules
 }
 
+// newSite returns a site with the files and the manager under test.
+func newSite(ctx context.Context, files map[string]string) *site.Site {
+	GinkgoHelper()
+	s := ground.Site(ctx, files)
+	s.Options.Binary = cmp.Or(*program, s.Options.Binary)
+	return s
+}
+
 // operator returns a site whose project is the example.
 func operator(ctx context.Context, example string) *site.Site {
 	GinkgoHelper()
-	s := ground.Site(ctx, nil)
+	s := newSite(ctx, nil)
 	Expect(os.CopyFS(s.Options.Project, os.DirFS(filepath.Join("../../examples", example)))).To(Succeed())
 	return s
 }

@@ -44,6 +44,7 @@ type settings struct {
 	list     bool
 	manager  string
 	mutants  bool
+	charts   bool
 	only     string
 	out      io.Writer
 }
@@ -59,6 +60,7 @@ func parse(args []string, out io.Writer) (settings, error) {
 	flags.BoolVar(&s.list, "list", false, "print the names of the plans and perform none")
 	flags.StringVar(&s.manager, "manager", filepath.Join("bin", "manager"), "the `program` under test")
 	flags.BoolVar(&s.mutants, "mutants", false, "build each mutant of the manager and expect the plans to notice it")
+	flags.BoolVar(&s.charts, "chart-mutants", false, "build each mutant of what the manager does with charts and expect the specs of test/charts to notice it")
 	flags.StringVar(&s.only, "only", "", "regular `expression` that the names of the mutants match")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -98,6 +100,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			fmt.Fprintln(out, p)
 		}
 		return nil
+	case s.charts:
+		root, err := os.Getwd()
+		if err != nil {
+			return err
+		}
+		return judgeChartMutants(ctx, s, root)
 	case s.mutants:
 		return s.onCluster(ctx, func(o trial.Options) error { return judgeMutants(ctx, s, o) })
 	default:

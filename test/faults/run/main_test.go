@@ -4,11 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ensign-operator/ensign/test/faults/mutation"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
@@ -51,24 +53,8 @@ func TestEveryMutantApplies(t *testing.T) {
 		t.Errorf("got %d mutants, want 15 and more", len(all))
 	}
 	for _, m := range all {
-		t.Run(m.name, func(t *testing.T) {
-			replaced, err := m.apply(t.Context(), root, filepath.Join(t.TempDir(), "mutated"))
-			if err != nil || len(replaced) == 0 {
-				t.Fatal(err, replaced)
-			}
-			for name, mutated := range replaced {
-				before, err := os.ReadFile(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				after, err := os.ReadFile(mutated)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if string(before) == string(after) {
-					t.Errorf("%s is as it was", name)
-				}
-			}
+		t.Run(m.Name, func(t *testing.T) {
+			expectApplies(t, root, m.Patch)
 			if _, err := plan.Select(append(plan.Baselines(), plan.All()...), m.plans); err != nil {
 				t.Error(err)
 			}
@@ -76,8 +62,51 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 }
 
+func TestEveryMutantOfChartsApplies(t *testing.T) {
+	root := scratch.Repository(t)
+	all, err := loadChartMutants(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Errorf("got %d mutants, want 10 and more", len(all))
+	}
+	for _, m := range all {
+		t.Run(m.Name, func(t *testing.T) {
+			expectApplies(t, root, m.Patch)
+			if _, err := regexp.Compile(m.spec); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// expectApplies applies a patch to copies, and expects that they differ.
+func expectApplies(t *testing.T, root string, patch mutation.Patch) {
+	t.Helper()
+	replaced, err := patch.Apply(t.Context(), root, filepath.Join(t.TempDir(), "mutated"))
+	if err != nil || len(replaced) == 0 {
+		t.Fatal(err, replaced)
+	}
+	for name, mutated := range replaced {
+		before, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := os.ReadFile(mutated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(before) == string(after) {
+			t.Errorf("%s is as it was", name)
+		}
+	}
+}
+
 func TestReportOfMutants(t *testing.T) {
-	named := func(name string) mutant { return mutant{name: name, invariants: []string{"I2"}, breaks: "what"} }
+	named := func(name string) mutant {
+		return mutant{Patch: mutation.Patch{Name: name}, invariants: []string{"I2"}, breaks: "what"}
+	}
 	caught := &sentence{mutant: named("01-caught"), by: "a/b/c", saw: oracle.Violation{Invariant: "I2", Text: strings.Repeat("ä", 200) + "\nmore"}}
 	survived := &sentence{mutant: named("02-alive")}
 	stale := &sentence{mutant: named("03-stale"), err: errors.New("does not apply")}
@@ -90,6 +119,27 @@ func TestReportOfMutants(t *testing.T) {
 		t.Errorf("got error %v, want one that names both", err)
 	}
 	for _, want := range []string{"1 of 1 mutants caught", "1 of 3 mutants caught", "a/b/c", "SURVIVED", "ERROR", "I2: ää"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got\n%s\nwant %q in it", &out, want)
+		}
+	}
+}
+
+func TestReportOfMutantsOfCharts(t *testing.T) {
+	named := func(name, said string) *chartMutant {
+		return &chartMutant{Patch: mutation.Patch{Name: name}, spec: "a spec", breaks: "what", said: said}
+	}
+	var out strings.Builder
+	if err := reportChartMutants(&out, []*chartMutant{named("01-caught", "it noticed")}); err != nil {
+		t.Errorf("all caught: %v", err)
+	}
+	stale := named("03-stale", "")
+	stale.err = errors.New("does not apply")
+	err := reportChartMutants(&out, []*chartMutant{named("01-caught", "it noticed"), named("02-alive", ""), stale})
+	if err == nil || !strings.Contains(err.Error(), "02-alive survived: what") || !strings.Contains(err.Error(), "does not apply") {
+		t.Errorf("got error %v, want one that names both", err)
+	}
+	for _, want := range []string{"1 of 1 mutants of charts caught", "1 of 3 mutants of charts caught", "it noticed", "SURVIVED"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got\n%s\nwant %q in it", &out, want)
 		}

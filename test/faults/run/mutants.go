@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,7 +51,7 @@ func judgeMutants(ctx context.Context, s settings, o trial.Options) error {
 	if err != nil {
 		return fmt.Errorf("select mutants: %w", err)
 	}
-	all = slices.DeleteFunc(all, func(m mutant) bool { return !only.MatchString(m.name) })
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !only.MatchString(m.Name) })
 	fmt.Fprintf(s.out, "%d mutants\n", len(all))
 	c := campaign.Campaign{Parallel: s.parallel, Tell: func(r campaign.Result) { fmt.Fprintln(s.out, r) }}
 	err = inLab(ctx, o, func(lab *trial.Lab) (err error) {
@@ -108,7 +109,7 @@ func try(ctx context.Context, c campaign.Campaign, o trial.Options, m mutant) (f
 	defer func() { found.err = errors.Join(found.err, os.RemoveAll(dir)) }()
 	named, err := plan.Select(slices.Concat(plan.Baselines(), plan.All()), m.plans)
 	if err == nil {
-		o.Manager, err = m.build(ctx, o.Root, dir)
+		o.Manager, err = filepath.Join(dir, "manager"), m.Build(ctx, o.Root, dir, "manager")
 	}
 	if err != nil {
 		found.err = err
@@ -151,15 +152,15 @@ func (s *sentence) verdict() string {
 
 func (s *sentence) String() string {
 	if err := s.failed(); err != nil {
-		return fmt.Sprintf("%-9s %s: %v", s.verdict(), s.mutant.name, err)
+		return fmt.Sprintf("%-9s %s: %v", s.verdict(), s.mutant.Name, err)
 	}
-	return fmt.Sprintf("caught    %s by %s", s.mutant.name, s.by)
+	return fmt.Sprintf("caught    %s by %s", s.mutant.Name, s.by)
 }
 
 // failed is nil for a mutant that was noticed.
 func (s *sentence) failed() error {
 	if s.err == nil && s.by == "" {
-		return fmt.Errorf("mutant %s survived: %s (%s)", s.mutant.name, s.mutant.breaks, strings.Join(s.mutant.invariants, " "))
+		return fmt.Errorf("mutant %s survived: %s (%s)", s.mutant.Name, s.mutant.breaks, strings.Join(s.mutant.invariants, " "))
 	}
 	return s.err
 }
@@ -173,7 +174,7 @@ func report(out io.Writer, sentences []*sentence) error {
 		if err := s.failed(); err != nil {
 			errs = append(errs, err)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.name, strings.Join(s.mutant.invariants, " "), s.verdict(), shortened(s.saw), s.took.Seconds())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.Name, strings.Join(s.mutant.invariants, " "), s.verdict(), shortened(s.saw), s.took.Seconds())
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -184,11 +185,16 @@ func report(out io.Writer, sentences []*sentence) error {
 
 // shortened is a violation in one line.
 func shortened(v oracle.Violation) string {
-	const width = 90
 	if v.Invariant == "" {
 		return ""
 	}
-	text, _, _ := strings.Cut(v.String(), "\n")
+	return oneLine(v.String())
+}
+
+// oneLine is the beginning of a text's first line.
+func oneLine(text string) string {
+	const width = 90
+	text, _, _ = strings.Cut(text, "\n")
 	if runes := []rune(text); len(runes) > width {
 		text = string(runes[:width]) + "…"
 	}
