@@ -92,10 +92,10 @@ func judgeChartMutants(ctx context.Context, s settings, root string) (err error)
 	}
 	var tried errgroup.Group
 	tried.SetLimit(2) // Each has a control plane.
-	for i, m := range chosen {
+	for _, m := range chosen {
 		tried.Go(func() error {
 			began := time.Now()
-			m.try(ctx, suite, filepath.Join(dir, fmt.Sprint(i)))
+			m.try(ctx, suite, filepath.Join(dir, m.Name))
 			m.took = time.Since(began)
 			fmt.Fprintf(s.out, "%-9s %s\n", m.verdict(), m.Name)
 			return ctx.Err()
