@@ -169,7 +169,7 @@ func (c chartSuite) build(ctx context.Context) error {
 var (
 	ranSpecs = regexp.MustCompile(`Ran ([1-9]\d*) of \d+ Specs`)
 	// failedSpec has the first lines of why a spec failed.
-	failedSpec = regexp.MustCompile(`(?s)• \[FAILED\].*?\n  \[FAILED\] (.+?)\n  In \[`)
+	failedSpec = regexp.MustCompile(`(?s)\n\n  \[FAILED\] (.+?)\n  In \[`)
 )
 
 // run runs the specs with the manager, and the chart-exec beside it. It returns in a line what
