@@ -127,6 +127,9 @@ func (r *run) install(ctx context.Context) error {
 // scaled an object does not stop every upgrade. If the upgrade fails, the objects go back to
 // the deployed revision.
 func (r *run) upgrade(ctx context.Context) error {
+	if err := r.supersede(); err != nil {
+		return fmt.Errorf("mark revisions that a later one has superseded: %w", err)
+	}
 	a := action.NewUpgrade(r.config)
 	a.Namespace, a.MaxHistory, a.ResetValues = r.Namespace, r.MaxHistory, true
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
@@ -144,6 +147,34 @@ func (r *run) upgrade(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// supersede marks all revisions that are deployed but the newest. Helm leaves such ones behind
+// where it could not write that: it only logs it.
+func (r *run) supersede() error {
+	found, err := r.config.Releases.DeployedAll(r.Name)
+	if errors.Is(err, driver.ErrNoDeployedReleases) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var newest *release.Release
+	var errs []error
+	for _, one := range found {
+		older, ok := one.(*release.Release)
+		if !ok {
+			return fmt.Errorf("release %q has a form that is not known: %T", r.Name, one)
+		}
+		if newest == nil || older.Version > newest.Version {
+			older, newest = newest, older
+		}
+		if older != nil {
+			older.Info.Status = common.StatusSuperseded
+			errs = append(errs, r.config.Releases.Update(older))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // rollback brings back the deployed revision, if there is one.

@@ -112,6 +112,28 @@ func TestAnUpgradeThatFailsGoesBack(t *testing.T) {
 	}
 }
 
+func TestAnUpgradeSupersedesWhatAnEarlierOneCouldNot(t *testing.T) {
+	r, _ := newMemoryRun(t, order.Order{})
+	if err := r.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := last(t, r)
+	for range 2 {
+		if err := r.upgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := *first
+		info := *first.Info
+		again.Info, info.Status = &info, "deployed"
+		if err := r.config.Releases.Update(&again); err != nil { // As if that write had failed.
+			t.Fatal(err)
+		}
+	}
+	if err := r.upgrade(t.Context()); err != nil || history(t, r) != "1:superseded 2:superseded 3:superseded 4:deployed" {
+		t.Errorf("got %v, %s", err, history(t, r))
+	}
+}
+
 func TestOnlyAPendingAttemptIsUnlocked(t *testing.T) {
 	r, _ := newMemoryRun(t, order.Order{})
 	if err := r.unlock(); err != nil {
