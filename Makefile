@@ -4,6 +4,9 @@ SHELL := bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
+# Go and pip keep their caches there. Where it is not set, a shell knows it from the account.
+export HOME ?= $(shell echo ~)
+
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # The image that docker-build makes, docker-push pushes and deploy runs.
