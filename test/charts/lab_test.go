@@ -115,8 +115,7 @@ func (l *faultLab) live(ctx context.Context, one life) {
 // until all is well.
 func (l *faultLab) perform(ctx context.Context, cr *unstructured.Unstructured, phase string, p *faultPlan) {
 	GinkgoHelper()
-	before, manager := l.revisions(ctx, cr), l.Manager
-	failed := l.failures(cr)
+	before, failed := l.revisions(ctx, cr), l.failures(cr)
 	struck := make(chan error, 1)
 	if p != nil {
 		defer l.arm(*p, struck)()
@@ -144,10 +143,10 @@ func (l *faultLab) perform(ctx context.Context, cr *unstructured.Unstructured, p
 		return
 	}
 	Eventually(ctx, l.Condition(cr, "Successful")).Should(And(HaveField("Status", "True"), HaveField("Generation", cr.GetGeneration())), "%v", p)
-	if l.Manager != manager {
-		failed = 0
+	if p != nil && !p.fault.Crash() {
+		most += 2 * (l.failures(cr) - failed) // An attempt that fails brings its objects back.
 	}
-	l.expectRelease(ctx, cr, phase, most+2*(l.failures(cr)-failed), p)
+	l.expectRelease(ctx, cr, phase, most)
 }
 
 // failures counts the runs of the manager for the CR that have failed.

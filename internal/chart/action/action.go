@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -159,20 +160,19 @@ func (r *run) supersede() error {
 	if err != nil {
 		return err
 	}
-	var newest *release.Release
-	var errs []error
+	var deployed []*release.Release
 	for _, one := range found {
-		older, ok := one.(*release.Release)
+		revision, ok := one.(*release.Release)
 		if !ok {
 			return fmt.Errorf("release %q has a form that is not known: %T", r.Name, one)
 		}
-		if newest == nil || older.Version > newest.Version {
-			older, newest = newest, older
-		}
-		if older != nil {
-			older.Info.Status = common.StatusSuperseded
-			errs = append(errs, r.config.Releases.Update(older))
-		}
+		deployed = append(deployed, revision)
+	}
+	slices.SortFunc(deployed, func(a, b *release.Release) int { return a.Version - b.Version })
+	var errs []error
+	for _, older := range deployed[:len(deployed)-1] {
+		older.Info.Status = common.StatusSuperseded
+		errs = append(errs, r.config.Releases.Update(older))
 	}
 	return errors.Join(errs...)
 }

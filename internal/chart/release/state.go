@@ -19,7 +19,8 @@ type State string
 
 // The states, and what is done: nothing stands for Absent (install), Pending for an attempt
 // that was killed (unlock, then as Failed), Failed (upgrade, or reinstall where nothing was
-// ever deployed), OutOfSync (upgrade), Drifted (repair the objects), InSync (nothing), and
+// ever deployed), OutOfSync (upgrade: what is
+// to be differs, or Helm could not mark an older revision as superseded), Drifted (repair the objects), InSync (nothing), and
 // Foreign for a release of another chart (refuse).
 const (
 	Absent    State = "Absent"
@@ -66,9 +67,19 @@ func Decide(history []Revision, chart, digest string) (state State, action order
 		return Pending, again, true
 	case last.Status != "deployed":
 		return Failed, again, false
-	case last.Digest != digest:
+	case last.Digest != digest || deployed(history) > 1:
 		return OutOfSync, order.Upgrade, false
 	default:
 		return InSync, "", false
 	}
+}
+
+// deployed counts the revisions with that status, of which Helm means to keep one.
+func deployed(history []Revision) (count int) {
+	for _, r := range history {
+		if r.Status == "deployed" {
+			count++
+		}
+	}
+	return count
 }

@@ -29,6 +29,7 @@ func TestDecide(t *testing.T) {
 		"it is as it should be":                               {[]release.Revision{revision(1, "deployed")}, release.InSync, "", false},
 		"the last revision counts, wherever it stands":        {[]release.Revision{revision(2, "deployed"), other(revision(1, "superseded"), chart, "d0")}, release.InSync, "", false},
 		"the values or the chart have changed":                {[]release.Revision{other(revision(1, "deployed"), chart, "d0")}, release.OutOfSync, order.Upgrade, false},
+		"an upgrade could not supersede the revision before":  {[]release.Revision{revision(1, "deployed"), revision(2, "deployed")}, release.OutOfSync, order.Upgrade, false},
 		"another program made it from the same chart":         {[]release.Revision{other(revision(4, "deployed"), chart, "")}, release.OutOfSync, order.Upgrade, false},
 		"another chart has the name":                          {[]release.Revision{other(revision(1, "deployed"), "other", digest)}, release.Foreign, "", false},
 		"another chart is being installed under the name":     {[]release.Revision{other(revision(1, "pending-install"), "other", digest)}, release.Foreign, "", false},
