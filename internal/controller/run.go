@@ -129,6 +129,7 @@ func (r *Reconciler) describe(a *attempt) content.Run {
 		Generation: a.cr.GetGeneration(),
 		Trigger:    a.cause(r.Clock.Now()),
 		Finalizer:  a.finalizing(),
+		Chart:      r.Watch.Chart != nil,
 	}
 }
 

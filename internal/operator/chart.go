@@ -62,7 +62,6 @@ type chartObservers []ansible.Observer
 
 // Started implements chart.Observer.
 func (o chartObservers) Started(run content.Run) {
-	run.Chart = true
 	for _, observer := range o.relevant() {
 		observer.RunStarted(run)
 	}
@@ -70,7 +69,6 @@ func (o chartObservers) Started(run content.Run) {
 
 // Ended implements chart.Observer.
 func (o chartObservers) Ended(run content.Run, outcome content.Outcome, elapsed time.Duration) {
-	run.Chart = true
 	for _, observer := range o.relevant() {
 		observer.RunEnded(run, outcome, jobevent.Summary{}, elapsed)
 	}
