@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 )
 
 // Object is the CR whose lines are looked for.
@@ -48,12 +49,6 @@ const (
 // NewFilter returns a filter for the lines of one log.
 func NewFilter(object Object) *Filter { return &Filter{object: object} }
 
-const (
-	blockBegin = "--------------------------- Ansible Task StdOut -------------------------------"
-	chartBegin = "-------------------------------- Helm Chart -----------------------------------"
-	blockEnd   = "-------------------------------------------------------------------------------"
-)
-
 // Lines returns what is to be shown now that the line was read: none, the line, or also a
 // line before it. The line has no line feed.
 func (f *Filter) Lines(line string) []string {
@@ -68,13 +63,13 @@ func (f *Filter) Lines(line string) []string {
 		return nil
 	case inBlock, offBlock:
 		kept := f.state == inBlock
-		if line == blockEnd {
+		if line == eventlog.BlockFooter {
 			f.state = outside
 		}
 		return only(kept, line)
 	default:
 	}
-	if line == blockBegin || line == chartBegin {
+	if line == eventlog.TaskHeader || line == eventlog.ChartHeader {
 		f.state, f.frame = begins, line
 		return nil
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 )
 
 // The logs are those of a manager with two CRs: "good" succeeds, is paused and resumed,
@@ -65,7 +67,7 @@ const (
 
 func TestLinesThatBelongTogether(t *testing.T) {
 	block := func(object string) []string {
-		return []string{blockBegin, object + " | TASK [t] ****", object + " | " + ours, blockEnd}
+		return []string{eventlog.TaskHeader, object + " | TASK [t] ****", object + " | " + ours, eventlog.BlockFooter}
 	}
 	join := func(parts ...[]string) (all []string) {
 		for _, part := range parts {
@@ -76,7 +78,7 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	for name, test := range map[string]struct{ log, want []string }{
 		"a block follows its record":                      {join([]string{ours}, block("shop/a")), join([]string{ours}, block("shop/a"))},
 		"and is found after the record of another":        {join([]string{ours, other}, block("shop/a")), join([]string{ours}, block("shop/a"))},
-		"a block of a chart, too":                         {[]string{ours, chartBegin, "shop/a | x", blockEnd, other, chartBegin, "shop/b | x", blockEnd}, []string{ours, chartBegin, "shop/a | x", blockEnd}},
+		"a block of a chart, too":                         {[]string{ours, eventlog.ChartHeader, "shop/a | x", eventlog.BlockFooter, other, eventlog.ChartHeader, "shop/b | x", eventlog.BlockFooter}, []string{ours, eventlog.ChartHeader, "shop/a | x", eventlog.BlockFooter}},
 		"the block of another has no line of ours":        {join([]string{ours, other}, block("shop/b"), []string{ours}), []string{ours, ours}},
 		"the block of a namesake of another kind":         {join([]string{twin}, block("shop/a")), nil},
 		"a stack trace belongs to the record before it":   {[]string{ours, "main.run", "\t/src/main.go:12", other, "main.run", "\t/src/main.go:12"}, []string{ours, "main.run", "\t/src/main.go:12"}},

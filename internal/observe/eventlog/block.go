@@ -10,11 +10,14 @@ import (
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
 )
 
+// The lines around a block: the first one of a task's and of a chart's, and the last one.
 const (
-	blockHeader = "--------------------------- Ansible Task StdOut -------------------------------\n"
-	chartHeader = "-------------------------------- Helm Chart -----------------------------------\n"
-	blockFooter = "-------------------------------------------------------------------------------\n"
+	TaskHeader  = "--------------------------- Ansible Task StdOut -------------------------------"
+	ChartHeader = "-------------------------------- Helm Chart -----------------------------------"
+	BlockFooter = "-------------------------------------------------------------------------------"
+)
 
+const (
 	// maxLineBytes is the longest result that is shown on one line.
 	maxLineBytes = 160
 	// maxTextBytes bounds the text of a block, and maxBlockBytes the whole block: escapes for
@@ -108,11 +111,11 @@ func joinLines(text string) string {
 // block returns the text with the run's CR before each line, between a header and a footer.
 func block(run content.Run, text string) []byte {
 	var b bytes.Buffer
-	object, header := run.Object, blockHeader
+	object, header := run.Object, TaskHeader
 	if run.Chart {
-		header = chartHeader
+		header = ChartHeader
 	}
-	b.WriteString(header)
+	b.WriteString(header + "\n")
 	for line := range strings.Lines(text) {
 		if b.Len()+len(object)+len(line) > maxBlockBytes {
 			b.WriteString(object + " | " + jobevent.CutMark + "\n")
@@ -120,6 +123,6 @@ func block(run content.Run, text string) []byte {
 		}
 		b.WriteString(object + " | " + strings.TrimRight(line, "\n") + "\n")
 	}
-	b.WriteString(blockFooter)
+	b.WriteString(BlockFooter + "\n")
 	return b.Bytes()
 }
