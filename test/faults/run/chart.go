@@ -10,9 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -139,19 +137,11 @@ func (m *chartMutant) failed() error {
 
 // reportChartMutants prints the table. It is an error when a mutant survived.
 func reportChartMutants(out io.Writer, mutants []*chartMutant) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nmutant of charts\tverdict\tspec\tbecause\tseconds")
-	var errs []error
-	for _, m := range mutants {
-		errs = append(errs, m.failed())
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", m.Name, m.verdict(), m.spec, m.said, m.took.Seconds())
+	rows := make([]row, len(mutants))
+	for i, m := range mutants {
+		rows[i] = row{[]string{m.Name, m.verdict(), m.spec, m.said}, m.took, m.failed()}
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	fmt.Fprintf(out, "%d of %d mutants of charts caught\n", len(mutants)-len(errs), len(mutants))
-	return errors.Join(errs...)
+	return tabulate(out, "mutants of charts", []string{"mutant", "verdict", "spec", "because"}, rows)
 }
 
 // chartSuite is test/charts as a program.

@@ -167,19 +167,37 @@ func (s *sentence) failed() error {
 
 // report prints the table. It is an error when a mutant survived.
 func report(out io.Writer, sentences []*sentence) error {
+	rows := make([]row, len(sentences))
+	for i, s := range sentences {
+		rows[i] = row{[]string{s.mutant.Name, strings.Join(s.mutant.invariants, " "), s.verdict(), shortened(s.saw)}, s.took, s.failed()}
+	}
+	return tabulate(out, "mutants", []string{"mutant", "invariant", "caught by", "because"}, rows)
+}
+
+// row is what came out of a mutant: its cells, how long it took, and what is wrong if it was
+// not noticed.
+type row struct {
+	cells []string
+	took  time.Duration
+	err   error
+}
+
+// tabulate prints a table of what is called so, and how many were caught. It is an error when
+// one was not.
+func tabulate(out io.Writer, called string, columns []string, rows []row) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "\nmutant\tinvariant\tcaught by\tbecause\tseconds")
+	fmt.Fprintf(table, "\n%s\tseconds\n", strings.Join(columns, "\t"))
 	var errs []error
-	for _, s := range sentences {
-		if err := s.failed(); err != nil {
-			errs = append(errs, err)
+	for _, r := range rows {
+		if r.err != nil {
+			errs = append(errs, r.err)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%.0f\n", s.mutant.Name, strings.Join(s.mutant.invariants, " "), s.verdict(), shortened(s.saw), s.took.Seconds())
+		fmt.Fprintf(table, "%s\t%.0f\n", strings.Join(r.cells, "\t"), r.took.Seconds())
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of %d mutants caught\n", len(sentences)-len(errs), len(sentences))
+	fmt.Fprintf(out, "%d of %d %s caught\n", len(rows)-len(errs), len(rows), called)
 	return errors.Join(errs...)
 }
 
