@@ -166,8 +166,7 @@ class Modules:
     def _make_directory(self, action: Any) -> str:
         """Make the directory that Ansible has a shell make; "" if that is the shell's."""
         base = str(action.get_shell_option("remote_tmp", default="~/.ansible/tmp"))
-        base = os.path.expanduser(base) if base.startswith("~/") else base
-        if not is_plain(action) or not _PLACE.fullmatch(base) or ".." in base or action._get_remote_user():
+        if not is_plain(action) or not _PLACE.fullmatch(base) or ".." in base:
             return ""
         shell = action._connection._shell
         path = os.path.join(base, shell._generate_temp_dir_name())

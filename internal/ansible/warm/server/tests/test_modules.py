@@ -82,6 +82,35 @@ for files, limit in ((64, 64), (0, before[0]), (1 << 40, before[1])):
 assert "OURS" not in os.environ and os.getcwd() != "/usr"
 """,
 }
+CASES["no program makes or removes the directory of a task"] = """
+from ansible.playbook.play_context import PlayContext
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import connection_loader
+class Action(ActionBase):
+    run = None
+    def __init__(self):
+        self._connection = connection_loader.get("local", PlayContext())
+        self._connection.set_options(direct={"pipelining": True})
+        self._connection._shell.set_options(direct={"remote_tmp": place + "/tmp/remote"})
+        self._connection._connect()
+    def _low_level_execute_command(self, *_, **__):
+        raise AssertionError("a shell")
+Modules(apart, print).install()
+own = Action()
+made = own._make_tmp_path()
+assert os.stat(made).st_mode & 0o777 == 0o700 and os.path.dirname(os.path.dirname(made)) == place + "/tmp/remote"
+assert own._connection._shell.tmpdir == made
+own._remove_tmp_path(made)
+assert os.listdir(place + "/tmp/remote") == [] and own._connection._shell.tmpdir is None
+for unclear in ("~/tmp", place + "/../tmp", place + "/$(id)"):
+    own._connection._shell.set_options(direct={"remote_tmp": unclear})
+    try:
+        own._make_tmp_path()
+    except AssertionError as error:
+        assert str(error) == "a shell"
+    else:
+        raise AssertionError(unclear)
+"""
 # What is changed, and why the module is started in a new interpreter then.
 HINDRANCES = {
     "": "",
