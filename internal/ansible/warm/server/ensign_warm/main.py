@@ -9,7 +9,7 @@ import time
 import traceback
 from typing import NoReturn
 
-from ensign_warm import holes, immortal, loop, process, wire
+from ensign_warm import holes, huge, immortal, loop, process, wire
 from ensign_warm.run import Run
 from ensign_warm.stamps import Stamps
 
@@ -39,6 +39,7 @@ def run(path: str) -> NoReturn:
         for mechanism, cause in off.items():
             serving.say(f"off {mechanism} {cause}")
         holes.fill()
+        huge.gather()
         connection = serving.next()
         gc.enable()
         begin(connection, program)
