@@ -7,12 +7,12 @@
 #                          tests in Python: the modules of collections/, and the
 #                          servers of warm runs
 #   hack/test.sh suites    tests below test/: real control plane, real Ansible;
-#                          with "collections" before, these run beside
+#                          with others before, these run beside
 #   hack/test.sh cold      the suites again that say most of runs, with --warm=false;
 #                          in the others runs are warm, as they are by default
 #
 # TAGS=long adds the tests that take long. RUN=regexp chooses among the suites'
-# packages. AT_ONCE=n runs n of them at once, 2 if not given: suites wait more than
+# packages. AT_ONCE=n runs n of them at once, 3 if not given: suites wait more than
 # they work. What takes long runs alone, because some of it measures.
 set -euo pipefail
 
@@ -23,7 +23,7 @@ source hack/steps.sh
 module=github.com/ensign-operator/ensign
 tags=(-tags "${TAGS:-}")
 # Minutes for one of the suites' packages.
-limit=30 at_once=${AT_ONCE:-2}
+limit=30 at_once=${AT_ONCE:-3}
 [[ ${TAGS:-} != *long* ]] || limit=90 at_once=${AT_ONCE:-1}
 
 have_compiler() { command -v "$(go env CC)" >/dev/null; }
@@ -49,12 +49,12 @@ collections() {
   pytest --quiet internal/ansible/runner/program/tests
 }
 
-# suite runs one package, or the tests in Python, so that its output is seen while it runs. Results are
-# not cached: what they depend on is more than Go code.
+# suite runs one package, or the unit tests or those in Python, so that its output is seen while it
+# runs. Results are not cached: what they depend on is more than Go code.
 suite() {
   local package=$1 flags=(-v) dependencies
-  if [[ $package == collections ]]; then
-    collections
+  if [[ $package == unit || $package == collections ]]; then
+    "$package"
     return
   fi
   dependencies=$(go list "${tags[@]}" -test -deps "$package")
@@ -77,7 +77,7 @@ suites() {
     printf 'no package below test/ matches RUN=%s\n' "$RUN" >&2
     return 1
   }
-  # Either half may be empty.
+  # Any of them may be empty.
   packages="$(grep -E "$longest" <<<"$packages" || true) $beside $(grep -vE "$longest" <<<"$packages" || true)"
   total=$(wc -w <<<"$packages")
   if ((total == 1 || at_once == 1)); then
@@ -144,12 +144,11 @@ fi
 beside=
 for what in "$@"; do
   case $what in
-  unit) step "unit tests" unit ;;
-  collections)
+  unit | collections)
     if ((at_once > 1)) && [[ " $* " == *' suites '* ]]; then
-      beside=collections
+      beside+=" $what"
     else
-      step "tests in Python" collections
+      step "$what tests" "$what"
     fi
     ;;
   suites) suites ;;

@@ -138,7 +138,8 @@ progress() {
 }
 
 # compile links or builds every program into the directory $1. One `go build` makes
-# them all, so that no core waits while another links.
+# them all, so that no core waits while another links. Without inlining, which the manager's
+# own packages and what they share keep, Kubernetes' compile in two thirds of the time.
 compile() {
   local into=$1 flags tool name path taken packages=()
   flags=$(ldflags)
@@ -152,7 +153,7 @@ compile() {
     fi
   done
   ((${#packages[@]})) || return 0
-  (cd "$here" && go build -v -buildvcs=false -ldflags "$flags" -o "$into/" "${packages[@]}") 2>&1 |
+  (cd "$here" && go build -v -buildvcs=false -gcflags 'k8s.io/kubernetes/...=-l' -ldflags "$flags" -o "$into/" "${packages[@]}") 2>&1 |
     progress || die "building failed; what go said stands above"
   [[ ! -e $into/server ]] || mv "$into/server" "$into/etcd" # Go names it after its folder.
 }
