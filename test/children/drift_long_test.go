@@ -4,7 +4,6 @@ package children
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -20,37 +19,6 @@ import (
 )
 
 var _ = Describe("drift at length", func() {
-	// Each kind of drift for children of each scope.
-	It("is repaired whatever it is, one by one", func(ctx context.Context) {
-		p := newWideOperator(ctx, watching("watchClusterScopedResources: true")).start(ctx)
-		near, far, role := p.deployment("near"), p.deployment("far"), clusterRole(p.Namespace)
-		far["metadata"].(map[string]any)["namespace"] = "default"
-		far["metadata"].(map[string]any)["name"] = p.Namespace
-		cr := p.custom("all", making(near, far, role))
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.Settles(cr, 1)
-		p.Watched(ctx, "deployments.apps", "clusterroles.rbac.authorization.k8s.io")
-		runs := 1
-		for _, drift := range []struct {
-			child map[string]any
-			text  string // of a patch; none to delete the child
-		}{
-			{near, `{"metadata": {"labels": {"stray": "x"}}}`}, {near, `{"spec": {"paused": true}}`}, {near, `{"spec": {"replicas": 0}}`}, {near, ""},
-			{far, `{"metadata": {"labels": {"stray": "x"}}}`}, {far, `{"spec": {"paused": true}}`}, {far, `{"spec": {"replicas": 0}}`}, {far, ""},
-			{role, `{"metadata": {"labels": {"stray": "x"}}}`}, {role, `{"rules": []}`}, {role, ""},
-		} {
-			By(fmt.Sprint(drift.text, " ", drift.child["kind"], drift.child["metadata"]))
-			if drift.text == "" {
-				remove(ctx, drift.child)
-			} else {
-				patch(ctx, drift.child, "%s", drift.text)
-			}
-			runs++
-			p.Settles(cr, runs)
-			Expect(field(drift.child, "metadata", "uid")(ctx)).NotTo(BeEmpty())
-		}
-	})
-
 	// The role finds what the garbage collector is about to take.
 	It("is repaired for a CR that comes while its predecessor's children go", func(ctx context.Context) {
 		p := newOperator(ctx, watching(""), harness.Options{}).start(ctx)
@@ -134,27 +102,5 @@ var _ = Describe("drift at length", func() {
 		Consistently(standby.Runs(cr), site.Calm).Should(BeZero())
 		remove(ctx, child)
 		standby.Settles(cr, 1)
-	})
-})
-
-var _ = Describe("references at length", func() {
-	It("bring their CR back when another CR changes", func(ctx context.Context) {
-		p := newOperator(ctx, watching("references: [{group: children.ensign.io, version: v1, kind: Box, name: 'spec.peers[*].name'}]"), harness.Options{}).start(ctx)
-		peer := p.custom("peer", making(p.configMap("of-the-peer")))
-		Expect(k8s.Create(ctx, peer)).To(Succeed())
-		p.Settles(peer, 1)
-		cr := p.custom("refers", map[string]any{"peers": []any{map[string]any{"name": "peer"}, map[string]any{"name": "other"}}})
-		Expect(k8s.Create(ctx, cr)).To(Succeed())
-		p.Settles(cr, 1)
-		By("changing the peer, whose own run and status are no change")
-		patch(ctx, map[string]any{"apiVersion": "children.ensign.io/v1", "kind": "Box", "metadata": map[string]any{"namespace": p.Namespace, "name": "peer"}}, `{"spec": {"more": "x"}}`)
-		p.Settles(peer, 2)
-		p.Settles(cr, 2)
-		By("starting the next manager")
-		Expect(p.Stop()).To(Succeed())
-		p.start(ctx)
-		Consistently(p.Runs(cr), site.Calm).Should(BeZero())
-		Expect(k8s.Delete(ctx, peer)).To(Succeed())
-		p.Settles(cr, 1)
 	})
 })

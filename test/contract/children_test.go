@@ -48,9 +48,8 @@ var _ = Describe("what runs do at the API", Ordered, ContinueOnFailure, func() {
 		tanks := harness.Definition(tank)
 		tanks.Spec.Scope = apiextensionsv1.ClusterScoped
 		ground.Define(ctx, harness.Definition(box), tanks, harness.Definition(fenced))
-		w.Site = ground.Site(ctx, map[string]string{"watches.yaml": heldWatches, "hold.yml": holdPlay})
+		w.Site = holder(ctx, heldWatches)
 		w.openPort = freePort()
-		w.Options.Env = append(w.Options.Env, "KEEP="+w.Dir)
 		w.Options.Namespace = "" // For children elsewhere.
 		w.Options.Args = append(w.Options.Args, "--proxy-open-port="+w.openPort)
 		w.Start(ctx, "Box", "Tank", "Fenced")
@@ -69,52 +68,12 @@ var _ = Describe("what runs do at the API", Ordered, ContinueOnFailure, func() {
 })
 
 func ownershipRows(w *work) {
-	row("§7 owner reference", "in the CR's namespace, never as its controller", func(ctx context.Context) {
-		child := w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
-		Expect(w.box.marks(child)).To(Equal("reference"))
-	})
-	row("§7 owner of a cluster-scoped CR", "a reference, whatever the namespace", func(ctx context.Context) {
-		child := w.tank.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("of-tank", "1"))
-		Expect(w.tank.marks(child)).To(Equal("reference"))
-		child = w.tank.Do(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole("tank-"+w.Namespace))
-		Expect(w.tank.marks(child)).To(Equal("reference"))
-	})
-	row("§7 annotations", "in another namespace, and for what has none", func(ctx context.Context) {
-		child := w.box.Do(ctx, http.MethodPost, configMaps("default"), configMap(w.Namespace, "1"))
-		Expect(w.box.marks(child)).To(Equal("annotations"))
-		child = w.box.Do(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole("box-"+w.Namespace))
-		Expect(w.box.marks(child)).To(Equal("annotations"))
-	})
-	row("§7 server-side apply", "the first and the second carry the reference", func(ctx context.Context) {
-		for _, value := range []string{"1", "2"} {
-			child := w.box.Do(ctx, http.MethodPatch, configMaps(w.Namespace, "applied")+"?fieldManager=role", configMap("applied", value), "Content-Type", "application/apply-patch+yaml")
-			Expect(w.box.marks(child)).To(Equal("reference"))
-		}
-	})
-	row("§7 PUT and patches", "keep the reference", func(ctx context.Context) {
-		path := configMaps(w.Namespace, "near")
-		Expect(w.box.marks(w.box.Do(ctx, http.MethodPut, path, configMap("near", "2")))).To(Equal("reference"))
-		for contentType, body := range map[string]any{
-			"application/merge-patch+json":           map[string]any{"metadata": map[string]any{"ownerReferences": nil}},
-			"application/strategic-merge-patch+json": map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{"$patch": "replace"}}}},
-			"application/json-patch+json":            []any{map[string]any{"op": "remove", "path": "/metadata/ownerReferences"}},
-		} {
-			Expect(w.box.marks(w.box.Do(ctx, http.MethodPatch, path, body, "Content-Type", contentType))).To(Equal("reference"), contentType)
-		}
-	})
-	row("§7 adoption", "what existed without the CR stays without it", func(ctx context.Context) {
-		before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "before"}}
-		w.Create(ctx, before)
-		path := configMaps(w.Namespace, "before")
-		Expect(w.box.marks(w.box.Do(ctx, http.MethodPut, path, configMap("before", "2")))).To(BeEmpty())
-		Expect(w.box.marks(w.box.Do(ctx, http.MethodPatch, path+"?fieldManager=role&force=true", configMap("before", "3"), "Content-Type", "application/apply-patch+yaml"))).To(BeEmpty())
-	})
-	row("§7 role's own reference", "is not doubled", func(ctx context.Context) {
-		mine := configMap("mine", "1")
-		mine["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{
-			"apiVersion": "held.example.com/v1", "kind": "Box", "name": "box", "uid": string(w.box.cr.GetUID()),
-		}}
-		Expect(w.box.marks(w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), mine))).To(Equal("reference"))
+	row("§7 owner reference, §7 annotations", "by the manager's own proxy: see test/children", func(ctx context.Context) {
+		const roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+		near := w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("near", "1"))
+		Expect(w.box.marks(near)).To(Equal("reference"))
+		Expect(w.box.marks(w.box.Do(ctx, http.MethodPost, roles, clusterRole("box-"+w.Namespace)))).To(Equal("annotations"))
+		Expect(w.tank.marks(w.tank.Do(ctx, http.MethodPost, roles, clusterRole("tank-"+w.Namespace)))).To(Equal("reference"))
 	})
 }
 

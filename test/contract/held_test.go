@@ -1,24 +1,60 @@
 package contract
 
 import (
-	_ "embed"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/ensign-operator/ensign/test/harness/script"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// holdPlay gives its kubeconfig away, and waits until the CR's gate is there.
-//
-//go:embed testdata/hold.yml
-var holdPlay string
+// holding is a playbook for managers with Script, which play gives its meaning.
+const holding = "hold.yml"
 
-// held is a live run of holdPlay, at whose place the test asks the API.
+// play is a run of managers with Script. It succeeds at once, unless it is holding: then
+// it gives its kubeconfig away before, and waits until the CR's gate is there.
+func play(r *script.Run) (int, error) {
+	if filepath.Base(r.Playbook) != holding {
+		return script.Succeed(r)
+	}
+	cr, err := r.Resource()
+	if err != nil {
+		return 0, err
+	}
+	place := filepath.Join(os.Getenv("KEEP"), (&unstructured.Unstructured{Object: cr}).GetName())
+	text, err := os.ReadFile(os.Getenv("K8S_AUTH_KUBECONFIG"))
+	info, errMode := os.Stat(os.Getenv("K8S_AUTH_KUBECONFIG"))
+	if err = errors.Join(err, errMode); err != nil {
+		return 0, err
+	}
+	if err := os.WriteFile(place+".kubeconfig", text, info.Mode()); err != nil {
+		return 0, err
+	}
+	r.Event("playbook_on_task_start", map[string]any{"play": "Hold", "task": "Wait at the gate"})
+	for err = os.ErrNotExist; err != nil; <-time.After(20 * time.Millisecond) {
+		_, err = os.Stat(place + ".gate")
+	}
+	return script.Succeed(r)
+}
+
+// holder is a site whose runs are held: see hold.
+func holder(ctx context.Context, watches string) *site.Site {
+	GinkgoHelper()
+	s := ground.Site(ctx, map[string]string{"watches.yaml": watches, holding: ""})
+	s.Script()
+	s.Options.Env = append(s.Options.Env, "KEEP="+s.Dir)
+	return s
+}
+
+// held is a live run that is held, at whose place the test asks the API.
 type held struct {
 	site.Caller
 

@@ -22,10 +22,8 @@ var _ = Describe("a live run of a manager with few rights", Ordered, func() {
 	const clusterRoles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 	BeforeAll(func(ctx context.Context) {
 		ground.Define(ctx, harness.Definition(limited))
-		w.Site = ground.Site(ctx, map[string]string{
-			"watches.yaml": "- {group: few.example.com, version: v1, kind: Limited, playbook: hold.yml, watchClusterScopedResources: true}\n", "hold.yml": holdPlay,
-		})
-		w.Options.Env = append(w.Options.Env, "KEEP="+w.Dir)
+		w.Site = holder(ctx, "- {group: few.example.com, version: v1, kind: Limited, playbook: hold.yml, "+
+			"watchClusterScopedResources: true}\n")
 		w.Options.Args = append(w.Options.Args, "--children-unused-after=2s")
 		w.Limit(ctx, // All that it needs but to list or watch ClusterRoles.
 			rbacv1.PolicyRule{APIGroups: []string{"", "few.example.com", "events.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},

@@ -76,7 +76,7 @@ func proxyRows(w *work) {
 			Expect(all.Items).To(ContainElement(HaveField("Object", HaveKeyWithValue("data", HaveKeyWithValue("a", value)))))
 		}
 	})
-	row("§8 confineToNamespace", "403 with a reason elsewhere", func(ctx context.Context) {
+	row("§8 confineToNamespace, §1 confineToNamespace", "403 with a reason elsewhere", func(ctx context.Context) {
 		w.fenced.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("inside", "1"))
 		for path, body := range map[string]any{
 			configMaps("default"):                             configMap("outside", "1"),
@@ -87,7 +87,7 @@ func proxyRows(w *work) {
 			Expect(refused.Object["message"]).To(ContainSubstring("confine"))
 		}
 	})
-	row("§8 --proxy-open-port", "serves without TLS and token, and warns", func(ctx context.Context) {
+	row("§8 --proxy-open-port, §2 --proxy-open-port", "serves without TLS and token, and warns", func(ctx context.Context) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+w.openPort+configMaps(w.Namespace, "near"), nil)
 		Expect(err).NotTo(HaveOccurred())
 		response, err := http.DefaultClient.Do(request)

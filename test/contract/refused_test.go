@@ -21,17 +21,8 @@ import (
 )
 
 const refusedWatches = `
-- {group: refused.example.com, version: v1, kind: Wide, playbook: play.yml}
+- {group: refused.example.com, version: v1, kind: Wide, playbook: hold.yml}
 - {group: refused.example.com, version: v1, kind: Narrow, playbook: play.yml}
-`
-
-const refusedPlay = `
-- hosts: localhost
-  gather_facts: false
-  tasks:
-  - name: Wait at the gate
-    ansible.builtin.wait_for: {path: "{{ lookup('ansible.builtin.env', 'KEEP') }}/gate"}
-    when: hold | default(false)
 `
 
 var _ = Describe("a status that the API server refuses", Ordered, ContinueOnFailure, func() {
@@ -48,8 +39,8 @@ var _ = Describe("a status that the API server refuses", Ordered, ContinueOnFail
 		}}
 		strict.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = status
 		ground.Define(ctx, harness.Definition(wide), strict)
-		s = ground.Site(ctx, map[string]string{"watches.yaml": refusedWatches, "play.yml": refusedPlay})
-		s.Options.Env = append(s.Options.Env, "KEEP="+s.Dir)
+		s = holder(ctx, refusedWatches)
+		s.Write(map[string]string{"play.yml": ""})
 		s.Start(ctx, wide.Kind, narrow.Kind)
 	})
 
@@ -62,11 +53,11 @@ var _ = Describe("a status that the API server refuses", Ordered, ContinueOnFail
 		Eventually(s.Runs(cr)).Should(Equal(2))
 	})
 	row("§5 refused by a policy, §5 running task", "the task of a long run is shown; a refused result is written once it is not, and nothing runs again for it", func(ctx context.Context) {
-		cr := harness.Custom(wide, s.Namespace, "denied", map[string]any{"hold": true})
+		cr := harness.Custom(wide, s.Namespace, "denied", nil)
 		s.Create(ctx, cr)
 		Eventually(ctx, s.Condition(cr, "Running")).Should(And(HaveField("Status", "True"), HaveField("Message", MatchRegexp(`^Running reconciliation: task "Wait at the gate" since 20.*Z$`))))
 		allow := deny(ctx, cr)
-		Expect(os.WriteFile(filepath.Join(s.Dir, "gate"), nil, 0o600)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(s.Dir, "denied.gate"), nil, 0o600)).To(Succeed())
 		Eventually(s.Log).Should(ContainSubstring("the API server refuses the result"))
 		Expect(s.Condition(cr, "Running")(ctx)).To(HaveField("Status", "True"))
 		allow()

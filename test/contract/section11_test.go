@@ -208,13 +208,14 @@ var _ = Describe("the log of everything, as JSON", Ordered, ContinueOnFailure, f
 		}
 	})
 
-	row("§11 json, §11 Everything", "one object a line, and each task's block in a field", func() {
-		for _, task := range []string{"Say it", "Show a Secret", "Look at a file"} {
-			Expect(block(task)).To(HavePrefix("TASK [" + task + "] ****\nok: [localhost] => {"))
-		}
-		Expect(block("Count the words")).To(ContainSubstring("skipping: [localhost]"))
-		Expect(records).To(ContainElement(And(HaveKeyWithValue("msg", "run started"), HaveKeyWithValue("cr", s.Namespace+"/one"), HaveKeyWithValue("level", "info"))))
-	})
+	row("§11 json, §11 Everything, §2 --log-format, §2 --ansible-log-events",
+		"one object a line, and each task's block in a field", func() {
+			for _, task := range []string{"Say it", "Show a Secret", "Look at a file"} {
+				Expect(block(task)).To(HavePrefix("TASK [" + task + "] ****\nok: [localhost] => {"))
+			}
+			Expect(block("Count the words")).To(ContainSubstring("skipping: [localhost]"))
+			Expect(records).To(ContainElement(And(HaveKeyWithValue("msg", "run started"), HaveKeyWithValue("cr", s.Namespace+"/one"), HaveKeyWithValue("level", "info"))))
+		})
 	row("§11 control characters", "are shown, not sent", func() {
 		said := block("Say it")
 		Expect(said).To(ContainSubstring("two"))
@@ -237,6 +238,7 @@ var _ = Describe("the log of everything, as JSON", Ordered, ContinueOnFailure, f
 var _ = Describe("an account without a right to Events", func() {
 	row("§11 Events", "that may not be written are one warning", func(ctx context.Context) {
 		s := operator(ctx, "pages", pageKind().Group, pageKind().Kind)
+		s.Script()
 		s.Limit(ctx, rbacv1.PolicyRule{APIGroups: []string{"", "pages.example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 		s.Start(ctx, "Page")
 		for _, name := range []string{"one", "two"} {

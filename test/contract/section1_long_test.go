@@ -25,14 +25,13 @@ const familyWatches = `
 - {group: family.example.com, version: v1, kind: Loner, playbook: hold.yml, watchDependentResources: false}
 - {group: family.example.com, version: v1, kind: Wide, playbook: hold.yml, watchClusterScopedResources: true}
 - {group: family.example.com, version: v1, kind: Picky, playbook: hold.yml, blacklist: [{group: "", version: v1, kind: ConfigMap}]}
-- {group: family.example.com, version: v1, kind: Confined, playbook: hold.yml, confineToNamespace: true}
 - {group: family.example.com, version: v1, kind: Friend, playbook: hold.yml, references: [{group: family.example.com, version: v1, kind: House, name: spec.house, statusFields: [ready]}, {version: v1, kind: Secret, name: spec.secret}, {version: v1, kind: Secret, name: "spec.more[*].secret", namespace: spec.home}]}
 `
 
 var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure, func() {
 	var (
 		s     *site.Site
-		kinds = []string{"Parent", "Loner", "Wide", "Picky", "Confined", "Friend"}
+		kinds = []string{"Parent", "Loner", "Wide", "Picky", "Friend"}
 		of    = map[string]*held{}
 		other string
 	)
@@ -46,11 +45,10 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 		for _, kind := range append([]string{"House"}, kinds...) {
 			ground.Define(ctx, harness.Definition(kindOf("family", kind)))
 		}
-		s = ground.Site(ctx, map[string]string{"watches.yaml": familyWatches, "hold.yml": holdPlay})
+		s = holder(ctx, familyWatches)
 		other = ground.Namespace(ctx)
 		s.Options.Namespace = s.Namespace + "," + other
-		s.Options.Env = append(s.Options.Env, "KEEP="+s.Dir)
-		s.Options.Args = append(s.Options.Args, "--max-concurrent-runs=6") // All are held at once.
+		s.Options.Args = append(s.Options.Args, "--max-concurrent-runs=5") // All are held at once.
 		s.Start(ctx, kinds...)
 		crs := map[string]*unstructured.Unstructured{}
 		for _, kind := range kinds {
@@ -66,11 +64,6 @@ var _ = Describe("children by the watch's settings", Ordered, ContinueOnFailure,
 			of[kind].Do(ctx, http.MethodPost, configMaps(s.Namespace), configMap("of-"+strings.ToLower(kind), "1"))
 			of[kind].Do(ctx, http.MethodPost, "/apis/rbac.authorization.k8s.io/v1/clusterroles", clusterRole(s.Namespace+"-"+strings.ToLower(kind)))
 		}
-	})
-	row("§1 confineToNamespace", "writes outside of the CR's namespace are refused", func(ctx context.Context) {
-		of["Confined"].Do(ctx, http.MethodPost, configMaps(s.Namespace), configMap("inside", "1"))
-		code, _ := of["Confined"].Ask(ctx, http.MethodPost, configMaps(other), configMap("outside", "1"))
-		Expect(code).To(Equal(http.StatusForbidden))
 	})
 	row("§1 watchDependentResources, §1 blacklist", "children bring their CR back; not where it is false, or their kind is listed", func(ctx context.Context) {
 		for _, kind := range kinds {

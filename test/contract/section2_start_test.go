@@ -19,77 +19,14 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// helpText is what the manager says of its flags.
-func helpText() string {
-	GinkgoHelper()
-	text, err := exec.Command(filepath.Join(ground.Root, "bin", "manager"), "--help").CombinedOutput()
-	Expect(err).NotTo(HaveOccurred())
-	return regexp.MustCompile(`\s+`).ReplaceAllString(string(text), " ")
-}
-
-var _ = Describe("flags", Ordered, func() {
-	var help string
-	BeforeAll(func() { help = helpText() })
-	DescribeTable("have their defaults", func(name, usual string) {
-		Expect(help).To(MatchRegexp(`--` + regexp.QuoteMeta(name) + ` `))
-		_, own, _ := strings.Cut(help, " --"+name+" ")
-		own, _, _ = strings.Cut(own, " --")
-		if usual == "" {
-			Expect(own).NotTo(ContainSubstring("(default"))
-			return
-		}
-		Expect(own).To(ContainSubstring("(default " + usual + ")"))
-	},
-		entry("§2 --watches-file", "./watches.yaml", "watches-file", `"./watches.yaml"`),
-		entry("§2 --inject-owner-ref", "true", "inject-owner-ref", "true"),
-		entry("§2 --ansible-verbosity", "2", "ansible-verbosity", "2"),
-		entry("§2 --reconcile-period", "10h", "reconcile-period", "10h0m0s"),
-		entry("§2 --max-concurrent-runs", "from CPU and memory", "max-concurrent-runs", ""),
-		entry("§2 --metrics-bind-address", ":8443", "metrics-bind-address", `":8443"`),
-		entry("§2 --metrics-secure", "true", "metrics-secure", "true"),
-		entry("§2 --metrics-require-rbac", "true", "metrics-require-rbac", "true"),
-		entry("§2 --health-probe-bind-address", ":6789", "health-probe-bind-address", `":6789"`),
-		entry("§2 --leader-elect", "false", "leader-elect", ""),
-		entry("§2 --leader-elect-lease-duration", "15s", "leader-elect-lease-duration", "15s"),
-		entry("§2 --leader-elect-lease-duration", "and 10s to renew", "leader-elect-renew-deadline", "10s"),
-		entry("§2 --graceful-shutdown-timeout", "30s", "graceful-shutdown-timeout", "30s"),
-		entry("§2 --ansible-log-events", "Tasks", "ansible-log-events", `"Tasks"`),
-		entry("§2 --proxy-port", "any", "proxy-port", ""),
-		entry("§2 --enable-http2", "false", "enable-http2", ""),
-		entry("§2 --log-format", "console", "log-format", `"console"`),
-		entry("§2 --warm", "true", "warm", "true"),
-		entry("§2 --artifacts-max-bytes", "1Gi", "artifacts-max-bytes", "1Gi"),
-		entry("§2 --max-verbosity", "2", "max-verbosity", "2"),
-		entry("§2 --max-backoff", "5m", "max-backoff", "5m0s"),
-		entry("§2 --run-idle-timeout", "none", "run-idle-timeout", ""),
-		entry("§2 --proxy-open-port", "none", "proxy-open-port", ""),
-		entry("§2 --user-metrics-bind-address", "127.0.0.1:5050", "user-metrics-bind-address", `"127.0.0.1:5050"`),
-		entry("§2 --user-metrics-open", "true", "user-metrics-open", "true"),
-		entry("§2 --confine-to-namespace", "false", "confine-to-namespace", ""),
-	)
-})
-
 const faultyWatches = `
-- {version: v1, kind: Twice, playbook: say.yml}
-- {version: v1, kind: Twice, playbook: say.yml}
-- {group: g.io, version: v1, kind: Both, playbook: say.yml}
-- {group: g.io, version: v2, kind: Both, playbook: say.yml}
-- {version: v1, kind: Choice, role: own, playbook: say.yml}
-- {version: v1, kind: Nameless, playbook: say.yml, finalizer: {vars: {a: b}}}
-- {version: v1, kind: Pathless, playbook: say.yml, finalizer: {name: a.io/b, role: no_such_role}}
 - {version: v1, kind: Misspelt, playbok: say.yml}
-- {version: v1, kind: Typed, playbook: say.yml, manageStatus: "often", verbosity: 8, reconcilePeriod: -1s}
-- {kind: Versionless, playbook: say.yml}
-- {version: v1, playbook: say.yml}
+- {version: v1, kind: Typed, playbook: say.yml, manageStatus: "often", verbosity: 8}
 - {version: v1, kind: Absent, playbook: absent.yml}
 `
 
 var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
-	var (
-		s    *site.Site
-		code int
-		text string
-	)
+	var s *site.Site
 	given := func(flag string) func(*harness.Options) {
 		return func(o *harness.Options) { o.Args = []string{flag} }
 	}
@@ -105,26 +42,17 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		}
 	}
 	BeforeAll(func(ctx context.Context) {
-		files := settingsProject()
-		files["watches.yaml"] = faultyWatches
-		s = ground.Site(ctx, files)
+		s = ground.Site(ctx, settingsProject())
+		s.Script()
+	})
+	row("§1 strict", "all at once with their lines, exit 1, before anything is contacted", func(ctx context.Context) {
+		s.Write(map[string]string{"watches.yaml": faultyWatches})
 		s.Options.Kubeconfig = "/no/such/kubeconfig" // It is not looked for by then.
-		code, text = s.FailsAtStart(ctx)
-	})
-	row("§1 strict", "all at once with their lines, exit 1, before anything is contacted", func() {
+		code, text := s.FailsAtStart(ctx)
 		Expect(code).To(Equal(1))
-		Expect(text).To(And(MatchRegexp(`watches\.yaml:9: "playbok" is no field`), MatchRegexp(`watches\.yaml:10: manageStatus`), MatchRegexp(`watches\.yaml:10: verbosity.*0 to 7`),
-			MatchRegexp(`watches\.yaml:10: reconcilePeriod.*0s or more`), MatchRegexp(`watches\.yaml:13: playbook: "absent.yml" was not found`)))
+		Expect(text).To(And(MatchRegexp(`watches\.yaml:2: "playbok" is no field`), MatchRegexp(`watches\.yaml:3: manageStatus`),
+			MatchRegexp(`watches\.yaml:3: verbosity.*0 to 7`), MatchRegexp(`watches\.yaml:4: playbook: "absent.yml" was not found`)))
 		Expect(text).NotTo(ContainSubstring("kubeconfig"))
-	})
-	row("§1 kind twice", "names both lines", func() { Expect(text).To(MatchRegexp(`watches\.yaml:3: kind Twice.*line 2`)) })
-	row("§1 two versions", "names both lines", func() { Expect(text).To(MatchRegexp(`watches\.yaml:5: kind Both\.g\.io.*line 4`)) })
-	row("§1 role and playbook", "exactly one of them", func() { Expect(text).To(MatchRegexp(`watches\.yaml:6: .*a role \(line 6\) and a playbook`)) })
-	row("§1 finalizer name", "required, and paths are checked", func() {
-		Expect(text).To(And(MatchRegexp(`watches\.yaml:7: the finalizer's name is missing`), MatchRegexp(`watches\.yaml:8: role: "no_such_role" was not found`)))
-	})
-	row("§1 version, §1 kind", "required", func() {
-		Expect(text).To(And(MatchRegexp(`watches\.yaml:11: version is missing`), MatchRegexp(`watches\.yaml:12: kind is missing`)))
 	})
 	DescribeTable("that end a manager at once, with what to do", func(ctx context.Context, change func(o *harness.Options), says ...string) {
 		before := s.Options
@@ -154,30 +82,19 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 			o.Binary, o.Env = filepath.Join(s.Dir, "alone"), []string{"PATH=/usr/bin:/bin"}
 		}, "ansible-runner", "make python"),
 	)
-	row("§2 --ansible-log-events, §2 --leader-elect-lease-duration, §2 ANSIBLE_GATHERING, §2 WATCH_NAMESPACE", "settings that can't be, or contradict each other, are all named", func(ctx context.Context) {
+	row("§2 --leader-elect-lease-duration, §2 WATCH_NAMESPACE", "whatever can't be is named", func(ctx context.Context) {
 		s.Options.Args = []string{
-			"--ansible-log-events=Some", "--ansible-verbosity=8", "--reconcile-period=-1s", "--leader-elect", "--leader-election-id=a", "--leader-election-namespace=a", "--leader-elect-renew-deadline=15s",
-			"--max-workers=0", "--proxy-port=6789", "--proxy-open-port=6789", "--ansible-args='", "--log-format=xml",
+			"--leader-elect", "--leader-election-id=a", "--leader-election-namespace=a", "--leader-elect-renew-deadline=15s",
+			"--log-format=xml",
 		}
-		s.Options.Env = []string{"ANSIBLE_GATHERING=never", "ANSIBLE_INVENTORY=nowhere", "ANSIBLE_DEBUG_LOGS=perhaps", "WATCH_NAMESPACE=a,B"}
+		s.Options.Env = []string{"ANSIBLE_GATHERING=never", "WATCH_NAMESPACE=a,B"}
 		code, text := s.FailsAtStart(ctx)
 		Expect(code).To(Equal(1))
-		for _, says := range []string{
-			`--ansible-log-events: "Some" is none of Nothing, Tasks, Everything`, "--ansible-verbosity=8: allowed is 0 to 7", "--reconcile-period=-1s: allowed is 0s and more",
-			"--leader-elect-renew-deadline=15s must be less than --leader-elect-lease-duration=15s", "--max-concurrent-reconciles=0: allowed is 1 to 65536",
-			"--proxy-port=6789 and --proxy-open-port=6789 are the same port", "--ansible-args: quote its value", "--log-format=xml: allowed are pretty, console and json",
-			"ANSIBLE_GATHERING=never: allowed are implicit, explicit, smart", "ANSIBLE_INVENTORY: name one file or directory", "ANSIBLE_DEBUG_LOGS=perhaps: allowed are true and false",
-			`WATCH_NAMESPACE: "B" is no name of a namespace`,
-		} {
-			Expect(text).To(ContainSubstring(says))
-		}
-	})
-	row("§2 MAX_CONCURRENT_RECONCILES_, §2 ANSIBLE_VERBOSITY_", "values that can't be are all named", func(ctx context.Context) {
-		s.Options.Args, s.Options.Env = nil, []string{"ANSIBLE_VERBOSITY_ONE_=8", "WORKER_TWO_=0"}
-		s.Write(map[string]string{"watches.yaml": "- {version: v1, kind: One, playbook: say.yml}\n- {version: v1, kind: Two, playbook: say.yml}\n"})
-		code, text := s.FailsAtStart(ctx)
-		Expect(code).To(Equal(1))
-		Expect(text).To(And(ContainSubstring(`ANSIBLE_VERBOSITY_ONE_: "8" is no whole number from 0 to 7`), ContainSubstring(`WORKER_TWO_: "0" is no whole number from 1`)))
+		Expect(text).To(And(
+			ContainSubstring("--leader-elect-renew-deadline=15s must be less than --leader-elect-lease-duration=15s"),
+			ContainSubstring("--log-format=xml: allowed are pretty, console and json"),
+			ContainSubstring("ANSIBLE_GATHERING=never: allowed are implicit, explicit, smart"),
+			ContainSubstring(`WATCH_NAMESPACE: "B" is no name of a namespace`)))
 	})
 })
 
@@ -255,3 +172,10 @@ var _ = Describe("an older deployment", Ordered, ContinueOnFailure, func() {
 		Expect(lastSaid(s, cr, 1).Server).To(Equal("https://127.0.0.1:" + proxyPort))
 	})
 })
+
+func kubectl(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	out, err := exec.CommandContext(ctx, ground.Cluster.Kubectl, append([]string{"--kubeconfig=" + ground.Cluster.Kubeconfig}, args...)...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
+	return string(out)
+}

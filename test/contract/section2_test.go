@@ -59,10 +59,6 @@ func environmentRows(w *settings) {
 	row("§2 --zap-*", "--zap-log-level=debug logs more", func() {
 		Expect(w.Log()).To(ContainSubstring("DEBUG"))
 	})
-	row("§2 --kubeconfig", "is how the manager reaches the API server", func() {
-		Expect(w.Options.Kubeconfig).To(Equal(ground.Cluster.Kubeconfig))
-		Eventually(w.Ended(w.one)).Should(BeNumerically(">=", 1))
-	})
 }
 
 func annotationRows(w *settings) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"unicode/utf8"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -195,8 +196,10 @@ func stopRows(w *deeds) {
 		annotate(ctx, w.plain, steering+"paused", "null")
 		settled, err := versionOf(w.good)(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		w.Options.Args = append(w.Options.Args, "--max-concurrent-runs=1", "--max-concurrent-reconciles=1")
+		args := w.Options.Args
+		w.Options.Args = append(slices.Clone(args), "--max-concurrent-runs=1", "--max-concurrent-reconciles=1")
 		w.Start(ctx, "Deed", "Loose", "Tick")
+		w.Options.Args = args // The next managers need not run one after the other.
 		var order []string
 		Eventually(func() ([]string, error) {
 			text, err := w.Log()

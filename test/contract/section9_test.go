@@ -186,6 +186,7 @@ var _ = Describe("metrics and probes", Ordered, ContinueOnFailure, func() {
 	row("§9 standby", "a replica that waits for the lease is ready", func(ctx context.Context) {
 		standby := *s
 		standby.Options.Home = filepath.Join(s.Dir, "standby")
+		standby.Script()
 		standby.Start(ctx)
 		Eventually(func() int { code, _ := probe(ctx, &standby, "readyz"); return code }).Should(Equal(http.StatusOK))
 		Expect(standby.Log()).NotTo(ContainSubstring("watching"))
@@ -195,32 +196,6 @@ var _ = Describe("metrics and probes", Ordered, ContinueOnFailure, func() {
 		shows(`# HELP meter_counter Of a role.`, `# TYPE meter_counter counter`, `meter_counter [2-9]`, `meter_gauge 0`, `meter_histogram_count [2-9]`,
 			`meter_histogram_bucket\{le="0.5"\} [2-9]`, `meter_summary_sum [4-9]`, `meter_summary_count [2-9]`)
 	})
-	DescribeTable("posts in order", func(ctx context.Context, name string, want string, posts ...string) {
-		for _, change := range posts {
-			code, said := posted(ctx, userMetrics(ctx, s), fmt.Sprintf(`{"name": %q, "description": "d", %s}`, name, change))
-			Expect(code).To(Equal(http.StatusOK), said)
-		}
-		Expect(metrics(ctx)).To(MatchRegexp(`(?m)^` + name + ` ` + want + `$`))
-	},
-		entry("§9 gauge order", "all but the last two add up", "order_sums", "6", `"gauge": {"set_to_current_time": false, "subtract": 4, "add": 10, "decrement": true, "increment": true}`),
-		entry("§9 gauge order", "set is stronger", "order_set", "5", `"gauge": {"set": 5, "subtract": 4, "add": 10, "decrement": true, "increment": true}`),
-		entry("§9 gauge order", "set_to_current_time is the strongest", "order_time", `1\.\d+e\+09`, `"gauge": {"set_to_current_time": true, "set": 5}`),
-		entry("§9 gauge order", "set: 0 sets 0", "order_zero", "0", `"gauge": {"set": 5}`, `"gauge": {"set": 0, "add": null}`),
-		entry("§9 user metrics", "counters grow by one or more", "grown", "4.5", `"counter": {"increment": true}`, `"counter": {"add": 2.5, "increment": true}, "gauge": null`),
-	)
-	DescribeTable("posts are refused with 400 and the reason", func(ctx context.Context, change, reason string) {
-		before := metrics(ctx)
-		code, said := posted(ctx, userMetrics(ctx, s), `{"name": "meter_counter", "description": "d"`+change+`}`)
-		Expect(code).To(Equal(http.StatusBadRequest))
-		Expect(said).To(ContainSubstring(reason))
-		expression := regexp.MustCompile(`(?m)^meter_.*$`)
-		Expect(expression.FindAllString(metrics(ctx), -1)).To(Equal(expression.FindAllString(before, -1)))
-	},
-		entry("§9 user metrics refused", "a negative add", `, "counter": {"add": -1}`, "-1"),
-		entry("§9 user metrics refused", "another kind than before", `, "gauge": {"set": 1}`, "is a counter"),
-		entry("§9 user metrics refused", "no kind", `, "counter": null`, "exactly one"),
-		entry("§9 user metrics refused", "two kinds", `, "counter": {"add": 1}, "gauge": {"set": 1}`, "exactly one"),
-	)
 	row("§9 user metrics refused", "no name of the manager's own is taken", func(ctx context.Context) {
 		names := regexp.MustCompile(`(?m)^# TYPE (\S+)`).FindAllStringSubmatch(text, -1)
 		Expect(len(names)).To(BeNumerically(">", 50))
@@ -278,7 +253,7 @@ var _ = Describe("metrics of roles alone", Ordered, ContinueOnFailure, func() {
 		Expect(code).To(Equal(http.StatusOK))
 	})
 
-	row("§9 user metrics closed", "only the token of a live run may post", func(ctx context.Context) {
+	row("§9 user metrics closed, §2 --user-metrics-open", "only the token of a live run may post", func(ctx context.Context) {
 		url := userMetrics(ctx, s)
 		code, said := posted(ctx, url, `{"name": "meter_counter", "counter": {"add": 100}}`)
 		Expect(code).To(Equal(http.StatusUnauthorized), said)

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness/script"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
@@ -20,6 +22,11 @@ var (
 	ground *site.Ground
 	k8s    client.WithWatch // an administrator's
 )
+
+func TestMain(m *testing.M) {
+	script.Main(play)
+	os.Exit(m.Run())
+}
 
 func TestContract(t *testing.T) {
 	site.Run(t, "contract", patience, 50*time.Millisecond)

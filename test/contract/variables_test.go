@@ -2,7 +2,6 @@ package contract
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -20,11 +19,6 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
-
-// snakeCaseTable has the keys that existing roles rely on, and what becomes of them.
-//
-//go:embed snake_case.tsv
-var snakeCaseTable string
 
 // keptVariables returns what a run of testdata/keep has written, once it has.
 func keptVariables(s *site.Site, name, phase string) map[string]any {
@@ -46,14 +40,11 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 		kind = schema.GroupKind{Group: "my-group.example.com", Kind: "WideThing"}
 		cr   *unstructured.Unstructured
 		run  map[string]any
-		// refused are gone, and had no run.
-		refused []*unstructured.Unstructured
 	)
 	spec := map[string]any{
 		"size": int64(3), "listOfMaps": []any{map[string]any{"innerKey": "valueStays"}}, "stronger": "CR", "fromWatch": "CR",
 		"text": "{{ 6*7 }}", "enableHTTPS": true, "VIPAddress": "10.0.0.1", "URL": "u", "aB": "1",
 		"groups": "all of them", "environment": map[string]any{"PATH": "/nowhere"},
-		"table": tableKeys(0),
 	}
 	create := func(ctx context.Context, name string, spec map[string]any) *unstructured.Unstructured {
 		object := harness.Custom(kind, s.Namespace, name, spec)
@@ -100,18 +91,16 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 	row("§4 surprises", "enableHTTPS, VIPAddress, URL, aB", func() {
 		Expect(run).To(And(HaveKeyWithValue("enable_http_s", true), HaveKeyWithValue("_v_ip_address", "10.0.0.1"), HaveKeyWithValue("__url", "u"), HaveKeyWithValue("ab", "1"), HaveKeyWithValue("aB", "absent")))
 	})
-	row("§4 table", "each of its keys becomes what roles rely on", func() {
-		Expect(run).To(HaveKeyWithValue("table", Equal(tableKeys(1))))
-	})
-	row("§3 order with a finalizer, §3 finalizer never refused", "its vars win over all; what offends in the CR is left out", func(ctx context.Context) {
-		patch(ctx, cr.DeepCopy(), `{"spec": {"omit": "theirs", "much": %q}}`, strings.Repeat("x", 1<<20+1))
-		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Reason", "InvalidSpec"))
-		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		final := keptVariables(s, "full", "final")
-		Expect(final).To(And(HaveKeyWithValue("stronger", "finalizer"), HaveKeyWithValue("fromWatch", "full of 3"), HaveKeyWithValue("size", 3.0)))
-		Expect(final).To(And(HaveKeyWithValue("much", "absent"), HaveKeyWithValue("omit", Not(Equal("theirs")))))
-		gone(ctx, cr)
-	})
+	row("§3 order with a finalizer, §3 finalizer never refused, §3 too much",
+		"its vars win over all; what offends in the CR is left out", func(ctx context.Context) {
+			patch(ctx, cr.DeepCopy(), `{"spec": {"omit": "theirs", "much": %q}}`, strings.Repeat("x", 1<<20+1))
+			Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Reason", "InvalidSpec"))
+			Expect(k8s.Delete(ctx, cr)).To(Succeed())
+			final := keptVariables(s, "full", "final")
+			Expect(final).To(And(HaveKeyWithValue("stronger", "finalizer"), HaveKeyWithValue("fromWatch", "full of 3"), HaveKeyWithValue("size", 3.0)))
+			Expect(final).To(And(HaveKeyWithValue("much", "absent"), HaveKeyWithValue("omit", Not(Equal("theirs")))))
+			gone(ctx, cr)
+		})
 	row("§3 names, §3 no spec", "the core group gives __secret, and an object without spec {}", func(ctx context.Context) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "core", Labels: map[string]string{"place": s.Namespace}}}
 		s.Create(ctx, secret)
@@ -119,56 +108,12 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 		Expect(kept).To(And(HaveKeyWithValue("__secret", HaveKeyWithValue("kind", "Secret")), HaveKeyWithValue("__secret_spec", BeEmpty())))
 	})
 
-	DescribeTable("that can't be built: InvalidSpec, no finalizer", func(ctx context.Context, spec map[string]any, says ...string) {
-		object := harness.Custom(kind, s.Namespace, "", spec)
-		object.SetGenerateName("refused-")
-		s.Create(ctx, object)
-		Eventually(ctx, s.Condition(object, "Failure")).Should(HaveField("Reason", "InvalidSpec"))
-		failure, err := s.Condition(object, "Failure")(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		for _, text := range says {
-			Expect(failure.Message).To(ContainSubstring(text))
-		}
-		refused = append(refused, object)
-		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
-		Expect(object.GetFinalizers()).To(BeEmpty())
-		Expect(k8s.Delete(ctx, object)).To(Succeed())
-		gone(ctx, object)
-	},
-		entry("§3 refused names", "all of them are listed", map[string]any{"ansiblePythonInterpreter": "/bin/evil", "omit": "x", "group_names": "y"}, "ansible_python_interpreter", "omit", "group_names"),
-		entry("§3 two keys of one name", "fooBar and foo_bar", map[string]any{"fooBar": "1", "foo_bar": "2"}, "fooBar", "foo_bar"),
-		entry("§3 empty keys, §4 empty keys", `"" and " "`, map[string]any{"": "1", "in": map[string]any{" ": "2"}}, "empty"),
-		entry("§3 too deep", "more than 64 levels", map[string]any{"deep": deep(70)}, "64"),
-		entry("§3 too much", "more than 1 MiB", map[string]any{"much": strings.Repeat("x", 1<<20+1)}, "1048576 are allowed"),
-	)
-
-	row("§3 refused names", "nothing runs for what is refused, and nothing is tried again", func(ctx context.Context) {
+	row("§3 refused names", "InvalidSpec, no run, not tried again, and no finalizer", func(ctx context.Context) {
 		object := create(ctx, "once", map[string]any{"omit": "x"})
 		Eventually(ctx, s.Condition(object, "Failure")).Should(HaveField("Reason", "InvalidSpec"))
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 		Consistently(ctx, versionOf(object), site.Calm).Should(Equal(object.GetResourceVersion()))
-		Expect(refused).To(HaveLen(5))
-		for _, object := range append(refused, object) {
-			Expect(s.Runs(object)()).To(BeZero())
-		}
+		Expect(object.GetFinalizers()).To(BeEmpty())
+		Expect(s.Runs(object)()).To(BeZero())
 	})
 })
-
-// tableKeys returns a list of maps with a key each: those of the table, or what becomes
-// of them.
-func tableKeys(column int) []any {
-	var list []any
-	for line := range strings.Lines(snakeCaseTable) {
-		list = append(list, map[string]any{strings.Split(strings.TrimSpace(line), "\t")[column]: "v"})
-	}
-	return list
-}
-
-// deep returns maps in maps.
-func deep(levels int) any {
-	var value any = "bottom"
-	for range levels {
-		value = map[string]any{"a": value}
-	}
-	return value
-}

@@ -34,6 +34,11 @@ var _ = Describe("what is deployed", Ordered, func() {
 		Expect(*pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem).To(BeTrue())
 		Expect(*pod.Spec.TerminationGracePeriodSeconds).To(BeNumerically(">", 30), "the default of --graceful-shutdown-timeout")
 		Expect(pod.Spec.Containers[0].ImagePullPolicy).To(Equal(corev1.PullIfNotPresent), "an image may be loaded by hand")
+		Expect(os.ReadFile(filepath.Join(ground.Root, "config", "manager", "kustomization.yaml"))).NotTo(ContainSubstring("latest"))
+		container := pod.Spec.Containers[0]
+		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
+			Expect(probe.TimeoutSeconds).To(BeEquivalentTo(5), "a node that is busy with runs answers late")
+		}
 	})
 
 	It("has metrics where the ServiceMonitor and the NetworkPolicy look for them", func(ctx context.Context) {

@@ -98,19 +98,6 @@ func expectSuccess(result runner.Result) {
 const quick = "    - ansible.builtin.command: 'true'\n"
 
 var _ = Describe("a run on a disk that is full", func() {
-	It("fails before it starts, saying why, and succeeds when there is room", func(ctx context.Context) {
-		b := newBench()
-		b.fill()
-		first, second := b.run(ctx, b.play(quick), ignore), b.run(ctx, b.play(quick), ignore)
-		for _, result := range []runner.Result{first, second} {
-			expectShortage(result)
-			Expect(result.Outcome.Reason).To(Equal(jobevent.ReasonRunnerCrashed))
-		}
-		Expect(second.Outcome).To(Equal(first.Outcome), "the same failure is told in the same words")
-		b.free()
-		expectSuccess(b.run(ctx, b.play(quick), ignore))
-	})
-
 	It("fails when it becomes full in the midst of the run, and succeeds when there is room", func(ctx context.Context) {
 		b := newBench()
 		play := b.play("    - ansible.builtin.debug: {msg: begin}\n" + quick + quick)

@@ -74,6 +74,17 @@ func (b *bench) create(ctx context.Context, name, flood string) *unstructured.Un
 	return cr
 }
 
+// endure has a run with the flood, and checks how it ends and what it costs.
+func (b *bench) endure(ctx context.Context, flood, reason, message string) harness.Condition {
+	GinkgoHelper()
+	cr := b.create(ctx, flood, flood)
+	result := b.Outcome(ctx, cr)
+	Expect(result.Reason).To(Equal(reason))
+	Expect(result.Message).To(MatchRegexp(message))
+	b.expectBounds(ctx, cr)
+	return result
+}
+
 // newLog is what has been logged since the last call, up to the end of a line and
 // of a block.
 func (b *bench) newLog() string {

@@ -16,9 +16,7 @@ var _ = Describe("a run that prints far too much", Ordered, ContinueOnFailure, f
 	BeforeAll(func(ctx context.Context) { b = newBench(ctx, true, "--ansible-log-events=Nothing") })
 
 	DescribeTable("has the right outcome and costs little", func(ctx context.Context, name string) {
-		cr := b.create(ctx, name, name)
-		Expect(b.Outcome(ctx, cr).Reason).To(Equal("Successful"))
-		b.expectBounds(ctx, cr)
+		b.endure(ctx, name, "Successful", "")
 	},
 		Entry("a gigabyte of lines", "gigabyte"),
 		Entry("a line of a gigabyte", "longest"),
@@ -29,10 +27,7 @@ var _ = Describe("a run that prints far too much", Ordered, ContinueOnFailure, f
 
 var _ = Describe("a run of Ansible that prints too much and succeeds", func() {
 	It("costs little", func(ctx context.Context) {
-		b := newBench(ctx, false, "--ansible-log-events=Everything")
-		cr := b.create(ctx, "output", "output")
-		Expect(b.Outcome(ctx, cr).Reason).To(Equal("Successful"))
-		b.expectBounds(ctx, cr)
+		newBench(ctx, false, "--ansible-log-events=Everything").endure(ctx, "output", "Successful", "")
 	})
 })
 

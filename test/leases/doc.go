@@ -9,6 +9,6 @@
 // once its successor has acquired the lease. So it is too where a leader releases
 // its lease at the end of an orderly stop.
 //
-// `make test` loses the lease in each way once. The build tag long makes it 100 losses
-// and 20 freezes (LEASES_LOSSES and LEASES_FREEZES say otherwise).
+// `make test` loses the lease in each way once. The build tag long makes it 102 losses
+// and 20 freezes.
 package leases

@@ -2,11 +2,6 @@
 
 package markers_test
 
-// environments are all that are supported: version of ansible-core → directory.
-func environments() map[string]string {
-	return map[string]string{"2.19": ".dev/python/2.19", "2.20": ".dev/python/2.20", "2.21": ".venv"}
-}
-
 // texts are the payloads, each in each place by itself.
 func texts(payloads []string) []string { return payloads }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
 	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/escapes"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -42,7 +43,8 @@ func TestNoTextBecomesAnEvent(t *testing.T) {
 	for _, text := range hostile {
 		harmless = append(harmless, disarm(text))
 	}
-	onEachCore(t, func(t *testing.T, b *bench) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
+		b := newBench(t, c.Env)
 		for name, book := range playbooks(len(hostile)) {
 			t.Run(name, func(t *testing.T) {
 				want := b.play(t, book, harmless, true)
@@ -265,23 +267,4 @@ func (b *bench) chosen(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return found
-}
-
-// onEachCore runs a test with every environment at hand.
-func onEachCore(t *testing.T, test func(t *testing.T, b *bench)) {
-	t.Helper()
-	for version, dir := range environments() {
-		t.Run("ansible-core "+version, func(t *testing.T) {
-			bin := filepath.Join(scratch.Repository(t), dir)
-			env, err := pyenv.Find(pyenv.Search{Dir: bin, Environ: []string{"VIRTUAL_ENV=" + bin}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			info, err := env.Inspect(t.Context())
-			if err != nil || !strings.HasPrefix(info.AnsibleCore, version+".") {
-				t.Fatalf("%s holds %q, want ansible-core %s (error %v); run `make python-matrix`", dir, info.AnsibleCore, version, err)
-			}
-			test(t, newBench(t, env))
-		})
-	}
 }

@@ -2,6 +2,7 @@ package mysqlcluster
 
 import (
 	"context"
+	"os/exec"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -89,7 +90,26 @@ var _ = Describe("what somebody changes by hand of a MySQLCluster", Ordered, fun
 		late.Object["spec"].(map[string]any)["mysqlAdminSecret"] = "late"
 		o.Create(ctx, late)
 		Expect(o.fails(ctx, late)).To(ContainSubstring("Secret " + o.Namespace + "/late, named by spec.mysqlAdminSecret, does not exist"))
+		Expect(columns(ctx, late, "--output=wide")).To(MatchRegexp(
+			`^NAME +SUCCESSFUL +REASON +READY +ENDPOINT +VERSION +MESSAGE +AGE\n` +
+				`late +False +Failed .*Secret ` + o.Namespace + `/late.*does not exist`))
 		o.secret(ctx, "late", map[string]string{"password": "late"})
 		o.succeeds(ctx, late)
+		Expect(columns(ctx, late)).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +READY +ENDPOINT +AGE\n` +
+			`late +True +Successful +true +late-writer\S+:3306 +\S+\n$`))
+		writer := read(ctx, o.Namespace, "late-writer", &corev1.Service{})
+		Expect(writer.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
+		Expect(writer.Labels).To(And(HaveKey("app.kubernetes.io/managed-by"), HaveKey("app.kubernetes.io/created-by")))
 	})
 })
+
+// columns are what kubectl shows of a CR.
+func columns(ctx context.Context, cr *unstructured.Unstructured, further ...string) string {
+	GinkgoHelper()
+	args := append([]string{"get", "mysqlcluster", cr.GetName(), "--namespace=" + cr.GetNamespace()}, further...)
+	command := exec.CommandContext(ctx, ground.Cluster.Kubectl, args...)
+	command.Env = []string{"KUBECONFIG=" + ground.Cluster.Kubeconfig}
+	out, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+	return string(out)
+}

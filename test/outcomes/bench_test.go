@@ -17,6 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -28,21 +29,10 @@ type bench struct {
 	environ []string
 }
 
-// environment is the one that `make python` made. Without it the tests fail:
-// they would prove nothing.
-func environment(t *testing.T) pyenv.Env {
-	t.Helper()
-	env, err := pyenv.Find(pyenv.Search{Dir: scratch.Repository(t), Environ: []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return env
-}
-
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	dir := scratch.Short(t)
-	b := &bench{env: environment(t), dir: dir, content: filepath.Join(dir, "content")}
+	b := &bench{env: cores.Find(t, ".venv"), dir: dir, content: filepath.Join(dir, "content")}
 	home := filepath.Join(dir, "home")
 	b.environ = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "LANG=C.UTF-8"}
 	for _, made := range []string{home, filepath.Join(dir, "tmp"), b.content} {

@@ -23,6 +23,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -64,7 +65,7 @@ func TestDeletion(t *testing.T) {
 	m, err := harness.Start(harness.Options{
 		Binary: filepath.Join(scratch.Repository(t), "bin", "manager"), Project: project, Home: scratch.Short(t), Kubeconfig: cluster.Kubeconfig,
 		Args: []string{"--max-concurrent-reconciles=1"},
-		Env:  []string{"PATH=" + environment(t).Bin + ":/usr/bin:/bin", "LANG=C.UTF-8", "ANSIBLE_GATHERING=explicit"},
+		Env:  []string{"PATH=" + cores.Find(t, ".venv").Bin + ":/usr/bin:/bin", "LANG=C.UTF-8", "ANSIBLE_GATHERING=explicit"},
 	})
 	if err != nil {
 		t.Fatal(err)

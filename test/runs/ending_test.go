@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,15 +11,6 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
-
-func vaultEncrypt(t *testing.T, passwordFile, text string) string {
-	t.Helper()
-	out, err := exec.Command(filepath.Join(environment(t).Bin, "ansible-vault"), "encrypt_string", "--vault-password-file", passwordFile, text).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(out))
-}
 
 // Plain ansible-runner drops a result of this size.
 func TestALargeResultIsCutAndNotPassedOver(t *testing.T) {
@@ -118,22 +108,5 @@ func waitFor(ctx context.Context, path string) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// An asynchronous task that nobody waits for does not outlive its run, and a
-// run that ended well is not held up by it.
-func TestAsyncTaskDoesNotOutliveItsRun(t *testing.T) {
-	b := newBench(t, map[string]string{"roles/content/tasks/main.yml": `
-- name: Begin
-  ansible.builtin.command: sleep 60
-  async: 120
-  poll: 0
-`})
-	b.SkipFacts = true
-	got := b.run(t.Context(), b.role("content"))
-	wantOutcome(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if took := got.Ended.Sub(got.Started); took > 15*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }

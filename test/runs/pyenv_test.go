@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,25 +19,6 @@ func TestInspect(t *testing.T) {
 	}
 	if !info.HasCollection("kubernetes.core") || info.HasCollection("community.sops") {
 		t.Errorf("got %v, want kubernetes.core in it and community.sops not", info.CollectionDirs)
-	}
-}
-
-func TestCanary(t *testing.T) {
-	env := environment(t)
-	for name, test := range map[string]struct {
-		variables           string
-		wantErr, wantUnsafe bool
-	}{
-		"the encoding of untrusted text keeps it as it is":                                         {variables: "\t\n{\"c\": {\"__ansible_unsafe\": \"{{ 6*7 }}\"}}"},
-		"a plain variable is evaluated, which the canary must notice: else it would prove nothing": {variables: `{"c": "{{ 6*7 }}"}`, wantErr: true, wantUnsafe: true},
-		"what Ansible cannot read says that the play did not run":                                  {variables: "\t\n{\"c\": ", wantErr: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := env.Canary(t.Context(), []byte(test.variables))
-			if errors.Is(err, pyenv.ErrUnsafe) != test.wantUnsafe || (err != nil) != test.wantErr {
-				t.Errorf("got error %v, want unsafe: %v", err, test.wantUnsafe)
-			}
-		})
 	}
 }
 

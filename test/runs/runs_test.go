@@ -15,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -22,15 +23,10 @@ import (
 // run leaves behind may hold it.
 const secret = "canary-e7c1a9-of-the-environment"
 
-// environment is the one that `make python` made. Without it the tests fail:
-// they would prove nothing.
+// environment is the one that `make python` made.
 func environment(t *testing.T) pyenv.Env {
 	t.Helper()
-	env, err := pyenv.Find(pyenv.Search{Dir: scratch.Repository(t), Environ: managerEnv()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env, _ = env.WithUTF8Locale(t.Context())
+	env, _ := cores.Find(t, ".venv", managerEnv()...).WithUTF8Locale(t.Context())
 	return env
 }
 

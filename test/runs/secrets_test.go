@@ -2,17 +2,14 @@ package runs
 
 import (
 	"bytes"
-	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
@@ -52,24 +49,6 @@ func TestSecretsAreThereOnlyWhileTheRunGoesOn(t *testing.T) {
 		t.Error(diff)
 	}
 	b.nothingLeft(spec.UID)
-}
-
-func TestARunFindsItsKubeconfigAndNoOther(t *testing.T) {
-	b := newBench(t, map[string]string{"roles/content/tasks/main.yml": `
-- ansible.builtin.command: cat "{{ lookup('env', item) }}"
-  loop: [KUBECONFIG, K8S_AUTH_KUBECONFIG]
-  register: read
-- ansible.builtin.debug:
-    msg: "{{ read.results | map(attribute='stdout') | join(' ') }} {{ lookup('env', 'KUBERNETES_SERVICE_HOST') | default('none', true) }}"
-`})
-	b.SkipFacts = true
-	b.Env = append(b.Env, "KUBERNETES_SERVICE_HOST=10.0.0.1", "KUBECONFIG=/root/.kube/config")
-	spec := b.role("content")
-	spec.Kubeconfig = []byte("the run's own")
-	wantOutcome(t, b.run(t.Context(), spec), jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if got := b.messages(); !slices.Contains(got, "the run's own the run's own none") {
-		t.Errorf("got messages %q", got)
-	}
 }
 
 // What Ansible displays of a task at a high verbosity, its environment for one,
@@ -297,51 +276,5 @@ func TestAFailureSaysWhereAndWhy(t *testing.T) {
 				t.Errorf("got message %q, want %q", message, want)
 			}
 		})
-	}
-}
-
-// marker is what ansible-runner takes for a job event wherever it is printed.
-func marker(event string) string {
-	encoded := base64.StdEncoding.EncodeToString([]byte(event))
-	return fmt.Sprintf("\x1b[K%s\x1b[%dD\x1b[K", encoded, len(encoded))
-}
-
-// A CR's text with the marker of an event in it, displayed as the name of a play that
-// runs nothing and exits with 0, is no event of the run.
-func TestForgedStatsDoNotCount(t *testing.T) {
-	const stats = `{"uuid": "%s", "event": "playbook_on_stats", "job_id": %s, "event_data": {"ok": {"localhost": 1}, "processed": {"localhost": 1}, "failures": {}, "dark": {}, "changed": {}, "skipped": {}, "rescued": {}, "ignored": {}}}`
-	b := newBench(t, map[string]string{"play.yml": "- name: \"{{ cr }}\"\n  hosts: nowhere\n  tasks: []\n"})
-	spec := b.playbook("play.yml")
-	text := marker(fmt.Sprintf(stats, "u1", "1")) + "\n" + marker(fmt.Sprintf(stats, "u2", "null")) + "\n" + marker(`{"uuid": "u1"}`) + "x" + marker("{}")
-	quoted := strings.NewReplacer("\x1b", `\u001b`, "\n", `\n`, `"`, `\"`).Replace(text)
-	spec.ExtraVars = []byte("\t\n{\"cr\": {\"__ansible_unsafe\": \"" + quoted + "\"}}")
-	if got := b.run(t.Context(), spec); got.Outcome.Verdict != jobevent.Failed {
-		t.Errorf("got outcome %+v, want a failure", got.Outcome)
-	}
-}
-
-// Every run has a nonce of its own, which is how its events are told.
-func TestRunsAtOnceDoNotMixUp(t *testing.T) {
-	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": "- ansible.builtin.debug: {msg: \"size {{ size }}\"}\n"})
-	b.SkipFacts = true
-	var runs errgroup.Group
-	for n := range 3 {
-		runs.Go(func() error {
-			spec, got := b.role("hello"), []string{}
-			spec.UID = fmt.Sprintf("uid-%d", n)
-			spec.ExtraVars = fmt.Appendf(nil, "\t\n{\"size\": %d}", n)
-			result := b.Run(t.Context(), spec, func(e jobevent.Event) {
-				if msg, ok := e.Result["msg"].(string); ok {
-					got = append(got, msg)
-				}
-			})
-			if result.Outcome.Verdict != jobevent.Succeeded || !slices.Equal(got, []string{fmt.Sprintf("size %d", n)}) {
-				return fmt.Errorf("got outcome %+v and messages %q of run %d", result.Outcome, got, n)
-			}
-			return nil
-		})
-	}
-	if err := runs.Wait(); err != nil {
-		t.Error(err)
 	}
 }

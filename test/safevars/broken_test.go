@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 // withTrailingComma makes an object that JSON refuses and YAML takes.
@@ -18,7 +20,7 @@ func withTrailingComma(text []byte) []byte {
 // TestARunWithABrokenFileRefusesIt: no task runs, and nothing of the file is
 // said, by ansible-playbook itself and by ansible-runner.
 func TestARunWithABrokenFileRefusesIt(t *testing.T) {
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		p := newPlaybooks(t, c)
 		source := documentSource{rand: rand.New(rand.NewPCG(5, 6)), prefix: secret}
 		for range brokenRuns {
@@ -46,7 +48,7 @@ func TestARunWithABrokenFileRefusesIt(t *testing.T) {
 // Without the two bytes in front, the same file is read, and what it marks is
 // executed.
 func TestARunWithABrokenFileThatIsNotProtected(t *testing.T) {
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		r := setup{}.lay(t, c)
 		text := withTrailingComma(encode(t, oneText(r.markers), thing(true)))
 		write(t, filepath.Join(r.dir, "env", "extravars"), bytes.TrimLeft(text, "\t\n"))

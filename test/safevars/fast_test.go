@@ -2,8 +2,6 @@
 
 package safevars
 
-import "testing"
-
 // What `make test` has time for.
 const (
 	defaultDocuments = 1500 // read by Ansible
@@ -12,8 +10,3 @@ const (
 	everyPayload     = 8    // of the role that reads every place: one in so many
 	everyUse         = 8    // one in so many
 )
-
-func cores(t *testing.T) []core {
-	t.Helper()
-	return []core{coreAt(t, ".venv", "2.21")}
-}

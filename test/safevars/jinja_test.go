@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 func TestNoTextOfAnObjectRuns(t *testing.T) {
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		noTextRuns(t, func(t *testing.T, s setup, args ...string) run { return s.start(t, c, args...) })
 	})
 }
@@ -16,7 +18,7 @@ func TestNoTextOfAnObjectRuns(t *testing.T) {
 // What holds for new interpreters holds for forks: the marks of untrusted texts are
 // made of classes and switches that a server has had since before the run.
 func TestNoTextOfAnObjectRunsInAFork(t *testing.T) {
-	onEachCore(t, func(t *testing.T, c core) { noTextRuns(t, newStove(t, c).start) })
+	cores.OnEach(t, func(t *testing.T, c cores.Core) { noTextRuns(t, newStove(t, c).start) })
 }
 
 // noTextRuns has content read every place of an object, with marks and then without
@@ -67,7 +69,7 @@ func TestTextsRunWithoutTheirMarks(t *testing.T) {
 	object := func(markers string) map[string]any {
 		return map[string]any{"spec": named("p", texts(templates, markers, "control"))}
 	}
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		r := setup{object: object, plain: true}.start(t, c, "-p", "control.yml")
 		r.finished(t, "done")
 		executed := r.executed(t)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 // TestWhatContentMustNotDo shows the places where Ansible, or the content
@@ -21,7 +23,7 @@ func TestWhatContentMustNotDo(t *testing.T) {
 			{"copy": {"content": "{{ p0 }}", "dest": "{{ scratch }}/again.j2", "mode": "0600"}},
 			{"debug": {"msg": "{{ lookup('template', scratch ~ '/again.j2') }}"}}]}]`},
 	}
-	onEachCore(t, func(t *testing.T, c core) { areExecuted(t, c, tests) })
+	cores.OnEach(t, func(t *testing.T, c cores.Core) { areExecuted(t, c, tests) })
 }
 
 // TestTextsThatAnsibleHandsOn shows where Ansible itself puts a text into a command
@@ -41,10 +43,10 @@ func TestTextsThatAnsibleHandsOn(t *testing.T) {
 			"loop": "{{ facts | dict2items }}"}, {"command": "true", "ignore_errors": true}]}]`},
 		"the user to become, a word of a shell": {"x; COMMAND; #", play + `"raw": "true", "become": true, "become_user": "{{ p0 }}"}]}]`},
 	}
-	onEachCore(t, func(t *testing.T, c core) { areExecuted(t, c, tests) })
+	cores.OnEach(t, func(t *testing.T, c cores.Core) { areExecuted(t, c, tests) })
 }
 
-func areExecuted(t *testing.T, c core, tests map[string]handed) {
+func areExecuted(t *testing.T, c cores.Core, tests map[string]handed) {
 	t.Helper()
 	p := newPlaybooks(t, c)
 	for why, test := range tests {
@@ -54,7 +56,7 @@ func areExecuted(t *testing.T, c core, tests map[string]handed) {
 
 // TestTextsThatHelmIsGiven shows the same of a module that operators use.
 func TestTextsThatHelmIsGiven(t *testing.T) {
-	c := coreAt(t, ".venv", "2.21")
+	c := cores.Newest(t)
 	release := handed{"x --post-renderer='COMMAND'", play + `"kubernetes.core.helm":
 		{"binary_path": "{{ scratch }}/helm", "name": "{{ p0 }}", "chart_ref": "chart", "release_namespace": "default"}}]}]`}
 	release.isExecuted(t, c, newPlaybooks(t, c))
@@ -81,7 +83,7 @@ func programs() map[string]string {
 }
 
 // isExecuted fails the test unless the command in the text is executed.
-func (h handed) isExecuted(t *testing.T, c core, p playbooks) {
+func (h handed) isExecuted(t *testing.T, c cores.Core, p playbooks) {
 	t.Helper()
 	r := setup{object: func(markers string) map[string]any {
 		text, _ := texts([]string{h.text}, markers, "handed")[0].(string)

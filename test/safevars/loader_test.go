@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 // batch is how many documents are held in memory at a time.
@@ -17,7 +19,7 @@ const batch = 500
 
 func TestAnsibleReadsWhatTheObjectSays(t *testing.T) {
 	const n = defaultDocuments / 2 // With each of the two parsers.
-	onEachParser(t, func(t *testing.T, c core, parser string) {
+	onEachParser(t, func(t *testing.T, c cores.Core, parser string) {
 		r, texts := newReader(t, c, parser), 0
 		source := documentSource{rand: rand.New(rand.NewPCG(1, uint64(len(parser))))}
 		for done := 0; done < n; done += batch {
@@ -35,7 +37,7 @@ func TestAnsibleReadsWhatTheObjectSays(t *testing.T) {
 
 // A difference in a value, a type or a trust is seen.
 func TestTheComparisonSeesEveryDifference(t *testing.T) {
-	c := cores(t)[0]
+	c := cores.Newest(t)
 	r := newReader(t, c, "libyaml")
 	want := tree(map[string]any{"a": []any{"text", int64(1)}}, false)
 	for why, test := range map[string]struct {
@@ -63,7 +65,7 @@ func TestTheComparisonSeesEveryDifference(t *testing.T) {
 const secret = "sEcReT"
 
 func TestAnsibleRefusesWhatItsDecoderGivesUp(t *testing.T) {
-	onEachParser(t, func(t *testing.T, c core, parser string) {
+	onEachParser(t, func(t *testing.T, c cores.Core, parser string) {
 		r := newReader(t, c, parser)
 		source := documentSource{rand: rand.New(rand.NewPCG(3, uint64(len(parser)))), prefix: secret}
 		for done := 0; done < brokenDocuments; done += batch {
@@ -88,7 +90,7 @@ func TestAnsibleRefusesWhatItsDecoderGivesUp(t *testing.T) {
 // What each of the two bytes in front is for; this shows that the test above can
 // see it where they are missing.
 func TestAnsibleReadsUnprotectedTextAsYAML(t *testing.T) {
-	onEachParser(t, func(t *testing.T, c core, parser string) {
+	onEachParser(t, func(t *testing.T, c cores.Core, parser string) {
 		r := newReader(t, c, parser)
 		text := bytes.TrimPrefix(encode(t, map[string]any{"spec": map[string]any{"a": "{{ 6*7 }}" + secret}}, thing(true)), []byte("\t\n"))
 		got := r.read(t,

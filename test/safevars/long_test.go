@@ -2,8 +2,6 @@
 
 package safevars
 
-import "testing"
-
 // What `make test-all` has time for.
 const (
 	defaultDocuments = 30_000
@@ -12,12 +10,3 @@ const (
 	everyPayload     = 1
 	everyUse         = 1
 )
-
-func cores(t *testing.T) []core {
-	t.Helper()
-	return []core{
-		coreAt(t, ".dev/python/2.19", "2.19"),
-		coreAt(t, ".dev/python/2.20", "2.20"),
-		coreAt(t, ".venv", "2.21"),
-	}
-}

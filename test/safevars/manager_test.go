@@ -8,6 +8,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -38,7 +39,7 @@ func startManager(t *testing.T, env pyenv.Env, environ ...string) (code int, sai
 func TestTheManagerProvesItsEnvironment(t *testing.T) {
 	faulty := "PYTHONPATH=" + filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "faulty")
 	const refused, accepted = "Ansible evaluated text that is marked as untrusted", "reach the API server"
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		for why, test := range map[string]struct {
 			environ  []string
 			want     string
@@ -48,7 +49,7 @@ func TestTheManagerProvesItsEnvironment(t *testing.T) {
 			"the same without the fault is not":                {nil, accepted, refused},
 		} {
 			t.Run(why, func(t *testing.T) {
-				code, said := startManager(t, c.env, test.environ...)
+				code, said := startManager(t, c.Env, test.environ...)
 				if code != 1 || !strings.Contains(said, test.want) || strings.Contains(said, test.mustLack) {
 					t.Errorf("got exit code %d, want 1 and %q without %q:\n%s", code, test.want, test.mustLack, said)
 				}
@@ -62,7 +63,7 @@ func TestTheFaultIsOne(t *testing.T) {
 	object := func(markers string) map[string]any {
 		return map[string]any{"spec": named("p", texts(templates[:1], markers, "faulty"))}
 	}
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		r := setup{object: object, environ: []string{"PYTHONPATH=" + filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "faulty")}}.start(t, c, "-p", "control.yml")
 		if executed := r.executed(t); len(executed) != 1 {
 			t.Errorf("got %q, want the text executed:\n%s", executed, r.tail())

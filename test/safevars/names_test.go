@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 // theirs is what the author of an object would like a variable to be.
@@ -48,7 +49,7 @@ func TestWhyNamesAreRefused(t *testing.T) {
 		"omit":                       {`{"ansible.builtin.debug": {"msg": "<{{ missing | default(omit) }}>"}}`, "<PROGRAM>"},
 		"ansible_facts":              {`{"ansible.builtin.debug": {"msg": "<{{ ansible_facts }}>"}}`, "<PROGRAM>"},
 	}
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		p := newPlaybooks(t, c)
 		for name, test := range tests {
 			if _, err := extravars.Build(map[string]any{"spec": map[string]any{name: theirs}}, thing(true)); !errors.As(err, new(*extravars.InvalidSpecError)) {
@@ -61,7 +62,7 @@ func TestWhyNamesAreRefused(t *testing.T) {
 			if err := os.Chmod(program, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			vars := map[string]any{"ansible_python_interpreter": c.env.Python}
+			vars := map[string]any{"ansible_python_interpreter": c.Python}
 			vars[name] = map[string]any{"__ansible_unsafe": program}
 			r.rewrite(t, vars, `[{"hosts": "localhost", "gather_facts": false, "tasks": [`+test.task+`]}]`)
 			p.run(t, &r, "names.yml")
@@ -103,7 +104,7 @@ func TestNamesThatAreDropped(t *testing.T) {
 	if err != nil || len(vars.Dropped) != len(spec) {
 		t.Fatalf("got %q dropped (error %v), want all of %q", vars.Dropped, err, droppedNames())
 	}
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		r := setup{object: func(string) map[string]any { return map[string]any{"spec": spec} }}.start(t, c, "--role", "names")
 		r.finished(t, "done")
 		shown := r.shown(t)
@@ -116,7 +117,7 @@ func TestNamesThatAreDropped(t *testing.T) {
 			}
 		}
 
-		given := map[string]any{"scratch": r.scratch, "ansible_python_interpreter": c.env.Python, "_safe_test_thing_spec": spec}
+		given := map[string]any{"scratch": r.scratch, "ansible_python_interpreter": c.Python, "_safe_test_thing_spec": spec}
 		for name := range spec {
 			given[name] = map[string]any{"__ansible_unsafe": theirs}
 		}
@@ -160,7 +161,7 @@ func TestNamesThatPass(t *testing.T) {
 	if vars, err := extravars.Build(object("x"), thing(true)); err != nil || len(vars.Dropped) > 0 {
 		t.Fatalf("got %q dropped (error %v), want all to pass", vars.Dropped, err)
 	}
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		r := setup{object: object}.start(t, c, "-p", "pass.yml")
 		r.finished(t, "done")
 		if executed := r.executed(t); len(executed) > 0 {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 // playbooks is a process that runs ansible-playbook often.
@@ -17,9 +19,9 @@ type playbooks struct {
 }
 
 // newPlaybooks starts a process that lives as long as the test.
-func newPlaybooks(t *testing.T, c core) playbooks {
+func newPlaybooks(t *testing.T, c cores.Core) playbooks {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), c.env.Python, "testdata/playbooks.py")
+	cmd := exec.CommandContext(t.Context(), c.Python, "testdata/playbooks.py")
 	cmd.Env = environ(c, t.TempDir())
 	in, out := pipes(t, cmd)
 	return playbooks{in: json.NewEncoder(in), out: json.NewDecoder(out)}

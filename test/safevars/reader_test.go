@@ -8,6 +8,8 @@ import (
 	"io"
 	"os/exec"
 	"testing"
+
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 // request asks testdata/loader.py to read a file.
@@ -34,9 +36,9 @@ type reader struct {
 func parsers() []string { return []string{"libyaml", "pure"} }
 
 // onEachParser runs a test on every version of ansible-core with both parsers.
-func onEachParser(t *testing.T, test func(*testing.T, core, string)) {
+func onEachParser(t *testing.T, test func(*testing.T, cores.Core, string)) {
 	t.Helper()
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		for _, parser := range parsers() {
 			t.Run(parser, func(t *testing.T) {
 				t.Parallel()
@@ -47,9 +49,9 @@ func onEachParser(t *testing.T, test func(*testing.T, core, string)) {
 }
 
 // newReader starts a process that lives as long as the test.
-func newReader(t *testing.T, c core, parser string) reader {
+func newReader(t *testing.T, c cores.Core, parser string) reader {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), c.env.Python, "testdata/loader.py", parser)
+	cmd := exec.CommandContext(t.Context(), c.Python, "testdata/loader.py", parser)
 	in, out := pipes(t, cmd)
 	return reader{in: in, out: json.NewDecoder(bufio.NewReader(out))}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 // limit is the time that one run may take on a busy machine.
@@ -40,7 +41,7 @@ type run struct {
 
 // start runs content by ansible-runner with the variables of the object. The
 // arguments choose the role or the playbook.
-func (s setup) start(t *testing.T, c core, args ...string) run {
+func (s setup) start(t *testing.T, c cores.Core, args ...string) run {
 	t.Helper()
 	return s.lay(t, c).byRunner(t, c, args...)
 }
@@ -56,12 +57,12 @@ func theProgram(t *testing.T) string {
 }
 
 // byRunner runs what was laid.
-func (r run) byRunner(t *testing.T, c core, args ...string) run {
+func (r run) byRunner(t *testing.T, c cores.Core, args ...string) run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	all := r.command(t, slices.Concat(environ(c, r.scratch), r.environ), args)
-	cmd := exec.CommandContext(ctx, c.env.Python, all.Args[1:]...)
+	cmd := exec.CommandContext(ctx, c.Python, all.Args[1:]...)
 	cmd.Env = all.Env
 	output, err := cmd.CombinedOutput()
 	r.output, r.err = string(output), err
@@ -80,12 +81,12 @@ func (r run) command(t *testing.T, env, args []string) *exec.Cmd {
 	return cmd
 }
 
-func environ(c core, home string) []string {
-	return []string{"PATH=" + c.env.Bin + ":/usr/bin:/bin", "HOME=" + home, "LC_ALL=C.UTF-8"}
+func environ(c cores.Core, home string) []string {
+	return []string{"PATH=" + c.Bin + ":/usr/bin:/bin", "HOME=" + home, "LC_ALL=C.UTF-8"}
 }
 
 // lay writes everything that a run needs.
-func (s setup) lay(t *testing.T, c core) run {
+func (s setup) lay(t *testing.T, c cores.Core) run {
 	t.Helper()
 	dir := t.TempDir()
 	r := run{dir: dir, environ: s.environ, markers: filepath.Join(dir, "markers"), scratch: filepath.Join(dir, "scratch")}
@@ -102,7 +103,7 @@ func (s setup) lay(t *testing.T, c core) run {
 		s.prepare(project)
 	}
 	o := thing(!s.plain)
-	o.Vars = map[string]any{"scratch": r.scratch, "ansible_python_interpreter": c.env.Python}
+	o.Vars = map[string]any{"scratch": r.scratch, "ansible_python_interpreter": c.Python}
 	object := map[string]any{}
 	if s.object != nil {
 		object = s.object(r.markers)
@@ -147,4 +148,9 @@ func (r run) finished(t *testing.T, last string) {
 func (r run) tail() string {
 	const most = 6000
 	return r.output[max(0, len(r.output)-most):]
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

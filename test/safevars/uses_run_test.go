@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 // TestNoUseRunsATextOfAnObject tries every use with every kind of text, marked
 // and, as a control, not marked.
 func TestNoUseRunsATextOfAnObject(t *testing.T) {
 	trials := readTrials(t, everyUse)
-	onEachCore(t, func(t *testing.T, c core) {
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		t.Parallel() // These are the longest runs by far.
 		results := &table{}
 		together, alone := split(trials)
@@ -50,7 +52,7 @@ func split(trials []trial) (together, alone []trial) {
 // tryTogether tells the trials whose texts were executed. A trial may end the
 // run, as a number that is none does; then another run takes those that are
 // left, so that every trial is reached.
-func tryTogether(t *testing.T, c core, trials []trial, marked bool) map[string]bool {
+func tryTogether(t *testing.T, c cores.Core, trials []trial, marked bool) map[string]bool {
 	t.Helper()
 	executed := map[string]bool{}
 	for barren := 0; len(trials) > 0; {
@@ -77,7 +79,7 @@ func tryTogether(t *testing.T, c core, trials []trial, marked bool) map[string]b
 }
 
 // tryAlone reports whether the text of a trial was executed in its own run.
-func (p playbooks) tryAlone(t *testing.T, c core, one trial, marked bool) bool {
+func (p playbooks) tryAlone(t *testing.T, c cores.Core, one trial, marked bool) bool {
 	t.Helper()
 	r := usesSetup(t, []trial{one}, marked).lay(t, c)
 	p.run(t, &r, "uses.yml")

@@ -12,21 +12,22 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // stove has a server for the runs of one ansible-core.
 type stove struct {
-	c             core
+	c             cores.Core
 	server        *warm.Server
 	program, home string
 	runs          int
 }
 
-func newStove(t *testing.T, c core) *stove {
+func newStove(t *testing.T, c cores.Core) *stove {
 	t.Helper()
 	program := theProgram(t)
-	server, err := warm.New(filepath.Join(scratch.Short(t), "warm"), c.env.Python, func() (string, error) { return program, nil }, &proctree.Reaper{}, warm.Options{Logger: logr.Discard()})
+	server, err := warm.New(filepath.Join(scratch.Short(t), "warm"), c.Python, func() (string, error) { return program, nil }, &proctree.Reaper{}, warm.Options{Logger: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,9 @@ package warm
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -55,19 +54,14 @@ type bench struct {
 
 func newBench(t *testing.T, files map[string]string) *bench {
 	t.Helper()
-	return newBenchOf(t, ".venv", files)
+	return newBenchOf(t, cores.Find(t, ".venv"), files)
 }
 
-// newBenchOf has the Python environment in a directory of the tree, and a manager's environment with these entries.
-func newBenchOf(t *testing.T, dir string, files map[string]string, environ ...string) *bench {
+// newBenchOf has a Python environment, with a manager's environment.
+func newBenchOf(t *testing.T, found pyenv.Env, files map[string]string) *bench {
 	t.Helper()
 	b := &bench{t: t, whole: t, content: t.TempDir(), home: t.TempDir(), runs: filepath.Join(scratch.Short(t), "runs"), forked: map[string]int{}}
 	scratch.Write(t, b.content, files)
-	place := filepath.Join(scratch.Repository(t), dir)
-	found, err := pyenv.Find(pyenv.Search{Dir: place, Environ: append(append(managerEnv(), "VIRTUAL_ENV="+place), environ...)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	found, _ = found.WithUTF8Locale(t.Context())
 	b.environ = found.Environ()
 	root, reaper, err := process.TakeOver(b.runs, logr.Discard())
@@ -86,11 +80,6 @@ func newBenchOf(t *testing.T, dir string, files map[string]string, environ ...st
 		Env: b.env(), SkipFacts: true,
 	}
 	return b
-}
-
-// managerEnv has no locale, as most containers have none.
-func managerEnv() []string {
-	return []string{"PATH=/usr/bin:/bin"}
 }
 
 // env is a manager's environment whose home directory is the test's.
@@ -201,21 +190,4 @@ func (b *bench) playUntil(ctx context.Context, name string) (runner.Result, []jo
 func logger(t *testing.T) logr.Logger {
 	t.Helper()
 	return funcr.New(func(prefix, args string) { t.Log(prefix, args) }, funcr.Options{})
-}
-
-// marked lists the processes with this text in their environment.
-func marked(t *testing.T, text string) []string {
-	t.Helper()
-	entries, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, entry := range entries {
-		environ, _ := os.ReadFile(filepath.Join(entry, "environ")) // It may have ended.
-		if strings.Contains(string(environ), text) {
-			found = append(found, filepath.Base(entry))
-		}
-	}
-	return found
 }

@@ -3,7 +3,6 @@ package warm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -94,23 +94,22 @@ func (a *asleep) nothingLeft(t *testing.T) {
 			t.Errorf("process %d of the run is left: %s", pid, stat)
 		}
 	}
-	if left := marked(t, filepath.Join(a.runs, "0b2e8f6a-uid")); len(left) > 0 {
-		t.Errorf("processes of the run are left: %v", left)
+	if left, err := harness.ProcessesOf(filepath.Join(a.runs, "0b2e8f6a-uid")); err != nil || len(left) > 0 {
+		t.Errorf("processes of the run are left: %v (error %v)", left, err)
 	}
 }
 
 // servers are the processes of the server: the one that serves, and those that end after their runs.
 func servers(t *testing.T, b *bench) []int {
 	t.Helper()
+	all, err := harness.ProcessesOf(filepath.Join(b.runs, ".warm"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var found []int
-	for _, pid := range marked(t, filepath.Join(b.runs, ".warm")+"/") {
-		number, err := strconv.Atoi(pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// A fork is like its server for a moment.
-		if status, err := os.ReadFile("/proc/" + pid + "/status"); err == nil && strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", os.Getpid())) {
-			found = append(found, number)
+	for _, p := range all {
+		if p.Parent == os.Getpid() { // A fork is like its server for a moment.
+			found = append(found, p.PID)
 		}
 	}
 	return found
@@ -158,24 +157,6 @@ func whatIsLeftIsEnded(t *testing.T, b *bench) {
 	})
 	b.warmly("left.yml", "python: async", "python: async")
 	(&asleep{bench: b}).nothingLeft(t)
-}
-
-func TestAServerThatDiesFailsItsRunsAndComesBack(t *testing.T) {
-	b := newBench(t, nil)
-	b.heat()
-	a := fallAsleep(t, b)
-	victim := servers(t, b)[0]
-	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if got := a.end(t).Outcome; got.Verdict != jobevent.Failed {
-		t.Errorf("got %+v", got)
-	}
-	a.nothingLeft(t)
-	b.heat()
-	if now := servers(t, b); len(now) != 1 || now[0] == victim {
-		t.Errorf("servers are %v, of which %d was killed", now, victim)
-	}
 }
 
 // As a manager that takes the directory over, and as one that loses its lease.

@@ -46,15 +46,7 @@ func plays(t *testing.T) []play {
 	}
 	var found []play
 	for _, name := range names {
-		content, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := parse(strings.TrimSuffix(filepath.Base(name), ".txt"), string(content))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if p.fast || everyPlay {
+		if p := named(t, strings.TrimSuffix(filepath.Base(name), ".txt")); p.fast || everyPlay {
 			found = append(found, p)
 		}
 	}
@@ -70,7 +62,7 @@ func named(t *testing.T, name string) play {
 	}
 	p, err := parse(name, string(content))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", name, err)
 	}
 	return p
 }

@@ -11,17 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 )
 
 func TestAPlayIsTheSameWarm(t *testing.T) {
-	for version, dir := range environments() {
-		t.Run("ansible-core "+version, func(t *testing.T) {
-			b := newBenchOf(t, dir, nil)
-			for _, p := range plays(t) {
-				t.Run(p.name, func(t *testing.T) { b.compare(t, p) })
-			}
-		})
-	}
+	cores.OnEach(t, func(t *testing.T, c cores.Core) {
+		b := newBenchOf(t, c.Env, nil)
+		for _, p := range plays(t) {
+			t.Run(p.name, func(t *testing.T) { b.compare(t, p) })
+		}
+	})
 }
 
 // compare shows that the play is the same warm, and what it starts then.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -43,7 +44,7 @@ func TestRunsAreWarmInAnyEnvironment(t *testing.T) {
 		"what Python would read": {"PYTHONUNBUFFERED=1", "PYTHONOPTIMIZE=1", "PYTHONWARNINGS=ignore", "HOME=/tmp"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			b := newBenchOf(t, ".venv", nil, env...)
+			b := newBenchOf(t, cores.Find(t, ".venv", env...), nil)
 			b.Env = b.environ
 			b.heat()
 			for range 3 {
