@@ -76,7 +76,7 @@ func (l *faultLab) count(ctx context.Context) map[string]int {
 	writes, cr := map[string]int{}, l.custom()
 	for _, phase := range phases {
 		var count atomic.Int64
-		remove := l.proxy.Add(apiproxy.Rule{Name: "count", Match: func(r apiproxy.Request) bool {
+		remove := l.proxy.Add(apiproxy.Rule{Match: func(r apiproxy.Request) bool {
 			if l.matters(r) {
 				count.Add(1)
 			}
@@ -188,7 +188,7 @@ func (l *faultLab) arm(p faultPlan, struck chan<- error) (disarm func()) {
 		})
 	}
 	return l.proxy.Add(apiproxy.Rule{
-		Name: p.String(), Once: !fault.Lasts(p.fault) || p.fault == plan.Lost, Fault: fault.AtWrite(p.fault, strike),
+		Once: !fault.Lasts(p.fault) || p.fault == plan.Lost, Fault: fault.AtWrite(p.fault, strike),
 		Match: func(r apiproxy.Request) bool {
 			mu.Lock()
 			defer mu.Unlock()

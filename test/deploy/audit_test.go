@@ -1,9 +1,8 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/test/faults/audit"
@@ -22,8 +23,8 @@ type request struct {
 	right
 
 	namespace string
-	code      int
-	line      string
+	code      int32
+	uri       string
 }
 
 // right is to do something with a resource, which is "resource/subresource" for
@@ -35,42 +36,22 @@ func (r right) String() string {
 	return rights.Right{Group: r.group, Resource: r.resource, Verb: r.verb}.String()
 }
 
-// requests are those of the account from a place in the audit log on, whose end it
-// gives too. Those that ask for no resource, such as discovery, have none.
-func requests(from int64) (found []request, end int64) {
+// requests are those of the account in the log. Those that ask for no resource, such as
+// discovery, have none.
+func requests(log audit.Log) (found []request) {
 	GinkgoHelper()
-	file, err := os.Open(auditLog)
+	account := "system:serviceaccount:" + namespace + ":" + manager
+	all, err := log.Events(account)
 	Expect(err).NotTo(HaveOccurred())
-	defer func() { _ = file.Close() }()
-	end, err = file.Seek(0, io.SeekEnd)
-	Expect(err).NotTo(HaveOccurred())
-	_, err = file.Seek(from, io.SeekStart)
-	Expect(err).NotTo(HaveOccurred())
-	lines := audit.Lines(file)
-	for lines.Scan() {
-		var e struct {
-			Verb      string `json:"verb"`
-			ObjectRef struct {
-				Group       string `json:"apiGroup"`
-				Resource    string `json:"resource"`
-				Subresource string `json:"subresource"`
-				Namespace   string `json:"namespace"`
-			} `json:"objectRef"`
-			User struct {
-				Username string `json:"username"`
-			} `json:"user"`
-			Status struct {
-				Code int `json:"code"`
-			} `json:"responseStatus"`
+	for _, e := range all {
+		if e.User.Username != account {
+			continue
 		}
-		Expect(json.Unmarshal(lines.Bytes(), &e)).To(Succeed())
-		if e.User.Username == "system:serviceaccount:"+namespace+":"+manager {
-			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
-			found = append(found, request{right{e.ObjectRef.Group, resource, e.Verb}, e.ObjectRef.Namespace, e.Status.Code, lines.Text()})
-		}
+		about := cmp.Or(e.ObjectRef, &auditv1.ObjectReference{})
+		resource := strings.TrimSuffix(about.Resource+"/"+about.Subresource, "/")
+		found = append(found, request{right{about.APIGroup, resource, e.Verb}, about.Namespace, cmp.Or(e.ResponseStatus, &metav1.Status{}).Code, e.RequestURI})
 	}
-	Expect(lines.Err()).NotTo(HaveOccurred())
-	return found, end
+	return found
 }
 
 // grants are the rights of the account: those of the roles of config/rbac that are bound

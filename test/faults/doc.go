@@ -9,8 +9,7 @@
 //	stub       stands in for Ansible: scripted runs that keep a journal
 //	plan       the plans: names and products
 //	trial      performs one plan and collects evidence: what the user did, what the
-//	           manager and its runs did, and what is left in /proc and on disk
-//	manager    is the manager of a trial, a process after the other
+//	           managers and their runs did, and what is left in /proc and on disk
 //	audit      reads the API server's own record of what it accepted
 //	oracle     judges the evidence
 //	campaign   performs many plans and prints the table

@@ -5,37 +5,102 @@ package faults
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/test/faults/campaign"
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 var _ = Describe("a manager under load", func() {
 	It("takes up a thousand resources at once, and leaves them alone after a restart", func(ctx context.Context) {
 		const resources = 1000
-		found, err := newLab(ctx, "").Load(ctx, resources)
+		kind := schema.GroupKind{Group: "load.ensign.io", Kind: "Load"}
+		ground.Define(ctx, harness.Definition(kind))
+		s := ground.Site(ctx, map[string]string{
+			"play.yml": "- hosts: localhost\n",
+			"watches.yaml": "- {group: load.ensign.io, version: v1, kind: Load, playbook: play.yml, " +
+				"finalizer: {name: load.ensign.io/finalizer, playbook: play.yml}}\n",
+		})
+		s.Script()
+		s.Options.Args = append(s.Options.Args, "--reconcile-period=0s", "--max-concurrent-runs=2", "--max-concurrent-reconciles=2")
+		proxy, err := apiproxy.Start(ground.Cluster.Config)
 		Expect(err).NotTo(HaveOccurred())
-		AddReportEntry("load", fmt.Sprintf("%d resources with two slots took %.1f s; at most %d writes and %d Events for one",
-			resources, found.Took.Seconds(), found.Writes, found.Events), ReportEntryVisibilityAlways)
-		Expect(found.Runs).To(Equal(resources))
-		Expect(found.Writes).To(Equal(3), "the finalizer, Running, and the result")
-		Expect(found.Events).To(Equal(1))
-		Expect(found.RunsAfter).To(BeZero(), "a restart runs nothing that has not changed")
-		Expect(found.WritesAfter).To(BeZero())
-		Expect(os.RemoveAll(filepath.Dir(found.Log))).To(Succeed(), "nobody needs to look at it")
+		DeferCleanup(proxy.Close)
+		s.Options.Kubeconfig = filepath.Join(s.Dir, "kubeconfig")
+		Expect(proxy.WriteKubeconfig(s.Options.Kubeconfig)).To(Succeed())
+		for i := range resources {
+			s.Create(ctx, harness.Custom(kind, s.Namespace, fmt.Sprintf("cr-%04d", i), nil))
+		}
+		s.Start(ctx, kind.Kind)
+		began := time.Now()
+		Eventually(ctx, func(ctx context.Context) (reported int, err error) {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(kind.WithVersion("v1"))
+			err = ground.Client.List(ctx, list, client.InNamespace(s.Namespace))
+			for i := range list.Items {
+				if len(oracle.Unreported(&list.Items[i])) == 0 {
+					reported++
+				}
+			}
+			return reported, err
+		}).Should(Equal(resources))
+		took := time.Since(began).Round(time.Second / 10)
+		events := func(ctx context.Context) (map[string]int, error) {
+			list, told := &eventsv1.EventList{}, map[string]int{}
+			err := ground.Client.List(ctx, list, client.InNamespace(s.Namespace))
+			for i := range list.Items {
+				if e := &list.Items[i]; e.Regarding.Kind == kind.Kind {
+					Expect(e.Series).To(BeNil())
+					told[e.Regarding.Name]++
+				}
+			}
+			return told, err
+		}
+		Eventually(ctx, events).Should(And(HaveLen(resources), HaveEach(1)))
+		AddReportEntry("load", fmt.Sprintf("%d resources with two slots took %s", resources, took), ReportEntryVisibilityAlways)
+		runs := func() (int, error) {
+			text, err := s.Log()
+			return strings.Count(text, "run started"), err
+		}
+		Expect(runs()).To(Equal(resources))
+		writes := map[string]int{}
+		for _, r := range proxy.Journal() {
+			if r.Applied() && r.Resource == "loads" {
+				writes[r.Name]++
+			}
+		}
+		Expect(writes).To(And(HaveLen(resources), HaveEach(3)), "the finalizer, Running, and the result")
+
+		By("restarting the manager")
+		Expect(s.Stop()).To(Succeed())
+		before := len(proxy.Journal())
+		s.Start(ctx, kind.Kind)
+		Consistently(func() (applied []apiproxy.Request) {
+			for _, r := range proxy.Journal()[before:] {
+				if r.Applied() {
+					applied = append(applied, r)
+				}
+			}
+			return applied
+		}, 15*time.Second).Should(BeEmpty(), "nothing has changed")
+		Expect(runs()).To(BeZero())
 	}, NodeTimeout(20*time.Minute))
 })
 
 var _ = Describe("a manager with the real Ansible under faults", func() {
 	It("converges to the same end under a sample of the plans", func(ctx context.Context) {
-		lab := newLab(ctx, filepath.Join(root, ".venv"))
-		expectAllGood(ctx, campaign.Campaign{Perform: lab.Run, Parallel: 2}, plan.Real())
+		expectAllGood(ctx, filepath.Join(ground.Root, ".venv"), 2, plan.Real())
 	}, NodeTimeout(20*time.Minute))
 })
 
@@ -47,6 +112,6 @@ var _ = Describe("a manager under all faults", func() {
 				chosen = append(chosen, p)
 			}
 		}
-		expectAllGood(ctx, campaign.Campaign{Perform: newLab(ctx, "").Run, Parallel: parallel}, chosen)
+		expectAllGood(ctx, "", parallel, chosen)
 	}, NodeTimeout(25*time.Minute))
 })

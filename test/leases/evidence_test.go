@@ -14,6 +14,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+
+	"github.com/ensign-operator/ensign/test/faults/audit"
 )
 
 // life is what the journal tells of one run: the time between its first sign of
@@ -113,20 +115,12 @@ type reign struct {
 // the lease, as all candidates do, but not get it.
 func readAudit(namespace string) (reigns []reign, late []string) {
 	GinkgoHelper()
-	log, err := os.ReadFile(auditLog)
+	requests, err := audit.Log{Path: auditLog}.Events(namespace + "-")
 	Expect(err).NotTo(HaveOccurred())
-	var requests []auditv1.Event
-	for line := range bytes.Lines(log) {
-		var r auditv1.Event
-		if !bytes.Contains(line, []byte(namespace+"-")) || !bytes.HasSuffix(line, []byte("\n")) {
-			continue // Not about replicas, or just being written.
-		}
-		Expect(json.Unmarshal(line, &r)).To(Succeed())
-		if r.ImpersonatedUser != nil && strings.HasPrefix(r.ImpersonatedUser.Username, namespace+"-") &&
-			slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb) {
-			requests = append(requests, r)
-		}
-	}
+	requests = slices.DeleteFunc(requests, func(r auditv1.Event) bool {
+		return r.ImpersonatedUser == nil || !strings.HasPrefix(r.ImpersonatedUser.Username, namespace+"-") ||
+			!slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
+	})
 	slices.SortFunc(requests, func(a, b auditv1.Event) int {
 		return a.RequestReceivedTimestamp.Compare(b.RequestReceivedTimestamp.Time)
 	})

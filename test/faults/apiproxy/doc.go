@@ -5,8 +5,7 @@
 //	if err != nil { … }
 //	defer p.Close()
 //	err = p.WriteKubeconfig(path) // for the program under test
-//	remove := p.Add(apiproxy.Rule{
-//		Name:  "a status write is applied, and its answer lost",
+//	remove := p.Add(apiproxy.Rule{ // A status write is applied, and its answer lost.
 //		Match: func(r apiproxy.Request) bool { return r.Verb == "patch" && r.Subresource == "status" },
 //		Once:  true,
 //		Fault: apiproxy.Fault{Break: true},

@@ -2,7 +2,6 @@ package apiproxy
 
 import (
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -26,8 +25,6 @@ type Request struct {
 	// Body is what a write says.
 	Body []byte
 
-	// Rule is the name of the rule that acted on it, if one did.
-	Rule string
 	// Upstream is the API server's HTTP status, 0 if it was not asked or did not
 	// answer; Answer is its body, of writes only.
 	Upstream int
@@ -43,33 +40,12 @@ func (r Request) Write() bool {
 // learnt of it.
 func (r Request) Applied() bool { return r.Write() && r.Upstream >= 200 && r.Upstream < 300 }
 
-// journal holds the requests in the order of their arrival.
-type journal struct {
-	mu      sync.Mutex
-	entries []*Request
-}
-
-// add numbers the request.
-func (j *journal) add(r *Request) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.entries = append(j.entries, r)
-	r.Seq = len(j.entries)
-}
-
-// update changes an entry.
-func (j *journal) update(change func()) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	change()
-}
-
 // Journal returns all requests so far, in the order of their arrival.
 func (p *Proxy) Journal() []Request {
-	p.journal.mu.Lock()
-	defer p.journal.mu.Unlock()
-	list := make([]Request, len(p.journal.entries))
-	for i, r := range p.journal.entries {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := make([]Request, len(p.journal))
+	for i, r := range p.journal {
 		list[i] = *r
 	}
 	return list

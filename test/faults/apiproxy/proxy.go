@@ -22,8 +22,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// errBroken ends a request whose client does not get an answer.
-var errBroken = errors.New("the connection breaks")
+// silent is the log of broken connections: this proxy is there for them.
+func silent() *log.Logger { return log.New(io.Discard, "", 0) }
 
 // Proxy is one client's way to an API server.
 type Proxy struct {
@@ -32,13 +32,13 @@ type Proxy struct {
 	target    *url.URL
 	transport http.RoundTripper
 	resolver  apirequest.RequestInfoResolver
-	journal   journal
-	rules     rules
-	watches   watchRules
 
-	mu   sync.Mutex
-	away int // how many have taken the API server away
-	open map[net.Conn]bool
+	mu      sync.Mutex
+	journal []*Request
+	rules   []*Rule
+	watches []*watchRule
+	away    int // how many have taken the API server away
+	open    map[net.Conn]bool
 }
 
 // Start makes a proxy to the API server of config. It serves until Close.
@@ -64,8 +64,12 @@ func Start(config *rest.Config) (*Proxy, error) {
 	return p, nil
 }
 
-// silent is the log of broken connections: this proxy is there for them.
-func silent() *log.Logger { return log.New(io.Discard, "", 0) }
+// locked changes what the requests share.
+func (p *Proxy) locked(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
 
 // Close ends the proxy and every connection through it.
 func (p *Proxy) Close() error { return p.server.Close() }
@@ -96,11 +100,7 @@ func (p *Proxy) Away() (back func()) {
 	for conn := range p.open {
 		abort(conn)
 	}
-	return sync.OnceFunc(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.away--
-	})
+	return sync.OnceFunc(func() { p.locked(func() { p.away-- }) })
 }
 
 // connected keeps the connections that are open.
@@ -131,12 +131,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler) // The client broke off within its request.
 	}
-	p.journal.add(entry)
-	defer p.journal.update(func() { entry.Answered = time.Now() })
+	p.locked(func() {
+		p.journal = append(p.journal, entry)
+		entry.Seq = len(p.journal)
+	})
+	defer p.locked(func() { entry.Answered = time.Now() })
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	rule, fault := p.rules.meet(*entry)
-	p.journal.update(func() { entry.Rule = rule })
+	fault := p.meet(*entry)
 	forward := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(p.target) },
 		FlushInterval: -1,
@@ -178,7 +180,7 @@ func (p *Proxy) pass(r *http.Request, entry *Request, fault Fault) (response *ht
 		_ = response.Body.Close() // Nobody gets it.
 	}
 	if fault.Break {
-		return nil, errBroken
+		return nil, http.ErrAbortHandler
 	}
 	return fault.answer(), nil
 }
@@ -198,7 +200,7 @@ func (p *Proxy) ask(r *http.Request, entry *Request) (*http.Response, error) {
 		}
 		response.Body = io.NopCloser(bytes.NewReader(answer))
 	}
-	p.journal.update(func() { entry.Upstream, entry.Answer = response.StatusCode, answer })
+	p.locked(func() { entry.Upstream, entry.Answer = response.StatusCode, answer })
 	return response, nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,8 +16,6 @@ import (
 // Rule says which requests a fault meets, until it is removed. The first rule that
 // matches a request acts on it.
 type Rule struct {
-	// Name stands in the journal.
-	Name string
 	// Match sees the request as it arrived, the body of a write included.
 	Match func(Request) bool
 	// Once lets the rule act on one request only.
@@ -49,60 +46,43 @@ type Fault struct {
 // Refuse answers with an HTTP status and keeps the request from the API server.
 func Refuse(code int) Fault { return Fault{Withhold: true, Code: code} }
 
-// rules are those of a proxy, in the order in which they were added.
-type rules struct {
-	mu      sync.Mutex
-	ordered []*Rule
-}
-
-// meet returns the fault that the request meets, and the name of its rule.
-func (rs *rules) meet(r Request) (string, Fault) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	i := slices.IndexFunc(rs.ordered, func(rule *Rule) bool { return rule.Match(r) })
-	if i < 0 {
-		return "", Fault{}
-	}
-	rule := rs.ordered[i]
-	if rule.Once {
-		rs.ordered = slices.Delete(rs.ordered, i, i+1)
-	}
-	return rule.Name, rule.Fault
-}
-
 // Add puts a rule behind those that are there.
 func (p *Proxy) Add(rule Rule) (remove func()) {
-	p.rules.mu.Lock()
-	defer p.rules.mu.Unlock()
-	p.rules.ordered = append(p.rules.ordered, &rule)
+	p.locked(func() { p.rules = append(p.rules, &rule) })
 	return func() {
-		p.rules.mu.Lock()
-		defer p.rules.mu.Unlock()
-		p.rules.ordered = slices.DeleteFunc(p.rules.ordered, func(r *Rule) bool { return r == &rule })
+		p.locked(func() { p.rules = slices.DeleteFunc(p.rules, func(r *Rule) bool { return r == &rule }) })
 	}
+}
+
+// meet returns the fault that the request meets.
+func (p *Proxy) meet(r Request) Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.rules, func(rule *Rule) bool { return rule.Match(r) })
+	if i < 0 {
+		return Fault{}
+	}
+	rule := p.rules[i]
+	if rule.Once {
+		p.rules = slices.Delete(p.rules, i, i+1)
+	}
+	return rule.Fault
 }
 
 // answer is what the client gets in the place of the API server's answer.
 func (f Fault) answer() *http.Response {
 	body, header := f.Body, http.Header{"Content-Type": {"application/json"}}
 	if body == nil {
-		body = statusOf(f.Code)
+		const why = "a fault that a test asked for"
+		status := apierrors.NewGenericServerResponse(f.Code, "", schema.GroupResource{}, "", why, 0, false).ErrStatus
+		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		if f.Code == http.StatusGone {
+			status.Reason = metav1.StatusReasonExpired
+		}
+		body, _ = json.Marshal(status) // Plain values always encode.
 	}
 	if f.Code == http.StatusTooManyRequests {
 		header.Set("Retry-After", "1")
 	}
 	return &http.Response{StatusCode: f.Code, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
-}
-
-func statusOf(code int) []byte {
-	status := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "a fault that a test asked for", 0, false).ErrStatus
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	if code == http.StatusGone {
-		status.Reason = metav1.StatusReasonExpired
-	}
-	body, err := json.Marshal(status)
-	if err != nil {
-		panic(err) // Plain values always encode.
-	}
-	return body
 }

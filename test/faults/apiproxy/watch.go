@@ -12,19 +12,13 @@ import (
 
 // Hold lets the watches whose requests match stand still at their next event until
 // the release, as with a slow API server. Only watches that speak JSON are read.
-func (p *Proxy) Hold(match func(Request) bool) (release func()) { return p.watches.add(match, nil) }
+func (p *Proxy) Hold(match func(Request) bool) (release func()) { return p.watch(match, nil) }
 
 // Hide leaves the events of watches out whose requests match, and breaks a watch
 // that has missed some with "410 Gone" at the release: the client has to list anew
 // and sees the last state only, as after a long disconnection.
 func (p *Proxy) Hide(match func(Request) bool) (release func()) {
-	return p.watches.add(match, map[*stream]bool{})
-}
-
-// watchRules are those of a proxy.
-type watchRules struct {
-	mu     sync.Mutex
-	active []*watchRule
+	return p.watch(match, map[*stream]bool{})
 }
 
 type watchRule struct {
@@ -33,37 +27,16 @@ type watchRule struct {
 	released chan struct{}
 }
 
-func (ws *watchRules) add(match func(Request) bool, missed map[*stream]bool) (release func()) {
+func (p *Proxy) watch(match func(Request) bool, missed map[*stream]bool) (release func()) {
 	added := &watchRule{match, missed, make(chan struct{})}
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.active = append(ws.active, added)
+	p.locked(func() { p.watches = append(p.watches, added) })
 	return sync.OnceFunc(func() {
-		ws.mu.Lock()
-		defer ws.mu.Unlock()
-		ws.active = slices.DeleteFunc(ws.active, func(rule *watchRule) bool { return rule == added })
+		p.locked(func() { p.watches = slices.DeleteFunc(p.watches, func(rule *watchRule) bool { return rule == added }) })
 		close(added.released)
-		for s := range missed {
+		for s := range missed { // Nobody is added any more.
 			s.expire()
 		}
 	})
-}
-
-// meet decides about the next event of a watch: it is to wait for a channel first,
-// if there is one, or it is hidden.
-func (ws *watchRules) meet(s *stream) (wait <-chan struct{}, hidden bool) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	i := slices.IndexFunc(ws.active, func(rule *watchRule) bool { return rule.match(s.request) })
-	switch {
-	case i < 0:
-		return nil, false
-	case ws.active[i].missed == nil:
-		return ws.active[i].released, false
-	default:
-		ws.active[i].missed[s] = true
-		return nil, true
-	}
 }
 
 // stream is the answer to a watch, event by event.
@@ -103,11 +76,22 @@ func (s *stream) Read(into []byte) (int, error) {
 }
 
 // pass waits until an event may go on; it is false for one that may not.
-func (s *stream) pass() bool {
+func (s *stream) pass() (passes bool) {
 	for {
-		wait, hidden := s.proxy.watches.meet(s)
+		var wait <-chan struct{}
+		s.proxy.locked(func() {
+			i := slices.IndexFunc(s.proxy.watches, func(rule *watchRule) bool { return rule.match(s.request) })
+			switch {
+			case i < 0:
+				passes = true
+			case s.proxy.watches[i].missed == nil:
+				wait = s.proxy.watches[i].released
+			default:
+				s.proxy.watches[i].missed[s] = true
+			}
+		})
 		if wait == nil {
-			return !hidden
+			return passes
 		}
 		select {
 		case <-wait:
@@ -124,7 +108,6 @@ func (s *stream) expire() {
 		return
 	}
 	s.proxy.Add(Rule{
-		Name: "the watch has missed events",
 		Match: func(r Request) bool {
 			return r.Verb == "watch" && r.Path == s.request.Path && r.Query["sendInitialEvents"] == nil
 		},

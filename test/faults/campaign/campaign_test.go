@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,25 +31,22 @@ func deleted(p plan.Plan) oracle.Evidence {
 			{Subject: subject, What: stub.Started, Finalizer: true, Time: after},
 			{Subject: subject, What: stub.Ended, Finalizer: true, Succeeded: true, Time: after},
 		},
-		Events: []oracle.Event{{UID: "u", Reason: "Succeeded", Count: 1}, {UID: "u", Reason: "Finalized", Count: 1}},
+		Events: []string{"Normal Succeeded", "Normal Finalized"},
 	}
 }
 
+var plans = []plan.Plan{
+	{Operation: plan.Delete, Point: plan.MidTask, Fault: plan.Lost}, {Operation: plan.Delete, Point: plan.Stats, Fault: plan.Lost},
+	{Operation: plan.DeleteRunning, Point: plan.MidTask, Fault: plan.Reset},
+}
+
 // perform runs a campaign in which the named plans have these answers, and the others
-// nothing wrong. It returns the directory of the evidence too and, of a campaign that
-// performs one plan at a time, the names of what was performed.
-func perform(t *testing.T, parallel int, answers map[string]func(*oracle.Evidence) error) (results []Result, dir string, names []string, err error) {
+// nothing wrong. It returns the names of what was performed too.
+func perform(t *testing.T, dir string, answers map[string]func(*oracle.Evidence) error) ([]Result, []string, error) {
 	t.Helper()
-	dir = t.TempDir()
-	var alone sync.Mutex
-	results, err = Campaign{Parallel: parallel, Tell: func(Result) {}, Perform: func(_ context.Context, p plan.Plan) (oracle.Evidence, error) {
-		if parallel == 1 {
-			if !alone.TryLock() {
-				return oracle.Evidence{}, errors.New("another plan is at work")
-			}
-			defer alone.Unlock()
-			names = append(names, p.String())
-		}
+	var names []string
+	results, err := Campaign{Tell: func(Result) {}, Perform: func(_ context.Context, p plan.Plan) (oracle.Evidence, error) {
+		names = append(names, p.String())
 		e := deleted(p)
 		e.Directory = filepath.Join(dir, strings.ReplaceAll(p.String(), "/", "-"))
 		err := os.Mkdir(e.Directory, 0o700)
@@ -59,22 +55,15 @@ func perform(t *testing.T, parallel int, answers map[string]func(*oracle.Evidenc
 		}
 		return e, err
 	}}.Run(t.Context(), plans)
-	return results, dir, names, err
-}
-
-var plans = []plan.Plan{
-	{Operation: plan.Delete, Point: plan.MidTask, Fault: plan.Lost}, {Operation: plan.Delete, Point: plan.Stats, Fault: plan.Lost},
-	{Operation: plan.DeleteRunning, Point: plan.MidTask, Fault: plan.Reset},
+	return results, names, err
 }
 
 func TestBaselinesComeFirstAndOnce(t *testing.T) {
-	results, dir, names, err := perform(t, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := t.TempDir()
+	results, names, err := perform(t, dir, nil)
 	want := []string{"delete/without/fault", "delete-running/without/fault", "delete/mid-task/lost", "delete/stats/lost", "delete-running/mid-task/reset"}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, names); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if len(results) != 3 || len(Bad(results)) != 0 {
 		t.Errorf("got %v", results)
@@ -85,16 +74,16 @@ func TestBaselinesComeFirstAndOnce(t *testing.T) {
 }
 
 func TestWhatIsWrongIsTold(t *testing.T) {
-	results, _, _, err := perform(t, 3, map[string]func(*oracle.Evidence) error{
-		"delete/mid-task/lost": func(e *oracle.Evidence) error { e.Left = []string{"process 7"}; return nil },
-		"delete/stats/lost":    func(*oracle.Evidence) error { return errors.New("the point did not come") },
+	results, _, err := perform(t, t.TempDir(), map[string]func(*oracle.Evidence) error{
+		"delete/mid-task/lost": func(e *oracle.Evidence) error {
+			e.Left, e.Took = []string{"process 7"}, time.Second
+			return nil
+		},
+		"delete/stats/lost": func(*oracle.Evidence) error { return errors.New("the point did not come") },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	bad := Bad(results)
-	if len(bad) != 2 {
-		t.Fatalf("got %v, want two bad plans", bad)
+	if err != nil || len(bad) != 2 {
+		t.Fatalf("got %v, %v, want two bad plans", bad, err)
 	}
 	for i, want := range []string{"I6: left: process 7", "the point did not come"} {
 		for _, text := range []string{want, "make faults PLANS='^" + bad[i].Plan.String() + "$'", "VIOLATION"} {
@@ -106,41 +95,22 @@ func TestWhatIsWrongIsTold(t *testing.T) {
 	if _, err := os.Stat(bad[0].Directory); err != nil {
 		t.Errorf("nothing is left to look at: %v", err)
 	}
+	var table strings.Builder
+	if err := Table(&table, results); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"operation delete 2 0 1 1.0 s delete/mid-task/lost", "fault reset 1 1 0 0.0 s", "all 3 1 1 1.0 s"} {
+		if !strings.Contains(strings.Join(strings.Fields(table.String()), " "), want) {
+			t.Errorf("got\n%s\nwant %q in it", &table, want)
+		}
+	}
 }
 
 func TestNothingIsJudgedByABaselineThatIsWrong(t *testing.T) {
-	results, _, _, err := perform(t, 3, map[string]func(*oracle.Evidence) error{
+	results, _, err := perform(t, t.TempDir(), map[string]func(*oracle.Evidence) error{
 		"delete/without/fault": func(e *oracle.Evidence) error { e.Unsettled = []string{"why"}; return nil },
 	})
 	if err == nil || results != nil || !strings.Contains(err.Error(), "delete/without/fault") {
 		t.Errorf("got %v, %v; want an error that names the operation", results, err)
-	}
-}
-
-func TestTable(t *testing.T) {
-	results := []Result{
-		{Plan: plans[0], Took: time.Second},
-		{Plan: plans[1], Took: 3 * time.Second, Violations: make([]oracle.Violation, 2)},
-		{Plan: plans[2], Took: 2 * time.Second, Err: errors.New("no")},
-	}
-	var out strings.Builder
-	if err := Table(&out, results); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"operation delete 2 1 2 3.0 s delete/stats/lost",
-		"point mid-task 2 1 0 2.0 s delete-running/mid-task/reset",
-		"fault lost 2 1 2 3.0 s delete/stats/lost",
-		"all 3 1 2 3.0 s delete/stats/lost",
-	} {
-		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
-			t.Errorf("got\n%s\nwant %q in it", &out, want)
-		}
-	}
-	if got := Quantile(results, 0.5); got != 2*time.Second {
-		t.Errorf("the median is %s, want 2s", got)
-	}
-	if got := Quantile(nil, 0.5); got != 0 {
-		t.Errorf("of nothing: %s", got)
 	}
 }

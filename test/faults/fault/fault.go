@@ -6,6 +6,7 @@ package fault
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,12 +31,9 @@ func Window(f plan.Fault) time.Duration {
 
 // Lasts is true for a fault that only lets requests fail, for its window.
 func Lasts(f plan.Fault) bool {
-	switch f {
-	case plan.Conflict, plan.Throttled, plan.Internal, plan.Unavailable, plan.Forbidden, plan.Timeout, plan.Reset, plan.Lost:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]plan.Fault{
+		plan.Conflict, plan.Throttled, plan.Internal, plan.Unavailable, plan.Forbidden, plan.Timeout, plan.Reset, plan.Lost,
+	}, f)
 }
 
 // AtWrite is what meets a write. strike is called with each write that the fault meets,

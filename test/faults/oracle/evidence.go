@@ -30,7 +30,8 @@ type Evidence struct {
 	// Requests are all that the managers sent, Runs all that the runs did.
 	Requests []apiproxy.Request
 	Runs     []stub.Record
-	Events   []Event
+	// Events are type and reason of the Kubernetes Events, each as often as it was told.
+	Events []string
 	// Audited are the writes of the managers that the API server has accepted, by its
 	// own audit log.
 	Audited []audit.Write
@@ -43,12 +44,6 @@ type Evidence struct {
 	Left []string
 	// Misdeeds are what the manager's process or a run was seen to do and must not.
 	Misdeeds []Violation
-}
-
-// Event is a Kubernetes Event.
-type Event struct {
-	UID, Type, Reason string
-	Count             int
 }
 
 // Foreign is what is in a resource and belongs to another writer.

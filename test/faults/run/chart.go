@@ -5,156 +5,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
-
-	"golang.org/x/sync/errgroup"
-
-	"github.com/ensign-operator/ensign/test/faults/mutation"
 )
 
-// chartMutantFormat is how the file of a mutant of charts begins. The expression is of the
-// specs of test/charts that have to notice it.
+// ofCharts are the mutants of manager or chart-exec that the specs of test/charts have to
+// notice. Their mark is an expression of those specs.
 //
 //	Spec: stays where its pre-delete hook fails
 //	In a sentence, what it breaks.
 //
 //	--- a/…
-var chartMutantFormat = regexp.MustCompile(`(?s)^Spec: ([^\n]+)\n(.+)$`)
-
-// chartMutant is a patch of manager or chart-exec that breaks a promise about releases.
-type chartMutant struct {
-	mutation.Patch
-
-	spec, breaks string
-	// said is what the spec said that noticed it; "" if none did.
-	said string
-	err  error
-	took time.Duration
-}
-
-// loadChartMutants reads the mutants of charts of the repository in root.
-func loadChartMutants(root string) ([]*chartMutant, error) {
-	patches, err := mutation.Load(filepath.Join(root, "test", "charts", "mutants"))
-	var found []*chartMutant
-	errs := []error{err}
-	for _, patch := range patches {
-		head := chartMutantFormat.FindStringSubmatch(patch.Head)
-		if head == nil {
-			errs = append(errs, fmt.Errorf("mutant %s does not begin with a line \"Spec: EXPRESSION\" and a sentence", patch.Path))
-			continue
-		}
-		found = append(found, &chartMutant{Patch: patch, spec: head[1], breaks: head[2]})
+func ofCharts() kind {
+	return kind{
+		called: "mutants of charts", dir: "test/charts/mutants", mark: "spec", programs: []string{"manager", "chart-exec"},
+		atOnce: 2, // Each has a control plane.
+		format: regexp.MustCompile(`(?s)^Spec: ([^\n]+)\n(.+)$`),
 	}
-	return found, errors.Join(errs...)
 }
 
 // judgeChartMutants shows that the specs of charts find the programs as they are good, and
 // notice every mutant.
-func judgeChartMutants(ctx context.Context, s settings, root string) (err error) {
-	all, err := loadChartMutants(root)
-	if err != nil {
+func judgeChartMutants(ctx context.Context, s settings) error {
+	k := ofCharts()
+	all, err := k.load(s.root, s.only)
+	fmt.Fprintf(s.out, "%d mutants of charts\n", len(all))
+	if err != nil || len(all) == 0 {
 		return err
 	}
-	only, err := regexp.Compile(s.only)
-	if err != nil {
-		return fmt.Errorf("select mutants: %w", err)
-	}
-	dir, err := os.MkdirTemp("", "ec-")
-	if err != nil {
-		return fmt.Errorf("make a place for the suite: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	suite := chartSuite{root: root, program: filepath.Join(dir, "charts.test")}
-	if err := suite.build(ctx); err != nil {
-		return err
-	}
-	var chosen []*chartMutant
-	var specs []string
-	for _, m := range all {
-		if only.MatchString(m.Name) {
-			chosen, specs = append(chosen, m), append(specs, "("+m.spec+")")
+	return inDirectory(func(dir string) error {
+		suite := chartSuite{s.root, filepath.Join(dir, "charts.test")}
+		if err := command(ctx, s.root, "go", "test", "-c", "-o", suite.program, "./test/charts"); err != nil {
+			return fmt.Errorf("build the suite of charts: %w", err)
 		}
-	}
-	fmt.Fprintf(s.out, "%d mutants of charts\n", len(chosen))
-	if len(chosen) == 0 {
-		return nil
-	}
-	if said, err := suite.run(ctx, filepath.Join(root, "bin", "manager"), strings.Join(specs, "|")); err != nil || said != "" {
-		return errors.Join(err, fmt.Errorf("the programs as they are would be convicted: %s", said))
-	}
-	var tried errgroup.Group
-	tried.SetLimit(2) // Each has a control plane.
-	for _, m := range chosen {
-		tried.Go(func() error {
-			began := time.Now()
-			m.try(ctx, suite, filepath.Join(dir, m.Name))
-			m.took = time.Since(began)
-			fmt.Fprintf(s.out, "%-9s %s\n", m.verdict(), m.Name)
-			return ctx.Err()
+		var specs []string
+		for _, m := range all {
+			specs = append(specs, "("+m.marks[0]+")")
+		}
+		if said, err := suite.run(ctx, filepath.Join(s.root, "bin", "manager"), strings.Join(specs, "|")); err != nil || said != "" {
+			return errors.Join(err, fmt.Errorf("the programs as they are would be convicted: %s", said))
+		}
+		return k.judge(ctx, s.root, s.out, all, func(m *mutant, dir string) (err error) {
+			if m.because, err = suite.run(ctx, filepath.Join(dir, "manager"), m.marks[0]); m.because != "" {
+				m.by = "its spec"
+			}
+			return err
 		})
-	}
-	if err := tried.Wait(); err != nil {
-		return err
-	}
-	return reportChartMutants(s.out, chosen)
-}
-
-// try builds the mutant and runs the specs that have to notice it.
-func (m *chartMutant) try(ctx context.Context, suite chartSuite, dir string) {
-	if m.err = os.Mkdir(dir, 0o700); m.err != nil {
-		return
-	}
-	if m.err = m.Build(ctx, suite.root, dir, "manager", "chart-exec"); m.err == nil {
-		m.said, m.err = suite.run(ctx, filepath.Join(dir, "manager"), m.spec)
-	}
-	m.err = errors.Join(m.err, os.RemoveAll(dir))
-}
-
-func (m *chartMutant) verdict() string {
-	switch {
-	case m.err != nil:
-		return "ERROR"
-	case m.said == "":
-		return "SURVIVED"
-	default:
-		return "caught"
-	}
-}
-
-// failed is nil for a mutant that was noticed.
-func (m *chartMutant) failed() error {
-	if m.err == nil && m.said == "" {
-		return fmt.Errorf("mutant %s survived: %s", m.Name, m.breaks)
-	}
-	return m.err
-}
-
-// reportChartMutants prints the table. It is an error when a mutant survived.
-func reportChartMutants(out io.Writer, mutants []*chartMutant) error {
-	rows := make([]row, len(mutants))
-	for i, m := range mutants {
-		rows[i] = row{[]string{m.Name, m.verdict(), m.spec, m.said}, m.took, m.failed()}
-	}
-	return tabulate(out, "mutants of charts", []string{"mutant", "verdict", "spec", "because"}, rows)
+	})
 }
 
 // chartSuite is test/charts as a program.
 type chartSuite struct{ root, program string }
-
-func (c chartSuite) build(ctx context.Context) error {
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", c.program, "./test/charts")
-	build.Dir = c.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the suite of charts: %w: %s", err, out)
-	}
-	return nil
-}
 
 var (
 	ranSpecs = regexp.MustCompile(`Ran ([1-9]\d*) of \d+ Specs`)
@@ -182,5 +86,5 @@ func (c chartSuite) run(ctx context.Context, manager, specs string) (said string
 	if found == nil {
 		return "", fmt.Errorf("the suite of charts ended otherwise than by a spec: %w: %s", err, out.Bytes())
 	}
-	return oneLine(strings.Join(strings.Fields(string(found[1])), " ")), nil
+	return strings.Join(strings.Fields(string(found[1])), " "), nil
 }

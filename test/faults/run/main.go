@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -46,11 +47,14 @@ type settings struct {
 	mutants  bool
 	charts   bool
 	only     string
+	root     string // of the repository
 	out      io.Writer
 }
 
+// parse reads the flags. The program is called in the root of the repository.
 func parse(args []string, out io.Writer) (settings, error) {
-	s := settings{out: out}
+	root, err := os.Getwd()
+	s := settings{root: root, out: out}
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.StringVar(&s.plans, "plans", "", "regular `expression` that the names of the plans match")
@@ -62,13 +66,12 @@ func parse(args []string, out io.Writer) (settings, error) {
 	flags.BoolVar(&s.mutants, "mutants", false, "build each mutant of the manager and expect the plans to notice it")
 	flags.BoolVar(&s.charts, "chart-mutants", false, "build each mutant of what the manager does with charts and expect the specs of test/charts to notice it")
 	flags.StringVar(&s.only, "only", "", "regular `expression` that the names of the mutants match")
-	if err := flags.Parse(args); err != nil {
+	if err := errors.Join(err, flags.Parse(args)); err != nil {
 		return s, err
 	}
-	if s.seed == 0 {
-		s.seed = uint64(time.Now().UnixNano())
-	}
-	return s, nil
+	s.seed = cmp.Or(s.seed, uint64(time.Now().UnixNano()))
+	s.manager, err = filepath.Abs(s.manager)
+	return s, err
 }
 
 // chosen are the plans that the flags ask for, in the order that the seed gives.
@@ -101,11 +104,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return nil
 	case s.charts:
-		root, err := os.Getwd()
-		if err != nil {
-			return err
-		}
-		return judgeChartMutants(ctx, s, root)
+		return judgeChartMutants(ctx, s)
 	case s.mutants:
 		return s.onCluster(ctx, func(o trial.Options) error { return judgeMutants(ctx, s, o) })
 	default:
@@ -117,14 +116,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func judgePlans(ctx context.Context, s settings, o trial.Options, plans []plan.Plan) error {
 	fmt.Fprintf(s.out, "%d plans, %d at a time, SEED=%d\n", len(plans), s.parallel, s.seed)
 	began, number := time.Now(), 0
-	var results []campaign.Result
-	err := inLab(ctx, o, func(lab *trial.Lab) (err error) {
-		results, err = campaign.Campaign{Perform: lab.Run, Parallel: s.parallel, Tell: func(r campaign.Result) {
-			number++
-			fmt.Fprintf(s.out, "%4d  %s\n", number, r)
-		}}.Run(ctx, plans)
-		return err
-	})
+	results, err := perform(ctx, campaign.Campaign{Parallel: s.parallel, Tell: func(r campaign.Result) {
+		number++
+		fmt.Fprintf(s.out, "%4d  %s\n", number, r)
+	}}, o, plans)
 	if err != nil {
 		return err
 	}
@@ -133,10 +128,10 @@ func judgePlans(ctx context.Context, s settings, o trial.Options, plans []plan.P
 		return err
 	}
 	bad := campaign.Bad(results)
-	fmt.Fprintf(s.out, "%d of %d plans converged without a violation; half settled within %.1f s of the end of the fault, 99 of 100 within %.1f s; %.0f s in all\n",
-		len(results)-len(bad), len(results), campaign.Quantile(results, 0.5).Seconds(), campaign.Quantile(results, 0.99).Seconds(), time.Since(began).Seconds())
+	took := time.Since(began).Seconds()
+	fmt.Fprintf(s.out, "%d of %d plans converged without a violation; %.0f s in all\n", len(results)-len(bad), len(results), took)
 	for _, r := range bad {
-		fmt.Fprintf(s.out, "%s\n", r)
+		fmt.Fprintln(s.out, r)
 	}
 	if len(bad) > 0 {
 		return fmt.Errorf("%d of %d plans show violations", len(bad), len(results))
@@ -144,29 +139,17 @@ func judgePlans(ctx context.Context, s settings, o trial.Options, plans []plan.P
 	return nil
 }
 
-// onCluster boots a control plane for as long as do takes. It is called in the
-// root of the repository.
-func (s settings) onCluster(ctx context.Context, do func(trial.Options) error) (err error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return err
-	}
-	manager, err := filepath.Abs(s.manager)
-	if err != nil {
-		return err
-	}
-	dir, err := os.MkdirTemp("", "faults-audit-")
-	if err != nil {
-		return fmt.Errorf("make a place for the audit log: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	log := filepath.Join(dir, "audit.jsonl")
-	cluster, err := controlplane.Start(ctx, controlplane.Options{AuditLog: log})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	return do(trial.Options{Root: root, Manager: manager, Config: cluster.Config, AuditLog: log})
+// onCluster boots a control plane for as long as do takes.
+func (s settings) onCluster(ctx context.Context, do func(trial.Options) error) error {
+	return inDirectory(func(dir string) (err error) {
+		log := filepath.Join(dir, "audit.jsonl")
+		cluster, err := controlplane.Start(ctx, controlplane.Options{AuditLog: log})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, cluster.Stop()) }()
+		return do(trial.Options{Root: s.root, Manager: s.manager, Config: cluster.Config, AuditLog: log})
+	})
 }
 
 func inLab(ctx context.Context, o trial.Options, do func(*trial.Lab) error) (err error) {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/test/faults/mutation"
-	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -45,101 +43,56 @@ func TestFlagsGiveTheOrderAndTheNames(t *testing.T) {
 // before somebody runs them all.
 func TestEveryMutantApplies(t *testing.T) {
 	root := scratch.Repository(t)
-	all, err := loadMutants(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) < 15 {
-		t.Errorf("got %d mutants, want 15 and more", len(all))
-	}
-	for _, m := range all {
-		t.Run(m.Name, func(t *testing.T) {
-			expectApplies(t, root, m.Patch)
-			if _, err := plan.Select(append(plan.Baselines(), plan.All()...), m.plans); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
-
-func TestEveryMutantOfChartsApplies(t *testing.T) {
-	root := scratch.Repository(t)
-	all, err := loadChartMutants(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) < 10 {
-		t.Errorf("got %d mutants, want 10 and more", len(all))
-	}
-	for _, m := range all {
-		t.Run(m.Name, func(t *testing.T) {
-			expectApplies(t, root, m.Patch)
-			if _, err := regexp.Compile(m.spec); err != nil {
-				t.Error(err)
-			}
-		})
+	for _, k := range []kind{ofPlans(), ofCharts()} {
+		all, err := k.load(root, "")
+		if err != nil || len(all) < 10 {
+			t.Errorf("got %d %s (error %v), want 10 and more", len(all), k.called, err)
+		}
+		for _, m := range all {
+			t.Run(k.mark+"/"+m.name, func(t *testing.T) {
+				expectApplies(t, root, m)
+				if _, err := regexp.Compile(m.marks[len(m.marks)-1]); err != nil {
+					t.Error(err)
+				}
+				if len(m.marks) > 1 {
+					if _, err := plansOf(m); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
 	}
 }
 
-// expectApplies applies a patch to copies, and expects that they differ.
-func expectApplies(t *testing.T, root string, patch mutation.Patch) {
+// expectApplies applies a mutant to copies, and expects that they differ.
+func expectApplies(t *testing.T, root string, m *mutant) {
 	t.Helper()
-	replaced, err := patch.Apply(t.Context(), root, filepath.Join(t.TempDir(), "mutated"))
+	replaced, err := m.apply(t.Context(), root, filepath.Join(t.TempDir(), "mutated"))
 	if err != nil || len(replaced) == 0 {
 		t.Fatal(err, replaced)
 	}
 	for name, mutated := range replaced {
-		before, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := os.ReadFile(mutated)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(before) == string(after) {
-			t.Errorf("%s is as it was", name)
+		before, errBefore := os.ReadFile(name)
+		after, errAfter := os.ReadFile(mutated)
+		if err := errors.Join(errBefore, errAfter); err != nil || string(before) == string(after) {
+			t.Errorf("%s is as it was (error %v)", name, err)
 		}
 	}
 }
 
 func TestReportOfMutants(t *testing.T) {
-	named := func(name string) mutant {
-		return mutant{Patch: mutation.Patch{Name: name}, invariants: []string{"I2"}, breaks: "what"}
-	}
-	caught := &sentence{mutant: named("01-caught"), by: "a/b/c", saw: oracle.Violation{Invariant: "I2", Text: strings.Repeat("ä", 200) + "\nmore"}}
-	survived := &sentence{mutant: named("02-alive")}
-	stale := &sentence{mutant: named("03-stale"), err: errors.New("does not apply")}
+	caught := &mutant{name: "01-caught", marks: []string{"I2"}, by: "a/b/c", because: strings.Repeat("ä", 200) + "\nmore"}
+	survived := &mutant{name: "02-alive", marks: []string{"I3"}, breaks: "what"}
+	stale := &mutant{name: "03-stale", marks: []string{"I4"}, err: errors.New("does not apply")}
 	var out strings.Builder
-	if err := report(&out, []*sentence{caught}); err != nil {
+	if err := ofPlans().report(&out, []*mutant{caught}); err != nil {
 		t.Errorf("all caught: %v", err)
 	}
-	err := report(&out, []*sentence{caught, survived, stale})
-	if err == nil || !strings.Contains(err.Error(), "02-alive survived") || !strings.Contains(err.Error(), "does not apply") {
-		t.Errorf("got error %v, want one that names both", err)
-	}
-	for _, want := range []string{"1 of 1 mutants caught", "1 of 3 mutants caught", "a/b/c", "SURVIVED", "ERROR", "I2: ää"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("got\n%s\nwant %q in it", &out, want)
-		}
-	}
-}
-
-func TestReportOfMutantsOfCharts(t *testing.T) {
-	named := func(name, said string) *chartMutant {
-		return &chartMutant{Patch: mutation.Patch{Name: name}, spec: "a spec", breaks: "what", said: said}
-	}
-	var out strings.Builder
-	if err := reportChartMutants(&out, []*chartMutant{named("01-caught", "it noticed")}); err != nil {
-		t.Errorf("all caught: %v", err)
-	}
-	stale := named("03-stale", "")
-	stale.err = errors.New("does not apply")
-	err := reportChartMutants(&out, []*chartMutant{named("01-caught", "it noticed"), named("02-alive", ""), stale})
+	err := ofPlans().report(&out, []*mutant{caught, survived, stale})
 	if err == nil || !strings.Contains(err.Error(), "02-alive survived: what") || !strings.Contains(err.Error(), "does not apply") {
 		t.Errorf("got error %v, want one that names both", err)
 	}
-	for _, want := range []string{"1 of 1 mutants of charts caught", "1 of 3 mutants of charts caught", "it noticed", "SURVIVED"} {
+	for _, want := range []string{"1 of 1 mutants caught", "1 of 3 mutants caught", "a/b/c", "SURVIVED", "ERROR", "ää…"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got\n%s\nwant %q in it", &out, want)
 		}

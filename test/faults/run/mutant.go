@@ -1,50 +1,137 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-
-	"github.com/ensign-operator/ensign/test/faults/mutation"
+	"time"
 )
 
-// mutantFormat is how the file of a mutant begins. Its plans are an expression of
-// names as PLANS of `make faults` takes it; plans without a fault count too.
-//
-//	Invariant: I3
-//	Plans: ^delete-retry/without/fault$
-//	In a sentence, what it breaks.
-//
-//	--- a/…
-var mutantFormat = regexp.MustCompile(`(?s)^Invariant: ((?:\b(?:I[1-9]|I10|end|runs) ?)+)\nPlans: ([^\n]+)\n(.+)$`)
-
-// mutant is a patch of the product that breaks an invariant. The fault plans have to
-// notice every one: that is the test of the plans.
+// mutant is a patch that breaks the product, which tests have to notice. It is applied to
+// copies of the files that it touches, which the build takes in their place: the working
+// tree is never changed.
 type mutant struct {
-	mutation.Patch
-
-	// invariants are those that it breaks, one of which has to be seen broken.
-	invariants []string
-	// plans is the expression of the plans that have to notice it.
-	plans string
-	// breaks says what it breaks.
+	// name is that of the file, without its extension.
+	name, path string
+	// marks are what its file says of what has to notice it, breaks what it breaks.
+	marks  []string
 	breaks string
+	// files are those that it touches, relative to the root of the repository.
+	files []string
+
+	// by is what noticed it, because what that saw; "" if nothing did.
+	by, because string
+	err         error
+	took        time.Duration
 }
 
-// loadMutants reads the mutants of the repository in root, in the order of their names.
-func loadMutants(root string) ([]mutant, error) {
-	patches, err := mutation.Load(filepath.Join(root, "test", "faults", "mutants"))
-	var found []mutant
+var touched = regexp.MustCompile(`(?m)^\+\+\+ b/(.+)$`)
+
+// load reads those mutants of the kind whose names match the expression, in their order.
+func (k kind) load(root, only string) ([]*mutant, error) {
+	chosen, err := regexp.Compile(only)
+	if err != nil {
+		return nil, fmt.Errorf("select mutants: %w", err)
+	}
+	paths, err := filepath.Glob(filepath.Join(root, k.dir, "*.patch"))
+	var found []*mutant
 	errs := []error{err}
-	for _, patch := range patches {
-		head := mutantFormat.FindStringSubmatch(patch.Head)
-		if head == nil {
-			errs = append(errs, fmt.Errorf("mutant %s does not begin with lines \"Invariant: I2\", \"Plans: ^update/status-result/lost$\" and a sentence", patch.Path))
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		before, _, hasDiff := strings.Cut(string(text), "\n\n--- a/")
+		head := k.format.FindStringSubmatch(before)
+		if err != nil || head == nil || !hasDiff {
+			errs = append(errs, err, fmt.Errorf("mutant %s does not begin with %s, a sentence, an empty line and a diff", path, k.format))
 			continue
 		}
-		found = append(found, mutant{Patch: patch, invariants: strings.Fields(head[1]), plans: head[2], breaks: head[3]})
+		last := len(head) - 1
+		m := &mutant{name: strings.TrimSuffix(filepath.Base(path), ".patch"), path: path, marks: head[1:last], breaks: head[last]}
+		for _, file := range touched.FindAllStringSubmatch(string(text), -1) {
+			m.files = append(m.files, file[1])
+		}
+		if chosen.MatchString(m.name) {
+			found = append(found, m)
+		}
 	}
 	return found, errors.Join(errs...)
+}
+
+// build makes the programs, such as "manager" of cmd/manager, with the patch from the
+// repository in root, in dir.
+func (m *mutant) build(ctx context.Context, root, dir string, programs ...string) error {
+	replace, err := m.apply(ctx, root, filepath.Join(dir, "mutated"))
+	if err != nil {
+		return fmt.Errorf("mutant %s does not apply to the code as it is: bring %s up to date: %w", m.name, m.path, err)
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return fmt.Errorf("encode the overlay: %w", err)
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(overlay, text, 0o600); err != nil {
+		return fmt.Errorf("write the overlay: %w", err)
+	}
+	args := []string{"build", "-overlay", overlay, "-o", dir + string(filepath.Separator)}
+	for _, program := range programs {
+		args = append(args, "./cmd/"+program)
+	}
+	if err := command(ctx, root, "go", args...); err != nil {
+		return fmt.Errorf("mutant %s does not compile: %w", m.name, err)
+	}
+	return nil
+}
+
+// apply patches copies of the files, and returns which of them replace which files.
+func (m *mutant) apply(ctx context.Context, root, copies string) (map[string]string, error) {
+	replace := map[string]string{}
+	for _, name := range m.files {
+		content, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(copies, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil { //nolint:gosec // Our own patches.
+			return nil, err
+		}
+		replace[filepath.Join(root, name)] = path
+	}
+	// The copies are in no repository, whatever is above them.
+	environment := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(copies), "GIT_DIR="}
+	return replace, command(ctx, copies, "env", append(environment, "git", "apply", "-p1", "--whitespace=nowarn", m.path)...)
+}
+
+// command runs a program to its end. The error has what it printed.
+func command(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// verdict is what noticed the mutant, or what is wrong.
+func (m *mutant) verdict() string {
+	if m.err != nil {
+		return "ERROR"
+	}
+	return cmp.Or(m.by, "SURVIVED")
+}
+
+// failed is nil for a mutant that was noticed.
+func (m *mutant) failed() error {
+	if m.err == nil && m.by == "" {
+		return fmt.Errorf("mutant %s survived: %s", m.name, m.breaks)
+	}
+	return m.err
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
@@ -46,7 +47,7 @@ func ansibleRunner(r *script.Run) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := p.announce(Spawned); err != nil {
+	if err := p.announce(plan.Spawned); err != nil {
 		return 0, err
 	}
 	playbook := exec.Command("ansible-playbook", r.Private, r.Ident, r.Playbook)
@@ -67,8 +68,8 @@ func ansibleRunner(r *script.Run) (int, error) {
 		return canceled, err
 	case err := <-ended:
 		if exit, failed := errors.AsType[*exec.ExitError](err); failed {
-			return exit.ExitCode(), p.announce(Exiting)
+			return exit.ExitCode(), p.announce(plan.Exited)
 		}
-		return 0, errors.Join(err, p.announce(Exiting))
+		return 0, errors.Join(err, p.announce(plan.Exited))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
@@ -57,17 +58,20 @@ func newPlay(r *script.Run) (*play, error) {
 		Subject: cr.Metadata, Run: r.Ident, PID: os.Getpid(), Finalizer: filepath.Base(r.Playbook) == finalizerPlaybook, Kubeconfig: string(kubeconfig),
 	}}
 	p.record.Script = cr.Spec.Play
-	p.record.Digest, err = Digest(whole["spec"])
+	spec, err := json.Marshal(whole["spec"])
+	p.record.Spec = string(spec)
 	return p, err
 }
 
-func (p *play) announce(phase Phase) error { return announce(p.dir, Announcement{phase, p.record}) }
+func (p *play) announce(phase plan.Point) error {
+	p.record.What = string(phase)
+	return announce(p.dir, p.record)
+}
 
 // write adds a record of what happens now.
 func (p *play) write(what string) error {
-	r := p.record
-	r.What = what
-	return r.Write(p.dir)
+	p.record.What = what
+	return p.record.Write(p.dir)
 }
 
 // perform does what the script of a run's custom resource says, as the playbook with
@@ -146,28 +150,22 @@ func (p *play) failureOf() (Failure, error) {
 
 // work is the task.
 func (p *play) work() error {
-	script, done := p.record.Script, func() error { return nil }
-	if script.Stray {
+	if p.record.Script.Stray {
 		if err := startModule(os.Environ()).Start(); err != nil {
 			return fmt.Errorf("leave a process behind: %w", err)
 		}
 	}
-	if script.Module {
+	if p.record.Script.Module {
 		module := startModule([]string{})
 		if err := module.Start(); err != nil {
 			return fmt.Errorf("start the module: %w", err)
 		}
-		done = func() error {
-			err := module.Process.Kill()
-			_ = module.Wait() // It ends by this signal.
-			return err
-		}
+		defer func() {
+			_ = module.Process.Kill() // Others may have ended it.
+			_ = module.Wait()         // It ends by this signal.
+		}()
 	}
-	err := p.announce(MidTask)
-	if script.Milliseconds > 0 {
-		<-time.After(time.Duration(script.Milliseconds) * time.Millisecond)
-	}
-	return errors.Join(err, done())
+	return p.announce(plan.MidTask)
 }
 
 // startModule is the command of a process in a session of its own. The stub's directory
@@ -186,7 +184,7 @@ func task(result map[string]any) map[string]any {
 
 func (p *play) begin() error {
 	p.Event("playbook_on_start", nil)
-	err := p.announce(FirstEvent)
+	err := p.announce(plan.FirstEvent)
 	p.Event("playbook_on_task_start", task(nil))
 	return err
 }
@@ -210,5 +208,5 @@ func (p *play) report() (code int, err error) {
 		p.Event("runner_on_failed", task(map[string]any{"msg": "the script says so"}))
 		p.Stats(1, 1)
 	}
-	return code, p.announce(Stats)
+	return code, p.announce(plan.Stats)
 }

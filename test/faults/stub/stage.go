@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,32 +17,11 @@ const (
 	journalName = "journal.jsonl"
 )
 
-// Phase is where a run is.
-type Phase string
-
-// The phases that a run tells of, in their order.
-const (
-	Spawned    Phase = "spawned"     // ansible-runner has started, and nothing else
-	FirstEvent Phase = "first-event" // the play's first event is printed
-	MidTask    Phase = "mid-task"    // a task is at work
-	Stats      Phase = "stats"       // the stats are printed
-	Exiting    Phase = "exiting"     // ansible-runner is about to exit
-)
-
-// Announcement is what a run tells a Stage.
-type Announcement struct {
-	Phase  Phase  `json:"phase"`
-	Record Record `json:"record"`
-}
-
-// Stage is told of every phase of the runs of a stub, and lets them go on. Once it is
-// closed, no further run announces itself; those go on unasked.
-type Stage struct{ net.Listener }
-
-// OpenStage makes the stage of the stub in dir. met is called for each
-// announcement, at the same time for those of several runs, and the run goes on
-// when it returns.
-func OpenStage(dir string, met func(Announcement)) (*Stage, error) {
+// OpenStage makes the stage of the stub in dir, which is told of every phase of its runs:
+// what a record says is then a point of plans, the last one that ansible-runner is about to
+// exit. met is called for each, at the same time for those of several runs, and the
+// run goes on when it returns. Once the stage is closed, runs go on unasked.
+func OpenStage(dir string, met func(Record)) (io.Closer, error) {
 	listener, err := net.Listen("unix", filepath.Join(dir, socketName))
 	if err != nil {
 		return nil, fmt.Errorf("open the stage: %w", err)
@@ -50,26 +30,26 @@ func OpenStage(dir string, met func(Announcement)) (*Stage, error) {
 		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
 			go func() {
 				defer func() { _ = conn.Close() }() // The end of the connection is the permission.
-				var a Announcement
-				if json.NewDecoder(conn).Decode(&a) == nil {
-					met(a)
+				var r Record
+				if json.NewDecoder(conn).Decode(&r) == nil {
+					met(r)
 				}
 			}()
 		}
 	}()
-	return &Stage{listener}, nil
+	return listener, nil
 }
 
 // announce tells the stage of the stub in dir, if there is one, and waits until
 // the run may go on.
-func announce(dir string, a Announcement) error {
+func announce(dir string, r Record) error {
 	conn, err := net.DialTimeout("unix", filepath.Join(dir, socketName), time.Minute)
 	if err != nil {
 		return nil // No stage, or one that is closed, holds nobody up.
 	}
 	defer func() { _ = conn.Close() }()
-	if err := json.NewEncoder(conn).Encode(a); err != nil {
-		return fmt.Errorf("announce %s: %w", a.Phase, err)
+	if err := json.NewEncoder(conn).Encode(r); err != nil {
+		return fmt.Errorf("announce %s: %w", r.What, err)
 	}
 	_, _ = conn.Read(make([]byte, 1)) // It ends when the stage is done.
 	return nil

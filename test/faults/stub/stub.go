@@ -13,7 +13,7 @@
 // its own, ends it on TERM, and leaves it alive when it is killed. What a play
 // does stands in the spec of its custom resource (Script). Each run writes a
 // record when it starts and before it reports its stats; a second run for a
-// custom resource that has a live one says so. Where DIR has a Stage, a run tells
+// custom resource that has a live one says so. Where DIR has a stage, a run tells
 // it of every phase and waits until it may go on.
 //
 // With the real Ansible the same play runs as a task (Task): it keeps the same
@@ -22,9 +22,6 @@ package stub
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -79,8 +76,6 @@ type Script struct {
 	// FinalizerFailures the same of the finalizer. Further runs succeed.
 	Failures          []Failure `json:"failures,omitempty"`
 	FinalizerFailures []Failure `json:"finalizerFailures,omitempty"`
-	// Milliseconds is how long the task takes.
-	Milliseconds int `json:"milliseconds,omitempty"`
 	// Module lets the task run in a process of its own, in a session of its own,
 	// without the run's environment. It ends with the task.
 	Module bool `json:"module,omitempty"`
@@ -94,19 +89,9 @@ type Subject struct {
 	Namespace  string `json:"namespace"`
 	Name       string `json:"name"`
 	Generation int64  `json:"generation"`
-	// Digest stands for its spec.
-	Digest string `json:"digest"`
+	// Spec is its spec, as encoding/json has it.
+	Spec   string `json:"spec"`
 	Script Script `json:"-"`
-}
-
-// Digest is the same for specs that say the same.
-func Digest(spec any) (string, error) {
-	data, err := json.Marshal(spec) // Keys are sorted.
-	if err != nil {
-		return "", fmt.Errorf("encode the spec: %w", err)
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:6]), nil
 }
 
 // What a Record says.
@@ -122,7 +107,8 @@ type Record struct {
 
 	Time time.Time `json:"time"`
 	// What is Started; Ended, when the play is through and its stats are about to
-	// be reported; or Overlaps, when another run of the CR is live.
+	// be reported; or Overlaps, when another run of the CR is live. A stage is told the
+	// phase.
 	What string `json:"what"`
 	// Run is ansible-runner's ident.
 	Run string `json:"run"`

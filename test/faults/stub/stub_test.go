@@ -1,20 +1,13 @@
 package stub
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -27,15 +20,10 @@ func TestMain(m *testing.M) {
 }
 
 // command is the one by which a manager starts a run.
-func command(t *testing.T, dir string, script Script) *exec.Cmd {
+func command(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
-	variables, err := json.Marshal(map[string]any{"_g_io_widget": map[string]any{
-		"metadata": map[string]any{"uid": "u", "generation": 3}, "spec": map[string]any{"play": script},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	scratch.Write(t, dir, map[string]string{"run/env/extravars": string(variables), "run/kubeconfig": "k"})
+	const variables = `{"_g_io_widget": {"metadata": {"uid": "u", "generation": 3}}}`
+	scratch.Write(t, dir, map[string]string{"run/env/extravars": variables, "run/kubeconfig": "k"})
 	bin := filepath.Join(t.TempDir(), "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
@@ -50,119 +38,40 @@ func command(t *testing.T, dir string, script Script) *exec.Cmd {
 	return cmd
 }
 
-// A failure that is none would show nothing.
-func TestScriptsComeToTheirEnd(t *testing.T) {
-	for name, test := range map[string]struct {
-		failures     []Failure
-		wantExitZero bool
-	}{
-		"a failed task":                       {[]Failure{FailedTask, FailedTask}, false},
-		"no stats, exit code 0":               {[]Failure{NoStats}, true},
-		"another's stats, exit code 0":        {[]Failure{Forgery}, true},
-		"a failure in the stats, exit code 0": {[]Failure{FailedStats}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			for n := range len(test.failures) + 1 {
-				cmd := command(t, dir, Script{Failures: test.failures})
-				out, err := cmd.Output()
-				var summary jobevent.Summary
-				if err := jobevent.Decode(bytes.NewReader(out), jobevent.Handler{Event: summary.Fold}); err != nil {
-					t.Fatal(err)
-				}
-				succeeds := n == len(test.failures)
-				if (err == nil) != (succeeds || test.wantExitZero) {
-					t.Errorf("run %d: %v", n, err)
-				}
-				got := jobevent.Judge(jobevent.Ending{ExitCode: cmd.ProcessState.ExitCode(), Cause: jobevent.Exited}, summary).Verdict
-				if (got == jobevent.Succeeded) != succeeds {
-					t.Errorf("run %d: %s", n, got)
-				}
-			}
-		})
-	}
-}
-
-func TestARunEndsWithItsPlaybookOnTermAndWithoutItOnKill(t *testing.T) {
-	for name, test := range map[string]struct {
-		signal    syscall.Signal
-		wantAlive bool
-	}{
-		"TERM": {syscall.SIGTERM, false},
-		"KILL": {syscall.SIGKILL, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			held, release := make(chan Announcement, 1), make(chan struct{})
-			stage, err := OpenStage(dir, func(a Announcement) {
-				if a.Phase == MidTask {
-					held <- a
-					<-release
-				}
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = stage.Close() }()
-			cmd := command(t, dir, Script{})
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			playbook := (<-held).Record.PID
-			if err := cmd.Process.Signal(test.signal); err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Wait(); err == nil {
-				t.Error("the run ended well")
-			}
-			if alive := syscall.Kill(playbook, 0) == nil; alive != test.wantAlive {
-				t.Errorf("ansible-playbook is alive: %v, want %v", alive, test.wantAlive)
-			}
-			close(release)
-			for syscall.Kill(playbook, 0) == nil && !zombie(playbook) {
-				<-time.After(time.Millisecond)
-			}
-		})
-	}
-}
-
-// zombie is true for a process that waits for its parent, which is not the test.
-func zombie(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err != nil || strings.Contains(string(stat), ") Z ")
-}
-
-func TestASecondLiveRunIsToldOf(t *testing.T) {
-	dir, got := t.TempDir(), []bool{}
-	for _, uid := range []string{"u", "u", "v"} {
-		alone, err := enter(dir, uid)
-		if err != nil {
-			t.Fatal(err)
+func TestARunEndsWithItsPlaybookOnTerm(t *testing.T) {
+	dir := t.TempDir()
+	held, release := make(chan Record, 1), make(chan struct{})
+	stage, err := OpenStage(dir, func(r Record) {
+		if r.What == string(plan.MidTask) {
+			held <- r
+			<-release
 		}
-		got = append(got, alone)
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]bool{true, false, true}, got); diff != "" {
-		t.Error(diff)
+	defer func() { _ = stage.Close() }()
+	defer close(release)
+	cmd := command(t, dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	playbook := (<-held).PID
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the run ended well")
+	}
+	if err := syscall.Kill(playbook, 0); err == nil {
+		t.Error("ansible-playbook is alive")
 	}
 }
 
 // A reader may come between the parts of a line that reach the file one after the other.
 func TestALineOfTheJournalThatIsBeingWrittenIsNotThereYet(t *testing.T) {
 	dir := t.TempDir()
-	if err := (Record{What: Started}).Write(dir); err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(filepath.Join(dir, journalName))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("got %q (error %v)", files, err)
-	}
-	whole, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(files[0], append(whole, whole[:len(whole)/2]...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	scratch.Write(t, dir, map[string]string{journalName: `{"what": "started"}` + "\n" + `{"what": "en`})
 	if got, err := ReadJournal(dir); err != nil || len(got) != 1 {
 		t.Errorf("got %v (error %v)", got, err)
 	}

@@ -11,19 +11,15 @@ import (
 
 // crash kills the manager and starts another at once.
 func (t *trial) crash() {
-	t.note(t.manager.Kill())
-	t.note(t.manager.Start())
+	t.note(t.managers.kill())
+	t.note(t.managers.start())
 	t.finish()
 }
-
-// goAway takes the API server away.
-func (t *trial) goAway() { t.later(t.proxy.Away()) }
 
 // freeze lets the API server take every request and answer none.
 func (t *trial) freeze() {
 	thawed := make(chan struct{})
 	remove := t.proxy.Add(apiproxy.Rule{
-		Name:  t.plan.String(),
 		Match: func(apiproxy.Request) bool { return true },
 		Fault: apiproxy.Fault{Before: func(apiproxy.Request) { <-thawed }},
 	})
@@ -48,9 +44,9 @@ func (t *trial) blind(ctx context.Context) {
 func (t *trial) race(ctx context.Context) {
 	switch t.plan.Point {
 	case plan.FinalizerAdd:
-		t.note(t.user.rivalAddsFinalizer(ctx))
+		t.note(t.user.patch(ctx, `{"metadata": {"finalizers": [%q]}}`, rivalFinalizer))
 	case plan.FinalizerRemove: // What is being deleted takes no new finalizer.
-		t.note(t.user.rivalSetsLabel(ctx))
+		t.note(t.user.patch(ctx, `{"metadata": {"labels": {"race": "lost"}}}`))
 	default:
 		t.note(t.user.rivalSetsCondition(ctx))
 	}
@@ -65,7 +61,6 @@ func (t *trial) race(ctx context.Context) {
 func (t *trial) refuseAll() {
 	writesOnly := t.plan.Fault == plan.Lost || t.plan.Fault == plan.Conflict
 	t.later(t.proxy.Add(apiproxy.Rule{
-		Name: t.plan.String(),
 		Match: func(r apiproxy.Request) bool {
 			return r.Verb != "watch" && (r.Write() || !writesOnly) && (t.ours(r) || r.Resource == "events")
 		},
@@ -76,23 +71,21 @@ func (t *trial) refuseAll() {
 // crashIntoThePast kills the manager and starts one that sees the kind as it was
 // before the operation, until the fault is over.
 func (t *trial) crashIntoThePast() {
-	t.note(t.manager.Kill())
+	t.note(t.managers.kill())
 	about := func(verb string) func(apiproxy.Request) bool {
 		return func(r apiproxy.Request) bool { return r.Verb == verb && t.ours(r) && r.Name == "" }
 	}
 	streamed := t.proxy.Add(apiproxy.Rule{
-		Name:  "no streamed lists",
 		Match: func(r apiproxy.Request) bool { return about("watch")(r) && r.Query["sendInitialEvents"] != nil },
 		Fault: apiproxy.Refuse(http.StatusUnprocessableEntity),
 	})
 	listed := t.proxy.Add(apiproxy.Rule{
-		Name: "the list as it was",
 		// A list without a version is read from etcd, and so never stale.
 		Match: func(r apiproxy.Request) bool { return about("list")(r) && len(r.Query["resourceVersion"]) > 0 },
 		Fault: apiproxy.Fault{Withhold: true, Code: http.StatusOK, Body: t.snapshot},
 	})
 	release := t.proxy.Hold(about("watch"))
-	t.note(t.manager.Start())
+	t.note(t.managers.start())
 	t.later(func() {
 		streamed()
 		listed()

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -51,11 +48,9 @@ type Options struct {
 
 // Lab is what trials share.
 type Lab struct {
-	options     Options
-	dir         string
-	environment string
-	client      client.Client
-	count       atomic.Int64
+	options Options
+	dir     string
+	client  client.Client
 }
 
 // NewLab prepares trials. Close ends what it started and removes its files, but
@@ -75,11 +70,9 @@ func NewLab(ctx context.Context, o Options) (_ *Lab, err error) {
 	if err := stub.Build(ctx, o.Root, env); err != nil {
 		return nil, err
 	}
-	l.environment = cmp.Or(o.Environment, env)
-	for _, kind := range []string{play, plain} {
-		if err := writeProject(l.project(kind), kind, stub.Task(env)); err != nil {
-			return nil, err
-		}
+	l.options.Environment = cmp.Or(o.Environment, env)
+	if err := l.writeProject(stub.Task(env)); err != nil {
+		return nil, err
 	}
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
@@ -98,38 +91,23 @@ func NewLab(ctx context.Context, o Options) (_ *Lab, err error) {
 // Close ends every process of the lab. Directories of trials with something to
 // look at stay.
 func (l *Lab) Close() error {
-	err := errors.Join(os.RemoveAll(filepath.Join(l.dir, "env")), os.RemoveAll(l.project(play)), os.RemoveAll(l.project(plain)))
+	err := errors.Join(os.RemoveAll(filepath.Join(l.dir, "env")), os.RemoveAll(l.project()))
 	_ = os.Remove(l.dir) // Kept trials keep it.
 	return err
 }
 
-func (l *Lab) project(kind string) string { return filepath.Join(l.dir, strings.ToLower(kind)) }
+func (l *Lab) project() string { return filepath.Join(l.dir, "project") }
 
-// room makes a directory for one trial.
-func (l *Lab) room() (string, error) {
-	dir := filepath.Join(l.dir, strconv.FormatInt(l.count.Add(1), 10))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make the directory of a trial: %w", err)
-	}
-	return dir, nil
-}
-
-// writeProject makes the operator project of a kind in dir. The stub does not read
-// the playbooks; with the real Ansible they run the stub's task.
-func writeProject(dir, kind, task string) error {
-	finalizer := ""
-	if kind == play {
-		finalizer = ", finalizer: {name: " + group + "/finalizer, playbook: finalize.yml}"
-	}
-	files := map[string]string{
-		"watches.yaml": fmt.Sprintf("- {group: %s, version: v1, kind: %s, playbook: play.yml%s}\n", group, kind, finalizer),
-	}
+// writeProject makes the operator project. The stub does not read the playbooks; with the
+// real Ansible they run the stub's task.
+func (l *Lab) writeProject(task string) error {
+	const watch = "- {group: " + group + ", version: v1, playbook: play.yml, kind: "
+	const watches = watch + play + ", finalizer: {name: " + group + "/finalizer, playbook: finalize.yml}}\n" + watch + plain + "}\n"
+	errs := []error{os.Mkdir(l.project(), 0o755), os.WriteFile(filepath.Join(l.project(), "watches.yaml"), []byte(watches), 0o600)}
 	for _, name := range []string{"play.yml", "finalize.yml"} {
-		files[name] = fmt.Sprintf("- hosts: localhost\n  gather_facts: false\n  tasks:\n    - name: work\n      ansible.builtin.command: {argv: [%q, %q]}\n", task, name)
-	}
-	errs := []error{os.MkdirAll(dir, 0o755)}
-	for name, content := range files {
-		errs = append(errs, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		text := fmt.Appendf(nil, "- hosts: localhost\n  gather_facts: false\n  tasks:\n    - name: work\n"+
+			"      ansible.builtin.command: {argv: [%q, %q]}\n", task, name)
+		errs = append(errs, os.WriteFile(filepath.Join(l.project(), name), text, 0o600))
 	}
 	return errors.Join(errs...)
 }

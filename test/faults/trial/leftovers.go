@@ -103,22 +103,15 @@ func directories(runDir, uid string) []string {
 }
 
 // holding lists the files below dir that hold the token of a run.
-func holding(dir, token string) []string {
-	var found []string
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error { // What went meanwhile holds nothing.
-		if err != nil || !entry.Type().IsRegular() {
-			return nil //nolint:nilerr // The same.
+func holding(dir, token string) (found []string) {
+	files := os.DirFS(dir)
+	_ = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			if content, _ := fs.ReadFile(files, path); bytes.Contains(content, []byte(token)) {
+				found = append(found, "a token of a run is in "+filepath.Join(dir, path))
+			}
 		}
-		content, err := root.ReadFile(path)
-		if err == nil && bytes.Contains(content, []byte(token)) {
-			found = append(found, "a token of a run is in "+filepath.Join(dir, path))
-		}
-		return nil
+		return nil // What went meanwhile holds nothing.
 	})
 	return found
 }

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,23 +14,20 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// sleeper starts a process and ends it with the test.
-func sleeper(t *testing.T, entry string) *exec.Cmd {
+// sleeper starts a process for the time of the test, and returns its number.
+func sleeper(t *testing.T, entry string) int {
 	t.Helper()
-	cmd := exec.Command("sleep", "60")
+	cmd := exec.CommandContext(t.Context(), "sleep", "60")
 	cmd.Env = []string{entry}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return cmd
+	t.Cleanup(func() { _ = cmd.Wait() }) // The context has killed it.
+	return cmd.Process.Pid
 }
 
-// soon waits for what the kernel shows a moment later.
-func soon(t *testing.T, what string, holds func() bool) {
+// await waits for what the kernel shows a moment later.
+func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for range 1000 {
 		if holds() {
@@ -45,16 +43,13 @@ func TestProcesses(t *testing.T) {
 	marked := sleeper(t, "X="+dir)
 	sleeper(t, "X="+filepath.Join(dir, "r", "uid"))
 	sleeper(t, "X="+dir+"1") // The name of another begins the same way.
-	soon(t, "both are found", func() bool { return len(processes(dir, 0)) == 2 })
-	if got := told(processes(dir, marked.Process.Pid)); len(got) != 1 {
+	await(t, "both are found", func() bool { return len(processes(dir, 0)) == 2 })
+	if got := told(processes(dir, marked)); len(got) != 1 || !alive(marked) {
 		t.Errorf("got %v, want the manager to be left out", got)
 	}
-	if !alive(marked.Process.Pid) {
-		t.Error("a live process is not alive")
-	}
 	kill(dir)
-	soon(t, "both are zombies of this process", func() bool { return len(zombies(os.Getpid())) == 2 })
-	if got := told(processes(dir, 0)); len(got) != 0 || alive(marked.Process.Pid) {
+	await(t, "both are zombies of this process", func() bool { return len(zombies(os.Getpid())) == 2 })
+	if got := told(processes(dir, 0)); len(got) != 0 || alive(marked) {
 		t.Errorf("got %v after the kill", got)
 	}
 }
@@ -62,15 +57,16 @@ func TestProcesses(t *testing.T) {
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	scratch.Write(t, dir, map[string]string{"here/run/x": "", "gone/artifacts/a": "the secret is xyz", ".tmp/x": ""})
-	var open []string
 	for _, name := range []string{".lock", "kept"} {
 		file, err := os.Create(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = file.Close() }()
-		open = descriptors(os.Getpid(), dir)
-		_ = os.Remove(filepath.Join(dir, name))
+	}
+	open := descriptors(os.Getpid(), dir)
+	if err := errors.Join(os.Remove(filepath.Join(dir, ".lock")), os.Remove(filepath.Join(dir, "kept"))); err != nil {
+		t.Fatal(err)
 	}
 	found := directories(dir, "here")
 	slices.Sort(found)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -50,7 +49,8 @@ func (t *trial) act(ctx context.Context) error {
 	case plan.Update:
 		return t.through(t.user.update(ctx))
 	case plan.Repair:
-		return t.through(t.user.repair(ctx))
+		// Only one more run fails.
+		return t.through(t.user.patch(ctx, `{"spec": {"play": {"failures": [%q]}}}`, stub.FailedTask))
 	case plan.Delete, plan.DeleteRetry:
 		return t.through(t.user.delete(ctx))
 	case plan.Recreate:
@@ -104,10 +104,7 @@ func (t *trial) script() stub.Script {
 }
 
 func (t *trial) create(ctx context.Context) error {
-	t.mu.Lock()
-	number := len(t.uids) + 1
-	t.mu.Unlock()
-	uid, err := t.user.create(ctx, int64(number), t.script())
+	uid, err := t.user.create(ctx, t.script())
 	if err != nil {
 		return err
 	}
@@ -122,14 +119,12 @@ func (t *trial) recreate(ctx context.Context) error {
 	if err := t.user.becomes(ctx, strikeLimit, func(cr *unstructured.Unstructured) bool { return cr == nil }); err != nil {
 		return fmt.Errorf("wait until the resource is gone: %w", err)
 	}
-	t.mu.Lock()
-	t.gone = true
-	t.mu.Unlock()
+	t.gone.Store(true)
 	return t.create(ctx)
 }
 
 // uid is that of the CR with the number, counted from 0; "" while there is none.
-func (t *trial) uid(number int) types.UID {
+func (t *trial) uid(number int) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if number >= len(t.uids) {
@@ -145,11 +140,6 @@ func (t *trial) touch(ctx context.Context) {
 		t.note(err)
 		return
 	}
-	if err := client.IgnoreNotFound(t.user.update(ctx)); err != nil {
-		t.note(err)
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.touched++
+	t.note(client.IgnoreNotFound(t.user.update(ctx)))
+	t.touched.Add(1)
 }

@@ -3,7 +3,6 @@ package trial
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/faults/plan"
@@ -46,15 +46,13 @@ func pointOfPatch(r apiproxy.Request) plan.Point {
 // timely is true from when the writes of the operation can come: the point of a
 // recreated CR is not its predecessor's.
 func (t *trial) timely() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	switch {
 	case t.plan.Operation != plan.Recreate || t.plan.Point == plan.FinalizerRemove:
-		return t.armed
+		return t.armed.Load()
 	case t.plan.Point == plan.FinalizerAdd:
-		return t.armed && t.gone // The manager may be faster than the answer to the user.
+		return t.gone.Load() // The manager may be faster than the answer to the user.
 	default:
-		return t.armed && len(t.uids) > 1
+		return t.uid(1) != ""
 	}
 }
 
@@ -69,32 +67,24 @@ func (t *trial) concerns(r stub.Record) bool {
 	case plan.Delete, plan.DeleteRetry:
 		return r.Finalizer
 	case plan.Recreate:
-		return r.UID == string(t.uid(1))
+		return r.UID == t.uid(1)
 	case plan.PlainRecreateRunning, plan.PlainDeleteRunning:
-		return r.UID == string(t.uid(0))
+		return r.UID == t.uid(0)
 	default:
 		return true
 	}
 }
 
-// pointOf is the phase of a run as a point.
-func pointOf(p stub.Phase) plan.Point {
-	if p == stub.Exiting {
-		return plan.Exited
-	}
-	return plan.Point(p)
-}
-
 // met is called by the stage: the run waits for its return.
-func (t *trial) met(a stub.Announcement) {
-	if !t.concerns(a.Record) {
+func (t *trial) met(r stub.Record) {
+	if !t.concerns(r) {
 		return
 	}
+	phase := plan.Point(r.What)
 	ctx, cancel := context.WithTimeout(context.Background(), strikeLimit)
 	defer cancel()
-	point := pointOf(a.Phase)
 	operate := func() {
-		if point == t.moment() {
+		if phase == t.moment() {
 			t.actDuringRun(ctx)
 		}
 	}
@@ -102,14 +92,14 @@ func (t *trial) met(a stub.Announcement) {
 		operate()
 	}
 	switch {
-	case a.Phase == stub.Exiting:
-		t.exits(a.Record.PID)
-	case point == t.plan.Point:
-		t.strikePhase(ctx, a.Record.PID)
+	case phase == plan.Exited:
+		t.exits(r.PID)
+	case phase == t.plan.Point:
+		t.strikePhase(ctx, r.PID)
 	}
 	operate() // What the manager must not see comes when it is blind.
-	if point == plan.MidTask && t.kind() == plain && t.plan.Fault != plan.CrashAfter && !t.plan.Fault.Blind() {
-		t.hold(ctx, a.Record.PID) // Its CR is gone, so it has to be ended.
+	if phase == plan.MidTask && t.kind() == plain && t.plan.Fault != plan.CrashAfter && !t.plan.Fault.Blind() {
+		hold(ctx, r.PID) // Its CR is gone, so it has to be ended.
 	}
 }
 
@@ -126,37 +116,27 @@ func (t *trial) moment() plan.Point {
 }
 
 // hold keeps a run in its phase until it is ended from outside.
-func (t *trial) hold(ctx context.Context, pid int) {
-	for alive(pid) {
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return
-		}
-	}
+func hold(ctx context.Context, pid int) {
+	_ = wait.PollUntilContextCancel(ctx, 5*time.Millisecond, true, func(context.Context) (bool, error) { return !alive(pid), nil })
 }
 
 // exits strikes when the process is gone that has said that it exits.
 func (t *trial) exits(pid int) {
-	t.mu.Lock()
-	t.exiting = true
-	t.mu.Unlock()
+	t.exiting.Store(true)
 	if t.plan.Point != plan.Exited {
 		return
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), strikeLimit)
 		defer cancel()
-		t.hold(ctx, pid)
+		hold(ctx, pid)
 		t.strikePhase(ctx, 0)
 	}()
 }
 
 // readBeforeStatus recognizes the live read that precedes the write of the result.
 func (t *trial) readBeforeStatus(r apiproxy.Request) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.exiting && r.Verb == "get" && t.ours(r)
+	return t.exiting.Load() && r.Verb == "get" && t.ours(r)
 }
 
 // awaitDirectory strikes when the run's directory is made, or its inputs are
@@ -192,7 +172,7 @@ func (t *trial) awaitDirectory(ctx context.Context) error {
 
 // directoryReached looks, and has the kernel tell of further changes.
 func (t *trial) directoryReached(notify int, seen []string) bool {
-	root := t.manager.RunDir()
+	root := t.managers.RunDir
 	homes, _ := filepath.Glob(filepath.Join(root, "[0-9a-f]*")) // The pattern is right.
 	for _, dir := range append([]string{root}, homes...) {
 		_, _ = unix.InotifyAddWatch(notify, dir, unix.IN_CREATE|unix.IN_MOVED_TO)                             // It may be gone.
@@ -206,13 +186,13 @@ func (t *trial) directoryReached(notify int, seen []string) bool {
 	}
 	made, _ := filepath.Glob(filepath.Join(root, "[0-9a-f]*", "run"))
 	return slices.ContainsFunc(made, func(path string) bool {
-		return t.plan.Operation != plan.Recreate || strings.Contains(path, string(t.uid(1)))
+		return t.plan.Operation != plan.Recreate || strings.Contains(path, t.uid(1))
 	})
 }
 
 // artifacts are those of all runs so far.
 func (t *trial) artifacts() []string {
-	found, err := filepath.Glob(filepath.Join(t.manager.RunDir(), "[0-9a-f]*", "artifacts", "*"))
-	t.note(errors.Join(err))
+	found, err := filepath.Glob(filepath.Join(t.managers.RunDir, "[0-9a-f]*", "artifacts", "*"))
+	t.note(err)
 	return found
 }

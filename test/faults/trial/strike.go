@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/faults/fault"
 	"github.com/ensign-operator/ensign/test/faults/plan"
@@ -11,29 +14,33 @@ import (
 
 // arm prepares the fault, before the user acts.
 func (t *trial) arm(ctx context.Context) error {
+	defer t.armed.Store(true)
 	if t.plan.Fault == "" {
-		t.strike(func() { t.finish() })
-		t.setArmed()
+		t.strike(t.finish)
 		return nil
 	}
 	if t.plan.Fault == plan.Stale {
-		list, err := t.list(ctx)
-		if err != nil {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(t.user.object(nil).GroupVersionKind())
+		if err := t.lab.client.List(ctx, list, client.InNamespace(t.user.namespace)); err != nil {
 			return err
 		}
+		var err error
 		if t.snapshot, err = list.MarshalJSON(); err != nil {
 			return err
 		}
 	}
-	defer t.setArmed()
 	switch {
 	case t.plan.Point == plan.DirectoryMade || t.plan.Point == plan.InputsWritten:
 		return t.awaitDirectory(ctx)
 	case t.plan.Point == plan.BeforeStatus:
-		t.proxy.Add(apiproxy.Rule{Name: t.plan.String(), Match: t.readBeforeStatus, Once: true, Fault: t.faultAtRead(ctx)})
+		crash := t.plan.Fault.Crash()
+		t.proxy.Add(apiproxy.Rule{Match: t.readBeforeStatus, Once: true, Fault: apiproxy.Fault{
+			Before: func(apiproxy.Request) { t.strikePhase(ctx, 0) }, Withhold: crash, Break: crash,
+		}})
 	case t.plan.Point == plan.Exited:
 		// The manager waits with what it has to say until the fault has struck.
-		t.proxy.Add(apiproxy.Rule{Name: "wait for the exit", Match: t.readBeforeStatus, Once: true, Fault: apiproxy.Fault{Before: func(apiproxy.Request) {
+		t.proxy.Add(apiproxy.Rule{Match: t.readBeforeStatus, Once: true, Fault: apiproxy.Fault{Before: func(apiproxy.Request) {
 			select {
 			case <-t.struck:
 			case <-time.After(5 * time.Second):
@@ -43,12 +50,6 @@ func (t *trial) arm(ctx context.Context) error {
 		t.armWrite(ctx)
 	}
 	return nil
-}
-
-func (t *trial) setArmed() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.armed = true
 }
 
 // strike lets the fault strike, once.
@@ -78,12 +79,9 @@ func (t *trial) later(end func()) {
 }
 
 func (t *trial) isOver() bool {
-	select {
-	case <-t.over:
-		return true
-	default:
-		return false
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.ended.IsZero()
 }
 
 // armWrite adds the rule of a fault that meets a write.
@@ -93,7 +91,6 @@ func (t *trial) armWrite(ctx context.Context) {
 		effect = func() { t.later(func() {}) }
 	}
 	t.proxy.Add(apiproxy.Rule{
-		Name:  t.plan.String(),
 		Match: func(r apiproxy.Request) bool { return t.timely() && !t.isOver() && t.isWrite(r, t.plan.Point) },
 		Once:  !lasts || t.plan.Fault == plan.Lost,
 		Fault: fault.AtWrite(t.plan.Fault, func() { t.strike(effect) }),
@@ -108,7 +105,7 @@ func (t *trial) effect(ctx context.Context) func() {
 	case plan.Stale:
 		return t.crashIntoThePast
 	case plan.Away:
-		return t.goAway
+		return func() { t.later(t.proxy.Away()) }
 	case plan.Frozen:
 		return t.freeze
 	case plan.Hidden, plan.Delayed:
@@ -118,15 +115,6 @@ func (t *trial) effect(ctx context.Context) func() {
 	default:
 		return nil
 	}
-}
-
-// faultAtRead strikes at the read that precedes the write of the result.
-func (t *trial) faultAtRead(ctx context.Context) apiproxy.Fault {
-	f := apiproxy.Fault{Before: func(apiproxy.Request) { t.strikePhase(ctx, 0) }}
-	if t.plan.Fault.Crash() {
-		f.Withhold, f.Break = true, true
-	}
-	return f
 }
 
 // strikePhase strikes while a run is in a phase. The run, if there is a process of
@@ -152,15 +140,11 @@ func (t *trial) strikePhase(ctx context.Context, pid int) {
 // starts at once: it has to find and end it. It is generous for busy machines.
 const huntLimit = 15 * time.Second
 
-// holdIfAny keeps the run of a killed manager from ending by itself.
+// holdIfAny keeps the run of a killed manager, if there is one, from ending by itself.
 func (t *trial) holdIfAny(ctx context.Context, pid int) {
-	if pid == 0 {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, huntLimit)
 	defer cancel()
-	t.hold(ctx, pid)
-	if alive(pid) {
-		t.manager.Blame("I6", "the run of a killed manager lived on for %s, although another manager has started", huntLimit)
+	if hold(ctx, pid); pid != 0 && alive(pid) {
+		t.managers.blame("I6", "the run of a killed manager lived on for %s, although another manager has started", huntLimit)
 	}
 }

@@ -14,24 +14,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/faults/audit"
-	"github.com/ensign-operator/ensign/test/faults/manager"
 	"github.com/ensign-operator/ensign/test/faults/oracle"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/stub"
@@ -51,15 +48,14 @@ const (
 
 // trial is one plan at work.
 type trial struct {
-	lab     *Lab
-	plan    plan.Plan
-	dir     string
-	space   string
-	proxy   *apiproxy.Proxy
-	stage   *stub.Stage
-	manager *manager.Manager
-	user    user
-	audit   audit.Log
+	lab      *Lab
+	plan     plan.Plan
+	dir      string
+	proxy    *apiproxy.Proxy
+	stage    io.Closer
+	managers *managers
+	user     user
+	audit    audit.Log
 
 	// snapshot is the list of the kind before the operation.
 	snapshot []byte
@@ -69,14 +65,15 @@ type trial struct {
 	struckBy sync.Once
 	actedBy  sync.Once
 
+	armed   atomic.Bool
+	gone    atomic.Bool // the first CR of the name, before the second is created
+	exiting atomic.Bool // the run of the point has said that it exits
+	touched atomic.Int64
+
 	mu      sync.Mutex
-	armed   bool
-	gone    bool        // the first CR of the name, before the second is created
-	uids    []types.UID // of the CRs of the name, in their order
-	exiting bool        // the run of the point has said that it exits
-	ended   time.Time   // when the fault was over
-	touched int
-	problem []error // of the trial itself
+	uids    []string  // of the CRs of the name, in their order
+	ended   time.Time // when the fault was over
+	problem []error   // of the trial itself
 }
 
 // Run performs the plan. The error is the trial's own: what the product did wrong
@@ -103,30 +100,10 @@ func (t *trial) kind() string {
 // ours is true for a request about the kind.
 func (t *trial) ours(r apiproxy.Request) bool { return r.Resource == strings.ToLower(t.kind())+"s" }
 
-// list returns all resources of the kind.
-func (t *trial) list(ctx context.Context) (*unstructured.UnstructuredList, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: t.kind() + "List"})
-	err := t.lab.client.List(ctx, list, client.InNamespace(t.space))
-	return list, err
-}
-
 // prepare makes what belongs to the trial alone, and starts its first manager.
 func (t *trial) prepare(ctx context.Context) (err error) {
-	if err := t.furnish(ctx); err != nil {
-		return err
-	}
-	if t.stage, err = stub.OpenStage(t.dir, t.met); err != nil {
-		return err
-	}
-	return t.begin(ctx)
-}
-
-// furnish makes the namespace, the proxy and what a manager needs. args are
-// further flags for it.
-func (t *trial) furnish(ctx context.Context, args ...string) (err error) {
-	if t.dir, err = t.lab.room(); err != nil {
-		return err
+	if t.dir, err = os.MkdirTemp(t.lab.dir, ""); err != nil {
+		return fmt.Errorf("make the directory of a trial: %w", err)
 	}
 	if t.audit, err = audit.Open(t.lab.options.AuditLog); err != nil {
 		return err
@@ -135,39 +112,32 @@ func (t *trial) furnish(ctx context.Context, args ...string) (err error) {
 	if err := t.lab.client.Create(ctx, namespace); err != nil {
 		return fmt.Errorf("make a namespace: %w", err)
 	}
-	t.space = namespace.Name
-	t.user = user{t.lab.client, t.kind(), t.space, "subject"}
-	t.manager = manager.New(harness.Options{
-		Binary: t.lab.options.Manager, Home: t.dir, Project: t.lab.project(t.kind()), Namespace: t.space, Args: args,
-	}, t.lab.environment)
+	t.user = user{t.lab.client, t.kind(), namespace.Name}
+	t.managers = &managers{Options: harness.Options{
+		Binary: t.lab.options.Manager, Home: t.dir, Project: t.lab.project(), Namespace: t.user.namespace,
+		Kubeconfig: filepath.Join(t.dir, "kubeconfig"), LogFile: filepath.Join(t.dir, "manager.log"), RunDir: filepath.Join(t.dir, "r"),
+		Env:  []string{"VIRTUAL_ENV=" + t.lab.options.Environment, stub.DirVariable + "=" + t.dir},
+		Args: []string{"--reconcile-period=0s", "--max-concurrent-reconciles=4"},
+	}}
 	if t.proxy, err = apiproxy.Start(t.lab.options.Config); err != nil {
 		return err
 	}
-	return t.proxy.WriteKubeconfig(filepath.Join(t.dir, "kubeconfig"))
-}
-
-// begin starts a manager and waits until it watches.
-func (t *trial) begin(ctx context.Context) error {
-	seen := len(t.proxy.Journal())
-	if err := t.manager.Start(); err != nil {
+	if err := t.proxy.WriteKubeconfig(t.managers.Kubeconfig); err != nil {
 		return err
 	}
-	err := wait.PollUntilContextTimeout(ctx, look, strikeLimit, true, func(context.Context) (bool, error) {
-		return slices.ContainsFunc(t.proxy.Journal()[seen:], t.watches), nil
+	if t.stage, err = stub.OpenStage(t.dir, t.met); err != nil {
+		return err
+	}
+	if err := t.managers.start(); err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, look, strikeLimit, true, func(context.Context) (bool, error) {
+		return slices.ContainsFunc(t.proxy.Journal(), t.watches), nil
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("the manager does not watch: %w", err), t.tail())
+		return errors.Join(fmt.Errorf("the manager does not watch: %w", err), t.managers.tail())
 	}
 	return nil
-}
-
-// tail is the end of the manager's log, as an error.
-func (t *trial) tail() error {
-	text, err := os.ReadFile(t.manager.Log())
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("its log: %s", text[max(0, len(text)-2000):])
 }
 
 // perform takes the operation and the fault to their ends.
@@ -182,22 +152,15 @@ func (t *trial) perform(ctx context.Context) error {
 		return fmt.Errorf("perform the operation: %w", err)
 	}
 	for what, done := range map[string]chan struct{}{"the operation to be through": t.acted, "the fault to strike": t.struck, "the fault to end": t.over} {
-		if err := t.await(ctx, what, done); err != nil {
-			return err
+		select {
+		case <-done:
+		case <-time.After(strikeLimit):
+			return errors.Join(fmt.Errorf("%s was waited for in vain", what), t.problems(), t.managers.tail())
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 	}
 	return nil
-}
-
-func (t *trial) await(ctx context.Context, what string, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	case <-time.After(strikeLimit):
-		return errors.Join(fmt.Errorf("%s was waited for in vain", what), t.problems(), t.tail())
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // note keeps an error of the trial itself, which happened beside it.
@@ -218,18 +181,16 @@ func (t *trial) problems() error {
 
 // close ends everything of the trial.
 func (t *trial) close() error {
-	var errs []error
-	if t.manager != nil {
-		t.manager.Stop()
+	if t.managers != nil {
+		t.managers.stop()
+		kill(t.dir)
 	}
+	var errs []error
 	if t.stage != nil {
 		errs = append(errs, t.stage.Close())
 	}
 	if t.proxy != nil {
 		errs = append(errs, t.proxy.Close())
-	}
-	if t.dir != "" {
-		kill(t.dir)
 	}
 	return errors.Join(errs...)
 }

@@ -23,25 +23,24 @@ import (
 type user struct {
 	client          client.Client
 	kind, namespace string
-	name            string
 }
 
 // object is the resource with this spec.
 func (u user) object(spec map[string]any) *unstructured.Unstructured {
-	return harness.Custom(schema.GroupKind{Group: group, Kind: u.kind}, u.namespace, u.name, spec)
+	return harness.Custom(schema.GroupKind{Group: group, Kind: u.kind}, u.namespace, "subject", spec)
 }
 
-// create makes the resource. size tells one spec from the other.
-func (u user) create(ctx context.Context, size int64, script stub.Script) (types.UID, error) {
+// create makes the resource. Its size tells one spec from the other.
+func (u user) create(ctx context.Context, script stub.Script) (uid string, err error) {
 	play, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&script)
 	if err != nil {
 		return "", fmt.Errorf("write the script: %w", err)
 	}
-	cr := u.object(map[string]any{"size": size, "play": play})
+	cr := u.object(map[string]any{"size": time.Now().UnixMilli(), "play": play})
 	if err := u.client.Create(ctx, cr); err != nil {
 		return "", fmt.Errorf("create the resource: %w", err)
 	}
-	return cr.GetUID(), nil
+	return string(cr.GetUID()), nil
 }
 
 // fetch returns the resource as it is, nil when there is none.
@@ -73,39 +72,18 @@ func (u user) becomes(ctx context.Context, limit time.Duration, like func(*unstr
 	})
 }
 
-// update changes the spec.
-func (u user) update(ctx context.Context) error {
-	return u.change(ctx, func(cr *unstructured.Unstructured) error {
-		size, _, err := unstructured.NestedInt64(cr.Object, "spec", "size")
-		if err != nil {
-			return err
-		}
-		return unstructured.SetNestedField(cr.Object, size+10, "spec", "size")
-	})
-}
-
-// repair changes the script: only one more run fails.
-func (u user) repair(ctx context.Context) error {
-	return u.change(ctx, func(cr *unstructured.Unstructured) error {
-		return unstructured.SetNestedSlice(cr.Object, []any{string(stub.FailedTask)}, "spec", "play", "failures")
-	})
-}
-
-// change edits the resource as it is, but for its status. Nobody else changes at the
-// same time what the edits are about.
-func (u user) change(ctx context.Context, edit func(*unstructured.Unstructured) error) error {
-	cr := u.object(nil)
-	if err := u.client.Get(ctx, client.ObjectKeyFromObject(cr), cr); err != nil {
-		return fmt.Errorf("change the resource: %w", err)
-	}
-	before := cr.DeepCopy()
-	if err := edit(cr); err != nil {
-		return fmt.Errorf("change the resource: %w", err)
-	}
-	if err := u.client.Patch(ctx, cr, client.MergeFrom(before)); err != nil {
+// patch merges JSON into the resource.
+func (u user) patch(ctx context.Context, format string, args ...any) error {
+	merge := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, format, args...))
+	if err := u.client.Patch(ctx, u.object(nil), merge); err != nil {
 		return fmt.Errorf("change the resource: %w", err)
 	}
 	return nil
+}
+
+// update changes the spec.
+func (u user) update(ctx context.Context) error {
+	return u.patch(ctx, `{"spec": {"size": %d}}`, time.Now().UnixMilli())
 }
 
 // rivalFinalizer is another writer's. It comes first in the list, so that ours has
@@ -115,14 +93,6 @@ const rivalFinalizer = group + "/other"
 // rivalCondition is another writer's. It comes first too.
 func rivalCondition() map[string]any {
 	return map[string]any{"type": "Foreign", "status": "True", "reason": "Race", "message": "another writer's", "lastTransitionTime": "2026-01-02T03:04:05Z"}
-}
-
-// rivalAddsFinalizer is another writer's change of the finalizers.
-func (u user) rivalAddsFinalizer(ctx context.Context) error {
-	return u.change(ctx, func(cr *unstructured.Unstructured) error {
-		cr.SetFinalizers(append([]string{rivalFinalizer}, cr.GetFinalizers()...))
-		return nil
-	})
 }
 
 // rivalLetsGo takes the other writer's finalizer away when it is the last one of a
@@ -135,18 +105,7 @@ func (u user) rivalLetsGo(ctx context.Context) error {
 	if err := u.becomes(ctx, 2*time.Minute, alone); err != nil {
 		return nil //nolint:nilerr // See above.
 	}
-	return client.IgnoreNotFound(u.change(ctx, func(cr *unstructured.Unstructured) error {
-		cr.SetFinalizers(nil)
-		return nil
-	}))
-}
-
-// rivalSetsLabel is another writer's change of what concerns nobody.
-func (u user) rivalSetsLabel(ctx context.Context) error {
-	return u.change(ctx, func(cr *unstructured.Unstructured) error {
-		cr.SetLabels(map[string]string{"race": "lost"})
-		return nil
-	})
+	return client.IgnoreNotFound(u.patch(ctx, `{"metadata": {"finalizers": null}}`))
 }
 
 // rivalSetsCondition is another writer's change of the status.
