@@ -2,11 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
+)
+
+const (
+	wallTime = "wall time"
+	// runsTable is the table that compares the ways.
+	runsTable = "runs"
+	// goalCRs have a goal when they change at once, with goalSlots live runs.
+	goalCRs, goalSlots = 50, 2
 )
 
 // compare lets the ways take turns: one run of each in each round.
@@ -27,8 +36,11 @@ func (s *sides) compare(ctx context.Context) error {
 				runs[w] = append(runs[w], done.runs[0])
 			}
 		}
-		s.show(r, runs)
-		if r.name != s.reference().name {
+		s.title = "A run of " + r.title
+		line := r.name + " (" + plural(runs[warmWay][0].tasks, "task") + ")"
+		s.showCosts(r, line, runs)
+		s.showTimes(r, line, runs)
+		if r.name != referenceRole {
 			continue
 		}
 		if err := s.memory(ctx, r); err != nil {
@@ -43,58 +55,34 @@ func (s *sides) ready() []way {
 	return slices.DeleteFunc(ways(), func(w way) bool { return s.ways[w] == nil })
 }
 
-// change has so many CRs run at once.
-func (s *sides) change(ctx context.Context, w way, by runner, r role, crs int) (batch, error) {
-	done, err := by.change(ctx, r, crs)
-	if w == warmWay {
-		s.launches = s.launches.plus(done.launches)
-	}
-	return done, err
-}
-
-// figure is something that a run takes.
+// figure is something that a run takes, with the goal of a warm one.
 type figure struct {
 	name, title, note string
-	goal              *report.Goal
+	goal              float64
 	taken             func(run) time.Duration
 }
 
-// phases are the parts of a run's time, from the change to the status.
-func phases() []figure {
-	return []figure{
-		{name: "change → start", taken: func(r run) time.Duration { return r.Started.Sub(r.changed) }},
-		{name: "start → first event", goal: report.AtMost(mostUntilEvent), taken: func(r run) time.Duration { return r.heard.Sub(r.Started) }},
-		{name: "→ first task", taken: func(r run) time.Duration { return r.firstTask.Sub(r.heard) }},
-		{name: "tasks", taken: func(r run) time.Duration { return r.stats.Sub(r.firstTask) }},
-		{name: "stats → end", goal: report.AtMost(mostUntilEnd), taken: func(r run) time.Duration { return r.Ended.Sub(r.stats) }},
-		{name: "end → status", goal: report.AtMost(mostUntilStatus), taken: func(r run) time.Duration { return r.reported.Sub(r.Ended) }},
+// samples are what the runs took.
+func samples(runs []run, unit time.Duration, taken func(run) time.Duration) (took []float64) {
+	for _, one := range runs {
+		took = append(took, float64(taken(one))/float64(unit))
 	}
+	return took
 }
 
-// show adds all figures of a role's runs.
-func (s *sides) show(of role, runs map[way][]run) {
-	s.title = "A run of " + of.title
-	tasks := runs[warmWay][0].tasks
-	line := of.name + " (" + plural(tasks, "task") + ")"
-	add := func(row report.Row, goal *report.Goal) {
-		row.Goal = goal
-		s.note(row)
+// goal is one that only the reference role has.
+func (r role) goal(most float64) *report.Goal {
+	if r.name != referenceRole {
+		return nil
 	}
-	ofReference := func(goal *report.Goal) *report.Goal {
-		if of.name != s.reference().name {
-			return nil
-		}
-		return goal
-	}
-	samples := func(w way, unit time.Duration, taken func(run) time.Duration) (took []float64) {
-		for _, one := range runs[w] {
-			took = append(took, float64(taken(one))/float64(unit))
-		}
-		return took
-	}
+	return report.AtMost(most)
+}
+
+// showCosts adds what runs of a role cost in each way, and compares the ways.
+func (s *sides) showCosts(of role, line string, runs map[way][]run) {
 	for _, f := range []figure{
 		{
-			name: wallTime, title: "One run, nothing to change: wall time", taken: func(r run) time.Duration { return r.Ended.Sub(r.Started) },
+			name: wallTime, title: "One run, nothing to change: wall time", taken: func(r run) time.Duration { return r.Ended.Sub(r.Started) }, goal: of.mostWall,
 			note: fmt.Sprintf("medians of %s each, in turns, nothing to change; ratios are of medians, and their low … high of neighbours", plural(of.rounds, "run")),
 		},
 		{
@@ -102,34 +90,47 @@ func (s *sides) show(of role, runs map[way][]run) {
 			note: "all processes of a run; of ours those of the manager too: itself, the servers of warm runs and their forks, from the change to the status",
 		},
 	} {
+		took := map[way][]float64{}
 		for _, w := range s.ready() {
-			row := report.Row{Name: f.name + ", " + w.one() + " run", Unit: "s", Note: f.note, Cell: report.Cell{Table: runsTable, Line: f.title + ": " + line, Column: string(w)}}
-			var goal *report.Goal
-			if f.name == wallTime && w == warmWay {
-				goal = atMost(of.mostWall)
+			took[w] = samples(runs[w], time.Second, f.taken)
+			row := report.Row{
+				Name: f.name + ", " + w.one() + " run", Unit: "s", Note: f.note,
+				Cell: report.Cell{Table: runsTable, Line: f.title + ": " + line, Column: string(w)},
 			}
-			add(row.Of(samples(w, time.Second, f.taken)...), goal)
+			if w == warmWay {
+				row.Goal = report.AtMost(f.goal)
+			}
+			s.add(row, took[w]...)
 		}
-		if s.ways[plainWay] == nil {
-			continue
+		if plain := took[plainWay]; plain != nil {
+			s.add(report.Row{Name: f.name + ", cold / plain", Goal: of.goal(1)}.Ratio(took[coldWay], plain))
+			s.add(report.Row{Name: f.name + ", warm / plain", Goal: report.AtMost(of.mostOfPlain)}.Ratio(took[warmWay], plain))
 		}
-		plain := samples(plainWay, time.Second, f.taken)
-		add(report.Row{Name: f.name + ", cold / plain"}.Ratio(samples(coldWay, time.Second, f.taken), plain), ofReference(report.AtMost(mostOfCold)))
-		add(report.Row{Name: f.name + ", warm / plain"}.Ratio(samples(warmWay, time.Second, f.taken), plain), atMost(of.mostOfPlain))
 	}
-	milliseconds := func(name string, w way, taken func(run) time.Duration) report.Row {
-		return report.Row{Name: name, Unit: "ms"}.Of(samples(w, time.Millisecond, taken)...)
+}
+
+// showTimes adds where the time of runs goes, from the change to the status.
+func (s *sides) showTimes(of role, line string, runs map[way][]run) {
+	add := func(row report.Row, w way, taken func(run) time.Duration) {
+		row.Unit = "ms"
+		s.add(row, samples(runs[w], time.Millisecond, taken)...)
 	}
 	for _, w := range []way{coldWay, warmWay} {
-		add(milliseconds("from change to first task, "+w.one(), w, func(r run) time.Duration { return r.firstTask.Sub(r.changed) }), nil)
-		add(milliseconds("from change to status, "+w.one(), w, func(r run) time.Duration { return r.reported.Sub(r.changed) }), nil)
+		add(report.Row{Name: "from change to first task, " + w.one()}, w, func(r run) time.Duration { return r.firstTask.Sub(r.changed) })
+		add(report.Row{Name: "from change to status, " + w.one()}, w, func(r run) time.Duration { return r.reported.Sub(r.changed) })
 	}
-	for _, f := range phases() {
-		row := milliseconds("… "+f.name, warmWay, f.taken)
-		row.Cell = report.Cell{Table: "phases", Line: "Where the time of a warm run goes: " + line, Column: f.name}
-		add(row, ofReference(f.goal))
-		if f.name == "tasks" && tasks > 1 {
-			add(milliseconds("… … each of "+plural(tasks, "task"), warmWay, func(r run) time.Duration { return f.taken(r) / time.Duration(r.tasks) }), nil)
+	for _, f := range []figure{
+		{name: "change → start", taken: func(r run) time.Duration { return r.Started.Sub(r.changed) }},
+		{name: "start → first event", goal: 200, taken: func(r run) time.Duration { return r.heard.Sub(r.Started) }},
+		{name: "→ first task", taken: func(r run) time.Duration { return r.firstTask.Sub(r.heard) }},
+		{name: "tasks", taken: func(r run) time.Duration { return r.stats.Sub(r.firstTask) }},
+		{name: "stats → end", goal: 50, taken: func(r run) time.Duration { return r.Ended.Sub(r.stats) }},
+		{name: "end → status", goal: 20, taken: func(r run) time.Duration { return r.reported.Sub(r.Ended) }},
+	} {
+		cell := report.Cell{Table: "phases", Line: "Where the time of a warm run goes: " + line, Column: f.name}
+		add(report.Row{Name: "… " + f.name, Goal: of.goal(f.goal), Cell: cell}, warmWay, f.taken)
+		if tasks := runs[warmWay][0].tasks; f.name == "tasks" && tasks > 1 {
+			add(report.Row{Name: "… … each of " + plural(tasks, "task")}, warmWay, func(r run) time.Duration { return f.taken(r) / time.Duration(r.tasks) })
 		}
 	}
 }
@@ -147,10 +148,85 @@ func (s *sides) memory(ctx context.Context, r role) error {
 		servers, added[w] = append(servers, m.servers), append(added[w], m.peak-m.idle)
 	}
 	s.title = "Memory of runs of " + r.title + " (PSS)"
-	note := "sampled 50 times a second at most; a page that processes share counts in parts"
+	const note = "sampled 50 times a second at most; a page that processes share counts in parts"
 	s.add(report.Row{Name: "plain ansible-runner, peak", Unit: "MiB", Note: note}, added[plainWay]...)
 	s.add(report.Row{Name: "what a cold run adds, peak", Unit: "MiB", Note: note}, added[coldWay]...)
-	s.add(report.Row{Name: "what a warm run adds, peak", Unit: "MiB", Note: note, Goal: report.AtMost(mostAdded)}, added[warmWay]...)
-	s.add(report.Row{Name: "the idle server", Unit: "MiB", Note: note, Goal: report.AtMost(mostServers)}, servers[2:]...)
+	s.add(report.Row{Name: "what a warm run adds, peak", Unit: "MiB", Note: note, Goal: report.AtMost(40)}, added[warmWay]...)
+	s.add(report.Row{Name: "the idle server", Unit: "MiB", Note: note, Goal: report.AtMost(100)}, servers[2:]...)
 	return nil
+}
+
+// crowd lets many CRs change at once, by one manager after the other in one namespace.
+func (s *sides) crowd(ctx context.Context) error {
+	s.title = "Many custom resources of the reference role, changed at once"
+	s.say("warm: creating %d custom resources of the reference role", goalCRs)
+	// The reference role alone has all slots: some are kept free for each kind that has no live run.
+	alone := operator{project: s.project(), watches: "reference.yaml", roles: s.roles()[1:2]}
+	if err := errors.Join(s.ways[warmWay].create(ctx, alone.roles[0], goalCRs), s.dismiss()); err != nil {
+		return err
+	}
+	for _, w := range ways() {
+		for _, slots := range []int{2, 1, 4} {
+			if slots != goalSlots && w != warmWay && !s.settings.full {
+				continue
+			}
+			if err := s.cells(ctx, side{session: s.session, operator: alone, way: w, namespace: "warm", slots: slots}); err != nil {
+				return fmt.Errorf("%s, %s: %w", w, plural(slots, "slot"), err)
+			}
+		}
+	}
+	return nil
+}
+
+// row is the one of so many CRs.
+func (s side) row(crs int) report.Row {
+	row := report.Row{Name: fmt.Sprintf("%s, %s, %s", s.way, plural(crs, "CR"), plural(s.slots, "slot")), Unit: "s"}
+	if s.slots == goalSlots {
+		line := fmt.Sprintf("CRs changed at once, until the last status (%d slots): %s", goalSlots, plural(crs, "CR"))
+		row.Cell = report.Cell{Table: runsTable, Line: line, Column: string(s.way)}
+		if s.way == warmWay && crs == goalCRs {
+			row.Goal = report.AtMost(9)
+		}
+	}
+	return row
+}
+
+// cells measures numbers of CRs with one way and number of slots: without --full what fits
+// into some minutes. What is missing for the goal's number of CRs is estimated.
+func (s *sides) cells(ctx context.Context, on side) error {
+	w, reference := on.way, on.operator.roles[0]
+	by, err := s.launch(ctx, on)
+	if err != nil {
+		return err
+	}
+	var ten float64 // the wall time of ten CRs
+	for _, crs := range []int{1, 10, goalCRs} {
+		row := on.row(crs)
+		if !s.settings.full && crs != 10 && (on.slots != goalSlots || w != warmWay && crs == goalCRs) {
+			if on.slots == goalSlots {
+				row.Estimated, row.Note = true, fmt.Sprintf("not measured: %d times what 10 took; --full measures it", crs/10)
+				s.add(row, ten*float64(crs)/10)
+			}
+			continue
+		}
+		s.say("warm: %s", row.Name)
+		done, err := s.change(ctx, w, by, reference, crs)
+		if err != nil {
+			return err
+		}
+		s.add(row, done.wall.Seconds())
+		s.add(report.Row{Name: "… CPU of each", Unit: "s"}, done.cpu.Seconds()/float64(crs))
+		if crs == 10 {
+			ten = done.wall.Seconds()
+		}
+		if w == plainWay || crs != 10 {
+			continue
+		}
+		memory, err := by.measure(ctx, reference, on.slots) // By itself, because to look costs time.
+		if err != nil {
+			return err
+		}
+		s.add(report.Row{Name: "… memory of all (PSS), peak", Unit: "MiB", Note: "of the manager, its servers and as many live runs as there are slots"}, memory.peak)
+	}
+	return s.dismiss()
 }

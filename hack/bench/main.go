@@ -14,24 +14,27 @@
 //
 // Part warm runs the same roles for the same CRs by ansible-runner alone (plain.go) and by
 // whole managers, whose runs are cold or warm (site.go), and takes the times of what happens
-// (record.go) and the processor time and memory that it costs (usage.go). Part mysql does so
-// for the roles that change a database server, by managers alone (mysql.go).
+// and the processor time and memory that it costs (record.go). Part mysql does so for the
+// roles that change a database server, by managers alone.
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/procfs"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
@@ -42,21 +45,12 @@ import (
 const limit = 3 * time.Hour
 
 func main() {
-	script.Main(script.Succeed)
+	script.Main(play)
 	log.SetLogger(logr.Discard()) // Its clients would ask for one between the lines of progress.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	// After the first signal things are taken down in order; a second one kills.
 	context.AfterFunc(ctx, stop)
-	if len(os.Args) == 3 && os.Args[1] == serveProxy {
-		exit(serve(ctx, os.Args[2], os.Stdin, os.Stdout))
-		return
-	}
-	exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// exit ends the program where it has failed.
-func exit(err error) {
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := execute(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, pflag.ErrHelp) {
 		_, _ = fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -70,7 +64,7 @@ type settings struct {
 	resources, runs, rounds, repeats, children, releases int
 }
 
-// part is one thing to measure. Its rows belong to the title unless they say otherwise.
+// part is one thing to measure. Its rows belong to the title unless it changes that.
 type part struct {
 	name, title string
 	measure     func(context.Context, *session) error
@@ -88,14 +82,14 @@ func parts() []part {
 
 func parse(args []string, help io.Writer) (settings, error) {
 	var s settings
-	var names []string
+	var all []string
 	for _, p := range parts() {
-		names = append(names, p.name)
+		all = append(all, p.name)
 	}
-	all := strings.Join(names, ",")
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	flags.SetOutput(help)
-	chosen := flags.String("parts", all, "what to measure, of "+all)
+	flags.SortFlags = false
+	flags.StringSliceVar(&s.parts, "parts", all, "what to measure")
 	flags.BoolVar(&s.json, "json", false, "print one JSON object instead of the table")
 	flags.BoolVar(&s.strict, "strict", false, "fail when a goal is missed")
 	flags.BoolVar(&s.full, "full", false, "measure 1, 10 and 50 custom resources with 1, 2 and 4 slots in each way, which takes about 40 minutes more; without it some of these")
@@ -109,15 +103,16 @@ func parse(args []string, help io.Writer) (settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
-	s.parts = strings.Split(*chosen, ",")
 	for _, name := range s.parts {
-		if !slices.Contains(names, name) {
-			return s, fmt.Errorf("--parts: %q is none of %s", name, all)
+		if !slices.Contains(all, name) {
+			return s, fmt.Errorf("--parts: %q is none of %s", name, strings.Join(all, ","))
 		}
 	}
 	switch {
 	case flags.NArg() > 0:
 		return s, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case len(s.parts) == 0:
+		return s, errors.New("--parts names nothing")
 	case s.table != "" && !slices.Contains(s.parts, "warm"):
 		return s, errors.New("--table shows what part warm measures, which is not among --parts")
 	case min(s.runs, s.rounds, s.repeats, s.children, s.releases) < 1 || s.resources < s.runs:
@@ -165,4 +160,51 @@ func (s settings) show(r report.Report, out io.Writer) error {
 		return errors.Join(err, fmt.Errorf("%d goals are missed", len(missed)))
 	}
 	return err
+}
+
+// bench is what the parts have in common.
+type bench struct {
+	settings settings
+	progress io.Writer
+	began    time.Time
+	about    string // the versions of Ansible that the warm part found
+	load     string // of the machine, at the start
+	root     string // of the source tree
+	dir      string // for files; removed at the end
+}
+
+func open(s settings, progress io.Writer) (*bench, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the source tree: %w", err)
+	}
+	b := &bench{settings: s, progress: progress, began: time.Now(), root: root}
+	if _, err := os.Stat(b.project()); err != nil {
+		return nil, fmt.Errorf("not in the root of the source tree: %w", err)
+	}
+	if proc, err := procfs.NewDefaultFS(); err == nil {
+		if now, err := proc.LoadAvg(); err == nil {
+			b.load = fmt.Sprintf(", load %.1f at the start", now.Load1)
+			if now.Load1 > float64(runtime.NumCPU())/2 {
+				b.load += ": BUSY, so that times are rough"
+			}
+		}
+	}
+	if b.dir, err = os.MkdirTemp("", "ensign-bench-"); err != nil {
+		return nil, fmt.Errorf("make a directory: %w", err)
+	}
+	return b, nil
+}
+
+// project is the operator project that most is measured with.
+func (b *bench) project() string { return filepath.Join(b.root, "hack", "bench", "project") }
+
+// machine says where this runs, with what, and whether it had the machine to itself.
+func (b *bench) machine() string {
+	return fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()) + b.about + b.load
+}
+
+// say tells how far it is.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
 }

@@ -24,24 +24,22 @@ import (
 // plain runs roles as one would by hand, by the ansible-runner of the environment that
 // the manager uses, for CRs of a namespace, with the same variables.
 type plain struct {
-	*session
 	side
 
-	env       pyenv.Env
-	home      string
-	directory int          // the last one's number
-	process   atomic.Int64 // ansible-runner's, of the last run
+	env     pyenv.Env
+	home    string
+	process atomic.Int64 // ansible-runner's, of the last run
 }
 
-// plain finds the environment, and what is installed there.
-func (s *session) plain(ctx context.Context, by side) (*plain, error) {
-	env, err := pyenv.Find(pyenv.Search{Dir: s.root, Environ: os.Environ()})
+// findPlain finds the environment, and what is installed there.
+func findPlain(ctx context.Context, by side) (*plain, error) {
+	env, err := pyenv.Find(pyenv.Search{Dir: by.root, Environ: os.Environ()})
 	if err != nil {
 		return nil, err
 	}
 	info, err := env.Inspect(ctx)
-	s.about = fmt.Sprintf(", ansible-core %s, ansible-runner %s, Python %s", info.AnsibleCore, info.AnsibleRunner, info.Python)
-	p := &plain{session: s, side: by, env: env, home: filepath.Join(s.dir, by.home())}
+	by.about = fmt.Sprintf(", ansible-core %s, ansible-runner %s, Python %s", info.AnsibleCore, info.AnsibleRunner, info.Python)
+	p := &plain{side: by, env: env, home: filepath.Join(by.dir, by.home())}
 	return p, errors.Join(err, os.MkdirAll(filepath.Join(p.home, "tmp"), 0o700), os.MkdirAll(filepath.Join(p.home, "home"), 0o700))
 }
 
@@ -65,11 +63,13 @@ func (p *plain) change(ctx context.Context, r role, crs int) (done batch, err er
 			one.Ended = time.Now()
 			mu.Lock()
 			defer mu.Unlock()
-			done.runs, done.cpu, done.wall = append(done.runs, one), done.cpu+cpu, max(done.wall, one.Ended.Sub(began))
+			done.runs, done.cpu = append(done.runs, one), done.cpu+cpu
 			return err
 		})
 	}
-	return done, group.Wait()
+	err = group.Wait()
+	done.wall = time.Since(began)
+	return done, err
 }
 
 // create does nothing: who has a manager makes the CRs.
@@ -77,11 +77,10 @@ func (p *plain) create(context.Context, role, int) error { return nil }
 
 // measure takes the most memory that the run of one CR needs.
 func (p *plain) measure(ctx context.Context, r role, crs int) (memory, error) {
-	most, err := peak(func() float64 { return treeMemory(int(p.process.Load()), "") }, func() error {
+	return measure(func() int { return int(p.process.Load()) }, func() error {
 		_, err := p.change(ctx, r, crs)
 		return err
 	})
-	return memory{peak: most}, err
 }
 
 // prepare makes ansible-runner's directory.
@@ -98,11 +97,10 @@ func (p *plain) prepare(ctx context.Context, r role, name string) (string, error
 	if err != nil {
 		return "", err
 	}
-	p.directory++
-	private := filepath.Join(p.home, fmt.Sprintf("run-%d", p.directory))
+	private, err := os.MkdirTemp(p.home, "run-")
 	inventory := "localhost ansible_connection=local ansible_python_interpreter=" + p.env.Python + "\n"
 	return private, errors.Join(
-		os.MkdirAll(filepath.Join(private, "env"), 0o700), os.MkdirAll(filepath.Join(private, "inventory"), 0o700),
+		err, os.Mkdir(filepath.Join(private, "env"), 0o700), os.Mkdir(filepath.Join(private, "inventory"), 0o700),
 		os.WriteFile(filepath.Join(private, "env", "extravars"), encoded, 0o600),
 		os.WriteFile(filepath.Join(private, "inventory", "hosts"), []byte(inventory), 0o600))
 }
@@ -120,11 +118,12 @@ func (p *plain) run(ctx context.Context, r role, private string) (time.Duration,
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("plain run: %w", err)
+	err := cmd.Start()
+	if err == nil {
+		p.process.Store(int64(cmd.Process.Pid))
+		err = cmd.Wait()
 	}
-	p.process.Store(int64(cmd.Process.Pid))
-	if err := cmd.Wait(); err != nil {
+	if err != nil {
 		return 0, fmt.Errorf("plain run: %w; it printed:\n%s", err, &output)
 	}
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil

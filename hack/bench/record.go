@@ -8,11 +8,14 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // run is one run of a CR that was changed, as times that follow each other.
@@ -107,22 +110,9 @@ func birth(path string) (made time.Time) {
 	return made
 }
 
-// launches counts how runs were made.
-type launches struct {
-	// Warm are those whose ansible-runner and ansible-playbook were forked.
-	Warm, Cold int
-	// Refused are modules of warm runs that were started cold.
-	Refused int
-}
-
-// share is that of the runs which were surely warm from their beginning to their end:
-// each module that was not may have been another run's.
-func (l launches) share() float64 {
-	if all := l.Warm + l.Cold; all > 0 {
-		return float64(max(0, l.Warm-l.Refused)) / float64(all)
-	}
-	return 0
-}
+// launches counts how runs were made, warm by forks of both programs, and modules of warm runs
+// that were refused: started cold.
+type launches struct{ Warm, Cold, Refused int }
 
 func (l launches) plus(m launches) launches {
 	return launches{l.Warm + m.Warm, l.Cold + m.Cold, l.Refused + m.Refused}
@@ -142,4 +132,49 @@ func launchesOf(metrics string, sign int) launches {
 		Warm: sum(`runs_total\{GVK=.*mode="warm"\}`), Cold: sum(`runs_total\{GVK=.*mode="cold"\}`),
 		Refused: sum(`module_runs_total\{mode="cold",.*\}`),
 	}
+}
+
+// tick is the unit of the kernel's times of processes: USER_HZ is 100 everywhere.
+const tick = 10 * time.Millisecond
+
+// treeTime is the processor time of a live process and of all that ever descended from
+// it, but for what ended and was waited for by nobody of the tree. Differences of it are
+// true to a tick for each live process.
+func treeTime(root int) (total time.Duration, err error) {
+	processes := harness.Tree(root)
+	for _, p := range processes {
+		total += tick * time.Duration(int(p.UTime)+int(p.STime)+p.CUTime+p.CSTime)
+	}
+	if len(processes) == 0 {
+		err = fmt.Errorf("there is no process %d", root)
+	}
+	return total, err
+}
+
+// memory is what a manager's processes need, in MiB of proportional set size: when no run
+// is live, the servers for warm runs and all of them, and the most while runs were live.
+type memory struct{ servers, idle, peak float64 }
+
+// treeMemory is the proportional set size, in MiB, of those processes of a tree whose command
+// line has the text: a page that n processes share counts as an n-th of one in each.
+func treeMemory(root int, text string) float64 {
+	var bytes uint64
+	for _, stat := range harness.Tree(root) {
+		p, _ := procfs.NewProc(stat.PID) // What has ended needs none, and has no line.
+		if line, _ := p.CmdLine(); strings.Contains(strings.Join(line, " "), text) {
+			rollup, _ := p.ProcSMapsRollup()
+			bytes += rollup.Pss
+		}
+	}
+	return float64(bytes) / (1 << 20)
+}
+
+// measure takes the memory of a tree before and while work is done. What samples cost is part
+// of the work.
+func measure(root func() int, work func() error) (m memory, err error) {
+	m.servers, m.idle = treeMemory(root(), "/serve.py "), treeMemory(root(), "")
+	end := harness.Every(20*time.Millisecond, func() { m.peak = max(m.peak, treeMemory(root(), "")) })
+	err = work()
+	end()
+	return m, err
 }

@@ -4,105 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
+	"regexp"
 	"time"
 
-	"github.com/prometheus/procfs"
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/script"
 )
 
 const (
 	namespace = "default"
-	// quoted is how much of a manager's log stands in an error, in bytes.
-	quoted = 3000
-	// The memory is steady when that many samples, taken one after the other, lie
-	// that close together. A Go program gives memory back bit by bit, so that the
-	// wait has an end where it never is.
-	sampleInterval = 500 * time.Millisecond
-	steadySamples  = 10
-	steadyFraction = 0.01
-	steadyLimit    = 30 * time.Second
+	// exact is how exact times are, and seldom how often many runs are counted.
+	exact, seldom = 5 * time.Millisecond, 500 * time.Millisecond
 )
 
-func benchKind() schema.GroupKind {
-	return schema.GroupKind{Group: "bench.ensign.io", Kind: "Bench"}
+func benchKind(name string) schema.GroupKind {
+	return schema.GroupKind{Group: "bench.ensign.io", Kind: name}
 }
 
-// selected are the labels that the watch of that kind selects by.
+// selected are the labels that the watch of Bench selects by.
 func selected() map[string]string { return map[string]string{"bench.ensign.io/run": "yes"} }
-
-// bench is what the parts have in common.
-type bench struct {
-	settings settings
-	progress io.Writer
-	began    time.Time
-	about    string // the versions of Ansible that the warm part found
-	load     string // of the machine, at the start
-	root     string // of the source tree
-	dir      string // for files; removed at the end
-}
-
-func open(s settings, progress io.Writer) (*bench, error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the source tree: %w", err)
-	}
-	b := &bench{settings: s, progress: progress, began: time.Now(), root: root}
-	if _, err := os.Stat(b.project()); err != nil {
-		return nil, fmt.Errorf("not in the root of the source tree: %w", err)
-	}
-	if proc, err := procfs.NewDefaultFS(); err == nil {
-		if now, err := proc.LoadAvg(); err == nil {
-			b.load = describeLoad(now.Load1, runtime.NumCPU())
-		}
-	}
-	if b.dir, err = os.MkdirTemp("", "ensign-bench-"); err != nil {
-		return nil, fmt.Errorf("make a directory: %w", err)
-	}
-	return b, nil
-}
-
-// project is the operator project that memory and children are measured with.
-func (b *bench) project() string { return filepath.Join(b.root, "hack", "bench", "project") }
-
-// machine says where this runs, with what, and whether it had the machine to itself.
-func (b *bench) machine() string {
-	return fmt.Sprintf("%s/%s, %d cores, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version()) + b.about + b.load
-}
-
-// describeLoad says when others use the machine too.
-func describeLoad(load float64, cores int) string {
-	text := fmt.Sprintf(", load %.1f at the start", load)
-	if load > float64(cores)/2 {
-		text += ": BUSY, so that times are rough"
-	}
-	return text
-}
 
 // session is one part while it is measured.
 type session struct {
 	*bench
 
-	title   string
-	fail    context.CancelCauseFunc // Ends the part when something of it ends.
-	stops   []func() error          // what is to be done at its end
-	cluster *controlplane.Cluster
-	client  client.WithWatch
-	manager *harness.Manager // the last one, whose log an error quotes
-	kept    []*harness.Manager
-	rows    []report.Row
+	title    string
+	fail     context.CancelCauseFunc // Ends the part when something of it ends.
+	stops    []func() error          // what is to be done at its end
+	cluster  *controlplane.Cluster
+	client   client.WithWatch
+	manager  *harness.Manager // the last one, whose log an error quotes
+	managers []func() error   // stop those that were started
+	rows     []report.Row
 }
 
 // measure measures a part, and gives what it has measured also with an error.
@@ -112,13 +56,10 @@ func (b *bench) measure(parent context.Context, p part) ([]report.Row, error) {
 	s := &session{bench: b, title: p.title, fail: cancel}
 	err := p.measure(ctx, s)
 	if err != nil && parent.Err() == nil {
-		err = fmt.Errorf("measure %s: %w", p.name, err)
-		if ctx.Err() != nil {
-			err = errors.Join(err, context.Cause(ctx))
-		}
+		err = fmt.Errorf("measure %s: %w", p.name, errors.Join(err, context.Cause(ctx)))
 		if s.manager != nil {
 			log, logErr := s.manager.Log()
-			err = errors.Join(err, fmt.Errorf("the end of the manager's log: %s", log[max(0, len(log)-quoted):]), logErr)
+			err = errors.Join(err, fmt.Errorf("the end of the manager's log: %s", log[max(0, len(log)-3000):]), logErr)
 		}
 	}
 	for _, stop := range append([]func() error{s.dismiss}, s.stops...) {
@@ -127,24 +68,18 @@ func (b *bench) measure(parent context.Context, p part) ([]report.Row, error) {
 	return s.rows, err
 }
 
-// say tells how far it is.
-func (b *bench) say(format string, args ...any) {
-	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
-// add adds a row with its samples.
-func (s *session) add(row report.Row, samples ...float64) { s.note(row.Of(samples...)) }
-
-// note adds a row.
-func (s *session) note(row report.Row) {
-	if row.Part == "" {
-		row.Part = s.title
+// add adds a row: of samples, where there are any.
+func (s *session) add(row report.Row, samples ...float64) {
+	if len(samples) > 0 {
+		row = row.Of(samples...)
 	}
+	row.Part = s.title
 	s.rows = append(s.rows, row.Judged())
 }
 
-// boot starts a cluster, which serves the kinds and ends with the part.
-func (s *session) boot(ctx context.Context, definitions ...*apiextensionsv1.CustomResourceDefinition) (err error) {
+// boot starts a cluster, which ends with the part. It serves the kinds, which take anything,
+// and those of the repository's operator, by their names in plural.
+func (s *session) boot(ctx context.Context, kinds []schema.GroupKind, plurals ...string) (err error) {
 	s.cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(s.root, "bin", "controlplane")})
 	if err != nil {
 		return err
@@ -157,77 +92,109 @@ func (s *session) boot(ctx context.Context, definitions ...*apiextensionsv1.Cust
 		case <-ctx.Done():
 		}
 	}()
-	if err := apiextensionsv1.AddToScheme(scheme.Scheme); err != nil {
+	definitions := envtest.CRDInstallOptions{ErrorIfPathMissing: true}
+	for _, kind := range kinds {
+		definitions.CRDs = append(definitions.CRDs, harness.Definition(kind))
+	}
+	for _, plural := range plurals {
+		definitions.Paths = append(definitions.Paths, filepath.Join(s.root, "config", "crd", "bases", mysqlGroup+"_"+plural+".yaml"))
+	}
+	if err := errors.Join(envtest.ReadCRDFiles(&definitions), apiextensionsv1.AddToScheme(scheme.Scheme)); err != nil {
 		return err
 	}
 	if s.client, err = client.NewWithWatch(s.cluster.Config, client.Options{}); err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return harness.Define(ctx, s.client, definitions...)
+	return harness.Define(ctx, s.client, definitions.CRDs...)
 }
 
 // options are those of a manager of the project.
-func (s *session) options(home string) harness.Options {
+func (s *session) options(home string, args ...string) harness.Options {
 	return harness.Options{
-		Binary: filepath.Join(s.root, "bin", "manager"), Project: s.project(), Kubeconfig: s.cluster.Kubeconfig, Home: filepath.Join(s.dir, home),
+		Binary: filepath.Join(s.root, "bin", "manager"), Project: s.project(), Kubeconfig: s.cluster.Kubeconfig, Home: filepath.Join(s.dir, home), Args: args,
 	}
 }
 
-// until polls, unless the manager or the context ends.
-func (s *session) until(ctx context.Context, what string, interval time.Duration, holds wait.ConditionWithContextFunc) error {
-	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-		select {
-		case <-s.manager.Ended():
-			return false, errors.New("the manager has ended")
-		default:
-			return holds(ctx)
-		}
-	})
+// stubbed are those of one whose runs this program plays.
+func (s *session) stubbed(home string) (harness.Options, error) {
+	o := s.options(home, "--leader-election-namespace="+namespace, "--max-concurrent-reconciles=4", "--max-concurrent-runs=4", "--ansible-log-events=Nothing")
+	environment := filepath.Join(o.Home, "env")
+	o.Env = []string{"VIRTUAL_ENV=" + environment}
+	return o, script.Environment(environment)
+}
+
+// start starts a manager, and waits until it watches the kinds. The manager ends with the
+// part, and the part with the manager.
+func (s *session) start(ctx context.Context, o harness.Options, kinds ...string) error {
+	m, err := harness.Start(o)
 	if err != nil {
+		return err
+	}
+	wanted, dismiss := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-m.Ended():
+			if wanted.Err() == nil {
+				s.fail(errors.New("the manager has ended"))
+			}
+		case <-wanted.Done():
+		}
+	}()
+	s.manager, s.managers = m, append(s.managers, func() error {
+		dismiss()
+		return m.Stop()
+	})
+	return m.Ready(ctx, kinds...)
+}
+
+// dismiss stops all managers.
+func (s *session) dismiss() (err error) {
+	for _, stop := range s.managers {
+		err = errors.Join(err, stop())
+	}
+	s.managers = nil
+	return err
+}
+
+// until polls.
+func (s *session) until(ctx context.Context, what string, interval time.Duration, holds wait.ConditionWithContextFunc) error {
+	if err := wait.PollUntilContextCancel(ctx, interval, true, holds); err != nil {
 		return fmt.Errorf("wait until %s: %w", what, err)
 	}
 	return nil
 }
 
-// keep has the manager stopped with the part.
-func (s *session) keep(m *harness.Manager) { s.manager, s.kept = m, append(s.kept, m) }
-
-// dismiss stops all managers.
-func (s *session) dismiss() (err error) {
-	for _, m := range s.kept {
-		err = errors.Join(err, m.Stop())
-	}
-	s.kept = nil
-	return err
+// count counts what in the manager's log matches the expression.
+func (s *session) count(expression string) (int, error) {
+	log, err := s.manager.Log()
+	return len(regexp.MustCompile(expression).FindAllString(log, -1)), err
 }
 
-// idle adds a row with the resident memory of the manager once that is steady, or the wait
-// for that has an end.
-func (s *session) idle(ctx context.Context, row report.Row) error {
-	var samples []float64
-	err := wait.PollUntilContextTimeout(ctx, sampleInterval, steadyLimit, true, func(context.Context) (bool, error) {
-		memory, err := harness.MemoryOf(s.manager.PID())
-		samples = append(samples, mebibytes(memory.Resident))
-		samples = samples[max(0, len(samples)-steadySamples):]
-		return steady(samples), err
+// logged waits until that is so many.
+func (s *session) logged(ctx context.Context, expression string, times int, interval time.Duration) error {
+	return s.until(ctx, fmt.Sprintf("%q is logged %d times", expression, times), interval, func(context.Context) (bool, error) {
+		count, err := s.count(expression)
+		return count >= times, err
 	})
-	if err != nil && (ctx.Err() != nil || !wait.Interrupted(err)) {
-		return err
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// names are n of those that begin with a prefix.
+func names(prefix string, n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s-%05d", prefix, i)
 	}
-	row.Unit = "MiB"
-	s.add(row, samples...)
-	return nil
+	return all
 }
 
-// peak adds a row with the most memory that the manager ever had.
-func (s *session) peak(name string) error {
-	memory, err := harness.MemoryOf(s.manager.PID())
-	s.add(report.Row{Name: name, Unit: "MiB"}, mebibytes(memory.Peak))
-	return err
+// each calls f for each name, several at once.
+func each(ctx context.Context, names []string, f func(context.Context, string) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, name := range names {
+		group.Go(func() error { return f(ctx, name) })
+	}
+	return group.Wait()
 }
-
-func steady(samples []float64) bool {
-	return len(samples) == steadySamples && slices.Max(samples)-slices.Min(samples) <= steadyFraction*slices.Max(samples)
-}
-
-func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,13 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
 )
-
-// heated is far beyond what it takes until runs are warm.
-const heated = 2 * time.Minute
 
 // batch is what came of CRs that were changed at once.
 type batch struct {
@@ -37,49 +35,44 @@ type batch struct {
 // site is a manager that looks after the CRs of a side.
 type site struct {
 	*harness.Manager
-	*session
 	side
 }
 
-// startSite starts a manager, which ends with the part, and waits until it watches, and
-// until the runs of a warm one are.
-func (s *session) startSite(ctx context.Context, by side) (*site, error) {
-	slots, o, watched := strconv.Itoa(by.slots), s.options(by.home()), by.operator.roles
+// startSite starts a manager, which ends with the part, makes a CR of each role, and waits
+// until they have run, and until the runs of a warm manager are warm.
+func startSite(ctx context.Context, by side) (*site, error) {
+	slots, o := strconv.Itoa(by.slots), by.options(by.home())
 	o.Namespace, o.Project = by.namespace, by.operator.project
 	o.Args = []string{
 		"--warm=" + strconv.FormatBool(by.way == warmWay), "--max-concurrent-runs=" + slots, "--max-concurrent-reconciles=" + slots,
-		"--watches-file=" + by.operator.watches, "--leader-election-namespace=" + by.namespace, "--ansible-roles-path=" + filepath.Join(s.root, "roles"),
+		"--watches-file=" + by.operator.watches, "--leader-election-namespace=" + by.namespace, "--ansible-roles-path=" + filepath.Join(by.root, "roles"),
 	}
 	o.Env = append([]string{"ANSIBLE_GATHERING=explicit"}, by.operator.env...) // As config/manager has it.
-	m, err := harness.Start(o)
-	if err != nil {
+	var kinds []string
+	for _, r := range by.operator.roles {
+		kinds = append(kinds, r.kind.Kind)
+	}
+	if err := by.start(ctx, o, kinds...); err != nil {
 		return nil, err
 	}
-	s.keep(m)
-	started := &site{Manager: m, session: s, side: by}
-	for _, r := range watched {
-		err = errors.Join(err, m.Ready(ctx, r.kind.Kind))
-	}
-	if err == nil && by.way == warmWay {
-		err = started.heat(ctx, watched[0])
-	}
-	return started, err
-}
-
-// heat has a CR run until such a run is warm from its beginning to its end.
-func (s *site) heat(ctx context.Context, r role) error {
-	ctx, cancel := context.WithTimeout(ctx, heated)
-	defer cancel()
-	if err := s.create(ctx, r, 1); err != nil {
-		return err
-	}
-	for {
-		done, err := s.change(ctx, r, 1)
-		if err != nil {
-			return fmt.Errorf("wait for a warm run: %w", err)
+	s := &site{Manager: by.manager, side: by}
+	for _, r := range by.operator.roles {
+		if err := s.create(ctx, r, 1); err != nil {
+			return nil, err
 		}
-		if done.launches == (launches{Warm: 1}) {
-			return nil
+	}
+	if by.way != warmWay {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // Far beyond what it takes.
+	defer cancel()
+	for {
+		done, err := s.change(ctx, by.operator.roles[0], 1)
+		if err != nil {
+			return nil, fmt.Errorf("wait for a warm run: %w", err)
+		}
+		if done.launches == (launches{Warm: 1}) { // From its beginning to its end.
+			return s, nil
 		}
 	}
 }
@@ -97,22 +90,21 @@ func (s *site) create(ctx context.Context, r role, crs int) error {
 	if err != nil {
 		return fmt.Errorf("create %s: %w", r.kind.Kind, err)
 	}
-	return s.follow(ctx, r.list(), pending, func(*unstructured.Unstructured, time.Time) error { return nil })
+	return s.follow(ctx, listOf(r.kind), pending, func(*unstructured.Unstructured, time.Time) error { return nil })
 }
 
 // change changes so many CRs at once, and returns when each has run for it, well, and says
 // so.
 func (s *site) change(ctx context.Context, r role, crs int) (done batch, err error) {
-	list := r.list()
+	list := listOf(r.kind)
 	if err := s.client.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
 		return done, fmt.Errorf("list %s: %w", r.kind.Kind, err)
 	}
-	completed, pending := map[string]string{}, map[string]string{}
+	pending := map[string]string{}
 	for i := range list.Items {
-		completed[list.Items[i].GetName()] = completion(&list.Items[i])
-	}
-	for _, name := range r.names(crs) {
-		pending[name] = completed[name]
+		if name := list.Items[i].GetName(); slices.Contains(r.names(crs), name) {
+			pending[name] = completion(&list.Items[i])
+		}
 	}
 	if err := s.account(ctx, &done, -1); err != nil {
 		return done, err
@@ -156,7 +148,8 @@ func (s *site) account(ctx context.Context, to *batch, sign int) error {
 
 // follow watches CRs from the list's version on, how they are where it has none, until
 // each pending one has another completion than the one that is given by its name. It
-// calls done for each of them, with the time when that was seen.
+// calls done for each of them, with the time when that was seen. A run that has failed is
+// an error.
 func (s *site) follow(ctx context.Context, list *unstructured.UnstructuredList, pending map[string]string, done func(*unstructured.Unstructured, time.Time) error) error {
 	w, err := s.client.Watch(ctx, list, &client.ListOptions{
 		Namespace: s.namespace, Raw: &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()},
@@ -164,43 +157,26 @@ func (s *site) follow(ctx context.Context, list *unstructured.UnstructuredList, 
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", list.GetKind(), err)
 	}
-	defer w.Stop()
-	for len(pending) > 0 {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %d of %s to be run: %w", len(pending), list.GetKind(), context.Cause(ctx))
-		case <-s.Ended():
-			return errors.New("the manager has ended")
-		case event := <-w.ResultChan():
-			at := time.Now()
-			object, err := news(event)
-			if err != nil {
-				return err
-			}
-			name, now := object.GetName(), completion(object)
-			if before, waits := pending[name]; !waits || now == "" || now == before {
-				continue
-			}
-			delete(pending, name)
-			if err := done(object, at); err != nil {
-				return err
-			}
+	_, err = watchtools.UntilWithoutRetry(ctx, w, func(event watch.Event) (bool, error) {
+		at := time.Now()
+		object, ok := event.Object.(*unstructured.Unstructured)
+		if !ok || event.Type == watch.Error {
+			return false, apierrors.FromObject(event.Object)
 		}
+		if failure := harness.ConditionOf(object, "Failure"); failure.Status == "True" {
+			return false, fmt.Errorf("%s: %s: %s", object.GetName(), failure.Reason, failure.Message)
+		}
+		name, now := object.GetName(), completion(object)
+		if before, waits := pending[name]; !waits || now == "" || now == before {
+			return false, nil
+		}
+		delete(pending, name)
+		return len(pending) == 0, done(object, at)
+	})
+	if err != nil {
+		return fmt.Errorf("wait for %d of %s to be run: %w", len(pending), list.GetKind(), err)
 	}
 	return nil
-}
-
-// news is the object of an event. A run that has failed is an error, and so is the
-// watch's end.
-func news(event watch.Event) (*unstructured.Unstructured, error) {
-	object, ok := event.Object.(*unstructured.Unstructured)
-	if !ok || event.Type == watch.Error {
-		return nil, fmt.Errorf("the watch has ended: %w", apierrors.FromObject(event.Object))
-	}
-	if failure := harness.ConditionOf(object, "Failure"); failure.Status == "True" {
-		return nil, fmt.Errorf("%s %s: %s: %s", object.GetKind(), object.GetName(), failure.Reason, failure.Message)
-	}
-	return object, nil
 }
 
 // completion is when the last run that ended well did, as its status has it; "" while
@@ -214,15 +190,10 @@ func completion(object *unstructured.Unstructured) string {
 	return text
 }
 
-// measure takes the memory before and while so many CRs run. What samples cost is part of
-// the batch.
+// measure takes the memory before and while so many CRs run.
 func (s *site) measure(ctx context.Context, r role, crs int) (memory, error) {
-	all := func() float64 { return treeMemory(s.PID(), "") }
-	m := memory{idle: all(), servers: treeMemory(s.PID(), "/serve.py ")}
-	var err error
-	m.peak, err = peak(all, func() error {
+	return measure(s.PID, func() error {
 		_, err := s.change(ctx, r, crs)
 		return err
 	})
-	return m, err
 }

@@ -3,9 +3,7 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,14 +41,23 @@ type Row struct {
 	Cell Cell `json:"-"`
 }
 
+// Cell is the place of a figure in a table of Markdown. Tables, lines and columns stand in
+// the order in which the rows first name them. The zero value is no place.
+type Cell struct{ Table, Line, Column string }
+
 // Goal is what a figure is held against: one of these, the other one is 0.
 type Goal struct {
 	AtMost  float64 `json:"atMost,omitempty"`
 	AtLeast float64 `json:"atLeast,omitempty"`
 }
 
-// AtMost is the goal of a figure that should be small.
-func AtMost(limit float64) *Goal { return &Goal{AtMost: limit} }
+// AtMost returns the goal of a figure that should be small, and nil, no goal, for 0.
+func AtMost(limit float64) *Goal {
+	if limit == 0 {
+		return nil
+	}
+	return &Goal{AtMost: limit}
+}
 
 // AtLeast is the goal of a figure that should be large.
 func AtLeast(limit float64) *Goal { return &Goal{AtLeast: limit} }
@@ -100,15 +107,6 @@ func (r Report) Missed() (names []string, goals int) {
 		}
 	}
 	return names, goals
-}
-
-// JSON writes the report as one object, whose rows are always a list.
-func (r Report) JSON(w io.Writer) error {
-	r.Rows = append([]Row{}, r.Rows...)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
 }
 
 func (r Row) amount() string {
