@@ -69,7 +69,7 @@ suite() {
 without_starts() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d'; }
 
 # longest are the suites that begin first, so that none is left over at the end.
-longest='/test/(contract|safevars|warm)$'
+longest='/test/(charts|contract|deploy|mysql|mysqlbackup|mysqlcluster|runs|safevars|warm)$'
 
 suites() {
   local packages number=0 total package
