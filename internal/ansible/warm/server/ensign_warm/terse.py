@@ -22,7 +22,7 @@ def imports(package: str) -> Iterator[None]:
         code = original(self, fullname)
         return _terse(code) if code is not None and fullname.startswith(f"{package}.") else code
 
-    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
