@@ -38,33 +38,46 @@ func command(t *testing.T, dir string) *exec.Cmd {
 	return cmd
 }
 
-func TestARunEndsWithItsPlaybookOnTerm(t *testing.T) {
+func TestARunEndsWithItsPlaybookOnTermAndWithoutItOnKill(t *testing.T) {
+	for signal, outlives := range map[syscall.Signal]bool{syscall.SIGTERM: false, syscall.SIGKILL: true} {
+		t.Run(signal.String(), func(t *testing.T) {
+			dir := t.TempDir()
+			held, release := make(chan Record, 1), make(chan struct{})
+			stage, err := OpenStage(dir, func(r Record) {
+				if r.What == string(plan.MidTask) {
+					held <- r
+					<-release
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = stage.Close() }()
+			defer close(release) // What outlives ends, because it has nobody to tell.
+			cmd := command(t, dir)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			playbook := (<-held).PID
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err == nil {
+				t.Error("the run ended well")
+			}
+			if alive := syscall.Kill(playbook, 0) == nil; alive != outlives {
+				t.Errorf("ansible-playbook is alive: %v, want %v", alive, outlives)
+			}
+		})
+	}
+}
+
+func TestASecondLiveRunIsToldOf(t *testing.T) {
 	dir := t.TempDir()
-	held, release := make(chan Record, 1), make(chan struct{})
-	stage, err := OpenStage(dir, func(r Record) {
-		if r.What == string(plan.MidTask) {
-			held <- r
-			<-release
+	for i, want := range []bool{true, false, true} {
+		if got, err := enter(dir, []string{"u", "u", "v"}[i]); got != want || err != nil {
+			t.Errorf("run %d is alone: %v (error %v), want %v", i, got, err, want)
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = stage.Close() }()
-	defer close(release)
-	cmd := command(t, dir)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	playbook := (<-held).PID
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err == nil {
-		t.Error("the run ended well")
-	}
-	if err := syscall.Kill(playbook, 0); err == nil {
-		t.Error("ansible-playbook is alive")
 	}
 }
 

@@ -105,6 +105,9 @@ func directories(runDir, uid string) []string {
 // holding lists the files below dir that hold the token of a run.
 func holding(dir, token string) (found []string) {
 	files := os.DirFS(dir)
+	if _, err := fs.Stat(files, "."); err != nil {
+		return []string{err.Error()}
+	}
 	_ = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
 			if content, _ := fs.ReadFile(files, path); bytes.Contains(content, []byte(token)) {
