@@ -53,6 +53,11 @@ MECHANISMS = {
         "ansible.plugins.loader:PluginLoader._load_config_defs",
         "ansible.utils.plugin_docs:add_fragments",
     ),
+    # Ansible's own plugins, executed once (plugins.py).
+    "plugins": (
+        "ansible.plugins.loader:PluginLoadContext.resolve_legacy",
+        "ansible.plugins.loader:PluginLoader._load_module_source",
+    ),
 }
 _KNOWN = os.path.join(os.path.dirname(__file__), "known.json")
 

@@ -5,32 +5,12 @@ import os
 # What differs from run to run and is resolved anew in each fork, or is read when it
 # is needed only. ansible-runner sets the last three for the playbook.
 OF_ONE_RUN = frozenset(
-    (
-        b"JOB_ID",
-        b"KUBECONFIG",
-        b"K8S_AUTH_KUBECONFIG",
-        b"ANSIBLE_LOCAL_TEMP",
-        b"AWX_ISOLATED_DATA_DIR",
-        b"ANSIBLE_CACHE_PLUGIN_CONNECTION",
-        b"ANSIBLE_ROLES_PATH",
-    )
+    b"JOB_ID KUBECONFIG K8S_AUTH_KUBECONFIG ANSIBLE_LOCAL_TEMP"
+    b" AWX_ISOLATED_DATA_DIR ANSIBLE_CACHE_PLUGIN_CONNECTION ANSIBLE_ROLES_PATH".split()
 )
 
 # What the interpreter, the C library, or a library below Python reads when it starts.
-AT_START = (
-    "PYTHON*",
-    "LC_*",
-    "LANG",
-    "LANGUAGE",
-    "LD_*",
-    "GLIBC_*",
-    "MALLOC_*",
-    "LOCPATH",
-    "GCONV_PATH",
-    "TZ",
-    "TZDIR",
-    "OPENSSL_*",
-)
+AT_START = "PYTHON* LC_* LANG LANGUAGE LD_* GLIBC_* MALLOC_* LOCPATH GCONV_PATH TZ TZDIR OPENSSL_*"
 
 # Room in the server's environment for that of a run: see process.mark.
 _ROOM = b"ENSIGN_WARM_ROOM"

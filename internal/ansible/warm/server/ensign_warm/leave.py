@@ -100,19 +100,7 @@ def show(error: BaseException) -> None:
     while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith("ensign_warm."):
         trace = trace.tb_next
     error.__traceback__ = trace
-    try:
-        sys.excepthook(type(error), error, trace)
-    except SystemExit:
-        raise
-    except BaseException:
-        _show_plainly(error, trace)
-
-
-def _show_plainly(error: BaseException, trace: TracebackType | None) -> None:
-    sys.stderr.write("Error in sys.excepthook:\n")
-    traceback.print_exc()
-    sys.stderr.write("\nOriginal exception was:\n")
-    traceback.print_exception(type(error), error, trace)
+    sys.excepthook(type(error), error, trace)
 
 
 def _leave(code: int, before: set[int]) -> NoReturn:

@@ -87,7 +87,7 @@ class Modules:
             "become": of["become_plugin"] is not None,
             "pipelining": not action._is_pipelining_enabled("new"),
             "variable": any(
-                fnmatch.fnmatchcase(str(name), pattern) for name in of["environment"] for pattern in AT_START
+                fnmatch.fnmatchcase(str(name), pattern) for name in of["environment"] for pattern in AT_START.split()
             ),
             "module_utils": self._further_utils(),
         }

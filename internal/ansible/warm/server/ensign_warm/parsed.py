@@ -78,7 +78,8 @@ class Parsed:
 
     def _load_documents(self) -> None:
         fragments = dict(_fragments())
-        for path in _plugins():
+        places = (*(("plugins", kind) for kind in _KINDS), *((place,) for place in _callbacks()))
+        for path in (path for place in places for path in files(*place)):
             document = self._parse(_documentation(path), path)
             names = document.get(_EXTENDED, ()) if isinstance(document, dict) else ()
             for name in names.split(",") if isinstance(names, str) else names:
@@ -111,12 +112,12 @@ def _directory(*names: str) -> str:
     return os.path.join(os.path.dirname(str(importlib.import_module("ansible").__file__)), *names)
 
 
-def _plugins() -> Iterator[str]:
-    """Return the files of Ansible's plugins and of ansible-runner's callbacks."""
-    for place in (*(_directory("plugins", kind) for kind in _KINDS), *_callbacks()):
-        if os.path.isdir(place):
-            names = sorted(os.listdir(place))
-            yield from (os.path.join(place, name) for name in names if name.endswith(".py") and name[0] != "_")
+def files(*names: str) -> Iterator[str]:
+    """Return the plugins' files in a directory, which is named as it is below Ansible's package."""
+    place = _directory(*names)
+    for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
+        if name.endswith(".py") and name[0] != "_":
+            yield os.path.join(place, name)
 
 
 def _callbacks() -> Iterator[str]:

@@ -17,44 +17,26 @@ from ensign_warm import bound, environment, leave, process
 from ensign_warm.apart import Apart
 from ensign_warm.modules import Modules
 from ensign_warm.parsed import Parsed
+from ensign_warm.plugins import Plugins
 from ensign_warm.primed import prime
 from ensign_warm.wire import Outdated, Refused, Request
 
 # The settings whose variables are in environment.OF_ONE_RUN.
 _SETTINGS = ("DEFAULT_LOCAL_TMP", "CACHE_PLUGIN_CONNECTION", "DEFAULT_ROLES_PATH")
 
-# What each run of it imports besides, before anything of a role. No plugins: they are
-# found by their names, of which a role may have the same.
-_NEEDED = (
-    "ansible._internal._errors._task_timeout",
-    "ansible._internal._json._profiles._inventory_legacy",
-    "ansible.cli.playbook",
-    "ansible.executor.process.worker",
-    "ansible.executor.task_executor",
-    "ansible.module_utils._internal._json._profiles._module_legacy_c2m",
-    "ansible.module_utils._internal._json._profiles._module_legacy_m2c",
-    "ansible.module_utils.connection",
-    "ansible.playbook.handler",
-    "ansible.playbook.handler_task_include",
-    "ansible.playbook.included_file",
-    "ansible.playbook.role.include",
-    "ansible.playbook.role_include",
-    "ansible.playbook.task_include",
-    "ansible.plugins.cache",
-    "ansible.plugins.inventory",
-    "ansible.plugins.strategy",
-    "ansible.plugins.vars",
-    "ansible.utils._junit_xml",
-    "ansible.utils.hashing",
-    "ansible.utils.shlex",
-    "cmd",
-    "multiprocessing.popen_fork",
-    "multiprocessing.synchronize",
-    "pprint",
-    "pty",
-    "tomllib",
-    "xml.dom.minidom",
-)
+# What each run of it imports besides, before anything of a role. No plugins: see plugins.py.
+_NEEDED = """
+ansible._internal._errors._task_timeout ansible._internal._json._profiles._inventory_legacy ansible.cli.playbook
+ansible.executor.process.worker ansible.executor.task_executor
+ansible.module_utils._internal._json._profiles._module_legacy_c2m
+ansible.module_utils._internal._json._profiles._module_legacy_m2c ansible.module_utils.connection
+ansible.parsing.yaml.dumper ansible.playbook.handler ansible.playbook.handler_task_include
+ansible.playbook.included_file ansible.playbook.role.include ansible.playbook.role_include
+ansible.playbook.task_include ansible.plugins.cache ansible.plugins.inventory ansible.plugins.strategy
+ansible.plugins.vars ansible.utils._junit_xml ansible.utils.encrypt ansible.utils.hashing ansible.utils.shlex
+ansible.utils.unicode ansible.utils.version cmd multiprocessing.popen_fork multiprocessing.synchronize pprint pty
+tomllib xml.dom.minidom
+"""
 
 
 class Run:
@@ -65,6 +47,7 @@ class Run:
         self._voice = -1  # where a fork tells the manager about its modules
         self._apart = Apart(collection_roots())
         self._parsed = Parsed()
+        self._plugins = Plugins()
         self._own: dict[bytes, bytes] = {}
         self._of_playbook: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
@@ -78,7 +61,7 @@ class Run:
         importlib.import_module("ansible_runner.__main__")
         os.environ.update(added_by_runner())
         self._of_playbook = environment.current()
-        for name in _NEEDED:
+        for name in _NEEDED.split():
             with contextlib.suppress(ImportError):  # Another version of Ansible has others.
                 importlib.import_module(name)
         self.off = bound.unknown()
@@ -88,7 +71,8 @@ class Run:
         constants = importlib.import_module("ansible.constants")
         self._config = digest(constants.CONFIG_FILE)
         self._unfit = unfit(vars(constants), os.getcwd())
-        return ahead + imported(before)
+        plugins = [] if "plugins" in self.off else self._plugins.load()
+        return ahead + plugins + imported(before)
 
     def admit(self, request: Request) -> None:
         if "run" in self.off:
@@ -138,6 +122,7 @@ class Run:
     def _begin_playbook(self) -> None:
         refresh()
         self._parsed.give_out()
+        self._plugins.give_out()
         if "modules" not in self.off:
             Modules(self._apart, self._tell).install()
 
