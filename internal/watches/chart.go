@@ -1,8 +1,6 @@
 package watches
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -159,25 +157,6 @@ func (p *parser) completeChart(d *rawWatch, search Search) {
 	}
 	d.Watch.Chart = &chart
 	d.Finalizer = &Finalizer{Name: chartFinalizer, Former: formerChartFinalizer}
-}
-
-func (p *parser) findChart(search Search, chart textField) string {
-	if !p.notEmpty("chart", chart, "the path of a chart's directory or .tgz") {
-		return ""
-	}
-	path := search.absolute(chart.text)
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		p.addFault(chart.line, "chart: %q was not found; looked for %s; write a path relative to the operator's directory", chart.text, path)
-	case info.IsDir():
-		if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err != nil {
-			p.addFault(chart.line, "chart: %s holds no chart; give it a Chart.yaml", path)
-		}
-	case !info.Mode().IsRegular() || !strings.HasSuffix(path, ".tgz") && !strings.HasSuffix(path, ".tar.gz"):
-		p.addFault(chart.line, "chart: %s is no chart; write the path of a chart's directory or .tgz", path)
-	}
-	return path
 }
 
 // oneOf returns the parser of a text that is one of the allowed ones.

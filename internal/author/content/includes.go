@@ -143,3 +143,15 @@ func roleName(name, dir, collection string) string {
 		return collection + "." + filepath.Base(dir)
 	}
 }
+
+// entry adds a file for Ansible's own loader.
+func (w *walker) entry(path string, at place) {
+	kind := "tasks"
+	if at.handlers {
+		kind = "handlers"
+	}
+	e := reader.Content{Kind: kind, Path: path, Collections: at.collections}
+	if !slices.ContainsFunc(w.unit.Entry, func(other reader.Content) bool { return other.Path == path }) {
+		w.unit.Entry = append(w.unit.Entry, e)
+	}
+}

@@ -190,3 +190,29 @@ func follow(n *yaml.Node) *yaml.Node {
 	}
 	return n
 }
+
+// children returns the nodes below n that the first element of the path means; without a
+// path all.
+func children(n *yaml.Node, path []string) []*yaml.Node {
+	var all []*yaml.Node
+	switch n.Kind {
+	case yaml.SequenceNode:
+		if len(path) == 0 || path[0] == reader.Element {
+			return n.Content
+		}
+	case yaml.MappingNode:
+		for k := 0; k+1 < len(n.Content); k += 2 {
+			if len(path) == 0 || path[0] == reader.Element || n.Content[k].Value == path[0] {
+				all = append(all, n.Content[k+1])
+			}
+		}
+	}
+	return all
+}
+
+func rest(path []string) []string {
+	if len(path) == 0 {
+		return nil
+	}
+	return path[1:]
+}

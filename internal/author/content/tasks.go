@@ -3,12 +3,9 @@ package content
 import (
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/ensign-operator/ensign/internal/ansible/reader"
 )
 
 // keywords are all keys of a task that are no module.
@@ -239,17 +236,5 @@ func (w *walker) expressions(n *yaml.Node, file, where string, task *Task) {
 		w.unit.Texts = append(w.unit.Texts, &Text{
 			Position: Position{file, n.Line, n.Column}, Value: n.Value, Bare: !template, Where: where, Node: n, Task: task,
 		})
-	}
-}
-
-// entry adds a file for Ansible's own loader.
-func (w *walker) entry(path string, at place) {
-	kind := "tasks"
-	if at.handlers {
-		kind = "handlers"
-	}
-	e := reader.Content{Kind: kind, Path: path, Collections: at.collections}
-	if !slices.ContainsFunc(w.unit.Entry, func(other reader.Content) bool { return other.Path == path }) {
-		w.unit.Entry = append(w.unit.Entry, e)
 	}
 }

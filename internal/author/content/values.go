@@ -148,32 +148,6 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// children returns the nodes below n that the first element of the path means; without a
-// path all.
-func children(n *yaml.Node, path []string) []*yaml.Node {
-	var all []*yaml.Node
-	switch n.Kind {
-	case yaml.SequenceNode:
-		if len(path) == 0 || path[0] == reader.Element {
-			return n.Content
-		}
-	case yaml.MappingNode:
-		for k := 0; k+1 < len(n.Content); k += 2 {
-			if len(path) == 0 || path[0] == reader.Element || n.Content[k].Value == path[0] {
-				all = append(all, n.Content[k+1])
-			}
-		}
-	}
-	return all
-}
-
-func rest(path []string) []string {
-	if len(path) == 0 {
-		return nil
-	}
-	return path[1:]
-}
-
 // loopOf returns the task whose loop the name is the variable of.
 func loopOf(name string, task *Task) (*Task, bool) {
 	for t := task; t != nil; t = t.Parent {

@@ -1,0 +1,89 @@
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+)
+
+// native adds values of other types where Kubernetes wants text.
+func (p *Project) native(u *Unit, t *content.Task, n *yaml.Node, path []string, file string) {
+	if file == "" {
+		file = t.File
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			p.native(u, t, n.Content[i+1], append(slices.Clone(path), n.Content[i].Value), file)
+		}
+		return
+	case yaml.SequenceNode:
+		for _, child := range n.Content {
+			p.native(u, t, child, append(slices.Clone(path), "[]"), file)
+		}
+		return
+	}
+	if u.Text(n) != nil && len(path) < 8 {
+		values, _ := u.Values(n, t)
+		for _, v := range values {
+			if v.Node.Kind == yaml.MappingNode {
+				p.native(u, t, v.Node, path, v.File)
+				return
+			}
+		}
+	}
+	if wantsText(path) && n.Kind == yaml.ScalarNode {
+		p.nativeScalar(u, t, n, path, file)
+	}
+}
+
+func (p *Project) nativeScalar(u *Unit, t *content.Task, n *yaml.Node, path []string, file string) {
+	what, certain := u.scalarType(n, t)
+	if what == "" || what == "a text" || what == "None" {
+		return
+	}
+	if what == "bool" {
+		what = "a boolean"
+	}
+	severity := report.Warning
+	if certain {
+		severity = report.Error
+	}
+	p.add(finding{
+		"native-type", severity, content.Position{File: file, Line: n.Line, Column: n.Column},
+		strings.Join(path, ".") + " becomes " + what + ", and Kubernetes wants a text",
+		"a template that is the whole value keeps its type since ansible-core 2.19, and the API server refuses the object", "write | string at the end of the expression, or quotes around a literal",
+	})
+}
+
+func (u *Unit) scalarType(n *yaml.Node, t *content.Task) (string, bool) {
+	text := u.Text(n)
+	if text == nil {
+		return inWords(map[string]string{"!!int": "int", "!!bool": "bool", "!!float": "float"}[n.ShortTag()]), true
+	}
+	for _, kind := range text.Analysis.Types {
+		if what, certain := u.typeOf(kind, t, 0); what != "" && what != "a text" {
+			return what, certain
+		}
+	}
+	return "", false
+}
+
+// wantsText reports whether the field at the path of an object is a text.
+func wantsText(path []string) bool {
+	if len(path) < 2 {
+		return false
+	}
+	parent, last := path[len(path)-2], path[len(path)-1]
+	switch parent {
+	case "data", "stringData", "binaryData":
+		return len(path) == 2
+	case "labels", "annotations", "matchLabels", "nodeSelector":
+		return last != "[]"
+	}
+	return last == "value" && len(path) >= 3 && path[len(path)-3] == "env"
+}

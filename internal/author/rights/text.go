@@ -1,0 +1,40 @@
+package rights
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+)
+
+var topLevel = regexp.MustCompile(`^(kind|apiVersion):\s*["']?([A-Za-z0-9./]+)["']?\s*(#.*)?$`)
+
+// InText returns the objects in YAML text with templates: of each document the lines kind and
+// apiVersion at its top.
+func InText(text string, at content.Position) []Object {
+	var found []Object
+	o := Object{Position: at, Template: true}
+	flush := func() {
+		if o.Kind != "" && o.APIVersion != "" {
+			found = append(found, o)
+		}
+		o = Object{Position: at, Template: true}
+	}
+	for n, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "---") {
+			flush()
+		}
+		switch match := topLevel.FindStringSubmatch(strings.TrimRight(line, " \r")); {
+		case match == nil:
+		case match[1] == "kind":
+			o.Kind = match[2]
+			if at.Line == 1 && at.Column == 1 {
+				o.Line = n + 1
+			}
+		default:
+			o.APIVersion = match[2]
+		}
+	}
+	flush()
+	return found
+}
