@@ -4,6 +4,7 @@ package disk
 
 import (
 	"context"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -36,5 +37,28 @@ var _ = Describe("a run on a disk that is full for a while", func() {
 		}
 		b.free()
 		expectSuccess(b.run(ctx, play, ignore))
+	})
+})
+
+var _ = Describe("runs without shared memory, in which Ansible has its locks", func() {
+	It("fail with Ansible's own words, cold and warm, and succeed when it is back", func(ctx context.Context) {
+		m := startManager(ctx, newDisk(20_000, 20_000), false)
+		m.create(ctx, "first")
+		Eventually(ctx, m.told("Successful", "")).Should(Equal(1))
+		const place = "/dev/shm"
+		Expect(syscall.Mount("tmpfs", place, "tmpfs", syscall.MS_RDONLY, "")).To(Succeed())
+		mounted := true
+		back := func() {
+			if mounted {
+				Expect(syscall.Unmount(place, syscall.MNT_DETACH)).To(Succeed())
+			}
+			mounted = false
+		}
+		DeferCleanup(back)
+		m.create(ctx, "cold", "warm")
+		Eventually(ctx, m.told("Failure", "lack of access to /dev/shm")).Should(Equal(2))
+		Eventually(m.Metrics).WithContext(ctx).Should(MatchRegexp(`ansible_operator_runs_total\{GVK="[^"]*",mode="warm"\} [2-9]`), "they are tried again, by the server too")
+		back()
+		Eventually(ctx, m.told("Successful", "")).Should(Equal(3))
 	})
 })
