@@ -165,7 +165,7 @@ var changing = []struct {
 	{regexp.MustCompile(`(resourceVersion\\?": ?\\?")\d+`), "${1}VERSION"},
 	{regexp.MustCompile(`(\\?"elapsed\\?": ?)\d+`), "${1}SECONDS"},
 	{regexp.MustCompile(`(\\?"child_pid\\?": ?)\d+`), "${1}PID"},
-	{regexp.MustCompile(`/tmp/tmp\w{8}`), "TEMP"},
+	{regexp.MustCompile(`/tmp\w{8}\b`), "/TEMP"},
 	{regexp.MustCompile(`0x[0-9a-f]{8,}`), "ADDRESS"},
 	{regexp.MustCompile(`Paused for [\d.]+ `), "Paused for some "},
 }

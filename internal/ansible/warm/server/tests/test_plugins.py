@@ -1,6 +1,7 @@
 """Plugins' files that are executed ahead are as those that a run executes itself."""
 
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -24,10 +25,21 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModuleType]:
 
 
 def test_all_files_are_executed_and_leave_no_names(ahead: dict[str, ModuleType]) -> None:
-    names = "cache.jsonfile callback.default connection.local connection.ssh inventory.ini shell.sh strategy.linear"
+    names = (
+        "callback.default connection.local connection.ssh inventory.ini shell.sh strategy.linear vars.host_group_vars"
+    )
     assert {f"ansible.plugins.{name}" for name in names.split()} <= ahead.keys()
     assert [name for name in ahead if name.startswith("ansible.plugins.filter.core_")]
     assert not ahead.keys() & sys.modules.keys()
+
+
+def test_nothing_is_said_while_files_are_executed() -> None:
+    program = "from ensign_warm.plugins import Plugins; Plugins().load()"
+    path = str(Path(str(plugins.__file__)).parent.parent)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], env={"PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout + done.stderr == ""
 
 
 def test_ansible_gets_what_is_executed(ahead: dict[str, ModuleType]) -> None:
