@@ -108,7 +108,7 @@ func columns(ctx context.Context, cr *unstructured.Unstructured, further ...stri
 	GinkgoHelper()
 	args := append([]string{"get", "mysqlcluster", cr.GetName(), "--namespace=" + cr.GetNamespace()}, further...)
 	command := exec.CommandContext(ctx, ground.Cluster.Kubectl, args...)
-	command.Env = []string{"KUBECONFIG=" + ground.Cluster.Kubeconfig}
+	command.Env = []string{"KUBECONFIG=" + ground.Cluster.Kubeconfig, "HOME=" + GinkgoT().TempDir()}
 	out, err := command.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "%s", out)
 	return string(out)
