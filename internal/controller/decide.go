@@ -18,8 +18,8 @@ const (
 	rewrite             // the conclusion that is not written yet
 	reportPaused
 	upToDate
-	refuse // set by prepare
-	addFinalizer
+	refuse       // set by prepare
+	addFinalizer // and then run
 	run
 	finalize
 )

@@ -3,7 +3,7 @@
 // Read reconcile.go downwards for the path of one CR: a live read, decide (a
 // pure function), one of a few small steps, and finish, the one place that
 // writes the CR's status at the end. A Supervisor starts the controller of a
-// watch when its kind is served and stops it when the kind goes away. A Attempts
+// watch when its kind is served and stops it when the kind goes away. Attempts
 // knows the attempts at work in the whole manager and ends them when it stops.
 //
 // The package owns the interfaces of what it needs of the API (Access, Related, Slots). It

@@ -86,8 +86,8 @@ func contentDigest(full *unstructured.Unstructured) (string, error) {
 	return digestOfText(string(data)), nil
 }
 
-// triggers lets the events of the CRs pass that concern the watch. The handler decides
-// which of their changes count.
+// triggers lets the events of the CRs pass that concern the watch, and all deletions. The
+// handler decides which of their changes count.
 func triggers(watch *watches.Watch) predicate.TypedPredicate[*unstructured.Unstructured] {
 	return predicate.TypedFuncs[*unstructured.Unstructured]{
 		CreateFunc: func(e event.TypedCreateEvent[*unstructured.Unstructured]) bool {

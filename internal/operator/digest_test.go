@@ -64,8 +64,11 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 		change func(*watches.Watch, *ansibleSetup)
 		same   bool
 	}{
-		"nothing":                  {func(*watches.Watch, *ansibleSetup) {}, true},
-		"the line of the entry":    {func(w *watches.Watch, _ *ansibleSetup) { w.Line = 9 }, true},
+		"nothing":               {func(*watches.Watch, *ansibleSetup) {}, true},
+		"the line of the entry": {func(w *watches.Watch, _ *ansibleSetup) { w.Line = 9 }, true},
+		"what no run has another result for": {func(w *watches.Watch, _ *ansibleSetup) {
+			w.MaxConcurrentReconciles, w.MaxRunnerArtifacts, w.Warm = 7, 7, true
+		}, true},
 		"a file that no run reads": {edit("elsewhere"), true},
 		"a file of an installed collection, which its manifest stands for": {edit("coll/ansible_collections/a/installed/plugins/x.py"), true},
 		"an installed collection, which content may name":                  {edit("coll/ansible_collections/a/installed/MANIFEST.json"), false},

@@ -46,13 +46,12 @@ type Watch struct {
 	// default.
 	Selector labels.Selector
 	// MaxRunnerArtifacts is the number of artifacts kept for one CR; 0 keeps all.
-	MaxRunnerArtifacts int
+	MaxRunnerArtifacts int `json:"-"`
 	// Timeout is the longest duration of a run; 0 is no limit.
 	Timeout time.Duration
 	// MaxConcurrentReconciles 0 means --max-concurrent-reconciles.
-	MaxConcurrentReconciles int
-	// Warm allows warm runs. The digest of a watch leaves it out, because a warm run has
-	// the same result as a cold one.
+	MaxConcurrentReconciles int `json:"-"`
+	// Warm allows warm runs, which have the same result as cold ones.
 	Warm bool `json:"-"`
 	// Verbosity is 0 to 7; nil means --ansible-verbosity.
 	Verbosity *int

@@ -75,8 +75,8 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 	return p, p.analyse(ctx, roles)
 }
 
-// loadWatches returns the watches, and the directories with roles. Faults become findings; what
-// is left of the file is checked all the same.
+// loadWatches returns the watches, and the directories with roles. Faults become findings.
+// With one there are no watches, and the content is not checked.
 func (p *Project) loadWatches() ([]watches.Watch, []string) {
 	paths := p.options.SearchPaths()
 	collections := slices.Concat(paths.DefaultCollections, paths.Collections, p.info.CollectionDirs)
