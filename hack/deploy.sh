@@ -42,16 +42,21 @@ rendered() {
   sed "s|^\( *image: \)ensign:dev$|\1${IMG:-ensign:dev}|" <<<"$text"
 }
 
+# defined prints the definition's name if there is one.
+defined() { kubectl get crd "$1" --ignore-not-found --output name; }
+
 # custom_resources prints a line for each: KIND NAMESPACE/NAME [its finalizers]. It
 # fails where they cannot be listed. (set -e does not hold in it: callers test it.)
 custom_resources() {
   local definitions definition found
   definitions=$(kubectl kustomize config/crd | awk '/^kind: CustomResourceDefinition/ { crd = 1 } crd && /^  name: / { print $2; crd = 0 }') || return
   for definition in $definitions; do
-    found=$(kubectl get crd "$definition" --ignore-not-found --output name) || return
+    found=$(defined "$definition") || return
     [[ -n $found ]] || continue
     kubectl get "$definition" --all-namespaces \
-      --output 'jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.finalizers}{"\n"}{end}' || return
+      --output 'jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.finalizers}{"\n"}{end}' && continue
+    found=$(defined "$definition") || return
+    [[ -z $found ]] || return 1 # Otherwise it has gone meanwhile, as it does while it is being removed.
   done
 }
 

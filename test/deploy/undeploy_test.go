@@ -2,6 +2,9 @@ package deploy
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -65,6 +68,22 @@ var _ = Describe("make", func() {
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("MySQLCluster " + place + "/db [\"example.com/another\"]"))
 		unlock(ctx, db)
+		runs(ctx, "uninstall")
+		Eventually(ctx, leftovers).Should(BeEmpty())
+	})
+
+	It("uninstall lists what exists although a definition goes meanwhile", func(ctx context.Context) {
+		runs(ctx, "install")
+		create(ctx, db)
+		kubectl := filepath.Join(GinkgoT().TempDir(), "kubectl")
+		script := fmt.Sprintf("#!/bin/sh\ncase $* in\n'get mysqlbackups.%[2]s --all'*) %[1]s delete crd mysqlbackups.%[2]s ;;\nesac\nexec %[1]s \"$@\"\n",
+			ground.Cluster.Kubectl, group)
+		Expect(os.WriteFile(kubectl, []byte(script), 0o700)).To(Succeed())
+		out, err := run(ctx, "uninstall", "KUBECTL="+kubectl)
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(And(ContainSubstring("nothing was removed"), ContainSubstring("MySQLCluster "+place+"/db")))
+		unlock(ctx, db)
+		deleted(ctx, db)
 		runs(ctx, "uninstall")
 		Eventually(ctx, leftovers).Should(BeEmpty())
 	})
