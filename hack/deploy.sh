@@ -56,7 +56,7 @@ custom_resources() {
     kubectl get "$definition" --all-namespaces \
       --output 'jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.finalizers}{"\n"}{end}' && continue
     found=$(defined "$definition") || return
-    [[ -z $found ]] || return 1 # Otherwise it has gone meanwhile, as it does while it is being removed.
+    [[ -z $found ]] || return 1 # A kind that has gone meanwhile has no objects.
   done
 }
 

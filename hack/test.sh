@@ -74,7 +74,8 @@ longest='/test/(charts|contract|deploy|mysql|mysqlbackup|mysqlcluster|runs|safev
 
 suites() {
   local packages number=0 total package
-  packages=$(go list -tags "${TAGS:-}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/... | grep -E "${RUN:-.}") || {
+  packages=$(go list -tags "${TAGS:-}" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/...) || return
+  packages=$(grep -E "${RUN:-.}" <<<"$packages") || {
     printf 'no package below test/ matches RUN=%s\n' "$RUN" >&2
     return 1
   }

@@ -81,8 +81,8 @@ func (s *states) entry(name types.NamespacedName) *state {
 }
 
 // setObject begins a new state if the object with the UID is not the one that the state is
-// about. It returns the UID of that predecessor of the same name, "" if there was none. What
-// made the name dirty may have been about the new object, and to run it once more is safe.
+// about. It returns the UID of that predecessor of the same name, "" if there was none. The
+// name stays dirty: the reason may be about the new object, and one run more does no harm.
 func (s *states) setObject(name types.NamespacedName, uid types.UID) (predecessor types.UID) {
 	s.update(name, func(st *state) {
 		if st.version.uid != uid {

@@ -76,12 +76,13 @@ var _ = Describe("make", func() {
 		runs(ctx, "install")
 		create(ctx, db)
 		kubectl := filepath.Join(GinkgoT().TempDir(), "kubectl")
-		script := fmt.Sprintf("#!/bin/sh\ncase $* in\n'get mysqlbackups.%[2]s --all'*) %[1]s delete crd mysqlbackups.%[2]s ;;\nesac\nexec %[1]s \"$@\"\n",
+		script := fmt.Sprintf("#!/bin/sh\ncase $* in\n'get mysqlbackups.%[2]s --all'*) %[1]s delete crd mysqlbackups.%[2]s >&2 ;;\nesac\nexec %[1]s \"$@\"\n",
 			ground.Cluster.Kubectl, group)
 		Expect(os.WriteFile(kubectl, []byte(script), 0o700)).To(Succeed())
 		out, err := run(ctx, "uninstall", "KUBECTL="+kubectl)
 		Expect(err).To(HaveOccurred())
-		Expect(out).To(And(ContainSubstring("nothing was removed"), ContainSubstring("MySQLCluster "+place+"/db")))
+		Expect(out).To(And(ContainSubstring("\"mysqlbackups."+group+"\" deleted"),
+			ContainSubstring("nothing was removed"), ContainSubstring("MySQLCluster "+place+"/db")))
 		unlock(ctx, db)
 		deleted(ctx, db)
 		runs(ctx, "uninstall")
