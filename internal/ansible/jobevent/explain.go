@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 // maxStderr is how many bytes of a command's standard error a message shows.
@@ -93,5 +95,5 @@ func stderrText(stderr any, message string) string {
 	if text == "" || strings.Contains(message, text) {
 		return ""
 	}
-	return "\n" + clipFront(stabilize(Visible(text)), maxStderr)
+	return "\n" + clipFront(stabilize(content.Visible(text)), maxStderr)
 }

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 )
 
 // addCaptures adds the recorded output of ensign_run.py for some runs.
@@ -139,7 +138,7 @@ func checkSummary(t *testing.T, s jobevent.Summary) {
 	for _, list := range [][]jobevent.TaskFailure{s.Failed, s.UnreachableHosts, s.FailedItems} {
 		for _, f := range list {
 			size += len(f.Play) + len(f.Task) + len(f.Host) + len(f.TaskPath) + len(f.Message)
-			if !presentable(f.Message) || !presentable(f.Task+f.Host+f.Play+f.TaskPath) {
+			if hasHidden(f.Message) || hasHidden(f.Task+f.Host+f.Play+f.TaskPath) {
 				t.Errorf("a failure cannot be shown: %+v", f)
 			}
 		}
@@ -156,7 +155,7 @@ func checkSummary(t *testing.T, s jobevent.Summary) {
 
 func checkMessage(t *testing.T, o jobevent.Outcome) {
 	t.Helper()
-	if len(o.Message) > 4<<10 || !presentable(o.Message) {
+	if len(o.Message) > 4<<10 || hasHidden(o.Message) {
 		t.Errorf("the message cannot be shown: %d bytes, %q", len(o.Message), o.Message)
 	}
 	if o.Verdict == jobevent.Failed && (strings.TrimSpace(o.Message) == "" || o.Reason == "") {
@@ -164,33 +163,8 @@ func checkMessage(t *testing.T, o jobevent.Outcome) {
 	}
 }
 
-// presentable reports whether terminals and logs show the text as it is.
-func presentable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
-	})
-}
-
-// FuzzVisible checks that no text controls a terminal.
-func FuzzVisible(f *testing.F) {
-	f.Add("\x1b[0;31mred\x1b[0m\r\n\x1b]0;title\x07")
-	f.Fuzz(func(t *testing.T, text string) {
-		got := jobevent.Visible(text)
-		if !presentable(got) {
-			t.Errorf("%q is shown as %q", text, got)
-		}
-		if presentable(text) && !strings.ContainsRune(text, '\uFEFF') && graphic(text) && got != text {
-			t.Errorf("%q needs no change and became %q", text, got)
-		}
-		if again := jobevent.Visible(got); again != got {
-			t.Errorf("%q becomes %q", got, again)
-		}
-	})
-}
-
-func graphic(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) })
-}
+// hasHidden reports whether a terminal or a log would not show the text as it is.
+func hasHidden(text string) bool { return content.Visible(text) != text }
 
 // A canary stands for a value of a Secret.
 const canary = "hunter2-canary"

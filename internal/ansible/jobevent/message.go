@@ -94,11 +94,6 @@ func render(value any) string {
 	return string(text)
 }
 
-// Visible returns text that is safe for a terminal or a log: without terminal colours,
-// with line feeds as line ends, and with Go escapes for all other characters that are
-// not graphic. It keeps tabs and line feeds. The result is valid UTF-8.
-func Visible(text string) string { return content.Visible(text) }
-
 // stabilize replaces what differs between two runs with the same failure: names of
 // temporary files, ids of processes and jobs, addresses of objects, local ports, times
 // and durations, and the headers that an API server sends anew with each response.
@@ -158,7 +153,7 @@ func closingQuote(text string, escapes int) int {
 
 // clipVisible returns at most limit bytes of the text, made safe by Visible.
 func clipVisible(text string, limit int) string {
-	return clip(Visible(clip(text, limit)), limit)
+	return clip(content.Visible(clip(text, limit)), limit)
 }
 
 // clip returns at most limit bytes of text, cut between two characters, with CutMark at

@@ -222,7 +222,7 @@ var banner = regexp.MustCompile(`(?s)\Aansible-playbook \[core .*?\n(No config f
 // output returns the part of the output that explains a run without statistics: from
 // Ansible's last error message on, or all of it if there is none.
 func output(e Ending) string {
-	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(Visible(e.Output))), "")
+	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(content.Visible(e.Output))), "")
 	if secretPath.MatchString(text) {
 		text = maskInvalid(text)
 	}

@@ -32,7 +32,7 @@ func taskText(e jobevent.Event) string {
 	b.WriteString(statusPrefix(e) + terminal.OneLine(e.Host) + "]")
 	b.WriteString(failureSuffix(e))
 	if e.Result != nil {
-		b.WriteString(" => " + jobevent.Visible(render(cleanResult(e.Result))))
+		b.WriteString(" => " + content.Visible(render(cleanResult(e.Result))))
 	}
 	if e.Kind == jobevent.HostFailed && e.IgnoreErrors {
 		b.WriteString("\n...ignoring")
