@@ -1,0 +1,83 @@
+package content_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ensign-operator/ensign/internal/ansible/content"
+)
+
+func TestWhichTextsAreTemplates(t *testing.T) {
+	text := func(s string) content.Template { return content.Template{Text: s} }
+	expression := func(s string) content.Template { return content.Template{Text: s, Expression: true} }
+	for name, test := range map[string]struct {
+		path, content string
+		want          []content.Template
+	}{
+		"texts of tasks, at any depth": {"tasks/main.yml", `
+- name: Greet {{ who }}
+  debug: {msg: ["{{ greeting }}", {deep: "{% if a %}b{% endif %}"}]}
+  vars: {plain: text, number: 1}
+`, []content.Template{text("Greet {{ who }}"), text("{{ greeting }}"), text("{% if a %}b{% endif %}")}},
+		"block scalars, as YAML folds them": {"defaults/main.yaml", "a: >-\n  {{ one }}\n  two\nb: |\n  {# three #}\n",
+			[]content.Template{text("{{ one }} two"), text("{# three #}\n")}},
+		"conditions": {"handlers/main.yml", `
+- assert: {that: [one is defined, "two == 'x'"]}
+  when: three
+  until: four
+  failed_when: [five, "{{ six }}", false, 1]
+  changed_when: false
+- debug: {var: seven}
+`, []content.Template{
+			expression("one is defined"), expression("two == 'x'"), expression("three"), expression("four"), expression("five"),
+			text("{{ six }}"), expression("seven"),
+		}},
+		"several documents":              {"a.yml", "a: '{{ b }}'\n---\nc: '{{ d }}'\n", []content.Template{text("{{ b }}"), text("{{ d }}")}},
+		"each once":                      {"a.yml", "[\"{{ b }}\", \"{{ b }}\", {when: b}, {when: b}]", []content.Template{text("{{ b }}"), expression("b")}},
+		"what is before a fault":         {"a.yml", "a: '{{ b }}'\n---\n[", []content.Template{text("{{ b }}")}},
+		"anchors, and not their aliases": {"a.yml", "a: &x '{{ b }}'\nwhen: *x\n", []content.Template{text("{{ b }}")}},
+		"no keys":                        {"a.yml", "'{{ a }}': 1", nil},
+		"no other types":                 {"a.yml", "a: !unsafe '{{ b }}'\nb: !vault '{{ c }}'\nwhen: !unsafe b\n", nil},
+		"nothing with a backslash":       {"a.yml", `a: "{{ b | regex_replace('\\d') }}"`, nil},
+		"whole files of templates":       {"templates/my.cnf", "[server]\nport = {{ port }}\n", []content.Template{text("[server]\nport = {{ port }}\n")}},
+		"YAML that is a template":        {"templates/a.yml", "a: {{ b }}\n", []content.Template{text("a: {{ b }}\n")}},
+		"templates elsewhere":            {"files/a.j2", "{{ b }}", []content.Template{text("{{ b }}")}},
+		"a template that has nothing":    {"templates/a.conf", "a = 1\n", nil},
+		"no other files":                 {"library/a.py", "'{{ b }}'", nil},
+		"no large files":                 {"a.yml", "a: '{{ b }}'\n" + strings.Repeat("#", largest), nil},
+		"nothing that is hidden":         {".git/a.yml", "a: '{{ b }}'\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, test.path, test.content)
+			if got := content.Templates(dir); !slices.Equal(got, test.want) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTemplatesOfSeveralPlaces(t *testing.T) {
+	one, two := t.TempDir(), t.TempDir()
+	write(t, one, "a.yml", "- '{{ a }}'\n- '{{ b }}'\n")
+	write(t, two, "a.yml", "- '{{ b }}'\n- '{{ c }}'\n")
+	want := []content.Template{{Text: "{{ a }}"}, {Text: "{{ b }}"}, {Text: "{{ c }}"}}
+	if got := content.Templates(one, filepath.Join(two, "a.yml"), filepath.Join(two, "none")); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestTemplatesAreLimited(t *testing.T) {
+	dir := t.TempDir()
+	var text strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&text, "- '{{ a%d }}'\n", i)
+	}
+	write(t, dir, "a.yml", text.String())
+	if got := len(content.Templates(dir)); got != 2000 {
+		t.Errorf("got %d", got)
+	}
+}
