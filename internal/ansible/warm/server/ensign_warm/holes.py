@@ -21,29 +21,18 @@ _MOST = 8 << 20  # bytes that are taken at most, in case that malloc is another 
 
 
 class _Figures(ctypes.Structure):
-    """What mallinfo2 returns."""
+    """What mallinfo2 returns, as far as it matters: the last figure is what is free at the heap's end."""
 
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-        )
-    )
+    _fields_ = (("others", ctypes.c_size_t * 9), ("keepcost", ctypes.c_size_t))
 
 
 def fill() -> None:
     """Give pages back that hold nothing, and take what is free in the others, for good."""
     with contextlib.suppress(AttributeError, OSError):  # Another C library, or interpreter, or a full disk.
         _fill_pools(ctypes.PyDLL(None).PyObject_Malloc)  # Not that of pythonapi, which forks have.
-        trim()
-        _fill_heap(ctypes.CDLL(None))
-
-
-def trim() -> None:
-    """Give pages back that hold nothing."""
-    with contextlib.suppress(AttributeError):  # Another C library keeps them.
-        ctypes.CDLL(None).malloc_trim(0)
+        library = ctypes.CDLL(None)
+        library.malloc_trim(0)
+        _fill_heap(library)
 
 
 def _fill_pools(allocate: "ctypes._NamedFuncPointer") -> None:

@@ -29,7 +29,6 @@ class Parsed:
     def __init__(self) -> None:
         self._documents: dict[object, Any] = {}  # by text and tags
         self._routing: dict[bytes, Any] = {}  # by a digest of the text, which is long
-        self.given = 0
 
     def load(self) -> None:
         """Parse, in the server. A version of Ansible that does it otherwise does without."""
@@ -49,23 +48,17 @@ class Parsed:
             module = importlib.import_module(user)
             module.__dict__["yaml"] = SimpleNamespace(**(vars(module.yaml) | {"load": self._reading(module.yaml.load)}))
 
-    def document(self, text: object) -> object:
-        """Return what the text is parsed to, or _MISSING."""
-        found = self._documents.pop(_key(text), _MISSING)
-        self.given += found is not _MISSING
-        return found
-
     def _routing_of(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def parse(text: object, content_id: object) -> Any:
             found = self._routing.pop(_digest(text), _MISSING) if isinstance(text, bytes) else _MISSING
-            self.given += found is not _MISSING
             return original(text, content_id) if found is _MISSING else found
 
         return parse
 
     def _reading(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def load(stream: Any, Loader: Any) -> Any:  # noqa: N803
-            found = self.document(stream) if isinstance(stream, str) and Loader is _loader() else _MISSING
+            known = isinstance(stream, str) and Loader is _loader()
+            found = self._documents.pop(_key(stream), _MISSING) if known else _MISSING
             return original(stream, Loader=Loader) if found is _MISSING else found
 
         return load
@@ -77,13 +70,12 @@ class Parsed:
         self._routing[_digest(text)] = parse(text, ("ansible.builtin", "runtime.yml"))
 
     def _load_documents(self) -> None:
-        fragments = dict(_fragments())
         places = (*(("plugins", kind) for kind in _KINDS), *((place,) for place in _callbacks()))
         for path in (path for place in places for path in files(*place)):
             document = self._parse(_documentation(path), path)
             names = document.get(_EXTENDED, ()) if isinstance(document, dict) else ()
             for name in names.split(",") if isinstance(names, str) else names:
-                self._parse(fragments.get(name.strip()), path)
+                self._parse(_documentation(_directory("plugins", "doc_fragments", f"{name.strip()}.py")), path)
 
     def _parse(self, text: str | None, path: str) -> object:
         if text is None:
@@ -129,16 +121,10 @@ def _callbacks() -> Iterator[str]:
                 yield place
 
 
-def _fragments() -> Iterator[tuple[str, str]]:
-    place = _directory("plugins", "doc_fragments")
-    for name in sorted(os.listdir(place)):
-        text = _documentation(os.path.join(place, name)) if name.endswith(".py") else None
-        if text is not None:
-            yield name.removesuffix(".py"), text
-
-
 def _documentation(path: str) -> str | None:
-    """Return the text that is assigned to DOCUMENTATION in a file or in its class."""
+    """Return the text that is assigned to DOCUMENTATION in a file or in its class; None if there is none."""
+    if not os.path.exists(path):
+        return None
     with open(path, encoding="utf-8") as file:
         found = _ASSIGNED.search(file.read())
     return str(ast.literal_eval(found[1])) if found else None
