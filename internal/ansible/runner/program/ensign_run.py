@@ -209,12 +209,12 @@ def flush() -> None:
 def redirect_events(events: EventFilter) -> None:
     """Make ansible-runner's display callback pass its events to the EventFilter, once Ansible loads the callback."""
     loader = importlib.import_module("ansible.plugins.loader").PluginLoader
-    callback = os.path.join(importlib.import_module("ansible_runner.utils").get_callback_dir(), _CALLBACK)
+    place = importlib.import_module("ansible_runner.utils").get_callback_dir()
     original = loader._load_module_source
 
     def load(self: object, *, python_module_name: str, path: str) -> Any:
         module = original(self, python_module_name=python_module_name, path=path)
-        if os.path.realpath(path) == os.path.realpath(callback):
+        if path.endswith(_CALLBACK) and os.path.realpath(path) == os.path.realpath(os.path.join(place, _CALLBACK)):
             module.EventContext.dump_begin, module.EventContext.dump_end = begin, end
         return module
 
