@@ -107,7 +107,7 @@ func reaper() {
 	for len(zombies()) < 4 {
 		time.Sleep(time.Millisecond)
 	}
-	o.reap()
+	o.reap(readTable())
 	for _, z := range zombies() {
 		fmt.Println(z.pid == own.Process.Pid || z.pid == server.Process.Pid)
 	}

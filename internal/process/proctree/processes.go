@@ -30,6 +30,7 @@ type processes struct {
 	// alien reports that a process with a mark is not a member. It may be nil.
 	alien func(pid int) bool
 	known map[identity]bool // the members found so far
+	table []proc            // the process table as it was read last
 }
 
 // Ended is the result of ending processes.
@@ -128,9 +129,9 @@ func (s *processes) stopMembers() []proc {
 
 // liveMembers returns the members that are not zombies.
 func (s *processes) liveMembers() []proc {
-	table := readTable()
+	s.table = readTable()
 	children := map[int][]proc{}
-	for _, p := range table {
+	for _, p := range s.table {
 		children[p.parent] = append(children[p.parent], p)
 	}
 	var members []proc
@@ -148,7 +149,7 @@ func (s *processes) liveMembers() []proc {
 			visit(child)
 		}
 	}
-	for _, p := range table {
+	for _, p := range s.table {
 		if s.known[p.identity] || s.isMarked(p) {
 			visit(p)
 		}

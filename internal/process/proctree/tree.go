@@ -86,14 +86,14 @@ func (t *Tree) End(grace time.Duration) Ended {
 }
 
 // Close takes the exit status of the run's processes that have no other parent. It is called
-// after the run's processes have ended.
-func (t *Tree) Close() { t.reaper.reap() }
+// after End, which has read the table of processes last when all of them had ended.
+func (t *Tree) Close() { t.reaper.reap(t.processes.table) }
 
 // reap takes the exit status of processes that a run left and that became children of the
 // manager because it is the first process of its container. Nobody else does. reap spares
 // the manager's own children: they are in the manager's session, and processes of runs never
 // are.
-func (r *Reaper) reap() {
+func (r *Reaper) reap(table []proc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	self := os.Getpid()
@@ -101,7 +101,7 @@ func (r *Reaper) reap() {
 	if err != nil {
 		return
 	}
-	for _, p := range readTable() {
+	for _, p := range table {
 		if p.zombie && p.parent == self && p.session != own.session && !r.children[p.pid] {
 			reapZombie(p.pid)
 		}
