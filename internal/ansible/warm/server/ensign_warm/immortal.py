@@ -15,6 +15,7 @@ from typing import Any
 _COUNT = ctypes.c_uint32  # the lower half of an object's count, which is its first word
 _IMMORTAL = 0xFFFFFFFF  # more than any version of Python takes for a count
 _MANY = 1 << 30
+_PACE = 50_000  # objects made between two collections: forks are short, and have next to nothing to collect
 
 
 def keep() -> bool:
@@ -27,6 +28,7 @@ def keep() -> bool:
     if possible:
         _mark()
     gc.freeze()
+    gc.set_threshold(_PACE)
     return possible
 
 
