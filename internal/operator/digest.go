@@ -77,6 +77,17 @@ func contentPaths(watch watches.Watch, roles, trees []string) []string {
 	return paths
 }
 
+// contentPaths returns the same for all watches. It is empty if all of them have charts.
+func (a ansibleSetup) contentPaths(roles, trees []string) []string {
+	var paths []string
+	for _, watch := range a.watches {
+		if watch.Chart == nil {
+			paths = append(paths, contentPaths(watch, roles, trees)...)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(paths)))
+}
+
 // collectionTrees returns the ansible_collections directories of a search path.
 func collectionTrees(path []string) []string {
 	var trees []string

@@ -3,6 +3,7 @@ package operator
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,6 +12,21 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
+
+func TestWhereTemplatesAreLookedFor(t *testing.T) {
+	a := ansibleSetup{watches: []watches.Watch{
+		{Content: watches.Content{Role: "one", RolesPath: "/roles"}, Finalizer: &watches.Finalizer{Content: watches.Content{Playbook: "/plays/bye.yml"}}},
+		{Content: watches.Content{Role: "two", RolesPath: "/roles"}},
+		{Chart: &watches.Chart{Path: "/charts/three"}},
+	}}
+	if got, want := a.contentPaths([]string{"/more"}, []string{"/coll"}), []string{"/more", "/plays", "/roles"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	a.watches = a.watches[2:]
+	if got := a.contentPaths([]string{"/more"}, []string{"/coll"}); len(got) > 0 {
+		t.Errorf("charts alone: got %q", got)
+	}
+}
 
 func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}

@@ -24,16 +24,16 @@ type warmServer struct {
 	lastReason atomic.Pointer[string] // why the last cold run was cold
 }
 
-// newWarmServer sets the runner's launcher for warm runs. If that fails, it logs the error and
-// returns nil: cold runs do the same, only slower.
-func newWarmServer(o config.Options, env pyenv.Env, r *runner.Runner) *warmServer {
+// newWarmServer sets the runner's launcher for warm runs of content at these paths. If that fails,
+// it logs the error and returns nil: cold runs do the same, only slower.
+func newWarmServer(o config.Options, env pyenv.Env, r *runner.Runner, content []string) *warmServer {
 	if !o.Warm {
 		return nil
 	}
 	w := &warmServer{counts: metrics.NewWarm()}
 	var err error
 	w.server, err = warm.New(filepath.Join(r.Root.Path(), warmDirName), env.Python, r.Program, r.Reaper, warm.Options{
-		Logger: o.Logger.WithName("warm"), OnCold: w.onCold, OnOff: w.counts.Off,
+		Logger: o.Logger.WithName("warm"), Content: content, OnCold: w.onCold, OnOff: w.counts.Off,
 		OnModule: func(reason string) { w.counts.Module(warm.WithoutDetail(reason)) },
 	})
 	if err != nil {

@@ -57,7 +57,7 @@ func TestTheManagerWorksWithoutWarmRuns(t *testing.T) {
 			if err := os.RemoveAll(r.Root.Path()); err != nil {
 				t.Fatal(err)
 			}
-			w := newWarmServer(o, pyenv.Env{}, r)
+			w := newWarmServer(o, pyenv.Env{}, r, nil)
 			if w != nil || r.Launcher != nil {
 				t.Error("there is a launcher")
 			}
@@ -76,7 +76,7 @@ func TestTheManagerWorksWithoutWarmRuns(t *testing.T) {
 
 func TestColdRunsAreCounted(t *testing.T) {
 	o, r, _ := newWarmTest(t)
-	w := newWarmServer(o, pyenv.Env{Python: "/nowhere/python"}, r)
+	w := newWarmServer(o, pyenv.Env{Python: "/nowhere/python"}, r, nil)
 	if w == nil || r.Launcher != w.server {
 		t.Fatal("there is no launcher")
 	}

@@ -146,6 +146,14 @@ func (p play) lay(b *bench) {
 	}
 }
 
+// lay writes the files of plays before a server starts, which compiles their templates then.
+func (b *bench) lay(plays []play) {
+	b.t.Helper()
+	for _, p := range plays {
+		p.lay(b)
+	}
+}
+
 // has reports whether the play has a file or a directory of this name.
 func (p play) has(name string) bool {
 	for file := range p.files {

@@ -17,6 +17,7 @@ import (
 func TestAPlayIsTheSameWarm(t *testing.T) {
 	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		b := newBenchOf(t, c.Env, nil)
+		b.lay(plays(t))
 		for _, p := range plays(t) {
 			t.Run(p.name, func(t *testing.T) { b.compare(t, p) })
 		}

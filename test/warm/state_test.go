@@ -76,6 +76,36 @@ func (b *bench) warmly(name string, cold ...string) []jobevent.Event {
 	return events
 }
 
+// Templates that the content has when a server starts are compiled there, and others by runs. The
+// filter tells which ones were compiled after it was loaded.
+func TestTemplatesOfTheContentAreCompiledAhead(t *testing.T) {
+	play := func(word string) string {
+		return "- hosts: localhost\n  gather_facts: false\n  vars: {other: '{{ 1 + 1 }}" + word + "'}\n  tasks:\n" +
+			"  - name: tell\n    debug: {msg: \"{{ (other ~ '" + word + "') | compiled }}\"}\n"
+	}
+	b := newBench(t, map[string]string{"known.yml": play("known"), "filter_plugins/compiled.py": `import jinja2
+parse, found = jinja2.Environment._parse, []
+def parsed(self, source, *args):
+    found.append(str(source))
+    return parse(self, source, *args)
+jinja2.Environment._parse = parsed
+class FilterModule:
+    def filters(self):
+        return {"compiled": lambda text: [text, *found]}
+`})
+	b.heat()
+	scratch.Write(t, b.content, map[string]string{"new.yml": play("new")})
+	for word, want := range map[string][]any{
+		"known": {"2knownknown"},
+		"new":   {"2newnew", "{{ 1 + 1 }}new"},
+	} {
+		events := b.warmly(word + ".yml")
+		if got := values(events, "tell", "msg"); !cmp.Equal(got, []any{want}) {
+			t.Errorf("%s: got %q, want %q", word, got, want)
+		}
+	}
+}
+
 const spoiling = `from ansible.module_utils.basic import AnsibleModule
 import ansible.module_utils.basic, builtins, json, locale, os, random, resource, signal, sys, tempfile, time, warnings, yaml, kubernetes
 m = AnsibleModule({})

@@ -3,11 +3,14 @@ package warm
 import (
 	"bytes"
 	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/ensign-operator/ensign/internal/ansible/content"
 )
 
 //go:embed server/serve.py server/ensign_warm/*.py server/ensign_warm/known.json
@@ -25,6 +28,19 @@ func (s *Server) layOut() (home, temp string, err error) {
 		return "", "", fmt.Errorf("lay out the directory of the server for warm runs: %w", err)
 	}
 	return home, temp, nil
+}
+
+// writeTemplates writes the file with the templates that a process compiles.
+func (s *Server) writeTemplates() (path string, err error) {
+	text, err := json.Marshal(content.Templates(s.Content...))
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(s.dir, "templates.json")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return "", fmt.Errorf("write the templates for the server for warm runs: %w", err)
+	}
+	return path, nil
 }
 
 func directory(path string) error {

@@ -70,6 +70,10 @@ func (s *Server) start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	templates, err := s.writeTemplates()
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(temp))
+	}
 	p := &process{server: s, temp: temp, ended: make(chan struct{}), outdated: make(chan string, 1), changed: time.Now()}
 	control, theirs, err := socketPair()
 	if err != nil {
@@ -80,7 +84,7 @@ func (s *Server) start() (*process, error) {
 		return nil, errors.Join(err, control.Close(), theirs.Close(), os.RemoveAll(temp))
 	}
 	p.control = control
-	p.cmd = exec.Command(s.python, filepath.Join(s.dir, "server", "serve.py"), program, "room="+strings.Repeat(" ", argumentsRoom))
+	p.cmd = exec.Command(s.python, filepath.Join(s.dir, "server", "serve.py"), program, templates, "room="+strings.Repeat(" ", argumentsRoom))
 	p.cmd.Env = append([]string{"ANSIBLE_LOCAL_TEMP=" + temp, roomVariable + "=" + strings.Repeat(".", room)}, s.env...)
 	p.cmd.Dir, p.cmd.WaitDelay = home, lastWords
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, said, &complaints{s}

@@ -41,6 +41,8 @@ const (
 // Options are what a Server may do without.
 type Options struct {
 	Logger logr.Logger
+	// Content is files and directories with templates that runs have, which a process compiles ahead.
+	Content []string
 	// OnCold is called with the reason for each run that Start could not start. It must not block.
 	OnCold func(reason string)
 	// OnModule is called for each module of a run: with "" if it was a fork, and with the

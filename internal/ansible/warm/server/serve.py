@@ -1,4 +1,4 @@
-"""Start of a warm server: python serve.py PATH-OF-ENSIGN_RUN room=SPACES; see ensign_warm."""
+"""Start of a warm server: python serve.py PATH-OF-ENSIGN_RUN TEMPLATES.JSON room=SPACES; see ensign_warm."""
 
 import sys
 
@@ -8,4 +8,4 @@ from ensign_warm import main  # noqa: E402
 
 del sys.path[0]  # What is run finds modules where a new interpreter would.
 
-main.run(sys.argv[1])
+main.run(*sys.argv[1:3])

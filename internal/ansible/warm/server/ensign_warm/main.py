@@ -21,11 +21,11 @@ _DEFECT = 70  # how a server or fork ends that is not up to its work
 _SETTLED = 50_000_000
 
 
-def run(path: str) -> NoReturn:
-    """Serve runs of the program at the path, which is ensign_run.py."""
-    process.hide()
+def run(path: str, templates: str) -> NoReturn:
+    """Serve runs of the program at the path, which is ensign_run.py, with templates of a file."""
+    process.show(False)  # What is here becomes a part of all later runs.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    program = Run(path)
+    program = Run(path, templates)
     stamps = Stamps(program.load(), path)
     if stamps.changed_since(_BEGUN - _SETTLED):
         sys.stderr.write("files changed while they were imported\n")

@@ -13,14 +13,9 @@ _DUMPABLE = 4  # of prctl
 _ENVIRONMENT, _ARGUMENTS = 47, 45  # fields of /proc/PID/stat, after the name: where each begins, and ends
 
 
-def hide() -> None:
-    """Let no other process of this user look into a server: what is there becomes a part of all later runs."""
-    ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)
-
-
-def show() -> None:
-    """Let a fork be seen as any process is: the marks of its run stand in its environment."""
-    ctypes.CDLL(None).prctl(_DUMPABLE, 1, 0, 0, 0)
+def show(shown: bool) -> None:
+    """Let other processes of this user look into this one, as at the marks of a fork, or not, as into a server."""
+    ctypes.CDLL(None).prctl(_DUMPABLE, int(shown), 0, 0, 0)
 
 
 def put(request: Request) -> None:

@@ -19,6 +19,7 @@ from ensign_warm.modules import Modules
 from ensign_warm.parsed import Parsed
 from ensign_warm.plugins import Plugins
 from ensign_warm.primed import prime
+from ensign_warm.templates import Templates
 from ensign_warm.wire import Outdated, Refused, Request
 
 # The settings whose variables are in environment.OF_ONE_RUN.
@@ -42,12 +43,13 @@ tomllib xml.dom.minidom
 class Run:
     """ensign_run.py, whose local connection runs modules in forks."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, templates: str) -> None:
+        """Take the paths of the program, and of the templates that it may have."""
+        self._path, self._texts = path, templates
         self._voice = -1  # where a fork tells the manager about its modules
         self._apart = Apart(collection_roots())
         self._parsed = Parsed()
-        self._plugins = Plugins()
+        self._plugins, self._templates = Plugins(), Templates()
         self._own: dict[bytes, bytes] = {}
         self._of_playbook: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
@@ -68,6 +70,8 @@ class Run:
         prime()
         if "parsed" not in self.off:
             self._parsed.load()
+        if "templates" not in self.off:
+            self._templates.load(self._texts)
         constants = importlib.import_module("ansible.constants")
         self._config = digest(constants.CONFIG_FILE)
         self._unfit = unfit(vars(constants), os.getcwd())
@@ -123,6 +127,7 @@ class Run:
         refresh()
         self._parsed.give_out()
         self._plugins.give_out()
+        self._templates.give_out()
         if "modules" not in self.off:
             Modules(self._apart, self._tell).install()
 

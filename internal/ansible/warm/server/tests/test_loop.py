@@ -35,7 +35,7 @@ class Program(run.Run):
 stamps._PAUSE = 0
 main.Run = Program
 sys.path.remove(os.environ["SERVER"])
-main.run("")
+main.run("", "")
 """
 SLEEP = "import time; os.write(1, b'.'); time.sleep(600)"
 

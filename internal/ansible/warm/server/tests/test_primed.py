@@ -20,12 +20,3 @@ def test_ansible_finds_its_tables_made() -> None:
     results.from_action_result_dict({"changed": True}).as_result_dict(for_callback=True)
     assert [table.cache_info().misses for table in tables] == missed
     assert tables[0].cache_info().hits > 0
-
-
-def test_all_templates_share_a_lexer() -> None:
-    primed.prime()
-    bits = importlib.import_module("ansible._internal._templating._jinja_bits")
-    lexers = bits.AnsibleEnvironment._lexer_cache
-    before = len(lexers)
-    assert bits.AnsibleEnvironment(ansible_basedir="/").lexer is bits.AnsibleEnvironment().lexer
-    assert len(lexers) == before > 0

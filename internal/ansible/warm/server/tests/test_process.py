@@ -23,9 +23,9 @@ def told(show, arguments):
     show(arguments)
     return shown("cmdline")
 def hidden():
-    process.hide()
+    process.show(False)
     before = visible()
-    process.show()
+    process.show(True)
     return [before, visible()]
 print(json.dumps(eval(sys.argv[1])))
 """
