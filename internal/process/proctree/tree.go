@@ -86,7 +86,7 @@ func (t *Tree) End(grace time.Duration) Ended {
 }
 
 // Close takes the exit status of the run's processes that have no other parent. It is called
-// after End, which has read the table of processes last when all of them had ended.
+// after End, and uses the process table that End read last.
 func (t *Tree) Close() { t.reaper.reap(t.processes.table) }
 
 // reap takes the exit status of processes that a run left and that became children of the
@@ -102,7 +102,10 @@ func (r *Reaper) reap(table []proc) {
 		return
 	}
 	for _, p := range table {
-		if p.zombie && p.parent == self && p.session != own.session && !r.children[p.pid] {
+		if !p.zombie || p.parent != self || p.session == own.session || r.children[p.pid] {
+			continue
+		}
+		if now, err := readProc(p.pid); err == nil && now.identity == p.identity { // Another run may have been quicker.
 			reapZombie(p.pid)
 		}
 	}
