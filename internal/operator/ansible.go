@@ -74,8 +74,8 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error)
 	if a.runner, err = newRunner(o, paths, env); err != nil {
 		return ansibleSetup{}, err
 	}
-	if content := a.contentPaths(paths.Roles, collectionTrees(collectionsPath)); len(content) > 0 {
-		a.warm = newWarmServer(o, env, a.runner, content)
+	if slices.ContainsFunc(a.watches, func(watch watches.Watch) bool { return watch.Chart == nil }) {
+		a.warm = newWarmServer(o, env, a.runner, a.allContentPaths(paths.Roles, collectionTrees(collectionsPath)))
 	}
 	return a, nil
 }

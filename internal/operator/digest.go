@@ -77,8 +77,8 @@ func contentPaths(watch watches.Watch, roles, trees []string) []string {
 	return paths
 }
 
-// contentPaths returns the same for all watches. It is empty if all of them have charts.
-func (a ansibleSetup) contentPaths(roles, trees []string) []string {
+// allContentPaths returns the contentPaths of all watches but those of charts.
+func (a ansibleSetup) allContentPaths(roles, trees []string) []string {
 	var paths []string
 	for _, watch := range a.watches {
 		if watch.Chart == nil {

@@ -27,7 +27,9 @@ type stove struct {
 func newStove(t *testing.T, c cores.Core) *stove {
 	t.Helper()
 	program := theProgram(t)
-	server, err := warm.New(filepath.Join(scratch.Short(t), "warm"), c.Python, func() (string, error) { return program, nil }, &proctree.Reaper{}, warm.Options{Logger: logr.Discard()})
+	server, err := warm.New(filepath.Join(scratch.Short(t), "warm"), c.Python, func() (string, error) { return program, nil }, &proctree.Reaper{}, warm.Options{
+		Logger: logr.Discard(), Content: []string{"testdata"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

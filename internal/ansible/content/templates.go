@@ -11,8 +11,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// maxTemplates is the maximum number of templates. Compiled, each takes 4 KiB of memory.
-const maxTemplates = 2000
+const (
+	// maxTemplateFile is the maximum size of a file whose templates count. Others are hardly tasks.
+	maxTemplateFile = 64 << 10
+	// maxTemplateBytes is how long all templates together may be. Compiled, a text of usual
+	// length takes 50 times its length of memory.
+	maxTemplateBytes = 128 << 10
+	// maxTemplateLength is the same for one. What compiling it takes is a thousand times as much.
+	maxTemplateLength = 16 << 10
+)
 
 // Template is a text that runs compile.
 type Template struct {
@@ -21,27 +28,38 @@ type Template struct {
 	Expression bool `json:"expression"`
 }
 
-// Templates returns the templates of files and directories, without duplicates. It finds those
-// that are plain to see: texts of YAML with delimiters, conditions, and files of template
-// directories. Which ones a run compiles is known only then, so it may do with others, or with
-// none of these. Templates leaves out what cannot be read, and texts with a backslash, which Ansible
-// compiles in one way or another depending on where they stand.
+// Templates returns the templates of files and directories, without duplicates, up to a limit. It
+// finds those that are plain to see: texts of YAML with delimiters, conditions, and files of
+// template directories. Which ones a run compiles is known only then, so it may do with others,
+// or with none of these. Templates stops in a directory in which it cannot read something. It
+// leaves out texts with a backslash, which Ansible compiles in one way or another depending on
+// where they stand, and those with autoescape, of which Jinja evaluates a part to compile them.
 func Templates(paths ...string) []Template {
-	found := templates{[]Template{}}
+	found := templates{list: []Template{}, seen: map[string]bool{}}
 	for _, path := range paths {
 		_ = walk(path, found.read)
 	}
 	return found.list
 }
 
-type templates struct{ list []Template }
+type templates struct {
+	list []Template
+	size int             // of their texts
+	seen map[string]bool // files
+}
 
-// read is a visitor that never fails.
-func (t *templates) read(path, _ string, info fs.FileInfo) error {
-	whole := filepath.Ext(path) == ".j2" || filepath.Base(filepath.Dir(path)) == "templates"
-	if info.IsDir() || info.Size() > maxReadBytes || !whole && !slices.Contains([]string{".yml", ".yaml"}, filepath.Ext(path)) {
+// read is a visitor that never fails, but for fs.SkipAll.
+func (t *templates) read(path, name string, info fs.FileInfo) error {
+	whole := filepath.Ext(path) == ".j2" || strings.Contains("/"+name, "/templates/")
+	switch {
+	case t.size >= maxTemplateBytes:
+		return fs.SkipAll
+	case info.IsDir() || info.Size() > maxTemplateFile || t.seen[path]:
+		return nil
+	case !whole && !slices.Contains([]string{".yml", ".yaml"}, filepath.Ext(path)):
 		return nil
 	}
+	t.seen[path] = true
 	text, _ := os.ReadFile(path) // What cannot be read has no templates.
 	if whole {
 		t.addIfDelimited(string(text))
@@ -71,7 +89,7 @@ func (t *templates) addIn(node *yaml.Node, key string) {
 	}
 	switch key {
 	case "when", "until", "failed_when", "changed_when", "break_when", "that", "var":
-		t.add(Template{Text: node.Value, Expression: true})
+		t.add(Template{Text: strings.TrimSpace(node.Value), Expression: true})
 	}
 }
 
@@ -85,7 +103,11 @@ func (t *templates) addIfDelimited(text string) bool {
 }
 
 func (t *templates) add(template Template) {
-	if len(t.list) < maxTemplates && !strings.Contains(template.Text, `\`) && !slices.Contains(t.list, template) {
+	text := template.Text
+	if len(text) > maxTemplateLength || strings.Contains(text, `\`) || strings.Contains(text, "autoescape") || slices.Contains(t.list, template) {
+		return
+	}
+	if t.size += len(text); t.size <= maxTemplateBytes {
 		t.list = append(t.list, template)
 	}
 }

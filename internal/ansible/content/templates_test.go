@@ -35,20 +35,24 @@ func TestWhichTextsAreTemplates(t *testing.T) {
 			expression("one is defined"), expression("two == 'x'"), expression("three"), expression("four"), expression("five"),
 			text("{{ six }}"), expression("seven"),
 		}},
-		"several documents":              {"a.yml", "a: '{{ b }}'\n---\nc: '{{ d }}'\n", []content.Template{text("{{ b }}"), text("{{ d }}")}},
-		"each once":                      {"a.yml", "[\"{{ b }}\", \"{{ b }}\", {when: b}, {when: b}]", []content.Template{text("{{ b }}"), expression("b")}},
-		"what is before a fault":         {"a.yml", "a: '{{ b }}'\n---\n[", []content.Template{text("{{ b }}")}},
-		"anchors, and not their aliases": {"a.yml", "a: &x '{{ b }}'\nwhen: *x\n", []content.Template{text("{{ b }}")}},
-		"no keys":                        {"a.yml", "'{{ a }}': 1", nil},
-		"no other types":                 {"a.yml", "a: !unsafe '{{ b }}'\nb: !vault '{{ c }}'\nwhen: !unsafe b\n", nil},
-		"nothing with a backslash":       {"a.yml", `a: "{{ b | regex_replace('\\d') }}"`, nil},
-		"whole files of templates":       {"templates/my.cnf", "[server]\nport = {{ port }}\n", []content.Template{text("[server]\nport = {{ port }}\n")}},
-		"YAML that is a template":        {"templates/a.yml", "a: {{ b }}\n", []content.Template{text("a: {{ b }}\n")}},
-		"templates elsewhere":            {"files/a.j2", "{{ b }}", []content.Template{text("{{ b }}")}},
-		"a template that has nothing":    {"templates/a.conf", "a = 1\n", nil},
-		"no other files":                 {"library/a.py", "'{{ b }}'", nil},
-		"no large files":                 {"a.yml", "a: '{{ b }}'\n" + strings.Repeat("#", largest), nil},
-		"nothing that is hidden":         {".git/a.yml", "a: '{{ b }}'\n", nil},
+		"several documents":                {"a.yml", "a: '{{ b }}'\n---\nc: '{{ d }}'\n", []content.Template{text("{{ b }}"), text("{{ d }}")}},
+		"each once":                        {"a.yml", "[\"{{ b }}\", \"{{ b }}\", {when: b}, {when: b}]", []content.Template{text("{{ b }}"), expression("b")}},
+		"what is before a fault":           {"a.yml", "a: '{{ b }}'\n---\n[", []content.Template{text("{{ b }}")}},
+		"anchors, and not their aliases":   {"a.yml", "a: &x '{{ b }}'\nwhen: *x\n", []content.Template{text("{{ b }}")}},
+		"no keys":                          {"a.yml", "'{{ a }}': 1", nil},
+		"no other types":                   {"a.yml", "a: !unsafe '{{ b }}'\nb: !vault '{{ c }}'\nwhen: !unsafe b\n", nil},
+		"nothing with a backslash":         {"a.yml", `a: "{{ b | regex_replace('\\d') }}"`, nil},
+		"whole files of templates":         {"templates/my.cnf", "[server]\nport = {{ port }}\n", []content.Template{text("[server]\nport = {{ port }}\n")}},
+		"YAML that is a template":          {"templates/a.yml", "a: {{ b }}\n", []content.Template{text("a: {{ b }}\n")}},
+		"templates elsewhere":              {"files/a.j2", "{{ b }}", []content.Template{text("{{ b }}")}},
+		"templates in a directory of such": {"templates/etc/my.cnf", "{{ port }}", []content.Template{text("{{ port }}")}},
+		"conditions without white space":   {"a.yml", "when: |\n  a\n", []content.Template{expression("a")}},
+		"nothing that is evaluated before": {"a.yml", "a: \"{% autoescape 'no' | bool %}{{ b }}{% endautoescape %}\"", nil},
+		"no long texts":                    {"templates/a", "{{ b }}" + strings.Repeat("#", 16<<10), nil},
+		"a template that has nothing":      {"templates/a.conf", "a = 1\n", nil},
+		"no other files":                   {"library/a.py", "'{{ b }}'", nil},
+		"no large files":                   {"a.yml", "a: '{{ b }}'\n" + strings.Repeat("#", 64<<10), nil},
+		"nothing that is hidden":           {".git/a.yml", "a: '{{ b }}'\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -71,13 +75,20 @@ func TestTemplatesOfSeveralPlaces(t *testing.T) {
 }
 
 func TestTemplatesAreLimited(t *testing.T) {
-	dir := t.TempDir()
-	var text strings.Builder
-	for i := range 3000 {
-		fmt.Fprintf(&text, "- '{{ a%d }}'\n", i)
+	text := func(i int) string { return fmt.Sprintf("{{ a%06d }}", i) }
+	one, two := t.TempDir(), t.TempDir()
+	for file := range 10 {
+		var lines strings.Builder
+		for i := range 2000 {
+			fmt.Fprintf(&lines, "- '%s'\n", text(2000*file+i))
+		}
+		write(t, one, fmt.Sprintf("%d.yml", file), lines.String())
 	}
-	write(t, dir, "a.yml", text.String())
-	if got := len(content.Templates(dir)); got != 2000 {
-		t.Errorf("got %d", got)
+	write(t, one, "a.yml", "- '{{ more }}'\n")
+	write(t, two, "a.yml", "- '{{ more }}'\n")
+	most := (128 << 10) / len(text(0))
+	got := content.Templates(one, two)
+	if len(got) != most || got[most-1].Text != text(most-1) {
+		t.Errorf("got %d templates, and the last one %q", len(got), got[len(got)-1].Text)
 	}
 }

@@ -14,8 +14,8 @@
 //   - What a fork saves beside the imports, in CPU of a run of three k8s tasks: YAML of Ansible's
 //     own that is parsed once (parsed.py, 0.13 s), plugins' files that are executed once
 //     (plugins.py, 7 ms, and 2 ms in each worker whose task has a filter), templates of the content
-//     that are compiled once (templates.py, 0.4 ms each), and modules in forks
-//     of the worker instead of in new interpreters (modules.py, apart.py; 0.3 s a module).
+//     that are compiled once (templates.py, 0.5 ms each), and modules in forks of the worker
+//     instead of in new interpreters (modules.py, apart.py; 0.3 s a module).
 //   - Every page that a fork writes to costs it 3 µs and 4 KiB. So what the server has is
 //     immortal (immortal.py), and the holes in its memory are filled (holes.py; from 22 MiB to 9).
 //   - Each fork copies the server's page table, and takes it apart at its end: 9 ms for 100 MiB, and

@@ -30,17 +30,17 @@ func (s *Server) layOut() (home, temp string, err error) {
 	return home, temp, nil
 }
 
-// writeTemplates writes the file with the templates that a process compiles.
-func (s *Server) writeTemplates() (path string, err error) {
-	text, err := json.Marshal(content.Templates(s.Content...))
+// writeTemplates writes the file with the templates that a process compiles, in a directory that
+// is new.
+func writeTemplates(path string, templates []content.Template) error {
+	text, err := json.Marshal(templates)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
 	if err != nil {
-		return "", err
+		return fmt.Errorf("write the templates for the server for warm runs: %w", err)
 	}
-	path = filepath.Join(s.dir, "templates.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		return "", fmt.Errorf("write the templates for the server for warm runs: %w", err)
-	}
-	return path, nil
+	return nil
 }
 
 func directory(path string) error {

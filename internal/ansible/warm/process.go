@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ensign-operator/ensign/internal/ansible/content"
 )
 
 const (
@@ -57,6 +59,7 @@ type process struct {
 
 // start starts a process and makes it the current one.
 func (s *Server) start() (*process, error) {
+	templates := content.Templates(s.Content...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -70,9 +73,9 @@ func (s *Server) start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	templates, err := s.writeTemplates()
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(temp))
+	list := filepath.Join(temp, "templates.json")
+	if err := writeTemplates(list, templates); err != nil {
+		s.Logger.Error(err, "runs compile all templates themselves")
 	}
 	p := &process{server: s, temp: temp, ended: make(chan struct{}), outdated: make(chan string, 1), changed: time.Now()}
 	control, theirs, err := socketPair()
@@ -84,7 +87,7 @@ func (s *Server) start() (*process, error) {
 		return nil, errors.Join(err, control.Close(), theirs.Close(), os.RemoveAll(temp))
 	}
 	p.control = control
-	p.cmd = exec.Command(s.python, filepath.Join(s.dir, "server", "serve.py"), program, templates, "room="+strings.Repeat(" ", argumentsRoom))
+	p.cmd = exec.Command(s.python, filepath.Join(s.dir, "server", "serve.py"), program, list, "room="+strings.Repeat(" ", argumentsRoom))
 	p.cmd.Env = append([]string{"ANSIBLE_LOCAL_TEMP=" + temp, roomVariable + "=" + strings.Repeat(".", room)}, s.env...)
 	p.cmd.Dir, p.cmd.WaitDelay = home, lastWords
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, said, &complaints{s}

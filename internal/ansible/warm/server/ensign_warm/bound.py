@@ -1,7 +1,7 @@
 """Which sources of Ansible and ansible-runner warm runs are known to work with.
 
-known.json has the functions that each mechanism replaces or relies on, with digests of their
-sources in the versions that were tried. A mechanism is off where one has another source.
+known.json has the functions and modules that each mechanism replaces or relies on, with digests
+of their sources in the versions that were tried. A mechanism is off where one has another source.
 `python bound.py known.json` adds the sources of the interpreter's own versions.
 
 What the mechanisms are: "run" is forks that become runs (run.py, ../../runner/program): without
@@ -69,8 +69,7 @@ def add(path: str) -> None:
 
 def _read(path: str) -> dict[str, dict[str, list[str]]]:
     with open(path, encoding="utf-8") as file:
-        known: dict[str, dict[str, list[str]]] = json.load(file)
-    return known
+        return dict(json.load(file))
 
 
 if __name__ == "__main__":

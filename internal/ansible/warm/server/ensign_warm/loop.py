@@ -76,7 +76,7 @@ class Loop:
 
     def _leave_server(self) -> None:
         """Give up in a fork all that is the server's."""
-        process.show(True)
+        process.show(True)  # The marks of its run stand in the environment.
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()

@@ -14,7 +14,7 @@ _ENVIRONMENT, _ARGUMENTS = 47, 45  # fields of /proc/PID/stat, after the name: w
 
 
 def show(shown: bool) -> None:
-    """Let other processes of this user look into this one, as at the marks of a fork, or not, as into a server."""
+    """Let other processes of this user see the environment and memory of this one, or not."""
     ctypes.CDLL(None).prctl(_DUMPABLE, int(shown), 0, 0, 0)
 
 

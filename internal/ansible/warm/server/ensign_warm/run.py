@@ -48,8 +48,7 @@ class Run:
         self._path, self._texts = path, templates
         self._voice = -1  # where a fork tells the manager about its modules
         self._apart = Apart(collection_roots())
-        self._parsed = Parsed()
-        self._plugins, self._templates = Plugins(), Templates()
+        self._parsed, self._plugins, self._templates = Parsed(), Plugins(), Templates()
         self._own: dict[bytes, bytes] = {}
         self._of_playbook: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")

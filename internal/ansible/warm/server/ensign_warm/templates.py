@@ -1,12 +1,13 @@
 """Templates of the content, compiled once: a run compiles each anew in every task that has it.
 
-A fork compiles a text itself unless it is known, and the delimiters are the usual ones. Filters
-and tests are the fork's own in any case, and decide how some of a template is compiled.
+A fork compiles a text itself unless it is known, and the environment is as usual. The code gets
+filters and tests of the fork's own, and depends on what they are passed beside values.
 """
 
 import contextlib
 import importlib
 import json
+import sys
 import warnings
 from types import CodeType, SimpleNamespace
 from typing import Any
@@ -16,30 +17,36 @@ class Templates:
     """Texts, and which of them are expressions, with what they were compiled to."""
 
     def __init__(self) -> None:
-        # With the code, what it takes filters or tests for: "filters" or "tests", name, what that is passed besides.
+        # With the code, of what it uses: "filters" or "tests", the name, and Jinja's _PassArg or None.
         self._known: dict[tuple[str, bool], tuple[CodeType, tuple[tuple[str, str, object], ...]]] = {}
-        self._lexer: object = None
+        self._usual: object = None
 
     def load(self, path: str) -> None:
         """Compile, in the server, the templates that the file has."""
-        usual, uses = importlib.import_module("jinja2.defaults"), list[tuple[str, str, object]]()
+        with contextlib.suppress(Exception), open(path, encoding="utf-8") as file:  # Runs do without.
+            self._compile([(template["text"], template["expression"]) for template in json.load(file)])
+
+    def _compile(self, texts: list[tuple[str, bool]]) -> None:
+        defaults, uses = importlib.import_module("jinja2.defaults"), list[tuple[str, str, object]]()
 
         def presumed(kind: str, name: str) -> object:
-            plugin = getattr(usual, f"DEFAULT_{kind.upper()}").get(name, len)  # Most others are functions like len.
+            plugin = getattr(defaults, f"DEFAULT_{kind.upper()}").get(name, len)  # Most others are passed values only.
             uses.append((kind, name, _passed(plugin)))
             return plugin
 
-        environment = _environment()()
-        self._lexer = environment.lexer
+        environment, limit = _environment()(), sys.getrecursionlimit()
+        self._usual = _state(environment)
         environment.filters = SimpleNamespace(get=lambda name: presumed("filters", name))
         environment.tests = SimpleNamespace(get=lambda name: presumed("tests", name))
         environment.template_class = SimpleNamespace(from_code=lambda _environment, code, *_: code)
-        with open(path, encoding="utf-8") as file, warnings.catch_warnings(action="error"):
-            for text, expression in ((template["text"], template["expression"]) for template in json.load(file)):
+        sys.setrecursionlimit(limit // 2)  # As a run, which is deep in its own calls, has it at least.
+        with warnings.catch_warnings(action="error"):
+            for text, expression in texts:
                 uses.clear()
                 with contextlib.suppress(Exception):  # Runs compile it, and say what is wrong.
                     made = environment.compile_expression(text) if expression else environment.from_string(text)
                     self._known[text, expression] = made._template if expression else made, tuple(uses)
+        sys.setrecursionlimit(limit)
 
     def give_out(self) -> None:
         """Have Ansible ask here, in a fork."""
@@ -62,14 +69,19 @@ class Templates:
 
     def _find(self, environment: Any, text: str, expression: bool) -> CodeType | None:
         code, uses = self._known.get((text, expression), (None, ()))
+        if code is None or _state(environment) != self._usual:
+            return None
         plugins = ((getattr(environment, kind).get(name), passed) for kind, name, passed in uses)
-        if environment.lexer is self._lexer and all(p is not None and _passed(p) is passed for p, passed in plugins):
-            return code
-        return None
+        return code if all(plugin is not None and _passed(plugin) is passed for plugin, passed in plugins) else None
 
 
 def _environment() -> Any:
     return importlib.import_module("ansible._internal._templating._jinja_bits").AnsibleEnvironment
+
+
+def _state(environment: Any) -> object:
+    """Return what of an environment the code of a template depends on."""
+    return type(environment), environment.lexer, environment.finalize, environment.autoescape, [*environment.extensions]
 
 
 def _passed(plugin: object) -> object:

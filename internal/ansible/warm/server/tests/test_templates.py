@@ -32,6 +32,10 @@ TEXTS = [
     "{{ numbers | missing }}",
     "{{ numbers is missing }}",
     "{{ 1 / 0 }}",
+    "{{ yes }}",
+    "{% macro twice(x) %}{{ x }}{{ x }}{% endmacro %}{{ twice(name) }}{% call twice(1) %}{% endcall %}",
+    "{% filter upper %}{{ name }}{% endfilter %}{% raw %}{{ name }}{% endraw %}",
+    "{% include 'none' %}",
     "{{ '{{ name }}' }}",
 ]
 EXPRESSIONS = [
@@ -80,7 +84,7 @@ def have(tmp_path: Path, compiled: list[object]) -> Iterator[Any]:
 
 def outcome(text: str, expression: bool = False, **options: Any) -> object:
     """Return what comes of a template, or what is wrong with it."""
-    trusted = tags.TrustedAsTemplate().tag(text)
+    trusted = tags.Origin(path="/a", line_num=7).tag(tags.TrustedAsTemplate().tag(text))
     ours = engine.TemplateEngine(variables=VARIABLES)
     try:
         if expression:
@@ -90,6 +94,11 @@ def outcome(text: str, expression: bool = False, **options: Any) -> object:
         return type(error), str(error)
 
 
+def origins(value: object) -> list[str]:
+    helper = importlib.import_module("ansible.module_utils._internal._datatag").AnsibleTagHelper
+    return sorted(map(repr, helper.tags(value)))
+
+
 @pytest.mark.parametrize(
     ("text", "expression"), [(text, False) for text in TEXTS] + [(text, True) for text in EXPRESSIONS]
 )
@@ -97,7 +106,8 @@ def test_nothing_else_comes_of_it(have: Any, compiled: list[object], text: str, 
     fresh = outcome(text, expression)
     assert compiled
     assert (text, expression) in have(TEXTS)
-    assert outcome(text, expression) == fresh
+    again = outcome(text, expression)
+    assert (again, type(again), origins(again)) == (fresh, type(fresh), origins(fresh))
     assert len(compiled) == int("missing" in text)  # To compile it says what is wrong.
 
 
@@ -106,6 +116,14 @@ def test_the_same_text_may_be_both(have: Any, compiled: list[object]) -> None:
     assert outcome("{{ name }}") == outcome("name", expression=True) == "ensign"
     assert len(compiled) == 1
     assert outcome("name") == "name"
+
+
+def test_a_text_that_is_not_trusted_stays_one(have: Any, compiled: list[object]) -> None:
+    have(["{{ name }}"])
+    value = engine.TemplateEngine(variables={"text": "{{ name }}", **VARIABLES})
+    assert value.template("{{ name }}") == "{{ name }}"
+    assert value.template(tags.TrustedAsTemplate().tag("{{ text }}")) == "{{ name }}"
+    assert len(compiled) == 1
 
 
 def test_a_text_that_is_not_known_is_compiled(have: Any, compiled: list[object]) -> None:
@@ -122,6 +140,22 @@ def test_other_delimiters_are_others(have: Any, compiled: list[object]) -> None:
     assert len(compiled) == 1
     assert outcome("{{ name }}[[ name ]]") == "ensign[[ name ]]"
     assert len(compiled) == 1
+
+
+def test_an_environment_that_is_not_as_usual_compiles(have: Any, compiled: list[object]) -> None:
+    have(["{{ name }}"])
+    usual = BASE()
+    for other in (
+        {"finalize": str.upper},
+        {"autoescape": True},
+        {"extensions": ["jinja2.ext.do"]},
+        {"trim_blocks": False},
+    ):
+        usual.overlay(**other).compile("{{ name }}")
+    assert len(compiled) == 4
+    usual.overlay().compile("{{ name }}")
+    usual.compile("{{ name }}", "a file")
+    assert len(compiled) == 5
 
 
 @pytest.mark.parametrize("name", ["ours", "first", "default"])
@@ -146,9 +180,27 @@ def test_a_filter_that_is_passed_something_else(
     assert len(compiled) == 1
 
 
-@pytest.mark.parametrize("text", ["{{ name", "{% frob %}", "{{ .Values.name }}", "{{ 1[0:1] }}"])
+@pytest.mark.parametrize(
+    "text",
+    ["{{ name", "{% frob %}", "{{ .Values.name }}", "{{ 1[0:1] }}", "{{ " + "(" * 66 + "name" + ")" * 66 + " }}"],
+)
 def test_what_is_wrong_or_warned_of_is_left_to_runs(have: Any, text: str) -> None:
     assert have([text], []) == {}
+
+
+@pytest.mark.parametrize("content", [None, "", "null", "[1]", '[{"text": "{{ name }}"}]'])
+def test_runs_do_without_a_file(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "templates.json").write_text(content)
+    before, templates = BASE.compile, Templates()
+    templates.load(str(tmp_path / "templates.json"))
+    templates.give_out()
+    assert BASE.compile is before
+
+
+def test_runs_say_what_is_wrong_with_the_environment(have: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BASE, "__init__", lambda *_: importlib.import_module("no.such.extension"))
+    assert have(["{{ name }}"]) == {}
 
 
 def test_nothing_of_roles_is_loaded(have: Any, monkeypatch: pytest.MonkeyPatch) -> None:
