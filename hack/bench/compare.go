@@ -58,6 +58,7 @@ func (s *sides) ready() []way {
 // figure is something that a run takes, with the goal of a warm one.
 type figure struct {
 	name, title, note string
+	mean              bool
 	goal              float64
 	taken             func(run) time.Duration
 }
@@ -87,14 +88,15 @@ func (s *sides) showCosts(of role, line string, runs map[way][]run) {
 		},
 		{
 			name: "CPU", title: "One run: CPU of all its processes", taken: func(r run) time.Duration { return r.cpu },
-			note: "all processes of a run; of ours those of the manager too: itself, the servers of warm runs and their forks, from the change to the status",
+			mean: true,
+			note: "means, because the kernel tells the time of a process in units of 10 ms: of all processes of a run; of ours those of the manager too: itself, the servers of warm runs and their forks, from the change to the status",
 		},
 	} {
 		took := map[way][]float64{}
 		for _, w := range s.ready() {
 			took[w] = samples(runs[w], time.Second, f.taken)
 			row := report.Row{
-				Name: f.name + ", " + w.one() + " run", Unit: "s", Note: f.note,
+				Name: f.name + ", " + w.one() + " run", Unit: "s", Note: f.note, Mean: f.mean,
 				Cell: report.Cell{Table: runsTable, Line: f.title + ": " + line, Column: string(w)},
 			}
 			if w == warmWay {
@@ -103,8 +105,8 @@ func (s *sides) showCosts(of role, line string, runs map[way][]run) {
 			s.add(row, took[w]...)
 		}
 		if plain := took[plainWay]; plain != nil {
-			s.add(report.Row{Name: f.name + ", cold / plain", Goal: of.goal(1)}.Ratio(took[coldWay], plain))
-			s.add(report.Row{Name: f.name + ", warm / plain", Goal: report.AtMost(of.mostOfPlain)}.Ratio(took[warmWay], plain))
+			s.add(report.Row{Name: f.name + ", cold / plain", Goal: of.goal(1), Mean: f.mean}.Ratio(took[coldWay], plain))
+			s.add(report.Row{Name: f.name + ", warm / plain", Goal: report.AtMost(of.mostOfPlain), Mean: f.mean}.Ratio(took[warmWay], plain))
 		}
 	}
 }

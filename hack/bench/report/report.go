@@ -27,6 +27,9 @@ type Row struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
+	// Mean says that Value is the mean of samples instead of their median, which is one of few
+	// values where they are counted in coarse units.
+	Mean bool `json:"mean,omitempty"`
 	// Unit is that of all three; "" for a ratio.
 	Unit string `json:"unit"`
 	// Goal is nil where none is set, and so is Met, which says whether it is reached: see
@@ -62,29 +65,38 @@ func AtMost(limit float64) *Goal {
 // AtLeast is the goal of a figure that should be large.
 func AtLeast(limit float64) *Goal { return &Goal{AtLeast: limit} }
 
-// Of returns the row with the median of samples, and what they lie between.
+// Of returns the row with the median of samples, or their mean, and what they lie between.
 func (r Row) Of(samples ...float64) Row {
-	r.Value, r.Low, r.High = Median(samples), slices.Min(samples), slices.Max(samples)
+	r.Value, r.Low, r.High = r.center(samples), slices.Min(samples), slices.Max(samples)
 	return r
 }
 
 // Ratio returns the row with a comparison of two series that were measured in turns, and
-// are equally long: its value is the ratio of their medians, and its spread that of the
-// neighbours' ratios.
+// are equally long: its value is the ratio of their medians, or means, and its spread that of
+// the neighbours' ratios.
 func (r Row) Ratio(ours, theirs []float64) Row {
 	pairs := make([]float64, len(ours))
 	for i := range ours {
 		pairs[i] = ours[i] / theirs[i]
 	}
 	r = r.Of(pairs...)
-	r.Value = Median(ours) / Median(theirs)
+	r.Value = r.center(ours) / r.center(theirs)
 	return r
 }
 
+func (r Row) center(samples []float64) float64 {
+	if r.Mean {
+		return summary(benchmath.AssumeNormal, samples)
+	}
+	return Median(samples)
+}
+
 // Median returns the median of one sample or more.
-func Median(samples []float64) float64 {
+func Median(samples []float64) float64 { return summary(benchmath.AssumeNothing, samples) }
+
+func summary(of benchmath.Assumption, samples []float64) float64 {
 	sample := benchmath.NewSample(slices.Clone(samples), &benchmath.DefaultThresholds)
-	return benchmath.AssumeNothing.Summary(sample, 0.95).Center
+	return of.Summary(sample, 0.95).Center
 }
 
 // Judged returns the row with Met.

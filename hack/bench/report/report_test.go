@@ -45,6 +45,8 @@ func TestSamples(t *testing.T) {
 		"of an even number it is between the two":            {Row{}.Of(4, 1, 2, 100), Row{Value: 3, Low: 1, High: 100}},
 		"one sample has no spread":                           {Row{}.Of(5), Row{Value: 5, Low: 5, High: 5}},
 		"the ratio of medians, the spread of who ran beside": {Row{}.Ratio([]float64{1, 2, 9}, []float64{1, 4, 3}), Row{Value: 2.0 / 3, Low: 0.5, High: 3}},
+		"the mean":           {Row{Mean: true}.Of(9, 1, 2), Row{Mean: true, Value: 4, Low: 1, High: 9}},
+		"the ratio of means": {Row{Mean: true}.Ratio([]float64{1, 2, 9}, []float64{1, 4, 3}), Row{Mean: true, Value: 1.5, Low: 0.5, High: 3}},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {
 			t.Errorf("%s\n%s", why, diff)
