@@ -15,9 +15,6 @@ from typing import Any
 _COUNT = ctypes.c_uint32  # the lower half of an object's count, which is its first word
 _IMMORTAL = 0xFFFFFFFF  # more than any version of Python takes for a count
 _MANY = 1 << 30
-# How many objects are made before a collection, and how many of these before one of older objects, and of the
-# oldest, which is as usual. Forks are short, and of young objects have next to nothing to collect.
-_PACE = 50_000, 2, 2
 
 
 def keep() -> bool:
@@ -30,7 +27,6 @@ def keep() -> bool:
     if possible:
         _mark()
     gc.freeze()
-    gc.set_threshold(*_PACE)
     return possible
 
 
