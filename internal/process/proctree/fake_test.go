@@ -107,7 +107,9 @@ func reaper() {
 	for len(zombies()) < 4 {
 		time.Sleep(time.Millisecond)
 	}
-	o.reap(readTable())
+	run := o.Adopt(Leader{PID: own.Process.Pid}, 1)
+	run.End(0)
+	run.Close()
 	for _, z := range zombies() {
 		fmt.Println(z.pid == own.Process.Pid || z.pid == server.Process.Pid)
 	}
