@@ -96,7 +96,9 @@ func (b *bench) serve(env []string) {
 	b.closeServer()
 	var err error
 	b.server, err = warm.New(filepath.Join(b.runs, ".warm"), b.Python, b.Program, b.reaper, warm.Options{
-		Logger: logger(b.whole), Content: []string{b.content}, OnModule: func(reason string) { b.note("python", reason) }, LookPause: lookPause,
+		Logger: logger(b.whole), Content: []string{b.content}, LookPause: lookPause,
+		OnModule: func(reason string) { b.note("python", reason) },
+		OnOff:    func(mechanism string) { b.whole.Errorf("%s is off: known.json lacks what is installed", mechanism) },
 	})
 	if err != nil {
 		b.t.Fatal(err)

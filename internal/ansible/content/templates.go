@@ -31,9 +31,10 @@ type Template struct {
 // Templates returns the templates of files and directories, without duplicates, up to a limit. It
 // finds those that are plain to see: texts of YAML with delimiters, conditions, and files of
 // template directories. Which ones a run compiles is known only then, so it may do with others,
-// or with none of these. Templates stops in a directory in which it cannot read something. It
-// leaves out texts with a backslash, which Ansible compiles in one way or another depending on
-// where they stand, and those with autoescape, of which Jinja evaluates a part to compile them.
+// or with none of these. Templates leaves the rest of a path in which there is something that
+// it cannot read. It leaves out texts with a backslash, which Ansible compiles in one way or another
+// depending on where they stand, and those with autoescape, of which Jinja evaluates a part to
+// compile them.
 func Templates(paths ...string) []Template {
 	found := templates{list: []Template{}, seen: map[string]bool{}}
 	for _, path := range paths {

@@ -1,4 +1,4 @@
-"""Which sources of Ansible and ansible-runner warm runs are known to work with.
+"""Which sources of Ansible, ansible-runner and Jinja warm runs are known to work with.
 
 known.json has the functions and modules that each mechanism replaces or relies on, with digests
 of their sources in the versions that were tried. A mechanism is off where one has another source.
