@@ -76,6 +76,8 @@ class Apart:
         self._places = {collection: self.directory_of(collection) for collection in _COLLECTIONS}
         for name in self._collection_utils():
             _try(name)
+        for package in ("ansible", *(f"{_ROOTS[1]}.{collection}.plugins" for collection in _COLLECTIONS)):
+            _try(f"{package}.modules.none")  # To look for it reads the directory, of which the finder keeps the list.
         sys.meta_path.remove(fence)
         self._finders = list(sys.meta_path)  # With those of what was imported: six has one for its moves.
         loaded = [m for n, m in sys.modules.items() if n not in before and isinstance(m, ModuleType)]
@@ -117,7 +119,8 @@ class Apart:
         state["_current_process"], state["_parent_process"], state["_children"] = self._process, None, set()
         warnings.filters[:] = self._filters  # type: ignore[index]
         warnings._filters_mutated()  # type: ignore[attr-defined]
-        tempfile.tempdir = None
+        if tempfile.tempdir != os.environ.get("TMPDIR"):  # Else an interpreter would find it again, by a test file.
+            tempfile.tempdir = None
         place = os.environ.get("KUBECONFIG", "~/.kube/config")
         for name in ("kubernetes.config", "kubernetes.config.kube_config"):
             if _KUBECONFIG in getattr(sys.modules.get(name), "__dict__", {}):
@@ -213,7 +216,7 @@ def _is_of(module: str, collections: Sequence[str]) -> bool:
 
 
 def _owned() -> list[str]:
-    return [name for name in sys.modules if name.partition(".")[0] in _ROOTS]
+    return [name for name in sys.modules if name.startswith(_ROOTS) and name.partition(".")[0] in _ROOTS]
 
 
 def _try(name: str) -> None:

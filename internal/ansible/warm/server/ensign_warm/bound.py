@@ -1,8 +1,7 @@
 """Which sources of Ansible, ansible-runner and Jinja warm runs are known to work with.
 
-known.json has the functions and modules that each mechanism replaces or relies on, with digests
-of their sources in the versions that were tried. A mechanism is off where one has another source.
-`python bound.py known.json` adds the sources of the interpreter's own versions.
+known.json has the functions and modules that each mechanism replaces or relies on, with digests of their
+sources in the versions that were tried (../known.py). A mechanism is off where one has another source.
 
 What the mechanisms are: "run" is forks that become runs (run.py, ../../runner/program): without
 it all runs are cold. "modules" is modules in forks of the worker (modules.py, apart.py): without
@@ -16,10 +15,9 @@ import inspect
 import json
 import linecache
 import os
-import sys
 from typing import Any
 
-_KNOWN = os.path.join(os.path.dirname(__file__), "known.json")
+KNOWN = os.path.join(os.path.dirname(__file__), "known.json")
 
 
 def digest(function: str) -> str:
@@ -46,31 +44,8 @@ def _source(function: str) -> bytes:
 
 def unknown() -> dict[str, str]:
     """Return the mechanisms that must be off, each with a function whose source is not known."""
-    found = {
-        mechanism: function
-        for mechanism, functions in _read(_KNOWN).items()
-        for function, digests in functions.items()
-        if digest(function) not in digests
-    }
+    with open(KNOWN, encoding="utf-8") as file:
+        known = json.load(file)
+    found = {m: f for m, functions in known.items() for f, digests in functions.items() if digest(f) not in digests}
     linecache.clearcache()
     return found
-
-
-def add(path: str) -> None:
-    """Add the sources of this interpreter's versions to the file. A function that a version lacks has the digest ""."""
-    known = _read(path)
-    for functions in known.values():
-        for function, digests in functions.items():
-            functions[function] = sorted({*digests, digest(function)})
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(known, file, indent=1)
-        file.write("\n")
-
-
-def _read(path: str) -> dict[str, dict[str, list[str]]]:
-    with open(path, encoding="utf-8") as file:
-        return dict(json.load(file))
-
-
-if __name__ == "__main__":
-    add(sys.argv[1])

@@ -28,6 +28,7 @@ def difference(one: dict[bytes, bytes], other: dict[bytes, bytes]) -> str:
 
 def replace(environment: dict[bytes, bytes]) -> None:
     """Make it this process' environment. os.environ stays the same object, because modules hold it."""
-    os.environ.clear()
+    for name in list(os.environb):  # That is what clear does, more slowly.
+        del os.environb[name]
     for name, value in environment.items():
         os.environb[name] = value

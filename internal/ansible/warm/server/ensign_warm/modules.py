@@ -5,6 +5,7 @@ and the connection runs the module in a fork when the marker comes to it. What i
 certain to do the same there keeps Ansible's own way (see _hindrance).
 """
 
+import contextlib
 import fnmatch
 import functools
 import importlib
@@ -23,7 +24,7 @@ from ensign_warm.module import Start, execute
 _DETAILED = 3  # the verbosity from which on Ansible shows commands
 _PLACE = re.compile(r"(/[\w.-]+)+", re.ASCII)
 # What a module's source has that this way does not heed: an interpreter of its own, a profile of its own.
-_STRANGE = re.compile(rb"respawn|^METADATA\b", re.MULTILINE)
+_RESPAWN, _PROFILE = b"respawn", re.compile(rb"METADATA\b(?<=^METADATA)", re.MULTILINE)  # ^METADATA is slow.
 
 
 class Payload(bytes):
@@ -68,6 +69,8 @@ class Modules:
         @functools.wraps(remove)
         def removed(own: Any, tmp_path: Any, force: bool = False) -> None:
             if is_plain(own) and tmp_path and (force or own._should_remove_tmp_path(tmp_path)):
+                with contextlib.suppress(OSError):
+                    os.rmdir(tmp_path)  # It is empty but for files of actions.
                 shutil.rmtree(tmp_path, ignore_errors=True)
                 if not os.path.lexists(tmp_path):
                     own._connection._shell.tmpdir = None
@@ -118,7 +121,7 @@ class Modules:
             text = file.read()
         common = self._common
         python = common.NEW_STYLE_PYTHON_MODULE_RE.search(text) and common.REPLACER not in text
-        if not python or common._is_binary(text) or _STRANGE.search(text):
+        if not python or common._is_binary(text) or _RESPAWN in text or _PROFILE.search(text):
             return "kind"
         interpreter, arguments = common._extract_interpreter(text)
         shebang, program = common._get_shebang(

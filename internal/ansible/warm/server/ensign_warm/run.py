@@ -18,7 +18,6 @@ from ensign_warm.apart import Apart
 from ensign_warm.modules import Modules
 from ensign_warm.parsed import Parsed
 from ensign_warm.plugins import Plugins
-from ensign_warm.primed import prime
 from ensign_warm.templates import Templates
 from ensign_warm.wire import Outdated, Refused, Request
 
@@ -129,6 +128,16 @@ class Run:
         self._templates.give_out()
         if "modules" not in self.off:
             Modules(self._apart, self._tell).install()
+
+
+def prime() -> None:
+    """Have tables of Ansible's classes made that each process makes when it first needs them: each task has its own."""
+    with contextlib.suppress(ImportError, AttributeError, TypeError):  # A version that has others makes them later.
+        results = importlib.import_module("ansible._internal._task").UnifiedTaskResult
+        for yes in (False, True):
+            results.get_result_key_to_resolved_field_mapping(source_is_module=yes)
+            for other in (False, True):
+                results._get_field_name_to_result_key_mapping(for_callback=yes, for_round_trip=other)
 
 
 def collection_roots() -> list[str]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 FORK, ANSWER, RETIRE, GO = b"f", b"p", b"r", b"g"
 OUTPUTS = 2
-_LENGTH = 4
 
 
 class Refused(Exception):  # noqa: N818
@@ -28,7 +27,7 @@ class Request:
 
 
 def receive(connection: socket.socket) -> Request:
-    (size,) = struct.unpack("<I", _exactly(connection, _LENGTH))
+    (size,) = struct.unpack("<I", _exactly(connection, 4))
     directory, count, *rest = _exactly(connection, size).split(b"\0")[:-1]
     variables = (entry.partition(b"=") for entry in rest[int(count) :])
     return Request(directory, rest[: int(count)], {name: value for name, _, value in variables if name})
@@ -48,11 +47,7 @@ def await_go(connection: socket.socket) -> list[int]:
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
-    parts = []
-    while size:
-        part = connection.recv(size)
-        if not part:
-            raise ConnectionResetError
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+    data = connection.recv(size, socket.MSG_WAITALL)
+    if len(data) != size:
+        raise ConnectionResetError
+    return data

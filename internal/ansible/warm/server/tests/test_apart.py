@@ -96,6 +96,17 @@ worker.start()
 worker.join()
 assert worker.exitcode == 42
 """,
+    "where temporary files lie": """
+os.environ["TMPDIR"] = tempfile.tempdir = place
+apart.enter()
+assert tempfile.tempdir == place
+os.environ["TMPDIR"] = place + "/one"
+apart.enter()
+assert tempfile.tempdir is None and tempfile.gettempdir() == place + "/one"
+del os.environ["TMPDIR"]
+apart.enter()
+assert tempfile.tempdir is None
+""",
     "the standard streams": """
 taken, told = os.pipe()
 for number, descriptor in enumerate((os.open("/dev/null", os.O_RDONLY), told, told)):

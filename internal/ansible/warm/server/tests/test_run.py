@@ -3,13 +3,13 @@
 import importlib
 import sys
 
-from ensign_warm import primed
+from ensign_warm import run
 
 
 def test_ansible_finds_its_tables_made() -> None:
     importlib.import_module("ansible.executor.process.worker")  # With what a server has.
     before = set(sys.modules)
-    primed.prime()
+    run.prime()
     assert set(sys.modules) == before
     results = importlib.import_module("ansible._internal._task").UnifiedTaskResult
     tables = (
