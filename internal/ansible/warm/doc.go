@@ -17,9 +17,9 @@
 //     that are compiled once (templates.py, 0.5 ms each), and modules in forks of the worker
 //     instead of in new interpreters (modules.py, apart.py; 0.3 s a module).
 //   - Every page that a fork writes to costs it 3 µs and 4 KiB. So what the server has is
-//     immortal (immortal.py), and the holes in its memory are filled (holes.py; from 22 MiB to 9).
+//     immortal (immortal.py), and the holes in its memory are filled (heap.py; from 22 MiB to 9).
 //   - Each fork copies the server's page table, and takes it apart at its end: 9 ms for 100 MiB, and
-//     a run of three tasks has seven forks. So what the server has is put into huge pages (huge.py),
+//     a run of three tasks has seven forks. So what the server has is put into huge pages (heap.py),
 //     and lacks the docstrings of the largest package (terse.py, 11 MiB).
 //   - A server that is killed takes its runs along, because nobody else can tell how they end. So
 //     forks are the first that the kernel ends when memory runs out.

@@ -9,7 +9,7 @@ import time
 import traceback
 from typing import NoReturn
 
-from ensign_warm import holes, huge, immortal, loop, process, wire
+from ensign_warm import heap, immortal, loop, process, wire
 from ensign_warm.run import Run
 from ensign_warm.stamps import Stamps
 
@@ -38,8 +38,8 @@ def run(path: str, templates: str) -> NoReturn:
         serving = loop.Loop(stamps.changed)
         for mechanism, cause in off.items():
             serving.say(f"off {mechanism} {cause}")
-        holes.fill()
-        huge.gather()
+        heap.fill()
+        heap.gather()
         connection = serving.next()
         gc.enable()
         begin(connection, program)
