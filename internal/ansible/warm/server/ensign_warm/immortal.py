@@ -1,9 +1,8 @@
 """Objects that are there for good, so that to use them writes nothing.
 
-A reference that is taken or given back is counted in the object, and the first write
-to a page makes it a fork's own: a third of what a short fork costs. Python 3.12 and
-later do not count the references of what is immortal (PEP 683). What a server has
-lives as long as its forks do, and is made that before it forks.
+A reference that is taken or given back is counted in the object, and the first write to a page makes it
+a fork's own: a third of what a short fork costs. Python 3.12 and later do not count the references of
+what is immortal (PEP 683). What a server has lives as long as its forks, and is made that before.
 """
 
 import ctypes
@@ -25,7 +24,7 @@ def keep() -> bool:
     gc.collect()
     possible = _possible()
     if possible:
-        _mark()
+        _mark_all()
     gc.freeze()
     return possible
 
@@ -46,7 +45,13 @@ def _possible() -> bool:
     return False
 
 
-def _mark() -> None:
+def mark(*items: object) -> None:
+    """Make objects immortal, where that is possible."""
+    for item in items:
+        _COUNT.from_address(id(item)).value = _IMMORTAL
+
+
+def _mark_all() -> None:
     """Mark all that garbage collectors know and are not spared from yet, with what only that refers to."""
     found: list[Any] = gc.get_objects()
     waiting: list[Any] = []
@@ -57,7 +62,7 @@ def _mark() -> None:
         waiting.append(root)
         while waiting:
             item = waiting.pop()
-            _COUNT.from_address(id(item)).value = _IMMORTAL
+            mark(item)
             waiting += [other for other in _held(item) if not gc.is_tracked(other) and _is_mortal(other)]
 
 

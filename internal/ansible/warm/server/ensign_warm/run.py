@@ -142,9 +142,8 @@ def prime() -> None:
 
 def collection_roots() -> list[str]:
     """Return where collections are looked for, as far as it is known before Ansible's settings are."""
-    places = os.environ.get("ANSIBLE_COLLECTIONS_PATH", "~/.ansible/collections:/usr/share/ansible/collections").split(
-        ":"
-    )
+    usual = "~/.ansible/collections:/usr/share/ansible/collections"
+    places = os.environ.get("ANSIBLE_COLLECTIONS_PATH", usual).split(":")
     return [os.path.expanduser(place) for place in places] + [place for place in sys.path if place]
 
 

@@ -1,7 +1,6 @@
 """Docstrings of functions that a server imports without: nobody reads them in a run.
 
-Those of the client of Kubernetes are 11 MiB, a tenth of a server, which each fork copies
-the page table of.
+Those of the client of Kubernetes are 11 MiB, a tenth of a server, whose page table each fork copies.
 """
 
 import contextlib
