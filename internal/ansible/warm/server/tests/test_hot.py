@@ -106,6 +106,24 @@ for _ in range(5):
     run(moved)
 assert all(f.__code__ is before[f] for f in functions)
 """,
+    "who forges notes has all moved, which does what it did": """
+hot = begin()
+import argparse, dataclasses, email.parser, json, logging, typing  # With functions of every kind.
+immortal.keep()
+hot._notes[:] = b"\\xff" * len(hot._notes)
+run()
+assert all(f.__code__ is not before[f] for f in functions)
+assert functions[7](1) == ([8], "k", 7)
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: typing.Any = 2
+parser = argparse.ArgumentParser()
+parser.add_argument("--size", type=int, default=3)
+assert json.loads(json.dumps(vars(parser.parse_args(["--size=4"])))) == {"size": 4}
+assert Point(1) == Point(1, 2) and email.parser.Parser().parsestr("a: b\\n\\nc")["a"] == "b"
+assert logging.getLogger("x").isEnabledFor(logging.ERROR)
+""",
     "forks may be deep": """
 hot = begin()
 run(*[moved] * 12)
