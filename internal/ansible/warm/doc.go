@@ -20,7 +20,7 @@
 //     immortal (immortal.py), the holes in its memory are filled (heap.py; from 22 MiB to 9), and
 //     the functions that runs call, to whose code Python writes, lie together (hot.py; from 1,040
 //     pages to 380 in a run, and from 500 to 180 in each worker and module). Which functions that
-//     is, the first three runs show.
+//     is, the first three runs show. Python 3.13 does not specialize calls of what was moved.
 //   - Each fork copies the server's page table, and takes it apart at its end: 9 ms for 100 MiB, and
 //     a run of three tasks has seven forks. So what the server has is put into huge pages (heap.py),
 //     and lacks the docstrings of the largest package (terse.py, 11 MiB).

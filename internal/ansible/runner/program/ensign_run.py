@@ -6,11 +6,10 @@ The standard output carries only events, as lines of JSON. This process first mo
 another descriptor, which no program that the run starts inherits. Descriptors 1 and 2 are
 then both the standard error, which carries text.
 
-ansible-runner handles inventory, variables, settings and artifacts as usual. This program
-replaces two parts of it. ansible-runner would start ansible-playbook behind a terminal; here
-the playbook runs in this process. And ansible-runner's display callback would print events
-between escape sequences, which ansible-runner then looks for in all text that is displayed;
-here the callback passes each event on as an object.
+ansible-runner handles inventory, variables, settings and artifacts as usual. This program replaces two parts of
+it. ansible-runner would start ansible-playbook behind a terminal; here the playbook runs in this process. And its
+display callback would print events between escape sequences, which ansible-runner then looks for in all text that
+is displayed; here the callback passes each event on as an object.
 """
 
 import codecs

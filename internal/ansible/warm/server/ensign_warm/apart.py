@@ -1,9 +1,8 @@
 """What modules import, kept apart from what Ansible's controller imports.
 
-The server imports it first, with packages `ansible` and `ansible_collections` that hold
-nothing themselves: as in a module's own interpreter, where module_utils see that they are
-not in a controller. Then it is taken out of sys.modules, and a module's process gets it
-back in the place of the controller's.
+The server imports it first, with packages `ansible` and `ansible_collections` that hold nothing themselves: as
+in a module's own interpreter, where module_utils see that they are not in a controller. Then it is taken out of
+sys.modules, and a module's process gets it back in the place of the controller's.
 """
 
 import contextlib
@@ -119,7 +118,7 @@ class Apart:
         state["_current_process"], state["_parent_process"], state["_children"] = self._process, None, set()
         warnings.filters[:] = self._filters  # type: ignore[index]
         warnings._filters_mutated()  # type: ignore[attr-defined]
-        if tempfile.tempdir != os.environ.get("TMPDIR"):  # Else an interpreter would find it again, by a test file.
+        if tempfile.tempdir != os.environ.get("TMPDIR"):  # Else it would be found again, by a test file.
             tempfile.tempdir = None
         place = os.environ.get("KUBECONFIG", "~/.kube/config")
         for name in ("kubernetes.config", "kubernetes.config.kube_config"):

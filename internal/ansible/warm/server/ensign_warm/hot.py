@@ -1,8 +1,8 @@
 """Functions that runs call, laid together.
 
 Python writes to a function's code when it is called, and the first write to a page makes it a fork's
-own. What is called lies among what is not, in five times the pages that it needs. Which that is,
-the first runs of a server show: what is moved does the same, so they can do no harm by it.
+own. What is called lies among what is not, in five times the pages that it needs. The first runs of a
+server show which functions these are; a wrong note only moves one that need not be.
 """
 
 import gc
@@ -11,10 +11,11 @@ import os
 import sys
 from types import CodeType, FunctionType
 
-from ensign_warm import immortal
+from ensign_warm import heap, immortal
 
 _RUNS = 3  # that show it
-_SLOTS = 1 << 20  # for code, by its address: what happens to share one is moved along
+_TOOL = 5  # sys.monitoring.OPTIMIZER_ID
+_SLOTS = 1 << 20  # for code, by its address; a few share one with others
 
 
 class Hot:
@@ -28,10 +29,10 @@ class Hot:
 
     def note(self) -> None:
         """Note, in a fork that becomes a run and in its own, what is called."""
-        if self._notes.closed or self._notes[_SLOTS] >= _RUNS:
+        if self._notes.closed or self._notes[_SLOTS] >= _RUNS or sys.monitoring.get_tool(_TOOL):
             return
         self._notes[_SLOTS] += 1
-        monitoring, kind = sys.monitoring, 1  # It is there if objects can be immortal.
+        monitoring, kind = sys.monitoring, 1
 
         def called(code: CodeType, _: int) -> object:
             self._notes[_slot(code)] |= kind
@@ -42,24 +43,25 @@ class Hot:
             kind = min(kind << 1, 4)
             monitoring.restart_events()
 
-        monitoring.use_tool_id(monitoring.OPTIMIZER_ID, "ensign")
-        monitoring.register_callback(monitoring.OPTIMIZER_ID, monitoring.events.PY_START, called)
-        monitoring.set_events(monitoring.OPTIMIZER_ID, monitoring.events.PY_START)
+        monitoring.use_tool_id(_TOOL, "ensign")
+        monitoring.register_callback(_TOOL, monitoring.events.PY_START, called)
+        monitoring.set_events(_TOOL, monitoring.events.PY_START)
         os.register_at_fork(after_in_child=forked)
 
     def ended(self) -> None:
-        """Move, in the server when a run has ended, what was called, once all that show it have begun."""
+        """Move what was called, in a server without live forks, once all runs that show it have begun."""
         if self._notes.closed or self._notes[_SLOTS] < _RUNS:
             return
         gc.unfreeze()
         called = [f for f in gc.get_objects() if type(f) is FunctionType and self._notes[_slot(f.__code__)]]
-        gc.freeze()
         called.sort(key=lambda function: self._notes[_slot(function.__code__)])
         for function in called:
-            function.__code__.replace()  # It keeps what this makes, which is not to lie between what is moved.
+            function.__code__.replace()  # The old code caches parts: made now, they do not lie between the copies.
         for function in called:
             function.__code__ = self._moved(function.__code__)
         self._notes.close()
+        gc.freeze()
+        heap.gather()
 
     def _moved(self, code: CodeType) -> CodeType:
         inner = (self._moved(c) if isinstance(c, CodeType) and self._notes[_slot(c)] else c for c in code.co_consts)

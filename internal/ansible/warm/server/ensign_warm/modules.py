@@ -70,7 +70,7 @@ class Modules:
         def removed(own: Any, tmp_path: Any, force: bool = False) -> None:
             if is_plain(own) and tmp_path and (force or own._should_remove_tmp_path(tmp_path)):
                 with contextlib.suppress(OSError):
-                    os.rmdir(tmp_path)  # It is empty but for files of actions.
+                    os.rmdir(tmp_path)  # It is empty, unless an action has put files there.
                 shutil.rmtree(tmp_path, ignore_errors=True)
                 if not os.path.lexists(tmp_path):
                     own._connection._shell.tmpdir = None

@@ -1,9 +1,8 @@
 """What Ansible parses in each run, and is always the same.
 
-That is its own routing of plugins, and the documentation of its plugins that can be
-configured, and of ansible-runner's: 0.1 s of YAML. Each text is parsed once, in the
-server, and given out to who has the very same text, once in a process: its copy is its
-own, to be changed. What others have written may warn or fail, and each run parses it.
+That is its own routing of plugins, and the documentation of its plugins that can be configured, and of
+ansible-runner's: 0.1 s of YAML. Each text is parsed once, in the server, and given out to who has the very
+same text, once in a process: its copy is its own. What others have written may warn, and each run parses it.
 """
 
 import ast

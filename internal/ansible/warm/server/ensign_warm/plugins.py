@@ -1,7 +1,7 @@
 """Files of Ansible's own plugins that each run executes: executed once, in the server.
 
-Their modules have names that a role's plugins may have too, and Ansible takes the first
-that it has executed. So a run has none of them before it asks for that very file.
+Their modules have names that a role's plugins may have, and Ansible takes the first that it has executed.
+So a run has none of them before it asks for that very file.
 """
 
 import contextlib
