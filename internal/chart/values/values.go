@@ -89,8 +89,6 @@ func set(into map[string]any, path string, value any) error {
 
 // Values are the values of one CR's release.
 type Values struct {
-	// Chart is the name of the chart.
-	Chart string
 	// Values are the spec with the overrides.
 	Values map[string]any
 	// Digest is that of the chart and the values.
@@ -109,7 +107,7 @@ func Build(c *watches.Chart, overrides []watches.Override, spec map[string]any) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrChart, err)
 	}
-	v := &Values{Chart: loaded.Name(), Values: runtime.DeepCopyJSON(spec)}
+	v := &Values{Values: runtime.DeepCopyJSON(spec)}
 	if v.Values == nil {
 		v.Values = map[string]any{}
 	}
@@ -223,12 +221,10 @@ func texts(value any) []string {
 	return found
 }
 
-// Name loads the chart of a watch, so that one that cannot be loaded is found at the start,
-// and returns its name.
-func Name(c *watches.Chart) (string, error) {
-	loaded, err := loader.Load(c.Path)
-	if err != nil {
-		return "", fmt.Errorf("load the chart %s: %w", c.Path, err)
+// Check loads the chart of a watch, so that one that cannot be loaded is found at the start.
+func Check(c *watches.Chart) error {
+	if _, err := loader.Load(c.Path); err != nil {
+		return fmt.Errorf("load the chart %s: %w", c.Path, err)
 	}
-	return loaded.Name(), nil
+	return nil
 }
