@@ -7,9 +7,6 @@ package values
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -140,30 +137,6 @@ func checkSchema(c *chart.Chart, values map[string]any) error {
 		return err
 	}
 	return util.ValidateAgainstSchema(c, all)
-}
-
-// digest returns the digest of what a release is made of, fit for a label.
-func digest(c *chart.Chart, values map[string]any) (string, error) {
-	sum := sha256.New()
-	files := slices.Clone(c.Raw)
-	slices.SortFunc(files, func(a, b *common.File) int { return strings.Compare(a.Name, b.Name) })
-	for _, file := range files {
-		fmt.Fprintf(sum, "%q %x\n", file.Name, sha256.Sum256(file.Data))
-	}
-	for _, dependency := range c.Dependencies() {
-		of, err := digest(dependency, nil)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(sum, "chart %s\n", of)
-	}
-	text, err := json.Marshal(values)
-	if err != nil {
-		return "", fmt.Errorf("digest the values: %w", err)
-	}
-	_, _ = sum.Write(text) // A hash takes everything.
-	const digits = 32
-	return hex.EncodeToString(sum.Sum(nil))[:digits], nil
 }
 
 // tplCall matches a call of tpl, and perhaps other uses of the word.
