@@ -118,7 +118,6 @@ func (r *run) install(ctx context.Context) error {
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
 	a.SkipCRDs, a.TakeOwnership, a.ForceConflicts = r.SkipCRDs || r.ReplaceCRDs, r.Adopt, r.Adopt
 	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
-	a.PostRenderer, a.PostRenderStrategy = r.labeler(), action.PostRenderStrategyNoHooks
 	r.config.Releases.MaxHistory = r.MaxHistory
 	_, err := a.RunWithContext(ctx, r.chart, r.Values)
 	return err
@@ -140,7 +139,6 @@ func (r *run) upgrade(ctx context.Context) error {
 		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true
 	}
 	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
-	a.PostRenderer, a.PostRenderStrategy = r.labeler(), action.PostRenderStrategyNoHooks
 	made, err := a.RunWithContext(ctx, r.Name, r.chart, r.Values)
 	if failed, ok := made.(*release.Release); err != nil && ok && failed != nil && failed.Info.Status == common.StatusFailed {
 		if back := r.rollback(); back != nil {

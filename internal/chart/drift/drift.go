@@ -83,7 +83,7 @@ func Repair(ctx context.Context, objects []Object) error {
 	return errors.Join(errs...)
 }
 
-// Parse returns the objects of a manifest.
+// Parse returns the objects of a manifest, with the items of lists in their place.
 func Parse(manifest string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
@@ -104,9 +104,32 @@ func Parse(manifest string) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("read the manifest of the release: %w", err)
 		}
 		if len(object.Object) > 0 {
-			objects = append(objects, object)
+			objects = append(objects, flatten(object)...)
 		}
 	}
+}
+
+// flatten returns the items of a list, such as a List or a ConfigMapList, as Helm creates them,
+// and any other object itself.
+func flatten(object *unstructured.Unstructured) []*unstructured.Unstructured {
+	items, isList := object.Object["items"].([]any)
+	if !isList {
+		return []*unstructured.Unstructured{object}
+	}
+	var all []*unstructured.Unstructured
+	for _, item := range items {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			continue // Helm has refused it.
+		}
+		one := &unstructured.Unstructured{Object: fields}
+		if one.GetKind() == "" && one.GetAPIVersion() == "" { // A typed list says it for its items.
+			one.SetKind(strings.TrimSuffix(object.GetKind(), "List"))
+			one.SetAPIVersion(object.GetAPIVersion())
+		}
+		all = append(all, flatten(one)...)
+	}
+	return all
 }
 
 // compare returns the object if it has drifted. An object that the API server would not

@@ -28,6 +28,29 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestListsAreTheirItems(t *testing.T) {
+	got, err := Parse(`apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: A}
+- {apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: b}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]}
+---
+apiVersion: v1
+kind: ConfigMapList
+items: []
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, object := range got {
+		all = append(all, object.GetAPIVersion()+" "+object.GetKind()+" "+object.GetName())
+	}
+	if diff := cmp.Diff([]string{"v1 A ", "v1 ConfigMap b", "v1 ConfigMap c"}, all); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestIgnoredFieldsHaveTheirLiveValues(t *testing.T) {
 	object := func(spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment", "spec": spec}}

@@ -86,8 +86,8 @@ func set(into map[string]any, path string, value any) error {
 
 // Values are the values of one CR's release.
 type Values struct {
-	// Chart is the name of the chart.
-	Chart string
+	// Chart and Version are the name and the version of the chart.
+	Chart, Version string
 	// Values are the spec with the overrides.
 	Values map[string]any
 	// Digest is that of the chart and the values.
@@ -106,7 +106,7 @@ func Build(c *watches.Chart, overrides []watches.Override, spec map[string]any) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrChart, err)
 	}
-	v := &Values{Chart: loaded.Name(), Values: runtime.DeepCopyJSON(spec)}
+	v := &Values{Chart: loaded.Name(), Version: loaded.Metadata.Version, Values: runtime.DeepCopyJSON(spec)}
 	if v.Values == nil {
 		v.Values = map[string]any{}
 	}
