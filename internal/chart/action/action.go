@@ -88,6 +88,7 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	if err := r.config.Init(flags, o.Namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
+	r.moveFields(r.config)
 	return r, nil
 }
 
