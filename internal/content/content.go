@@ -27,6 +27,8 @@ type Engine interface {
 
 // Work is the content of a watch, ready to run for one CR.
 type Work interface {
+	// Labels are set on the objects that the run writes; nil: none.
+	Labels() map[string]string
 	// Settled reports whether everything is already as a run would leave it, and the result
 	// of such a run. It changes nothing. Content that cannot tell returns false.
 	Settled(ctx context.Context, job Job) (result Result, settled bool)

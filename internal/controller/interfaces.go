@@ -10,8 +10,9 @@ import (
 
 // Access opens the Kubernetes API to the runs of a CR.
 type Access interface {
-	// Grant returns a kubeconfig that acts for the CR until revoke is called.
-	Grant(cr *unstructured.Unstructured) (kubeconfig []byte, revoke func(), err error)
+	// Grant returns a kubeconfig that acts for the CR until revoke is called. What is written
+	// with it gets the labels.
+	Grant(cr *unstructured.Unstructured, labels map[string]string) (kubeconfig []byte, revoke func(), err error)
 }
 
 // Slots limits how many runs are live in all watches together.

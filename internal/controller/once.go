@@ -29,7 +29,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 	if r.prepare(a); a.refusal != nil {
 		return *a.refusal, r.reportOnce(ctx, a, o, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
 	}
-	kubeconfig, revoke, err := r.Access.Grant(a.cr)
+	kubeconfig, revoke, err := r.Access.Grant(a.cr, a.work.Labels())
 	if err != nil {
 		return content.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
 	}

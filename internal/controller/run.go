@@ -51,7 +51,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if a.digest == "" {
 		a.digest = r.digestWith(runCtx, a)
 	}
-	kubeconfig, revoke, err := r.Access.Grant(a.cr)
+	kubeconfig, revoke, err := r.Access.Grant(a.cr, a.work.Labels())
 	if err != nil {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}

@@ -224,6 +224,7 @@ func confinement(o config.Options, all []watches.Watch) func(access.Owner) bool 
 type proxyAccess struct{ proxy *proxy.Proxy }
 
 // Grant implements controller.Access.
-func (o proxyAccess) Grant(cr *unstructured.Unstructured) ([]byte, func(), error) {
-	return o.proxy.Grant(access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()})
+func (o proxyAccess) Grant(cr *unstructured.Unstructured, labels map[string]string) ([]byte, func(), error) {
+	owner := access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()}
+	return o.proxy.GrantSession(access.Session{Owner: owner, Labels: labels})
 }

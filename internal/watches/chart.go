@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Chart is the Helm chart of a watch, and how its releases are kept.
@@ -33,6 +34,10 @@ type Chart struct {
 	// allows them everywhere.
 	TemplatesInSpec []string `json:",omitempty"`
 	AllTemplates    bool     `json:",omitempty"`
+	// ReleaseName and ReleaseNamespace say what a CR's release is called, and in which namespace
+	// it is. ReleaseOf evaluates them.
+	ReleaseName      ReleaseText `json:",omitzero"`
+	ReleaseNamespace ReleaseText `json:",omitzero"`
 }
 
 // Override is one entry of overrideValues, with environment variables and templates in its
@@ -88,7 +93,7 @@ func IsChartFinalizer(entry string) bool {
 // Which kind of content a field is for; those that are in no list are for both.
 var (
 	onlyAnsible = []string{"vars", "finalizer", "manageStatus", "watchClusterScopedResources", "blacklist", "watchAnnotationsChanges", "snakeCaseParameters", "markUnsafe", "maxRunnerArtifacts", "verbosity", "warm"} //nolint:gochecknoglobals // A table.
-	onlyChart   = []string{"overrideValues", "dryRunOption", "maxHistory", "wait", "drift", "driftIgnore", "adopt", "crds", "templatesInSpec"}                                                                         //nolint:gochecknoglobals // A table.
+	onlyChart   = []string{"overrideValues", "dryRunOption", "maxHistory", "wait", "drift", "driftIgnore", "adopt", "crds", "templatesInSpec", "releaseName", "releaseNamespace"}                                      //nolint:gochecknoglobals // A table.
 )
 
 // rawChart holds the fields of a chart as they are parsed.
@@ -100,16 +105,18 @@ type rawChart struct {
 
 func (p *parser) chartFields(c *rawChart) map[string]fieldParser {
 	return map[string]fieldParser{
-		"chart":           p.text(&c.path),
-		"overrideValues":  p.overrides(c),
-		"dryRunOption":    p.oneOf(&c.dryRun, "client", "server", "none"),
-		"maxHistory":      p.integer(&c.MaxHistory, 0, -1),
-		"wait":            p.boolean(&c.Wait),
-		"drift":           p.oneOf(&c.drift, string(DriftRepair), string(DriftWarn), string(DriftOff)),
-		"driftIgnore":     p.list(p.driftIgnore(c)),
-		"adopt":           p.boolean(&c.Adopt),
-		"crds":            p.oneOf(&c.crds, string(CRDsCreate), string(CRDsReplace), string(CRDsSkip)),
-		"templatesInSpec": p.templatesInSpec(c),
+		"chart":            p.text(&c.path),
+		"overrideValues":   p.overrides(c),
+		"dryRunOption":     p.oneOf(&c.dryRun, "client", "server", "none"),
+		"maxHistory":       p.integer(&c.MaxHistory, 0, -1),
+		"wait":             p.boolean(&c.Wait),
+		"drift":            p.oneOf(&c.drift, string(DriftRepair), string(DriftWarn), string(DriftOff)),
+		"driftIgnore":      p.list(p.driftIgnore(c)),
+		"adopt":            p.boolean(&c.Adopt),
+		"crds":             p.oneOf(&c.crds, string(CRDsCreate), string(CRDsReplace), string(CRDsSkip)),
+		"templatesInSpec":  p.templatesInSpec(c),
+		"releaseName":      p.releaseText(&c.ReleaseName, releaseNameFaults, "a name of at most 53 lower-case letters, digits, dashes and dots"),
+		"releaseNamespace": p.releaseText(&c.ReleaseNamespace, validation.IsDNS1123Label, "the name of a namespace"),
 	}
 }
 
@@ -140,6 +147,9 @@ func (p *parser) completeChart(d *rawWatch, search Search) {
 		if other.isSet() {
 			p.addFault(other.line, "the watch has a chart (line %d) and a role or playbook; keep one of them", d.chart.path.line)
 		}
+	}
+	if line := d.lines["releaseNamespace"]; line != 0 && d.ConfineToNamespace {
+		p.addFault(line, "releaseNamespace: the watch has confineToNamespace (line %d), by which a run writes in the namespace of its resource only; remove one of them", d.lines["confineToNamespace"])
 	}
 	chart := d.chart.Chart
 	chart.Drift, chart.CRDs, chart.DryRun = DriftRepair, CRDsCreate, d.chart.dryRun.text

@@ -44,6 +44,8 @@ func TestEveryFieldOfAChart(t *testing.T) {
   templatesInSpec: [spec.config]
   timeout: 5m
   watchDependentResources: false
+  releaseName: hello
+  releaseNamespace: spec.target.namespace
 `)[0]
 	want := &Chart{
 		Path: filepath.Join(search.Dir, "charts/hello"), DryRun: "server", MaxHistory: 3, Wait: true, Drift: DriftWarn, Adopt: true, CRDs: CRDsReplace,
@@ -58,6 +60,7 @@ func TestEveryFieldOfAChart(t *testing.T) {
 		},
 		DriftIgnore:     []DriftIgnore{{"Deployment", []string{"/spec/replicas"}}},
 		TemplatesInSpec: []string{"spec.config"},
+		ReleaseName:     ReleaseText{Fixed: "hello"}, ReleaseNamespace: ReleaseText{Path: Path{"spec", "target", "namespace"}},
 	}
 	if diff := cmp.Diff(want, got.Chart); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -104,6 +107,10 @@ func TestFaultsOfAChart(t *testing.T) {
 		"drift to ignore, without its fields": {chartHead + "  driftIgnore:\n  - {kind: Deployment}\n  - {pointers: [spec]}\n", []string{"5 pointers is missing", "6 a JSON pointer", "6 kind of driftIgnore is missing"}},
 		"overrides that are no mapping":       {chartHead + "  overrideValues: [a=b]\n", []string{"4 overrideValues"}},
 		"templates at no path":                {chartHead + "  templatesInSpec: ['']\n", []string{"4 templatesInSpec is empty"}},
+		"a release's name that Helm refuses":  {chartHead + "  releaseName: A\n", []string{"4 releaseName: \"A\" is not allowed"}},
+		"a path to more than one name":        {chartHead + "  releaseName: spec.a[*].b\n  releaseNamespace: spec.\n", []string{"4 releaseName: … no path", "5 releaseNamespace: … no path"}},
+		"an empty namespace":                  {chartHead + "  releaseNamespace: ''\n", []string{"4 releaseNamespace is empty"}},
+		"a confined run's release elsewhere":  {chartHead + "  releaseNamespace: other\n  confineToNamespace: true\n", []string{"4 confineToNamespace (line 5)"}},
 		"a history of less than none":         {chartHead + "  maxHistory: -1\n", []string{"4 maxHistory"}},
 	} {
 		t.Run(why, func(t *testing.T) {

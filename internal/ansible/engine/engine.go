@@ -104,6 +104,9 @@ func (e *Engine) variableOptions(finalizing bool) extravars.Options {
 	return options
 }
 
+// Labels returns none: content labels what it writes.
+func (w *work) Labels() map[string]string { return nil }
+
 // Settled returns false: what a role would do is known only by running it.
 func (w *work) Settled(context.Context, content.Job) (content.Result, bool) {
 	return content.Result{}, false

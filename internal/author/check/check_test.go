@@ -153,6 +153,32 @@ func TestPathsOfReferences(t *testing.T) {
 	}
 }
 
+func TestPlacesOfReleases(t *testing.T) {
+	path := func(path ...string) watches.ReleaseText { return watches.ReleaseText{Path: path} }
+	cluster := strings.Replace(definition+closed, "spec:\n", "spec:\n  scope: Cluster\n", 1)
+	for name, test := range map[string]struct {
+		chart      watches.Chart
+		definition string
+		want       []string
+	}{
+		"a kind with a namespace":      {watches.Chart{}, definition + closed, nil},
+		"a kind without one":           {watches.Chart{}, cluster, []string{"watches.yaml:1 error chart-release"}},
+		"which says a namespace":       {watches.Chart{ReleaseNamespace: watches.ReleaseText{Fixed: "a"}}, cluster, nil},
+		"or a field":                   {watches.Chart{ReleaseNamespace: path("spec", "secretName")}, cluster, nil},
+		"a slip":                       {watches.Chart{ReleaseName: path("spec", "nome")}, definition + closed, []string{"watches.yaml:1 error chart-release"}},
+		"a number":                     {watches.Chart{ReleaseNamespace: path("spec", "count")}, definition + closed, []string{"watches.yaml:1 error chart-release"}},
+		"the resource's own namespace": {watches.Chart{ReleaseName: path("metadata", "namespace")}, definition + closed, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch := thing()
+			watch.Content, watch.Chart = watches.Content{}, &test.chart
+			p := project(t, watch, map[string]string{"watches.yaml": "", "config/crd.yaml": test.definition})
+			p.kinds(p.Units[0])
+			want(t, p, test.want...)
+		})
+	}
+}
+
 func TestDefinitionsOfKinds(t *testing.T) {
 	replace := func(from, to string) string { return strings.Replace(definition+closed, from, to, 1) }
 	for name, test := range map[string]struct {

@@ -49,10 +49,34 @@ func (p *Project) kinds(u *Unit) {
 		p.fields(u)
 	}
 	for _, reference := range u.Watch.References {
-		p.path(u, reference.Name, at)
-		p.path(u, reference.Namespace, at)
+		p.path(u, reference.Name, at, ofReference)
+		p.path(u, reference.Namespace, at, ofReference)
+	}
+	if u.Watch.Chart != nil {
+		p.release(u, found, at)
 	}
 }
+
+// release adds what is wrong with the place of a chart's releases.
+func (p *Project) release(u *Unit, crd *schema.CRD, at content.Position) {
+	chart := u.Watch.Chart
+	if !crd.Namespaced && chart.ReleaseNamespace.Fixed == "" && chart.ReleaseNamespace.Path == nil {
+		p.add(finding{
+			"chart-release", report.Error, at, crd.Kind + " is cluster-scoped, and a chart needs a namespace for its release",
+			"each resource is refused: Failure, reason InvalidSpec", "add releaseNamespace to the watch: a namespace, or a path such as spec.namespace or metadata.name",
+		})
+	}
+	p.path(u, chart.ReleaseName.Path, at, ofRelease)
+	p.path(u, chart.ReleaseNamespace.Path, at, ofRelease)
+}
+
+// use is what a path of watches.yaml is for.
+type use struct{ id, empty, hint string }
+
+var (
+	ofReference = use{"reference-path", "the reference is always empty, so that a change of the object triggers nothing", "; [*] stands for the elements of a list"} //nolint:gochecknoglobals // A constant.
+	ofRelease   = use{"chart-release", "the release always has the name or namespace of its resource", ""}                                                           //nolint:gochecknoglobals // A constant.
+)
 
 func (p *Project) version(u *Unit, crd *schema.CRD, at content.Position) {
 	version := crd.Version(u.Watch.GVK.Version)
@@ -104,8 +128,8 @@ func (p *Project) fields(u *Unit) {
 	}
 }
 
-// path adds a path of references that the schema does not have.
-func (p *Project) path(u *Unit, path watches.Path, watch content.Position) {
+// path adds a path that the schema does not have.
+func (p *Project) path(u *Unit, path watches.Path, watch content.Position, to use) {
 	if len(path) == 0 || !u.Variables.Known {
 		return
 	}
@@ -118,18 +142,18 @@ func (p *Project) path(u *Unit, path watches.Path, watch content.Position) {
 	switch {
 	case !ok && !open:
 		p.add(finding{
-			"reference-path", report.Error, at, fmt.Sprintf("%s has no field %s", u.Watch.GVK.Kind, path),
-			"the reference is always empty, so that a change of the object triggers nothing", "correct the path, as the schema in " + p.relative(u.Variables.File) + " names the fields; [*] stands for the elements of a list",
+			to.id, report.Error, at, fmt.Sprintf("%s has no field %s", u.Watch.GVK.Kind, path),
+			to.empty, "correct the path, as the schema in " + p.relative(u.Variables.File) + " names the fields" + to.hint,
 		})
 	case !ok:
 		p.add(finding{
-			"reference-path", report.Warning, at, fmt.Sprintf("the schema of %s does not name the field %s", u.Watch.GVK.Kind, path),
+			to.id, report.Warning, at, fmt.Sprintf("the schema of %s does not name the field %s", u.Watch.GVK.Kind, path),
 			"a slip in the path shows only by what does not happen", "name the field in the schema",
 		})
 	case kind != "" && kind != "string":
 		p.add(finding{
-			"reference-path", report.Error, at, fmt.Sprintf("%s of %s is of type %s, and no text", path, u.Watch.GVK.Kind, kind),
-			"the reference is always empty, so that a change of the object triggers nothing", "write the path to the name itself; [*] stands for the elements of a list",
+			to.id, report.Error, at, fmt.Sprintf("%s of %s is of type %s, and no text", path, u.Watch.GVK.Kind, kind),
+			to.empty, "write the path to the name itself" + to.hint,
 		})
 	}
 }

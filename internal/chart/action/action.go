@@ -125,6 +125,7 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	if err := r.connect(flags); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
+	r.moveFields(r.config)
 	return r, nil
 }
 
@@ -175,7 +176,6 @@ func (r *run) install(ctx context.Context) error {
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
 	a.SkipCRDs, a.TakeOwnership, a.ForceConflicts = r.SkipCRDs || r.ReplaceCRDs, r.Adopt, r.Adopt
 	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
-	a.PostRenderer, a.PostRenderStrategy = r.labeler(), action.PostRenderStrategyNoHooks
 	r.config.Releases.MaxHistory = r.MaxHistory
 	_, err := a.RunWithContext(ctx, r.chart, r.Values)
 	return err
@@ -197,7 +197,6 @@ func (r *run) upgrade(ctx context.Context) error {
 		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true
 	}
 	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
-	a.PostRenderer, a.PostRenderStrategy = r.labeler(), action.PostRenderStrategyNoHooks
 	made, err := a.RunWithContext(ctx, r.Name, r.chart, r.Values)
 	if failed, ok := made.(*release.Release); err != nil && ok && failed != nil && failed.Info.Status == common.StatusFailed {
 		if back := r.rollback(); back != nil {

@@ -42,7 +42,7 @@ func deployed(last *release.Release) content.Result {
 			{Type: deployedType, Status: "True", Reason: reason, Message: content.Visible(last.Info.Notes)},
 		},
 		Removed: []string{releaseFails, irreconciled},
-		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "manifest": shown(last.Manifest)}},
+		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": shown(last.Manifest)}},
 	}
 }
 

@@ -44,20 +44,26 @@ func Parse(manifest string) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// flatten returns the object, or the items of a list.
+// flatten returns the object, or the items of a list such as a List or a ConfigMapList.
 func flatten(object map[string]any) []*unstructured.Unstructured {
 	items, isList := object["items"].([]any)
+	one := &unstructured.Unstructured{Object: object}
 	switch {
 	case len(object) == 0:
 		return nil
 	case !isList:
-		return []*unstructured.Unstructured{{Object: object}}
+		return []*unstructured.Unstructured{one}
 	}
 	var all []*unstructured.Unstructured
 	for _, item := range items {
-		if one, ok := item.(map[string]any); ok {
-			all = append(all, flatten(one)...)
+		fields, ok := item.(map[string]any)
+		if !ok {
+			continue // Helm has refused it.
 		}
+		if fields["kind"] == nil && fields["apiVersion"] == nil { // A typed list says it for its items.
+			fields["kind"], fields["apiVersion"] = strings.TrimSuffix(one.GetKind(), "List"), one.GetAPIVersion()
+		}
+		all = append(all, flatten(fields)...)
 	}
 	return all
 }

@@ -34,3 +34,26 @@ func TestAManifestOfAliasesIsRefused(t *testing.T) {
 		t.Error("it was read")
 	}
 }
+
+func TestListsAreTheirItems(t *testing.T) {
+	got, err := manifest.Parse(`apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: A}
+- {apiVersion: v1, kind: ConfigMapList, items: [{metadata: {name: b}}, {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}]}
+---
+apiVersion: v1
+kind: ConfigMapList
+items: []
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, object := range got {
+		all = append(all, object.GetAPIVersion()+" "+object.GetKind()+" "+object.GetName())
+	}
+	if diff := cmp.Diff([]string{"v1 A ", "v1 ConfigMap b", "v1 ConfigMap c"}, all); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -7,9 +7,6 @@ package values
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,6 +86,8 @@ func set(into map[string]any, path string, value any) error {
 
 // Values are the values of one CR's release.
 type Values struct {
+	// Chart and Version are the name and the version of the chart.
+	Chart, Version string
 	// Values are the spec with the overrides.
 	Values map[string]any
 	// Digest is that of the chart and the values.
@@ -107,7 +106,7 @@ func Build(c *watches.Chart, overrides []watches.Override, spec map[string]any) 
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrChart, err)
 	}
-	v := &Values{Values: runtime.DeepCopyJSON(spec)}
+	v := &Values{Chart: loaded.Name(), Version: loaded.Metadata.Version, Values: runtime.DeepCopyJSON(spec)}
 	if v.Values == nil {
 		v.Values = map[string]any{}
 	}
@@ -138,30 +137,6 @@ func checkSchema(c *chart.Chart, values map[string]any) error {
 		return err
 	}
 	return util.ValidateAgainstSchema(c, all)
-}
-
-// digest returns the digest of what a release is made of, fit for a label.
-func digest(c *chart.Chart, values map[string]any) (string, error) {
-	sum := sha256.New()
-	files := slices.Clone(c.Raw)
-	slices.SortFunc(files, func(a, b *common.File) int { return strings.Compare(a.Name, b.Name) })
-	for _, file := range files {
-		fmt.Fprintf(sum, "%q %x\n", file.Name, sha256.Sum256(file.Data))
-	}
-	for _, dependency := range c.Dependencies() {
-		of, err := digest(dependency, nil)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(sum, "chart %s\n", of)
-	}
-	text, err := json.Marshal(values)
-	if err != nil {
-		return "", fmt.Errorf("digest the values: %w", err)
-	}
-	_, _ = sum.Write(text) // A hash takes everything.
-	const digits = 32
-	return hex.EncodeToString(sum.Sum(nil))[:digits], nil
 }
 
 // tplCall matches a call of tpl, and perhaps other uses of the word.

@@ -29,6 +29,8 @@ func (o Owner) String() string {
 // Session is the access of one run to the API. Two sessions are the same if their pointers are.
 type Session struct {
 	Owner Owner
+	// Labels are set on the objects that the run writes.
+	Labels map[string]string
 }
 
 // Write is a request that changes what the API server stores.

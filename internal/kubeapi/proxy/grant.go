@@ -46,6 +46,12 @@ type grant struct {
 // default namespace is the owner's. revoke ends the token, and all requests and streams that
 // use it.
 func (p *Proxy) Grant(owner access.Owner) (kubeconfig []byte, revoke func(), err error) {
+	return p.GrantSession(access.Session{Owner: owner})
+}
+
+// GrantSession is Grant for a run of which the session says more.
+func (p *Proxy) GrantSession(session access.Session) (kubeconfig []byte, revoke func(), err error) {
+	owner := session.Owner
 	secret := make([]byte, tokenBytes)
 	if _, err := rand.Read(secret); err != nil {
 		return nil, nil, fmt.Errorf("make a token for %s: %w", owner, err)
@@ -55,7 +61,7 @@ func (p *Proxy) Grant(owner access.Owner) (kubeconfig []byte, revoke func(), err
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the kubeconfig for %s: %w", owner, err)
 	}
-	g := &grant{session: &access.Session{Owner: owner}}
+	g := &grant{session: &session}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	remove := p.grants.add(token, g)
 	return kubeconfig, sync.OnceFunc(func() {

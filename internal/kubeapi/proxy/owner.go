@@ -21,7 +21,7 @@ const (
 	maxDrainBytes = 16 << 20
 )
 
-// addOwner adds the owner to the object that the request writes. It looks up the live object if
+// addOwner adds the owner, and the labels of the session, to the object that the request writes. It looks up the live object if
 // the decision needs that. If the look-up fails, the request is refused.
 func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	ok, err := p.canHaveOwner(q)
@@ -37,7 +37,11 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	if err != nil {
 		return refusalOfInvalidBody(err)
 	}
-	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name}
+	labels, err := p.labels(q)
+	if err != nil {
+		return err
+	}
+	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name, Labels: labels, LabelsOnly: !p.injectOwner}
 	var live map[string]any
 	switch write.Needs(target) {
 	case ownership.NeedsMetadata:
@@ -61,7 +65,7 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 
 // canHaveOwner reports whether the request writes an object that can have an owner.
 func (p *Proxy) canHaveOwner(q *request) (bool, error) {
-	if !p.injectOwner || !q.info.IsResourceRequest || isReview(q.info.APIGroup) {
+	if !p.injectOwner && len(q.session.Labels) == 0 || !q.info.IsResourceRequest || isReview(q.info.APIGroup) {
 		return false, nil
 	}
 	switch whole := q.info.Subresource == ""; {
@@ -77,6 +81,19 @@ func (p *Proxy) canHaveOwner(q *request) (bool, error) {
 	default:
 		return false, nil
 	}
+}
+
+// labels returns the labels that the object of the request gets: none where it is the owner itself,
+// or where the write is of its status.
+func (p *Proxy) labels(q *request) (map[string]string, error) {
+	if len(q.session.Labels) == 0 || q.info.Subresource != "" {
+		return nil, nil
+	}
+	isOwner, err := p.isOwner(q)
+	if isOwner || err != nil {
+		return nil, err
+	}
+	return q.session.Labels, nil
 }
 
 // readBody returns the whole body. A refusal says what is wrong with it.

@@ -26,6 +26,9 @@
 //
 // A body that needs no change is returned byte by byte.
 //
+// The labels of a Target are set on every object that a write creates, replaces or applies, and
+// kept by patches. The owner itself and Helm's records of releases get none.
+//
 // The package does not know requests, nor which kinds are stored. It must not be used for
 // kinds that are not stored, or for subresources other than status.
 //

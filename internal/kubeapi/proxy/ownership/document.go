@@ -12,7 +12,7 @@ type document struct {
 }
 
 func (d *document) needs(t Target) Needs {
-	if d.creates || t.isOwner(d.object) || d.namesOwner(t) {
+	if d.creates || t.LabelsOnly || t.isOwner(d.object) || d.namesOwner(t) {
 		return NeedsNothing
 	}
 	return NeedsMetadata
@@ -49,9 +49,9 @@ func (d *document) addOwner(t Target, live map[string]any) ([]byte, error) {
 	case live != nil:
 		liveMetadata = metadata(live)
 	case d.namesOwner(t):
-		return nil, nil // needs did not ask for the live object.
+		t.LabelsOnly = true // needs did not ask for the live object.
 	}
-	changed, err := t.ensureOwner(liveMetadata, desired)
+	changed, err := t.ensure(liveMetadata, desired)
 	if err != nil || !changed {
 		return nil, err
 	}

@@ -51,34 +51,35 @@ func readOperations(body []byte) (format, error) {
 	return patch, nil
 }
 
-func (p operations) needs(Target) Needs {
-	if slices.ContainsFunc(p, operation.touchesOwner) {
+func (p operations) needs(t Target) Needs {
+	if slices.ContainsFunc(p, func(o operation) bool { return o.touches(t) }) {
 		return NeedsObject
 	}
 	return NeedsNothing
 }
 
-// touchesOwner reports whether the operation could add or remove a link to an owner.
-func (o operation) touchesOwner() bool {
+// touches reports whether the operation could add or remove a link to an owner or a label of the target.
+func (o operation) touches(t Target) bool {
 	switch o.Op {
 	case "test":
 		return false
 	case "move":
-		return touchesOwner(o.Path) || touchesOwner(o.From)
+		return touches(t, o.Path) || touches(t, o.From)
 	default:
-		return touchesOwner(o.Path)
+		return touches(t, o.Path)
 	}
 }
 
-// touchesOwner reports whether a change at the pointer could add or remove a link to an owner.
-func touchesOwner(pointer string) bool {
+// touches reports whether a change at the pointer could add or remove a link to an owner or a
+// label of the target.
+func touches(t Target, pointer string) bool {
 	path := splitPointer(pointer)
 	switch {
 	case len(path) == 0:
 		return true
 	case path[0] != "metadata":
 		return false
-	case len(path) == 1 || path[1] == referencesKey:
+	case len(path) == 1 || path[1] == referencesKey || t.touchesLabels(path):
 		return true
 	default:
 		return path[1] == annotationsKey && (len(path) == 2 || isOwnerAnnotation(path[2]))
@@ -112,11 +113,11 @@ func (p operations) addOwner(t Target, live map[string]any) ([]byte, error) {
 		return nil, nil // The API server refuses an object without metadata.
 	}
 	after := maps.Clone(before)
-	changed, err := t.ensureOwner(metadata(live), after)
+	changed, err := t.ensure(metadata(live), after)
 	if err != nil || !changed {
 		return nil, err
 	}
-	return p.withAppended(difference(before, after))
+	return p.withAppended(append(difference(before, after), labelDifference(before, after)...))
 }
 
 // apply returns the object that results from the patch. It leaves test operations out: if one

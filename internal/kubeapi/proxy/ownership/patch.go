@@ -21,15 +21,15 @@ type mergePatch struct {
 	strategic bool
 }
 
-func (p *mergePatch) needs(Target) Needs {
-	if p.touchesOwner() {
+func (p *mergePatch) needs(t Target) Needs {
+	if p.touches(t) {
 		return NeedsMetadata
 	}
 	return NeedsNothing
 }
 
-// touchesOwner reports whether the patch could add or remove a link to an owner.
-func (p *mergePatch) touchesOwner() bool {
+// touches reports whether the patch could add or remove a link to an owner or a label of the target.
+func (p *mergePatch) touches(t Target) bool {
 	if hasAnyKey(p.object, directiveKey, retainKey) {
 		return true
 	}
@@ -38,7 +38,7 @@ func (p *mergePatch) touchesOwner() bool {
 	if !ok {
 		return given
 	}
-	if hasAnyKey(metadata, directiveKey, retainKey, referencesKey) {
+	if hasAnyKey(metadata, directiveKey, retainKey, referencesKey) || t.patchesLabels(metadata) {
 		return true
 	}
 	value, given = metadata[annotationsKey]
@@ -66,7 +66,7 @@ func hasAnyKey(object map[string]any, keys ...string) bool {
 // addOwner applies the patch to the live metadata. If the result needs another link, the patch's
 // metadata is replaced by the difference between the live metadata and the corrected result.
 func (p *mergePatch) addOwner(t Target, live map[string]any) ([]byte, error) {
-	if live == nil || !p.touchesOwner() {
+	if live == nil || !p.touches(t) {
 		return nil, nil // The API server refuses a patch without an object.
 	}
 	if p.strategic && p.object[directiveKey] == "replace" {
@@ -79,7 +79,7 @@ func (p *mergePatch) addOwner(t Target, live map[string]any) ([]byte, error) {
 		return nil, nil //nolint:nilerr // The API server refuses such a patch with its own message.
 	}
 	desired := metadata(after)
-	changed, err := t.ensureOwner(metadata(live), desired)
+	changed, err := t.ensure(metadata(live), desired)
 	if err != nil || !changed {
 		return nil, err
 	}

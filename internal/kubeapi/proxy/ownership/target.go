@@ -26,6 +26,9 @@ type Target struct {
 	Namespace string
 	// Name is "" where the request's path does not have it.
 	Name string
+	// Labels are set on the object. LabelsOnly leaves its owners as the write has them.
+	Labels     map[string]string
+	LabelsOnly bool
 }
 
 // allowsReference reports whether the garbage collector accepts an owner reference from the

@@ -1,0 +1,22 @@
+package action
+
+import (
+	"bytes"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/kube"
+)
+
+// replaceCRDs applies the definitions of the chart's directory crds.
+func (r *run) replaceCRDs() error {
+	for _, crd := range r.chart.CRDObjects() {
+		resources, err := r.config.KubeClient.Build(bytes.NewReader(crd.File.Data), false)
+		if err != nil {
+			return fmt.Errorf("read the definition %s: %w", crd.Name, err)
+		}
+		if _, err := r.config.KubeClient.Update(nil, resources, kube.ClientUpdateOptionServerSideApply(true, true)); err != nil {
+			return fmt.Errorf("replace the definition %s: %w", crd.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package engine
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+)
+
+// Labels returns the label that names the chart. The API proxy sets it on the objects of the
+// release: in the chart's text it would get into selectors, which may share a map with labels.
+func (w *work) Labels() map[string]string {
+	if w.values == nil {
+		return nil // Nothing is rendered.
+	}
+	return map[string]string{order.ChartLabel: chartLabel(w.values.Chart, w.values.Version)}
+}
+
+var notInLabels = regexp.MustCompile(`[^-_.a-zA-Z0-9]`)
+
+// chartLabel returns what a label can hold of a chart's name and version.
+func chartLabel(name, version string) string {
+	value := notInLabels.ReplaceAllString(name+"-"+version, "_")
+	return strings.Trim(value[:min(len(value), validation.LabelValueMaxLength)], "-_.")
+}

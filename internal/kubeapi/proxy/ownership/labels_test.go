@@ -1,0 +1,88 @@
+package ownership_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/ownership"
+)
+
+const stamped = `"l.io/chart":"c-2"`
+
+func labelled(t ownership.Target) ownership.Target {
+	t.Labels = map[string]string{"l.io/chart": "c-2"}
+	return t
+}
+
+func TestLabels(t *testing.T) {
+	const linked = `"ownerReferences":[` + ours + `]`
+	for name, test := range map[string]struct {
+		target                  ownership.Target
+		verb, contentType, body string
+		live                    string // "" where there is none
+		want                    string
+	}{
+		"what is created":       {inNamespace(), "create", jsonType, `{"metadata":{"name":"c"}}`, "", `{"metadata":{"name":"c","labels":{` + stamped + `},` + linked + `}}`},
+		"in another namespace":  {elsewhere(), "create", jsonType, `{"metadata":{}}`, "", `{"metadata":{"labels":{` + stamped + `},"annotations":{` + notes + `}}}`},
+		"what has its owner":    {inNamespace(), "create", jsonType, `{"metadata":{` + linked + `}}`, "", `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`},
+		"what is to be kept":    {inNamespace(), "create", jsonType, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"}}}`, "", `{"metadata":{"labels":{` + stamped + `},"annotations":{"helm.sh/resource-policy":"keep"}}}`},
+		"what is there already": {inNamespace(), "create", jsonType, `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`, "", same},
+		"another version":       {inNamespace(), "update", jsonType, `{"metadata":{"labels":{"l.io/chart":"c-1","a":"b"}}}`, `{"metadata":{}}`, `{"metadata":{"labels":{` + stamped + `,"a":"b"}}}`},
+		"an apply of a child":   {inNamespace(), "patch", applyType, `{"metadata":{` + linked + `}}`, "", `{"metadata":{"labels":{` + stamped + `},` + linked + `}}`},
+		"labels that are none":  {inNamespace(), "create", jsonType, `{"metadata":{"labels":[],` + linked + `}}`, "", same},
+		"a release's record":    {inNamespace(), "create", jsonType, `{"metadata":{"name":"sh.helm.release.v1.r.v1",` + linked + `}}`, "", same},
+		"selectors stay":        {inNamespace(), "create", jsonType, `{"metadata":{` + linked + `},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}}}}}`, "", `{"metadata":{` + linked + `,"labels":{` + stamped + `}},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}}}}}`},
+
+		"a patch of other labels":      {inNamespace(), "patch", mergeType, `{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"labels":{` + stamped + `}}}`, same},
+		"a patch that removes it":      {inNamespace(), "patch", strategicType, `{"metadata":{"labels":{"l.io/chart":null,"a":"b"}}}`, `{"metadata":{"labels":{` + stamped + `}}}`, `{"metadata":{"labels":{"a":"b"}}}`},
+		"one that removes all":         {inNamespace(), "patch", mergeType, `{"metadata":{"labels":null}}`, `{"metadata":{"labels":{"a":"b",` + stamped + `}}}`, `{"metadata":{"labels":{"a":null}}}`},
+		"one with another version":     {inNamespace(), "patch", mergeType, `{"metadata":{"labels":{"l.io/chart":"c-1"}}}`, `{"metadata":{}}`, `{"metadata":{"labels":{` + stamped + `}}}`},
+		"a directive about labels":     {inNamespace(), "patch", strategicType, `{"metadata":{"labels":{"$patch":"replace","a":"b"}}}`, `{"metadata":{"labels":{"c":"d"}}}`, `{"metadata":{"labels":{"a":"b","c":null,` + stamped + `}}}`},
+		"an object that is replaced":   {inNamespace(), "patch", strategicType, `{"$patch":"replace","metadata":{"name":"c"}}`, `{"metadata":{}}`, `{"$patch":"replace","metadata":{"name":"c","labels":{` + stamped + `}}}`},
+		"an operation that removes it": {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/labels/l.io~1chart"}]`, `{"metadata":{"labels":{` + stamped + `}}}`, `[{"op":"remove","path":"/metadata/labels/l.io~1chart"},{"op":"add","path":"/metadata/labels/l.io~1chart","value":"c-2"}]`},
+		"one that removes them all":    {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/labels"}]`, `{"metadata":{"labels":{"a":"b"}}}`, `[{"op":"remove","path":"/metadata/labels"},{"op":"add","path":"/metadata/labels","value":{` + stamped + `}}]`},
+		"one that moves them away":     {inNamespace(), "patch", jsonPatchType, `[{"op":"move","from":"/metadata/labels","path":"/data"}]`, `{"metadata":{"labels":{"a":"b"}}}`, `[{"op":"move","from":"/metadata/labels","path":"/data"},{"op":"add","path":"/metadata/labels","value":{` + stamped + `}}]`},
+		"one of another label":         {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`, `{"metadata":{"labels":{}}}`, same},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := labelled(test.target)
+			write, err := ownership.Parse(test.verb, test.contentType, []byte(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var live map[string]any
+			if write.Needs(target) != ownership.NeedsNothing && test.live != "" {
+				live = decode(t, test.live).(map[string]any)
+			}
+			got, _, err := write.AddOwner(target, live)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := test.want
+			if want == same {
+				want = test.body
+			}
+			if diff := cmp.Diff(decode(t, want), decode(t, string(got))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLabelsOnly: without owners, nothing is looked up for an object that is written whole.
+func TestLabelsOnly(t *testing.T) {
+	target := labelled(inNamespace())
+	target.LabelsOnly = true
+	for verb, contentType := range map[string]string{"create": jsonType, "update": jsonType, "patch": applyType} {
+		write, err := ownership.Parse(verb, contentType, []byte(`{"metadata":{"name":"c"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := write.AddOwner(target, nil)
+		if err != nil || write.Needs(target) != ownership.NeedsNothing || !reflect.DeepEqual(decode(t, string(got)), decode(t, `{"metadata":{"name":"c","labels":{`+stamped+`}}}`)) {
+			t.Errorf("%s: got %s, %v", verb, got, err)
+		}
+	}
+}
