@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,9 +65,9 @@ func (l *faultLab) restart(ctx context.Context) {
 }
 
 // matters reports whether a request is a write of a CR, a release or its objects. The manager
-// notes the kinds of children once.
+// notes the kinds of children and the key of releases once.
 func (l *faultLab) matters(r apiproxy.Request) bool {
-	notes := r.Name == "ensign-children" || bytes.Contains(r.Body, []byte(`"ensign-children"`))
+	notes := strings.HasPrefix(r.Name, "ensign-") || bytes.Contains(r.Body, []byte(`"ensign-`))
 	return !notes && r.Write() && r.Query["dryRun"] == nil && r.Namespace == l.Namespace && slices.Contains([]string{"secrets", "configmaps", "hellos"}, r.Resource)
 }
 

@@ -52,7 +52,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	hellos, memcacheds := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
 	read("hello/crds/hellos.yaml", hellos)
 	read("memcached/crds/memcacheds.yaml", memcacheds)
-	ground.Define(ctx, hellos, memcacheds, harness.Definition(greeting))
+	ground.Define(ctx, hellos, memcacheds, harness.Definition(greeting), harness.Definition(rival), clusterWide(tenant))
 })
 
 // read reads a file of the examples.

@@ -92,16 +92,21 @@ type settings struct {
 	descriptions map[order.Action]string
 }
 
-// Prepare reads the CR's annotations and makes the chart's values of its spec. A finalizer
-// run needs neither.
+// Prepare reads the CR's annotations, finds out where its release is, and makes the chart's values
+// of its spec. A finalizer run is never refused.
 func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (content.Work, *content.Outcome) {
-	w := &work{engine: e, cr: cr, finalizing: finalizing, namespace: cr.GetNamespace(), name: cr.GetName(), seal: order.Seal{Owner: ownerOf(cr)}}
+	w := &work{engine: e, cr: cr, finalizing: finalizing, seal: order.Seal{Owner: ownerOf(cr)}}
 	var err error
-	if w.settings, err = e.readSettings(cr.GetAnnotations()); err != nil && !finalizing {
+	w.settings, err = e.readSettings(cr.GetAnnotations())
+	if finalizing {
+		w.namespace, w.name = e.releaseToRemove(cr)
+		return w, nil
+	}
+	if err != nil {
 		return w, content.Refusal(content.ReasonInvalidAnnotation, err)
 	}
-	if finalizing {
-		return w, nil
+	if w.namespace, w.name, err = e.Watch.Chart.ReleaseOf(cr.Object); err != nil {
+		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
 	spec, _, _ := unstructured.NestedMap(cr.Object, "spec")
 	w.values, err = values.Build(e.Watch.Chart, e.overrides, spec)
@@ -112,6 +117,17 @@ func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (conten
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
 	return w, nil
+}
+
+// releaseToRemove returns the namespace and name of the release of a CR that is being deleted: the
+// one that it has, where its spec asks for another one by now. Both are "" for a CR that can have
+// none, such as one with a name that Helm does not take.
+func (e *Engine) releaseToRemove(cr *unstructured.Unstructured) (namespace, name string) {
+	namespace, name, err := e.Watch.Chart.ReleaseOf(cr.Object)
+	if moved, ok := errors.AsType[*watches.MovedError](err); ok {
+		return moved.Namespace, moved.Name
+	}
+	return namespace, name // "" with any other error.
 }
 
 func ownerOf(cr *unstructured.Unstructured) order.Owner {
@@ -140,7 +156,7 @@ func (e *Engine) readSettings(annotations map[string]string) (s settings, err er
 
 // Settled reports whether the release is as the CR wants it and nothing has drifted.
 func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bool) {
-	if w.fault != nil {
+	if w.fault != nil || w.name == "" {
 		return content.Result{}, false
 	}
 	found, err := w.look(ctx, job)
@@ -165,8 +181,11 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 }
 
 func (w *work) run(ctx context.Context, job content.Job) content.Result {
-	if w.fault != nil {
+	switch {
+	case w.fault != nil:
 		return irreconcilable(ctx, w.fault)
+	case w.name == "":
+		return w.removed(ctx)
 	}
 	found, err := w.look(ctx, job)
 	if err != nil {

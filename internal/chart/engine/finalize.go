@@ -23,13 +23,14 @@ const (
 
 // finalize removes the release. Helm runs the hooks and deletes the objects; then the manager
 // looks at each object itself, and deletes what Helm has left. The history goes last, when all
-// objects are seen to be gone: it is what says which objects there are.
+// objects are seen to be gone: it is what says which objects there are. Another's release stays,
+// but not what the CR itself has made.
 func (w *work) finalize(ctx context.Context, job content.Job, f found) content.Result {
-	if f.State == release.Foreign {
+	foreign := f.State == release.Foreign
+	switch {
+	case foreign:
 		w.left(ctx, "the release "+w.name+" belongs to "+f.history.Owners())
-		return w.removed(ctx)
-	}
-	if w.mustUninstall(f) {
+	case w.mustUninstall(f):
 		if outcome := w.uninstall(ctx, job, f); outcome.Verdict != content.Succeeded {
 			return failed(outcome, order.Uninstall)
 		}
@@ -39,16 +40,16 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 		}
 	}
 	left, err := w.removeRemains(ctx, f)
-	switch {
-	case err != nil:
-		return irreconcilable(ctx, err)
-	case len(left) > 0:
+	if err == nil && len(left) > 0 {
 		return notGone(left)
 	}
-	if err := f.records.Purge(ctx); err != nil {
+	if err == nil && !foreign {
+		err = f.records.Purge(ctx)
+	}
+	if err != nil {
 		return irreconcilable(ctx, err)
 	}
-	if len(f.history.Revisions) > 0 {
+	if f.last() != nil {
 		w.log(ctx).Info("Uninstalled release")
 	}
 	return w.removed(ctx)

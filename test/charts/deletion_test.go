@@ -1,0 +1,204 @@
+package charts
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/faults/apiproxy"
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+// behindProxy lets the site's manager reach the API server by a proxy that makes faults.
+func behindProxy(s *site.Site) *apiproxy.Proxy {
+	GinkgoHelper()
+	proxy, err := apiproxy.Start(ground.Cluster.Config)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(proxy.Close()).To(Succeed()) })
+	s.Options.Kubeconfig = filepath.Join(s.Dir, "kubeconfig")
+	Expect(proxy.WriteKubeconfig(s.Options.Kubeconfig)).To(Succeed())
+	return proxy
+}
+
+func holdBack(ctx context.Context, object client.Object, finalizers string) {
+	GinkgoHelper()
+	Expect(k8s.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":`+finalizers+`}}`)))).To(Succeed())
+}
+
+var _ = Describe("the deletion of a CR", func() {
+	DescribeTable("waits until the last object of its release is gone", func(ctx context.Context, annotations string) {
+		s := charted(ctx, plain, "  timeout: 5s\n").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "waits")
+		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":`+annotations+`}}`)))).To(Succeed())
+		held := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "waits-a", held)(ctx)).To(Succeed())
+		holdBack(ctx, held, `["example.com/hold"]`)
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "UninstallError"), HaveField("Message", And(ContainSubstring("ConfigMap "+s.Namespace+"/waits-a"), ContainSubstring("example.com/hold")))))
+		Consistently(ctx, isGone(cr), site.Calm).Should(Succeed())
+		Expect(statuses(s, "waits")(ctx)).To(HaveLen(1), "the history says what is to go")
+		holdBack(ctx, held, "null")
+		Eventually(ctx, isGone(cr)).Should(beGone())
+		Expect(objectNamed(s, "waits-a", held)(ctx)).To(beGone())
+		Eventually(ctx, statuses(s, "waits")).Should(BeEmpty())
+	},
+		Entry("without a word about it", `{}`),
+		Entry("with uninstall-wait", `{"helm.sdk.operatorframework.io/uninstall-wait":"true"}`),
+	)
+
+	It("does not pretend that a post-delete hook ran", func(ctx context.Context) {
+		// The hook has no valid name, so that it fails each time.
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b"), "hook.yaml": configMap("NO-NAME", `{"helm.sh/hook": post-delete}`, "a: b")}, "").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "hooked")
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(s.Failed(cr)).Should(BeNumerically(">=", 2))
+		Expect(isGone(cr)(ctx)).To(Succeed())
+		Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(HaveField("Message", ContainSubstring("hooked-NO-NAME")))
+		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/uninstall-disable-hooks":"true"}}}`)))).To(Succeed())
+		Eventually(ctx, isGone(cr)).Should(beGone())
+		Eventually(ctx, statuses(s, "hooked")).Should(BeEmpty())
+	})
+
+	It("takes an object for gone whose kind is not served any more, and so does an upgrade", func(ctx context.Context) {
+		gadget := schema.GroupKind{Group: "gone.example.com", Kind: "Gadget"}
+		definition := harness.Definition(gadget)
+		ground.Define(ctx, definition)
+		s := charted(ctx, map[string]string{
+			"a.yaml": configMap("a", "{}", "a: {{ .Values.a | default \"b\" | quote }}"),
+			"g.yaml": "{{ if not .Values.a }}apiVersion: gone.example.com/v1\nkind: Gadget\nmetadata: {name: {{ .Release.Name }}}\n{{ end }}",
+		}, "  reconcilePeriod: 500ms\n").Start(ctx, hello.Kind)
+		first, second := deployedBy(ctx, s, hello, "first"), deployedBy(ctx, s, hello, "second")
+		Expect(k8s.Delete(ctx, definition)).To(Succeed())
+		Eventually(ctx, isGone(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: definition.ObjectMeta})).Should(beGone())
+		Eventually(ctx, s.Condition(first, "Irreconcilable")).Should(HaveField("Message", ContainSubstring("Gadget")))
+		Expect(k8s.Patch(ctx, first, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"a":"without"}}`)))).To(Succeed())
+		Eventually(ctx, s.Condition(first, "Deployed")).Should(HaveField("Reason", "UpgradeSuccessful"))
+		remove(ctx, first)
+		remove(ctx, second)
+		for _, name := range []string{"first", "second"} {
+			Expect(objectNamed(s, name+"-a", &corev1.ConfigMap{})(ctx)).To(beGone())
+		}
+	})
+
+	It("names what cannot be read, and ends once it can", func(ctx context.Context) {
+		s := charted(ctx, plain, "")
+		proxy := behindProxy(s)
+		s.Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "unread")
+		allow := proxy.Add(apiproxy.Rule{
+			Match: func(r apiproxy.Request) bool { return r.Resource == "priorityclasses" && r.Verb == "get" },
+			Fault: apiproxy.Refuse(http.StatusForbidden),
+		})
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "UninstallError"), HaveField("Message", And(ContainSubstring("PriorityClass "+s.Namespace+"-unread"), ContainSubstring("cannot be read")))))
+		Expect(isGone(priorityClass(s, "unread"))(ctx)).To(Succeed())
+		allow()
+		Eventually(ctx, isGone(cr)).Should(beGone())
+		Expect(isGone(priorityClass(s, "unread"))(ctx)).To(beGone())
+	})
+
+	It("leaves what belongs to somebody else by now, and says so", func(ctx context.Context) {
+		s := charted(ctx, plain, "  drift: \"off\"\n").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "given")
+		class := priorityClass(s, "given")
+		Expect(k8s.Patch(ctx, class, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"app.kubernetes.io/managed-by":"argocd"}}}`)))).To(Succeed())
+		remove(ctx, cr)
+		Expect(isGone(class)(ctx)).To(Succeed())
+		Expect(s.Log()).To(ContainSubstring("PriorityClass " + class.Name + ", which does not have the marks of this release any more"))
+		Expect(k8s.Delete(ctx, class)).To(Succeed())
+	})
+
+	It("removes what a failed upgrade has made", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{
+			"a.yaml": configMap("a", "{}", "a: b"),
+			"z.yaml": "{{ if .Values.more }}" + strings.Replace(plain["p.yaml"], "value: 1", "value: {{ .Values.more }}", 1) + "---\n" + configMap("NO-NAME", "{}", "a: b") + "{{ end }}",
+		}, "").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "more")
+		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"more":5}}`)))).To(Succeed())
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Reason", "UpgradeError"))
+		remove(ctx, cr)
+		Expect(isGone(priorityClass(s, "more"))(ctx)).To(beGone())
+		Expect(objectNamed(s, "more-a", &corev1.ConfigMap{})(ctx)).To(beGone())
+	})
+
+	It("goes on without hooks in a namespace that is being deleted", func(ctx context.Context) {
+		hook := configMap("hook", `{"helm.sh/hook": pre-delete}`, "a: b")
+		s := charted(ctx, map[string]string{"a.yaml": plain["a.yaml"], "p.yaml": plain["p.yaml"], "hook.yaml": hook}, "")
+		s.Options.Args = slices.DeleteFunc(s.Options.Args, func(arg string) bool { return strings.HasPrefix(arg, "--leader-election-namespace") })
+		s.Options.Args = append(s.Options.Args, "--leader-election-namespace="+ground.Namespace(ctx))
+		s.Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "goes")
+		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})).To(Succeed())
+		Eventually(ctx, isGone(cr)).Should(beGone())
+		Expect(isGone(priorityClass(s, "goes"))(ctx)).To(beGone())
+	})
+})
+
+// deletionFaults are how a request of a deletion can fail.
+var deletionFaults = map[string]apiproxy.Fault{
+	"500": apiproxy.Refuse(http.StatusInternalServerError), "403": apiproxy.Refuse(http.StatusForbidden), "cut": {Withhold: true, Break: true},
+}
+
+// deletionPoint is a kind of requests that a deletion makes.
+type deletionPoint struct{ verb, resource string }
+
+var _ = Describe("the deletion of a CR under faults", func() {
+	It("leaves nothing, and reports no success too early, whatever request fails", func(ctx context.Context) {
+		s := charted(ctx, plain, "")
+		proxy := behindProxy(s)
+		s.Start(ctx, hello.Kind)
+		var points []deletionPoint
+		cr := deployedBy(ctx, s, hello, "count")
+		before := len(proxy.Journal())
+		remove(ctx, cr)
+		for _, r := range proxy.Journal()[before:] {
+			p := deletionPoint{r.Verb, r.Resource}
+			if slices.Contains([]string{"get", "list", "delete"}, r.Verb) && slices.Contains([]string{"secrets", "configmaps", "priorityclasses"}, r.Resource) && !slices.Contains(points, p) {
+				points = append(points, p)
+			}
+		}
+		Expect(len(points)).To(BeNumerically(">=", 6), "%v", points)
+		plans := 0
+		for _, p := range points {
+			for name, fault := range deletionFaults {
+				plans++
+				cr := deployedBy(ctx, s, hello, fmt.Sprintf("plan-%d", plans))
+				text := fmt.Sprintf("%s of %s: %s", p.verb, p.resource, name)
+				var struck atomic.Int64
+				var until atomic.Pointer[time.Time]
+				fault.Before = func(apiproxy.Request) {
+					end := time.Now().Add(1500 * time.Millisecond)
+					until.CompareAndSwap(nil, &end)
+					struck.Add(1)
+				}
+				clear := proxy.Add(apiproxy.Rule{Fault: fault, Match: func(r apiproxy.Request) bool {
+					end := until.Load()
+					return r.Verb == p.verb && r.Resource == p.resource && (end == nil || time.Now().Before(*end))
+				}})
+				Expect(k8s.Delete(ctx, cr)).To(Succeed())
+				Eventually(ctx, isGone(cr)).Should(beGone(), text)
+				// The CR is gone: so must be all else, at once.
+				Expect(isGone(priorityClass(s, cr.GetName()))(ctx)).To(beGone(), text)
+				Expect(objectNamed(s, cr.GetName()+"-a", &corev1.ConfigMap{})(ctx)).To(beGone(), text)
+				Expect(statuses(s, cr.GetName())(ctx)).To(BeEmpty(), text)
+				clear()
+				Expect(struck.Load()).To(BeNumerically(">", 0), "%s did not strike", text)
+			}
+		}
+		AddReportEntry("fault plans of deletion", fmt.Sprintf("%d plans: objects left 0, false success 0", plans), ReportEntryVisibilityAlways)
+	})
+})
