@@ -30,7 +30,7 @@ func (c components) chart(watch watches.Watch, observers []ansible.Observer) (co
 		Root: c.ansible.runner.Root, Reaper: c.ansible.runner.Reaper, Binary: binary,
 		Env: c.options.Env.List(), DropEnv: c.options.DropEnv, Ready: c.checkLease,
 	}
-	engine, err := chart.New(watch, chartRunner{r}, chartObservers(observers), c.manager.GetRESTMapper())
+	engine, err := chart.New(watch, chartRunner{r}, chartObservers(observers), c.manager.GetRESTMapper(), c.sealKeys)
 	if err != nil {
 		return nil, err
 	}

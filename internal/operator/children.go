@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -113,27 +114,28 @@ func childWatches(list []watches.Watch) []children.Watch {
 // newChildKindsRecord returns the record of the kinds of children, a ConfigMap in the
 // manager's namespace. It returns nil if that namespace is not known.
 func newChildKindsRecord(client dynamic.Interface, o config.Options) children.Record {
-	namespace := o.LeaderElectionNamespace
+	namespace := managerNamespace(o)
 	if namespace == "" {
-		content, err := os.ReadFile(config.PodNamespaceFile)
-		if err != nil {
-			o.Logger.Info("after a restart no children are watched until a run writes to one: outside of a pod, --leader-election-namespace says where to note their kinds")
-			return nil
-		}
-		namespace = strings.TrimSpace(string(content))
+		o.Logger.Info("after a restart no children are watched until a run writes to one: outside of a pod, --leader-election-namespace says where to note their kinds")
+		return nil
 	}
 	return children.ConfigMap{
 		Client: client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace),
-		Name:   childKindsRecordName(o),
+		Name:   recordName(o, "children"),
 	}
 }
 
-// childKindsRecordName returns the name of the ConfigMap. Several operators may share it.
-func childKindsRecordName(o config.Options) string {
-	for _, name := range []string{o.LeaderElectionID, o.Env["OPERATOR_NAME"], "ensign"} {
-		if name != "" {
-			return name + "-children"
-		}
+// managerNamespace returns the namespace in which the manager keeps what outlives it; "" if it is
+// not known.
+func managerNamespace(o config.Options) string {
+	if o.LeaderElectionNamespace != "" {
+		return o.LeaderElectionNamespace
 	}
-	return ""
+	content, _ := os.ReadFile(config.PodNamespaceFile) // Only a pod has it.
+	return strings.TrimSpace(string(content))
+}
+
+// recordName returns the name of an object in which the manager keeps something.
+func recordName(o config.Options, what string) string {
+	return cmp.Or(o.LeaderElectionID, o.Env["OPERATOR_NAME"], "ensign") + "-" + what
 }

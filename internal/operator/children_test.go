@@ -22,7 +22,7 @@ func TestChildKindsRecordName(t *testing.T) {
 		"name-children":   {"", config.Environment{"OPERATOR_NAME": "name"}},
 		"ensign-children": {"", config.Environment{}},
 	} {
-		if got := childKindsRecordName(config.Options{LeaderElectionID: test.id, Env: test.env}); got != want {
+		if got := recordName(config.Options{LeaderElectionID: test.id, Env: test.env}, "children"); got != want {
 			t.Errorf("want %q, got %q", want, got)
 		}
 	}

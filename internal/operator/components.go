@@ -16,6 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller"
@@ -40,6 +41,7 @@ type components struct {
 	slots      *slots.Slots
 	lease      lease
 	related    *relatedObjects
+	sealKeys   chart.Keys
 	events     events.EventRecorder
 	probes     probes
 	libraryLog libraryLog

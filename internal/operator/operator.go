@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // connectTimeout bounds the first request to the API server.
@@ -72,6 +74,11 @@ func setUp(ctx context.Context, o config.Options) (c components, err error) {
 	ansible.runner.Ready = c.checkReady
 	if c.related, err = newRelatedObjects(c.lease.fencedConfig(client), ansible.watches, o); err != nil {
 		return components{}, err
+	}
+	if slices.ContainsFunc(ansible.watches, func(w watches.Watch) bool { return w.Chart != nil }) {
+		if c.sealKeys, err = newSealKeys(c.lease.fencedConfig(client), o); err != nil {
+			return components{}, err
+		}
 	}
 	c.proxy, err = proxy.New(c.lease.fencedConfig(client), proxy.Options{
 		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, IsConfined: confinement(o, ansible.watches),

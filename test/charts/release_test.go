@@ -176,10 +176,9 @@ var _ = Describe("a release", func() {
 		Eventually(ctx, data).Should(Equal(map[string]string{"mine": "a", "theirs": "b", "added": "c"}))
 	})
 
-	It("of another chart is not taken over", func(ctx context.Context) {
+	It("that the helm command made is not taken over", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "")
-		s.Write(map[string]string{"other/Chart.yaml": "apiVersion: v2\nname: other\nversion: 1.0.0\n", "other/templates/a.yaml": configMap("other", "{}", "a: b")})
-		helm(s, "install", "taken", filepath.Join(s.Options.Project, "other"))
+		helm(s, "install", "taken", filepath.Join(s.Options.Project, "chart"))
 		s.Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "taken", nil)
 		s.Create(ctx, cr)
@@ -187,11 +186,11 @@ var _ = Describe("a release", func() {
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		Eventually(ctx, objectNamed(s, "taken", cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(statuses(s, "taken")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
-		Expect(objectNamed(s, "taken-other", &corev1.ConfigMap{})(ctx)).To(Succeed())
+		Expect(objectNamed(s, "taken-a", &corev1.ConfigMap{})(ctx)).To(Succeed())
 	})
 
-	DescribeTable("of the same chart that the helm command made is taken over by one revision, with its objects", func(ctx context.Context, spec map[string]any, want string) {
-		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | default \"b\" }}")}, "")
+	DescribeTable("that the helm command made is taken over with adopt by one revision, with its objects", func(ctx context.Context, spec map[string]any, want string) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | default \"b\" }}")}, "  adopt: true\n")
 		helm(s, "install", "adopted", filepath.Join(s.Options.Project, "chart"))
 		before := &corev1.ConfigMap{}
 		Expect(objectNamed(s, "adopted-a", before)(ctx)).To(Succeed())
@@ -204,7 +203,7 @@ var _ = Describe("a release", func() {
 		Expect(object.UID).To(Equal(before.UID))
 		Expect(object.Data).To(Equal(map[string]string{"a": want}))
 		answered(ctx, s, cr, "once more")
-		Expect(statuses(s, "adopted")(ctx)).To(Equal(map[string]string{"1": "superseded", "2": "deployed"}))
+		Expect(statuses(s, "adopted")(ctx)).To(Equal(map[string]string{"2": "superseded", "3": "deployed"}))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		Eventually(ctx, objectNamed(s, "adopted", cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(objectNamed(s, "adopted-a", object)(ctx)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))

@@ -20,11 +20,14 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
+	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
 // FieldManager is the name under which Helm's objects are applied.
@@ -38,29 +41,58 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 	if err != nil {
 		return err
 	}
-	if o.Unlock {
+	if err := r.prepareRecords(ctx, working); err != nil {
+		return err
+	}
+	switch o.Action {
+	case order.Uninstall:
+		working("uninstall")
+		return r.uninstall(true)
+	case order.Reinstall:
+		working("uninstall")
+		if err := r.uninstall(false); err != nil {
+			return err
+		}
+	}
+	return r.deploy(ctx, working)
+}
+
+// prepareRecords brings the records of the release to where Helm's actions can start from them.
+func (r *run) prepareRecords(ctx context.Context, working func(string)) error {
+	if r.TakeOver {
+		working("take over")
+		if err := r.driver.TakeOver(ctx, func(manifest string) (string, error) { return r.children(ctx, manifest) }); err != nil {
+			return err
+		}
+	}
+	if r.Unlock {
 		working("unlock")
 		if err := r.unlock(); err != nil {
 			return fmt.Errorf("end the attempt that was killed: %w", err)
 		}
 	}
-	if o.Action == order.Reinstall || o.Action == order.Uninstall {
-		working("uninstall")
-		if err := r.uninstall(); err != nil || o.Action == order.Uninstall {
+	return nil
+}
+
+// deploy installs or upgrades the release.
+func (r *run) deploy(ctx context.Context, working func(string)) (err error) {
+	working("load")
+	if r.chart, err = loader.Load(r.Chart); err != nil {
+		return fmt.Errorf("load the chart: %w", err)
+	}
+	r.config.CustomTemplateFuncs = templateFuncs(ctx, r.Order, r.chart)
+	if r.Adopt {
+		working("look for objects of other releases")
+		if err := r.refuseOthers(ctx); err != nil {
 			return err
 		}
 	}
-	working("load")
-	if r.chart, err = loader.Load(o.Chart); err != nil {
-		return fmt.Errorf("load the chart: %w", err)
-	}
-	r.config.CustomTemplateFuncs = templateFuncs(ctx, o, r.chart)
-	if o.ReplaceCRDs {
+	if r.ReplaceCRDs {
 		if err := r.replaceCRDs(); err != nil {
 			return err
 		}
 	}
-	if o.Action == order.Upgrade {
+	if r.Action == order.Upgrade {
 		working("upgrade")
 		return r.upgrade(ctx)
 	}
@@ -72,8 +104,10 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 type run struct {
 	order.Order
 
-	config *action.Configuration
-	chart  *chart.Chart
+	config  *action.Configuration
+	driver  *records.Driver
+	cluster *manifest.Cluster
+	chart   *chart.Chart
 }
 
 func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
@@ -88,8 +122,34 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	if err := r.config.Init(flags, o.Namespace, "secret"); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
+	if err := r.connect(flags); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
 	r.moveFields(r.config)
 	return r, nil
+}
+
+// connect replaces Helm's storage by one that seals records, and finds the API server.
+func (r *run) connect(flags *genericclioptions.ConfigFlags) error {
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	mapper, err := flags.ToRESTMapper()
+	if err != nil {
+		return err
+	}
+	if r.cluster, err = manifest.NewCluster(config, mapper, r.Namespace); err != nil {
+		return err
+	}
+	found, err := records.NewRecords(config, r.Namespace, r.Name, r.Seal)
+	if err != nil {
+		return err
+	}
+	r.driver = records.NewDriver(found)
+	r.driver.Manifest = r.served
+	r.config.Releases = storage.Init(r.driver)
+	return nil
 }
 
 // unlock marks the last revision as failed if its attempt is still pending. Nobody is at
@@ -102,12 +162,9 @@ func (r *run) unlock() error {
 	if err != nil {
 		return err
 	}
-	last, ok := found.(*release.Release)
-	if !ok {
-		return fmt.Errorf("release %q has a form that is not known: %T", r.Name, found)
-	}
-	if !last.Info.Status.IsPending() {
-		return nil
+	last, err := records.Of(found)
+	if err != nil || !last.Info.Status.IsPending() {
+		return err
 	}
 	last.SetStatus(common.StatusFailed, "The attempt was ended before its time")
 	return r.config.Releases.Update(last)
@@ -161,9 +218,9 @@ func (r *run) supersede() error {
 	}
 	var deployed []*release.Release
 	for _, one := range found {
-		revision, ok := one.(*release.Release)
-		if !ok {
-			return fmt.Errorf("release %q has a form that is not known: %T", r.Name, one)
+		revision, err := records.Of(one)
+		if err != nil {
+			return err
 		}
 		deployed = append(deployed, revision)
 	}
@@ -185,9 +242,9 @@ func (r *run) rollback() error {
 	if err != nil {
 		return err
 	}
-	deployed, ok := found.(*release.Release)
-	if !ok {
-		return fmt.Errorf("release %q has a form that is not known: %T", r.Name, found)
+	deployed, err := records.Of(found)
+	if err != nil {
+		return err
 	}
 	a := action.NewRollback(r.config)
 	a.Version, a.MaxHistory, a.DisableHooks = deployed.Version, r.MaxHistory, r.DisableHooks
@@ -197,17 +254,6 @@ func (r *run) rollback() error {
 	}
 	a.WaitStrategy, a.Timeout = kube.HookOnlyStrategy, r.Timeout
 	return a.Run(r.Name)
-}
-
-func (r *run) uninstall() error {
-	a := action.NewUninstall(r.config)
-	a.IgnoreNotFound, a.DisableHooks, a.Description = true, r.DisableHooks, r.Description
-	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
-	_, err := a.Run(r.Name)
-	if errors.Is(err, driver.ErrReleaseNotFound) {
-		return nil
-	}
-	return err
 }
 
 func (r *run) labels() map[string]string { return map[string]string{order.DigestLabel: r.Digest} }

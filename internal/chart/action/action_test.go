@@ -12,11 +12,13 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	kubefake "helm.sh/helm/v4/pkg/kube/fake"
 	"helm.sh/helm/v4/pkg/registry"
+	helmrelease "helm.sh/helm/v4/pkg/release"
 	release "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
+	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
 // newMemoryRun returns a run whose releases are in memory, and which changes no cluster.
@@ -30,7 +32,7 @@ func newMemoryRun(t *testing.T, o order.Order) (*run, *kubefake.FailingKubeClien
 	o.Name, o.Namespace, o.Digest = "r", "ns", "d1"
 	config := action.NewConfiguration()
 	config.Releases, config.KubeClient, config.Capabilities, config.RegistryClient = storage.Init(driver.NewMemory()), client, chartcommon.DefaultCapabilities, registries
-	return &run{Order: o, config: config, chart: &chart.Chart{
+	return &run{Order: o, config: config, driver: &records.Driver{}, chart: &chart.Chart{
 		Metadata: &chart.Metadata{Name: "c", Version: "1.0.0+build", APIVersion: chart.APIVersionV2},
 		Templates: []*chartcommon.File{
 			{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {own: label}}\ndata: {a: {{ .Values.a | default \"b\" }}}\n")},
@@ -155,15 +157,34 @@ func TestOnlyAPendingAttemptIsUnlocked(t *testing.T) {
 	}
 }
 
-func TestAReleaseIsUninstalledWithItsHistory(t *testing.T) {
+func TestAnUninstallationKeepsTheHistory(t *testing.T) {
+	for keep, want := range map[bool]string{true: "1:uninstalled", false: ""} {
+		r, _ := newMemoryRun(t, order.Order{})
+		if err := r.uninstall(keep); err != nil {
+			t.Errorf("a release that is not there: %v", err)
+		}
+		if err := r.install(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.uninstall(keep); err != nil || history(t, r) != want {
+			t.Errorf("keep %v: got %v, %s", keep, err, history(t, r))
+		}
+	}
+}
+
+// Helm takes any error of its storage for a release that is not there.
+func TestAnUninstallationWithoutItsRecordFails(t *testing.T) {
 	r, _ := newMemoryRun(t, order.Order{})
-	if err := r.uninstall(); err != nil {
-		t.Errorf("a release that is not there: %v", err)
+	r.config.Releases = storage.Init(unreadable{driver.NewMemory()})
+	if err := r.uninstall(true); err == nil {
+		t.Error("it succeeded")
 	}
-	if err := r.install(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.uninstall(); err != nil || history(t, r) != "" {
-		t.Errorf("got %v, %s", err, history(t, r))
-	}
+}
+
+// unreadable is a storage that cannot be read.
+type unreadable struct{ *driver.Memory }
+
+// Query implements driver.Driver.
+func (unreadable) Query(map[string]string) ([]helmrelease.Releaser, error) {
+	return nil, errors.New("the server is busy")
 }

@@ -8,26 +8,22 @@
 package drift
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -36,8 +32,7 @@ const fieldManager = "helm"
 
 // Detector compares the objects of one release.
 type Detector struct {
-	Client dynamic.Interface
-	Mapper meta.RESTMapper
+	Cluster *manifest.Cluster
 	// Name and Namespace are the release's.
 	Name, Namespace string
 	Ignore          []watches.DriftIgnore
@@ -54,8 +49,8 @@ type Object struct {
 }
 
 // Find returns the objects of the manifest that have drifted. It writes nothing.
-func (d *Detector) Find(ctx context.Context, manifest string) ([]Object, error) {
-	desired, err := Parse(manifest)
+func (d *Detector) Find(ctx context.Context, text string) ([]Object, error) {
+	desired, err := manifest.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -81,55 +76,6 @@ func Repair(ctx context.Context, objects []Object) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Parse returns the objects of a manifest, with the items of lists in their place.
-func Parse(manifest string) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
-	for {
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		object := &unstructured.Unstructured{}
-		var text []byte
-		if err == nil {
-			text, err = yaml.ToJSON(document)
-		}
-		if err == nil {
-			err = utiljson.Unmarshal(text, &object.Object) // It keeps whole numbers whole.
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the manifest of the release: %w", err)
-		}
-		if len(object.Object) > 0 {
-			objects = append(objects, flatten(object)...)
-		}
-	}
-}
-
-// flatten returns the items of a list, such as a List or a ConfigMapList, as Helm creates them,
-// and any other object itself.
-func flatten(object *unstructured.Unstructured) []*unstructured.Unstructured {
-	items, isList := object.Object["items"].([]any)
-	if !isList {
-		return []*unstructured.Unstructured{object}
-	}
-	var all []*unstructured.Unstructured
-	for _, item := range items {
-		fields, ok := item.(map[string]any)
-		if !ok {
-			continue // Helm has refused it.
-		}
-		one := &unstructured.Unstructured{Object: fields}
-		if one.GetKind() == "" && one.GetAPIVersion() == "" { // A typed list says it for its items.
-			one.SetKind(strings.TrimSuffix(object.GetKind(), "List"))
-			one.SetAPIVersion(object.GetAPIVersion())
-		}
-		all = append(all, flatten(one)...)
-	}
-	return all
 }
 
 // compare returns the object if it has drifted. An object that the API server would not
@@ -166,23 +112,13 @@ func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructur
 
 // prepare completes an object as Helm does when it applies it.
 func (d *Detector) prepare(desired *unstructured.Unstructured) (*Object, error) {
-	kind := desired.GroupVersionKind()
-	name := strings.TrimPrefix(desired.GetNamespace()+"/"+desired.GetName(), "/")
-	mapping, err := d.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	client, err := d.Cluster.Find(desired)
 	if err != nil {
-		return nil, fmt.Errorf("find the kind of %s %s: %w", kind.Kind, name, err)
+		return nil, err
 	}
-	labels, annotations := desired.GetLabels(), desired.GetAnnotations()
-	desired.SetLabels(with(labels, map[string]string{"app.kubernetes.io/managed-by": "Helm"}))
-	desired.SetAnnotations(with(annotations, map[string]string{"meta.helm.sh/release-name": d.Name, "meta.helm.sh/release-namespace": d.Namespace}))
-	object := &Object{Name: kind.Kind + " " + name, desired: desired, client: d.Client.Resource(mapping.Resource)}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if desired.GetNamespace() == "" {
-			desired.SetNamespace(d.Namespace)
-		}
-		object.client = d.Client.Resource(mapping.Resource).Namespace(desired.GetNamespace())
-	}
-	return object, nil
+	desired.SetLabels(with(desired.GetLabels(), map[string]string{"app.kubernetes.io/managed-by": "Helm"}))
+	desired.SetAnnotations(with(desired.GetAnnotations(), map[string]string{"meta.helm.sh/release-name": d.Name, "meta.helm.sh/release-namespace": d.Namespace}))
+	return &Object{Name: manifest.Name(desired), desired: desired, client: client}, nil
 }
 
 func with(all, more map[string]string) map[string]string {

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
@@ -20,6 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
+	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -50,21 +50,23 @@ type Engine struct {
 	Recorder          events.EventRecorder
 	SuppressOverrides bool
 
-	chart     string // its name
+	keys      Keys
 	overrides []watches.Override
 }
 
+// Keys returns the keys with which the records of releases are sealed.
+type Keys func(ctx context.Context) (seal.Keys, error)
+
 // New returns the engine of a watch. The error is about its chart or its overrideValues.
-func New(watch watches.Watch, r Runner, o Observer, mapper meta.RESTMapper) (*Engine, error) {
+func New(watch watches.Watch, r Runner, o Observer, mapper meta.RESTMapper, keys Keys) (*Engine, error) {
 	overrides, err := values.Overrides(watch.Chart.Overrides)
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	name, err := values.Name(watch.Chart)
-	if err != nil {
+	if err := values.Check(watch.Chart); err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	return &Engine{Watch: watch, Runner: r, Observer: o, Mapper: mapper, chart: name, overrides: overrides}, nil
+	return &Engine{Watch: watch, Runner: r, Observer: o, Mapper: mapper, keys: keys, overrides: overrides}, nil
 }
 
 // work is a release as its CR wants it.
@@ -72,6 +74,10 @@ type work struct {
 	engine     *Engine
 	cr         *unstructured.Unstructured
 	finalizing bool
+	// namespace and name are the release's.
+	namespace, name string
+	// seal says for which CR the release's records are sealed; its keys are set by site.
+	seal order.Seal
 	// values are nil if the work finalizes, or if the chart cannot be loaded: then fault says why.
 	values   *values.Values
 	fault    error
@@ -89,7 +95,7 @@ type settings struct {
 // Prepare reads the CR's annotations and makes the chart's values of its spec. A finalizer
 // run needs neither.
 func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (content.Work, *content.Outcome) {
-	w := &work{engine: e, cr: cr, finalizing: finalizing}
+	w := &work{engine: e, cr: cr, finalizing: finalizing, namespace: cr.GetNamespace(), name: cr.GetName(), seal: order.Seal{Owner: ownerOf(cr)}}
 	var err error
 	if w.settings, err = e.readSettings(cr.GetAnnotations()); err != nil && !finalizing {
 		return w, content.Refusal(content.ReasonInvalidAnnotation, err)
@@ -106,6 +112,11 @@ func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (conten
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
 	return w, nil
+}
+
+func ownerOf(cr *unstructured.Unstructured) order.Owner {
+	kind := cr.GroupVersionKind()
+	return order.Owner{Group: kind.Group, Kind: kind.Kind, Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: string(cr.GetUID())}
 }
 
 func (e *Engine) readSettings(annotations map[string]string) (s settings, err error) {
@@ -129,14 +140,19 @@ func (e *Engine) readSettings(annotations map[string]string) (s settings, err er
 
 // Settled reports whether the release is as the CR wants it and nothing has drifted.
 func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bool) {
-	if w.finalizing || w.fault != nil {
+	if w.fault != nil {
 		return content.Result{}, false
 	}
 	found, err := w.look(ctx, job)
-	if err != nil || found.state != release.InSync {
+	switch {
+	case err != nil:
 		return content.Result{}, false // Run meets the same error and reports it.
+	case w.finalizing:
+		return w.goneSoon(ctx, found)
+	case found.State != release.InSync:
+		return content.Result{}, false
 	}
-	return deployed(found.last), true
+	return deployed(found.last()), true
 }
 
 // Run brings the release to where the CR wants it, or removes it.
@@ -156,30 +172,37 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	if err != nil {
 		return irreconcilable(ctx, err)
 	}
-	log := logr.FromContextOrDiscard(ctx).WithValues("release", w.cr.GetName())
 	switch {
 	case w.finalizing:
-		return w.uninstall(ctx, job, found)
-	case found.state == release.InSync:
-		return deployed(found.last)
-	case found.state == release.Foreign:
-		return irreconcilable(ctx, fmt.Errorf("duplicate release name: the release %q in this namespace is of the chart %q", w.cr.GetName(), found.last.Chart.Name()))
-	case found.state == release.Drifted:
+		return w.finalize(ctx, job, found)
+	case found.State == release.InSync:
+		return deployed(found.last())
+	case found.State == release.Foreign:
+		return irreconcilable(ctx, w.duplicate(found))
+	case found.State == release.Drifted:
 		return w.repair(ctx, found)
+	default:
+		return w.deploy(ctx, job, found)
 	}
+}
+
+// deploy installs or upgrades the release.
+func (w *work) deploy(ctx context.Context, job content.Job, found found) content.Result {
 	w.tellOverrides()
-	outcome := w.carryOut(ctx, job, found.action, found.unlock)
+	outcome := w.carryOut(ctx, job, w.newOrder(found.Action, found.Decision))
 	if outcome.Verdict != content.Succeeded {
-		return failed(outcome, found.action)
+		return failed(outcome, found.Action)
 	}
-	if found, err = w.look(ctx, job); err != nil {
+	found, err := w.look(ctx, job)
+	if err != nil {
 		return irreconcilable(ctx, err)
 	}
-	if found.last == nil || found.last.Info.Status.String() != "deployed" {
+	last := found.last()
+	if last == nil || last.Info.Status.String() != "deployed" {
 		return irreconcilable(ctx, errors.New("the release is not there after a run that succeeded"))
 	}
-	log.Info(done(found.last), "revision", found.last.Version)
-	return deployed(found.last)
+	w.log(ctx).Info(done(last), "revision", last.Version)
+	return deployed(last)
 }
 
 func done(last *release.Release) string {

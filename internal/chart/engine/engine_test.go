@@ -33,27 +33,27 @@ func TestWhatARunDoesAndShows(t *testing.T) {
 		shown   string
 	}{
 		"nothing is there":             {orders: []order.Action{order.Install}, shown: healthy},
-		"all is as it should be":       {before: func(w *world) { w.has(common.StatusDeployed, "c", w.digest()) }, settled: true, shown: healthy},
-		"the values have changed":      {before: func(w *world) { w.has(common.StatusDeployed, "c", "other") }, orders: []order.Action{order.Upgrade}, shown: upgraded},
-		"an attempt was killed":        {before: func(w *world) { w.has(common.StatusPendingInstall, "c", w.digest()) }, orders: []order.Action{order.Reinstall}, unlock: true, shown: healthy},
-		"the last installation failed": {before: func(w *world) { w.has(common.StatusFailed, "c", w.digest()) }, orders: []order.Action{order.Reinstall}, shown: healthy},
-		"another chart has the name":   {before: func(w *world) { w.has(common.StatusDeployed, "other", "") }, shown: irrecon},
+		"all is as it should be":       {before: func(w *world) { w.has(common.StatusDeployed, w.digest()) }, settled: true, shown: healthy},
+		"the values have changed":      {before: func(w *world) { w.has(common.StatusDeployed, "other") }, orders: []order.Action{order.Upgrade}, shown: upgraded},
+		"an attempt was killed":        {before: func(w *world) { w.has(common.StatusPendingInstall, w.digest()) }, orders: []order.Action{order.Reinstall}, unlock: true, shown: healthy},
+		"the last installation failed": {before: func(w *world) { w.has(common.StatusFailed, w.digest()) }, orders: []order.Action{order.Reinstall}, shown: healthy},
+		"another has the name":         {before: func(w *world) { w.found(common.StatusDeployed) }, shown: irrecon},
 		"the installation fails":       {before: func(w *world) { w.outcome = no }, orders: []order.Action{order.Install}, shown: failedFor + "InstallError"},
 		"a reinstallation fails": {before: func(w *world) {
-			w.has(common.StatusFailed, "c", "")
+			w.has(common.StatusFailed, "")
 			w.outcome = no
 		}, orders: []order.Action{order.Reinstall}, shown: failedFor + "InstallError"},
 		"the upgrade fails": {before: func(w *world) {
-			w.has(common.StatusDeployed, "c", "other")
+			w.has(common.StatusDeployed, "other")
 			w.outcome = no
 		}, orders: []order.Action{order.Upgrade}, shown: failedFor + "UpgradeError"},
 		"a success that left nothing is none": {before: func(w *world) { w.idle = true }, orders: []order.Action{order.Install}, shown: irrecon},
 		"an object was changed": {before: func(w *world) {
-			w.has(common.StatusDeployed, "c", w.digest())
+			w.has(common.StatusDeployed, w.digest())
 			w.object["data"] = map[string]any{"a": "c"}
 		}, shown: healthy},
 		"an object was deleted": {before: func(w *world) {
-			w.has(common.StatusDeployed, "c", w.digest())
+			w.has(common.StatusDeployed, w.digest())
 			w.object = nil
 		}, shown: healthy},
 		"a chart that cannot be loaded is no fault of the CR": {before: (*world).breakChart, shown: irrecon},
@@ -91,7 +91,7 @@ func TestWhatDriftDoes(t *testing.T) {
 		repairs int
 	}{watches.DriftRepair: {false, 1}, watches.DriftWarn: {true, 0}, watches.DriftOff: {true, 0}} {
 		w := newWorld(t, func(watch *watches.Watch) { watch.Chart.Drift = drift })
-		w.has(common.StatusDeployed, "c", w.digest())
+		w.has(common.StatusDeployed, w.digest())
 		w.object["data"] = map[string]any{"a": "changed", "added": "by others"}
 		result, settled := w.run(t.Context(), resource(nil, nil), false)
 		if settled != want.settled || w.repairs != want.repairs || len(w.orders) > 0 || result.Outcome.Verdict != content.Succeeded {
@@ -104,40 +104,77 @@ func TestWhatDriftDoes(t *testing.T) {
 }
 
 func TestWhatAFinalizerDoes(t *testing.T) {
+	const gone, left = "Deployed=False UninstallSuccessful", failedFor + "UninstallError"
+	others := func(w *world) { w.object["metadata"].(map[string]any)["annotations"] = nil }
+	deleted := func(w *world) {
+		w.object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+		w.object["metadata"].(map[string]any)["finalizers"] = []any{"example.com/hold"}
+	}
 	for why, test := range map[string]struct {
-		before  func(*world)
-		orders  int
-		shown   string
-		verdict content.Verdict
+		before    func(*world)
+		orders    int
+		deletions int // by the manager itself
+		settled   bool
+		shown     string
+		message   string
 	}{
-		"the release is removed":           {func(w *world) { w.has(common.StatusDeployed, "c", "") }, 1, "Deployed=False UninstallSuccessful", content.Succeeded},
-		"one whose attempt was killed too": {func(w *world) { w.has(common.StatusPendingUpgrade, "c", "") }, 1, "Deployed=False UninstallSuccessful", content.Succeeded},
-		"there is none":                    {func(*world) {}, 0, "Deployed=False UninstallSuccessful", content.Succeeded},
-		"that of another chart stays":      {func(w *world) { w.has(common.StatusDeployed, "other", "") }, 0, "Deployed=False UninstallSuccessful", content.Succeeded},
-		"also where the chart cannot be loaded": {func(w *world) {
-			w.has(common.StatusDeployed, "c", "")
+		"the release is removed":           {before: func(w *world) { w.has(common.StatusDeployed, "") }, orders: 1, shown: gone},
+		"one whose attempt was killed too": {before: func(w *world) { w.has(common.StatusPendingUpgrade, "") }, orders: 1, shown: gone},
+		"there is none":                    {before: func(*world) {}, shown: gone},
+		"another's stays":                  {before: func(w *world) { w.found(common.StatusDeployed) }, shown: gone},
+		"also where the chart cannot be loaded": {before: func(w *world) {
+			w.has(common.StatusDeployed, "")
 			w.breakChart()
-		}, 1, "Deployed=False UninstallSuccessful", content.Succeeded},
-		"a hook fails": {func(w *world) {
-			w.has(common.StatusDeployed, "c", "")
+		}, orders: 1, shown: gone},
+		"a hook fails": {before: func(w *world) {
+			w.has(common.StatusDeployed, "")
 			w.outcome = content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no"}
-		}, 1, failedFor + "UninstallError", content.Failed},
+		}, orders: 1, shown: left, message: "no"},
+		"an uninstallation that failed is repeated": {before: func(w *world) { w.has("uninstalling", "") }, orders: 1, shown: gone},
+		"Helm leaves an object": {before: func(w *world) {
+			w.has(common.StatusDeployed, "")
+			w.leaves = true
+		}, orders: 1, deletions: 1, shown: gone},
+		"the history was kept because an object was left": {before: func(w *world) { w.has(common.StatusUninstalled, "") }, deletions: 1, shown: gone},
+		"an object cannot be read": {before: func(w *world) {
+			w.has(common.StatusDeployed, "")
+			w.forbidden = "any"
+		}, orders: 1, shown: left, message: "ConfigMap ns/a (cannot be read: not for you"},
+		"an object cannot be deleted": {before: func(w *world) {
+			w.has(common.StatusUninstalled, "")
+			w.forbidden = "DELETE"
+		}, shown: left, message: "ConfigMap ns/a (cannot be deleted: not for you"},
+		"an object is another's by now": {before: func(w *world) {
+			w.has(common.StatusUninstalled, "")
+			others(w)
+		}, shown: gone},
+		"an object waits for somebody": {before: func(w *world) {
+			w.has(common.StatusUninstalled, "")
+			deleted(w)
+		}, settled: true, shown: left, message: "ConfigMap ns/a (is being deleted; it waits for example.com/hold)"},
 	} {
 		t.Run(why, func(t *testing.T) {
+			t.Parallel() // What an object waits for is waited for.
 			w := newWorld(t, nil)
 			test.before(w)
 			cr := resource(map[string]any{"size": "not a number"}, map[string]string{"uninstall-wait": "true", "upgrade-force": "perhaps"})
 			result, settled := w.run(t.Context(), cr, true)
-			if settled || len(w.orders) != test.orders || shownAs(result) != test.shown || result.Outcome.Verdict != test.verdict {
-				t.Errorf("settled %v, orders %v: %+v", settled, w.orders, result)
+			if settled != test.settled || len(w.orders) != test.orders || w.deletions != test.deletions || shownAs(result) != test.shown || !strings.Contains(result.Outcome.Message, test.message) {
+				t.Errorf("settled %v, %d deletions, orders %v: %+v", settled, w.deletions, w.orders, result)
+			}
+			if (result.Outcome.Verdict == content.Succeeded) != (test.shown == gone) {
+				t.Errorf("got %+v", result.Outcome)
 			}
 			for _, o := range w.orders {
-				if o.Action != order.Uninstall || !o.Wait || o.Values != nil {
+				if o.Action != order.Uninstall || o.Wait || o.Values != nil || len(o.Seal.Keys) != 1 || string(o.Seal.Keys[0].Secret) == string(testKeys[0].Secret) {
 					t.Errorf("got the order %+v", o)
 				}
 			}
-			if _, cleared := result.Fields["deployedRelease"]; cleared != (test.verdict == content.Succeeded) {
+			if _, cleared := result.Fields["deployedRelease"]; cleared != (test.shown == gone) {
 				t.Errorf("got the fields %v", result.Fields)
+			}
+			if foreign := why == "another's stays"; test.shown == gone && (len(w.releases) > 0) != foreign {
+				t.Errorf("%d revisions are left", len(w.releases))
 			}
 		})
 	}
@@ -145,7 +182,7 @@ func TestWhatAFinalizerDoes(t *testing.T) {
 
 func TestAnnotationsSteerTheActions(t *testing.T) {
 	w := newWorld(t, nil)
-	w.has(common.StatusDeployed, "c", "other")
+	w.has(common.StatusDeployed, "other")
 	annotations := map[string]string{
 		"upgrade-force": "true", "rollback-force": "1", "upgrade-disable-hooks": "true", "install-disable-hooks": "false",
 		"upgrade-description": "why", "install-description": "not this",

@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/ensign-operator/ensign/internal/chart/drift"
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
@@ -19,55 +20,111 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
+// site is where a run finds the release: its records and its cluster.
+type site struct {
+	config  *rest.Config
+	records *release.Records
+	cluster *manifest.Cluster
+}
+
+// site returns the site of the run with the job.
+func (w *work) site(ctx context.Context, job content.Job) (s site, err error) {
+	if s.config, err = clientcmd.RESTConfigFromKubeConfig(job.Kubeconfig); err != nil {
+		return s, fmt.Errorf("use the kubeconfig of the run: %w", err)
+	}
+	s.config.QPS = -1
+	if w.seal.Keys, err = w.engine.keys(ctx); err != nil {
+		return s, err
+	}
+	w.seal.Keys = release.KeysFor(w.seal.Keys, w.seal.Owner)
+	if s.records, err = release.NewRecords(s.config, w.namespace, w.name, w.seal); err != nil {
+		return s, err
+	}
+	s.cluster, err = manifest.NewCluster(s.config, w.engine.Mapper, w.namespace)
+	return s, err
+}
+
 // found is how the release of a CR stands.
 type found struct {
-	state  release.State
-	action order.Action
-	unlock bool
-	// last is the last revision; nil if there is none.
-	last    *release.Release
+	site
+	release.Decision
+
+	history release.History
 	drifted []drift.Object
 }
 
+// last returns the last revision that the manager has made; nil if there is none.
+func (f found) last() *release.Release { return f.history.Last }
+
 // look reads the release and, if it is in sync, compares its objects. It changes nothing. A
 // drift that is only warned of leaves the release in sync.
-func (w *work) look(ctx context.Context, job content.Job) (found, error) {
-	config, err := clientcmd.RESTConfigFromKubeConfig(job.Kubeconfig)
-	if err != nil {
-		return found{}, fmt.Errorf("use the kubeconfig of the run: %w", err)
+func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
+	if f.site, err = w.site(ctx, job); err != nil {
+		return f, err
 	}
-	config.QPS = -1
-	history, last, err := release.Read(ctx, config, w.cr.GetNamespace(), w.cr.GetName())
-	if err != nil {
-		return found{}, err
+	if f.history, err = f.records.Read(ctx); err != nil {
+		return f, err
 	}
-	f := found{last: last}
+	mayTake, err := w.mayTake(ctx, f)
+	if err != nil {
+		return f, err
+	}
 	if w.finalizing {
+		f.Decision = release.Decide(f.history, "", mayTake)
 		return f, nil
 	}
-	f.state, f.action, f.unlock = release.Decide(history, w.values.Chart, w.values.Digest)
+	f.Decision = release.Decide(f.history, w.values.Digest, mayTake)
 	watch := w.engine.Watch.Chart
-	if f.state != release.InSync || watch.Drift == watches.DriftOff {
+	if f.State != release.InSync || watch.Drift == watches.DriftOff {
 		return f, nil
 	}
-	if f.drifted, err = w.drifted(ctx, config, last); err != nil || len(f.drifted) == 0 {
+	d := drift.Detector{Cluster: f.cluster, Name: w.name, Namespace: w.namespace, Ignore: watch.DriftIgnore}
+	if f.drifted, err = d.Find(ctx, f.last().Manifest); err != nil || len(f.drifted) == 0 {
 		return f, err
 	}
 	if watch.Drift == watches.DriftWarn {
-		logr.FromContextOrDiscard(ctx).Info("WARNING: objects of the release were changed by others, and are left so", "release", w.cr.GetName(), "objects", names(f.drifted))
+		w.log(ctx).Info("WARNING: objects of the release were changed by others, and are left so", "objects", names(f.drifted))
 		return f, nil
 	}
-	f.state = release.Drifted
+	f.State = release.Drifted
 	return f, nil
 }
 
-func (w *work) drifted(ctx context.Context, config *rest.Config, last *release.Release) ([]drift.Object, error) {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig of the run: %w", err)
+// mayTake reports whether a release may be taken over that the manager has not made: an earlier
+// operator made it for the CR, or adopt says so and no other CR has it.
+func (w *work) mayTake(ctx context.Context, f found) (bool, error) {
+	switch {
+	case f.last() != nil || len(f.history.Revisions) == 0:
+		return false, nil // There is nothing to take.
+	case f.history.Claimed(w.seal.Owner):
+		return true, nil
+	case w.finalizing || !w.engine.Watch.Chart.Adopt:
+		return false, nil
 	}
-	d := drift.Detector{Client: client, Mapper: w.engine.Mapper, Name: last.Name, Namespace: last.Namespace, Ignore: w.engine.Watch.Chart.DriftIgnore}
-	return d.Find(ctx, last.Manifest)
+	for _, link := range f.history.Revisions[0].Links {
+		owner := &unstructured.Unstructured{}
+		owner.SetGroupVersionKind(link.GroupVersionKind)
+		owner.SetNamespace(link.Namespace)
+		owner.SetName(link.Name)
+		live, _, err := f.cluster.Get(ctx, owner)
+		if err != nil {
+			return false, fmt.Errorf("look for the owner of release %q: %w", w.name, err)
+		}
+		if live != nil && (link.UID == "" || live.GetUID() == link.UID) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// duplicate says that the release is another's.
+func (w *work) duplicate(f found) error {
+	return fmt.Errorf("duplicate release name: the release %q in namespace %q belongs to %s. Nothing of it is changed. Rename the resource, give another releaseName in watches.yaml, or let it be taken over by adopt: true",
+		w.name, w.namespace, f.history.Owners())
+}
+
+func (w *work) log(ctx context.Context) logr.Logger {
+	return logr.FromContextOrDiscard(ctx).WithValues("release", w.name)
 }
 
 func names(objects []drift.Object) string {
@@ -83,26 +140,8 @@ func (w *work) repair(ctx context.Context, f found) content.Result {
 	if err := drift.Repair(ctx, f.drifted); err != nil {
 		return irreconcilable(ctx, err)
 	}
-	logr.FromContextOrDiscard(ctx).Info("Repaired release", "release", w.cr.GetName(), "objects", names(f.drifted))
-	return deployed(f.last)
-}
-
-// uninstall removes the release. The release of another chart, which the CR only has the name
-// of, is left.
-func (w *work) uninstall(ctx context.Context, job content.Job, f found) content.Result {
-	log := logr.FromContextOrDiscard(ctx).WithValues("release", w.cr.GetName())
-	if f.last != nil && (f.last.Chart == nil || f.last.Chart.Name() == w.engine.chart) {
-		if w.settings.uninstallWait {
-			log.Info("Uninstall wait")
-			log.Info("Waiting until all resources are deleted")
-		}
-		if outcome := w.carryOut(ctx, job, order.Uninstall, false); outcome.Verdict != content.Succeeded {
-			return failed(outcome, order.Uninstall)
-		}
-		log.Info("Uninstalled release")
-	}
-	log.Info("Removing finalizer")
-	return uninstalled()
+	w.log(ctx).Info("Repaired release", "objects", names(f.drifted))
+	return deployed(f.last())
 }
 
 // waits returns how long Helm waits for hooks and objects: less than the run's timeout, so
@@ -115,15 +154,15 @@ func waits(timeout time.Duration) time.Duration {
 	return timeout / 5 * 4
 }
 
-// carryOut has chart-exec carry out an action.
-func (w *work) carryOut(ctx context.Context, job content.Job, action order.Action, unlock bool) content.Outcome {
+// newOrder returns the order for an action, with what the CR's annotations say of it.
+func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 	watch, chart := w.engine.Watch, w.engine.Watch.Chart
 	kind := action
 	if kind == order.Reinstall {
 		kind = order.Install
 	}
 	o := order.Order{
-		Action: action, Unlock: unlock, Chart: chart.Path, Name: w.cr.GetName(), Namespace: w.cr.GetNamespace(),
+		Action: action, Unlock: d.Unlock, TakeOver: d.TakeOver, Seal: w.seal, Chart: chart.Path, Name: w.name, Namespace: w.namespace,
 		Settings: order.Settings{
 			MaxHistory: chart.MaxHistory, Wait: chart.Wait, Timeout: waits(watch.Timeout), Adopt: chart.Adopt,
 			SkipCRDs: chart.CRDs == watches.CRDsSkip, ReplaceCRDs: chart.CRDs == watches.CRDsReplace,
@@ -131,13 +170,16 @@ func (w *work) carryOut(ctx context.Context, job content.Job, action order.Actio
 			Force: w.settings.upgradeForce, RollbackForce: w.settings.rollbackForce,
 		},
 	}
-	if action == order.Uninstall {
-		o.Wait = w.settings.uninstallWait
-	} else {
+	if action != order.Uninstall {
 		o.Values, o.Digest = w.values.Values, w.values.Digest
 		o.Templates = order.Templates{All: chart.AllTemplates, Trusted: w.values.Trusted}
 	}
+	return o
+}
+
+// carryOut has chart-exec carry out an order.
+func (w *work) carryOut(ctx context.Context, job content.Job, o order.Order) content.Outcome {
 	return w.engine.Runner.Run(ctx, runner.Spec{
-		UID: string(w.cr.GetUID()), ID: job.Run.ID, Kubeconfig: job.Kubeconfig, Order: o, Timeout: watch.Timeout, Working: job.Working,
+		UID: string(w.cr.GetUID()), ID: job.Run.ID, Kubeconfig: job.Kubeconfig, Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working,
 	})
 }

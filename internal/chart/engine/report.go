@@ -2,12 +2,14 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/chart/drift"
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/content"
@@ -70,6 +72,17 @@ func failed(outcome content.Outcome, action order.Action) content.Result {
 	return result
 }
 
+// notGone returns the result of a deletion that waits until objects are gone. It looks again in a
+// few seconds: somebody else removes what they wait for.
+func notGone(left []string) content.Result {
+	slices.Sort(left)
+	result := failed(content.Outcome{
+		Verdict: content.Failed, Reason: content.ReasonFailed, Message: short("still there after the uninstallation: " + strings.Join(left, "; ")),
+	}, order.Uninstall)
+	result.RequeueAfter = 5 * time.Second
+	return result
+}
+
 // irreconcilable returns the result of a run that could not find out or repair how the
 // release stands.
 func irreconcilable(ctx context.Context, err error) content.Result {
@@ -99,20 +112,20 @@ func cut(text string, limit int) string {
 
 // shown returns a manifest as the status may show it: without the data of Secrets, and
 // bounded. A manifest that cannot be read is not shown.
-func shown(manifest string) string {
-	objects, err := drift.Parse(manifest)
+func shown(text string) string {
+	objects, err := manifest.Parse(text)
 	if err != nil {
 		return ""
 	}
 	var all strings.Builder
 	for _, object := range objects {
 		redact(object.Object)
-		text, err := yaml.Marshal(object.Object)
+		document, err := yaml.Marshal(object.Object)
 		if err != nil {
 			return ""
 		}
 		all.WriteString("---\n")
-		all.Write(text)
+		all.Write(document)
 		if all.Len() > maxManifest {
 			break
 		}

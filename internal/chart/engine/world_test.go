@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,12 +28,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
+	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-const manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}\n"
+const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: b}\n"
 
 // world has a release and its object at an API server, and a chart-exec that does what it is
 // told.
@@ -43,10 +45,14 @@ type world struct {
 	releases []*release.Release
 	object   map[string]any // nil if it is gone
 	repairs  int
+	// forbidden is the method that the API server forbids for the object; "any" is each.
+	forbidden string
+	deletions int
 
 	orders  []order.Order
 	outcome content.Outcome // of the next order
 	idle    bool            // a run that succeeds leaves no release
+	leaves  bool            // an uninstallation leaves the object
 
 	engine     *Engine
 	kubeconfig []byte
@@ -56,7 +62,7 @@ func newWorld(t *testing.T, change func(*watches.Watch)) *world {
 	t.Helper()
 	dir := t.TempDir()
 	scratch.Write(t, dir, map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "templates/a.yaml": manifest,
+		"Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "templates/a.yaml": text,
 		"values.schema.json": `{"properties":{"size":{"type":"integer"}}}`,
 	})
 	watch := watches.Watch{
@@ -70,7 +76,7 @@ func newWorld(t *testing.T, change func(*watches.Watch)) *world {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	var err error
-	if w.engine, err = New(watch, w, w, mapper); err != nil {
+	if w.engine, err = New(watch, w, w, mapper, func(context.Context) (seal.Keys, error) { return testKeys, nil }); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(w)
@@ -79,12 +85,26 @@ func newWorld(t *testing.T, change func(*watches.Watch)) *world {
 	return w
 }
 
-// has adds a revision of the chart, with the object in the cluster.
-func (w *world) has(status common.Status, chartName, digest string) {
-	w.releases = append(w.releases, &release.Release{
-		Name: "r", Namespace: "ns", Version: len(w.releases) + 1, Manifest: manifest, Labels: map[string]string{order.DigestLabel: digest},
-		Info: &helm.Info{Status: status, Notes: "some \x1b notes"}, Chart: &chart.Chart{Metadata: &chart.Metadata{Name: chartName, Version: "1.0.0"}},
-	})
+// testKeys seal the records of the world's releases.
+var testKeys = seal.Keys{{Number: 1, Secret: []byte(strings.Repeat("k", 32))}}
+
+// has adds a revision that the manager has made, with the object in the cluster.
+func (w *world) has(status common.Status, digest string) {
+	r := w.found(status)
+	r.Labels = map[string]string{order.DigestLabel: digest}
+	owner := ownerOf(resource(nil, nil))
+	if err := release.Seal(r, order.Seal{Owner: owner, Keys: release.KeysFor(testKeys, owner)}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// found adds a revision that somebody else has made.
+func (w *world) found(status common.Status) *release.Release {
+	r := &release.Release{
+		Name: "r", Namespace: "ns", Version: len(w.releases) + 1, Manifest: text,
+		Info: &helm.Info{Status: status, Notes: "some \x1b notes"}, Chart: &chart.Chart{Metadata: &chart.Metadata{Name: "c", Version: "1.0.0"}},
+	}
+	w.releases = append(w.releases, r)
 	w.object = map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": "b"},
 		"metadata": map[string]any{
@@ -92,6 +112,7 @@ func (w *world) has(status common.Status, chartName, digest string) {
 			"annotations": map[string]any{"meta.helm.sh/release-name": "r", "meta.helm.sh/release-namespace": "ns"},
 		},
 	}
+	return r
 }
 
 // ServeHTTP implements http.Handler: what the engine asks of an API server.
@@ -100,9 +121,24 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	defer w.mu.Unlock()
 	var body any = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
 	code := http.StatusOK
-	switch {
-	case path.Base(request.URL.Path) == "secrets":
-		body = w.secrets(request.Context())
+	switch name := path.Base(request.URL.Path); {
+	case name == "secrets":
+		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}}
+		for _, secret := range w.secrets() {
+			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: secret.ObjectMeta})
+		}
+		body = list
+	case strings.Contains(request.URL.Path, "/secrets/"):
+		i := slices.IndexFunc(w.secrets(), func(s corev1.Secret) bool { return s.Name == name })
+		if body = w.secrets()[i]; request.Method == http.MethodDelete {
+			w.releases = slices.Delete(w.releases, i, i+1)
+		}
+	case w.forbidden != "" && (w.forbidden == request.Method || w.forbidden == "any"):
+		code = http.StatusForbidden
+		body = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: "not for you"}
+	case request.Method == http.MethodDelete:
+		w.deletions++
+		w.object = nil
 	case request.Method == http.MethodPatch:
 		var applied map[string]any
 		if err := json.NewDecoder(request.Body).Decode(&applied); err != nil {
@@ -127,7 +163,7 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 }
 
 // secrets returns the releases as Helm stores them.
-func (w *world) secrets(ctx context.Context) any {
+func (w *world) secrets() []corev1.Secret {
 	client := fake.NewClientset().CoreV1().Secrets("ns")
 	storage := driver.NewSecrets(client)
 	for _, r := range w.releases {
@@ -135,12 +171,11 @@ func (w *world) secrets(ctx context.Context) any {
 			w.t.Error(err)
 		}
 	}
-	list, err := client.List(ctx, metav1.ListOptions{})
+	list, err := client.List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		w.t.Error(err)
 	}
-	list.TypeMeta = metav1.TypeMeta{Kind: "SecretList", APIVersion: "v1"}
-	return list
+	return list.Items
 }
 
 // merge is what server-side apply does with these objects.
@@ -169,11 +204,15 @@ func (w *world) Run(_ context.Context, spec runner.Spec) content.Outcome {
 	case w.outcome.Verdict != content.Succeeded || w.idle:
 	case o.Action == order.Uninstall:
 		w.releases = nil
+		w.has(common.StatusUninstalled, "")
+		if !w.leaves {
+			w.object = nil
+		}
 	default:
-		if o.Action == order.Reinstall {
+		if o.Action == order.Reinstall || o.TakeOver {
 			w.releases = nil
 		}
-		w.has(common.StatusDeployed, "c", o.Digest)
+		w.has(common.StatusDeployed, o.Digest)
 	}
 	return w.outcome
 }
@@ -193,6 +232,7 @@ func (*world) Forget(string, string) {}
 func resource(spec map[string]any, annotations map[string]string) *unstructured.Unstructured {
 	cr := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "K", "spec": spec}}
 	cr.SetName("r")
+	cr.SetUID("u1")
 	cr.SetNamespace("ns")
 	all := map[string]string{}
 	for name, value := range annotations {

@@ -16,6 +16,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/ensign-operator/ensign/internal/chart/seal"
 )
 
 // Descriptor is the number of the descriptor to which chart-exec writes its records.
@@ -27,8 +29,11 @@ const CrashFile = "crash"
 
 // Labels of the Secrets in which Helm stores releases, and of the objects of a release.
 const (
-	// DigestLabel holds the digest of what the revision was made of.
+	// DigestLabel holds the digest of what the revision was made of, OwnerLabel the UID of the CR
+	// for which it was made, and SealLabel the manager's seal on both and on the record.
 	DigestLabel = "ensign-digest"
+	OwnerLabel  = "ensign-owner"
+	SealLabel   = "ensign-seal"
 	// ChartLabel holds the name and version of the chart, on the objects of a release.
 	ChartLabel = "helm.sdk.operatorframework.io/chart"
 )
@@ -36,8 +41,9 @@ const (
 // Action is one of Helm's actions.
 type Action string
 
-// The actions. Reinstall removes what failed installations left, and installs. Render changes
-// nothing and needs no cluster: chart-exec writes a File for each template to standard output.
+// The actions. Reinstall removes what failed installations left, and installs. Uninstall keeps
+// the history: the manager deletes it last. Render changes nothing and needs no cluster:
+// chart-exec writes a File for each template to standard output.
 const (
 	Install   Action = "install"
 	Reinstall Action = "reinstall"
@@ -53,6 +59,10 @@ type Order struct {
 	Action Action `json:"action"`
 	// Unlock first marks a revision as failed whose attempt was killed.
 	Unlock bool `json:"unlock"`
+	// TakeOver first replaces the revisions that are not sealed.
+	TakeOver bool `json:"takeOver"`
+	// Seal says how revisions are sealed.
+	Seal Seal `json:"seal"`
 	// Chart is the absolute path of a chart's directory or archive.
 	Chart     string         `json:"chart"`
 	Name      string         `json:"name"`
@@ -64,6 +74,21 @@ type Order struct {
 	Templates Templates `json:"templates"`
 
 	Settings `json:"settings"`
+}
+
+// Seal says for which CR revisions are sealed, and with which keys.
+type Seal struct {
+	Owner Owner     `json:"owner"`
+	Keys  seal.Keys `json:"keys"`
+}
+
+// Owner is a CR. Namespace is "" for a cluster-scoped one.
+type Owner struct {
+	Group     string `json:"group"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
 }
 
 // Templates says which text a chart's tpl may evaluate.

@@ -1,15 +1,21 @@
-// Package release reads the releases of CRs from where Helm keeps them, and decides what is
-// to be done with one.
+// Package release reads the releases of CRs from where Helm keeps them, and decides what is to be
+// done with one. Driver is Helm's storage for chart-exec.
 //
-// Decide is a pure function of the release's history, the chart and a digest. It never
-// compares manifests: a chart that draws random text or looks objects up renders another
-// manifest each time.
+// A release is kept in Secrets of the CR's namespace, which tenants may write. So a revision
+// counts only with a seal: an HMAC over the CR, the digest of what the revision was made of, and
+// all of its record but its state. Nothing of another revision is used. Driver seals what Helm
+// writes and shows Helm sealed revisions alone.
 //
-// The package does not change releases: chart-exec does.
+// Decide is a pure function of the release's history and a digest. It never compares manifests:
+// a chart that draws random text or looks objects up renders another manifest each time.
+//
+// The package changes no objects of a release: Helm does, in chart-exec. Purge deletes a history.
 package release
 
 import (
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
@@ -17,67 +23,127 @@ import (
 // State is how the release of a CR stands.
 type State string
 
-// The states, and what is done: nothing stands for Absent (install), Pending for an attempt
-// that was killed (unlock, then as Failed), Failed (upgrade, or reinstall where nothing was
-// ever deployed), OutOfSync (upgrade: what is
-// to be differs, or Helm could not mark an older revision as superseded), Drifted (repair the objects), InSync (nothing), and
-// Foreign for a release of another chart (refuse).
+// The states, and what is done: nothing stands for Absent (install), Pending for an attempt that
+// was killed (unlock, then as Failed), Failed (upgrade, or reinstall where nothing was ever
+// deployed), OutOfSync (upgrade: what is to be differs, a predecessor of the CR has made it,
+// somebody else has written a later revision, or Helm could not mark an older revision as
+// superseded), Unsealed (take it over, then upgrade), Drifted (repair the objects), InSync
+// (nothing), and Foreign for another's release (refuse).
 const (
 	Absent    State = "Absent"
 	Pending   State = "Pending"
 	Failed    State = "Failed"
 	OutOfSync State = "OutOfSync"
+	Unsealed  State = "Unsealed"
 	Drifted   State = "Drifted"
 	InSync    State = "InSync"
 	Foreign   State = "Foreign"
 )
 
-// Revision is what Decide needs to know of a revision.
+// deployed and Uninstalled are states in which Helm keeps a revision.
+const (
+	deployed    = "deployed"
+	Uninstalled = "uninstalled"
+)
+
+// Revision is what is known of a revision without its content. Only of a sealed one it is true,
+// but for Status, which Helm's command changes too.
 type Revision struct {
 	// Version counts from 1.
 	Version int
 	// Status is Helm's, such as "deployed".
 	Status string
-	// Chart is the name of the chart.
-	Chart string
-	// Digest is that of what the revision was made of; "" if another program made it.
+	// Digest is that of what the revision was made of.
 	Digest string
+	// Sealed is true if the manager has made the revision for the CR, or for a predecessor of its
+	// kind and name.
+	Sealed bool
+	// Mine is true if the CR itself has made it.
+	Mine bool
+	// Links are the owners that the Secret names. UID is the Secret's.
+	Links []Link
+	UID   types.UID
+
+	// claimsSeal is true if the Secret has a seal, valid or not.
+	claimsSeal bool
 }
 
-// Decide returns the state of a release, from its revisions in any order, and the action that
-// it needs; "" if it needs none of Helm's. unlock is true if the attempt at the last revision
-// was killed. It does not know of drift.
-func Decide(history []Revision, chart, digest string) (state State, action order.Action, unlock bool) {
-	if len(history) == 0 {
-		return Absent, order.Install, false
+func (r Revision) wasDeployed() bool { return r.Status == deployed || r.Status == "superseded" }
+
+// Owners says for people to whom the release belongs, by what its newest revision names.
+func (h History) Owners() string {
+	if len(h.Revisions) == 0 {
+		return "nobody"
 	}
-	last := slices.MaxFunc(history, func(a, b Revision) int { return a.Version - b.Version })
+	return owners(h.Revisions[0].Links)
+}
+
+// Claimed reports whether the release is the CR's although the manager has not sealed it: an
+// earlier operator has made it for the CR, or for a predecessor of its kind and name.
+func (h History) Claimed(owner order.Owner) bool {
+	return len(h.Revisions) > 0 && slices.ContainsFunc(h.Revisions[0].Links, func(l Link) bool { return l.names(owner) })
+}
+
+// Decision is what a release needs.
+type Decision struct {
+	State State
+	// Action is Helm's; "" if it needs none.
+	Action order.Action
+	// Unlock is true if the attempt at the last revision was killed.
+	Unlock bool
+	// TakeOver is true if revisions are to be replaced that are not sealed.
+	TakeOver bool
+}
+
+// Decide returns the state of a release and what it needs. mayTake is true if a release that is
+// not sealed may be taken over. Decide does not know of drift.
+func Decide(h History, digest string, mayTake bool) Decision {
+	if len(h.Revisions) == 0 {
+		return Decision{State: Absent, Action: order.Install}
+	}
+	i := slices.IndexFunc(h.Revisions, func(r Revision) bool { return r.Sealed })
+	switch {
+	case i < 0 && !mayTake:
+		return Decision{State: Foreign}
+	case i < 0:
+		return Decision{State: Unsealed, Action: order.Upgrade, TakeOver: true}
+	}
+	d := decide(h, h.Revisions[i], digest)
+	if i > 0 { // Somebody else has written a later revision.
+		d.TakeOver = true
+		if d.State == InSync {
+			d.State, d.Action = OutOfSync, order.Upgrade
+		}
+	}
+	return d
+}
+
+// decide decides by the sealed revisions alone, of which last is the newest.
+func decide(h History, last Revision, digest string) Decision {
 	again := order.Reinstall
-	if slices.ContainsFunc(history, func(r Revision) bool { return r.Status == "deployed" || r.Status == "superseded" }) {
+	if h.Deployed != nil {
 		again = order.Upgrade
 	}
 	switch {
-	case last.Status == "uninstalled":
-		return Absent, order.Install, false
-	case last.Chart != chart:
-		return Foreign, "", false
+	case last.Status == Uninstalled:
+		return Decision{State: Absent, Action: order.Install}
 	case last.Status == "uninstalling":
-		return Failed, order.Reinstall, false
+		return Decision{State: Failed, Action: order.Reinstall}
 	case last.Status == "pending-install" || last.Status == "pending-upgrade" || last.Status == "pending-rollback":
-		return Pending, again, true
-	case last.Status != "deployed":
-		return Failed, again, false
-	case last.Digest != digest || deployed(history) > 1:
-		return OutOfSync, order.Upgrade, false
+		return Decision{State: Pending, Action: again, Unlock: true}
+	case last.Status != deployed:
+		return Decision{State: Failed, Action: again}
+	case last.Digest != digest || !last.Mine || h.deployed() > 1:
+		return Decision{State: OutOfSync, Action: order.Upgrade}
 	default:
-		return InSync, "", false
+		return Decision{State: InSync}
 	}
 }
 
-// deployed counts the revisions with that status, of which Helm means to keep one.
-func deployed(history []Revision) (count int) {
-	for _, r := range history {
-		if r.Status == "deployed" {
+// deployed counts the sealed revisions with that status, of which Helm means to keep one.
+func (h History) deployed() (count int) {
+	for _, r := range h.Revisions {
+		if r.Sealed && r.Status == deployed {
 			count++
 		}
 	}

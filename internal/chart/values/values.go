@@ -196,12 +196,10 @@ func texts(value any) []string {
 	return found
 }
 
-// Name loads the chart of a watch, so that one that cannot be loaded is found at the start,
-// and returns its name.
-func Name(c *watches.Chart) (string, error) {
-	loaded, err := loader.Load(c.Path)
-	if err != nil {
-		return "", fmt.Errorf("load the chart %s: %w", c.Path, err)
+// Check loads the chart of a watch, so that one that cannot be loaded is found at the start.
+func Check(c *watches.Chart) error {
+	if _, err := loader.Load(c.Path); err != nil {
+		return fmt.Errorf("load the chart %s: %w", c.Path, err)
 	}
-	return loaded.Name(), nil
+	return nil
 }

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/ensign-operator/ensign/internal/boundedyaml"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
-	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/ownership"
 )
 
 // maxOptionsBytes bounds how much of a deletion's body is read. The body has a few options.
@@ -89,7 +89,7 @@ func (q *request) isDryRun() (dryRun, known bool) {
 
 // readDeleteOptions matches field names exactly, as the API server does.
 func readDeleteOptions(body []byte) (options metav1.DeleteOptions, err error) {
-	if body, err = ownership.YAMLToJSON(body); err != nil {
+	if body, err = boundedyaml.ToJSON(body); err != nil {
 		return options, err
 	}
 	return options, json.Unmarshal(body, &options)

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/ensign-operator/ensign/internal/boundedyaml"
 )
 
 // readDocument reads the object of a POST or a PUT. No content type means JSON, as it does for
@@ -32,7 +34,7 @@ func readYAML(body []byte) (map[string]any, error) {
 	if object, err := readJSON(body); err == nil {
 		return object, nil
 	}
-	body, err := YAMLToJSON(body)
+	body, err := boundedyaml.ToJSON(body)
 	if err != nil {
 		return nil, fmt.Errorf("read the object as YAML: %w", err)
 	}

@@ -1,11 +1,11 @@
-package ownership_test
+package boundedyaml_test
 
 import (
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/ownership"
+	"github.com/ensign-operator/ensign/internal/boundedyaml"
 )
 
 func TestAliasesOfYAMLAreBounded(t *testing.T) {
@@ -28,7 +28,7 @@ func TestAliasesOfYAMLAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			got, err := ownership.YAMLToJSON([]byte(test.document))
+			got, err := boundedyaml.ToJSON([]byte(test.document))
 			runtime.ReadMemStats(&after)
 			if string(got) != test.want || (err != nil) != (test.want == "") {
 				t.Errorf("want %q, got %.100q, %v", test.want, got, err)

@@ -1,4 +1,6 @@
-package ownership
+// Package boundedyaml converts YAML of others to JSON. A YAML document of a few lines can stand
+// for gigabytes by its aliases, and the parser bounds only their number.
+package boundedyaml
 
 import (
 	"errors"
@@ -19,9 +21,9 @@ const (
 // alias matches each alias of a YAML document, and words in its text that look like one.
 var alias = regexp.MustCompile(`\*[0-9A-Za-z_-]`)
 
-// YAMLToJSON converts a YAML document to JSON. It is an error if the document has more than 1000
+// ToJSON converts a YAML document to JSON. It is an error if the document has more than 1000
 // aliases, or more than 3 MiB once they are expanded.
-func YAMLToJSON(document []byte) ([]byte, error) {
+func ToJSON(document []byte) ([]byte, error) {
 	switch count := len(alias.FindAllIndex(document, maxAliases+1)); {
 	case count > maxAliases:
 		return nil, fmt.Errorf("it has more than %d aliases, or words that begin like one (*a): send JSON", maxAliases)

@@ -1,0 +1,137 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	records "github.com/ensign-operator/ensign/internal/chart/release"
+)
+
+// children returns a manifest with the identities of those objects of a manifest that are
+// children of the CR. The manifest itself may be anybody's, so nothing else of it is used.
+func (r *run) children(ctx context.Context, text string) (string, error) {
+	objects, err := manifest.Parse(text)
+	if err != nil {
+		return "", nil //nolint:nilerr // Not a manifest of Helm's.
+	}
+	var kept strings.Builder
+	for _, object := range objects {
+		live, _, err := r.cluster.Get(ctx, object)
+		if err != nil {
+			return "", err
+		}
+		if live != nil && records.Linked(live, r.Seal.Owner) {
+			kept.WriteString(manifest.Identity(object))
+		}
+	}
+	return kept.String(), nil
+}
+
+// served returns the manifest without the objects of kinds that the API server does not serve any
+// more, and with a served version where only the object's own is not: Helm could neither upgrade
+// nor uninstall a release that has such an object. Where nothing is to be changed, it returns the
+// text as it is.
+func (r *run) served(text string) (string, error) {
+	objects, err := manifest.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var kept strings.Builder
+	changed := false
+	for _, object := range objects {
+		before := object.GetAPIVersion()
+		_, err := r.cluster.Find(object)
+		if meta.IsNoMatchError(err) {
+			_, err = r.cluster.FindServed(object)
+		}
+		switch {
+		case errors.Is(err, manifest.ErrNotServed):
+			changed = true
+			continue
+		case err != nil:
+			return "", err
+		}
+		changed = changed || object.GetAPIVersion() != before
+		document, err := yaml.Marshal(object.Object)
+		if err != nil {
+			return "", fmt.Errorf("write %s: %w", manifest.Name(object), err)
+		}
+		kept.WriteString("---\n" + string(document))
+	}
+	if !changed {
+		return text, nil
+	}
+	return kept.String(), nil
+}
+
+// refuseOthers returns an error if an object that the chart renders belongs to another release.
+// Adopt takes over what belongs to none, and Helm's own way to take over asks nobody.
+func (r *run) refuseOthers(ctx context.Context) error {
+	text, err := r.dryRun(ctx)
+	if err != nil {
+		return err
+	}
+	objects, err := manifest.Parse(text)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		live, _, err := r.cluster.Get(ctx, object)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			continue
+		}
+		if other := otherRelease(live, r.Namespace, r.Name); other != "" {
+			return fmt.Errorf("%s belongs to the release %s, and adopt takes over only what belongs to no release", manifest.Name(object), other)
+		}
+	}
+	return nil
+}
+
+// otherRelease returns the release that Helm's marks on an object name, if it is not this one.
+func otherRelease(object *unstructured.Unstructured, namespace, name string) string {
+	ofNamespace, ofName := marks(object)
+	if ofName == "" || ofNamespace == namespace && ofName == name {
+		return ""
+	}
+	return ofNamespace + "/" + ofName
+}
+
+// marks returns the release that Helm's annotations on an object name.
+func marks(object *unstructured.Unstructured) (namespace, name string) {
+	annotations := object.GetAnnotations()
+	return annotations["meta.helm.sh/release-namespace"], annotations["meta.helm.sh/release-name"]
+}
+
+// dryRun returns the manifest that the action will make. The chart is loaded anew: Helm changes
+// the one that it is given.
+func (r *run) dryRun(ctx context.Context) (string, error) {
+	chart, err := loader.Load(r.Chart)
+	if err != nil {
+		return "", fmt.Errorf("load the chart: %w", err)
+	}
+	a := action.NewInstall(r.config)
+	a.ReleaseName, a.Namespace, a.Replace, a.DryRunStrategy = r.Name, r.Namespace, true, action.DryRunServer
+	a.SkipCRDs, a.TakeOwnership, a.IsUpgrade = true, true, r.Action == order.Upgrade
+	made, err := a.RunWithContext(ctx, chart, r.Values)
+	if err != nil {
+		return "", err
+	}
+	rendered, err := records.Of(made)
+	if err != nil {
+		return "", err
+	}
+	return rendered.Manifest, nil
+}

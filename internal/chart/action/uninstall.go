@@ -1,0 +1,47 @@
+package action
+
+import (
+	"errors"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/release/common"
+	"helm.sh/helm/v4/pkg/storage/driver"
+
+	records "github.com/ensign-operator/ensign/internal/chart/release"
+)
+
+// uninstall runs the hooks of a deletion and deletes the objects of the last revision. With
+// keepHistory, the record says "uninstalled" only after Helm met no error, hooks and waits
+// included: Helm itself says it before it returns these. What Helm has left all the same, the
+// manager finds.
+func (r *run) uninstall(keepHistory bool) error {
+	// Helm takes any error of its history for a release that is not there.
+	if _, err := r.config.Releases.Last(r.Name); errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	a := action.NewUninstall(r.config)
+	a.KeepHistory, a.DisableHooks, a.Description = keepHistory, r.DisableHooks, r.Description
+	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
+	r.driver.Uninstalling(true)
+	_, err := a.Run(r.Name)
+	r.driver.Uninstalling(false)
+	if err != nil || !keepHistory {
+		return err
+	}
+	return r.markUninstalled()
+}
+
+func (r *run) markUninstalled() error {
+	found, err := r.config.Releases.Last(r.Name)
+	if err != nil {
+		return err
+	}
+	last, err := records.Of(found)
+	if err != nil {
+		return err
+	}
+	last.Info.Status = common.StatusUninstalled
+	return r.config.Releases.Update(last)
+}

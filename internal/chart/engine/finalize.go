@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	helm "helm.sh/helm/v4/pkg/release/v1"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/internal/content"
+)
+
+// The Events of a deletion.
+const (
+	eventHooksSkipped = "HooksSkipped"
+	eventLeft         = "ObjectsLeft"
+	actionUninstall   = "Uninstall"
+)
+
+// finalize removes the release. Helm runs the hooks and deletes the objects; then the manager
+// looks at each object itself, and deletes what Helm has left. The history goes last, when all
+// objects are seen to be gone: it is what says which objects there are.
+func (w *work) finalize(ctx context.Context, job content.Job, f found) content.Result {
+	if f.State == release.Foreign {
+		w.left(ctx, "the release "+w.name+" belongs to "+f.history.Owners())
+		return w.removed(ctx)
+	}
+	if w.mustUninstall(f) {
+		if outcome := w.uninstall(ctx, job, f); outcome.Verdict != content.Succeeded {
+			return failed(outcome, order.Uninstall)
+		}
+		var err error
+		if f, err = w.look(ctx, job); err != nil {
+			return irreconcilable(ctx, err)
+		}
+	}
+	left, err := w.removeRemains(ctx, f)
+	switch {
+	case err != nil:
+		return irreconcilable(ctx, err)
+	case len(left) > 0:
+		return notGone(left)
+	}
+	if err := f.records.Purge(ctx); err != nil {
+		return irreconcilable(ctx, err)
+	}
+	if len(f.history.Revisions) > 0 {
+		w.log(ctx).Info("Uninstalled release")
+	}
+	return w.removed(ctx)
+}
+
+func (w *work) removed(ctx context.Context) content.Result {
+	w.log(ctx).Info("Removing finalizer")
+	return uninstalled()
+}
+
+// mustUninstall reports whether Helm still has to uninstall the release. A release that is not
+// sealed is taken over for that, so that Helm starts from a record that can be believed.
+func (w *work) mustUninstall(f found) bool {
+	if f.last() == nil {
+		return f.State == release.Unsealed
+	}
+	return f.last().Info.Status.String() != release.Uninstalled
+}
+
+// uninstall has chart-exec uninstall the release. With uninstall-wait, post-delete hooks run after
+// the objects are gone. In a namespace that is being deleted nothing can be created, and so no
+// hook can run.
+func (w *work) uninstall(ctx context.Context, job content.Job, f found) content.Outcome {
+	o := w.newOrder(order.Uninstall, release.Decision{TakeOver: f.TakeOver})
+	o.Wait = w.settings.uninstallWait && f.last() != nil && slices.ContainsFunc(f.last().Hooks, func(h *helm.Hook) bool {
+		return slices.Contains(h.Events, helm.HookPostDelete)
+	})
+	if w.settings.uninstallWait {
+		w.log(ctx).Info("Uninstall wait")
+		w.log(ctx).Info("Waiting until all resources are deleted")
+	}
+	if !o.DisableHooks && f.last() != nil && len(f.last().Hooks) > 0 && w.namespaceGoes(ctx, f) {
+		o.DisableHooks = true
+		w.event(eventHooksSkipped, "The namespace is being deleted, where hooks cannot run: the release is uninstalled without its hooks")
+	}
+	return w.carryOut(ctx, job, o)
+}
+
+// namespaceGoes reports whether the release's namespace is being deleted. Without the right to
+// read it, it is taken to stay.
+func (w *work) namespaceGoes(ctx context.Context, f found) bool {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.SetName(w.namespace)
+	live, _, err := f.cluster.Get(ctx, namespace)
+	return err == nil && live != nil && live.GetDeletionTimestamp() != nil
+}
+
+// left tells people of what a deletion leaves behind on purpose.
+func (w *work) left(ctx context.Context, what string) {
+	w.log(ctx).Info("Left behind", "what", what)
+	w.event(eventLeft, "Left behind: "+cut(what, maxNote))
+}
+
+// maxNote is less than the API's limit for the note of an Event, in bytes.
+const maxNote = 900
+
+func (w *work) event(reason, note string) {
+	if w.engine.Recorder != nil {
+		w.engine.Recorder.Eventf(w.cr, nil, corev1.EventTypeWarning, reason, actionUninstall, "%s", note)
+	}
+}
+
+// goneSoon returns the result of a deletion for which nothing is left to do but to wait until
+// objects are gone. It changes nothing.
+func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
+	if f.State == release.Foreign || w.mustUninstall(f) || f.last() == nil {
+		return content.Result{}, false
+	}
+	r, err := w.remains(ctx, f)
+	if err != nil || len(r.waiting) == 0 || len(r.there) > 0 || len(r.unknown) > 0 {
+		return content.Result{}, false // Run does what there is to do.
+	}
+	return notGone(r.waiting), true
+}

@@ -1,0 +1,215 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/release"
+)
+
+// settleTime is how long a run waits for objects that are being deleted. After that the CR waits
+// without a run.
+const settleTime = 10 * time.Second
+
+// keepPolicy is Helm's annotation for objects that outlive their release.
+const keepPolicy = "helm.sh/resource-policy"
+
+// remains are the objects of a release that are not gone, described for people.
+type remains struct {
+	// there are to be deleted.
+	there []object
+	// waiting are being deleted.
+	waiting []string
+	// unknown could not be read.
+	unknown []string
+	// others belong to another release by now.
+	others []string
+}
+
+// object is a live object of a release.
+type object struct {
+	name   string
+	live   metav1.Object
+	client dynamic.ResourceInterface
+}
+
+// removeRemains deletes what is left of the release, waits a short time, and returns what is still
+// left, with the API server's reasons.
+func (w *work) removeRemains(ctx context.Context, f found) (left []string, err error) {
+	var told bool
+	settled := func(ctx context.Context) (bool, error) {
+		r, err := w.remains(ctx, f)
+		if err != nil {
+			return false, err
+		}
+		if len(r.others) > 0 && !told {
+			w.left(ctx, strings.Join(r.others, ", "))
+			told = true
+		}
+		left = append(r.unknown, r.waiting...)
+		refused := len(r.unknown)
+		for _, o := range r.there {
+			left = append(left, o.name+" (is being deleted)")
+			if err := o.delete(ctx); err != nil {
+				left[len(left)-1] = fmt.Sprintf("%s (cannot be deleted: %v)", o.name, err)
+				refused++
+			}
+		}
+		return len(left) == 0 || refused > 0, nil
+	}
+	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 20, Cap: time.Second}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	err = pause.DelayFunc().Until(ctx, true, true, settled)
+	if wait.Interrupted(err) {
+		return left, nil
+	}
+	return left, err
+}
+
+// delete deletes the object as it was seen.
+func (o object) delete(ctx context.Context) error {
+	uid, background := o.live.GetUID(), metav1.DeletePropagationBackground
+	err := o.client.Delete(ctx, o.live.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // The next look tells.
+	}
+	return err
+}
+
+// remains looks at each object of the last revision, and of the last one that was deployed. Without
+// a record it looks for cluster-scoped objects that are the CR's: those in a namespace go with the
+// CR by their owner reference.
+func (w *work) remains(ctx context.Context, f found) (remains, error) {
+	if f.last() == nil {
+		return w.unrecorded(ctx, f)
+	}
+	var r remains
+	seen := map[string]bool{}
+	for _, revision := range []*release.Release{f.last(), f.history.Deployed} {
+		if revision == nil {
+			continue
+		}
+		objects, err := manifest.Parse(revision.Manifest)
+		if err != nil {
+			return remains{}, err
+		}
+		for _, one := range objects {
+			if strings.EqualFold(strings.TrimSpace(one.GetAnnotations()[keepPolicy]), "keep") {
+				continue
+			}
+			kind := one.GroupVersionKind().GroupKind().String()
+			live, client, err := f.cluster.Get(ctx, one)
+			if name := manifest.Name(one); !seen[kind+name] {
+				seen[kind+name] = true
+				w.sort(&r, name, live, client, err)
+			}
+		}
+	}
+	return r, nil
+}
+
+// sort adds an object to the remains, where it belongs.
+func (w *work) sort(r *remains, name string, live *unstructured.Unstructured, client dynamic.ResourceInterface, err error) {
+	switch {
+	case err != nil:
+		r.unknown = append(r.unknown, fmt.Sprintf("%s (cannot be read: %v)", name, errors.Unwrap(err)))
+	case live == nil:
+	case !w.marked(live):
+		r.others = append(r.others, name+", which does not have the marks of this release any more")
+	case live.GetDeletionTimestamp() != nil:
+		r.waiting = append(r.waiting, name+" (is being deleted"+finalizersOf(live)+")")
+	default:
+		r.there = append(r.there, object{name, live, client})
+	}
+}
+
+func finalizersOf(live metav1.Object) string {
+	if len(live.GetFinalizers()) == 0 {
+		return ""
+	}
+	return "; it waits for " + strings.Join(live.GetFinalizers(), ", ")
+}
+
+// marked reports whether an object has Helm's marks of this release.
+func (w *work) marked(live metav1.Object) bool {
+	annotations := live.GetAnnotations()
+	return live.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" &&
+		annotations["meta.helm.sh/release-name"] == w.name && annotations["meta.helm.sh/release-namespace"] == w.namespace
+}
+
+// unrecorded returns the cluster-scoped objects that have the marks of the release and are
+// children of the CR. A CR that never had a release has none.
+func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
+	if _, had, _ := unstructured.NestedMap(w.cr.Object, "status", deployedRelease); !had && len(f.history.Revisions) == 0 {
+		return r, nil
+	}
+	served, err := discovery.NewDiscoveryClientForConfig(f.config)
+	if err != nil {
+		return r, fmt.Errorf("use the kubeconfig of the run: %w", err)
+	}
+	client, err := metadata.NewForConfig(f.config)
+	if err != nil {
+		return r, fmt.Errorf("use the kubeconfig of the run: %w", err)
+	}
+	// An error is about groups that cannot be asked now; the others are in the answer.
+	groups, err := served.ServerPreferredResources()
+	if groups == nil && err != nil {
+		return r, fmt.Errorf("look for objects of a release without a record: %w", err)
+	}
+	for kind, resource := range clusterScoped(groups) {
+		found, err := client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue // What the operator may not list it has not made.
+		}
+		if err != nil {
+			return r, fmt.Errorf("look for objects of a release without a record: %w", err)
+		}
+		for i := range found.Items {
+			one := &found.Items[i]
+			if !w.marked(one) || !release.Linked(one, w.seal.Owner) {
+				continue
+			}
+			name := strings.TrimSuffix(kind, ".") + " " + one.GetName()
+			if one.GetDeletionTimestamp() != nil {
+				r.waiting = append(r.waiting, name+" (is being deleted"+finalizersOf(one)+")")
+				continue
+			}
+			r.there = append(r.there, object{name, one, f.cluster.Client.Resource(resource)})
+		}
+	}
+	return r, nil
+}
+
+// clusterScoped returns the cluster-scoped resources that can be listed and deleted, by their
+// kinds.
+func clusterScoped(groups []*metav1.APIResourceList) map[string]schema.GroupVersionResource {
+	found := map[string]schema.GroupVersionResource{}
+	for _, group := range groups {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range group.APIResources {
+			if !resource.Namespaced && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "delete") {
+				found[resource.Kind+"."+version.Group] = version.WithResource(resource.Name)
+			}
+		}
+	}
+	return found
+}

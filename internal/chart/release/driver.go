@@ -1,0 +1,178 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	helmrelease "helm.sh/helm/v4/pkg/release"
+	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Driver is a storage of Helm for one release. It seals each revision that Helm writes. Helm
+// finds no other revision there than sealed ones, so that an upgrade, a rollback and an
+// uninstallation start from these alone.
+type Driver struct {
+	*Records
+
+	// Manifest changes the manifests that Helm reads; nil leaves them as they are.
+	Manifest func(manifest string) (string, error)
+
+	helm *driver.Secrets
+	// uninstalling is true while an uninstallation is at work.
+	uninstalling atomic.Bool
+}
+
+// NewDriver returns the storage of the release that the records are of.
+func NewDriver(r *Records) *Driver { return &Driver{Records: r, helm: driver.NewSecrets(r.secrets)} }
+
+// Name implements driver.Driver.
+func (d *Driver) Name() string { return driver.SecretsDriverName }
+
+// Create implements driver.Driver.
+func (d *Driver) Create(key string, r helmrelease.Releaser) error {
+	return d.write(r, func(sealed *Release) error { return d.helm.Create(key, sealed) })
+}
+
+// Update implements driver.Driver. While an uninstallation is at work, Helm's word that it is
+// through is not stored: Helm writes it also where a hook or a wait has failed.
+func (d *Driver) Update(key string, r helmrelease.Releaser) error {
+	return d.write(r, func(sealed *Release) error {
+		if d.uninstalling.Load() && sealed.Info.Status == common.StatusUninstalled {
+			sealed.Info.Status = common.StatusUninstalling
+		}
+		return d.helm.Update(key, sealed)
+	})
+}
+
+// Uninstalling says that an uninstallation begins, or that it is over.
+func (d *Driver) Uninstalling(begins bool) { d.uninstalling.Store(begins) }
+
+func (d *Driver) write(r helmrelease.Releaser, send func(*Release) error) error {
+	record, err := Of(r)
+	if err == nil {
+		err = Seal(record, d.Seal)
+	}
+	if err != nil {
+		return err
+	}
+	return send(record)
+}
+
+// Of returns a release of Helm's interfaces in the form that this package knows.
+func Of(r helmrelease.Releaser) (*Release, error) {
+	record, ok := r.(*Release)
+	if !ok || record == nil {
+		return nil, fmt.Errorf("a release has a form that is not known: %T", r)
+	}
+	return record, nil
+}
+
+// Get implements driver.Driver.
+func (d *Driver) Get(name string) (helmrelease.Releaser, error) {
+	found, err := d.sealed(func(r Revision) bool { return key(d.Records.Name, r.Version) == name })
+	if err != nil {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// List implements driver.Driver.
+func (d *Driver) List(filter func(helmrelease.Releaser) bool) ([]helmrelease.Releaser, error) {
+	found, err := d.sealed(func(Revision) bool { return true })
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return nil, nil
+	}
+	return slices.DeleteFunc(found, func(r helmrelease.Releaser) bool { return !filter(r) }), err
+}
+
+// Query implements driver.Driver.
+func (d *Driver) Query(labels map[string]string) ([]helmrelease.Releaser, error) {
+	return d.sealed(func(r Revision) bool {
+		status, given := labels["status"]
+		return !given || status == r.Status
+	})
+}
+
+// sealed returns the sealed revisions that are wanted, or driver.ErrReleaseNotFound.
+func (d *Driver) sealed(wanted func(Revision) bool) ([]helmrelease.Releaser, error) {
+	ctx := context.Background() // Helm's storage has none.
+	all, err := d.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []helmrelease.Releaser
+	for i := range all {
+		if !all[i].claimsSeal || !wanted(all[i]) {
+			continue
+		}
+		record, err := d.open(ctx, &all[i])
+		if err != nil {
+			return nil, err
+		}
+		if record == nil {
+			continue
+		}
+		if d.Manifest != nil {
+			if record.Manifest, err = d.Manifest(record.Manifest); err != nil {
+				return nil, fmt.Errorf("revision %d of release %q: %w", record.Version, d.Records.Name, err)
+			}
+		}
+		found = append(found, record)
+	}
+	if found == nil {
+		return nil, driver.ErrReleaseNotFound
+	}
+	return found, nil
+}
+
+// Delete implements driver.Driver.
+func (d *Driver) Delete(key string) (helmrelease.Releaser, error) {
+	found, err := d.Get(key)
+	if err != nil {
+		return nil, err
+	}
+	return found, d.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
+}
+
+// TakeOver replaces the revisions that are not sealed. If there is no other one, the newest of
+// them gets a successor, whose manifest is what stub makes of its manifest, without hooks and
+// values. It is marked as superseded: an upgrade starts from it, and nothing rolls back to it.
+func (d *Driver) TakeOver(ctx context.Context, stub func(manifest string) (string, error)) error {
+	h, err := d.Read(ctx)
+	if err != nil || len(h.Revisions) == 0 {
+		return err
+	}
+	if h.Last == nil {
+		if err := d.createStub(ctx, h.Revisions[0].Version, stub); err != nil {
+			return fmt.Errorf("take over release %q: %w", d.Records.Name, err)
+		}
+	}
+	return d.delete(ctx, h.Revisions, func(r Revision) bool { return !r.Sealed })
+}
+
+func (d *Driver) createStub(ctx context.Context, newest int, stub func(string) (string, error)) error {
+	manifest, first := "", metav1.Now().Time
+	switch before, err := d.read(ctx, newest); {
+	case errors.Is(err, errUnreadable):
+	case err != nil:
+		return err
+	default:
+		first = before.Info.FirstDeployed
+		if manifest, err = stub(before.Manifest); err != nil {
+			return err
+		}
+	}
+	version := newest + 1
+	return d.Create(key(d.Records.Name, version), &Release{
+		Name: d.Records.Name, Namespace: d.Namespace, Version: version, Manifest: manifest, ApplyMethod: string(helm.ApplyMethodServerSideApply),
+		Info:  &helm.Info{FirstDeployed: first, LastDeployed: metav1.Now().Time, Status: common.StatusSuperseded, Description: "Taken over"},
+		Chart: &chart.Chart{Metadata: &chart.Metadata{APIVersion: chart.APIVersionV2, Name: "taken-over", Version: "0.0.0"}},
+	})
+}
