@@ -48,10 +48,7 @@ func (c *Chart) ReleaseOf(cr map[string]any) (namespace, name string, err error)
 		return text
 	}
 	namespace, name = own("namespace"), own("name")
-	has, err := currentRelease(cr, namespace)
-	if err != nil {
-		return "", "", err
-	}
+	has := currentRelease(cr, namespace)
 	namespace, err = c.ReleaseNamespace.of(cr, namespace)
 	if err == nil {
 		name, err = c.ReleaseName.of(cr, name)
@@ -74,21 +71,21 @@ func (c *Chart) ReleaseOf(cr map[string]any) (namespace, name string, err error)
 	return namespace, name, nil
 }
 
-// currentRelease returns the release that the CR's status names, nil if it names none. Statuses
-// that other operators and older managers wrote have no namespace: the release is in the CR's.
-func currentRelease(cr map[string]any, crNamespace string) (*MovedError, error) {
-	name, _, _ := unstructured.NestedString(cr, "status", "deployedRelease", "name")
-	if name == "" {
-		return nil, nil //nolint:nilnil // The CR has no release yet.
+// currentRelease returns the release that the CR's status names: a deployed one, or one of which
+// there was an attempt. It is nil if the status names none. Statuses that other operators and older
+// managers wrote have no namespace: the release is in the CR's.
+func currentRelease(cr map[string]any, crNamespace string) *MovedError {
+	for _, field := range []string{"deployedRelease", "attemptedRelease"} {
+		name, _, _ := unstructured.NestedString(cr, "status", field, "name")
+		namespace, _, _ := unstructured.NestedString(cr, "status", field, "namespace")
+		if namespace == "" {
+			namespace = crNamespace
+		}
+		if name != "" && namespace != "" {
+			return &MovedError{Namespace: namespace, Name: name}
+		}
 	}
-	namespace, _, _ := unstructured.NestedString(cr, "status", "deployedRelease", "namespace")
-	if namespace == "" {
-		namespace = crNamespace
-	}
-	if namespace == "" {
-		return nil, nil //nolint:nilnil // No release is without a namespace.
-	}
-	return &MovedError{Namespace: namespace, Name: name}, nil
+	return nil
 }
 
 // of returns the text for a CR, and otherwise where there is none.

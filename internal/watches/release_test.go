@@ -80,6 +80,11 @@ func TestAReleaseDoesNotMove(t *testing.T) {
 			t.Errorf("%s: got %v", why, err)
 		}
 	}
+	attempted := cr(object{"to": "e"}, object{})
+	attempted["status"] = object{"attemptedRelease": object{"name": "b", "namespace": "d"}}
+	if _, _, err := c.ReleaseOf(attempted); err == nil || !strings.Contains(err.Error(), `"b" in the namespace "d"`) {
+		t.Errorf("what a failed installation has left is forgotten: %v", err)
+	}
 	if _, _, err := c.ReleaseOf(cr(object{"to": "e"}, object{"name": "b"})); err == nil || !strings.Contains(err.Error(), `"b" in the namespace "a"`) {
 		t.Errorf("the release of an older manager moves: %v", err)
 	}

@@ -210,7 +210,7 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 	w.tellOverrides()
 	outcome := w.carryOut(ctx, job, w.newOrder(found.Action, found.Decision))
 	if outcome.Verdict != content.Succeeded {
-		return failed(outcome, found.Action)
+		return w.attempted(failed(outcome, found.Action))
 	}
 	found, err := w.look(ctx, job)
 	if err != nil {

@@ -26,7 +26,19 @@ const (
 // maxManifest bounds deployedRelease.manifest, in bytes.
 const maxManifest = 32 << 10
 
-const deployedRelease = "deployedRelease"
+// The fields of the status that name the release. attemptedRelease is there after an installation
+// or upgrade that failed: what it has left must be found also where the CR's spec asks for another
+// release by then.
+const (
+	deployedRelease  = "deployedRelease"
+	attemptedRelease = "attemptedRelease"
+)
+
+// attempted adds the name of the release to the result of an action that failed.
+func (w *work) attempted(result content.Result) content.Result {
+	result.Fields = map[string]any{attemptedRelease: map[string]any{"name": w.name, "namespace": w.namespace}}
+	return result
+}
 
 // deployed returns the result of a release that is as its CR wants it. It depends on the
 // release alone, so that the status of a release at rest does not change.
@@ -42,7 +54,7 @@ func deployed(last *release.Release) content.Result {
 			{Type: deployedType, Status: "True", Reason: reason, Message: content.Visible(last.Info.Notes)},
 		},
 		Removed: []string{releaseFails, irreconciled},
-		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": shown(last.Manifest)}},
+		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": shown(last.Manifest)}, attemptedRelease: nil},
 	}
 }
 
@@ -51,7 +63,7 @@ func uninstalled() content.Result {
 		Outcome:    content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
 		Conditions: []content.Condition{{Type: deployedType, Status: "False", Reason: "UninstallSuccessful"}},
 		Removed:    []string{releaseFails, irreconciled},
-		Fields:     map[string]any{deployedRelease: nil},
+		Fields:     map[string]any{deployedRelease: nil, attemptedRelease: nil},
 	}
 }
 

@@ -4,7 +4,27 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/internal/content"
 )
+
+// TestAFailedInstallationIsNotForgotten: what it has left is found also after the CR's spec asks
+// for another release.
+func TestAFailedInstallationIsNotForgotten(t *testing.T) {
+	w := newWorld(t, nil)
+	w.outcome = content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no"}
+	cr := resource(nil, nil)
+	result, _ := w.run(t.Context(), cr, false)
+	want := map[string]any{"attemptedRelease": map[string]any{"name": cr.GetName(), "namespace": cr.GetNamespace()}}
+	if diff := cmp.Diff(want, result.Fields); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if ended := uninstalled().Fields; len(ended) != 2 || ended["attemptedRelease"] != nil {
+		t.Errorf("an uninstalled release has the fields %v", ended)
+	}
+}
 
 func TestAManifestIsShownWithoutSecretsAndBounded(t *testing.T) {
 	const secret = "cGEkJHcwcmQ"

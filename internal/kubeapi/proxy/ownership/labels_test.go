@@ -86,3 +86,66 @@ func TestLabelsOnly(t *testing.T) {
 		}
 	}
 }
+
+// FuzzLabels tries patches of any kind on an object that has the label. Besides the label, the
+// forwarded patch has the result of the role's patch; and the label does not get lost.
+func FuzzLabels(f *testing.F) {
+	const before = `{"metadata":{"name":"c","labels":{"a":"b",` + stamped + `},"ownerReferences":[` + others + `]},"spec":{"labels":{"l.io/chart":"x"}}}`
+	for _, seed := range []string{
+		`{"metadata":{"labels":{"l.io/chart":null,"$patch":"merge"}}}`,
+		`{"metadata":{"labels":{"$retainKeys":["a"],"a":"c"}}}`,
+		`{"metadata":{"labels":{"$patch":"delete"}}}`,
+		`{"metadata":{"$patch":"replace","name":"c"}}`,
+		`{"metadata":{"labels":{"l.io/chart":{"x":"y"}}}}`,
+		`{"metadata":{"labels":[]}}`,
+		`{"metadata":{"labels":""}}`,
+		`[{"op":"copy","from":"/spec/labels","path":"/metadata/labels"},{"op":"remove","path":"/metadata/labels/l.io~1chart"}]`,
+		`[{"op":"replace","path":"/metadata","value":{"labels":null}}]`,
+		`[{"op":"move","from":"/metadata","path":"/spec/old"},{"op":"add","path":"/metadata","value":{}}]`,
+		`[{"op":"move","from":"/metadata/labels/l.io~1chart","path":"/metadata/labels/b"}]`,
+	} {
+		for kind := range uint8(3) {
+			f.Add(seed, kind)
+		}
+	}
+	f.Fuzz(func(t *testing.T, body string, kind uint8) {
+		contentType := []string{mergeType, strategicType, jsonPatchType}[kind%3]
+		target := labelled(inNamespace())
+		target.LabelsOnly = true
+		write, err := ownership.Parse("patch", contentType, []byte(body))
+		if err != nil {
+			return
+		}
+		sent, _, err := write.AddOwner(target, decode(t, before).(map[string]any))
+		if err != nil {
+			return
+		}
+		want, err := apply(contentType, before, body)
+		if err != nil {
+			return // The API server refuses it.
+		}
+		got, err := apply(contentType, before, string(sent))
+		if err != nil {
+			t.Fatalf("%s applied, and what it became does not: %s: %v", body, sent, err)
+		}
+		metadata, _ := got["metadata"].(map[string]any)
+		labels, ok := metadata["labels"].(map[string]any)
+		if (ok || metadata != nil && metadata["labels"] == nil) && labels["l.io/chart"] != "c-2" {
+			t.Errorf("%s became %s, which loses the label: %v", body, sent, got)
+		}
+		if without(got); !reflect.DeepEqual(got, without(want)) {
+			t.Errorf("besides the label, %s made %v of it, and %s makes %v", body, want, sent, got)
+		}
+	})
+}
+
+// without removes the label.
+func without(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	delete(labels, "l.io/chart")
+	if value, has := metadata["labels"]; has && (value == nil || labels != nil && len(labels) == 0) {
+		delete(metadata, "labels")
+	}
+	return object
+}
