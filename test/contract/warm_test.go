@@ -142,7 +142,7 @@ func (h heat) servers() []string {
 	return lines
 }
 
-var _ = Describe("warm runs", Ordered, func() {
+var _ = Describe("warm runs", Ordered, ContinueOnFailure, func() {
 	kind := func(name string) schema.GroupKind { return schema.GroupKind{Group: "heat.example.com", Kind: name} }
 	BeforeAll(func(ctx context.Context) {
 		ground.Define(ctx, harness.Definition(kind("Hot")), harness.Definition(kind("Warm")), harness.Definition(kind("Chill")))
