@@ -4,10 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,8 +19,9 @@ import (
 )
 
 // writeToVariable is the environment variable with the address to which the test binary
-// writes when it plays the leader that is stopped.
-const writeToVariable = "FENCE_TEST_WRITE_TO"
+// writes when it plays the leader that is stopped. Its lease has passed by its clock once there
+// is a file at the path of lateVariable.
+const writeToVariable, lateVariable = "FENCE_TEST_WRITE_TO", "FENCE_TEST_LATE"
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(writeToVariable); address != "" {
@@ -26,16 +30,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const leaseDuration = 2 * time.Second
+const leaseDuration = time.Hour
 
 // playLeader holds a lease and writes as fast as it can until the fence refuses.
 func playLeader(address string) int {
-	f := New(Options{LeaseDuration: leaseDuration, RetryPeriod: 100 * time.Millisecond})
+	now := func() Instant {
+		if _, err := os.Stat(os.Getenv(lateVariable)); err == nil {
+			return Now().Add(leaseDuration)
+		}
+		return Now()
+	}
+	f := New(Options{LeaseDuration: leaseDuration, RetryPeriod: time.Second, Now: now})
 	c, err := f.Dial(context.Background(), "tcp", address)
 	if err != nil {
 		return 2
 	}
-	for f.RecordRenewal(Now()); ; f.RecordRenewal(Now()) {
+	for f.RecordRenewal(now()); ; f.RecordRenewal(now()) {
 		if _, err := c.Write([]byte{'.'}); err != nil {
 			if errors.Is(err, ErrLost) {
 				return 0
@@ -62,7 +72,7 @@ func accept(t *testing.T, listener net.Listener) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = peer.Close() })
-	if err := peer.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := peer.SetDeadline(time.Now().Add(scratch.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	return peer
@@ -99,7 +109,8 @@ func unread(t *testing.T, peer net.Conn) (is bool) {
 func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
 	listener := listen(t)
 	leader := exec.Command(os.Args[0])
-	leader.Env = append(os.Environ(), writeToVariable+"="+listener.Addr().String())
+	late := filepath.Join(t.TempDir(), "late")
+	leader.Env = append(os.Environ(), writeToVariable+"="+listener.Addr().String(), lateVariable+"="+late)
 	if err := leader.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +125,11 @@ func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
 	if err := leader.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(leaseDuration) // Another candidate may lead now.
+	scratch.Eventually(t, "the leader to be stopped", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", leader.Process.Pid))
+		return err == nil && strings.Contains(string(stat), ") T ")
+	})
+	scratch.Write(t, filepath.Dir(late), map[string]string{"late": ""}) // Another candidate may lead now.
 	// Read all that was written before the stop: 200 ms without data are its end.
 	for read := int64(1); read > 0 || unread(t, peer); {
 		if err := peer.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
@@ -125,14 +140,14 @@ func TestAStoppedProcessWritesNothingOnWaking(t *testing.T) {
 			t.Fatalf("want silence from a stopped process, got %v", err)
 		}
 	}
-	if err := errors.Join(peer.SetReadDeadline(time.Now().Add(time.Minute)), leader.Process.Signal(syscall.SIGCONT)); err != nil {
+	if err := errors.Join(peer.SetReadDeadline(time.Now().Add(scratch.Patience)), leader.Process.Signal(syscall.SIGCONT)); err != nil {
 		t.Fatal(err)
 	}
-	late, _ := io.Copy(io.Discard, io.LimitReader(received, 1000)) // The connection is reset.
+	written, _ := io.Copy(io.Discard, io.LimitReader(received, 1000)) // The connection is reset.
 	_ = peer.Close()
 	// One byte is possible: the process may have been stopped between check and write.
-	if late > 1 {
-		t.Errorf("%d bytes were written after waking", late)
+	if written > 1 {
+		t.Errorf("%d bytes were written after waking", written)
 	}
 	if err := leader.Wait(); err != nil {
 		t.Errorf("want the write to fail for the lost lease, got %v", err)
@@ -169,7 +184,7 @@ func TestConnectionsEndWithTheLease(t *testing.T) {
 		if err == nil {
 			t.Error("want a stream that is being read to end")
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(scratch.Patience):
 		t.Fatal("a stream that was being read did not end")
 	}
 	if n, err := far.Read(make([]byte, 1)); n != 0 || !errors.Is(err, syscall.ECONNRESET) {

@@ -82,7 +82,7 @@ func finalizerNames(list []watches.Watch) []string {
 	var names []string
 	for _, watch := range list {
 		if watch.Finalizer != nil {
-			names = append(names, watch.Finalizer.Name)
+			names = append(names, watch.Finalizer.Names()...)
 		}
 	}
 	return names

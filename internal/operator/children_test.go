@@ -34,7 +34,7 @@ func TestChildWatches(t *testing.T) {
 		GVK: gvk, WatchDependentResources: true, WatchClusterScopedResources: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}},
 		Finalizer:  &watches.Finalizer{Name: "g.io/f"},
 		References: []watches.Reference{{GVK: gvk, StatusFields: []string{"url", "ready"}}, {GVK: gvk, StatusFields: []string{"ready"}}},
-	}, {GVK: gvk, References: []watches.Reference{{GVK: gvk, StatusFields: []string{"a"}}}}, {GVK: gvk}}
+	}, {GVK: gvk, References: []watches.Reference{{GVK: gvk, StatusFields: []string{"a"}}}}, {GVK: gvk, Finalizer: &watches.Finalizer{Name: "g.io/new", Former: "old"}}}
 	fields := func(names ...string) reduce.StatusFields { return reduce.StatusFields{gvk.GroupKind(): names} }
 	want := []children.Watch{
 		{GVK: gvk, Dependents: true, ClusterScoped: true, Blacklist: []schema.GroupKind{{Kind: "Pod"}}, StatusFields: fields("ready", "url")},
@@ -47,7 +47,7 @@ func TestChildWatches(t *testing.T) {
 	if diff := cmp.Diff(fields("a", "ready", "url"), statusFields(list...)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"g.io/f"}, finalizerNames(list)); diff != "" {
+	if diff := cmp.Diff([]string{"g.io/f", "g.io/new", "old"}, finalizerNames(list)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -70,8 +70,9 @@ func heldOf(ctx context.Context, c client.Client, watch watches.Watch, namespace
 			return nil, err
 		}
 		for i := range page.Items {
-			if object := &page.Items[i]; slices.Contains(object.Finalizers, watch.Finalizer.Name) {
-				held = append(held, fmt.Sprintf("%s %s has the finalizer %s", watch.GVK.GroupKind(), client.ObjectKeyFromObject(object), watch.Finalizer.Name))
+			object := &page.Items[i]
+			if at := slices.IndexFunc(object.Finalizers, watch.Finalizer.Is); at >= 0 {
+				held = append(held, fmt.Sprintf("%s %s has the finalizer %s", watch.GVK.GroupKind(), client.ObjectKeyFromObject(object), object.Finalizers[at]))
 			}
 		}
 		if page.Continue == "" {

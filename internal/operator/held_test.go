@@ -26,7 +26,7 @@ func listing(answer func(page *metav1.PartialObjectMetadataList, options *client
 }
 
 func TestHeldObjectsOfEachPageAreFound(t *testing.T) {
-	watch := watches.Watch{GVK: schema.GroupVersionKind{Group: "g.example", Version: "v1", Kind: "Kind"}, Finalizer: &watches.Finalizer{Name: "g.example/ours"}}
+	watch := watches.Watch{GVK: schema.GroupVersionKind{Group: "g.example", Version: "v1", Kind: "Kind"}, Finalizer: &watches.Finalizer{Name: "g.example/ours", Former: "former"}}
 	c := listing(func(page *metav1.PartialObjectMetadataList, options *client.ListOptions) error {
 		if page.Kind != "KindList" || options.Namespace != "ns" || options.Limit == 0 {
 			t.Errorf("asked for %s in %q, %d at once", page.Kind, options.Namespace, options.Limit)
@@ -35,7 +35,7 @@ func TestHeldObjectsOfEachPageAreFound(t *testing.T) {
 		object := func(name string, finalizers ...string) metav1.PartialObjectMetadata {
 			return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name + strconv.Itoa(at), Finalizers: finalizers}}
 		}
-		page.Items = []metav1.PartialObjectMetadata{object("free"), object("held", "a.example/other", "g.example/ours"), object("others", "a.example/other")}
+		page.Items = []metav1.PartialObjectMetadata{object("free"), object("held", "a.example/other", "g.example/ours"), object("others", "a.example/other"), object("long-held", "a.example/other", "former")}
 		page.Continue = ""
 		if at < 2 {
 			page.Continue = strconv.Itoa(at + 1)
@@ -44,8 +44,8 @@ func TestHeldObjectsOfEachPageAreFound(t *testing.T) {
 	})
 	got, err := heldOf(t.Context(), c, watch, "ns")
 	want := []string{}
-	for _, name := range []string{"held0", "held1", "held2"} {
-		want = append(want, "Kind.g.example ns/"+name+" has the finalizer g.example/ours")
+	for _, page := range []string{"0", "1", "2"} {
+		want = append(want, "Kind.g.example ns/held"+page+" has the finalizer g.example/ours", "Kind.g.example ns/long-held"+page+" has the finalizer former")
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/fence"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 func electionOptions(duration, deadline time.Duration) config.Options {
@@ -45,9 +46,10 @@ func TestLeaseTimes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l.fence.RecordRenewal(fence.Now())
+			began := fence.Now()
+			l.fence.RecordRenewal(began)
 			left := l.fence.Remaining()
-			if l.retryPeriod != test.wantRetry || left > test.wantLeft || left < test.wantLeft-time.Second {
+			if l.retryPeriod != test.wantRetry || left > test.wantLeft || left < test.wantLeft-fence.Now().Sub(began) {
 				t.Errorf("want a retry of %s and %s left, got %s and %s", test.wantRetry, test.wantLeft, l.retryPeriod, left)
 			}
 		})
@@ -129,16 +131,17 @@ func (f failingLock) Update(ctx context.Context, r resourcelock.LeaderElectionRe
 const shortRetry = 20 * time.Millisecond
 
 // candidateConfig configures a candidate. fail returns the error of its renewals.
-// fenceDuration is the lease duration of its fence, 0 for that of the election.
+// duration is that of the lease, 0 for one that does not run out in a test. fenceDuration is the
+// lease duration of its fence, 0 for that of the election.
 type candidateConfig struct {
-	id            string
-	fail          func() error
-	fenceDuration time.Duration
+	id                      string
+	fail                    func() error
+	duration, fenceDuration time.Duration
 }
 
 func startCandidate(t *testing.T, server *fake.Clientset, c candidateConfig) electionCandidate {
 	t.Helper()
-	const duration = 3 * time.Second
+	duration := cmp.Or(c.duration, time.Hour)
 	plain := &resourcelock.LeaseLock{Client: server.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: c.id}}
 	plain.LeaseMeta.Namespace, plain.LeaseMeta.Name = "ns", "lease"
 	e := electionCandidate{
@@ -147,7 +150,7 @@ func startCandidate(t *testing.T, server *fake.Clientset, c candidateConfig) ele
 	}
 	e.lock = &fencedLock{Interface: failingLock{plain, c.fail}, fence: e.fence}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: e.lock, LeaseDuration: duration, RenewDeadline: 2 * time.Second, RetryPeriod: shortRetry,
+		Lock: e.lock, LeaseDuration: duration, RenewDeadline: duration / 3 * 2, RetryPeriod: shortRetry,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
 	})
 	if err != nil {
@@ -162,7 +165,7 @@ func startCandidate(t *testing.T, server *fake.Clientset, c candidateConfig) ele
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
 	defer cancel()
 	for !holds() {
 		select {
@@ -195,7 +198,8 @@ func TestTheFenceFollowsTheElection(t *testing.T) {
 func TestALeaderWhoseRenewalsFailIsFencedBeforeItsSuccessor(t *testing.T) {
 	server := fake.NewClientset()
 	failed := make(chan struct{})
-	first := startCandidate(t, server, candidateConfig{id: "first", fail: func() error {
+	const duration = 3 * time.Second // The lease has to run out.
+	first := startCandidate(t, server, candidateConfig{id: "first", duration: duration, fail: func() error {
 		select {
 		case <-failed:
 			return errors.New("no route to the API server")
@@ -204,7 +208,7 @@ func TestALeaderWhoseRenewalsFailIsFencedBeforeItsSuccessor(t *testing.T) {
 		}
 	}})
 	eventually(t, "the first candidate leads", first.fence.Held)
-	second := startCandidate(t, server, candidateConfig{id: "second", fail: succeed})
+	second := startCandidate(t, server, candidateConfig{id: "second", duration: duration, fail: succeed})
 	close(failed)
 	eventually(t, "the second candidate leads", func() bool {
 		held := second.fence.Held()

@@ -152,8 +152,11 @@ func (p *Process) read(read func(io.Reader) error) (err error) {
 // WaitUntilIdle returns true once nothing has come from the program for limit, and false
 // when ctx ends.
 func (p *Process) WaitUntilIdle(ctx context.Context, limit time.Duration) bool {
-	return waitUntilIdle(ctx, limit, append([]*stream{p.records}, p.texts...)...)
+	return waitUntilIdle(ctx, limit, p.streams()...)
 }
+
+// streams returns all that the program can say something by.
+func (p *Process) streams() []*stream { return append([]*stream{p.records}, p.texts...) }
 
 // Wait returns after the run's last process has ended and all its output has been read:
 // the exit code of the first process, why ctx ended if it did, and an error of reading.
@@ -193,9 +196,8 @@ func (p *Process) terminate(grace time.Duration) int {
 
 // drain waits until the rest of all pipes has been read.
 func (p *Process) drain() error {
-	p.records.startDraining()
-	for _, text := range p.texts {
-		text.startDraining()
+	for _, s := range p.streams() {
+		s.startDraining()
 	}
 	err := <-p.recordsDone
 	for range p.texts {

@@ -88,15 +88,21 @@ type Finalizer struct {
 	Content Content
 	// Vars are trusted, and override the watch's vars.
 	Vars map[string]any
-	// Former is an older name of the same finalizer, "" if there is none. A CR that has it
-	// gets no other one, and it goes with it.
+	// Former is an older name of the same finalizer, "" if there is none. To a CR that has it
+	// no second finalizer is added; either name is removed.
 	Former string `json:",omitempty"`
 }
 
-// Is reports whether the entry of metadata.finalizers is this finalizer.
-func (f *Finalizer) Is(entry string) bool {
-	return entry == f.Name || f.Former != "" && entry == f.Former
+// Names returns all entries of metadata.finalizers that are this finalizer.
+func (f *Finalizer) Names() []string {
+	if f.Former == "" {
+		return []string{f.Name}
+	}
+	return []string{f.Name, f.Former}
 }
+
+// Is reports whether the entry of metadata.finalizers is this finalizer.
+func (f *Finalizer) Is(entry string) bool { return slices.Contains(f.Names(), entry) }
 
 // Search holds the directories in which Load looks for roles and playbooks, and the
 // environment that it substitutes into the file.

@@ -20,8 +20,11 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// patience is the deadline of one command, on machines that are busy with something else.
-const patience = 5 * time.Minute
+// patience ends commands that hang. late is what kubectl is told of it.
+const (
+	patience = scratch.Patience
+	late     = "--timeout=10m"
+)
 
 // desk is where the author works.
 type desk struct {
@@ -130,7 +133,7 @@ func TestFromNothingToAnOperator(t *testing.T) {
 
 	d.wants(d.run(0, d.manager, "run-once", "-f", sample, "--vars"), "does not serve shop.myorg.tld/v1")
 	d.run(0, "make", "install")
-	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/stores.shop.myorg.tld", "--timeout=60s")
+	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/stores.shop.myorg.tld", late)
 	scratch.Write(t, d.dir, map[string]string{"bare.yaml": "apiVersion: shop.myorg.tld/v1\nkind: Store\nmetadata: {name: bare}\n"})
 	d.wants(d.run(0, d.manager, "run-once", "-f", "bare.yaml", "--vars"), "message: Hello") // The schema's default.
 
@@ -155,12 +158,12 @@ func TestFromNothingToAnOperator(t *testing.T) {
 	scratch.Write(t, d.dir, map[string]string{role: threeTasks})
 	operator, log := d.start("make", "run")
 	d.run(0, "kubectl", "apply", "-k", "config/samples")
-	d.run(0, "kubectl", "wait", "--for=condition=Successful", "store/store-sample", "--timeout=180s")
+	d.run(0, "kubectl", "wait", "--for=condition=Successful", "store/store-sample", late)
 	if owner := d.run(0, "kubectl", "get", "configmap", "store-sample", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Store" {
 		t.Errorf("the ConfigMap's owner is %q", owner)
 	}
 	d.wants(d.run(0, d.manager, "run-once", "store/store-sample"), "4 ok, 0 changed")
-	d.run(0, "kubectl", "delete", "-k", "config/samples", "--timeout=180s") // By the finalizer.
+	d.run(0, "kubectl", "delete", "-k", "config/samples", late) // By the finalizer.
 	if err := syscall.Kill(-operator.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -236,18 +239,18 @@ func TestAChartBecomesAnOperator(t *testing.T) {
 	d.wants(out, "watches.yaml:4:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
 	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
 	d.run(0, "make", "install")
-	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/hellos.demo.myorg.tld", "--timeout=60s")
+	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/hellos.demo.myorg.tld", late)
 	d.run(0, "kubectl", "apply", "-k", "config/default")
 	d.checksTheCluster()
 	account := d.account("shop-system", "shop-manager")
 
 	d.start(d.manager, "run", "--kubeconfig="+account, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
 	d.run(0, "kubectl", "apply", "-k", "config/samples")
-	d.run(0, "kubectl", "wait", "--for=condition=Successful", "hello/hello-sample", "--timeout=180s")
+	d.run(0, "kubectl", "wait", "--for=condition=Successful", "hello/hello-sample", late)
 	if owner := d.run(0, "kubectl", "get", "deployment", "hello-sample-hello", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Hello" {
 		t.Errorf("the Deployment's owner is %q", owner)
 	}
-	d.run(0, "kubectl", "delete", "-k", "config/samples", "--timeout=180s")
+	d.run(0, "kubectl", "delete", "-k", "config/samples", late)
 }
 
 // account returns the path of a kubeconfig of a ServiceAccount.
@@ -268,7 +271,7 @@ func (d *desk) account(namespace, name string) string {
 // checksTheCluster compares the project with the cluster that it is deployed to.
 func (d *desk) checksTheCluster() {
 	d.t.Helper()
-	d.run(0, "kubectl", "wait", "--for=create", "serviceaccount/default", "--namespace=shop-system", "--timeout=60s")
+	d.run(0, "kubectl", "wait", "--for=create", "serviceaccount/default", "--namespace=shop-system", late)
 	const account = "system:serviceaccount:shop-system:shop-manager"
 	if out := d.run(0, d.manager, "check", "--cluster", "--as", account); !strings.HasPrefix(out, "0 errors, 0 warnings, 0 info") {
 		d.t.Errorf("want no finding, got\n%s", out)

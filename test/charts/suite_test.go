@@ -26,7 +26,7 @@ const interval = 50 * time.Millisecond
 
 var (
 	program  = flag.String("manager", "", "the manager under test, which has chart-exec beside it; by default the one in bin")
-	patience = flag.Duration("patience", 3*time.Minute, "how long specs wait for what should take much less")
+	patience = flag.Duration("patience", harness.Patience, "after how long specs give up that hang")
 )
 
 var (

@@ -76,7 +76,7 @@ var _ = Describe("a role with kubernetes.core", func() {
 				names = append(names, all.Items[i].Name)
 			}
 			g.Expect(names).To(ConsistOf("there-before", "kube-root-ca.crt"))
-		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: there, Name: "second"}, &corev1.ConfigMap{})).To(Succeed())
 		Expect(k8s.Get(ctx, client.ObjectKey{Name: there}, &rbacv1.ClusterRole{})).To(Succeed())
 	})
@@ -93,7 +93,7 @@ func succeeds(ctx context.Context, cr *unstructured.Unstructured, generation int
 		}
 		g.Expect(condition.Status).To(Equal("True"))
 		g.Expect(condition.Generation).To(Equal(generation))
-	}).WithContext(ctx).WithTimeout(2 * patience).Should(Succeed()) // A dozen modules, on a machine that may be busy.
+	}).WithContext(ctx).Should(Succeed())
 }
 
 func generated(ctx context.Context, namespace string) [][]metav1.OwnerReference {

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
@@ -64,7 +65,7 @@ var _ = Describe("what streams (§8)", Ordered, ContinueOnFailure, func() {
 			for _, line := range []string{"one", "two"} { // The second only when the first is back.
 				_, err := io.WriteString(in, line+"\n")
 				Expect(err).NotTo(HaveOccurred())
-				Eventually(out).WithTimeout(20 * time.Second).Should(gbytes.Say(line))
+				Eventually(out).Should(gbytes.Say(line))
 			}
 			Expect(in.Close()).To(Succeed())
 			Expect(command.Wait()).To(Succeed())
@@ -90,11 +91,11 @@ var _ = Describe("what streams (§8)", Ordered, ContinueOnFailure, func() {
 			command.Stdout, command.Stderr = out, GinkgoWriter
 			start(command)
 			said := regexp.MustCompile(`127\.0\.0\.1:(\d+)`)
-			Eventually(func() []byte { return said.Find(out.Contents()) }).WithTimeout(20 * time.Second).ShouldNot(BeEmpty())
+			Eventually(func() []byte { return said.Find(out.Contents()) }).ShouldNot(BeEmpty())
 			conn, err := net.Dial("tcp", string(said.Find(out.Contents())))
 			Expect(err).NotTo(HaveOccurred())
 			defer func() { _ = conn.Close() }()
-			Expect(conn.SetDeadline(time.Now().Add(time.Minute))).To(Succeed())
+			Expect(conn.SetDeadline(time.Now().Add(harness.Patience))).To(Succeed())
 			back := bufio.NewReader(conn)
 			for _, line := range []string{"one\n", "two\n"} {
 				_, err := io.WriteString(conn, line)
@@ -115,7 +116,7 @@ var _ = Describe("what streams (§8)", Ordered, ContinueOnFailure, func() {
 		start(command)
 		for _, name := range []string{"first", "second"} {
 			Expect(k8s.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
-			Eventually(out).WithTimeout(20 * time.Second).Should(gbytes.Say("configmap/" + name))
+			Eventually(out).Should(gbytes.Say("configmap/" + name))
 		}
 	})
 })
@@ -139,7 +140,7 @@ func follows(k *site.Kubelet, command *exec.Cmd) {
 	start(command)
 	for n := range 3 {
 		// An attached client sees what comes from then on.
-		Eventually(func() *gbytes.Buffer { k.Write(fmt.Sprintf("line %d", n)); return out }).WithTimeout(20 * time.Second).WithPolling(time.Second / 4).
+		Eventually(func() *gbytes.Buffer { k.Write(fmt.Sprintf("line %d", n)); return out }).WithPolling(time.Second / 4).
 			Should(gbytes.Say(fmt.Sprintf("line %d", n)))
 	}
 }

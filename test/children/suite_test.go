@@ -23,10 +23,6 @@ import (
 )
 
 const (
-	// patience is the deadline for what should take seconds, on machines that are
-	// busy with something else. The garbage collector needs half a minute to learn of
-	// a new kind, and a pause between two attempts may be a minute.
-	patience = 3 * time.Minute
 	interval = 20 * time.Millisecond
 	// calm is for how long the garbage collector must leave alone what it should.
 	calm = 5 * time.Second
@@ -43,7 +39,7 @@ var (
 )
 
 func TestChildren(t *testing.T) {
-	site.Run(t, "children", patience, interval)
+	site.Run(t, "children", harness.Patience, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -45,7 +45,7 @@ func conditionFields(cr *unstructured.Unstructured, kind string) map[string]any 
 	return nil
 }
 
-var _ = Describe("modules for content", Ordered, func() {
+var _ = Describe("modules for content", Ordered, ContinueOnFailure, func() {
 	var s *site.Site
 	names := map[string]struct{ prefix, collections string }{
 		"Plain": {"ensign.operator.", "[]"}, "Older": {"operator_sdk.util.", "[]"}, "Bare": {"", "[operator_sdk.util]"},

@@ -100,9 +100,9 @@ var _ = Describe("the log", Ordered, ContinueOnFailure, func() {
 		}
 		for i, page := range pages {
 			if fails(i) {
-				Eventually(ctx, s.Failed(page)).WithTimeout(2 * patience).Should(BeNumerically(">=", 2))
+				Eventually(ctx, s.Failed(page)).Should(BeNumerically(">=", 2))
 			} else {
-				Eventually(ctx, s.Ended(page)).WithTimeout(2 * patience).Should(Equal(1))
+				Eventually(ctx, s.Ended(page)).Should(Equal(1))
 			}
 		}
 		var err error

@@ -10,13 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/script"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
-
-// patience is the deadline for what should take seconds, on machines that are
-// busy with something else.
-const patience = 3 * time.Minute
 
 var (
 	ground *site.Ground
@@ -29,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestContract(t *testing.T) {
-	site.Run(t, "contract", patience, 50*time.Millisecond)
+	site.Run(t, "contract", harness.Patience, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

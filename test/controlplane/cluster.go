@@ -14,12 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ensign-operator/ensign/test/controlplane/process"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 const (
-	// bootLimit is far beyond what a boot takes (about 10 s), for machines that
-	// are busy with something else.
-	bootLimit = 3 * time.Minute
+	// bootLimit ends a boot that hangs; one takes about 10 s.
+	bootLimit = harness.Patience
 	// stopGrace is how long a server may take to end after TERM.
 	stopGrace = 5 * time.Second
 )

@@ -15,9 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
-const patience = time.Minute
+const patience = harness.Patience
 
 func TestControlPlane(t *testing.T) {
 	SetDefaultEventuallyTimeout(patience)

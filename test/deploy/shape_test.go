@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var _ = Describe("what is deployed", Ordered, func() {
+var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
 	var pod corev1.PodTemplateSpec
 	BeforeAll(func(ctx context.Context) {
 		pod = deploy(ctx, "default").Spec.Template

@@ -42,7 +42,7 @@ var (
 )
 
 func TestDeploy(t *testing.T) {
-	site.Run(t, "deploy", 3*time.Minute, 50*time.Millisecond)
+	site.Run(t, "deploy", harness.Patience, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

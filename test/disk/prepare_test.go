@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 const uid = "6f1c2d34-0000-4000-8000-000000000001"
@@ -185,8 +186,7 @@ var _ = Describe("a process that is killed while it prepares runs", func() {
 	})
 })
 
-// A process with these in its environment prepares runs until it is killed, or
-// for a minute.
+// A process with these in its environment prepares runs until it is killed, or gives up.
 const (
 	endless          = "ENSIGN_TEST_PREPARE_IN"
 	endlessInventory = "ENSIGN_TEST_PREPARE_FROM"
@@ -197,7 +197,7 @@ func prepareEndlessly(runs string) error {
 	if err != nil {
 		return err
 	}
-	for start := time.Now(); time.Since(start) < time.Minute; {
+	for start := time.Now(); time.Since(start) < harness.Patience; {
 		run, err := r.Prepare(uid, "endless", rundir.Inputs{ExtraVars: make([]byte, 10*page), Inventory: os.Getenv(endlessInventory)})
 		if err != nil {
 			return err

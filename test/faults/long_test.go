@@ -95,13 +95,13 @@ var _ = Describe("a manager under load", func() {
 			return applied
 		}, 15*time.Second).Should(BeEmpty(), "nothing has changed")
 		Expect(runs()).To(BeZero())
-	}, NodeTimeout(20*time.Minute))
+	})
 })
 
 var _ = Describe("a manager with the real Ansible under faults", func() {
 	It("converges to the same end under a sample of the plans", func(ctx context.Context) {
 		expectAllGood(ctx, filepath.Join(ground.Root, ".venv"), 2, plan.Real())
-	}, NodeTimeout(20*time.Minute))
+	})
 })
 
 var _ = Describe("a manager under all faults", func() {
@@ -113,5 +113,5 @@ var _ = Describe("a manager under all faults", func() {
 			}
 		}
 		expectAllGood(ctx, "", parallel, chosen)
-	}, NodeTimeout(25*time.Minute))
+	})
 })

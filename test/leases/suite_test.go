@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestLeases(t *testing.T) {
-	site.Run(t, "leases", 2*time.Minute, 50*time.Millisecond)
+	site.Run(t, "leases", harness.Patience, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

@@ -210,7 +210,7 @@ func (b *bench) play(t *testing.T, book string, texts []string, hot bool) seen {
 // heat waits until runs are warm: the server starts when the first run wants it.
 func (b *bench) heat(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); ; <-time.After(100 * time.Millisecond) {
+	for deadline := time.Now().Add(scratch.Patience); ; <-time.After(100 * time.Millisecond) {
 		if b.run(t, filepath.Join(b.scratch, "content", "heat.yml"), nil, true, func(jobevent.Event) {}).Warm {
 			return
 		}

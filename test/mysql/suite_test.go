@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
+	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
 	"github.com/ensign-operator/ensign/test/mariadb"
 )
@@ -25,7 +26,7 @@ var (
 )
 
 func TestMySQL(t *testing.T) {
-	site.Run(t, "mysql", 5*time.Minute, 200*time.Millisecond)
+	site.Run(t, "mysql", harness.Patience, 200*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

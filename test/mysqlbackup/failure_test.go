@@ -18,7 +18,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
-var _ = Describe("a MySQLBackup", Ordered, func() {
+var _ = Describe("a MySQLBackup", Ordered, ContinueOnFailure, func() {
 	var p *place
 
 	BeforeAll(func(ctx context.Context) {
@@ -50,7 +50,7 @@ var _ = Describe("a MySQLBackup", Ordered, func() {
 		cr := p.backup(ctx, "often", map[string]any{"interval": "10s", "keep": int64(1)})
 		Expect(p.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 		first := lastName(ctx, cr)
-		Eventually(ctx, func() string { return lastName(ctx, cr) }, time.Minute).Should(Not(Equal(first)))
+		Eventually(ctx, func() string { return lastName(ctx, cr) }).Should(Not(Equal(first)))
 		Expect(api.Delete(ctx, cr)).To(Succeed())
 	})
 

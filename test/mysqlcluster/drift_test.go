@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var _ = Describe("what somebody changes by hand of a MySQLCluster", Ordered, func() {
+var _ = Describe("what somebody changes by hand of a MySQLCluster", Ordered, ContinueOnFailure, func() {
 	var (
 		o  *operator
 		db *unstructured.Unstructured

@@ -32,7 +32,7 @@ var (
 )
 
 func TestMySQLCluster(t *testing.T) {
-	site.Run(t, "mysqlcluster", 5*time.Minute, 50*time.Millisecond)
+	site.Run(t, "mysqlcluster", harness.Patience, 50*time.Millisecond)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

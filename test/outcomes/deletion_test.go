@@ -29,7 +29,7 @@ import (
 
 const (
 	group    = "outcomes.ensign.io"
-	patience = 2 * time.Minute
+	patience = harness.Patience
 )
 
 // TestDeletion runs some of the plays as finalizers of custom resources that are

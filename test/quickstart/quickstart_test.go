@@ -21,8 +21,12 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-// patience is the deadline of one block, on machines that are busy with something else.
-const patience = 3 * time.Minute
+// patience ends blocks that hang.
+const patience = scratch.Patience
+
+// deadline matches what the pages tell commands to wait for at most: a reader who watches wants to
+// know early that something is wrong.
+var deadline = regexp.MustCompile(`--timeout=\d+s`)
 
 // block is what a reader pastes into a terminal at once.
 type block struct {
@@ -126,7 +130,7 @@ func (w *terminal) paste(t *testing.T, b block, goesOn bool) {
 	if goesOn && len(b.prints) == 0 {
 		t.Fatalf("the page does not say when a reader can go on after\n%s", b.code)
 	}
-	deadline := time.After(patience)
+	late := time.After(patience)
 	for {
 		output := w.printed()[before:]
 		missing := ""
@@ -145,7 +149,7 @@ func (w *terminal) paste(t *testing.T, b block, goesOn bool) {
 		select {
 		case <-w.ended:
 			t.Fatalf("a command failed:\n%s\n%s", b.code, w.printed()[before:])
-		case <-deadline:
+		case <-late:
 			t.Fatalf("after %s this has not come to its end, or to print %q:\n%s\n%s", patience, missing, b.code, output)
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -203,6 +207,7 @@ func execute(t *testing.T, own string, p page) {
 		}
 		text = strings.ReplaceAll(text, said, done)
 	}
+	text = deadline.ReplaceAllString(text, "--timeout="+patience.String())
 	env := append(os.Environ(), "TMPDIR="+own)
 	terminals := map[string]*terminal{}
 	for _, b := range blocksOf(text) {

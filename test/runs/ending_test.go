@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // Plain ansible-runner drops a result of this size.
@@ -29,14 +30,14 @@ func TestALargeResultIsCutAndNotPassedOver(t *testing.T) {
 	}
 }
 
-// sleeper sleeps for a minute in a module that says that it has begun.
+// sleeper sleeps for longer than any test in a module that says that it has begun.
 const sleeper = `
 - name: Sleep
   ansible.builtin.shell: |
     %s
     touch '{{ begun }}'
-    sleep 60 & wait
-    sleep 60
+    sleep 3600 & wait
+    sleep 3600
   args: {executable: /bin/bash}
 `
 
@@ -44,7 +45,7 @@ func TestCancel(t *testing.T) {
 	tests := map[string]string{ // the script's first line
 		"while a module sleeps":                     "",
 		"while a module ignores TERM":               "trap '' TERM",
-		"while a daemon runs that nobody waits for": "setsid bash -c 'trap \"\" TERM; exec sleep 60' >/dev/null 2>&1 </dev/null &",
+		"while a daemon runs that nobody waits for": "setsid bash -c 'trap \"\" TERM; exec sleep 3600' >/dev/null 2>&1 </dev/null &",
 	}
 	for name, first := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestCancel(t *testing.T) {
 			got := b.run(ctx, b.role("content"))
 			cancel()
 			wantOutcome(t, got, jobevent.Canceled, jobevent.ReasonCanceled)
-			if took := got.Ended.Sub(<-told); took > 5*time.Second {
+			if took := got.Ended.Sub(<-told); took > scratch.Patience {
 				t.Errorf("it took %v to end", took)
 			}
 		})
@@ -72,7 +73,7 @@ func TestTimeout(t *testing.T) {
 	spec := b.role("content")
 	spec.Timeout = 3 * time.Second
 	got := b.run(t.Context(), spec)
-	for !isThere(begun) && spec.Timeout < time.Minute { // A busy machine takes longer to begin.
+	for !isThere(begun) && spec.Timeout < scratch.Patience { // A busy machine takes longer to begin.
 		spec.ID, spec.Timeout = spec.ID+"-again", 2*spec.Timeout
 		got = b.run(t.Context(), spec)
 	}
@@ -81,7 +82,7 @@ func TestTimeout(t *testing.T) {
 	if !strings.HasSuffix(got.Outcome.Message, want) {
 		t.Errorf("got message %q, want %q at its end", got.Outcome.Message, want)
 	}
-	if took := got.Ended.Sub(got.Started); took > spec.Timeout+5*time.Second {
+	if took := got.Ended.Sub(got.Started); took > spec.Timeout+scratch.Patience {
 		t.Errorf("it took %v to end", took)
 	}
 }

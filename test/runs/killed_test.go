@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -73,7 +72,7 @@ func startManager(t *testing.T, tasks string) *killed {
 		k.kill()
 		k.takeOver()
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a machine that has much else to do
+	ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
 	defer cancel()
 	if waitFor(ctx, begun); ctx.Err() != nil {
 		t.Fatalf("the task has not begun; there are %q", processes(t, k.runs))
@@ -110,17 +109,17 @@ func (k *killed) takeOver() (lines []string) {
 // asynchronous task and a daemon.
 const all = `
 - name: Begin
-  ansible.builtin.command: sleep 120
-  async: 240
+  ansible.builtin.command: sleep 3600
+  async: 7200
   poll: 0
 - name: Leave a daemon
-  ansible.builtin.shell: setsid bash -c 'trap "" TERM; exec sleep 120' >/dev/null 2>&1 </dev/null &
+  ansible.builtin.shell: setsid bash -c 'trap "" TERM; exec sleep 3600' >/dev/null 2>&1 </dev/null &
 - name: Sleep
   ansible.builtin.shell: |
     trap '' TERM
     touch '{{ begun }}'
-    sleep 120 & wait
-    sleep 120
+    sleep 3600 & wait
+    sleep 3600
 `
 
 // A run lives on when its manager alone is killed outside of a container. The

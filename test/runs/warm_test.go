@@ -85,7 +85,7 @@ func (c *common) heat(t *testing.T, r *runner.Runner) {
 		return
 	}
 	r.Reaper, r.Launcher = &c.stove.reaper, c.stove
-	for deadline := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+	for deadline := time.Now().Add(scratch.Patience); ; <-time.After(20 * time.Millisecond) {
 		r.Prepare()
 		if c.stove.hot || c.warms(t, r) {
 			return

@@ -23,7 +23,7 @@ var (
 
 func TestSecrets(t *testing.T) {
 	format.MaxLength = 0 // Every leak is to be seen.
-	site.Run(t, "secrets", 10*time.Minute, interval)
+	site.Run(t, "secrets", harness.Patience, interval)
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {

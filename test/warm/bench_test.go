@@ -25,8 +25,7 @@ import (
 )
 
 const (
-	// patience is for a machine that has much else to do.
-	patience = 3 * time.Minute
+	patience = scratch.Patience
 	// lookPause is after how long a server is missed, at the latest when it is over twice.
 	lookPause = 4 * time.Second
 )

@@ -144,7 +144,7 @@ func (v *victim) suffer(when moment, fault func(*victim)) runner.Result {
 	select {
 	case r := <-result:
 		return r
-	case <-time.After(patience / 2):
+	case <-time.After(patience):
 		v.t.Fatal("the run is stuck")
 		return runner.Result{}
 	}

@@ -69,9 +69,10 @@ func (p play) starts() starts {
 	return want
 }
 
-// starts are those of the last run. The servers tell of them as they come to it.
+// starts are those of the last run. The servers tell of them as they come to it: what differs is
+// looked at again for a while.
 func (b *bench) starts(p play) starts {
-	for deadline := time.Now().Add(3 * time.Second); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(5 * time.Millisecond) {
 		b.mu.Lock()
 		got := starts{Forked: maps.Clone(b.forked), Cold: slices.Clone(b.refused)}
 		b.mu.Unlock()

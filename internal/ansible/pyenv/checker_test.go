@@ -190,7 +190,7 @@ func TestAnInterruptedCheckProvesNothing(t *testing.T) {
 		t.Errorf("got error %v, want the context's", err)
 	}
 	ctx, cancel = context.WithCancelCause(t.Context())
-	e.file(".venv/bin/ansible-runner", "#!/bin/sh\necho > "+e.dir+"/begun; exec sleep 60\n")
+	e.file(".venv/bin/ansible-runner", "#!/bin/sh\necho > "+e.dir+"/begun; exec sleep 3600\n")
 	go func() {
 		for range time.Tick(10 * time.Millisecond) {
 			if _, err := os.Stat(e.dir + "/begun"); err == nil {

@@ -105,9 +105,7 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 	env["KUBECONFIG"] = dir.Kubeconfig
 	env["K8S_AUTH_KUBECONFIG"] = dir.Kubeconfig
 	env["ANSIBLE_LOCAL_TEMP"] = dir.Temp
-	if dir.SharedTemp != "" {
-		env["TMPDIR"] = dir.SharedTemp
-	}
+	env["TMPDIR"] = dir.SharedTemp
 	if r.RolesPath != nil {
 		env["ANSIBLE_ROLES_PATH"] = strings.Join(r.RolesPath, string(filepath.ListSeparator))
 	}

@@ -173,15 +173,6 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-func TestEnvironKeepsTheTemporaryDirectoryIfThereIsNoOther(t *testing.T) {
-	dir := *someDir
-	dir.SharedTemp = ""
-	r := Runner{Binary: "/env/bin/ansible-runner", Env: []string{"TMPDIR=/scratch"}}
-	if got := r.environ(&dir, 1); !slices.Contains(got, "TMPDIR=/scratch") {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestEnvironWithoutAPath(t *testing.T) {
 	r := Runner{Binary: "/env/bin/ansible-runner"}
 	if got := r.environ(someDir, 1); !slices.Contains(got, "PATH=/env/bin:/usr/local/bin:/usr/bin:/bin") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -43,16 +44,16 @@ func fakes() map[string]func() {
 		"longline":      func() { repeat(100, 0, os.Stdout, strings.Repeat("x", 1<<20)); fmt.Println(); stats() },
 		"noise":         func() { repeat(50, 0, os.Stderr, strings.Repeat("stderr ", 1<<15)); fail(3, "the last words") },
 		"closed output": func() { _, _ = os.Stdout.Close(), os.Stderr.Close(); ready(); sleep() },
-		// These say something twenty times in 2 s, and succeed.
+		// These say something twenty times in the time TALK, and succeed.
 		"chatty": func() {
 			for range 20 {
 				one()
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(talk() / 20)
 			}
 			stats()
 		},
-		"noisy":     func() { repeat(20, 100*time.Millisecond, os.Stdout, "."); fmt.Println(); stats() },
-		"grumbling": func() { repeat(20, 100*time.Millisecond, os.Stderr, "."); stats() },
+		"noisy":     func() { repeat(20, talk()/20, os.Stdout, "."); fmt.Println(); stats() },
+		"grumbling": func() { repeat(20, talk()/20, os.Stderr, "."); stats() },
 		"sleep":     func() { ready(); sleep() },
 		"stubborn":  func() { signal.Ignore(syscall.SIGTERM); ready(); sleep() },
 		"finisher":  func() { onTerm(stats, 0) },
@@ -69,8 +70,8 @@ func fakes() map[string]func() {
 		// until that is closed.
 		"hidden mumbler": func() { waitReady(spawn("mumbler", os.Stdout, true)); stats() },
 		"hidden babbler": func() { waitReady(spawn("babbler", os.Stdout, true)); stats() },
-		"mumbler":        func() { ready(); repeat(600, 100*time.Millisecond, os.Stdout, "x\n") },
-		"babbler":        func() { ready(); repeat(1<<20, 0, os.Stdout, strings.Repeat("x", 4000)+"\n") },
+		"mumbler":        func() { ready(); repeat(math.MaxInt, 100*time.Millisecond, os.Stdout, "x\n") },
+		"babbler":        func() { ready(); repeat(math.MaxInt, 0, os.Stdout, strings.Repeat("x", 4000)+"\n") },
 	}
 }
 
@@ -127,7 +128,19 @@ func ready() {
 	}
 }
 
-func sleep() { time.Sleep(time.Minute) }
+// sleepTime is for how long fakes do nothing: longer than anybody waits for them. What takes less
+// did not wait for their own end.
+const sleepTime = scratch.Patience
+
+func sleep() { time.Sleep(sleepTime) }
+
+func talk() time.Duration {
+	d, err := time.ParseDuration(os.Getenv("TALK"))
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
 
 // onTerm waits for TERM, calls do and exits.
 func onTerm(do func(), code int) {

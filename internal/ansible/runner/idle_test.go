@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,15 +18,28 @@ func TestAnIdleRunIsEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, fake)
-			b.IdleTimeout = 2 * time.Second // A busy machine takes long to start a process.
-			got := b.Run(t.Context(), someSpec(), ignore)
+			got := b.runOnceReady(time.Second/2, func(_ *Spec, limit time.Duration) { b.IdleTimeout = limit })
 			want(t, got, jobevent.Failed, jobevent.ReasonTimeout)
-			if !strings.HasPrefix(got.Outcome.Message, "the run was idle\nno job event and no output for 2s") {
+			if !strings.HasPrefix(got.Outcome.Message, fmt.Sprintf("the run was idle\nno job event and no output for %s", b.IdleTimeout)) {
 				t.Errorf("got message %q", got.Outcome.Message)
 			}
 			b.wantGone()
 		})
 	}
+}
+
+// runsInSpite runs with an idle timeout, again with twice as much until the run succeeds: a busy
+// machine may do nothing for long. A run for whom the timeout is always too short fails.
+func (b *bench) runsInSpite(run func(limit time.Duration) Result) {
+	b.t.Helper()
+	var got Result
+	for limit := time.Second / 2; limit < time.Minute; limit *= 2 {
+		b.IdleTimeout = limit
+		if got = run(limit); got.Outcome.Reason != jobevent.ReasonTimeout {
+			break
+		}
+	}
+	want(b.t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
 }
 
 func TestWhatIsHeardOfARunKeepsItGoing(t *testing.T) {
@@ -35,8 +50,11 @@ func TestWhatIsHeardOfARunKeepsItGoing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, fake)
-			b.IdleTimeout = 3 * time.Second / 2 // for a run of 2 s
-			want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Succeeded, jobevent.ReasonSuccessful)
+			env := b.Env
+			b.runsInSpite(func(limit time.Duration) Result {
+				b.Env = append(slices.Clip(env), fmt.Sprintf("TALK=%s", 2*limit))
+				return b.Run(t.Context(), someSpec(), ignore)
+			})
 		})
 	}
 }
@@ -44,7 +62,8 @@ func TestWhatIsHeardOfARunKeepsItGoing(t *testing.T) {
 // A run that waits for its observer is not idle.
 func TestASlowObserverDoesNotMakeARunIdle(t *testing.T) {
 	b := newBench(t, "many")
-	b.IdleTimeout = time.Second
-	slow := sync.OnceFunc(func() { time.Sleep(2 * time.Second) })
-	want(t, b.Run(t.Context(), someSpec(), func(jobevent.Event) { slow() }), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	b.runsInSpite(func(limit time.Duration) Result {
+		slow := sync.OnceFunc(func() { time.Sleep(2 * limit) })
+		return b.Run(t.Context(), someSpec(), func(jobevent.Event) { slow() })
+	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 type bench struct {
@@ -57,13 +58,20 @@ func newBench(t *testing.T, fake string) *bench {
 	return b
 }
 
-func openFiles(t *testing.T) int {
+// openFiles counts the descriptors of this process, without those that Go's runtime opens when it
+// first waits for one.
+func openFiles(t *testing.T) (count int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(entries)
+	for _, entry := range entries {
+		if target, _ := os.Readlink("/proc/self/fd/" + entry.Name()); !strings.HasPrefix(target, "anon_inode:[event") { // The one of this reading has gone.
+			count++
+		}
+	}
+	return count
 }
 
 func someSpec() Spec {
@@ -176,7 +184,7 @@ func TestEventsComeInOrderToASlowObserver(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	const long = 10 * time.Second // nothing that heeds TERM waits for it
+	const long = time.Hour // Nothing that heeds TERM waits for it.
 	tests := map[string]struct {
 		fake    string
 		grace   time.Duration
@@ -198,28 +206,38 @@ func TestCancel(t *testing.T) {
 			if got.Outcome.Verdict != test.verdict {
 				t.Errorf("got outcome %+v, want %s", got.Outcome, test.verdict)
 			}
-			if took < test.atLeast || took > 4*time.Second {
-				t.Errorf("it took %v, want %v and not much longer", took, test.atLeast)
+			if took < test.atLeast || took > sleepTime {
+				t.Errorf("it took %v, want %v and no more", took, test.atLeast)
 			}
 			b.wantGone()
 		})
 	}
 }
 
+// runOnceReady runs the fake with a limit that set sets, again with twice as much until the fake
+// gets ready before: a busy machine takes long to start a process.
+func (b *bench) runOnceReady(limit time.Duration, set func(spec *Spec, limit time.Duration)) Result {
+	b.t.Helper()
+	spec := someSpec()
+	for {
+		set(&spec, limit)
+		got := b.Run(b.t.Context(), spec, ignore)
+		if readyPids(b.ready) != "" || limit > scratch.Patience {
+			return got
+		}
+		spec.ID, limit = spec.ID+"-again", 2*limit
+	}
+}
+
 func TestTimeoutIsToldFromCancel(t *testing.T) {
 	b := newBench(t, "sleep")
-	spec := someSpec()
-	spec.Timeout = 200 * time.Millisecond
-	got := b.Run(t.Context(), spec, ignore)
-	for readyPids(b.ready) == "" && spec.Timeout < time.Minute { // A busy machine takes longer to start a process.
-		spec.ID, spec.Timeout = spec.ID+"-again", 2*spec.Timeout
-		got = b.Run(t.Context(), spec, ignore)
-	}
+	var timeout time.Duration
+	got := b.runOnceReady(200*time.Millisecond, func(spec *Spec, limit time.Duration) { timeout, spec.Timeout = limit, limit })
 	want(t, got, jobevent.Failed, jobevent.ReasonTimeout)
-	if !strings.HasPrefix(got.Outcome.Message, fmt.Sprintf("the run took longer than its timeout\nthe timeout of the watch is %s", spec.Timeout)) {
+	if !strings.HasPrefix(got.Outcome.Message, fmt.Sprintf("the run took longer than its timeout\nthe timeout of the watch is %s", timeout)) {
 		t.Errorf("got message %q", got.Outcome.Message)
 	}
-	if took := got.Ended.Sub(got.Started); took > spec.Timeout+800*time.Millisecond {
+	if took := got.Ended.Sub(got.Started); took > sleepTime {
 		t.Errorf("it took %v", took)
 	}
 	b.wantGone()
@@ -244,21 +262,13 @@ func TestNothingStartsForAContextThatHasEnded(t *testing.T) {
 }
 
 func TestWhatIsLeftAfterARunThatEndedWell(t *testing.T) {
-	tests := map[string]struct {
-		fake   string
-		within time.Duration
-	}{
-		"a daemon that ignores TERM is killed":                    {fake: "daemon", within: 3 * time.Second},
-		"a daemon that holds the output open is ended as quickly": {fake: "holder", within: process.PipeTimeout},
-	}
-	for name, test := range tests {
+	for name, fake := range map[string]string{
+		"a daemon that ignores TERM is killed":         "daemon",
+		"a daemon that holds the output open is ended": "holder",
+	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, test.fake)
-			got := b.Run(t.Context(), someSpec(), ignore)
-			want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-			if took := got.Ended.Sub(got.Started); took > test.within {
-				t.Errorf("it took %v, want at most %v", took, test.within)
-			}
+			b := newBench(t, fake)
+			want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Succeeded, jobevent.ReasonSuccessful)
 			b.wantGone()
 		})
 	}
@@ -270,8 +280,8 @@ func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
 	b := newBench(t, "hidden")
 	got := b.Run(t.Context(), someSpec(), ignore)
 	want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-	if took := got.Ended.Sub(got.Started); took < process.PipeTimeout || took > process.PipeTimeout+2*time.Second {
-		t.Errorf("it took %v, want a little more than %v", took, process.PipeTimeout)
+	if took := got.Ended.Sub(got.Started); took < process.PipeTimeout || took > sleepTime {
+		t.Errorf("it took %v, want %v and no more than is needed", took, process.PipeTimeout)
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
 	if err != nil {
@@ -287,19 +297,12 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 	for _, fake := range []string{"hidden mumbler", "hidden babbler"} {
 		t.Run(fake, func(t *testing.T) {
 			b := newBench(t, fake)
-			ended := make(chan Result, 1)
-			go func() { ended <- b.Run(t.Context(), someSpec(), ignore) }()
-			select {
-			case got := <-ended:
-				want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
-			case <-time.After(process.PipeTimeout + 10*time.Second):
-				t.Error("the run has not ended")
-			}
+			want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Succeeded, jobevent.ReasonSuccessful)
 			pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = syscall.Kill(pid, syscall.SIGKILL) // It may have noticed that nobody listens.
+			_ = syscall.Kill(pid, syscall.SIGKILL) // It may have noticed that nobody listens any more.
 		})
 	}
 }
@@ -315,11 +318,7 @@ func TestTheOutputIsClosedAtItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); openPipes(t) > before; <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a pipe is open")
-		}
-	}
+	scratch.Eventually(t, "the pipes to be closed", func() bool { return openPipes(t) <= before })
 	if code, cause, err := p.Wait(t.Context(), time.Second); code != 0 || cause != nil || err != nil {
 		t.Errorf("got %d, %v, %v, want that it has exited", code, cause, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 
 	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // lasting is a run that ends when it is killed.
@@ -118,11 +119,12 @@ func (s *scene) start(does string, env ...string) (leader proctree.Leader, why s
 // fork starts a run once there is a server that serves.
 func (s *scene) fork(does string, env ...string) proctree.Leader {
 	s.t.Helper()
-	s.awaitReady()
-	leader, why := s.start(does, env...)
-	if why != "" {
-		s.t.Fatal(why)
-	}
+	var leader proctree.Leader
+	s.await("a run", func() bool {
+		var why string
+		leader, why = s.start(does, env...)
+		return why == ""
+	})
 	return leader
 }
 
@@ -142,7 +144,7 @@ func (s *scene) awaitReady() {
 
 func (s *scene) await(what string, condition func() bool) {
 	s.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(scratch.Patience); !condition(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("waited in vain for %s: %q", what, s.logged())
 		}
@@ -210,10 +212,14 @@ func TestAServerThatDoesNotAnswerIsKilledAndReplaced(t *testing.T) {
 
 func TestAServerThatAnswersStays(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, "server", 2*time.Second) // It may be slow to answer.
-	s.await("questions", func() bool { return len(s.noted("asked")) == 2 })
-	if got := s.pids("started"); len(got) != 1 {
-		t.Errorf("got %v: %q", got, s.logged())
+	started := 0
+	for pause := time.Second / 2; pause < time.Minute && started != 1; pause *= 2 { // It may be slow to answer.
+		s := newScene(t, "server", pause)
+		s.await("questions", func() bool { return len(s.noted("asked")) >= 2 })
+		started = len(s.pids("started"))
+	}
+	if started != 1 {
+		t.Errorf("a server that answers is replaced, %d were started", started)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // testQueue lets runs wait for slots and records the order in which they are admitted.
@@ -61,7 +62,7 @@ func (h *testQueue) nextAdmitted() string {
 	select {
 	case name := <-h.admitted:
 		return name
-	case <-time.After(10 * time.Second):
+	case <-time.After(scratch.Patience):
 		h.t.Fatal("nobody is admitted")
 		return ""
 	}
@@ -88,12 +89,7 @@ func (h *testQueue) drain(live string, waiting int) []string {
 
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatal("it never came about")
-		}
-		<-time.After(time.Millisecond)
-	}
+	scratch.Eventually(t, "what has to come about", holds)
 }
 
 func TestOrder(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // memoryDirectories holds the UIDs of directories.
@@ -218,7 +219,7 @@ func TestADirectoryMadeDuringTheListsIsKept(t *testing.T) {
 // A CR may be deleted between two sweeps, and a sweep may fail.
 func TestStartSweepsUntilTheContextEnds(t *testing.T) {
 	directories := &memoryDirectories{uids: []string{"live", "gone"}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
 	defer cancel()
 	looks := 0
 	list := listFunc(func(_, _ string, page *metav1.PartialObjectMetadataList) error {

@@ -235,13 +235,31 @@ func TestAKindThatIsNotWantedAnyMoreLeavesTheRecord(t *testing.T) {
 
 func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
 	record := &memoryRecord{}
-	s := newStage(t, Options{Record: record, UnusedKindTimeout: 400 * time.Millisecond}).start().listen()
+	const timeout = time.Hour
+	s := newStage(t, Options{Record: record, UnusedKindTimeout: timeout}).start().listen()
 	kept := s.runWrites(secrets, object("Secret", "s", ownedBy(widgets, "w")))
 	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	s.live(configMaps)
+	s.live(secrets)
 	s.store(configMaps, object("ConfigMap", "of-nobody"))
 	s.remove(configMaps, child)
-	s.eventually(func() bool { return !s.isFollowed(configMaps) }, func() string { return "still followed" })
+	has := func(resource schema.GroupVersionResource, want bool) {
+		s.eventually(func() bool {
+			s.Children.mu.Lock()
+			defer s.Children.mu.Unlock()
+			return s.kinds[resource.GroupResource()].hasChildOf(widgets.GroupKind()) == want
+		}, func() string { return resource.Resource + " has children, or has none" })
+	}
+	has(secrets, true)
+	has(configMaps, false)
+	s.maintain(time.Now().Add(timeout / 2))
+	if !s.isFollowed(configMaps) {
+		t.Error("a kind is followed no longer that had children a while ago")
+	}
+	s.maintain(time.Now().Add(2 * timeout))
+	if s.isFollowed(configMaps) {
+		t.Error("still followed")
+	}
 	s.eventually(func() bool { return len(record.of(widgets)) == 1 }, func() string { return cmp.Diff(1, record.of(widgets)) })
 	if !s.isFollowed(secrets) {
 		t.Error("a kind with a child is not followed")
@@ -397,13 +415,11 @@ func TestReferencesToWhatCannotBeRead(t *testing.T) {
 		s.Children.mu.Lock()
 		s.kinds[secrets.GroupResource()].since = time.Now().Add(-time.Minute)
 		s.Children.mu.Unlock()
-		ctx, cancel := contextWithTimeout(t, stateTimeout)
-		defer cancel()
-		if got := s.State(ctx, widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "" {
-			t.Errorf("state %q", got)
+		if left := s.syncTimeout(Objects{secret: {{Namespace: "ns", Name: "s"}}}); left > 0 {
+			t.Errorf("it waits for another %s", left)
 		}
-		if end, _ := ctx.Deadline(); time.Until(end) < stateTimeout/2 {
-			t.Error("it has waited")
+		if got := s.State(t.Context(), widgets, w, Objects{secret: {{Namespace: "ns", Name: "s"}}}); got != "" {
+			t.Errorf("state %q", got)
 		}
 		s.refuse("secrets", nil)
 		s.notified("Widget ns/w")

@@ -25,6 +25,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 var (
@@ -166,7 +167,7 @@ func (s *stage) notified(want ...string) {
 
 func (s *stage) eventually(done func() bool, otherwise func() string) {
 	s.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(scratch.Patience); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

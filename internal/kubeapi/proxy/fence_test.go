@@ -16,6 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/fence"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // toggle is a fence that a test opens and closes.
@@ -114,7 +115,7 @@ func TestOpenStreamsEndWithTheLease(t *testing.T) {
 			server := newStreams(t)
 			p := startWith(t, &rest.Config{Host: server.URL, Dial: lease.Dial}, proxy.Options{Fence: lease})
 			run, _ := grant(t, p, owner())
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
 			defer cancel()
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, run.base+"/api/v1/namespaces/ns/pods/p/exec", nil)
 			if err != nil {

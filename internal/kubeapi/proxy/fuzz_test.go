@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // arrived is a request that reached an API server.
@@ -107,7 +107,7 @@ func FuzzRequest(f *testing.F) {
 		if secret := tokens[which%tokenKinds]; secret != "" {
 			request.Header.Add("Authorization", "Bearer "+secret)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), scratch.Patience)
 		defer cancel()
 		sent := request.Clone(ctx)
 		live[number] = isLive(sent, tokens)

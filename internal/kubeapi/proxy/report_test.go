@@ -17,6 +17,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // recordingObserver is a WriteObserver that keeps its calls.
@@ -62,7 +63,7 @@ func (n *recordingObserver) wait(t *testing.T, calls int) []string {
 		}
 		select {
 		case <-n.changed:
-		case <-time.After(time.Minute):
+		case <-time.After(scratch.Patience):
 			t.Fatalf("want %d calls, got %v", calls, got)
 		}
 	}
@@ -393,7 +394,7 @@ func TestTheEndOfATokenDoesNotWaitForItsClient(t *testing.T) {
 			c.revoke()
 			goesOn := time.NewTicker(10 * time.Millisecond)
 			defer goesOn.Stop()
-			deadline := time.After(time.Minute)
+			deadline := time.After(scratch.Patience)
 			for {
 				select {
 				case <-n.changed:

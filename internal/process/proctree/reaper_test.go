@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // scene starts processes that belong to runs, or do not.
@@ -243,7 +245,7 @@ func TestStartDoesNotWaitForADescriptor(t *testing.T) {
 	var err error
 	select {
 	case err = <-started:
-	case <-time.After(5 * time.Second):
+	case <-time.After(scratch.Patience):
 	}
 	if restored := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); restored != nil {
 		t.Fatal(restored)

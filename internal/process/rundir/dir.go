@@ -18,10 +18,6 @@ const (
 // suppress_output_file prevents its own copies of the output.
 const runnerSettings = `{"pexpect_timeout": 0.5, "suppress_output_file": true}`
 
-// maxTempPath is the maximum length of a temporary directory's path. A socket's path may
-// have 107 bytes, of which Python needs 32 below that directory.
-const maxTempPath = 75
-
 // Inputs are what a run reads from its directory.
 type Inputs struct {
 	// ExtraVars is the content of env/extravars, byte for byte.
@@ -55,9 +51,8 @@ type Dir struct {
 	// SharedTemp is the temporary directory for everything else. All runs share it, because
 	// Python's Kubernetes client caches the API's discovery there. Other files are removed
 	// when no run is left; temporary files of killed modules are removed as soon as every
-	// run that may have started the module has ended.
-	// It is "" if its path would be too long for programs that put sockets there, as
-	// ansible-playbook does; then the system's temporary directory is used.
+	// run that may have started the module has ended. Nobody but this user can write there.
+	// Its path is short enough for programs that put sockets there, as ansible-playbook does.
 	SharedTemp string
 
 	root      *Root
@@ -98,12 +93,7 @@ func (r *Root) prepare(uid, id string, layOut func(d *Dir, run *os.Root) error) 
 }
 
 // SharedTemp returns Dir.SharedTemp, which is the same for all runs.
-func (r *Root) SharedTemp() string {
-	if temp := filepath.Join(r.path, tempName); len(temp) <= maxTempPath {
-		return temp
-	}
-	return ""
-}
+func (r *Root) SharedTemp() string { return r.tempPath }
 
 func (d *Dir) prepare(id string, layOut func(d *Dir, run *os.Root) error) error {
 	var err error

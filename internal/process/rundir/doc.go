@@ -2,7 +2,8 @@
 // of its runs.
 //
 //	ROOT/                          0700, locked by one process
-//	  .tmp/                        temporary files of all runs
+//	  .tmp/                        temporary files of all runs; a symbolic link where
+//	                               they are elsewhere
 //	  .program/, .warm/            files of the packages runner and warm
 //	  <uid>/                       of a CR, by metadata.uid
 //	    run/                       what ansible-runner works in; made before each
@@ -36,7 +37,8 @@
 //   - A file args or env/cmdline in run/ would replace or extend Ansible's command, so run/ is
 //     made anew for each run.
 //   - If env/extravars is missing, a run silently has no variables, so Prepare checks the file.
-//   - TMPDIR is at most 75 bytes long, or not set: Ansible puts sockets below it, and a
-//     socket's path may have 107 bytes. Runs share TMPDIR, because Python's client of
-//     Kubernetes caches discovery there.
+//   - TMPDIR is at most 75 bytes long: Ansible puts sockets below it, and a socket's path
+//     may have 107 bytes. Runs share TMPDIR, because Python's client of Kubernetes caches
+//     discovery there, which it then trusts: nobody else may write there. Where ROOT's path
+//     is too long, TMPDIR is a directory with a random name in the system's (makeTemp).
 package rundir

@@ -58,10 +58,7 @@ func (r *Root) removeRunFiles() error {
 	if err := removeEntries(r.root, isTrash); err != nil {
 		return err
 	}
-	if err := r.removeEntry(r.root, tempName); err != nil {
-		return err
-	}
-	if err := mkdir(r.root, tempName); err != nil {
+	if err := r.makeTemp(); err != nil {
 		return err
 	}
 	uids, err := r.UIDs()
@@ -99,8 +96,23 @@ func createDir(path string) error {
 	return os.Chmod(path, 0o700)
 }
 
-// openPrivate opens a directory to which only this user can write.
+// openPrivate opens a directory of runs, to which only this user can write.
 func openPrivate(path string) (*os.Root, error) {
+	root, err := openOwn(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkEntries(root); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	if err := root.Chmod(".", 0o700); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+// openOwn opens a directory of this user to which nobody else can write.
+func openOwn(path string) (*os.Root, error) {
 	seen, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
@@ -113,12 +125,6 @@ func openPrivate(path string) (*os.Root, error) {
 		return nil, err
 	}
 	if err := checkSameDir(root, seen); err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	if err := checkEntries(root); err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	if err := root.Chmod(".", 0o700); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return root, nil

@@ -38,14 +38,22 @@ type Root struct {
 	// files of CRs that are gone. Such files may hold secrets, so their removal is retried
 	// when a run ends, and by Sweep.
 	leftover map[string]bool
+	// tempPath is the temporary directory that runs share, ROOT/.tmp where that is short
+	// enough.
+	tempPath string
 	temp     temp
 
 	usage usage
 }
 
-// Close unlocks the directory. It removes nothing.
+// Close unlocks the directory. It removes nothing but the temporary directory of runs, if that
+// is elsewhere.
 func (r *Root) Close() error {
-	err := r.root.Close()
+	var err error
+	if r.hasTempElsewhere() {
+		err = r.removeTemp()
+	}
+	err = errors.Join(err, r.root.Close())
 	if r.lock != nil {
 		err = errors.Join(err, r.lock.Close())
 	}

@@ -19,7 +19,7 @@ const uid = "6f1c2d34-0000-4000-8000-000000000001"
 
 func open(t *testing.T) (*Root, string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "made", "runs")
+	path := filepath.Join(scratch.Short(t), "made", "runs")
 	r, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -342,27 +342,15 @@ func TestRotationRemovesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheSharedTemporaryDirectoryHasAShortPath(t *testing.T) {
-	base := scratch.Short(t)
-	fits := maxTempPath - len(base) - len("//.tmp")
-	for length, want := range map[int]bool{fits: true, fits + 1: false} {
-		r, err := Open(filepath.Join(base, strings.Repeat("a", length)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := prepare(t, r, "run", Inputs{})
-		if got := d.SharedTemp != ""; got != want || len(d.SharedTemp) > maxTempPath {
-			t.Errorf("got %q with a name of %d bytes", d.SharedTemp, length)
-		}
-		closeDir(t, d, 0)
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+func TestTemporaryFilesGoWithTheLastRun(t *testing.T) {
+	for where, name := range map[string]string{"in the run directory": "runs", "elsewhere": tooLong} {
+		t.Run(where, func(t *testing.T) { testTemporaryFilesGoWithTheLastRun(t, name) })
 	}
 }
 
-func TestTemporaryFilesGoWithTheLastRun(t *testing.T) {
-	r, err := Open(filepath.Join(scratch.Short(t), "runs"))
+func testTemporaryFilesGoWithTheLastRun(t *testing.T, name string) {
+	t.Helper()
+	r, err := Open(filepath.Join(scratch.Short(t), name))
 	if err != nil {
 		t.Fatal(err)
 	}

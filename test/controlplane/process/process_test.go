@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // shell is a command whose log another start has used before.
@@ -74,10 +76,5 @@ func TestProgramThatDoesNotExistIsAnErrorOfStart(t *testing.T) {
 
 func eventually(t *testing.T, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if holds() {
-			return
-		}
-	}
-	t.Fatal("it did not come true within 10 s")
+	scratch.Eventually(t, "what has to come about", holds)
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,7 +16,7 @@ import (
 // sleeper starts a process for the time of the test, and returns its number.
 func sleeper(t *testing.T, entry string) int {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sleep", "60")
+	cmd := exec.CommandContext(t.Context(), "sleep", "3600")
 	cmd.Env = []string{entry}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -26,29 +25,17 @@ func sleeper(t *testing.T, entry string) int {
 	return cmd.Process.Pid
 }
 
-// await waits for what the kernel shows a moment later.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for range 1000 {
-		if holds() {
-			return
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	t.Errorf("waited in vain: %s", what)
-}
-
 func TestProcesses(t *testing.T) {
 	dir := t.TempDir()
 	marked := sleeper(t, "X="+dir)
 	sleeper(t, "X="+filepath.Join(dir, "r", "uid"))
 	sleeper(t, "X="+dir+"1") // The name of another begins the same way.
-	await(t, "both are found", func() bool { return len(processes(dir, 0)) == 2 })
+	scratch.Eventually(t, "both are found", func() bool { return len(processes(dir, 0)) == 2 })
 	if got := told(processes(dir, marked)); len(got) != 1 || !alive(marked) {
 		t.Errorf("got %v, want the manager to be left out", got)
 	}
 	kill(dir)
-	await(t, "both are zombies of this process", func() bool { return len(zombies(os.Getpid())) == 2 })
+	scratch.Eventually(t, "both are zombies of this process", func() bool { return len(zombies(os.Getpid())) == 2 })
 	if got := told(processes(dir, 0)); len(got) != 0 || alive(marked) {
 		t.Errorf("got %v after the kill", got)
 	}

@@ -35,7 +35,7 @@ func (t *trial) breakIt(ctx context.Context) error {
 	if err := t.create(ctx); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, look, strikeLimit, true, func(context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, look, t.strikeLimit(), true, func(context.Context) (bool, error) {
 		runs, err := stub.ReadJournal(t.dir)
 		ended := slices.DeleteFunc(runs, func(r stub.Record) bool { return r.What != stub.Ended })
 		return len(ended) >= repairedAfter, err
@@ -116,7 +116,7 @@ func (t *trial) create(ctx context.Context) error {
 
 // recreate waits until the CR is gone and creates another.
 func (t *trial) recreate(ctx context.Context) error {
-	if err := t.user.becomes(ctx, strikeLimit, func(cr *unstructured.Unstructured) bool { return cr == nil }); err != nil {
+	if err := t.user.becomes(ctx, t.strikeLimit(), func(cr *unstructured.Unstructured) bool { return cr == nil }); err != nil {
 		return fmt.Errorf("wait until the resource is gone: %w", err)
 	}
 	t.gone.Store(true)

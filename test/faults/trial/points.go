@@ -81,7 +81,7 @@ func (t *trial) met(r stub.Record) {
 		return
 	}
 	phase := plan.Point(r.What)
-	ctx, cancel := context.WithTimeout(context.Background(), strikeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), t.strikeLimit())
 	defer cancel()
 	operate := func() {
 		if phase == t.moment() {
@@ -127,7 +127,7 @@ func (t *trial) exits(pid int) {
 		return
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), strikeLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), t.strikeLimit())
 		defer cancel()
 		hold(ctx, pid)
 		t.strikePhase(ctx, 0)
@@ -149,7 +149,7 @@ func (t *trial) awaitDirectory(ctx context.Context) error {
 	}
 	changes := os.NewFile(uintptr(notify), "inotify")
 	seen := t.artifacts()
-	ctx, cancel := context.WithTimeout(ctx, strikeLimit)
+	ctx, cancel := context.WithTimeout(ctx, t.strikeLimit())
 	stop := context.AfterFunc(ctx, func() { _ = changes.Close() })
 	go func() {
 		defer cancel()

@@ -136,15 +136,12 @@ func (t *trial) strikePhase(ctx context.Context, pid int) {
 	})
 }
 
-// huntLimit is how long the run of a killed manager may live when another one
-// starts at once: it has to find and end it. It is generous for busy machines.
-const huntLimit = 15 * time.Second
-
 // holdIfAny keeps the run of a killed manager, if there is one, from ending by itself.
 func (t *trial) holdIfAny(ctx context.Context, pid int) {
-	ctx, cancel := context.WithTimeout(ctx, huntLimit)
+	limit := t.strikeLimit() // Another manager has to start, and to find and end it.
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if hold(ctx, pid); pid != 0 && alive(pid) {
-		t.managers.blame("I6", "the run of a killed manager lived on for %s, although another manager has started", huntLimit)
+		t.managers.blame("I6", "the run of a killed manager lived on for %s, although another manager has started", limit)
 	}
 }

@@ -37,9 +37,6 @@ import (
 
 const (
 	look = 50 * time.Millisecond
-	// strikeLimit is how long the point of a plan may take to come, on a busy
-	// machine.
-	strikeLimit = time.Minute
 	// settleLimit is what I5 allows: 60 s, and one run.
 	settleLimit = 65 * time.Second
 	// quiet is how long nothing may be written before a trial counts as settled.
@@ -90,6 +87,15 @@ func (l *Lab) Run(ctx context.Context, p plan.Plan) (_ oracle.Evidence, err erro
 	return t.collect(ctx)
 }
 
+// strikeLimit is how long the point of a plan may take to come. Where a defect is looked for that
+// may keep it from coming, as trials are that may settle in a short time only, it is short too.
+func (t *trial) strikeLimit() time.Duration {
+	if t.lab.options.Settle > 0 {
+		return time.Minute
+	}
+	return harness.Patience
+}
+
 func (t *trial) kind() string {
 	if t.plan.Operation.Course().Plain {
 		return plain
@@ -131,7 +137,7 @@ func (t *trial) prepare(ctx context.Context) (err error) {
 	if err := t.managers.start(); err != nil {
 		return err
 	}
-	err = wait.PollUntilContextTimeout(ctx, look, strikeLimit, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, look, t.strikeLimit(), true, func(context.Context) (bool, error) {
 		return slices.ContainsFunc(t.proxy.Journal(), t.watches), nil
 	})
 	if err != nil {
@@ -154,7 +160,7 @@ func (t *trial) perform(ctx context.Context) error {
 	for what, done := range map[string]chan struct{}{"the operation to be through": t.acted, "the fault to strike": t.struck, "the fault to end": t.over} {
 		select {
 		case <-done:
-		case <-time.After(strikeLimit):
+		case <-time.After(t.strikeLimit()):
 			return errors.Join(fmt.Errorf("%s was waited for in vain", what), t.problems(), t.managers.tail())
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -34,8 +34,7 @@ type Ground struct {
 	Root string
 }
 
-// Run runs the specs of a suite. Patience is the deadline for what should take much
-// less, on machines that are busy with something else.
+// Run runs the specs of a suite. Patience, harness.Patience as a rule, ends specs that hang.
 func Run(t *testing.T, suite string, patience, interval time.Duration) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)

@@ -1,0 +1,21 @@
+package scratch
+
+import (
+	"testing"
+	"time"
+)
+
+// Patience ends tests that hang. It is no expectation: nothing that a test waits for
+// takes a tenth of it, on a machine that is busy with much else. What must be quick is
+// shown by what did not happen meanwhile, never by a clock.
+const Patience = 10 * time.Minute
+
+// Eventually waits until the condition holds.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
