@@ -131,6 +131,10 @@ func (c *Children) maintain(now time.Time) {
 		c.lastSweep = now
 		c.ledger.Sweep()
 	}
+	if now.Sub(c.lastUnidentifiedSweep) > c.timing.unidentified {
+		c.lastUnidentifiedSweep = now
+		c.ledger.SweepUnidentified()
+	}
 }
 
 // unfollow ends following a kind. The caller must hold the lock.

@@ -112,7 +112,7 @@ func (p *Proxy) forward(w http.ResponseWriter, q *request) {
 	report := p.reportWrite(q)
 	defer report.finish()
 	if err := p.checkFence(w, q); err != nil {
-		refuse(report.record(w), err)
+		report.refuse(w, err)
 		return
 	}
 	// The API server may respond before it has read the body. Without full duplex, this server
