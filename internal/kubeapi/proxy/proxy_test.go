@@ -290,25 +290,6 @@ func TestHasLiveToken(t *testing.T) {
 	}
 }
 
-func TestAClientCannotBeSomebodyElse(t *testing.T) {
-	b := newBackend(t)
-	p := start(t, b, proxy.Options{})
-	run, _ := grant(t, p, owner())
-	run.do("GET", "/api/v1/pods", "", map[string]string{"Impersonate-User": "root", "Impersonate-Extra-Scopes": "all", "X-Remote-User": "root", "X-Kept": "yes"})
-	got := b.requests[0].Header
-	if got.Get("Authorization") != "Bearer the-managers-own" {
-		t.Errorf("want the manager's credentials, got %q", got.Get("Authorization"))
-	}
-	for _, name := range []string{"Impersonate-User", "Impersonate-Extra-Scopes", "X-Remote-User"} {
-		if got.Get(name) != "" {
-			t.Errorf("%s reached the API server", name)
-		}
-	}
-	if got.Get("X-Kept") != "yes" {
-		t.Error("a header that is nobody's identity was dropped")
-	}
-}
-
 func TestCreatedObjectsGetTheirOwner(t *testing.T) {
 	reference := `{"apiVersion":"g.io/v1","kind":"K","name":"cr","uid":"uid-1"}`
 	clusterOwner := owner()

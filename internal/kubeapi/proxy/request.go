@@ -62,8 +62,12 @@ func (q *request) mayHaveEffects() bool {
 	if isReview(q.info.APIGroup) {
 		return false
 	}
-	reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, q.Method)
-	return !reads || q.connects() || q.info.Verb == "proxy"
+	return !q.readsOnly() || q.connects() || q.info.Verb == "proxy"
+}
+
+// readsOnly reports whether the method is one that changes nothing.
+func (q *request) readsOnly() bool {
+	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, q.Method)
 }
 
 func (q *request) write() access.Write {

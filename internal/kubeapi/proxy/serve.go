@@ -20,7 +20,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), session: granted.session}
 	w = &cancelableWriter{w, ctx}
-	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, p.stripHeaders, p.confine, p.checkFence} {
+	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, checkSlash, p.checkImpersonation, p.stripHeaders, p.confine, p.checkFence} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)
 			return
