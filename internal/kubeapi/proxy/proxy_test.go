@@ -33,6 +33,8 @@ type backend struct {
 	requests []*http.Request
 	bodies   []string
 	looks    []string
+	// renewals are the proxy's own patches.
+	renewals []string
 	// live are the objects that looks find, by path.
 	live map[string]string
 	// lookCode is what looks are answered with, instead.
@@ -54,6 +56,13 @@ func newBackend(t *testing.T) *backend {
 		b.mu.Lock()
 		if r.Method == http.MethodGet && r.Header.Get("X-Run") == "" {
 			b.looks = append(b.looks, r.URL.Path)
+			b.mu.Unlock()
+			b.lookAt(w, r)
+			return
+		}
+		if r.Method == http.MethodPatch && r.Header.Get("X-Run") == "" { // The proxy itself renews a reference.
+			b.renewals = append(b.renewals, string(body))
+			b.live[r.URL.Path] = strings.ReplaceAll(b.live[r.URL.Path], "v1beta1", "v1")
 			b.mu.Unlock()
 			b.lookAt(w, r)
 			return
