@@ -67,6 +67,9 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 	}
 	if after == nil {
 		f.setInherited(before.UID, false)
+		f.children.mu.Lock()
+		defer f.children.mu.Unlock()
+		f.children.proofs.remove(before)
 	}
 }
 
@@ -113,6 +116,9 @@ func (f *followedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.U
 	for _, owner := range namedOwners(object) {
 		namespaced, known := c.namespaced[owner.cr.Kind]
 		if !f.isFollowedFor(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
+			continue
+		}
+		if needsProof(object, owner.cr) && !c.proofs.has(object.UID, owner.cr) {
 			continue
 		}
 		found[owner.cr] = f.notifiedUID(object.UID, found[owner.cr], owner.uid)

@@ -112,6 +112,7 @@ type Children struct {
 	// refused has the time since when the API server does not allow a kind to be followed.
 	refused    map[schema.GroupResource]time.Time
 	references references
+	proofs     proofs
 	// namespaced tells for each watch whether its CRs have a namespace. It has no entry before
 	// the watch's controller calls Follow.
 	namespaced map[schema.GroupKind]bool

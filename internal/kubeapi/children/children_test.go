@@ -237,7 +237,7 @@ func TestOwners(t *testing.T) {
 func TestAChangeNotifiesTheCRsItConcerns(t *testing.T) {
 	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true, ClusterScoped: true}}, Record: &memoryRecord{all: map[string][]Kind{
 		"Widget.g.io": {{Version: "v1", Resource: "configmaps", Namespaced: true}},
-		"Gadget.g.io": {{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}},
+		"Gadget.g.io": {{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Written: written("r", "ns", "g", gadgets)}},
 	}}},
 		object("ConfigMap", "shared", annotatedFor(widgets, "ns/a"), ownedBy(widgets, "b"), saying("one"), func(o *unstructured.Unstructured) { o.SetUID("s"); o.SetResourceVersion("1") }),
 		object("ClusterRole", "r", annotatedFor(gadgets, "ns/g"), ownedBy(widgets, "w"), func(o *unstructured.Unstructured) { o.SetUID("r"); o.SetResourceVersion("1") }),

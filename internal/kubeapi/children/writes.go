@@ -19,7 +19,7 @@ func (c *Children) BeforeWrite(session *access.Session, write access.Write) (aft
 	cr := ledger.CR{Kind: owner.GVK.GroupKind(), NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}}
 	pending := c.ledger.Begin(cr, write)
 	return func(response access.Response) {
-		for _, change := range c.ledger.Complete(pending, c.writtenObjects(watch, owner, write, response)...) {
+		for _, change := range c.ledger.Complete(pending, c.writtenObjects(watch, cr, owner, write, response)...) {
 			c.notify(cr, change.OwnerUID, describeChange(c.kindName(change.Resource), change))
 		}
 	}
@@ -31,7 +31,7 @@ func (c *Children) SessionEnded(*access.Session) {}
 
 // writtenObjects follows the kind of a child that the run has written. It returns what the
 // ledger needs of the response; nothing where the write failed or the kind is not followed.
-func (c *Children) writtenObjects(watch Watch, owner access.Owner, write access.Write, response access.Response) []ledger.WrittenObject {
+func (c *Children) writtenObjects(watch Watch, cr ledger.CR, owner access.Owner, write access.Write, response access.Response) []ledger.WrittenObject {
 	if response.Unknown != "" {
 		c.tellUnknown(write, response)
 	} else if !response.OK() {
@@ -41,7 +41,7 @@ func (c *Children) writtenObjects(watch Watch, owner access.Owner, write access.
 	if whole {
 		for _, object := range response.Objects {
 			if link, ok := findOwnerLink(owner, object); ok {
-				c.followChildKind(watch, write, object, link)
+				c.followChildKind(watch, cr, write, object, link)
 			}
 			if f := c.followed(write.Resource.GroupResource()); f != nil && hasPredecessorAsOwner(owner, object) {
 				f.setInherited(object.GetUID(), true)
