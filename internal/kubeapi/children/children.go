@@ -92,6 +92,8 @@ type timing struct {
 	recordCheck time.Duration
 	// unidentified is how long a write whose result is not known explains an event, at least.
 	unidentified time.Duration
+	// proofs is the shortest interval in which the record gets new proofs.
+	proofs time.Duration
 }
 
 // Children follows the children of CRs, and the objects to which CRs refer. It is a
@@ -142,7 +144,7 @@ func New(o Options) *Children {
 	}
 	c := &Children{
 		options:      o,
-		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute},
+		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute, proofs: 2 * time.Second},
 		watches:      map[schema.GroupKind]Watch{},
 		queues:       map[schema.GroupKind]*notificationQueue{},
 		recordLoaded: make(chan struct{}),

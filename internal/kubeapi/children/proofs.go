@@ -153,7 +153,7 @@ func (c *Children) sweepProofs() {
 // scheduleProofs lets proofs be saved together: a run may write many children. The caller must
 // hold the lock.
 func (c *Children) scheduleProofs(now time.Time) {
-	if !c.proofs.outdated || now.Sub(c.proofs.lastSaved) < c.timing.saveRetry {
+	if !c.proofs.outdated || now.Sub(c.proofs.lastSaved) < c.timing.proofs {
 		return
 	}
 	c.proofs.outdated, c.proofs.lastSaved, c.recordOutdated = false, now, true

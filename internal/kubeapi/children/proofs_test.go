@@ -54,7 +54,7 @@ func TestATenantsObjectBringsNoCRBack(t *testing.T) {
 func TestProofsOutliveTheManager(t *testing.T) {
 	record := &memoryRecord{}
 	s := newStage(t, Options{Record: record})
-	s.timing.saveRetry = 10 * time.Millisecond
+	s.timing.proofs = 10 * time.Millisecond
 	s.start().listen()
 	far := s.runWrites(configMaps, object("ConfigMap", "far", inNamespace("far"), annotatedFor(widgets, "ns/w")))
 	gone := s.runWrites(configMaps, object("ConfigMap", "gone", inNamespace("far"), annotatedFor(widgets, "ns/w")))
