@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
@@ -29,6 +30,8 @@ type relatedObjects struct {
 	informers *informers.Set
 	// observe is called when the state of an informer changes. addTo sets it.
 	observe func(informers.Key, informers.State)
+	// countUnknownWrite is called for a write whose result is not known. addTo sets it.
+	countUnknownWrite func(cause string)
 }
 
 // newRelatedObjects returns relatedObjects that use restConfig.
@@ -45,7 +48,7 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, o config.O
 	if err != nil {
 		return nil, err
 	}
-	r := &relatedObjects{observe: func(informers.Key, informers.State) {}}
+	r := &relatedObjects{observe: func(informers.Key, informers.State) {}, countUnknownWrite: func(string) {}}
 	r.informers = informers.New(informers.Options{
 		Client: client, Transform: reducer.Transform, Logger: o.Logger.WithName("informers"),
 		OnStateChange: func(key informers.Key, state informers.State) { r.observe(key, state) },
@@ -53,6 +56,7 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, o config.O
 	r.Children = children.New(children.Options{
 		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: o.Env.Namespaces(), Discovery: served,
 		Record: newChildKindsRecord(client, o), UnusedKindTimeout: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
+		OnUnknownWrite: func(cause access.Cause) { r.countUnknownWrite(string(cause)) },
 	})
 	return r, nil
 }
@@ -72,6 +76,7 @@ func (r *relatedObjects) addTo(m manager.Manager, counters *metrics.Metrics) err
 	r.observe = func(key informers.Key, state informers.State) {
 		counters.SetFollowed("related", key.Resource.GroupResource().String(), key.Namespace, metricState(state))
 	}
+	r.countUnknownWrite = counters.CountUnknownWrite
 	if err := errors.Join(m.Add(r.informers), m.Add(r.Children)); err != nil {
 		return fmt.Errorf("add what follows children: %w", err)
 	}

@@ -81,6 +81,25 @@ var _ = Describe("what brings a CR back", Ordered, func() {
 		p.Calms(all)
 	})
 
+	It("is nothing in another namespace that only says that it is a child", func(ctx context.Context) {
+		runs := p.Calms(all)
+		forged := p.configMap("forged")
+		forged["metadata"].(map[string]any)["namespace"] = ground.Namespace(ctx)
+		forged["metadata"].(map[string]any)["annotations"] = map[string]any{
+			"operator-sdk/primary-resource": p.Namespace + "/all", "operator-sdk/primary-resource-type": "Box.children.ensign.io",
+		}
+		Expect(k8s.Create(ctx, &unstructured.Unstructured{Object: forged})).To(Succeed())
+		for _, value := range []string{"2", "3", "4"} {
+			patch(ctx, forged, `{"data": {"a": %q}}`, value)
+		}
+		remove(ctx, forged)
+		By("seeing the changes of a true child after them")
+		patch(ctx, far, `{"data": {"a": "2"}}`)
+		Eventually(ctx, field(far, "data", "a")).Should(Equal("1"))
+		Eventually(p.Ended(all)).Should(Equal(runs + 1))
+		Consistently(p.Runs(all), site.Calm).Should(Equal(runs + 1))
+	})
+
 	It("is nothing that a run, and Kubernetes after it, make of six kinds", func(ctx context.Context) {
 		volume := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "PersistentVolume", "metadata": map[string]any{"name": p.Namespace},

@@ -55,15 +55,23 @@ func proxyRows(w *work) {
 			Expect(code).To(Equal(http.StatusUnauthorized))
 		}
 	})
-	row("§8 identity", "a token acts for its run and as the manager, whatever the request says", func(ctx context.Context) {
-		claims := []string{"Impersonate-User", "nobody", "Impersonate-Group", "none", "X-Remote-User", "tank"}
+	row("§8 identity", "a token acts for its run and as the manager, unless the request asks for another account", func(ctx context.Context) {
+		claims := []string{"X-Remote-User", "tank"}
 		child := w.box.Do(ctx, http.MethodPost, configMaps(w.Namespace), configMap("claimed", "1"), claims...)
 		Expect(w.box.marks(child)).To(Equal("reference"))
 		review := map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-		self := w.box.Do(ctx, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, claims...)
-		name, _, err := unstructured.NestedString(self.Object, "status", "userInfo", "username")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(name).NotTo(Or(BeEmpty(), Equal("nobody"), Equal("tank"), HavePrefix("system:anonymous")))
+		who := func(claims ...string) string {
+			self := w.box.Do(ctx, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, claims...)
+			name, _, err := unstructured.NestedString(self.Object, "status", "userInfo", "username")
+			Expect(err).NotTo(HaveOccurred())
+			return name
+		}
+		Expect(who(claims...)).NotTo(Or(BeEmpty(), Equal("tank"), HavePrefix("system:anonymous")))
+		weak := []string{"Impersonate-User", "weak"}
+		Expect(who(append(claims, weak...)...)).To(Equal("weak"))
+		code, refused := w.box.Ask(ctx, http.MethodPost, configMaps(w.Namespace), configMap("weak", "1"), weak...)
+		Expect(code).To(Equal(http.StatusForbidden))
+		Expect(refused.Object["message"]).To(ContainSubstring(`User "weak" cannot create`))
 	})
 	row("§8 own writes", "show at once, in lists too", func(ctx context.Context) {
 		for i := range 50 {

@@ -46,16 +46,40 @@ type Write struct {
 	Name string
 }
 
-// Response is the API server's response to a Write. The zero Response means that the response is
-// not known: the API server may have carried out the request.
+// Deletes reports whether the write asks the API server to delete objects. An eviction is the
+// creation of a subresource, and deletes the pod.
+func (w Write) Deletes() bool {
+	return w.Verb == "delete" || w.Verb == "deletecollection" ||
+		w.Verb == "create" && w.Resource.Group == "" && w.Resource.Resource == "pods" && w.Subresource == "eviction"
+}
+
+// Cause is why the result of a write is not known: the API server may have carried it out.
+type Cause string
+
+const (
+	// NoResponse: the connection broke, or the run ended before the response.
+	NoResponse Cause = "no response"
+	// ServerError: the API server answered with a status of 500 or more.
+	ServerError Cause = "server error"
+	// UnreadableOptions: the proxy cannot read the options of a deletion, which may be a dry run.
+	UnreadableOptions Cause = "unreadable options"
+	// UnreadableResponse: the proxy cannot read the format of the response, or it is too long.
+	UnreadableResponse Cause = "unreadable response"
+)
+
+// Response is the API server's response to a Write.
 type Response struct {
-	// Code is the HTTP status code; 0 where the response is not known.
+	// Code is the HTTP status code; 0 where there was no response.
 	Code int
-	// Objects has the objects in the response: the written one, or the items of a list. It is
-	// empty for a response in another form: a Status, a Table, or Protobuf.
+	// Objects has the objects in the response: the written one, or the items of a list, which may
+	// be empty. It is nil for a Status, and where the result is not known.
 	Objects []*unstructured.Unstructured
+	// Partial is true where the Objects have nothing but metadata, for which the client asked.
+	Partial bool
 	// UID is the UID in a Status; "" where there is none.
 	UID types.UID
+	// Unknown is why the result is not known; "" where it is.
+	Unknown Cause
 }
 
 // OK reports whether the API server has confirmed that it carried out the write.
@@ -64,7 +88,7 @@ func (r Response) OK() bool { return r.Code >= http.StatusOK && r.Code < http.St
 // WriteObserver is told of every write that the proxy forwards for a run, except dry runs.
 type WriteObserver interface {
 	// BeforeWrite is called before the proxy forwards the write. The proxy calls afterWrite once:
-	// after the response, or with the zero Response when none will come.
+	// after the response, or when none will come.
 	BeforeWrite(session *Session, write Write) (afterWrite func(Response))
 	// SessionEnded is called once the session's token is invalid and all of its requests are done.
 	SessionEnded(session *Session)

@@ -52,7 +52,8 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 	}
 	change := ledger.Change{
 		Resource: f.kind.resource().GroupResource(), Namespace: object.Namespace, Name: object.Name, UID: object.UID,
-		ResourceVersion: object.ResourceVersion, Digest: object.Digest, Deleted: after == nil, Initial: initial,
+		ResourceVersion: object.ResourceVersion, Digest: object.Digest, Initial: initial,
+		Created: before == nil, Deleted: after == nil, Deleting: after != nil && after.DeletionTimestamp != nil && (before == nil || before.DeletionTimestamp == nil),
 	}
 	sameDigest := before != nil && after != nil && before.Digest == after.Digest
 	concernedBefore, concernedAfter := f.concernedCRs(before), f.concernedCRs(after)
@@ -61,11 +62,14 @@ func (f *followedKind) handleChange(before, after *reduce.Object, initial bool) 
 		_, is := concernedAfter[cr]
 		change.OwnerUID, change.Unchanged = uid, sameDigest && was && is
 		if f.children.ledger.Observe(cr, change) || f.statusConcerns(cr, before, after) {
-			f.children.notify(cr, uid, describeChange(f.kind.Kind, change, before == nil && !initial))
+			f.children.notify(cr, uid, describeChange(f.kind.Kind, change))
 		}
 	}
 	if after == nil {
 		f.setInherited(before.UID, false)
+		f.children.mu.Lock()
+		defer f.children.mu.Unlock()
+		f.children.proofs.remove(before)
 	}
 }
 
@@ -112,6 +116,9 @@ func (f *followedKind) concernedCRs(object *reduce.Object) map[ledger.CR]types.U
 	for _, owner := range namedOwners(object) {
 		namespaced, known := c.namespaced[owner.cr.Kind]
 		if !f.isFollowedFor(c.watches[owner.cr.Kind], owner) || known && namespaced != (owner.cr.Namespace != "") {
+			continue
+		}
+		if needsProof(object, owner.cr) && !c.proofs.has(object.UID, owner.cr) {
 			continue
 		}
 		found[owner.cr] = f.notifiedUID(object.UID, found[owner.cr], owner.uid)

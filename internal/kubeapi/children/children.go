@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
@@ -72,7 +73,9 @@ type Options struct {
 	Record Record
 	// UnusedKindTimeout is how long a kind without children stays followed; 0 means 10 minutes.
 	UnusedKindTimeout time.Duration
-	Logger            logr.Logger
+	// OnUnknownWrite is called for each write of a run whose result is not known; nil for none.
+	OnUnknownWrite func(access.Cause)
+	Logger         logr.Logger
 }
 
 // timing has the durations that tests change.
@@ -87,6 +90,10 @@ type timing struct {
 	saveRetry time.Duration
 	// recordCheck is how often the record is read, to find changes that others made to it.
 	recordCheck time.Duration
+	// unidentified is how long a write whose result is not known explains an event, at least.
+	unidentified time.Duration
+	// proofs is the shortest interval in which the record gets new proofs.
+	proofs time.Duration
 }
 
 // Children follows the children of CRs, and the objects to which CRs refer. It is a
@@ -107,6 +114,7 @@ type Children struct {
 	// refused has the time since when the API server does not allow a kind to be followed.
 	refused    map[schema.GroupResource]time.Time
 	references references
+	proofs     proofs
 	// namespaced tells for each watch whether its CRs have a namespace. It has no entry before
 	// the watch's controller calls Follow.
 	namespaced map[schema.GroupKind]bool
@@ -123,7 +131,10 @@ type Children struct {
 	nextSave    time.Time
 	saveBackoff time.Duration
 
-	lastSweep time.Time // of the ledger
+	// lastSweep and lastUnidentifiedSweep are those of the ledger.
+	lastSweep, lastUnidentifiedSweep time.Time
+	// toldUnknown has the causes of unknown results that the log has told.
+	toldUnknown map[access.Cause]bool
 }
 
 // New returns Children that follow no kinds yet.
@@ -133,7 +144,7 @@ func New(o Options) *Children {
 	}
 	c := &Children{
 		options:      o,
-		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute},
+		timing:       timing{tick: time.Second, refusalGrace: 30 * time.Second, saveRetry: 10 * time.Second, recordCheck: time.Minute, unidentified: time.Minute, proofs: 2 * time.Second},
 		watches:      map[schema.GroupKind]Watch{},
 		queues:       map[schema.GroupKind]*notificationQueue{},
 		recordLoaded: make(chan struct{}),
@@ -143,6 +154,7 @@ func New(o Options) *Children {
 		references:   newReferences(),
 		namespaced:   map[schema.GroupKind]bool{},
 		savedKinds:   map[string][]Kind{},
+		toldUnknown:  map[access.Cause]bool{},
 		lastSweep:    time.Now(),
 	}
 	for _, watch := range o.Watches {
@@ -221,12 +233,12 @@ func (c *Children) kindName(resource schema.GroupResource) string {
 }
 
 // describeChange returns a text about the change, for the log.
-func describeChange(kind string, change ledger.Change, created bool) string {
+func describeChange(kind string, change ledger.Change) string {
 	verb := "changed"
 	switch {
 	case change.Deleted:
 		verb = "was deleted"
-	case created:
+	case change.Created && !change.Initial:
 		verb = "was created"
 	}
 	return kind + " " + storeKey(change.Namespace, change.Name) + " " + verb

@@ -1,7 +1,9 @@
 package children
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +69,89 @@ func TestARunDeletesItsChild(t *testing.T) {
 			s.remove(configMaps, child) // By somebody: the next one of the name.
 			s.notified("Widget ns/w")
 		})
+	}
+}
+
+// TestAWriteWithoutAKnownResultIsNotForeign lets the run's own events come, whose writes nobody
+// knows the result of. They trigger nothing, and the causes are told.
+func TestAWriteWithoutAKnownResultIsNotForeign(t *testing.T) {
+	var counted []access.Cause
+	s := newStage(t, Options{OnUnknownWrite: func(cause access.Cause) { counted = append(counted, cause) }}).start().listen()
+	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	s.live(configMaps)
+	unknown := func(verb string, cause access.Cause, deed func()) {
+		afterWrite := s.BeforeWrite(session(), writeTo(verb, configMaps, child))
+		deed()
+		afterWrite(access.Response{Unknown: cause})
+	}
+	unknown("update", access.ServerError, func() { child = s.store(configMaps, edited(child, saying("one"))) })
+	unknown("update", access.NoResponse, func() { child = s.store(configMaps, edited(child, saying("two"))) })
+	unknown("delete", access.NoResponse, func() { s.remove(configMaps, child) })
+	s.store(configMaps, object("ConfigMap", "last", ownedBy(widgets, "w")))
+	s.notified("Widget ns/w uid-w") // of the last one alone
+	if diff := cmp.Diff([]string{"ConfigMap ns/last was created"}, s.whats); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]access.Cause{access.ServerError, access.NoResponse, access.NoResponse}, counted); diff != "" {
+		t.Error(diff)
+	}
+	told := 0
+	for _, line := range s.log {
+		if strings.Contains(line, "the result of a run's write is not known") {
+			told++
+		}
+	}
+	if told != 2 {
+		t.Errorf("want each cause logged once, got %d lines", told)
+	}
+}
+
+func TestAnUnknownResultExplainsNothingLater(t *testing.T) {
+	s := newStage(t, Options{})
+	s.timing.unidentified = 100 * time.Millisecond
+	s.start().listen()
+	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
+	s.live(configMaps)
+	const writes = 250
+	for range writes {
+		s.BeforeWrite(session(), writeTo("update", configMaps, child))(access.Response{Unknown: access.NoResponse})
+	}
+	edits := 0
+	s.eventually(func() bool {
+		edits++
+		child = s.store(configMaps, edited(child, saying(fmt.Sprint(edits))))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.notifications) > 0
+	}, func() string { return "a person's edits are not noticed any more" })
+	if edits > writes {
+		t.Errorf("each of %d writes has explained an edit", writes)
+	}
+}
+
+func TestAnEndedNamespaceIsGone(t *testing.T) {
+	now := metav1.Now()
+	ending := func(kind string, finalizers []string, inSpec ...any) *unstructured.Unstructured {
+		o := object(kind, "o")
+		o.SetDeletionTimestamp(&now)
+		o.SetFinalizers(finalizers)
+		o.Object["spec"] = map[string]any{"finalizers": inSpec}
+		return o
+	}
+	for why, test := range map[string]struct {
+		object *unstructured.Unstructured
+		want   bool
+	}{
+		"the last finalizer has gone":               {ending("ConfigMap", nil), true},
+		"one is left":                               {ending("ConfigMap", []string{"f"}), false},
+		"a Namespace has one more in its spec":      {ending("Namespace", nil, "kubernetes"), false},
+		"a call of finalize has emptied its spec":   {ending("Namespace", nil), true},
+		"another kind has what it wants there":      {ending("ConfigMap", nil, "kubernetes"), true},
+		"the deletion of a Namespace has not begun": {object("Namespace", "o"), false},
+	} {
+		if got := isGone(test.object); got != test.want {
+			t.Errorf("%s: gone: %v", why, got)
+		}
 	}
 }
 
@@ -152,7 +237,7 @@ func TestOwners(t *testing.T) {
 func TestAChangeNotifiesTheCRsItConcerns(t *testing.T) {
 	s := newStage(t, Options{Watches: []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true, ClusterScoped: true}}, Record: &memoryRecord{all: map[string][]Kind{
 		"Widget.g.io": {{Version: "v1", Resource: "configmaps", Namespaced: true}},
-		"Gadget.g.io": {{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}},
+		"Gadget.g.io": {{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles", Written: written("r", "ns", "g", gadgets)}},
 	}}},
 		object("ConfigMap", "shared", annotatedFor(widgets, "ns/a"), ownedBy(widgets, "b"), saying("one"), func(o *unstructured.Unstructured) { o.SetUID("s"); o.SetResourceVersion("1") }),
 		object("ClusterRole", "r", annotatedFor(gadgets, "ns/g"), ownedBy(widgets, "w"), func(o *unstructured.Unstructured) { o.SetUID("r"); o.SetResourceVersion("1") }),

@@ -8,6 +8,9 @@
 // writes of a CR's own run from foreign changes. A foreign change becomes a notification in
 // the queue of the CR's watch, where it stays until the watch's controller calls Follow.
 //
+// A child outside of its CR's namespace counts only if a run is known to have written it
+// (proofs.go): its annotations could be a tenant's. The record has these proofs, too.
+//
 // The package does not decide whether content runs. It writes nothing to the API server but
 // its record.
 //

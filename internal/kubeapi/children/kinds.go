@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/ledger"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
 )
@@ -21,6 +22,9 @@ type Kind struct {
 	Kind       string `json:"kind,omitempty"`
 	Resource   string `json:"resource"`
 	Namespaced bool   `json:"namespaced,omitempty"`
+	// Written has the proofs for children outside of the namespaces of their CRs: base64 of 8 bytes
+	// for each. It is in the record only.
+	Written string `json:"written,omitempty"`
 }
 
 func (k Kind) resource() schema.GroupVersionResource {
@@ -53,8 +57,8 @@ type namespaceInformer struct {
 }
 
 // followChildKind follows the kind of a child, if the child's changes may trigger a reconcile.
-func (c *Children) followChildKind(watch Watch, write access.Write, object *unstructured.Unstructured, link ownerLink) {
-	kind := Kind{write.Resource.Group, write.Resource.Version, object.GetKind(), write.Resource.Resource, object.GetNamespace() != ""}
+func (c *Children) followChildKind(watch Watch, cr ledger.CR, write access.Write, object *unstructured.Unstructured, link ownerLink) {
+	kind := Kind{Group: write.Resource.Group, Version: write.Resource.Version, Kind: object.GetKind(), Resource: write.Resource.Resource, Namespaced: object.GetNamespace() != ""}
 	if !watch.triggersReconcile(kind.Namespaced, link) || watch.ignores(kind) || isEvent(write.Resource) {
 		return
 	}
@@ -64,6 +68,7 @@ func (c *Children) followChildKind(watch Watch, write access.Write, object *unst
 		return
 	}
 	c.followFor(watch.GVK.GroupKind(), kind)
+	c.proveChild(cr, object, link, kind.resource().GroupResource())
 }
 
 // isEvent reports whether the resource is that of Events. They are never followed: a CR owns
@@ -130,6 +135,12 @@ func (c *Children) maintain(now time.Time) {
 	if now.Sub(c.lastSweep) > c.options.UnusedKindTimeout {
 		c.lastSweep = now
 		c.ledger.Sweep()
+		c.sweepProofs()
+	}
+	c.scheduleProofs(now)
+	if now.Sub(c.lastUnidentifiedSweep) > c.timing.unidentified {
+		c.lastUnidentifiedSweep = now
+		c.ledger.SweepUnidentified()
 	}
 }
 

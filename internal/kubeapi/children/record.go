@@ -50,7 +50,10 @@ func (c *Children) followRecorded(recorded map[string][]Kind) {
 		c.savedKinds[name.String()] = recorded[name.String()]
 		for _, kind := range recorded[name.String()] {
 			if watch.Dependents && !watch.ignores(kind) && kind.Resource != "" && kind.Version != "" {
+				written := kind.Written
+				kind.Written = ""
 				c.followFor(name, kind)
+				c.proofs.read(written, name, kind.resource().GroupResource())
 			}
 		}
 	}
@@ -134,7 +137,9 @@ func (c *Children) kindsFollowedFor(watch schema.GroupKind) []Kind {
 	var kinds []Kind
 	for _, f := range c.kinds {
 		if _, ok := f.uses[watch]; ok {
-			kinds = append(kinds, f.kind)
+			kind := f.kind
+			kind.Written = c.proofs.text(watch, kind.resource().GroupResource())
+			kinds = append(kinds, kind)
 		}
 	}
 	slices.SortFunc(kinds, func(a, b Kind) int {

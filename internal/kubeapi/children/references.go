@@ -184,7 +184,7 @@ func (c *Children) discover(ctx context.Context, gvk schema.GroupVersionKind) {
 		for _, resource := range list.APIResources {
 			if resource.Kind == gvk.Kind && !strings.Contains(resource.Name, "/") {
 				kind.found, kind.absent = true, false
-				kind.resource = Kind{gvk.Group, gvk.Version, gvk.Kind, resource.Name, resource.Namespaced}
+				kind.resource = Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Resource: resource.Name, Namespaced: resource.Namespaced}
 				c.follow(kind.resource).lastReferenced = time.Now()
 				return
 			}

@@ -129,6 +129,14 @@ func (s *stage) listen() *stage {
 	return s
 }
 
+// note notes a notification.
+func (s *stage) note(notification, what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whats = append(s.whats, what)
+	s.notifications = append(s.notifications, notification)
+}
+
 // ServerResourcesForGroupVersion implements Discovery.
 func (s *stage) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
 	s.mu.Lock()

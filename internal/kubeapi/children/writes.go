@@ -19,8 +19,8 @@ func (c *Children) BeforeWrite(session *access.Session, write access.Write) (aft
 	cr := ledger.CR{Kind: owner.GVK.GroupKind(), NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}}
 	pending := c.ledger.Begin(cr, write)
 	return func(response access.Response) {
-		for _, change := range c.ledger.Complete(pending, c.writtenObjects(watch, owner, write, response)...) {
-			c.notify(cr, change.OwnerUID, describeChange(c.kindName(change.Resource), change, false))
+		for _, change := range c.ledger.Complete(pending, c.writtenObjects(watch, cr, owner, write, response)...) {
+			c.notify(cr, change.OwnerUID, describeChange(c.kindName(change.Resource), change))
 		}
 	}
 }
@@ -31,40 +31,55 @@ func (c *Children) SessionEnded(*access.Session) {}
 
 // writtenObjects follows the kind of a child that the run has written. It returns what the
 // ledger needs of the response; nothing where the write failed or the kind is not followed.
-func (c *Children) writtenObjects(watch Watch, owner access.Owner, write access.Write, response access.Response) []ledger.WrittenObject {
-	if !response.OK() {
+func (c *Children) writtenObjects(watch Watch, cr ledger.CR, owner access.Owner, write access.Write, response access.Response) []ledger.WrittenObject {
+	if response.Unknown != "" {
+		c.tellUnknown(write, response)
+	} else if !response.OK() {
 		return nil
 	}
-	deletes := write.Verb == "delete" || write.Verb == "deletecollection"
-	whole := !deletes && write.Subresource == "" // The response has whole objects.
+	whole := !write.Deletes() && write.Subresource == "" && !response.Partial // The response has whole objects.
 	if whole {
 		for _, object := range response.Objects {
 			if link, ok := findOwnerLink(owner, object); ok {
-				c.followChildKind(watch, write, object, link)
+				c.followChildKind(watch, cr, write, object, link)
 			}
 			if f := c.followed(write.Resource.GroupResource()); f != nil && hasPredecessorAsOwner(owner, object) {
 				f.setInherited(object.GetUID(), true)
 			}
 		}
 	}
-	if c.followed(write.Resource.GroupResource()) == nil {
+	switch {
+	case c.followed(write.Resource.GroupResource()) == nil:
 		return nil
+	case response.Objects == nil:
+		return []ledger.WrittenObject{{UID: response.UID, Deleted: write.Deletes()}}
 	}
-	if deletes && len(response.Objects) == 0 {
-		return []ledger.WrittenObject{{UID: response.UID, Deleted: true}}
-	}
-	var written []ledger.WrittenObject
+	var written []ledger.WrittenObject // None where a collection was empty.
 	for _, object := range response.Objects {
-		written = append(written, c.writtenObject(object, deletes, whole))
+		written = append(written, c.writtenObject(object, write.Deletes(), whole))
 	}
 	return written
+}
+
+// tellUnknown counts a write whose result is not known, and logs the first one of each cause.
+func (c *Children) tellUnknown(write access.Write, response access.Response) {
+	if c.options.OnUnknownWrite != nil {
+		c.options.OnUnknownWrite(response.Unknown)
+	}
+	c.mu.Lock()
+	told := c.toldUnknown[response.Unknown]
+	c.toldUnknown[response.Unknown] = true
+	c.mu.Unlock()
+	if !told {
+		c.options.Logger.Info("the result of a run's write is not known: the next change of the object within a minute or two is taken for the run's own (further ones are counted in ensign_operator_unknown_writes_total)",
+			"cause", string(response.Unknown), "code", response.Code, "verb", write.Verb, "resource", write.Resource.GroupResource().String(), "namespace", write.Namespace, "name", write.Name)
+	}
 }
 
 func (c *Children) writtenObject(object *unstructured.Unstructured, deletes, whole bool) ledger.WrittenObject {
 	written := ledger.WrittenObject{
 		UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
-		// A write that removes the last finalizer of a deleted object ends the object.
-		Deleted: deletes || object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0,
+		Deleted: deletes || isGone(object),
 	}
 	if !whole {
 		return written
@@ -73,6 +88,14 @@ func (c *Children) writtenObject(object *unstructured.Unstructured, deletes, who
 		written.Digest = &reduced.Digest
 	}
 	return written
+}
+
+// isGone reports whether the object has ended with the write: the write has removed the last
+// finalizer of an object whose deletion had begun. A Namespace has more of them in its spec.
+func isGone(object *unstructured.Unstructured) bool {
+	more, _, _ := unstructured.NestedSlice(object.Object, "spec", "finalizers")
+	isNamespace := object.GetAPIVersion() == "v1" && object.GetKind() == "Namespace"
+	return object.GetDeletionTimestamp() != nil && len(object.GetFinalizers()) == 0 && (!isNamespace || len(more) == 0)
 }
 
 // followed returns a followed kind, nil where the resource is not followed.

@@ -94,6 +94,8 @@ func FuzzRequest(f *testing.F) {
 	f.Add("PATCH", "/api/v1/namespaces/ns/configmaps/c", "Content-Type: application/json-patch+json\r\n", `[{"op":"remove","path":"/metadata/ownerReferences"}]`, uint8(liveToken))
 	f.Add("PATCH", "/api/v1/namespaces/ns/configmaps/c", "Content-Type: application/strategic-merge-patch+json\r\nConnection: Upgrade\r\nUpgrade: x\r\n", `{"$patch":"replace"}`, uint8(liveToken))
 	f.Add("DELETE", "/api/v1/configmaps", "Content-Type: application/json\r\nX-Forwarded-For: 1.2.3.4\r\n", `{"dryRun":["All"]}`, uint8(liveToken))
+	f.Add("DELETE", "/api/v1/namespaces/ns/configmaps/", "Impersonate-User: weak\r\n", "", uint8(liveToken))
+	f.Add("DELETE", "/api/v1/namespaces/ns/", "Connection: Impersonate-User, Upgrade\r\nImpersonate-User: weak\r\n", "", uint8(liveToken))
 	live := map[string]bool{"": false} // by number: a request whose body ends early arrives when it likes
 	f.Fuzz(func(t *testing.T, method, target, headers, body string, which uint8) {
 		target = strings.ReplaceAll(target, "ELSEWHERE", strings.TrimPrefix(other.URL, "http://"))
@@ -195,11 +197,19 @@ func checkArrived(t *testing.T, sent *http.Request, got arrived) {
 	}
 	for _, header := range []http.Header{got.Header, got.Trailer} {
 		for name := range header {
-			if lower := strings.ToLower(name); strings.HasPrefix(lower, "impersonate-") || strings.HasPrefix(lower, "x-remote-") || lower == "forwarded" ||
+			if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-remote-") || lower == "forwarded" ||
 				strings.HasPrefix(lower, "x-forwarded-") && header.Get(name) != "127.0.0.1" {
 				t.Errorf("%s: %q arrived", name, header[name])
 			}
 		}
+	}
+	for name, values := range sent.Header {
+		if strings.HasPrefix(strings.ToLower(name), "impersonate-") && !slices.Equal(got.Header[name], values) {
+			t.Errorf("%s: %q arrived as %q", name, values, got.Header[name])
+		}
+	}
+	if parts := strings.Split(strings.Trim(got.URL.Path, "/"), "/"); strings.HasSuffix(got.URL.Path, "/") && len(parts) > 3 && !slices.Contains(parts, "proxy") && (parts[0] == "api" || parts[0] == "apis") {
+		t.Errorf("%s %q arrived with a slash at its end", got.Method, got.URL.Path)
 	}
 	if got.Method != sent.Method || got.URL.Path != sent.URL.Path || got.URL.RawQuery != sent.URL.RawQuery {
 		t.Errorf("%s %q arrived as %s %q", sent.Method, sent.URL.RequestURI(), got.Method, got.RequestURI)

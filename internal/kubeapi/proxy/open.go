@@ -43,7 +43,7 @@ func (p *Proxy) OpenServer() *manager.Server {
 
 func (p *Proxy) serveOpenPort(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r}
-	for _, step := range []func(http.ResponseWriter, *request) error{checkSource, p.checkPath, p.checkFence} {
+	for _, step := range []func(http.ResponseWriter, *request) error{checkSource, p.checkPath, p.resolve, checkSlash, p.checkImpersonation, p.checkFence} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)
 			return

@@ -110,7 +110,9 @@ func TestTheOpenPort(t *testing.T) {
 		"what a person types":               {path, header("Sec-Fetch-Site", "none"), "", http.StatusOK},
 		"an encoded slash":                  {"/api/v1/namespaces/a%2fb/configmaps", header(), "", http.StatusBadRequest},
 		"a parent directory":                {"/api/v1/../v1/configmaps", header(), "", http.StatusBadRequest},
-		"somebody else's name":              {path, header("Impersonate-User", "root", "Authorization", "Bearer x"), "", http.StatusOK},
+		"a name that was . or ..":           {path + "/", header(), "", http.StatusBadRequest},
+		"somebody else's token":             {path, header("Authorization", "Bearer x", "X-Remote-User", "root"), "", http.StatusOK},
+		"fewer rights":                      {path, header("Impersonate-User", "weak"), "", http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := b.arrivals()
@@ -122,7 +124,7 @@ func TestTheOpenPort(t *testing.T) {
 				return
 			}
 			got := b.requests[before]
-			if b.bodies[before] != `{"metadata":{}}` || got.Header.Get("Impersonate-User") != "" || got.Header.Get("Authorization") != "Bearer the-managers-own" {
+			if b.bodies[before] != `{"metadata":{}}` || got.Header.Get("Impersonate-User") != test.header.Get("Impersonate-User") || got.Header.Get("X-Remote-User") != "" || got.Header.Get("Authorization") != "Bearer the-managers-own" {
 				t.Errorf("arrived %s with %v", b.bodies[before], got.Header)
 			}
 		})

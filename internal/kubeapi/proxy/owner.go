@@ -6,9 +6,11 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/ownership"
 )
@@ -43,15 +45,20 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	}
 	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name, Labels: labels, LabelsOnly: !p.injectOwner}
 	var live map[string]any
-	switch write.Needs(target) {
-	case ownership.NeedsMetadata:
-		live, err = p.upstream.Metadata(q.Context(), q.resource(), q.namespace(), q.info.Name)
-	case ownership.NeedsObject:
+	switch needs := write.Needs(target); {
+	case needs == ownership.NeedsObject:
 		live, err = p.upstream.Object(q.Context(), q.resource(), q.namespace(), q.info.Name)
+	case needs == ownership.NeedsMetadata, needs == ownership.WantsMetadata && q.info.Subresource == "":
+		live, err = p.upstream.Metadata(q.Context(), q.resource(), q.namespace(), q.info.Name)
+	}
+	if err == nil {
+		live = p.renewBeforeApply(q, target, live)
 	}
 	switch {
 	case apierrors.IsMethodNotSupported(err):
 		// An object that the API cannot return is not stored, and has no owner.
+	case err != nil && write.Needs(target) == ownership.WantsMetadata:
+		// The write leaves the link as it is.
 	case err != nil:
 		return refusalOfAPIError(fmt.Errorf("look up the object's owner before it is written: %w", err))
 	default:
@@ -61,6 +68,23 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	}
 	q.replaceBody(body, contentType)
 	return nil
+}
+
+// renewBeforeApply renews the references of the live object to the owner, if the request is a
+// server-side apply, and returns the object's metadata after that.
+func (p *Proxy) renewBeforeApply(q *request, target ownership.Target, live map[string]any) map[string]any {
+	contentType, _, _ := strings.Cut(q.Header.Get("Content-Type"), ";")
+	isApply := q.info.Verb == "patch" && strings.TrimSpace(contentType) == string(types.ApplyYAMLPatchType)
+	patch := target.Renewal(live)
+	if !isApply || patch == nil || q.URL.Query().Has("dryRun") || q.info.Subresource != "" {
+		return live
+	}
+	renewed, err := p.upstream.PatchMetadata(q.Context(), q.resource(), q.namespace(), q.info.Name, patch)
+	if err != nil {
+		p.log.V(1).Info("could not renew an owner reference before an apply", "path", q.URL.Path, "error", err.Error())
+		return live // The apply renews it itself, if no other field manager has written it.
+	}
+	return renewed
 }
 
 // canHaveOwner reports whether the request writes an object that can have an owner.

@@ -17,7 +17,7 @@ const (
 
 func TestWritesToWhatIsThereCarryTheOwner(t *testing.T) {
 	const marked = `{"metadata":{"name":"c","namespace":"ns","ownerReferences":[{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"uid-1"}]}}`
-	kept := strings.Replace(reference, "v1", "v1beta1", 1)
+	const kept = reference // in the version that the manager watches
 	for name, test := range map[string]struct {
 		method, contentType, body string
 		live                      string
@@ -29,12 +29,14 @@ func TestWritesToWhatIsThereCarryTheOwner(t *testing.T) {
 		"a PUT of a foreign object": {"PUT", "application/json", `{"metadata":{"name":"c"}}`, `{"metadata":{}}`, `{"metadata":{"name":"c"}}`, 1},
 		"an apply of a child":       {"PATCH", "application/apply-patch+yaml", "metadata: {name: c}", marked, `{"metadata":{"name":"c","ownerReferences":[` + kept + `]}}`, 1},
 		"an apply that makes it":    {"PATCH", "application/apply-patch+yaml", "metadata: {name: c}", "", `{"metadata":{"name":"c","ownerReferences":[` + reference + `]}}`, 1},
-		"a patch that drops it":     {"PATCH", "application/merge-patch+json", `{"metadata":{"ownerReferences":null}}`, marked, `{"metadata":{}}`, 1},
+		"a patch that drops it":     {"PATCH", "application/merge-patch+json", `{"metadata":{"ownerReferences":null}}`, marked, `{"metadata":{"ownerReferences":[` + kept + `]}}`, 1},
 		"a JSON patch that drops it": {
 			"PATCH", "application/json-patch+json", `[{"op":"remove","path":"/metadata/ownerReferences"}]`, marked,
 			`[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"add","path":"/metadata/ownerReferences","value":[` + kept + `]}]`, 1,
 		},
-		"a patch of other things": {"PATCH", "application/merge-patch+json", `{"data":{}}`, marked, `{"data":{}}`, 0},
+		"a patch of other things":          {"PATCH", "application/merge-patch+json", `{"data":{}}`, marked, `{"data":{},"metadata":{"ownerReferences":[` + kept + `]}}`, 1},
+		"a patch of what is up to date":    {"PATCH", "application/merge-patch+json", `{"data":{}}`, `{"metadata":{"ownerReferences":[` + kept + `]}}`, `{"data":{}}`, 1},
+		"a patch of what cannot be linked": {"PATCH", "application/merge-patch+json", `{"data":{}}`, "", `{"data":{}}`, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBackend(t)
@@ -54,6 +56,10 @@ func TestWritesToWhatIsThereCarryTheOwner(t *testing.T) {
 			}
 			if len(b.looks) != test.wantLooks {
 				t.Errorf("want %d looks, got %v", test.wantLooks, b.looks)
+			}
+			// The body of an apply must not differ from what another field manager has written.
+			if renewals := strings.Contains(test.contentType, "apply") && test.live != ""; (len(b.renewals) == 1) != renewals {
+				t.Errorf("want a patch of the proxy before it: %v, got %v", renewals, b.renewals)
 			}
 			if got := b.requests[0]; got.URL.RawQuery != "fieldManager=m&force=true" {
 				t.Errorf("the query became %q", got.URL.RawQuery)
@@ -142,6 +148,30 @@ func TestAFailedLookUpRefusesTheWrite(t *testing.T) {
 				t.Error("it was written")
 			}
 		})
+	}
+}
+
+func TestAPatchOfOtherThingsNeedsNoLookUp(t *testing.T) {
+	b := newBackend(t)
+	b.lookCode = http.StatusForbidden
+	run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+	patch := map[string]string{"Content-Type": "application/merge-patch+json"}
+	if code, answer := run.do("PATCH", configMap, `{"data":{}}`, patch); code != http.StatusOK || b.bodies[0] != `{"data":{}}` {
+		t.Errorf("want it to pass as it is, got %d %s", code, answer)
+	}
+	run.do("PATCH", configMap+"/status", `{"status":{}}`, patch)
+	if len(b.looks) != 1 {
+		t.Errorf("want no look for a status, got %v", b.looks)
+	}
+}
+
+func TestADryRunRenewsNothing(t *testing.T) {
+	b := newBackend(t)
+	b.live = map[string]string{configMap: `{"metadata":{"ownerReferences":[` + strings.Replace(reference, "v1", "v1beta1", 1) + `]}}`}
+	run, _ := grant(t, start(t, b, proxy.Options{InjectOwnerRef: true}), owner())
+	run.do("PATCH", configMap+"?dryRun=All&fieldManager=m", "metadata: {name: c}", map[string]string{"Content-Type": "application/apply-patch+yaml"})
+	if len(b.renewals) > 0 || len(b.requests) != 1 {
+		t.Errorf("got %v", b.renewals)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog" //nolint:depguard // http.Server takes a standard logger only, and this leads it into logr.
 	"net"
 	"net/http"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -77,6 +78,8 @@ type Proxy struct {
 	resolver     apirequest.RequestInfoResolver
 	upstream     *upstream.Upstream
 	injectOwner  bool
+	// impersonates is true where the manager's own credentials impersonate somebody.
+	impersonates bool
 	isConfined   func(access.Owner) bool
 	fence        Fence
 	observers    []access.WriteObserver
@@ -108,13 +111,14 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 			APIPrefixes:          sets.NewString("api", "apis"),
 			GrouplessAPIPrefixes: sets.NewString("api"),
 		},
-		upstream:    up,
-		injectOwner: options.InjectOwnerRef,
-		isConfined:  options.IsConfined,
-		fence:       options.Fence,
-		observers:   options.WriteObservers,
-		bodyTimeout: bodyTimeout,
-		log:         options.Logger,
+		upstream:     up,
+		injectOwner:  options.InjectOwnerRef,
+		impersonates: !reflect.ValueOf(cfg.Impersonate).IsZero(),
+		isConfined:   options.IsConfined,
+		fence:        options.Fence,
+		observers:    options.WriteObservers,
+		bodyTimeout:  bodyTimeout,
+		log:          options.Logger,
 	}
 	if err := p.listenOpenPort(options.OpenPort); err != nil {
 		return nil, errors.Join(err, listener.Close())

@@ -95,16 +95,54 @@ func checkPath(u *url.URL) error {
 	return nil
 }
 
+// checkSlash refuses a path that ends with a slash where it names a resource, and in every write.
+// HTTP clients resolve a name that is "." or ".." before they send it: the deletion of such an
+// object becomes that of all objects in the namespace, or of the namespace itself.
+func checkSlash(_ http.ResponseWriter, q *request) error {
+	if !strings.HasSuffix(q.URL.Path, "/") || q.URL.Path == "/" {
+		return nil
+	}
+	// What follows "proxy/" is a path of a pod, a service or a node.
+	behind := q.info.IsResourceRequest && q.info.Subresource == "proxy"
+	if behind || !q.info.IsResourceRequest && q.readsOnly() {
+		return nil
+	}
+	return refusal(http.StatusBadRequest, `%s %s ends with a slash: is the name of an object or a namespace empty, "." or ".."?`, q.Method, q.URL.Path)
+}
+
+// impersonatePrefix is that of the headers by which a client acts as somebody else.
+const impersonatePrefix = "impersonate-"
+
+// checkImpersonation refuses a request that would reach the API server with more rights than its
+// client has asked for.
+func (p *Proxy) checkImpersonation(_ http.ResponseWriter, q *request) error {
+	for hop := range strings.SplitSeq(strings.Join(q.Header.Values("Connection"), ","), ",") {
+		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(hop)), impersonatePrefix) {
+			return refusal(http.StatusBadRequest, "the header Connection would remove %s", strings.TrimSpace(hop))
+		}
+	}
+	if !p.impersonates {
+		return nil // The API server judges whether the manager may impersonate.
+	}
+	for name := range q.Header {
+		if strings.HasPrefix(strings.ToLower(name), impersonatePrefix) {
+			return refusal(http.StatusForbidden, "the manager's own kubeconfig impersonates an account, and %s would replace that", name)
+		}
+	}
+	return nil
+}
+
 // bearerProtocol is the prefix of a WebSocket subprotocol that carries a token.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // The name of a protocol.
 
-// stripIdentity removes headers by which a client could claim an identity or a source address.
-// The transport adds the manager's credentials.
+// stripIdentity removes headers by which a client could claim an identity or a source address. The
+// transport adds the manager's credentials. Impersonate-* stay: the API server judges whether the
+// manager may impersonate, so that a task can act with fewer rights.
 func stripIdentity(header http.Header) {
 	for name := range header {
 		lower := strings.ToLower(name)
 		if slices.Contains([]string{"authorization", "forwarded", "x-real-ip"}, lower) ||
-			slices.ContainsFunc([]string{"impersonate-", "x-remote-", "x-forwarded-"}, func(prefix string) bool { return strings.HasPrefix(lower, prefix) }) {
+			slices.ContainsFunc([]string{"x-remote-", "x-forwarded-"}, func(prefix string) bool { return strings.HasPrefix(lower, prefix) }) {
 			delete(header, name)
 		}
 	}

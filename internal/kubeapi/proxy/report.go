@@ -6,24 +6,20 @@ import (
 	"net/http"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 )
 
-// maxResponseBytes bounds the body of a response that is decoded. Of a longer response only the
-// status code is reported.
+// maxResponseBytes bounds the body of a response that is decoded. The result of a longer one is
+// not known.
 const maxResponseBytes = 8 << 20
 
 // writeReport reports one write to the observers, and the API server's response.
 type writeReport struct {
 	verb       string
 	afterWrite []func(access.Response)
-	// resultUnknown is true where the proxy cannot tell whether the write is a dry run.
-	resultUnknown bool
-	recorder      *responseRecorder
+	// unreadableOptions is true where the proxy cannot tell whether the write is a dry run.
+	unreadableOptions bool
+	recorder          *responseRecorder
 }
 
 // reportWrite calls the observers' BeforeWrite if the request is a write and no dry run. The
@@ -37,7 +33,7 @@ func (p *Proxy) reportWrite(q *request) *writeReport {
 	if dryRun {
 		return r
 	}
-	r.resultUnknown = !known // It may be no dry run, so it is reported.
+	r.unreadableOptions = !known // It may be no dry run, so it is reported.
 	askForJSON(q.Header)
 	for _, observer := range p.observers {
 		r.afterWrite = append(r.afterWrite, observer.BeforeWrite(q.session, q.write()))
@@ -54,14 +50,26 @@ func (r *writeReport) record(w http.ResponseWriter) http.ResponseWriter {
 	return r.recorder
 }
 
-// finish calls the observers with the response, or with the zero Response if it is unknown.
+// refuse responds to a request that is not forwarded.
+func (r *writeReport) refuse(w http.ResponseWriter, err error) {
+	w = r.record(w)
+	if r.recorder != nil {
+		r.recorder.refused = true
+	}
+	refuse(w, err)
+}
+
+// finish calls the observers with the response.
 func (r *writeReport) finish() {
 	if len(r.afterWrite) == 0 {
 		return
 	}
-	var response access.Response
-	if r.recorder != nil && !r.resultUnknown {
+	response := access.Response{Unknown: access.NoResponse}
+	if r.recorder != nil {
 		response = r.recorder.response(r.verb)
+	}
+	if r.unreadableOptions && response.OK() {
+		response = access.Response{Code: response.Code, Unknown: access.UnreadableOptions}
 	}
 	for _, afterWrite := range r.afterWrite {
 		afterWrite(response)
@@ -106,6 +114,8 @@ type responseRecorder struct {
 	truncated bool
 	// notUpstream is true where the proxy made the response, because the API server sent none.
 	notUpstream bool
+	// refused is true where the proxy made the response and did not forward the request.
+	refused bool
 }
 
 // Unwrap is for http.ResponseController.
@@ -132,37 +142,20 @@ func (r *responseRecorder) Write(b []byte) (int, error) {
 }
 
 func (r *responseRecorder) response(verb string) access.Response {
-	if r.notUpstream {
-		return access.Response{}
-	}
 	response := access.Response{Code: r.code}
-	response.Objects, response.UID = decodeResponse(verb, r.body.Bytes())
-	return response
-}
-
-// decodeResponse returns the objects in a response's body, or the UID in a Status. It returns
-// neither for a body that is not JSON, or not complete.
-func decodeResponse(verb string, body []byte) ([]*unstructured.Unstructured, types.UID) {
-	var object unstructured.Unstructured
-	if object.UnmarshalJSON(body) != nil {
-		return nil, ""
-	}
 	switch {
-	case object.GetAPIVersion() == "v1" && object.GetKind() == "Status":
-		uid, _, _ := unstructured.NestedString(object.Object, "details", "uid")
-		return nil, types.UID(uid)
-	case strings.HasPrefix(object.GetAPIVersion(), metav1.GroupName+"/"):
-		return nil, "" // A Table or partial metadata, for which the client has asked.
-	case verb != "deletecollection":
-		return []*unstructured.Unstructured{&object}, ""
+	case r.refused:
+		return response
+	case r.notUpstream, r.code == 0:
+		return access.Response{Unknown: access.NoResponse}
+	case r.code >= http.StatusInternalServerError:
+		response.Unknown = access.ServerError
+		return response
+	case !response.OK():
+		return response
 	}
-	var list unstructured.UnstructuredList
-	if list.UnmarshalJSON(body) != nil {
-		return nil, ""
+	if err := decodeResponse(verb, r.Header().Get("Content-Type"), r.body.Bytes(), &response); err != nil {
+		response = access.Response{Code: r.code, Unknown: access.UnreadableResponse}
 	}
-	objects := make([]*unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		objects[i] = &list.Items[i]
-	}
-	return objects, ""
+	return response
 }

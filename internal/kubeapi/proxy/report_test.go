@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -12,7 +13,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
@@ -126,19 +137,6 @@ func TestWritesAreReportedToObservers(t *testing.T) {
 			answering("application/json", `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409}`, 409),
 			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 409, nil, "",
 		},
-		"an answer in Protobuf": {
-			"PUT", configMap, `{"metadata":{"name":"c"}}`, answering("application/vnd.kubernetes.protobuf", "k8s\x00", 200),
-			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 200, nil, "",
-		},
-		"a Table": {
-			"PUT", configMap, `{"metadata":{"name":"c"}}`, answering("application/json", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}`, 200),
-			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 200, nil, "",
-		},
-		"an answer that is too long": {
-			"PUT", configMap, `{"metadata":{"name":"c"}}`,
-			answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"},"data":{"a":"`+strings.Repeat("x", 9<<20)+`"}}`, 200),
-			access.Write{Verb: "update", Resource: configMaps, Namespace: "ns", Name: "c"}, 200, nil, "",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newRecordingObserver()
@@ -167,6 +165,7 @@ func TestOtherRequestsAreNotReported(t *testing.T) {
 		"of dry runs":                     {"POST", "/api/v1/namespaces/ns/configmaps?dryRun=All", `{"metadata":{}}`},
 		"of deletions by dry runs":        {"DELETE", configMap + "?dryRun=All", ""},
 		"of dry runs that the body tells": {"DELETE", configMap, `{"dryRun":["All"]}`},
+		"of a token of an account":        {"POST", "/api/v1/namespaces/ns/serviceaccounts/a/token", `{}`},
 		"of questions":                    {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", `{}`},
 		"of commands in a pod":            {"POST", "/api/v1/namespaces/ns/pods/p/exec?command=ls", ""},
 		"of what goes to a service":       {"POST", "/api/v1/namespaces/ns/services/s/proxy/x", ""},
@@ -186,42 +185,215 @@ func TestOtherRequestsAreNotReported(t *testing.T) {
 }
 
 func TestADeletionThatOnlyLooksLikeADryRunIsReported(t *testing.T) {
-	for name, body := range map[string]string{
-		"the API server reads the options of the body alone":  `{"propagationPolicy":"Background"}`,
-		"it reads members by their exact names":               `{"DryRun":["All"]}`,
-		"of a member that is there twice it takes the second": `{"dryRun":["All"],"dryRun":[]}`,
-		"the proxy does not replace aliases without bounds":   "a: &a " + strings.Repeat("x", 30_000) + "\ndryRun: [" + strings.Repeat("*a ,", 1000) + "]",
+	for name, test := range map[string]struct{ contentType, body string }{
+		"the API server reads the options of the body alone":  {"application/json", `{"propagationPolicy":"Background"}`},
+		"it reads members by their exact names":               {"application/json", `{"DryRun":["All"]}`},
+		"of a member that is there twice it takes the second": {"application/json", `{"dryRun":["All"],"dryRun":[]}`},
+		"the proxy does not replace aliases without bounds":   {"application/yaml", "a: &a " + strings.Repeat("x", 30_000) + "\ndryRun: [" + strings.Repeat("*a ,", 1000) + "]"},
+		"the API server does not take YAML for JSON":          {"application/json", "dryRun: [All]"},
+		"nor a format that it does not have":                  {"text/plain", `{"dryRun":["All"]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newRecordingObserver()
 			run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
-			run.do("DELETE", configMap+"?dryRun=All", body, nil)
+			run.do("DELETE", configMap+"?dryRun=All", test.body, map[string]string{"Content-Type": test.contentType})
 			run.do("PUT", configMap, "{}", nil)
 			n.wait(t, 2)
 			if n.writes[0].Verb != "delete" {
 				t.Errorf("want it reported, got %v", n.writes)
 			}
-			if b.bodies[0] != body {
+			if b.bodies[0] != test.body {
 				t.Errorf("the body became %q", b.bodies[0])
 			}
 		})
 	}
 }
 
+// encodings has an object in every format of a body.
+func encodings(t *testing.T, object runtime.Object) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	kinds := scheme.Scheme
+	for contentType, format := range map[string]runtime.Encoder{
+		runtime.ContentTypeJSON:     json.NewSerializerWithOptions(json.DefaultMetaFactory, kinds, kinds, json.SerializerOptions{}),
+		runtime.ContentTypeYAML:     json.NewSerializerWithOptions(json.DefaultMetaFactory, kinds, kinds, json.SerializerOptions{Yaml: true}),
+		runtime.ContentTypeProtobuf: protobuf.NewSerializer(kinds, kinds),
+		runtime.ContentTypeCBOR:     cbor.NewSerializer(kinds, kinds),
+	} {
+		var body strings.Builder
+		if err := format.Encode(object, &body); err != nil {
+			t.Fatal(err)
+		}
+		all[contentType] = body.String()
+	}
+	return all
+}
+
+func TestDeletionsAreReadInEveryFormat(t *testing.T) {
+	background := metav1.DeletePropagationBackground
+	options := func(version string, dryRun ...string) *metav1.DeleteOptions {
+		return &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "DeleteOptions"}, PropagationPolicy: &background, DryRun: dryRun}
+	}
+	eviction := func(version string, in *metav1.DeleteOptions) *policyv1.Eviction {
+		return &policyv1.Eviction{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "Eviction"}, ObjectMeta: metav1.ObjectMeta{Name: "p"}, DeleteOptions: in}
+	}
+	const evict = "/api/v1/namespaces/ns/pods/p/eviction"
+	for name, test := range map[string]struct {
+		method, path string
+		body         runtime.Object
+		wantReported bool
+	}{
+		"a deletion":                    {"DELETE", configMap, options("v1"), true},
+		"one of another group":          {"DELETE", configMap, options("policy/v1"), true},
+		"a dry run":                     {"DELETE", configMap, options("v1", "All"), false},
+		"a collection":                  {"DELETE", "/api/v1/namespaces/ns/configmaps", options("v1"), true},
+		"a dry run of a collection":     {"DELETE", "/api/v1/namespaces/ns/configmaps", options("v1", "All"), false},
+		"an eviction":                   {"POST", evict, eviction("policy/v1", nil), true},
+		"an older eviction":             {"POST", evict, eviction("policy/v1beta1", options("v1")), true},
+		"a dry run of an eviction":      {"POST", evict, eviction("policy/v1", options("v1", "All")), false},
+		"a dry run of it, in the query": {"POST", evict + "?dryRun=All", eviction("policy/v1", nil), false},
+	} {
+		for contentType, body := range encodings(t, test.body) {
+			t.Run(name+" as "+contentType, func(t *testing.T) {
+				b, n := newBackend(t), newRecordingObserver()
+				b.answer = answering("application/json", `{"kind":"Status","apiVersion":"v1","status":"Success","details":{"uid":"u"}}`, 200)
+				run, revoke := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
+				run.do(test.method, test.path, body, map[string]string{"Content-Type": contentType})
+				revoke()
+				want := []string{"ended"}
+				if test.wantReported {
+					want = []string{"writing", "answered", "ended"}
+				}
+				if diff := cmp.Diff(want, n.wait(t, len(want))); diff != "" {
+					t.Fatalf("reported (-want +got):\n%s", diff)
+				}
+				if test.wantReported && (n.answers[0].Unknown != "" || n.answers[0].UID != "u" || !n.writes[0].Deletes()) {
+					t.Errorf("want the result known, got %+v of %+v", n.answers[0], n.writes[0])
+				}
+				if len(b.bodies) != 1 || b.bodies[0] != body {
+					t.Errorf("the body became %q", b.bodies)
+				}
+			})
+		}
+	}
+}
+
+func TestResponsesAreReadInEveryFormat(t *testing.T) {
+	object := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u", ResourceVersion: "5"}, Data: map[string]string{"a": "b"}}
+	list := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"}, Items: []corev1.ConfigMap{{ObjectMeta: object.ObjectMeta, Data: object.Data}}}
+	status := &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Success", Details: &metav1.StatusDetails{UID: "u"}}
+	for name, test := range map[string]struct {
+		method, path string
+		body         runtime.Object
+		want         string
+	}{
+		"an object":        {"PUT", configMap, object, "ConfigMap u 5 b"},
+		"a list":           {"DELETE", "/api/v1/namespaces/ns/configmaps", list, "ConfigMap u 5 b"},
+		"a deleted object": {"DELETE", configMap, object, "ConfigMap u 5 b"},
+		"a Status":         {"DELETE", configMap, status, "UID u"},
+	} {
+		for contentType, body := range encodings(t, test.body) {
+			t.Run(name+" as "+contentType, func(t *testing.T) {
+				if got := describe(responseTo(t, test.method, test.path, contentType, body)); got != test.want {
+					t.Errorf("want %s, got %s", test.want, got)
+				}
+			})
+		}
+	}
+	for name, test := range map[string]struct{ method, path, contentType, body, want string }{
+		"partial metadata":             {"PATCH", configMap, "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"uid":"u","resourceVersion":"5"}}`, "partial PartialObjectMetadata u 5 "},
+		"partial metadata as Protobuf": {"PATCH", configMap, runtime.ContentTypeProtobuf, partialProtobuf(t), "partial PartialObjectMetadata u 5 "},
+		"a list of partial metadata":   {"DELETE", "/api/v1/namespaces/ns/configmaps", "application/json", `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"uid":"u","resourceVersion":"5"}}]}`, "partial PartialObjectMetadata u 5 "},
+		"a Table":                      {"PUT", configMap, "application/json", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[{"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"uid":"u","resourceVersion":"5"}}}]}`, "partial PartialObjectMetadata u 5 "},
+		"a Table without objects":      {"PUT", configMap, "application/json", `{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[{"cells":["c"]}]}`, "unknown: unreadable response"},
+		"an empty list":                {"DELETE", "/api/v1/namespaces/ns/configmaps", "application/json", `{"kind":"ConfigMapList","apiVersion":"v1","items":[]}`, "nothing"},
+		"Protobuf of an unknown kind":  {"PUT", "/apis/x.io/v1/namespaces/ns/xs/x", runtime.ContentTypeProtobuf, unknownProtobuf(t), "unknown: unreadable response"},
+		"half of it":                   {"PUT", configMap, "application/json", `{"kind":"ConfigMap","apiVersion":"v1"`, "unknown: unreadable response"},
+		"nothing at all":               {"PUT", configMap, "application/json", ``, "unknown: unreadable response"},
+		"another format":               {"PUT", configMap, "text/html", `{"kind":"ConfigMap","apiVersion":"v1"}`, "unknown: unreadable response"},
+		"very much":                    {"PUT", configMap, "application/json", `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"},"data":{"a":"` + strings.Repeat("x", 9<<20) + `"}}`, "unknown: unreadable response"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := describe(responseTo(t, test.method, test.path, test.contentType, test.body)); got != test.want {
+				t.Errorf("want %s, got %s", test.want, got)
+			}
+		})
+	}
+}
+
+func partialProtobuf(t *testing.T) string {
+	t.Helper()
+	var body strings.Builder
+	object := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}, ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "5"}}
+	if err := protobuf.NewSerializer(metainternalversion.Scheme, metainternalversion.Scheme).Encode(object, &body); err != nil {
+		t.Fatal(err)
+	}
+	return body.String()
+}
+
+func unknownProtobuf(t *testing.T) string {
+	t.Helper()
+	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "x.io/v1", Kind: "X"}}
+	body, err := envelope.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "k8s\x00" + string(body)
+}
+
+// responseTo returns the report of a write that gets the answer.
+func responseTo(t *testing.T, method, path, contentType, answer string) access.Response {
+	t.Helper()
+	b, n := newBackend(t), newRecordingObserver()
+	b.answer = answering(contentType, answer, 200)
+	run, _ := grant(t, start(t, b, proxy.Options{WriteObservers: []access.WriteObserver{n}}), owner())
+	run.do(method, path, "", nil)
+	n.wait(t, 2)
+	return n.answers[0]
+}
+
+func describe(response access.Response) string {
+	switch {
+	case response.Unknown != "":
+		return "unknown: " + string(response.Unknown)
+	case response.UID != "":
+		return "UID " + string(response.UID)
+	case len(response.Objects) == 0 && response.Objects != nil:
+		return "nothing"
+	case len(response.Objects) == 0:
+		return "not named"
+	}
+	o := response.Objects[0]
+	value, _, _ := unstructured.NestedString(o.Object, "data", "a")
+	text := fmt.Sprintf("%s %s %s %s", o.GetKind(), o.GetUID(), o.GetResourceVersion(), value)
+	if response.Partial {
+		return "partial " + text
+	}
+	return text
+}
+
 func TestUnknownResponses(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return answering("application/json", `{"kind":"Status","apiVersion":"v1"}`, code)
+	}
 	for name, test := range map[string]struct {
 		body   string
 		answer http.HandlerFunc
 		want   access.Response
 	}{
-		"when the connection breaks": {"{}", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, access.Response{}},
+		"when the connection breaks": {"{}", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, access.Response{Unknown: access.NoResponse}},
 		"when it breaks in the answer's middle": {"{}", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
+			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"kind":"ConfigMap"`)
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
-		}, access.Response{Code: http.StatusOK}},
-		"when nobody can tell whether it is a dry run": {"k8s\x00\x01", answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1"}`, 200), access.Response{}},
+		}, access.Response{Code: http.StatusOK, Unknown: access.UnreadableResponse}},
+		"when nobody can tell whether it is a dry run": {"k8s\x00\x01", answering("application/json", `{"kind":"ConfigMap","apiVersion":"v1"}`, 200), access.Response{Code: 200, Unknown: access.UnreadableOptions}},
+		"not when the API server cannot tell either":   {"k8s\x00\x01", status(400), access.Response{Code: 400}},
+		"when the API server has failed":               {"{}", status(500), access.Response{Code: 500, Unknown: access.ServerError}},
+		"when it has given up waiting":                 {"{}", status(504), access.Response{Code: 504, Unknown: access.ServerError}},
+		"not when it refuses":                          {"{}", status(409), access.Response{Code: 409}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, n := newBackend(t), newRecordingObserver()
@@ -265,7 +437,7 @@ func TestAWriteOfAClientThatHangsUpIsReported(t *testing.T) {
 		t.Fatal("want no answer")
 	}
 	n.wait(t, 2)
-	if diff := cmp.Diff([]access.Response{{}}, n.answers); diff != "" {
+	if diff := cmp.Diff([]access.Response{{Unknown: access.NoResponse}}, n.answers); diff != "" {
 		t.Errorf("answer (-want +got):\n%s", diff)
 	}
 }
@@ -289,7 +461,7 @@ func TestAWriteThatTheFenceRefusesIsReported(t *testing.T) {
 		t.Errorf("want 503 and nothing forwarded, got %d", code)
 	}
 	n.wait(t, 2)
-	if n.answers[0].Code != http.StatusServiceUnavailable {
+	if n.answers[0].Code != http.StatusServiceUnavailable || n.answers[0].Unknown != "" {
 		t.Errorf("want the refusal as the answer, got %+v", n.answers[0])
 	}
 }

@@ -10,12 +10,9 @@ import (
 	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	"github.com/ensign-operator/ensign/internal/boundedyaml"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 )
 
@@ -46,8 +43,13 @@ func (q *request) namespace() string {
 
 // writes reports whether the request changes what the API server stores.
 func (q *request) writes() bool {
-	return q.info.IsResourceRequest && !isReview(q.info.APIGroup) && !q.connects() &&
+	return q.info.IsResourceRequest && !isReview(q.info.APIGroup) && !q.connects() && !q.makesToken() &&
 		slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, q.info.Verb)
+}
+
+// makesToken reports whether the request makes a token of a service account, which is not stored.
+func (q *request) makesToken() bool {
+	return q.info.Resource == "serviceaccounts" && q.info.Subresource == "token"
 }
 
 // connects reports whether the API server connects the client with a node, a pod or a service.
@@ -60,8 +62,12 @@ func (q *request) mayHaveEffects() bool {
 	if isReview(q.info.APIGroup) {
 		return false
 	}
-	reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, q.Method)
-	return !reads || q.connects() || q.info.Verb == "proxy"
+	return !q.readsOnly() || q.connects() || q.info.Verb == "proxy"
+}
+
+// readsOnly reports whether the method is one that changes nothing.
+func (q *request) readsOnly() bool {
+	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, q.Method)
 }
 
 func (q *request) write() access.Write {
@@ -76,23 +82,20 @@ func isReview(group string) bool {
 // isDryRun reports whether the request is a dry run. The second result is false where the proxy
 // cannot tell.
 func (q *request) isDryRun() (dryRun, known bool) {
-	if q.info.Verb == "delete" || q.info.Verb == "deletecollection" {
-		// The API server ignores the query of a deletion that has a body.
-		body, complete := q.peekBody()
-		if len(body) > 0 {
-			options, err := readDeleteOptions(body)
-			return err == nil && len(options.DryRun) > 0, err == nil && complete
-		}
+	inQuery := q.URL.Query().Has("dryRun")
+	if !q.write().Deletes() {
+		return inQuery, true
 	}
-	return q.URL.Query().Has("dryRun"), true
-}
-
-// readDeleteOptions matches field names exactly, as the API server does.
-func readDeleteOptions(body []byte) (options metav1.DeleteOptions, err error) {
-	if body, err = boundedyaml.ToJSON(body); err != nil {
-		return options, err
+	body, complete := q.peekBody()
+	if len(body) == 0 {
+		return inQuery, true
 	}
-	return options, json.Unmarshal(body, &options)
+	// The API server ignores the query of a deletion that has a body. Of an eviction it reads both.
+	options, err := readDeleteOptions(q.Header.Get("Content-Type"), body, q.info.Subresource == "eviction")
+	if err != nil || !complete {
+		return inQuery && q.info.Subresource == "eviction", false
+	}
+	return len(options.DryRun) > 0 || inQuery && q.info.Subresource == "eviction", true
 }
 
 // peekBody returns the beginning of the body, and whether that is all of it. The body can still

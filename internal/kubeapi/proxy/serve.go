@@ -20,7 +20,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), session: granted.session}
 	w = &cancelableWriter{w, ctx}
-	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, p.stripHeaders, p.confine, p.checkFence} {
+	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, checkSlash, p.checkImpersonation, p.stripHeaders, p.confine, p.checkFence} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)
 			return
@@ -112,7 +112,7 @@ func (p *Proxy) forward(w http.ResponseWriter, q *request) {
 	report := p.reportWrite(q)
 	defer report.finish()
 	if err := p.checkFence(w, q); err != nil {
-		refuse(report.record(w), err)
+		report.refuse(w, err)
 		return
 	}
 	// The API server may respond before it has read the body. Without full duplex, this server

@@ -12,3 +12,8 @@ func (m *Metrics) SetFollowed(purpose, kind, namespace, state string) {
 		m.followed.With(labels).Set(1)
 	}
 }
+
+// CountUnknownWrite counts a write of a run whose result is not known.
+func (m *Metrics) CountUnknownWrite(cause string) {
+	m.unknown.WithLabelValues(cause).Inc()
+}

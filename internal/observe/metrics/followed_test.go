@@ -32,3 +32,21 @@ ansible_operator_followed_kind{namespace="a",purpose="related",resource="secrets
 		t.Error(err)
 	}
 }
+
+func TestUnknownWritesAreCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := metrics.New(registry, metrics.Build{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.CountUnknownWrite("no response")
+	m.CountUnknownWrite("no response")
+	want := `
+# HELP ensign_operator_unknown_writes_total Writes of runs whose result is not known, by cause.
+# TYPE ensign_operator_unknown_writes_total counter
+ensign_operator_unknown_writes_total{cause="no response"} 2
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "ensign_operator_unknown_writes_total"); err != nil {
+		t.Error(err)
+	}
+}

@@ -40,6 +40,7 @@ type Metrics struct {
 	watchCold   *prometheus.GaugeVec
 	waits       *prometheus.HistogramVec
 	followed    *prometheus.GaugeVec
+	unknown     *prometheus.CounterVec
 	registry    prometheus.Registerer
 }
 
@@ -81,8 +82,11 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		followed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "ansible_operator_followed_kind", Help: "Kinds that are followed beside the watched ones, by state; always 1.",
 		}, []string{"purpose", "resource", "namespace", "state"}),
+		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ensign_operator_unknown_writes_total", Help: "Writes of runs whose result is not known, by cause.",
+		}, []string{"cause"}),
 	}
-	for _, c := range []prometheus.Collector{info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed} {
+	for _, c := range []prometheus.Collector{info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register a metric: %w", err)
 		}

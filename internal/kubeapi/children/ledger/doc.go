@@ -7,8 +7,15 @@
 //   - The ledger holds a watch event back while a pending write may be its cause. Complete
 //     decides about it once the write has a response.
 //
-// Where the ledger cannot tell who made a change, it takes the change for foreign: that costs
-// a run. The opposite mistake would miss drift.
+// A write whose response is not known, or does not say which object it changed, is kept as well:
+// it explains one event of each object that it may have written, the first one of a kind that
+// the write can cause. So such a write cannot trigger its own CR again and again. It is kept for
+// one to two intervals of SweepUnidentified. A foreign change of the same object in that time,
+// before the write's own event, is missed: at most one for each such write and object. The next
+// reconcile period finds it.
+//
+// In all other cases where the ledger cannot tell who made a change, it takes the change for
+// foreign: that costs a run. The opposite mistake would miss drift.
 //
 // The package is state behind a lock. It knows no client, cache or clock.
 package ledger

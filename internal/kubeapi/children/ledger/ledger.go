@@ -24,8 +24,9 @@ type Change struct {
 	UID             types.UID
 	ResourceVersion string
 	Digest          reduce.Digest
-	// Deleted is true where the object is gone.
-	Deleted bool
+	// Created is true where the object is new, Deleting where its deletion has begun, and Deleted
+	// where it is gone.
+	Created, Deleting, Deleted bool
 	// Unchanged is true where the object's digest is that of its previous watch event.
 	Unchanged bool
 	// Initial is true where the object existed when the watch began. Such an event is a
@@ -36,7 +37,8 @@ type Change struct {
 	OwnerUID types.UID
 }
 
-// WrittenObject is an object in the API server's response to a write of the CR's run.
+// WrittenObject is an object in the API server's response to a write of the CR's run. Without a
+// UID it stands for the objects of the write that the response does not identify.
 type WrittenObject struct {
 	UID             types.UID
 	ResourceVersion string
@@ -57,6 +59,8 @@ type Ledger struct {
 	mu      sync.Mutex
 	objects map[objectKey]*objectWrites
 	pending map[CR]*pendingWrites
+	// unidentified are the writes whose objects the response did not identify.
+	unidentified map[CR][]*unidentifiedWrite
 }
 
 // objectKey names an object that runs of one CR have written.
@@ -87,7 +91,8 @@ func (l *Ledger) Begin(cr CR, write access.Write) *PendingWrite {
 	return pending
 }
 
-// Complete notes the objects in the response to a write; none where the response is unknown.
+// Complete notes the objects in the response to a write: none where the API server has refused it,
+// one without a UID where the result is not known.
 // It returns the foreign changes among those that Observe has held back for this write.
 func (l *Ledger) Complete(pending *PendingWrite, written ...WrittenObject) (foreign []Change) {
 	l.mu.Lock()
@@ -135,6 +140,7 @@ func (l *Ledger) DropResource(resource schema.GroupResource) {
 			delete(l.objects, key)
 		}
 	}
+	l.dropUnidentified(func(w *unidentifiedWrite) bool { return w.Resource.GroupResource() == resource })
 }
 
 // Sweep forgets the objects whose last write was noted before the previous Sweep and was never
@@ -152,18 +158,21 @@ func (l *Ledger) Sweep() {
 
 // mayCause reports whether a pending write may have made the change.
 func (p *pendingWrites) mayCause(change Change) bool {
-	return slices.ContainsFunc(p.writes, func(pending *PendingWrite) bool {
-		w := pending.write
-		return w.Resource.GroupResource() == change.Resource &&
-			(w.Name == "" || w.Name == change.Name) &&
-			(w.Namespace == change.Namespace || w.Namespace == "" && w.Name == "")
-	})
+	return slices.ContainsFunc(p.writes, func(pending *PendingWrite) bool { return isScope(pending.write, change) })
+}
+
+// isScope reports whether the changed object is among those that the write may reach.
+func isScope(w access.Write, change Change) bool {
+	return w.Resource.GroupResource() == change.Resource &&
+		(w.Name == "" || w.Name == change.Name) &&
+		(w.Namespace == change.Namespace || w.Namespace == "" && w.Name == "")
 }
 
 // note adds an object of a response. The caller must hold the lock.
 func (l *Ledger) note(pending *PendingWrite, written WrittenObject) {
 	if written.UID == "" {
-		return // No watch event could be matched to it.
+		l.noteUnidentified(pending.cr, pending.write)
+		return
 	}
 	key := objectKey{pending.cr, written.UID}
 	if l.objects == nil {
@@ -183,21 +192,31 @@ func (l *Ledger) note(pending *PendingWrite, written WrittenObject) {
 // isForeign reports whether somebody else than the CR's runs made the change. It forgets the
 // writes that the watch has reached. The caller must hold the lock.
 func (l *Ledger) isForeign(cr CR, change Change) bool {
+	identified := l.isIdentified(cr, change)
+	if identified && !change.Deleting {
+		return false
+	}
+	return !l.explainedByUnidentified(cr, change) && !identified
+}
+
+// isIdentified reports whether the change is none, or that of a write whose response had the
+// object. The caller must hold the lock.
+func (l *Ledger) isIdentified(cr CR, change Change) bool {
 	key := objectKey{cr, change.UID}
 	object := l.objects[key]
 	if object == nil {
-		return !change.Unchanged && !change.Initial
+		return change.Unchanged || change.Initial
 	}
 	if change.Deleted {
 		delete(l.objects, key)
-		return !object.deleted
+		return object.deleted
 	}
-	foreign := !change.Unchanged && !object.explains(change)
+	identified := change.Unchanged || object.explains(change)
 	object.writes = slices.DeleteFunc(object.writes, func(w write) bool {
 		return w.resourceVersion == change.ResourceVersion || older(w.resourceVersion, change.ResourceVersion)
 	})
 	if len(object.writes) == 0 && !object.deleted {
 		delete(l.objects, key)
 	}
-	return foreign
+	return identified
 }

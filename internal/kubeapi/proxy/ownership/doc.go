@@ -10,8 +10,12 @@
 // These rules hold for every format:
 //
 //   - A write that creates an object links it to the owner.
-//   - A write to an object that is already linked keeps that link unchanged, even where the
-//     reference has another version of the owner's kind.
+//   - A write to an object that is already linked keeps that link. It renews a reference that has
+//     another version of the owner's kind than the manager watches: the garbage collector cannot
+//     find an owner in a version that is not served any more, and the object would outlive it.
+//     All else in the reference stays. A patch that does not touch metadata renews it too, if the
+//     live object can be read: that is how kubernetes.core changes what exists.
+//     Before an apply the proxy renews it by a patch of its own (Renewal).
 //   - A write to an object of a predecessor, a deleted CR of the same kind and name, links the
 //     object to the owner: otherwise the garbage collector would delete it during the run. This
 //     needs a look at the live object, so it holds only where the write needs that anyway.

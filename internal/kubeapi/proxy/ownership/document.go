@@ -1,6 +1,9 @@
 package ownership
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // document is the object in the body of a POST, a PUT or a server-side apply.
 type document struct {
@@ -48,8 +51,8 @@ func (d *document) addOwner(t Target, live map[string]any) ([]byte, error) {
 	switch {
 	case live != nil:
 		liveMetadata = metadata(live)
-	case d.namesOwner(t):
-		t.LabelsOnly = true // needs did not ask for the live object.
+	case !d.creates && d.namesOwner(t):
+		liveMetadata = maps.Clone(desired) // needs did not ask for the live object.
 	}
 	changed, err := t.ensure(liveMetadata, desired)
 	if err != nil || !changed {

@@ -55,7 +55,7 @@ func (p operations) needs(t Target) Needs {
 	if slices.ContainsFunc(p, func(o operation) bool { return o.touches(t) }) {
 		return NeedsObject
 	}
-	return NeedsNothing
+	return wishOf(t)
 }
 
 // touches reports whether the operation could add or remove a link to an owner or a label of the target.
@@ -101,8 +101,11 @@ func splitPointer(pointer string) []string {
 }
 
 func (p operations) addOwner(t Target, live map[string]any) ([]byte, error) {
-	if live == nil || len(p) > maxOperations || p.needs(t) == NeedsNothing {
+	if live == nil || len(p) > maxOperations {
 		return nil, nil // The API server refuses a patch without an object, or with too many operations.
+	}
+	if !slices.ContainsFunc(p, func(o operation) bool { return o.touches(t) }) {
+		return p.renew(t, metadata(live))
 	}
 	desired, err := p.apply(live)
 	if err != nil {
@@ -118,6 +121,49 @@ func (p operations) addOwner(t Target, live map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	return p.withAppended(append(difference(before, after), labelDifference(before, after)...))
+}
+
+// Renewal returns a JSON patch that renews the references of the live object to the owner; nil
+// where none is outdated. It is for a server-side apply: in the body of the apply, a reference
+// that another field manager has written would conflict.
+func (t Target) Renewal(live map[string]any) []byte {
+	patch, err := operations{}.renew(t, metadata(live))
+	if err != nil {
+		return nil // The API server never returns such an object.
+	}
+	return patch
+}
+
+// renew adds operations for the references to the owner that are outdated. The patch does not
+// touch references.
+func (p operations) renew(t Target, live map[string]any) ([]byte, error) {
+	before, err := references(live)
+	if err != nil {
+		return nil, nil //nolint:nilerr // The API server never returns such an object.
+	}
+	after, changed := t.renewed(before)
+	if keeps, err := keepsItself(live); !changed || keeps || err != nil {
+		return nil, nil //nolint:nilerr // The API server never returns such an object.
+	}
+	return p.withAppended(renewals(before, after))
+}
+
+// renewals returns the operations that renew references in their places. Others may change the
+// list meanwhile: then the API server refuses the patch.
+func renewals(before, after []any) []map[string]any {
+	var all []map[string]any
+	for i := range after {
+		old, _ := before[i].(map[string]any)
+		renewed, _ := after[i].(map[string]any)
+		if old["apiVersion"] == renewed["apiVersion"] {
+			continue
+		}
+		path := fmt.Sprintf("/metadata/%s/%d/", referencesKey, i)
+		all = append(all,
+			map[string]any{"op": "test", "path": path + "uid", "value": renewed["uid"]},
+			map[string]any{"op": "replace", "path": path + "apiVersion", "value": renewed["apiVersion"]})
+	}
+	return all
 }
 
 // apply returns the object that results from the patch. It leaves test operations out: if one
@@ -177,6 +223,7 @@ func difference(before, after map[string]any) []map[string]any {
 	newReferences, _ := references(after)
 	switch {
 	case len(newReferences) == len(oldReferences):
+		added = renewals(oldReferences, newReferences)
 	case len(newReferences) == 0:
 		added = append(added, map[string]any{"op": "remove", "path": "/metadata/" + referencesKey})
 	case len(newReferences) == len(oldReferences)+1 && before[referencesKey] != nil:

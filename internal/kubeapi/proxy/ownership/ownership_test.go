@@ -24,10 +24,12 @@ const (
 	ours     = `{"apiVersion":"g.io/v1","kind":"K","name":"cr","uid":"u1"}`
 	oursOld  = `{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"u1"}`
 	oursCtrl = `{"apiVersion":"g.io/v1","kind":"K","name":"cr","uid":"u1","controller":true,"blockOwnerDeletion":true}`
-	before   = `{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"u0"}`
-	others   = `{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"x","uid":"u2","controller":true}`
-	notes    = `"operator-sdk/primary-resource":"ns/cr","operator-sdk/primary-resource-type":"K.g.io"`
-	notOurs  = `"operator-sdk/primary-resource":"ns/another","operator-sdk/primary-resource-type":"K.g.io"`
+	// oursOldCtrl has flags that the role set.
+	oursOldCtrl = `{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"u1","controller":true,"blockOwnerDeletion":true}`
+	before      = `{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"u0"}`
+	others      = `{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"x","uid":"u2","controller":true}`
+	notes       = `"operator-sdk/primary-resource":"ns/cr","operator-sdk/primary-resource-type":"K.g.io"`
+	notOurs     = `"operator-sdk/primary-resource":"ns/another","operator-sdk/primary-resource-type":"K.g.io"`
 )
 
 func target(ownerNamespace, namespace string) ownership.Target {
@@ -101,7 +103,7 @@ func TestCarry(t *testing.T) {
 			`{"metadata":{"generateName":"c-","ownerReferences":[` + ours + `]}}`,
 		},
 		"a reference of the role is not doubled":           {inNamespace(), "create", jsonType, `{"metadata":{"ownerReferences":[` + oursCtrl + `]}}`, "", same},
-		"one by another version of the kind neither":       {inNamespace(), "create", jsonType, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`, "", same},
+		"one by another version of the kind is renewed":    {inNamespace(), "create", jsonType, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`, "", `{"metadata":{"ownerReferences":[` + ours + `]}}`},
 		"annotations that are right already stay":          {elsewhere(), "create", jsonType, `{"metadata":{"annotations":{` + notes + `}}}`, "", same},
 		"another owner's reference stays beside ours":      {inNamespace(), "create", jsonType, `{"metadata":{"ownerReferences":[` + others + `]}}`, "", `{"metadata":{"ownerReferences":[` + others + `,` + ours + `]}}`},
 		"a new child with another's annotations gets ours": {elsewhere(), "create", jsonType, `{"metadata":{"annotations":{` + notOurs + `}}}`, "", `{"metadata":{"annotations":{` + notes + `}}}`},
@@ -119,9 +121,9 @@ func TestCarry(t *testing.T) {
 		},
 
 		// PUT
-		"a replacement keeps the reference as it stands": {
+		"a replacement renews the reference": {
 			inNamespace(), "update", jsonType, `{"metadata":{"name":"c"}}`, `{"metadata":{"ownerReferences":[` + others + `,` + oursOld + `]}}`,
-			`{"metadata":{"name":"c","ownerReferences":[` + oursOld + `]}}`,
+			`{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`,
 		},
 		"a replacement keeps what the role wrote into the reference": {
 			inNamespace(), "update", jsonType, `{"metadata":{"ownerReferences":[` + others + `]}}`, `{"metadata":{"ownerReferences":[` + oursCtrl + `]}}`,
@@ -144,9 +146,9 @@ func TestCarry(t *testing.T) {
 			inNamespace(), "patch", applyType, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "",
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","ownerReferences":[` + ours + `]}}`,
 		},
-		"every further apply repeats it as it stands": {
+		"every further apply repeats it, renewed": {
 			inNamespace(), "patch", applyType, `{"metadata":{"name":"c"}}`, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`,
-			`{"metadata":{"name":"c","ownerReferences":[` + oursOld + `]}}`,
+			`{"metadata":{"name":"c","ownerReferences":[` + ours + `]}}`,
 		},
 		"an apply leaves alone what was there":      {inNamespace(), "patch", applyType, "metadata: {name: c}\n", `{"metadata":{"ownerReferences":[` + others + `]}}`, same},
 		"an apply with the role's reference passes": {inNamespace(), "patch", applyType, `{"metadata":{"ownerReferences":[` + ours + `]}}`, `{"metadata":{}}`, same},
@@ -186,8 +188,8 @@ func TestCarry(t *testing.T) {
 		"a merge patch of what was there adopts nothing":     {inNamespace(), "patch", mergeType, `{"metadata":{"ownerReferences":null}}`, `{"metadata":{"ownerReferences":[` + others + `]}}`, same},
 		"a patch of what is not there passes":                {inNamespace(), "patch", mergeType, `{"metadata":{"ownerReferences":null}}`, "", same},
 		"a patch that does not fit is the API server's":      {inNamespace(), "patch", strategicType, `{"metadata":{"ownerReferences":[{"name":"no uid"}]}}`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, same},
-		"a merge patch that empties the references keeps it": {inNamespace(), "patch", mergeType, `{"data":{},"metadata":{"ownerReferences":[]}}`, `{"metadata":{"ownerReferences":[` + oursOld + `,` + others + `]}}`, `{"data":{},"metadata":{"ownerReferences":[` + oursOld + `]}}`},
-		"a merge patch that removes them keeps it":           {inNamespace(), "patch", mergeType, `{"metadata":{"ownerReferences":null}}`, `{"metadata":{"ownerReferences":[` + oursOld + `,` + others + `]}}`, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`},
+		"a merge patch that empties the references keeps it": {inNamespace(), "patch", mergeType, `{"data":{},"metadata":{"ownerReferences":[]}}`, `{"metadata":{"ownerReferences":[` + oursOld + `,` + others + `]}}`, `{"data":{},"metadata":{"ownerReferences":[` + ours + `]}}`},
+		"a merge patch that removes them keeps it":           {inNamespace(), "patch", mergeType, `{"metadata":{"ownerReferences":null}}`, `{"metadata":{"ownerReferences":[` + oursOld + `,` + others + `]}}`, `{"metadata":{"ownerReferences":[` + ours + `]}}`},
 		"a merge patch that removes all annotations keeps ours": {
 			elsewhere(), "patch", mergeType, `{"metadata":{"annotations":null}}`, `{"metadata":{"annotations":{"a":"b",` + notes + `}}}`,
 			`{"metadata":{"annotations":{"a":null}}}`,
@@ -234,18 +236,18 @@ func TestCarry(t *testing.T) {
 		},
 		"an object that is replaced keeps ours": {
 			inNamespace(), "patch", strategicType, `{"$patch":"replace","metadata":{"name":"c"},"data":{}}`, `{"metadata":{"name":"c","ownerReferences":[` + oursOld + `]}}`,
-			`{"$patch":"replace","metadata":{"name":"c","ownerReferences":[` + oursOld + `]},"data":{}}`,
+			`{"$patch":"replace","metadata":{"name":"c","ownerReferences":[` + ours + `]},"data":{}}`,
 		},
 
 		// JSON patches
 		"operations on other things pass": {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/labels"},{"op":"test","path":"/metadata/ownerReferences/0/uid","value":"u1"}]`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, same},
 		"removing the references keeps ours": {
 			inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/ownerReferences"}]`, `{"metadata":{"ownerReferences":[` + oursOld + `,` + others + `]}}`,
-			`[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"add","path":"/metadata/ownerReferences","value":[` + oursOld + `]}]`,
+			`[{"op":"remove","path":"/metadata/ownerReferences"},{"op":"add","path":"/metadata/ownerReferences","value":[` + ours + `]}]`,
 		},
 		"removing ours by its place keeps it": {
 			inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/ownerReferences/0"}]`, `{"metadata":{"ownerReferences":[` + oursOld + `,` + others + `]}}`,
-			`[{"op":"remove","path":"/metadata/ownerReferences/0"},{"op":"add","path":"/metadata/ownerReferences/-","value":` + oursOld + `}]`,
+			`[{"op":"remove","path":"/metadata/ownerReferences/0"},{"op":"add","path":"/metadata/ownerReferences/-","value":` + ours + `}]`,
 		},
 		"removing another's by its place passes": {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/ownerReferences/1"}]`, `{"metadata":{"ownerReferences":[` + ours + `,` + others + `]}}`, same},
 		"moving ours away keeps it": {
@@ -299,6 +301,44 @@ func TestCarry(t *testing.T) {
 			`[{"op":"test","path":"/data","value":1},{"op":"remove","path":"/metadata/ownerReferences"},{"op":"add","path":"/metadata/ownerReferences","value":[` + ours + `]}]`,
 		},
 		"a JSON patch of what was there adopts nothing": {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/ownerReferences"}]`, `{"metadata":{"ownerReferences":[` + others + `]}}`, same},
+
+		// a reference in a version of the API that may not be served any more
+		"a replacement renews what the role wrote, and keeps its flags": {
+			inNamespace(), "update", jsonType, `{"metadata":{"ownerReferences":[` + oursOldCtrl + `]}}`, "", `{"metadata":{"ownerReferences":[` + oursCtrl + `]}}`,
+		},
+		"a replacement renews what stands, and keeps its flags": {
+			inNamespace(), "update", jsonType, `{"metadata":{}}`, `{"metadata":{"ownerReferences":[` + oursOldCtrl + `]}}`, `{"metadata":{"ownerReferences":[` + oursCtrl + `]}}`,
+		},
+		"an apply renews what the role wrote": {
+			inNamespace(), "patch", applyType, `{"metadata":{"ownerReferences":[` + oursOldCtrl + `]}}`, "", `{"metadata":{"ownerReferences":[` + oursCtrl + `]}}`,
+		},
+		"a merge patch of other things renews it": {
+			inNamespace(), "patch", mergeType, `{"data":{"a":"b"}}`, `{"metadata":{"resourceVersion":"7","ownerReferences":[` + others + `,` + oursOldCtrl + `]}}`,
+			`{"data":{"a":"b"},"metadata":{"resourceVersion":"7","ownerReferences":[` + others + `,` + oursCtrl + `]}}`,
+		},
+		"a merge patch that depends on a version still does": {
+			inNamespace(), "patch", mergeType, `{"metadata":{"resourceVersion":"5"}}`, `{"metadata":{"resourceVersion":"7","ownerReferences":[` + oursOld + `]}}`,
+			`{"metadata":{"resourceVersion":"5","ownerReferences":[` + ours + `]}}`,
+		},
+		"a strategic patch of other things renews it": {
+			inNamespace(), "patch", strategicType, `{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"ownerReferences":[` + others + `,` + oursOldCtrl + `]}}`,
+			`{"metadata":{"labels":{"a":"b"},"ownerReferences":[{"uid":"u1","apiVersion":"g.io/v1"}]}}`,
+		},
+		"a strategic patch with the old reference renews it": {
+			inNamespace(), "patch", strategicType, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`,
+			`{"metadata":{"$setElementOrder/ownerReferences":[{"uid":"u1"}],"ownerReferences":[{"apiVersion":"g.io/v1","uid":"u1"}]}}`,
+		},
+		"a JSON patch of other things renews it, in its place": {
+			inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/data","value":{}}]`, `{"metadata":{"ownerReferences":[` + others + `,` + oursOldCtrl + `]}}`,
+			`[{"op":"add","path":"/data","value":{}},{"op":"test","path":"/metadata/ownerReferences/1/uid","value":"u1"},{"op":"replace","path":"/metadata/ownerReferences/1/apiVersion","value":"g.io/v1"}]`,
+		},
+		"a JSON patch that adds another's renews ours": {
+			inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata/ownerReferences/0","value":` + others + `}]`, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`,
+			`[{"op":"add","path":"/metadata/ownerReferences/0","value":` + others + `},{"op":"test","path":"/metadata/ownerReferences/1/uid","value":"u1"},{"op":"replace","path":"/metadata/ownerReferences/1/apiVersion","value":"g.io/v1"}]`,
+		},
+		"a merge patch of what is up to date passes":        {inNamespace(), "patch", mergeType, `{"data":{}}`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, same},
+		"another owner's old reference stays":               {inNamespace(), "patch", mergeType, `{"data":{}}`, `{"metadata":{"ownerReferences":[{"apiVersion":"g.io/v1beta1","kind":"K","name":"other","uid":"u7"}]}}`, same},
+		"what outlives its owner has nothing to be renewed": {inNamespace(), "patch", mergeType, `{"data":{}}`, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"},"ownerReferences":[` + oursOld + `]}}`, same},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write, err := ownership.Parse(test.verb, test.contentType, []byte(test.body))
@@ -380,9 +420,11 @@ func TestLook(t *testing.T) {
 		"a PUT elsewhere with the annotations neither":   {elsewhere(), "update", jsonType, `{"metadata":{"annotations":{` + notes + `}}}`, ownership.NeedsNothing},
 		"an illegal reference needs a look":              {elsewhere(), "update", jsonType, `{"metadata":{"annotations":{` + notes + `},"ownerReferences":[` + ours + `]}}`, ownership.NeedsMetadata},
 		"an apply may make or change":                    {inNamespace(), "patch", applyType, `{}`, ownership.NeedsMetadata},
-		"a patch of the spec":                            {inNamespace(), "patch", mergeType, `{"spec":{}}`, ownership.NeedsNothing},
-		"a patch of labels":                              {inNamespace(), "patch", strategicType, `{"metadata":{"labels":{"a":"b"}}}`, ownership.NeedsNothing},
-		"a patch of an annotation":                       {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":{"a":null}}}`, ownership.NeedsNothing},
+		"a patch of the spec":                            {inNamespace(), "patch", mergeType, `{"spec":{}}`, ownership.WantsMetadata},
+		"a patch of labels":                              {inNamespace(), "patch", strategicType, `{"metadata":{"labels":{"a":"b"}}}`, ownership.WantsMetadata},
+		"a patch of an annotation":                       {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":{"a":null}}}`, ownership.WantsMetadata},
+		"elsewhere there is no reference to be renewed":  {elsewhere(), "patch", mergeType, `{"spec":{}}`, ownership.NeedsNothing},
+		"nor by an operation":                            {elsewhere(), "patch", jsonPatchType, `[{"op":"remove","path":"/spec"}]`, ownership.NeedsNothing},
 		"a patch of all annotations":                     {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":null}}`, ownership.NeedsMetadata},
 		"a patch of our annotation":                      {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":{"operator-sdk/primary-resource":"x"}}}`, ownership.NeedsMetadata},
 		"a patch of the references":                      {inNamespace(), "patch", strategicType, `{"metadata":{"ownerReferences":[]}}`, ownership.NeedsMetadata},
@@ -390,13 +432,13 @@ func TestLook(t *testing.T) {
 		"a directive about the object":                   {inNamespace(), "patch", strategicType, `{"$patch":"replace","spec":{}}`, ownership.NeedsMetadata},
 		"a directive about metadata":                     {inNamespace(), "patch", strategicType, `{"metadata":{"$retainKeys":["name"]}}`, ownership.NeedsMetadata},
 		"a directive about annotations":                  {inNamespace(), "patch", strategicType, `{"metadata":{"annotations":{"$patch":"delete"}}}`, ownership.NeedsMetadata},
-		"an operation on the spec":                       {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/spec"}]`, ownership.NeedsNothing},
-		"an operation on an annotation":                  {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/annotations/a"}]`, ownership.NeedsNothing},
+		"an operation on the spec":                       {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/spec"}]`, ownership.WantsMetadata},
+		"an operation on an annotation":                  {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/annotations/a"}]`, ownership.WantsMetadata},
 		"an operation on our annotation":                 {inNamespace(), "patch", jsonPatchType, `[{"op":"remove","path":"/metadata/annotations/operator-sdk~1primary-resource"}]`, ownership.NeedsObject},
 		"an operation on the references":                 {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata/ownerReferences/-","value":{}}]`, ownership.NeedsObject},
 		"an operation on metadata":                       {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata","value":{}}]`, ownership.NeedsObject},
 		"an operation on everything":                     {inNamespace(), "patch", jsonPatchType, `[{"op":"replace","path":"","value":{}}]`, ownership.NeedsObject},
-		"a copy of our annotation takes nothing from it": {inNamespace(), "patch", jsonPatchType, `[{"op":"copy","from":"/metadata/annotations","path":"/data"}]`, ownership.NeedsNothing},
+		"a copy of our annotation takes nothing from it": {inNamespace(), "patch", jsonPatchType, `[{"op":"copy","from":"/metadata/annotations","path":"/data"}]`, ownership.WantsMetadata},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write, err := ownership.Parse(test.verb, test.contentType, []byte(test.body))

@@ -25,7 +25,7 @@ func (p *mergePatch) needs(t Target) Needs {
 	if p.touches(t) {
 		return NeedsMetadata
 	}
-	return NeedsNothing
+	return wishOf(t)
 }
 
 // touches reports whether the patch could add or remove a link to an owner or a label of the target.
@@ -66,8 +66,11 @@ func hasAnyKey(object map[string]any, keys ...string) bool {
 // addOwner applies the patch to the live metadata. If the result needs another link, the patch's
 // metadata is replaced by the difference between the live metadata and the corrected result.
 func (p *mergePatch) addOwner(t Target, live map[string]any) ([]byte, error) {
-	if live == nil || !p.touches(t) {
+	if live == nil {
 		return nil, nil // The API server refuses a patch without an object.
+	}
+	if !p.touches(t) {
+		return p.renew(t, metadata(live))
 	}
 	if p.strategic && p.object[directiveKey] == "replace" {
 		// The rest of the patch replaces the object.
@@ -94,6 +97,39 @@ func (p *mergePatch) addOwner(t Target, live map[string]any) ([]byte, error) {
 		}
 	}
 	p.object["metadata"] = corrected
+	return encode(p.object, false)
+}
+
+// renew adds the references to the owner that are outdated, in the version of today. The patch
+// does not touch references.
+func (p *mergePatch) renew(t Target, live map[string]any) ([]byte, error) {
+	before, err := references(live)
+	if err != nil {
+		return nil, nil //nolint:nilerr // The API server never returns such an object.
+	}
+	after, changed := t.renewed(before)
+	if keeps, err := keepsItself(live); !changed || keeps || err != nil {
+		return nil, nil //nolint:nilerr // The API server never returns such an object.
+	}
+	desired, err := member(p.object, "metadata")
+	if err != nil {
+		return nil, err
+	}
+	if p.strategic { // The list is merged by uid.
+		var renewed []any
+		for i := range after {
+			if t.isOutdated(before[i]) {
+				renewed = append(renewed, map[string]any{"uid": string(t.Owner.UID), "apiVersion": t.Owner.GVK.GroupVersion().String()})
+			}
+		}
+		desired[referencesKey] = renewed
+	} else {
+		desired[referencesKey] = after
+		if _, given := desired["resourceVersion"]; !given && live["resourceVersion"] != nil {
+			desired["resourceVersion"] = live["resourceVersion"] // The list must not undo what others do meanwhile.
+		}
+	}
+	p.object["metadata"] = desired
 	return encode(p.object, false)
 }
 

@@ -14,9 +14,20 @@ type Needs int
 // The values are in the order of their cost.
 const (
 	NeedsNothing Needs = iota
+	// WantsMetadata is for a write that leaves the link as it is: a reference in an outdated version
+	// is renewed if the metadata can be read. AddOwner does without.
+	WantsMetadata
 	NeedsMetadata
 	NeedsObject // the whole object
 )
+
+// wishOf returns the needs of a patch that leaves the link as it is.
+func wishOf(t Target) Needs {
+	if t.LabelsOnly || !t.allowsReference() {
+		return NeedsNothing // Annotations name no version.
+	}
+	return WantsMetadata
+}
 
 // Write is the body of a request that writes an object.
 type Write struct {
@@ -109,8 +120,8 @@ func mediaType(contentType string) string {
 func (w *Write) Needs(t Target) Needs { return w.format.needs(t) }
 
 // AddOwner returns the body to forward and its content type. live is what Needs asks for: the
-// live object, with at least its metadata. It is nil where there is no live object, or where
-// Needs asks for nothing.
+// live object, with at least its metadata. It is nil where there is no live object, and where
+// Needs asks for nothing or the object cannot be read.
 func (w *Write) AddOwner(t Target, live map[string]any) (body []byte, contentType string, err error) {
 	changed, err := w.format.addOwner(t, live)
 	if err != nil {

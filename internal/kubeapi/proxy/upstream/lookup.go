@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -25,6 +26,17 @@ func (u *Upstream) Metadata(ctx context.Context, resource schema.GroupVersionRes
 		return nil, fmt.Errorf("read the metadata of %s %q: %w", resource.Resource, name, err)
 	}
 	return object, nil
+}
+
+// PatchMetadata changes an object by a JSON patch, and returns what Metadata does.
+func (u *Upstream) PatchMetadata(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, patch []byte) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	live, err := u.metadata.Resource(resource).Namespace(namespace).Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "ensign"})
+	if err != nil {
+		return nil, err
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 }
 
 // Object returns the live object; nil where there is no such object. An error of the API server is
