@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -114,7 +115,7 @@ func ignored(name string) bool {
 func TestTheDigestIsTheSameAtEveryLoad(t *testing.T) {
 	dir := chart(t, umbrella).Path
 	want := digestOf(t, dir)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is not for secrets.
+	random := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		if got := digestOf(t, dir); got != want {
 			t.Fatalf("the directory has the digest %s and then %s", want, got)
@@ -196,10 +197,7 @@ func TestEachPartOfAChartChangesTheDigest(t *testing.T) {
 		"charts/cache/values.yaml":                "size: 2\n",
 		"charts/new/Chart.yaml":                   "apiVersion: v2\nname: new\nversion: 1.0.0\n",
 	} {
-		files := map[string]string{}
-		for name, text := range umbrella {
-			files[name] = text
-		}
+		files := maps.Clone(umbrella)
 		files[name] = text
 		got := digestOf(t, chart(t, files).Path)
 		if other, same := seen[got]; same {

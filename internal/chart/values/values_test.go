@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
 	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -155,5 +156,19 @@ func TestTextThatLooksLikeATemplateIsRefused(t *testing.T) {
 				t.Errorf("got %v, want a refusal of %s", err, test.path)
 			}
 		})
+	}
+}
+
+// TestReleaseNamesAreHelms compares the rule of package watches, which does not know Helm, with
+// Helm's.
+func TestReleaseNamesAreHelms(t *testing.T) {
+	for _, name := range []string{
+		"", "a", "a.b", "a-b", "a_b", "A", ".", "..", "a.", "-a", "a/b", "a..b", "1", "ä", "a b", "a\n",
+		strings.Repeat("a", 53), strings.Repeat("a", 54), strings.Repeat("a.", 26) + "a",
+	} {
+		_, _, err := new(watches.Chart).ReleaseOf(map[string]any{"metadata": map[string]any{"namespace": "ns", "name": name}})
+		if want := chartutil.ValidateReleaseName(name); (err == nil) != (want == nil) {
+			t.Errorf("%q: got %v, Helm says %v", name, err, want)
+		}
 	}
 }
