@@ -78,8 +78,9 @@ func (b *boss) drift() bool {
 	if cr := b.view.cached; cr == nil || cr.GetDeletionTimestamp() != nil {
 		return false
 	}
-	b.reconciler.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
-	b.view.queue.Add(request)
+	if b.reconciler.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed") {
+		b.view.queue.Add(request)
+	}
 	return true
 }
 

@@ -61,12 +61,13 @@ func (r *Reconciler) retryRecord(ctx context.Context, a *attempt, err error) rec
 // requeue returns when the CR is reconciled again if no event comes.
 func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 	var after time.Duration
-	switch due := r.states.get(a.request.NamespacedName).due; {
+	st := r.states.get(a.request.NamespacedName)
+	switch next := nextLook(a, &st, r.Clock.Now()); {
 	case a.step == rewrite:
 		after = immediately // The event of this attempt may require a run, too.
-	case a.step == ignore, a.step == reportPaused, due.IsZero():
+	case a.step == ignore, a.step == reportPaused, next.IsZero():
 	default:
-		after = max(due.Sub(r.Clock.Now()), immediately)
+		after = max(next.Sub(r.Clock.Now()), immediately)
 	}
 	if a.step == upToDate {
 		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", after)
@@ -112,11 +113,11 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 // report returns the conditions of the conclusion.
 func (c *conclusion) report() status.Report {
 	if c.refused {
-		return status.Refused(c.version.generation, c.Outcome.Reason, c.Outcome.Message).WithRequest(c.requested)
+		return status.Refused(c.version.generation, c.Outcome.Reason, c.Outcome.Message).WithRequest(c.version.requested)
 	}
 	report := status.Finished(c.version.generation, c.Result)
 	if c.Outcome.Verdict != content.Canceled { // The next manager answers.
-		report = report.WithRequest(c.requested)
+		report = report.WithRequest(c.version.requested)
 	}
 	// A role that asked for a requeue must run again, also after a restart of the manager.
 	if c.Outcome.Verdict == content.Succeeded && !c.finalizing && c.RequeueAfter == 0 {

@@ -107,11 +107,15 @@ func (r *Reconciler) begin(a *attempt) {
 	r.states.update(a.request.NamespacedName, func(st *state) { st.version, st.last, st.dirty = a.version, nil, "" })
 }
 
-// settled reports whether the content finds everything as a run would leave it. What makes
-// the CR dirty while the content looks is not lost.
+// settled reports whether the content finds everything as a run would leave it. That costs
+// requests, so that it takes a token as a run does. What makes the CR dirty while the content
+// looks is not lost.
 func (r *Reconciler) settled(ctx context.Context, a *attempt, job content.Job) (content.Result, bool) {
 	dirty := ""
-	r.states.update(a.request.NamespacedName, func(st *state) { dirty, st.dirty = st.dirty, "" })
+	r.states.update(a.request.NamespacedName, func(st *state) {
+		dirty, st.dirty, st.heldFor = st.dirty, "", version{}
+		st.brake.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff)
+	})
 	result, settled := a.work.Settled(ctx, job)
 	if settled && ctx.Err() == nil && r.leads() {
 		return result, true

@@ -40,6 +40,7 @@ type components struct {
 	slots      *slots.Slots
 	lease      lease
 	related    *relatedObjects
+	crWrites   crWrites
 	events     events.EventRecorder
 	probes     probes
 	libraryLog libraryLog
@@ -151,7 +152,10 @@ func (c components) addProxy() error {
 
 func (c components) supervisor(watch watches.Watch, runs content.Engine, counters *metrics.Metrics) *controller.Supervisor {
 	o := c.options
-	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.SetWatchReady(gvk.String(), ready) }
+	ready := func(gvk schema.GroupVersionKind, ready bool) {
+		counters.SetWatchReady(gvk.String(), ready)
+		counters.SetSlowed(gvk.String(), 0) // A new controller knows of none.
+	}
 	counters.InitWatch(watch.GVK.String())
 	concurrent := watch.MaxConcurrentReconciles
 	if concurrent == 0 {
@@ -172,6 +176,8 @@ func (c components) supervisor(watch watches.Watch, runs content.Engine, counter
 				Content:  runs,
 				Access:   proxyAccess{c.proxy},
 				Related:  c.related,
+				Writers:  c.crWrites.writers,
+				Meter:    counters,
 				Recorder: c.events,
 				Attempts: c.runs,
 				Slots:    c.slots,
