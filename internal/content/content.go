@@ -30,6 +30,10 @@ type Work interface {
 	// Settled reports whether everything is already as a run would leave it, and the result
 	// of such a run. It changes nothing. Content that cannot tell returns false.
 	Settled(ctx context.Context, job Job) (result Result, settled bool)
+	// Abandon returns, in a few words for people, what stays if the CR's finalizer is removed
+	// although it has not succeeded. It changes nothing, and ends with ctx. job has no
+	// Kubeconfig if none could be made.
+	Abandon(ctx context.Context, job Job) (left string)
 	// Run blocks until nothing of the run is left. It ends with ctx.
 	Run(ctx context.Context, job Job) Result
 }

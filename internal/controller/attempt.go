@@ -50,11 +50,13 @@ type version struct {
 	// requested is the value of the annotation that requests a run.
 	requested string
 	deleting  bool
+	// abandoned is true if the CR is to go without its finalizer.
+	abandoned bool
 }
 
 // sameSpec reports whether the versions differ in annotations and deletion at most.
 func (v version) sameSpec(other version) bool {
-	v.annotations, v.requested, v.deleting = other.annotations, other.requested, other.deleting
+	v.annotations, v.requested, v.deleting, v.abandoned = other.annotations, other.requested, other.deleting, other.abandoned
 	return v == other
 }
 
@@ -68,7 +70,7 @@ func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 	v := version{
 		uid: cr.GetUID(), generation: cr.GetGeneration(),
 		annotations: annotationsDigest(triggerAnnotations(watch, cr)), deleting: cr.GetDeletionTimestamp() != nil,
-		requested: cr.GetAnnotations()[watch.AnnotationPrefix()+requestedSuffix],
+		requested: cr.GetAnnotations()[watch.AnnotationPrefix()+requestedSuffix], abandoned: abandoned(watch, cr),
 	}
 	if v.generation != 0 {
 		return v
@@ -100,6 +102,12 @@ type conclusion struct {
 }
 
 func (a *attempt) finalizing() bool { return a.step == finalize }
+
+// removesFinalizer reports whether the attempt ends with the removal of the finalizer.
+func (a *attempt) removesFinalizer() bool {
+	c := a.conclusion
+	return a.step == abandon || c != nil && c.finalizing && c.Outcome.Verdict == content.Succeeded
+}
 
 // priority returns the priority of the CR among those that wait for a slot.
 func (a *attempt) priority() slots.Priority {

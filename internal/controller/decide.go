@@ -15,6 +15,7 @@ type step int
 
 const (
 	ignore  step = iota // It is not this watch's, or another's finalizer holds it.
+	abandon             // Remove the finalizer without its run.
 	rewrite             // the conclusion that is not written yet
 	reportPaused
 	upToDate
@@ -40,11 +41,14 @@ type decision struct {
 }
 
 // decide returns what to do with a CR as it was read. A conclusion that has not been
-// written yet comes first: content does not run again before its last run is reported.
+// written yet comes first: content does not run again before its last run is reported. But
+// somebody who gives a CR up does not wait for that.
 func decide(a *attempt, watch *watches.Watch, now time.Time) decision {
 	cr, deleting := a.cr, a.version.deleting
 	hasFinalizer := holdsFinalizer(watch, cr)
 	switch {
+	case hasFinalizer && abandoned(watch, cr):
+		return decision{step: abandon}
 	case a.state.unwritten:
 		return decision{step: rewrite}
 	case !mayRun(cr, watch, hasFinalizer):

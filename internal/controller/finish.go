@@ -84,10 +84,13 @@ func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 
 // errorResult returns the result of an attempt that met an error. A CR that turned out to be
 // gone is reconciled once more, which drops its state or finds its successor: the event of
-// the deletion may be missed.
+// the deletion may be missed. So is one that was found to be abandoned.
 func errorResult(err error) (reconcile.Result, error) {
-	if errors.Is(err, errGone) {
+	switch {
+	case errors.Is(err, errGone):
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
+	case errors.Is(err, errAbandoned):
+		return reconcile.Result{RequeueAfter: immediately}, nil
 	}
 	return reconcile.Result{}, ignoreGone(err)
 }
@@ -97,7 +100,7 @@ func queuePriority(p slots.Priority) *int { return new(int(p)) }
 
 // record writes the conclusion to the API server.
 func (r *Reconciler) record(ctx context.Context, a *attempt) error {
-	finalized := a.conclusion.finalizing && a.conclusion.Outcome.Verdict == content.Succeeded
+	finalized := a.removesFinalizer()
 	if finalized && len(a.cr.GetFinalizers()) == 1 {
 		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
 	}

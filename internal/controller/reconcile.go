@@ -66,6 +66,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	a, err := r.admit(ctx, runCtx, req)
 	switch {
 	case err != nil:
+	case a.step == abandon:
+		err = r.abandon(ctx, a)
 	case a.step == rewrite:
 		a.conclusion = a.state.last
 	case a.step == reportPaused:

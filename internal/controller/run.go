@@ -76,14 +76,23 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	stop := r.showProgress(ctx, a, at)
 	result := a.work.Run(runCtx, job)
 	stop()
+	r.warnOfCreated(ctx, a)
 	if !r.leads() {
 		return errFenced // The run was ended, and the next leader repeats it.
 	}
-	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: the handler sets it.
-		return errGone
+	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
+		return cause
 	}
 	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 	return nil
+}
+
+// warnOfCreated logs what a finalizer's run has created and Kubernetes deletes with the CR,
+// however well the run ended.
+func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
+	if created := r.Writers.takeCreated(a.cr.GetUID()); created != nil && a.finalizing() {
+		log.FromContext(ctx).Info("WARNING: what the finalizer's run has created goes with the resource, because it belongs to it; the annotation helm.sh/resource-policy: keep on an object keeps it", "objects", created)
+	}
 }
 
 // reportStart writes to the status that a run is at work. If the CR is paused by now, it writes

@@ -43,7 +43,7 @@ func (st *state) isNew() bool { return st.last == nil && st.version == version{u
 // signal is what an event means for the attempt that is at work on an object.
 type signal struct {
 	uid types.UID
-	// end is errGone or errDeleted if a run of the object must end; else nil.
+	// end is errGone, errDeleted or errAbandoned if a run of the object must end; else nil.
 	end error
 }
 

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"strconv"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,15 +18,47 @@ type Writer struct {
 	Name string
 }
 
-// Writers remembers which specs and requests of CRs were written by runs. What it has
-// forgotten, or never learned, counts as written by somebody else.
-type Writers struct{ marks *lru.Cache }
+// Writers remembers which specs and requests of CRs were written by runs, and what a run that
+// is at work has created. A spec or request that it has forgotten, or never learned of, counts
+// as written by somebody else.
+type Writers struct {
+	marks *lru.Cache
+
+	mu      sync.Mutex
+	created map[types.UID][]string
+}
+
+// maxCreated is how many objects of a run are remembered.
+const maxCreated = 10
 
 // maxMarks bounds the memory that Writers takes. A run writes a few CRs at most.
 const maxMarks = 10_000
 
 // NewWriters makes Writers that know nothing yet.
-func NewWriters() *Writers { return &Writers{marks: lru.New(maxMarks)} }
+func NewWriters() *Writers {
+	return &Writers{marks: lru.New(maxMarks), created: map[types.UID][]string{}}
+}
+
+// Created records that the run of a CR has created a child that Kubernetes deletes with the CR.
+func (w *Writers) Created(by types.UID, child string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.created[by]) < maxCreated {
+		w.created[by] = append(w.created[by], child)
+	}
+}
+
+// takeCreated returns what the run of a CR has created, at most maxCreated objects, and forgets
+// it.
+func (w *Writers) takeCreated(by types.UID) []string {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer delete(w.created, by)
+	return w.created[by]
+}
 
 // mark is one thing that was written to the object with the UID.
 type mark struct {

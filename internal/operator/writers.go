@@ -1,7 +1,14 @@
 package operator
 
 import (
+	"net/http"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
@@ -30,12 +37,25 @@ func (w crWrites) BeforeWrite(session *access.Session, write access.Write) (afte
 			return
 		}
 		for _, object := range response.Objects {
+			if response.Code == http.StatusCreated && isOwned(object, session.Owner.UID) {
+				w.writers.Created(session.Owner.UID, describe(object))
+			}
 			if watch, ok := w.watches[object.GroupVersionKind().GroupKind()]; ok {
 				by := controller.Writer{UID: session.Owner.UID, Name: session.Owner.GVK.Kind + " " + session.Owner.String()}
 				w.writers.Wrote(by, watch, object)
 			}
 		}
 	}
+}
+
+// isOwned reports whether Kubernetes deletes the object with its owner.
+func isOwned(object *unstructured.Unstructured, owner types.UID) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == owner })
+}
+
+// describe names an object for people: "ConfigMap shop/backup".
+func describe(object *unstructured.Unstructured) string {
+	return object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
 }
 
 // SessionEnded implements access.WriteObserver.

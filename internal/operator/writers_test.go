@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
@@ -42,5 +44,19 @@ func TestWritesOfRunsToCRsAreKnown(t *testing.T) {
 				t.Errorf("want %v, got %v", test.want, got)
 			}
 		})
+	}
+}
+
+func TestOnlyChildrenThatGoWithTheirCRAreNoted(t *testing.T) {
+	child := func(uid types.UID) *unstructured.Unstructured {
+		object := &unstructured.Unstructured{Object: map[string]any{"kind": "ConfigMap", "metadata": map[string]any{"namespace": "ns", "name": "backup"}}}
+		object.SetOwnerReferences([]metav1.OwnerReference{{UID: uid}})
+		return object
+	}
+	if !isOwned(child("uid-1"), "uid-1") || isOwned(child("uid-2"), "uid-1") {
+		t.Error("a child is known by the UID of its owner")
+	}
+	if got := describe(child("uid-1")); got != "ConfigMap ns/backup" {
+		t.Errorf("got %q", got)
 	}
 }

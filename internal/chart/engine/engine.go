@@ -139,6 +139,20 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	return deployed(found.last), true
 }
 
+// Abandon returns that the release stays, and why it could not be removed as far as the status
+// says it.
+func (w *work) Abandon(context.Context, content.Job) string {
+	left := fmt.Sprintf("the release %q and its objects may still be there", w.cr.GetName())
+	conditions, _, _ := unstructured.NestedSlice(w.cr.Object, "status", "conditions")
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		if message, _ := condition["message"].(string); condition["type"] == "Failure" && message != "" {
+			return left + ": " + message
+		}
+	}
+	return left
+}
+
 // Run brings the release to where the CR wants it, or removes it.
 func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	started := time.Now()

@@ -235,3 +235,23 @@ func TestACRWithoutASpecHasTheDigestOfAnEmptyOne(t *testing.T) {
 		t.Errorf("got %s and %s", got, empty)
 	}
 }
+
+func TestAnAbandonedReleaseIsNamedWithItsLastFailure(t *testing.T) {
+	w := newWorld(t, nil)
+	cr := resource(nil, nil)
+	job := content.Job{Working: func(string) {}}
+	const stays = `the release "r" and its objects may still be there`
+	if got := w.prepare(cr, true).Abandon(t.Context(), job); got != stays {
+		t.Errorf("got %q", got)
+	}
+	cr.Object["status"] = map[string]any{"conditions": []any{
+		map[string]any{"type": "Running", "message": "Last reconciliation failed"},
+		map[string]any{"type": "Failure", "message": "uninstall: the hook timed out"},
+	}}
+	if got := w.prepare(cr, true).Abandon(t.Context(), job); got != stays+": uninstall: the hook timed out" {
+		t.Errorf("got %q", got)
+	}
+	if len(w.orders) > 0 {
+		t.Errorf("it was no look, but %v", w.orders)
+	}
+}
