@@ -32,6 +32,10 @@ type Work interface {
 	// Settled reports whether everything is already as a run would leave it, and the result
 	// of such a run. It changes nothing. Content that cannot tell returns false.
 	Settled(ctx context.Context, job Job) (result Result, settled bool)
+	// Abandon returns, in a few words for people, what stays if the CR's finalizer is removed
+	// although it has not succeeded. It changes nothing, and ends with ctx. job has no
+	// Kubeconfig if none could be made.
+	Abandon(ctx context.Context, job Job) (left string)
 	// Run blocks until nothing of the run is left. It ends with ctx.
 	Run(ctx context.Context, job Job) Result
 }
@@ -69,7 +73,8 @@ type Job struct {
 type Result struct {
 	Outcome Outcome
 	// RequeueAfter is the pause after which the content wants to run again; 0 is the CR's
-	// period.
+	// period. After a failure it bounds the back-off: for content that waits for somebody and
+	// has nothing else to do.
 	RequeueAfter time.Duration
 	// Counts is the ansibleResult of the conditions; nil is none.
 	Counts map[string]any

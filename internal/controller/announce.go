@@ -9,6 +9,7 @@ import (
 const (
 	eventSucceeded = "Succeeded"
 	eventFinalized = "Finalized"
+	eventAbandoned = "FinalizerAbandoned"
 	eventAction    = "Reconcile"
 	// maxNote is the API's limit for the note of an Event, in bytes.
 	maxNote = 1024

@@ -20,8 +20,11 @@ type attempt struct {
 	cr      *unstructured.Unstructured // as it was read; later reads do not change it
 	version version
 	// state is the CR's as the attempt found it.
-	state  state
-	step   step
+	state state
+	// writer is whose run wrote what is new in the version.
+	writer writerOf
+	decision
+
 	period time.Duration // between two runs; 0 is none
 	work   content.Work
 	// refusal is why nothing may run for this version; nil for all other steps than refuse.
@@ -44,13 +47,22 @@ type version struct {
 	content string
 	// annotations is the digest of the annotations that trigger runs.
 	annotations string
-	deleting    bool
+	// requested is the value of the annotation that requests a run.
+	requested string
+	deleting  bool
+	// abandoned is true if the CR is to go without its finalizer.
+	abandoned bool
 }
 
 // sameSpec reports whether the versions differ in annotations and deletion at most.
 func (v version) sameSpec(other version) bool {
-	v.annotations, v.deleting = other.annotations, other.deleting
+	v.annotations, v.requested, v.deleting, v.abandoned = other.annotations, other.requested, other.deleting, other.abandoned
 	return v == other
+}
+
+// requestsAnew reports whether the version has a request that another one has not.
+func (v version) requestsAnew(other version) bool {
+	return v.requested != "" && v.requested != other.requested
 }
 
 // versionOf returns the version of a CR, or of its reduced copy in the cache.
@@ -58,6 +70,7 @@ func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 	v := version{
 		uid: cr.GetUID(), generation: cr.GetGeneration(),
 		annotations: annotationsDigest(triggerAnnotations(watch, cr)), deleting: cr.GetDeletionTimestamp() != nil,
+		requested: cr.GetAnnotations()[watch.AnnotationPrefix()+requestedSuffix], abandoned: abandoned(watch, cr),
 	}
 	if v.generation != 0 {
 		return v
@@ -84,13 +97,17 @@ type conclusion struct {
 	period time.Duration
 	// digest is that of all that a successful run depended on.
 	digest string
-	// requested is the value of the annotation that requests a run, as the attempt read it.
-	requested string
 	// refusals counts how often the API server has refused to store the conclusion.
 	refusals int
 }
 
 func (a *attempt) finalizing() bool { return a.step == finalize }
+
+// removesFinalizer reports whether the attempt ends with the removal of the finalizer.
+func (a *attempt) removesFinalizer() bool {
+	c := a.conclusion
+	return a.step == abandon || c != nil && c.finalizing && c.Outcome.Verdict == content.Succeeded
+}
 
 // priority returns the priority of the CR among those that wait for a slot.
 func (a *attempt) priority() slots.Priority {
@@ -123,20 +140,25 @@ func (a *attempt) lastOutcome() content.Outcome {
 // conclude sets the conclusion of the attempt and stores it in the CR's state.
 func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	c.version, c.finalizing = a.version, a.finalizing()
-	c.requested = a.cr.GetAnnotations()[r.Watch.AnnotationPrefix()+requestedSuffix]
 	c.before = a.lastOutcome()
 	failures := 0
-	if a.state.version.sameSpec(a.version) {
+	if a.state.version.sameSpec(a.version) || a.writer.own {
 		failures = a.state.failures
 	}
-	if failures++; c.Outcome.Verdict != content.Failed {
+	switch {
+	case c.refused: // Nothing has run.
+	case c.Outcome.Verdict == content.Failed:
+		failures++
+	default:
 		failures = 0
 	}
 	a.conclusion = &c
 	r.states.update(a.request.NamespacedName, func(st *state) {
 		st.version, st.last, st.unwritten, st.failures, st.due = a.version, &c, true, failures, time.Time{}
 		if c.refused {
-			st.dirty = "" // Only a change of the CR can make a run of it.
+			st.dirty, st.heldFor = "", version{} // Only a change of the CR can make a run of it.
+			return
 		}
+		st.brake.end(r.Clock.Now(), r.Defaults.MaxBackoff)
 	})
 }

@@ -12,6 +12,8 @@ var (
 	// errDeleted ends the run of a CR that is being deleted and has no finalizer
 	// of ours.
 	errDeleted = errors.New("the custom resource is being deleted")
+	// errAbandoned ends the run of a CR that is to go without its finalizer.
+	errAbandoned = errors.New("the custom resource is abandoned")
 )
 
 // Attempts counts the attempts that are at work in a manager. Its Stop is the first phase

@@ -42,7 +42,7 @@ func newBoss(server *apiServer, watch watches.Watch, stage engine.Runner, access
 	b.leads.Store(true)
 	b.reconciler = &Reconciler{
 		Watch: watch, Client: server, Reader: server, Content: &engine.Engine{Watch: watch, Runner: stage, Defaults: engine.Defaults{MaxVerbosity: 2}}, Access: access, Recorder: events.NewFakeRecorder(10_000),
-		Attempts: NewAttempts(), Slots: b.gates, Digest: "d", Clock: clock.RealClock{}, Fence: b.leads.Load,
+		Attempts: NewAttempts(), Slots: b.gates, Digest: "d", Clock: clock.RealClock{}, Fence: b.leads.Load, Writers: NewWriters(),
 		Defaults: Defaults{MaxBackoff: 20 * time.Second},
 	}
 	q := priorityqueue.New("model", func(o *priorityqueue.Opts[reconcile.Request]) {
@@ -78,8 +78,9 @@ func (b *boss) drift() bool {
 	if cr := b.view.cached; cr == nil || cr.GetDeletionTimestamp() != nil {
 		return false
 	}
-	b.reconciler.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
-	b.view.queue.Add(request)
+	if b.reconciler.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed") {
+		b.view.queue.Add(request)
+	}
 	return true
 }
 

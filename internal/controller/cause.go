@@ -10,8 +10,10 @@ import (
 )
 
 // The reasons for which a CR is dirty, as the log shows them. The name of an object follows
-// causeRelated.
+// causeRelated, that of a CR causeRun.
 const (
+	causeOwnRun   = "changed by its own run"
+	causeRun      = "changed by a run of "
 	causeRelated  = "related: "
 	causeResumed  = "resumed"
 	causeSelected = "selected"
@@ -27,6 +29,10 @@ func (a *attempt) cause(now time.Time) string {
 		return "deleted"
 	case len(conditions) == 0 && !a.seenBefore():
 		return "created"
+	case a.writer.own:
+		return causeOwnRun
+	case a.writer.Name != "":
+		return causeRun + a.writer.Name
 	case !a.seenBefore() && (last != nil || observed != a.version.generation):
 		return "changed"
 	case a.state.dirty != "":

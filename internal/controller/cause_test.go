@@ -57,7 +57,7 @@ func TestCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch := plainWatch()
-			a := &attempt{cr: test.cr, version: versionOf(&watch, test.cr), state: test.state, digest: test.digest, step: run}
+			a := &attempt{cr: test.cr, version: versionOf(&watch, test.cr), state: test.state, digest: test.digest, decision: decision{step: run}}
 			if a.version.deleting {
 				a.step = finalize
 			}

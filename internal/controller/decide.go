@@ -15,9 +15,11 @@ type step int
 
 const (
 	ignore  step = iota // It is not this watch's, or another's finalizer holds it.
+	abandon             // Remove the finalizer without its run.
 	rewrite             // the conclusion that is not written yet
 	reportPaused
 	upToDate
+	held         // Content must run, and the brake lets it begin later.
 	refuse       // set by prepare
 	addFinalizer // and then run
 	run
@@ -27,40 +29,49 @@ const (
 // runs reports whether the step runs content.
 func (s step) runs() bool { return s >= addFinalizer }
 
-// decide returns what to do with a CR as it was read. A conclusion that has not been
-// written yet comes first: content does not run again before its last run is reported.
-func decide(cr *unstructured.Unstructured, v version, watch *watches.Watch, st state, now time.Time) step {
-	hasFinalizer := holdsFinalizer(watch, cr)
-	switch {
-	case st.unwritten:
-		return rewrite
-	case !mayRun(cr, watch, hasFinalizer):
-		return ignore
-	case paused(watch, cr):
-		return reportPaused
-	case !v.deleting && watch.Finalizer != nil && !hasFinalizer:
-		return addFinalizer
-	case !mustRun(v, st, now):
-		return upToDate
-	case v.deleting:
-		return finalize
-	default:
-		return run
-	}
+// decision is what to do with a CR.
+type decision struct {
+	step step
+	// trigger is why content must run; noTrigger if it need not.
+	trigger trigger
+	// until is when the brake lets a held run begin. empty is true if the CR's bucket is empty,
+	// and false if the CR fails.
+	until time.Time
+	empty bool
 }
 
-// mustRun reports whether content must run: no run of this version has a conclusion, or its
-// time has come, or the CR is dirty. A CR that is being deleted is never run for being
-// dirty: its finalizer removes its children, and that is what the events are about.
-func mustRun(v version, st state, now time.Time) bool {
+// decide returns what to do with a CR as it was read. A conclusion that has not been
+// written yet comes first: content does not run again before its last run is reported. But
+// somebody who gives a CR up does not wait for that.
+func decide(a *attempt, watch *watches.Watch, now time.Time) decision {
+	cr, deleting := a.cr, a.version.deleting
+	hasFinalizer := holdsFinalizer(watch, cr)
 	switch {
-	case st.last == nil || st.version != v:
-		return true
-	case !st.due.IsZero() && !now.Before(st.due):
-		return true
-	default:
-		return st.dirty != "" && !v.deleting
+	case hasFinalizer && abandoned(watch, cr):
+		return decision{step: abandon}
+	case a.state.unwritten:
+		return decision{step: rewrite}
+	case !mayRun(cr, watch, hasFinalizer):
+		return decision{step: ignore}
+	case paused(watch, cr):
+		return decision{step: reportPaused}
 	}
+	missesFinalizer := !deleting && watch.Finalizer != nil && !hasFinalizer
+	d := decision{trigger: triggerOf(a, missesFinalizer, now)}
+	d.until, d.empty = waitsUntil(d.trigger, &a.state)
+	switch {
+	case d.trigger == noTrigger:
+		d.step = upToDate
+	case now.Before(d.until):
+		d.step = held
+	case missesFinalizer:
+		d.step = addFinalizer
+	case deleting:
+		d.step = finalize
+	default:
+		d.step = run
+	}
+	return d
 }
 
 // mayRun reports whether content runs at all for the CR as it was read.
@@ -93,6 +104,8 @@ func requeueAfter(c *conclusion, backoff time.Duration) time.Duration {
 	switch {
 	case c.refused || c.Outcome.Verdict == content.Canceled:
 		return 0
+	case c.Outcome.Verdict == content.Failed && c.RequeueAfter > 0:
+		return min(c.RequeueAfter, backoff)
 	case c.Outcome.Verdict == content.Failed:
 		return backoff
 	case c.finalizing:

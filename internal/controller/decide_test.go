@@ -142,8 +142,8 @@ func TestDecide(t *testing.T) {
 		"deletion does not wait as a run that failed does":           {widget(ours, deleting), finalizerWatch(), dueIn(ran(widget(ours)), time.Minute), finalize},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(test.cr, versionOf(&test.watch, test.cr), &test.watch, test.state, now)
-			wantEqual(t, test.want, got)
+			a := &attempt{cr: test.cr, version: versionOf(&test.watch, test.cr), state: test.state}
+			wantEqual(t, test.want, decide(a, &test.watch, now).step)
 		})
 	}
 }

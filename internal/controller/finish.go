@@ -61,12 +61,13 @@ func (r *Reconciler) retryRecord(ctx context.Context, a *attempt, err error) rec
 // requeue returns when the CR is reconciled again if no event comes.
 func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 	var after time.Duration
-	switch due := r.states.get(a.request.NamespacedName).due; {
+	st := r.states.get(a.request.NamespacedName)
+	switch next := nextLook(a, &st, r.Clock.Now()); {
 	case a.step == rewrite:
 		after = immediately // The event of this attempt may require a run, too.
-	case a.step == ignore, a.step == reportPaused, due.IsZero():
+	case a.step == ignore, a.step == reportPaused, next.IsZero():
 	default:
-		after = max(due.Sub(r.Clock.Now()), immediately)
+		after = max(next.Sub(r.Clock.Now()), immediately)
 	}
 	if a.step == upToDate {
 		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", after)
@@ -83,10 +84,13 @@ func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 
 // errorResult returns the result of an attempt that met an error. A CR that turned out to be
 // gone is reconciled once more, which drops its state or finds its successor: the event of
-// the deletion may be missed.
+// the deletion may be missed. So is one that was found to be abandoned.
 func errorResult(err error) (reconcile.Result, error) {
-	if errors.Is(err, errGone) {
+	switch {
+	case errors.Is(err, errGone):
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
+	case errors.Is(err, errAbandoned):
+		return reconcile.Result{RequeueAfter: immediately}, nil
 	}
 	return reconcile.Result{}, ignoreGone(err)
 }
@@ -96,7 +100,7 @@ func queuePriority(p slots.Priority) *int { return new(int(p)) }
 
 // record writes the conclusion to the API server.
 func (r *Reconciler) record(ctx context.Context, a *attempt) error {
-	finalized := a.conclusion.finalizing && a.conclusion.Outcome.Verdict == content.Succeeded
+	finalized := a.removesFinalizer()
 	if finalized && len(a.cr.GetFinalizers()) == 1 {
 		return r.removeFinalizer(ctx, a) // The object goes with it: nobody would read a status.
 	}
@@ -112,11 +116,11 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 // report returns the conditions of the conclusion.
 func (c *conclusion) report() status.Report {
 	if c.refused {
-		return status.Refused(c.version.generation, c.Outcome.Reason, c.Outcome.Message).WithRequest(c.requested)
+		return status.Refused(c.version.generation, c.Outcome.Reason, c.Outcome.Message).WithRequest(c.version.requested)
 	}
 	report := status.Finished(c.version.generation, c.Result)
 	if c.Outcome.Verdict != content.Canceled { // The next manager answers.
-		report = report.WithRequest(c.requested)
+		report = report.WithRequest(c.version.requested)
 	}
 	// A role that asked for a requeue must run again, also after a restart of the manager.
 	if c.Outcome.Verdict == content.Succeeded && !c.finalizing && c.RequeueAfter == 0 {

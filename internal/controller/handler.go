@@ -68,8 +68,11 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 		return
 	}
 	var end error
-	if e.ObjectNew.GetDeletionTimestamp() != nil && !holdsFinalizer(h.watch, e.ObjectNew) {
+	switch deleting := e.ObjectNew.GetDeletionTimestamp() != nil; {
+	case deleting && !holdsFinalizer(h.watch, e.ObjectNew):
 		end = errDeleted
+	case abandoned(h.watch, e.ObjectNew):
+		end = errAbandoned
 	}
 	if relevant {
 		h.notify(e.ObjectNew, end)

@@ -15,6 +15,15 @@ type Access interface {
 	Grant(cr *unstructured.Unstructured, labels map[string]string) (kubeconfig []byte, revoke func(), err error)
 }
 
+// Meter counts what the brake does to the CRs of a watch.
+type Meter interface {
+	// TriggerHeld is called when a CR begins to wait with a trigger: for its back-off, or
+	// because its bucket is empty.
+	TriggerHeld(watch string, backoff bool)
+	// SetSlowed is called with the number of CRs whose bucket is empty.
+	SetSlowed(watch string, number int)
+}
+
 // Slots limits how many runs are live in all watches together.
 type Slots interface {
 	// Acquire waits for a slot; release gives it back.

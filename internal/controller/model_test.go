@@ -31,7 +31,8 @@ var (
 // lags, slots that come late, reads and writes that are slow or fail, runs of any
 // outcome, managers that stop, die, and start with a list that is old. When all is
 // well again the CR's last change must have run and be reported, a CR that is gone
-// must be forgotten, and nothing go on by itself. No run may begin for nothing.
+// must be forgotten, and nothing go on by itself. No run may begin for nothing, or
+// before the brake allows it.
 func TestEveryChangeLeadsToARun(t *testing.T) {
 	runs := 0
 	for seed := uint64(1); seed <= *modelGames && !t.Failed(); seed++ {
@@ -78,6 +79,11 @@ type ran struct {
 	deleting bool
 	drifts   int
 	boss     int
+	failures int       // in a row before it, with the same spec
+	began    time.Time // and when it ended
+	ended    time.Time
+	unasked  bool
+	token    bool            // It needs one, because it is not due either.
 	ctx      context.Context //nolint:containedctx // To see whether it was ended.
 	end      chan runner.Result
 	over     bool
@@ -138,7 +144,7 @@ func (g *game) Run(ctx context.Context, spec runner.Spec, _ func(jobevent.Event)
 	g.logf("  the run of %s ends: %s", spec.UID, run.result.Outcome.Verdict)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	run.over = true
+	run.over, run.ended = true, time.Now()
 	return run.result
 }
 
@@ -154,11 +160,17 @@ func (g *game) began(ctx context.Context) (*ran, bool) {
 	g.mu.Lock()
 	cr, easy, drifts := g.granted, g.easy, g.drifts
 	g.mu.Unlock()
-	run := &ran{facts: g.server.factsOf(cr), deleting: cr.GetDeletionTimestamp() != nil, drifts: drifts, boss: g.bosses, ctx: ctx, end: make(chan runner.Result)}
+	run := &ran{began: time.Now(), facts: g.server.factsOf(cr), deleting: cr.GetDeletionTimestamp() != nil, drifts: drifts, boss: g.bosses, ctx: ctx, end: make(chan runner.Result)}
 	g.logf("  a run of version %s begins: %+v, deleting %v", cr.GetResourceVersion(), run.facts, run.deleting)
+	gained := g.boss.gained.Load()
+	if run.unasked = !gained && g.isUnasked(run); run.unasked {
+		run.failures = g.last().failuresWith()
+		run.token = run.failures == 0 && g.last().result.Summary.RequeueAfter == 0
+	}
 	if !g.justified(run) {
 		g.fail("a run began for nothing")
 	}
+	g.obeysTheBrake(run)
 	if run.facts.paused && !run.deleting {
 		g.fail("a run began in a pause")
 	}
@@ -179,6 +191,51 @@ func (g *game) justified(run *ran) bool {
 		return g.server.factsOf(g.boss.settled) != run.facts || run.drifts > 0 || g.boss.gained.Load()
 	}
 	return true
+}
+
+// isUnasked reports whether nobody asked for the run: its own CR's run wrote what is new, or a
+// related object drifted, or it is due.
+func (g *game) isUnasked(run *ran) bool {
+	last := g.last()
+	if last == nil || last.boss != run.boss || last.deleting != run.deleting {
+		return false
+	}
+	before, now := last.facts, run.facts
+	before.generation, now.generation = 0, 0
+	return before == now
+}
+
+// failuresWith counts the failures in a row up to and with the run.
+func (r *ran) failuresWith() int {
+	if r.result.Outcome.Verdict != jobevent.Failed {
+		return 0
+	}
+	return r.failures + 1
+}
+
+// obeysTheBrake checks that a CR that fails pauses as long as its back-off says, and that one
+// that does not is not run too often.
+func (g *game) obeysTheBrake(run *ran) {
+	if !run.unasked {
+		return
+	}
+	g.mu.Lock()
+	runs := slices.Clone(g.runs)
+	g.mu.Unlock()
+	last := g.last()
+	if pause := run.began.Sub(last.ended); run.failures > 0 && pause < backoffAfter(run.failures, 20*time.Second) {
+		g.fail("after %d failures a run began after %s", run.failures, pause)
+	}
+	const most = bucketSize + 6 // After the bucket pauses of 1, 2, 4, 8, 16 and 20 s.
+	lately := 0
+	for _, r := range runs {
+		if r.token && r.boss == run.boss && r.facts.uid == run.facts.uid && run.began.Sub(r.began) < time.Minute {
+			lately++
+		}
+	}
+	if lately > most {
+		g.fail("%d runs in a minute that nobody asked for", lately)
+	}
 }
 
 func (g *game) last() *ran {
@@ -214,7 +271,7 @@ func (g *game) play() {
 // move does one thing at random.
 func (g *game) move() {
 	moves := []func(){
-		g.user, g.user, g.user, g.deliver, g.deliver, g.deliver, g.admit, g.admit, g.endRun, g.endRun, g.slow, g.server.hurry, g.trouble, g.calm, g.pass, g.pass, g.drift,
+		g.user, g.user, g.user, g.deliver, g.deliver, g.deliver, g.admit, g.admit, g.endRun, g.endRun, g.slow, g.server.hurry, g.trouble, g.calm, g.pass, g.pass, g.drift, g.storm, g.writeOwn,
 	}
 	if g.rng.IntN(12) == 0 {
 		g.restart()
@@ -241,7 +298,7 @@ func (g *game) user() {
 	deleting := cr.GetDeletionTimestamp() != nil
 	switch g.rng.IntN(6) {
 	case 0:
-		g.server.change(func(cr *unstructured.Unstructured) { cr.SetGeneration(cr.GetGeneration() + 1) })
+		g.server.advance(false)
 		g.logf("new generation")
 	case 1:
 		g.server.annotate(requestedAnnotation, cr.GetResourceVersion())
@@ -299,6 +356,36 @@ func (g *game) drift() {
 		return
 	}
 	g.logf("a related object drifted")
+}
+
+// storm lets a related object drift again and again, as soon as the CR has run.
+func (g *game) storm() {
+	kind := []int{0, 1}[g.rng.IntN(2)]
+	for range 2 * bucketSize {
+		g.drift()
+		g.writeOwn()
+		g.admit()
+		synctest.Wait()
+		if run := g.last(); run != nil && !run.over {
+			select {
+			case run.end <- g.outcome(kind):
+			default:
+			}
+		}
+		synctest.Wait()
+		<-time.After(time.Duration(g.rng.IntN(1000)) * time.Millisecond)
+	}
+}
+
+// writeOwn makes a new generation by the CR's run that is at work.
+func (g *game) writeOwn() {
+	run, cr := g.last(), g.server.now()
+	if run == nil || run.over || run.boss != g.bosses || cr == nil || cr.GetUID() != run.facts.uid || cr.GetDeletionTimestamp() != nil {
+		return
+	}
+	written := g.server.advance(true)
+	g.boss.reconciler.Writers.Wrote(Writer{UID: cr.GetUID(), Name: "Widget ns/w"}, &g.watch, written)
+	g.logf("its own run made generation %d", written.GetGeneration())
 }
 
 func (g *game) admit() {
@@ -395,6 +482,9 @@ func (g *game) end() {
 	if cr := g.server.now(); cr != nil && cr.GetDeletionTimestamp() != nil {
 		g.letGo()
 	}
+	if g.rng.IntN(2) == 0 {
+		g.storm() // The last of what drifts has to be seen as well.
+	}
 	for range 5 {
 		g.admit()
 		synctest.Wait()
@@ -408,6 +498,7 @@ func (g *game) end() {
 		g.boss.view.advance(g.t.Context(), g.boss.view.behind(), false)
 		<-time.After(time.Minute)
 	}
+	<-time.After(time.Hour) // In which it is seen that nothing is slowed down any more.
 	attempts := g.boss.attempts.Load()
 	<-time.After(time.Hour)
 	if g.boss.attempts.Load() != attempts {
@@ -435,6 +526,9 @@ func (g *game) present(cr *unstructured.Unstructured) {
 	}
 	if paused(&g.watch, cr) {
 		return
+	}
+	if strings.Contains(conditions, "SlowedDown") {
+		g.fail("it is slowed down for ever: %s", conditions)
 	}
 	want := g.server.factsOf(cr)
 	got := facts{}

@@ -41,7 +41,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 func newOnce(r *Reconciler, o Once) *attempt {
 	a := &attempt{
 		request: reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.CR)},
-		cr:      o.CR, version: versionOf(&r.Watch, o.CR), step: run,
+		cr:      o.CR, version: versionOf(&r.Watch, o.CR), decision: decision{step: run},
 	}
 	if o.Finalizing {
 		a.step = finalize

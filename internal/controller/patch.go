@@ -58,7 +58,7 @@ type write struct {
 
 // patch reads the CR, sends the operations of change, and repeats both if another writer was
 // faster or the API server cannot answer. It returns errGone if the CR is gone or another
-// object has its name, errFenced if another manager may lead, errRefused if the API server
+// object has its name, errAbandoned if the CR is to go without its finalizer, errFenced if another manager may lead, errRefused if the API server
 // refuses the change itself, and the API server's error if repeating does not help.
 func (r *Reconciler) patch(ctx context.Context, a *attempt, to write, what change) error {
 	t := tries{r: r, attempt: a, to: to, what: what}
@@ -138,6 +138,8 @@ func (r *Reconciler) current(ctx context.Context, a *attempt) (*unstructured.Uns
 		err = errGone
 	case err == nil && current.GetUID() != a.cr.GetUID():
 		err = errGone
+	case err == nil && abandoned(&r.Watch, current) && !a.removesFinalizer():
+		err = errAbandoned // Whatever keeps a status from being written keeps no CR that is given up.
 	}
 	return current, err
 }

@@ -41,6 +41,10 @@ type Reconciler struct {
 	// Digest is that of all that a run depends on beside its CR: the watch, its
 	// content, the Python environment. "" makes every CR run once after a restart.
 	Digest string
+	// Writers knows which runs wrote CRs; nil: nobody knows.
+	Writers *Writers
+	// Meter may be nil.
+	Meter Meter
 	// Related may be nil: then no other object makes content run.
 	Related Related
 	// NoStatus is true where the kind has no status subresource.
@@ -62,10 +66,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	a, err := r.admit(ctx, runCtx, req)
 	switch {
 	case err != nil:
+	case a.step == abandon:
+		err = r.abandon(ctx, a)
 	case a.step == rewrite:
 		a.conclusion = a.state.last
 	case a.step == reportPaused:
 		err = r.reportPaused(ctx, a)
+	case a.step == held:
+		err = r.hold(ctx, a)
+	case a.step == upToDate:
+		err = r.reportBrake(ctx, a)
 	case a.step == refuse:
 		r.reportRefusal(ctx, a)
 	case a.step.runs():
@@ -125,7 +135,8 @@ func (r *Reconciler) readAndDecide(ctx context.Context, req reconcile.Request) (
 		r.removeDirectory(ctx, string(predecessor))
 	}
 	a.cr, a.version, a.state = cr, versionOf(&r.Watch, cr), r.states.get(req.NamespacedName)
-	a.step = decide(cr, a.version, &r.Watch, a.state, r.Clock.Now())
+	a.writer = r.Writers.between(a.state.version, a.version)
+	a.decision = decide(a, &r.Watch, r.Clock.Now())
 	if a.step == run && r.provedByStatus(ctx, a) {
 		a.step = upToDate
 	}
@@ -205,7 +216,11 @@ func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 		r.Related.Refers(r.Watch.GVK, req.NamespacedName, nil)
 	}
 	r.Content.Forget(r.Watch.GVK.String(), named(req))
-	if uid := r.states.forget(req.NamespacedName); uid != "" {
+	uid, slowed := r.states.forget(req.NamespacedName)
+	if uid != "" {
 		r.removeDirectory(ctx, string(uid))
+	}
+	if slowed {
+		r.countSlowed()
 	}
 }

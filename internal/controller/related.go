@@ -121,8 +121,9 @@ func (n relatedSource) Start(ctx context.Context, q queue) error {
 			return
 		}
 		if cr := n.cached(ctx, name); cr != nil && (uid == "" || uid == cr.GetUID()) && cr.GetDeletionTimestamp() == nil {
-			n.states.markDirty(name, causeRelated+what)
-			withPriority(q, slots.Changed).Add(reconcile.Request{NamespacedName: name})
+			if n.states.markDirty(name, causeRelated+what) {
+				withPriority(q, slots.Changed).Add(reconcile.Request{NamespacedName: name})
+			}
 		}
 	})
 	return nil

@@ -76,14 +76,23 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	stop := r.showProgress(ctx, a, at)
 	result := a.work.Run(runCtx, job)
 	stop()
+	r.warnOfCreated(ctx, a)
 	if !r.leads() {
 		return errFenced // The run was ended, and the next leader repeats it.
 	}
-	if context.Cause(runCtx) == errGone { //nolint:errorlint // A cause is compared by identity: the handler sets it.
-		return errGone
+	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
+		return cause
 	}
 	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 	return nil
+}
+
+// warnOfCreated logs what a finalizer's run has created and Kubernetes deletes with the CR,
+// however well the run ended.
+func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
+	if created := r.Writers.takeCreated(a.cr.GetUID()); created != nil && a.finalizing() {
+		log.FromContext(ctx).Info("WARNING: what the finalizer's run has created goes with the resource, because it belongs to it; the annotation helm.sh/resource-policy: keep on an object keeps it", "objects", created)
+	}
 }
 
 // reportStart writes to the status that a run is at work. If the CR is paused by now, it writes
@@ -107,11 +116,15 @@ func (r *Reconciler) begin(a *attempt) {
 	r.states.update(a.request.NamespacedName, func(st *state) { st.version, st.last, st.dirty = a.version, nil, "" })
 }
 
-// settled reports whether the content finds everything as a run would leave it. What makes
-// the CR dirty while the content looks is not lost.
+// settled reports whether the content finds everything as a run would leave it. That costs
+// requests, so that it takes a token as a run does. What makes the CR dirty while the content
+// looks is not lost.
 func (r *Reconciler) settled(ctx context.Context, a *attempt, job content.Job) (content.Result, bool) {
 	dirty := ""
-	r.states.update(a.request.NamespacedName, func(st *state) { dirty, st.dirty = st.dirty, "" })
+	r.states.update(a.request.NamespacedName, func(st *state) {
+		dirty, st.dirty, st.heldFor = st.dirty, "", version{}
+		st.brake.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff)
+	})
 	result, settled := a.work.Settled(ctx, job)
 	if settled && ctx.Err() == nil && r.leads() {
 		return result, true

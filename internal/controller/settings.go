@@ -18,6 +18,7 @@ const (
 	periodSuffix    = "reconcile-period"
 	pausedSuffix    = "paused"
 	requestedSuffix = "reconcile-requested-at"
+	abandonSuffix   = "abandon"
 )
 
 // unknownAnnotations returns, sorted, the CR's annotations that begin with the watch's prefix
@@ -64,6 +65,11 @@ func Period(watch *watches.Watch, otherwise time.Duration, cr *unstructured.Unst
 // paused reports whether nothing is to be run for the CR but its finalizer.
 func paused(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	return cr.GetAnnotations()[watch.AnnotationPrefix()+pausedSuffix] == "true" && cr.GetDeletionTimestamp() == nil
+}
+
+// abandoned reports whether the CR is to go although its finalizer has not succeeded.
+func abandoned(watch *watches.Watch, cr *unstructured.Unstructured) bool {
+	return cr.GetAnnotations()[watch.AnnotationPrefix()+abandonSuffix] == "true" && cr.GetDeletionTimestamp() != nil
 }
 
 func checkPaused(name string, annotations map[string]string) error {

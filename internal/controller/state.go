@@ -28,14 +28,22 @@ type state struct {
 	// dirty is the reason, as the log shows it, why content must run although it ran for
 	// this version already; "" is none. Events set it, and the start of a run clears it.
 	dirty string
+	// brake bounds the runs that nobody asked for.
+	brake brake
+	// heldFor is the version whose run the brake holds back, as the queue knows: no event has to
+	// say so again. The zero version is none.
+	heldFor version
 	// interrupt passes an event to the attempt that is at work; nil while none waits or runs.
 	interrupt func(signal)
 }
 
+// isNew reports whether no run of the object has begun and nothing is known of an earlier one.
+func (st *state) isNew() bool { return st.last == nil && st.version == version{uid: st.version.uid} }
+
 // signal is what an event means for the attempt that is at work on an object.
 type signal struct {
 	uid types.UID
-	// end is errGone or errDeleted if a run of the object must end; else nil.
+	// end is errGone, errDeleted or errAbandoned if a run of the object must end; else nil.
 	end error
 }
 
@@ -93,36 +101,52 @@ func (s *states) setObject(name types.NamespacedName, uid types.UID) (predecesso
 	return predecessor
 }
 
-// forget drops the state of the name and returns the UID of its object.
-func (s *states) forget(name types.NamespacedName) types.UID {
+// forget drops the state of the name. It returns the UID of its object, and whether its runs
+// were slowed down.
+func (s *states) forget(name types.NamespacedName) (uid types.UID, slowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.byName[name]
 	if found == nil {
-		return ""
+		return "", false
 	}
 	delete(s.byName, name)
-	return found.version.uid
+	return found.version.uid, found.brake.slowedBy != ""
 }
 
 // needsRun reports whether the state is dirty, or another version than that of an event ran
-// last.
+// last, and the queue may not know of it.
 func (s *states) needsRun(name types.NamespacedName, v version) bool {
 	st := s.get(name)
-	return st.version != v || st.dirty != ""
+	return (st.version != v || st.dirty != "") && st.heldFor != v
 }
 
 // markDirty records why the content of the CR must run again. If there was no reason
-// before, it interrupts a wait for a slot, because the CR may get one sooner now.
-func (s *states) markDirty(name types.NamespacedName, why string) {
+// before, it returns true, and the caller must put the name into the queue. It then interrupts
+// a wait for a slot, because the CR may get one sooner now. If there was one, the CR is in the
+// queue already, or is put there by the event that ends its pause or selects it again.
+func (s *states) markDirty(name types.NamespacedName, why string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.entry(name)
 	if found.dirty != "" {
-		return
+		return false
 	}
 	found.dirty = why
 	found.notify(signal{})
+	return true
+}
+
+// slowed returns how many CRs have an empty bucket although they do not fail.
+func (s *states) slowed() (number int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.byName {
+		if st.brake.slowedBy != "" {
+			number++
+		}
+	}
+	return number
 }
 
 // notify passes a signal to the attempt at work on the name, if there is one. The caller

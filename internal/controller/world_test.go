@@ -33,6 +33,8 @@ type apiServer struct {
 	// facts are what users did to the object, by resource version.
 	facts          map[string]facts
 	gains, resumes int
+	// asked is the last generation that no run made.
+	asked int64
 
 	readError, writeError error
 	// lossy answers a write that it has applied with an error.
@@ -49,6 +51,8 @@ type moment struct{ object, gone *unstructured.Unstructured }
 type facts struct {
 	uid        types.UID
 	generation int64
+	// asked is the last generation until then that no run made.
+	asked      int64
 	annotation string
 	paused     bool
 	// gains and resumes count how often it was given its labels, and taken out of a pause.
@@ -82,7 +86,7 @@ func (s *apiServer) store(cr *unstructured.Unstructured) {
 	s.object = cr
 	s.history = append(s.history, moment{object: cr.DeepCopy()})
 	s.facts[version] = facts{
-		uid: cr.GetUID(), generation: cr.GetGeneration(), annotation: cr.GetAnnotations()[requestedAnnotation],
+		uid: cr.GetUID(), generation: cr.GetGeneration(), asked: s.asked, annotation: cr.GetAnnotations()[requestedAnnotation],
 		paused: cr.GetAnnotations()[pausedAnnotation] == "true", gains: s.gains, resumes: s.resumes,
 	}
 }
@@ -152,11 +156,23 @@ func (s *apiServer) change(edit func(cr *unstructured.Unstructured)) {
 	s.store(cr)
 }
 
+// advance makes a new generation, of a run's own or a user's, and returns the object.
+func (s *apiServer) advance(own bool) *unstructured.Unstructured {
+	s.change(func(cr *unstructured.Unstructured) {
+		cr.SetGeneration(cr.GetGeneration() + 1)
+		if !own {
+			s.asked = cr.GetGeneration()
+		}
+	})
+	return s.now()
+}
+
 func (s *apiServer) create(labels map[string]string, finalizers ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cr := widget(withUID(types.UID(fmt.Sprintf("uid-%d", s.version+1))), withLabels(labels), withFinalizers(finalizers...))
 	cr.SetCreationTimestamp(metav1.Now())
+	s.asked = cr.GetGeneration()
 	s.store(cr)
 }
 

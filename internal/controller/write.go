@@ -39,7 +39,7 @@ func (r *Reconciler) unlessFenced(err error) error {
 // ignoreGone returns nil for errors after which this manager has nothing left to do for
 // the CR.
 func ignoreGone(err error) error {
-	if errors.Is(err, errGone) || errors.Is(err, errDeleted) || errors.Is(err, errFenced) || errors.Is(err, errStopped) {
+	if errors.Is(err, errGone) || errors.Is(err, errDeleted) || errors.Is(err, errFenced) || errors.Is(err, errStopped) || errors.Is(err, errAbandoned) {
 		return nil
 	}
 	return err

@@ -42,6 +42,7 @@ type components struct {
 	lease      lease
 	related    *relatedObjects
 	sealKeys   chart.Keys
+	crWrites   crWrites
 	events     events.EventRecorder
 	probes     probes
 	libraryLog libraryLog
@@ -153,7 +154,10 @@ func (c components) addProxy() error {
 
 func (c components) supervisor(watch watches.Watch, runs content.Engine, counters *metrics.Metrics) *controller.Supervisor {
 	o := c.options
-	ready := func(gvk schema.GroupVersionKind, ready bool) { counters.SetWatchReady(gvk.String(), ready) }
+	ready := func(gvk schema.GroupVersionKind, ready bool) {
+		counters.SetWatchReady(gvk.String(), ready)
+		counters.SetSlowed(gvk.String(), 0) // A new controller knows of none.
+	}
 	counters.InitWatch(watch.GVK.String())
 	concurrent := watch.MaxConcurrentReconciles
 	if concurrent == 0 {
@@ -174,6 +178,8 @@ func (c components) supervisor(watch watches.Watch, runs content.Engine, counter
 				Content:  runs,
 				Access:   proxyAccess{c.proxy},
 				Related:  c.related,
+				Writers:  c.crWrites.writers,
+				Meter:    counters,
 				Recorder: c.events,
 				Attempts: c.runs,
 				Slots:    c.slots,

@@ -66,7 +66,7 @@ func setUp(ctx context.Context, o config.Options) (c components, err error) {
 	if err != nil {
 		return components{}, err
 	}
-	c = components{options: o, ansible: ansible, runs: controller.NewAttempts(), slots: newSlots(o, ansible), probes: newProbes(o.Logger), libraryLog: libraryLog}
+	c = components{options: o, ansible: ansible, runs: controller.NewAttempts(), slots: newSlots(o, ansible), crWrites: newCRWrites(ansible.watches), probes: newProbes(o.Logger), libraryLog: libraryLog}
 	end := func(grace time.Duration) { ansible.runner.Reaper.EndOwn(grace) }
 	if c.lease, err = newLease(client, o, lossHandlers{stopRuns: c.runs.Stop, endProcesses: end}); err != nil {
 		return components{}, err
@@ -82,7 +82,7 @@ func setUp(ctx context.Context, o config.Options) (c components, err error) {
 	}
 	c.proxy, err = proxy.New(c.lease.fencedConfig(client), proxy.Options{
 		Port: o.ProxyPort, OpenPort: o.ProxyOpenPort, InjectOwnerRef: o.InjectOwnerRef, IsConfined: confinement(o, ansible.watches),
-		Fence: c.lease.fence, WriteObservers: []access.WriteObserver{c.related}, Logger: o.Logger.WithName("proxy"),
+		Fence: c.lease.fence, WriteObservers: []access.WriteObserver{c.related, c.crWrites}, Logger: o.Logger.WithName("proxy"),
 	})
 	if err != nil {
 		return components{}, err

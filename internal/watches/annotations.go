@@ -19,7 +19,7 @@ func (w *Watch) AnnotationPrefix() string {
 
 // Annotations returns the names of all annotations of that prefix that mean something.
 func (w *Watch) Annotations() []string {
-	names := []string{"reconcile-period", "paused", "reconcile-requested-at"}
+	names := []string{"reconcile-period", "paused", "reconcile-requested-at", "abandon"}
 	if w.Chart != nil {
 		names = append(names, "upgrade-force", "rollback-force", "uninstall-wait", "install-disable-hooks", "upgrade-disable-hooks",
 			"uninstall-disable-hooks", "install-description", "upgrade-description", "uninstall-description")

@@ -2,7 +2,7 @@
 // real manager on a real API server: every write of the manager and every phase of
 // a run, times a crash there, every class of API error, lost answers, missed and
 // late watch events, and restarts that see the past. What comes out has to equal
-// what comes out without the fault, and the invariants I1 to I10 of the design
+// what comes out without the fault, and the invariants I1 to I11 of the design
 // have to hold on the way, as far as journals, file system and process table show.
 //
 //	apiproxy   makes faults between the manager and the API server

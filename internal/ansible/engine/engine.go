@@ -112,6 +112,12 @@ func (w *work) Settled(context.Context, content.Job) (content.Result, bool) {
 	return content.Result{}, false
 }
 
+// Abandon returns what is known without a run: nobody but the content knows what it would have
+// removed.
+func (w *work) Abandon(context.Context, content.Job) string {
+	return "the finalizer's content did not succeed, so that what it removes may still be there: objects in other namespaces, and data outside of the cluster. Children with an owner reference go with the resource"
+}
+
 // Run runs the content and passes its events to the observers.
 func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	if dropped := w.variables.Dropped; len(dropped) > 0 {

@@ -18,6 +18,7 @@ const (
 	noBoolean   = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being" + howto
 	noText      = "since ansible-core 2.19 a template that is a whole value keeps its type: end it with `| string` where text is wanted" + howto
 	noResult    = "since ansible-core 2.19 a template that renders nothing, such as {% if … %} without {% else %}, is None: use `default('', true)`, or {{ … if … else '' }}" + howto
+	terminating = "the namespace is being deleted, and nothing can be created in it any more: a finalizer's content has to succeed without that; the annotation ansible.sdk.operatorframework.io/abandon: \"true\" lets the resource go without its finalizer (docs/howto-finalizers.md)"
 	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml" + howto
 )
 
@@ -27,6 +28,7 @@ var (
 	memoryWords  = regexp.MustCompile(`(?i)cannot allocate memory|\bMemoryError\b`)
 	ansibleWords = regexp.MustCompile(`not found or was not executable: ansible-playbook`)
 	vaultWords   = regexp.MustCompile(`(?i)no vault secrets`)
+	endingWords  = regexp.MustCompile(`because it is being terminated`)
 	diskWords    = regexp.MustCompile(`(?i)no space left on device|disk quota exceeded`)
 	booleanWords = regexp.MustCompile(`Conditionals must have a boolean result`)
 	textWords    = regexp.MustCompile(`cannot unmarshal (number|bool) into Go struct field \S+ of type string|expected string, got &value\.valueUnstructured`)
@@ -46,6 +48,8 @@ func remedy(message string) string {
 		return noAnsible
 	case vaultWords.MatchString(message):
 		return noVault
+	case endingWords.MatchString(message):
+		return terminating
 	case booleanWords.MatchString(message):
 		return noBoolean
 	case textWords.MatchString(message):

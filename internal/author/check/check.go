@@ -32,6 +32,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (report.Report, 
 		p.handlers(u)
 		p.kinds(u)
 		p.namespaces(u)
+		p.createdInVain(u)
 	}
 	p.syntax(loaded)
 	p.requirements()

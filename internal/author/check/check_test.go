@@ -54,7 +54,7 @@ func project(t *testing.T, watch watches.Watch, files map[string]string) *Projec
 	scratch.Write(t, dir, files)
 	p := &Project{options: config.Options{Dir: dir}, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config"))}
 	for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: dir}) {
-		p.Units = append(p.Units, &Unit{Unit: unit, Variables: schema.For(watch, p.CRDs)})
+		p.Units = append(p.Units, &Unit{Unit: unit, Index: unit.Index(), Variables: schema.For(watch, p.CRDs)})
 	}
 	return p
 }
@@ -203,6 +203,34 @@ func TestDefinitionsOfKinds(t *testing.T) {
 			test.watch(&watch)
 			p := project(t, watch, map[string]string{"watches.yaml": "[]\n", "config/crd.yaml": test.definition})
 			p.kinds(p.Units[0])
+			want(t, p, test.want...)
+		})
+	}
+}
+
+func TestWhatAFinalizerCreatesGoesWithItsResource(t *testing.T) {
+	const finalizer = "roles/bye/tasks/main.yml"
+	object := func(state, metadata string) string {
+		return "- kubernetes.core.k8s:\n    state: " + state + "\n    definition: {apiVersion: v1, kind: ConfigMap, metadata: {" + metadata + "}}\n"
+	}
+	for name, test := range map[string]struct {
+		task string
+		want []string
+	}{
+		"an object beside the resource":  {object("present", "name: a"), []string{finalizer + ":1 info goes-with-resource"}},
+		"one that an annotation keeps":   {object("present", "name: a, annotations: {helm.sh/resource-policy: keep}"), nil},
+		"one in another namespace":       {object("present", "name: a, namespace: b"), nil},
+		"one that it deletes":            {object("absent", "name: a"), nil},
+		"one that is only changed":       {object("patched", "name: a"), nil},
+		"another module makes no object": {"- debug:\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch := thing()
+			watch.Finalizer = &watches.Finalizer{Name: "example.com/f", Content: watches.Content{Role: "bye"}}
+			p := project(t, watch, map[string]string{"roles/r/tasks/main.yml": object("present", "name: a"), finalizer: test.task})
+			for _, u := range p.Units {
+				p.createdInVain(u)
+			}
 			want(t, p, test.want...)
 		})
 	}

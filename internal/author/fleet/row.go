@@ -47,6 +47,8 @@ type Row struct {
 	Outcome    Outcome `json:"outcome"`
 	Reason     string  `json:"reason,omitempty"`
 	Message    string  `json:"message,omitempty"`
+	// SlowedDown says why the CR's runs are slowed down, and by what; "" if they are not.
+	SlowedDown string `json:"slowedDown,omitempty"`
 	// Failed is true if the last run that ended failed, also while the next one is at work.
 	Failed             bool  `json:"failed"`
 	Generation         int64 `json:"generation"`
@@ -72,12 +74,18 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	row.ObservedGeneration, _, _ = unstructured.NestedInt64(cr.Object, "status", "observedGeneration")
 	row.Outcome, row.Reason, row.Message = outcomeOf(&watch, cr)
 	row.Failed = row.Outcome == Failed || row.Reason != "" // A reason is that of a failure.
+	if slowed := status.Read(cr, status.SlowedDown); slowed.Status == "True" {
+		row.SlowedDown = slowed.Message
+	}
+	if row.Outcome == Successful {
+		row.Message = row.SlowedDown
+	}
 	if !kind.Known {
 		period = 0
 	}
 	row.LastRun = lastRun(cr)
 	row.NextRun, row.Period = row.nextRun(&watch, cr, period)
-	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message} {
+	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message, &row.SlowedDown} {
 		*text = content.Visible(*text)
 	}
 	return row

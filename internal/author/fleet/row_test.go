@@ -54,6 +54,25 @@ const (
 	noFailure   = `{"type":"Failure","status":"False","reason":"Successful"}`
 )
 
+// isSlowed has the condition of a CR that is triggered too often.
+const isSlowed = `{"type":"SlowedDown","status":"True","reason":"TriggeredTooOften","message":"Runs are slowed down: related: Secret a/\u001b[2Jb changed"}`
+
+func TestARowSaysWhoIsSlowedDownAndByWhat(t *testing.T) {
+	const want = `Runs are slowed down: related: Secret a/\x1b[2Jb changed`
+	for name, test := range map[string]struct{ status, slowed, message string }{
+		"a success":             {shows(isAwaiting, succeeded, noFailure, isSlowed), want, want},
+		"a run that is at work": {shows(isRunning, succeeded, noFailure, isSlowed), want, `Running reconciliation: task "t"`},
+		"one that is not":       {shows(isAwaiting, succeeded, noFailure), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row := RowOf(store(), time.Hour, cr(t, "", test.status))
+			if row.SlowedDown != test.slowed || row.Message != test.message || row.Failed {
+				t.Errorf("got %+v", row)
+			}
+		})
+	}
+}
+
 func shows(conditions ...string) string {
 	return `{"observedGeneration":3,"conditions":[` + strings.Join(conditions, ",") + `]}`
 }

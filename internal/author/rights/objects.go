@@ -21,6 +21,8 @@ type Object struct {
 	Name, Namespace *yaml.Node
 	// Generated is set where the API server makes up the name.
 	Generated bool
+	// Kept is set where an annotation keeps the object when its owner goes.
+	Kept bool
 	// Template is set for an object in a template's text, of which no more is known.
 	Template bool
 }
@@ -105,6 +107,7 @@ func ofMapping(i *content.Index, n *yaml.Node, t *content.Task) ([]Object, bool)
 	for k := range found {
 		metadata := content.Field(n, "metadata")
 		found[k].Name, found[k].Namespace = content.Field(metadata, "name"), content.Field(metadata, "namespace")
+		found[k].Kept = content.Scalar(content.Field(content.Field(metadata, "annotations"), "helm.sh/resource-policy")) == "keep"
 		found[k].Generated = content.Field(metadata, "generateName") != nil
 	}
 	return found, known

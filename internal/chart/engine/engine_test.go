@@ -272,3 +272,26 @@ func TestACRWithoutASpecHasTheDigestOfAnEmptyOne(t *testing.T) {
 		t.Errorf("got %s and %s", got, empty)
 	}
 }
+
+func TestAnAbandonedReleaseIsNamedWithItsObjects(t *testing.T) {
+	for why, test := range map[string]struct {
+		before func(*world)
+		want   string
+	}{
+		"there is none":              {func(*world) {}, "nothing of a release is left"},
+		"its objects are there":      {func(w *world) { w.has(common.StatusDeployed, "") }, `the release "r": ConfigMap ns/a`},
+		"its objects cannot be read": {func(w *world) { w.has(common.StatusDeployed, ""); w.forbidden = "any" }, `the release "r": ConfigMap ns/a (cannot be read: not for you)`},
+	} {
+		w := newWorld(t, nil)
+		test.before(w)
+		if got := w.prepare(resource(nil, nil), true).Abandon(t.Context(), content.Job{Kubeconfig: w.kubeconfig}); got != test.want {
+			t.Errorf("%s: got %q", why, got)
+		}
+		if len(w.orders) > 0 || w.deletions > 0 {
+			t.Errorf("%s: it was no look", why)
+		}
+	}
+	if got := newWorld(t, nil).prepare(resource(nil, nil), true).Abandon(t.Context(), content.Job{}); !strings.Contains(got, `the release "r" and its objects may still be there`) {
+		t.Errorf("without access: got %q", got)
+	}
+}

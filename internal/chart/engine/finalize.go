@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -124,4 +126,28 @@ func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 		return content.Result{}, false // Run does what there is to do.
 	}
 	return notGone(r.waiting), true
+}
+
+// Abandon names the objects of the release that are still there.
+func (w *work) Abandon(ctx context.Context, job content.Job) string {
+	if w.name == "" {
+		return "the resource has no release"
+	}
+	f, err := w.look(ctx, job)
+	var r remains
+	if err == nil {
+		r, err = w.remains(ctx, f)
+	}
+	if err != nil {
+		return fmt.Sprintf("the release %q and its objects may still be there (%v)", w.name, err)
+	}
+	left := slices.Concat(r.waiting, r.unknown)
+	for _, o := range r.there {
+		left = append(left, o.name)
+	}
+	if len(left) == 0 && len(f.history.Revisions) == 0 {
+		return "nothing of a release is left"
+	}
+	slices.Sort(left)
+	return fmt.Sprintf("the release %q: %s", w.name, strings.Join(left, "; "))
 }

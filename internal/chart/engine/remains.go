@@ -61,7 +61,7 @@ func (w *work) removeRemains(ctx context.Context, f found) (left []string, err e
 			w.left(ctx, strings.Join(r.others, ", "))
 			told = true
 		}
-		left = append(r.unknown, r.waiting...)
+		left = slices.Concat(r.unknown, r.waiting)
 		refused := len(r.unknown)
 		for _, o := range r.there {
 			left = append(left, o.name+" (is being deleted)")

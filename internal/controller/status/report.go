@@ -17,6 +17,8 @@ const (
 	Running    Type = "Running"
 	Successful Type = "Successful"
 	Failure    Type = "Failure"
+	// SlowedDown stands in a status only while the CR is triggered too often.
+	SlowedDown Type = "SlowedDown"
 )
 
 // The reasons beside those of a run's outcome, which package content has.
@@ -25,6 +27,8 @@ const (
 	ReasonRunning content.Reason = "Running"
 	// ReasonPaused is the reason while an annotation keeps runs from starting.
 	ReasonPaused content.Reason = "Paused"
+	// ReasonTriggered is the only reason of SlowedDown.
+	ReasonTriggered content.Reason = "TriggeredTooOften"
 	// ReasonUnwritable is set when the kind's schema refuses the result of a run.
 	ReasonUnwritable content.Reason = "StatusRefused"
 )
@@ -114,6 +118,21 @@ func Paused(generation int64) Report {
 	return Report{generation: generation, idle: true, conditions: []condition{
 		{kind: Running, status: "False", reason: ReasonPaused, message: messagePaused},
 	}}
+}
+
+// Slowed reports that the CR's runs are slowed down, and by what; "" is nothing any more.
+func Slowed(generation int64, by string) Report {
+	if by == "" {
+		return Report{generation: generation, idle: true, removed: []string{string(SlowedDown)}}
+	}
+	return Report{generation: generation, idle: true, conditions: []condition{
+		{kind: SlowedDown, status: "True", reason: ReasonTriggered, message: MessageSlowed(by)},
+	}}
+}
+
+// MessageSlowed says by what a CR's runs are slowed down.
+func MessageSlowed(by string) string {
+	return "Runs are slowed down, because the resource is triggered again and again, perhaps by its own runs: " + by
 }
 
 // Working reports the task that the run executes, and since when. It is only written over a

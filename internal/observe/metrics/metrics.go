@@ -14,6 +14,13 @@ const (
 	labelGVK    = "GVK"
 	labelResult = "result"
 	labelMode   = "mode"
+	labelBy     = "by"
+)
+
+// The values of labelBy.
+const (
+	byBackoff = "backoff"
+	byBucket  = "bucket"
 )
 
 // The values of labelMode.
@@ -41,6 +48,8 @@ type Metrics struct {
 	waits       *prometheus.HistogramVec
 	followed    *prometheus.GaugeVec
 	unknown     *prometheus.CounterVec
+	heldBack    *prometheus.CounterVec
+	slowed      *prometheus.GaugeVec
 	registry    prometheus.Registerer
 }
 
@@ -85,8 +94,14 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "ensign_operator_unknown_writes_total", Help: "Writes of runs whose result is not known, by cause.",
 		}, []string{"cause"}),
+		heldBack: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "ensign_operator_held_triggers_total", Help: "How often a resource began to wait with a trigger of its next run: for the pause after a failure (backoff), or because it was triggered too often (bucket).",
+		}, []string{labelGVK, labelBy}),
+		slowed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "ensign_operator_slowed_resources", Help: "Resources whose runs are slowed down because they are triggered again and again.",
+		}, []string{labelGVK}),
 	}
-	for _, c := range []prometheus.Collector{info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown} {
+	for _, c := range []prometheus.Collector{m.heldBack, m.slowed, info, m.results, m.runs, m.durations, m.live, m.failedTasks, m.watchReady, m.watchCold, m.waits, m.followed, m.unknown} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register a metric: %w", err)
 		}
@@ -108,6 +123,9 @@ func (m *Metrics) InitWatch(gvk string) {
 	m.live.WithLabelValues(gvk)
 	m.failedTasks.WithLabelValues(gvk)
 	m.waits.WithLabelValues(gvk)
+	m.heldBack.WithLabelValues(gvk, byBackoff)
+	m.heldBack.WithLabelValues(gvk, byBucket)
+	m.SetSlowed(gvk, 0)
 }
 
 // SetWatchReady sets whether the watched kind is served and its cache is filled.

@@ -97,6 +97,45 @@ func (j *judge) backoff() {
 	}
 }
 
+// firstPause is the pause after a first failure. Each further one is twice as long, up to the
+// --max-backoff of the managers.
+const (
+	firstPause = time.Second
+	lastPause  = 10 * time.Second
+)
+
+// brake checks I11: while a generation fails, it runs as often as its back-off allows, whatever
+// triggers it. A manager that starts anew knows of no failure.
+func (j *judge) brake() {
+	if j.Kills > 0 {
+		return
+	}
+	type key struct {
+		uid       string
+		finalizer bool
+	}
+	failures, ended := map[key]int{}, map[key]stub.Record{}
+	for _, r := range j.Runs {
+		k := key{r.UID, r.Finalizer}
+		last := ended[k]
+		switch {
+		case r.What == stub.Ended && r.Succeeded:
+			failures[k] = 0
+		case r.What == stub.Ended:
+			if last.Generation != r.Generation {
+				failures[k] = 0
+			}
+			failures[k]++
+			ended[k] = r
+		case r.What == stub.Started && failures[k] > 0 && last.Generation == r.Generation:
+			least := min(firstPause<<(failures[k]-1), lastPause)
+			if pause := r.Time.Sub(last.Time); pause < least {
+				j.add("I11", "after %d failures generation %d ran again after %s", failures[k], r.Generation, pause)
+			}
+		}
+	}
+}
+
 // ran reports whether the journal has such an end before the time.
 func (j *judge) ran(before time.Time, matches func(stub.Record) bool) bool {
 	return slices.ContainsFunc(j.Runs, func(r stub.Record) bool { return r.What == stub.Ended && r.Time.Before(before) && matches(r) })

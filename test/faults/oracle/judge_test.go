@@ -131,8 +131,9 @@ func TestViolationsAreSeen(t *testing.T) {
 		"a long wait after the first failure": {creation("").run(1, false, false).with(func(s *story) {
 			s.now = s.now.Add(time.Minute)
 		}).run(1, true, false).report(1, 1), []string{"I5", "runs"}},
-		"success that no run came to":  {creation("").run(1, false, false).report(1, 1), []string{"I2"}},
-		"success before the run's end": {creation("").report(1, 1).run(1, true, false), []string{"I2"}},
+		"a failing generation runs again before its back-off is over": {creation("").run(1, false, false).run(1, false, false).run(1, true, false).report(1, 1), []string{"I11", "runs"}},
+		"success that no run came to":                                 {creation("").run(1, false, false).report(1, 1), []string{"I2"}},
+		"success before the run's end":                                {creation("").report(1, 1).run(1, true, false), []string{"I2"}},
 		"the run was not about the spec as it is": {created(plan.Lost).with(func(s *story) {
 			s.Final.Object["spec"] = map[string]any{"size": int64(2)}
 		}), []string{"I2"}},

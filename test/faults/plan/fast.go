@@ -45,6 +45,7 @@ func Fast() []Plan {
 		{Retry, StatusResult, CrashBefore},
 		{DeleteRetry, StatusResult, Reset},
 		{Repair, StatusResult, Forbidden},
+		{Storm, StatusResult, Lost},
 		{PlainDeleteRunning, MidTask, CrashBefore},
 		{PlainDeleteRunning, Spawned, Hidden},
 		{PlainRecreateRunning, MidTask, Delayed},

@@ -21,6 +21,9 @@ const (
 	// Repair changes a CR whose runs have failed again and again. The first run after
 	// that fails once more.
 	Repair Operation = "repair"
+	// Storm creates a CR whose first runs fail. Meanwhile others change its annotations all the
+	// time, each of which triggers a run.
+	Storm Operation = "storm"
 	// PlainDeleteRunning and PlainRecreateRunning delete a CR, and create another of
 	// its name at once, while its first run is at work. Their watch has no finalizer.
 	PlainDeleteRunning   Operation = "plain-delete-running"
@@ -47,7 +50,7 @@ type Course struct {
 
 // operations are all operations, in the order of their plans.
 func operations() []Operation {
-	return []Operation{Create, Update, Delete, DeleteRunning, Recreate, Retry, DeleteRetry, Repair, PlainDeleteRunning, PlainRecreateRunning}
+	return []Operation{Create, Update, Delete, DeleteRunning, Recreate, Retry, DeleteRetry, Repair, Storm, PlainDeleteRunning, PlainRecreateRunning}
 }
 
 // Course returns what is known of the operation.
@@ -65,7 +68,9 @@ func (o Operation) Course() Course {
 		Retry:       {Runs: [][2]int{{3, 0}}, Steps: 7, Events: 3, writes: []Point{FinalizerAdd, StatusRunning, StatusResult, Event}},
 		DeleteRetry: {Gone: true, Runs: [][2]int{{1, 3}}, Steps: 9, Events: 4, writes: []Point{StatusRunning, StatusResult, FinalizerRemove, Event}},
 		// The same failure again and again, and once more after the repair.
-		Repair:               {Runs: [][2]int{{6, 0}}, Steps: 13, Events: 2, writes: []Point{StatusRunning, StatusResult, Event}},
+		Repair: {Runs: [][2]int{{6, 0}}, Steps: 13, Events: 2, writes: []Point{StatusRunning, StatusResult, Event}},
+		// No run more than the back-off allows.
+		Storm:                {Runs: [][2]int{{5, 0}}, Steps: 11, Events: 2, writes: []Point{StatusRunning, StatusResult}},
 		PlainDeleteRunning:   {Gone: true, DuringRun: true, Plain: true, Runs: [][2]int{{1, 0}}, Steps: 1, writes: []Point{StatusRunning}},
 		PlainRecreateRunning: {DuringRun: true, Plain: true, Runs: [][2]int{{1, 0}, {1, 0}}, Steps: 3, Events: 1, writes: []Point{StatusRunning, StatusResult}},
 	}[o]

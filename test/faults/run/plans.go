@@ -31,7 +31,7 @@ const patience = 20 * time.Second
 func ofPlans() kind {
 	return kind{
 		called: "mutants", dir: "test/faults/mutants", mark: "invariant", programs: []string{"manager"}, atOnce: 3,
-		format: regexp.MustCompile(`(?s)^Invariant: ((?:\b(?:I[1-9]|I10|end|runs) ?)+)\nPlans: ([^\n]+)\n(.+)$`),
+		format: regexp.MustCompile(`(?s)^Invariant: ((?:\b(?:I[1-9]|I1[01]|end|runs) ?)+)\nPlans: ([^\n]+)\n(.+)$`),
 	}
 }
 

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,10 +36,25 @@ func (t *trial) breakIt(ctx context.Context) error {
 	if err := t.create(ctx); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, look, t.strikeLimit(), true, func(context.Context) (bool, error) {
-		runs, err := stub.ReadJournal(t.dir)
-		ended := slices.DeleteFunc(runs, func(r stub.Record) bool { return r.What != stub.Ended })
-		return len(ended) >= repairedAfter, err
+	return wait.PollUntilContextTimeout(ctx, look, t.strikeLimit(), true, func(context.Context) (bool, error) { return t.have(stub.Ended) })
+}
+
+// have reports whether so many runs have begun or ended.
+func (t *trial) have(what string) (bool, error) {
+	runs, err := stub.ReadJournal(t.dir)
+	runs = slices.DeleteFunc(runs, func(r stub.Record) bool { return r.What != what })
+	return len(runs) >= repairedAfter, err
+}
+
+// storm changes an annotation that triggers runs, all the time until the last of the runs has
+// begun that fail. A run that is killed may have no end.
+func (t *trial) storm(ctx context.Context) error {
+	number := 0
+	return wait.PollUntilContextTimeout(ctx, look, t.strikeLimit(), true, func(ctx context.Context) (bool, error) {
+		number++
+		err := t.user.patch(ctx, `{"metadata": {"annotations": {"ansible.sdk.operatorframework.io/verbosity": "%d"}}}`, number%2)
+		over, readErr := t.have(stub.Started)
+		return over, errors.Join(err, readErr)
 	})
 }
 
@@ -51,6 +67,8 @@ func (t *trial) act(ctx context.Context) error {
 	case plan.Repair:
 		// Only one more run fails.
 		return t.through(t.user.patch(ctx, `{"spec": {"play": {"failures": [%q]}}}`, stub.FailedTask))
+	case plan.Storm:
+		return errors.Join(t.through(t.create(ctx)), t.storm(ctx))
 	case plan.Delete, plan.DeleteRetry:
 		return t.through(t.user.delete(ctx))
 	case plan.Recreate:
@@ -92,7 +110,7 @@ func (t *trial) script() stub.Script {
 		return stub.Script{Failures: []stub.Failure{stub.Forgery, stub.FailedStats}}
 	case plan.DeleteRetry:
 		return stub.Script{FinalizerFailures: []stub.Failure{stub.NoStats, stub.FailedTask}}
-	case plan.Repair:
+	case plan.Repair, plan.Storm:
 		return stub.Script{Failures: slices.Repeat([]stub.Failure{stub.FailedTask}, repairedAfter)}
 	case plan.PlainDeleteRunning, plan.PlainRecreateRunning:
 		return stub.Script{Module: true}

@@ -1,0 +1,40 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/ensign-operator/ensign/internal/content"
+)
+
+// abandonTimeout bounds the look for what stays: a CR that is given up must not hang on it.
+const abandonTimeout = 30 * time.Second
+
+// abandon removes the finalizer without a run, because somebody gives the CR up. What stays is
+// said in the log and in an Event, which the API server refuses in a namespace that is being
+// deleted.
+func (r *Reconciler) abandon(ctx context.Context, a *attempt) error {
+	left := r.leftBehind(ctx, a)
+	if err := r.removeFinalizer(ctx, a); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("WARNING: the finalizer is removed without its success, because the annotation says so", "annotation", r.Watch.AnnotationPrefix()+abandonSuffix, "left", left)
+	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The finalizer is removed without its success: "+left)
+	return nil
+}
+
+// leftBehind asks the content what stays.
+func (r *Reconciler) leftBehind(ctx context.Context, a *attempt) string {
+	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
+	defer cancel()
+	work, _ := r.Content.Prepare(a.cr, true) // A refusal does not matter: nothing runs.
+	job := content.Job{Run: r.describe(a), Working: func(string) {}}
+	if kubeconfig, revoke, err := r.Access.Grant(a.cr, nil); err == nil {
+		defer revoke()
+		job.Kubeconfig = kubeconfig
+	}
+	return work.Abandon(ctx, job)
+}

@@ -1,0 +1,133 @@
+package controller
+
+import (
+	"time"
+
+	"github.com/ensign-operator/ensign/internal/content"
+)
+
+// The brake bounds how often content runs for one CR, whatever triggers it: see
+// docs/reference-triggers.md. Each trigger belongs to one of these classes.
+type trigger int
+
+const (
+	noTrigger trigger = iota
+	// asked: somebody wants this run: a new spec or request that no run wrote, a deletion, the
+	// first run of this manager. It never waits.
+	asked
+	// scheduled: the pause is over that was set at the end of the last run. It never waits.
+	scheduled
+	// handed: somebody may want this run, but runs of other CRs can cause it again and again.
+	// It takes a token of the CR's bucket.
+	handed
+	// caused: another object, an annotation, or the CR's own run. While the CR fails, it waits
+	// for the back-off. Otherwise it takes a token.
+	caused
+)
+
+// takesToken reports whether a run of the trigger takes a token of the bucket.
+func (t trigger) takesToken() bool { return t == handed || t == caused }
+
+const (
+	// bucketSize is how many runs that take a token begin without a pause.
+	bucketSize = 10
+	// quietTime gives one token back when it passes and no trigger waits.
+	quietTime = time.Minute
+)
+
+// triggerOf returns why content must run for the CR as it was read.
+func triggerOf(a *attempt, missesFinalizer bool, now time.Time) trigger {
+	v, st := a.version, &a.state
+	switch {
+	case st.isNew(), v.deleting && !st.version.deleting:
+		return asked
+	case !st.due.IsZero() && !now.Before(st.due):
+		return scheduled
+	case !v.sameSpec(st.version), v.requestsAnew(st.version):
+		return a.writer.trigger()
+	case !v.deleting && (st.dirty == causeResumed || st.dirty == causeSelected):
+		return handed
+	case st.version != v, st.last == nil, missesFinalizer:
+		return caused
+	case st.dirty != "" && !v.deleting: // A finalizer's run removes children, and that is what the events are about.
+		return caused
+	default:
+		return noTrigger
+	}
+}
+
+// waitsUntil returns before when the brake lets no run of the trigger begin, and whether that
+// is because the bucket is empty. The zero time is none.
+func waitsUntil(t trigger, st *state) (until time.Time, empty bool) {
+	switch {
+	case !t.takesToken():
+		return time.Time{}, false
+	case t == caused && st.failing():
+		return st.due, false
+	default:
+		return st.brake.opens, true
+	}
+}
+
+// failing reports whether the last run failed, so that the next one is due after a pause.
+func (st *state) failing() bool {
+	return st.last != nil && !st.last.refused && st.last.Outcome.Verdict == content.Failed && !st.due.IsZero()
+}
+
+// brake is the bucket of a CR: the runs that took a token, less those that a quiet time gave
+// back. When it is empty, each further run waits for a longer pause, as after failures.
+type brake struct {
+	taken int
+	// ended is when the last run that took a token, or that a waiting trigger got, began or ended.
+	ended time.Time
+	// counts is true while such a run is at work.
+	counts bool
+	// opens is when the next token is there; the zero time is at once.
+	opens time.Time
+	// since is since when a trigger waits; the zero time is none.
+	since time.Time
+	// slowedBy is what triggers the CR's runs too often, as the log shows it; "" is nothing.
+	slowedBy string
+}
+
+// takenAt returns how many tokens are missing, less those of the quiet time until now.
+func (b *brake) takenAt(now time.Time) int {
+	if !b.since.IsZero() {
+		now = b.since
+	}
+	return max(0, b.taken-int(max(0, now.Sub(b.ended))/quietTime))
+}
+
+// begin is called when a run begins.
+func (b *brake) begin(t trigger, now time.Time, limit time.Duration) {
+	b.counts = t.takesToken() || !b.since.IsZero()
+	if !b.counts {
+		return
+	}
+	b.taken = b.takenAt(now)
+	if t.takesToken() {
+		b.taken++
+	}
+	b.since = time.Time{}
+	b.setPause(now, limit) // Where the run comes to no conclusion.
+}
+
+// end is called when a run has ended.
+func (b *brake) end(now time.Time, limit time.Duration) {
+	if b.counts {
+		b.counts = false
+		b.setPause(now, limit)
+	}
+}
+
+func (b *brake) setPause(now time.Time, limit time.Duration) {
+	b.ended, b.opens = now, time.Time{}
+	if over := b.taken - bucketSize; over >= 0 {
+		b.opens = now.Add(backoffAfter(over+1, limit))
+	}
+}
+
+// recovers returns when the bucket has a token again if no trigger comes.
+func (b *brake) recovers() time.Time {
+	return b.ended.Add(time.Duration(b.taken-bucketSize+1) * quietTime)
+}

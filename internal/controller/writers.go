@@ -1,0 +1,152 @@
+package controller
+
+import (
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Writer is the CR whose run wrote something; the zero Writer is nobody that is known.
+type Writer struct {
+	UID types.UID
+	// Name is for people: "Greeting shop/hello".
+	Name string
+}
+
+// Writers remembers which specs and requests of CRs were written by runs, and what a run that
+// is at work has created. A spec or request that it has forgotten, or never learned of, counts
+// as written by somebody else.
+type Writers struct {
+	marks *lru.Cache
+
+	mu      sync.Mutex
+	created map[types.UID][]string
+}
+
+// maxCreated is how many objects of a run are remembered.
+const maxCreated = 10
+
+// maxMarks bounds the memory that Writers takes. A run writes a few CRs at most.
+const maxMarks = 10_000
+
+// NewWriters makes Writers that know nothing yet.
+func NewWriters() *Writers {
+	return &Writers{marks: lru.New(maxMarks), created: map[types.UID][]string{}}
+}
+
+// Created records that the run of a CR has created a child that Kubernetes deletes with the CR.
+func (w *Writers) Created(by types.UID, child string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.created[by]) < maxCreated {
+		w.created[by] = append(w.created[by], child)
+	}
+}
+
+// takeCreated returns what the run of a CR has created, at most maxCreated objects, and forgets
+// it.
+func (w *Writers) takeCreated(by types.UID) []string {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer delete(w.created, by)
+	return w.created[by]
+}
+
+// mark is one thing that was written to the object with the UID.
+type mark struct {
+	uid  types.UID
+	kind string
+	what string
+}
+
+// Wrote records that a run of by wrote the CR of the watch, as the API server answered. All
+// that the answer has counts as written by the run. So a spec that somebody else wrote and
+// that has not run yet may be counted as well: it then waits as the run's own spec does.
+func (w *Writers) Wrote(by Writer, watch *watches.Watch, cr *unstructured.Unstructured) {
+	v := versionOf(watch, cr)
+	w.marks.Add(v.specMark(v.generation), by)
+	if v.requested != "" {
+		w.marks.Add(v.requestMark(), by)
+	}
+}
+
+// WriterOf returns whose run made the generation of the object.
+func (w *Writers) WriterOf(uid types.UID, generation int64) Writer {
+	value, _ := w.marks.Get(version{uid: uid}.specMark(generation))
+	by, _ := value.(Writer)
+	return by
+}
+
+func (v version) specMark(generation int64) mark {
+	return mark{v.uid, "spec", strconv.FormatInt(generation, 10) + v.content}
+}
+
+func (v version) requestMark() mark { return mark{v.uid, "request", digestOfText(v.requested)} }
+
+// writerOf is what is known of the writer of a spec or a request.
+type writerOf struct {
+	Writer
+
+	own bool // It is the CR's own run.
+}
+
+// trigger returns the class of what the writer wrote.
+func (w writerOf) trigger() trigger {
+	switch {
+	case w.own:
+		return caused
+	case w.Name != "":
+		return handed
+	default:
+		return asked
+	}
+}
+
+// between returns whose run wrote all that is new in a version, compared with the one that ran
+// last. If anything of it was written by somebody who is not known, it is the zero value.
+func (w *Writers) between(last, v version) writerOf {
+	if w == nil || last.uid != v.uid {
+		return writerOf{}
+	}
+	found := writerOf{own: true}
+	for _, m := range v.newMarks(last) {
+		value, known := w.marks.Get(m)
+		if !known {
+			return writerOf{}
+		}
+		by, _ := value.(Writer)
+		if own := by.UID == v.uid; found.Name == "" || !own {
+			found.Writer, found.own = by, found.own && own
+		}
+	}
+	if found.Name == "" {
+		return writerOf{}
+	}
+	return found
+}
+
+// newMarks returns the marks of all generations since the last version, and of the request.
+func (v version) newMarks(last version) (marks []mark) {
+	const limit = 100 // A run that writes its CR more often counts as somebody else.
+	switch {
+	case v.generation-last.generation > limit || v.generation < last.generation:
+		return []mark{{}}
+	case v.content != last.content:
+		marks = append(marks, v.specMark(v.generation))
+	}
+	for generation := last.generation + 1; generation <= v.generation; generation++ {
+		marks = append(marks, v.specMark(generation))
+	}
+	if v.requestsAnew(last) {
+		marks = append(marks, v.requestMark())
+	}
+	return marks
+}

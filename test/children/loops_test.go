@@ -1,0 +1,149 @@
+package children
+
+import (
+	"context"
+	_ "embed"
+	"regexp"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// loops has tasks by which CRs trigger themselves and each other.
+//
+//go:embed testdata/loops.yml
+var loops string
+
+// unpaused is how many runs begin without a pause: the first, which nobody holds, and those
+// for which the bucket has a token.
+const unpaused = 11
+
+var _ = Describe("CRs that trigger themselves or each other", func() {
+	var p *operator
+	BeforeEach(func(ctx context.Context) {
+		p = &operator{ground.Site(ctx, map[string]string{
+			"content.yml": loops, "watches.yaml": watching("references: [{version: v1, kind: Secret, name: spec.password}]"),
+		})}
+		p.start(ctx)
+	})
+
+	// slowed waits until the CR's runs are slowed down, and returns what it is said to be triggered by.
+	slowed := func(ctx context.Context, cr *unstructured.Unstructured) string {
+		GinkgoHelper()
+		var message string
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			condition, err := p.Condition(cr, "SlowedDown")(ctx)
+			message = condition.Message
+			return condition.Status, err
+		}).Should(Equal("True"))
+		text, err := p.Log()
+		Expect(err).NotTo(HaveOccurred())
+		warning := regexp.MustCompile(`its runs are slowed down; they may trigger themselves\s+\{"kind": "Box", "object": "` + p.Namespace + "/" + cr.GetName() + `"`).FindStringIndex(text)
+		Expect(warning).NotTo(BeNil(), "the log names it")
+		began := regexp.MustCompile(`run started .*"cr": "` + p.Namespace + "/" + cr.GetName() + `"`)
+		Expect(len(began.FindAllString(text[:warning[0]], -1))).To(BeNumerically("<=", unpaused))
+		Eventually(ctx, func(ctx context.Context) ([]string, error) {
+			var notes []string
+			list := &eventsv1.EventList{}
+			err := k8s.List(ctx, list, client.InNamespace(p.Namespace))
+			for _, event := range list.Items {
+				if event.Reason == "SlowedDown" && event.Regarding.Name == cr.GetName() {
+					notes = append(notes, event.Note)
+				}
+			}
+			return notes, err
+		}).Should(Equal([]string{message}))
+		return message
+	}
+
+	It("are slowed down although they succeed, where somebody changes a child after each run", func(ctx context.Context) {
+		child := p.configMap("child")
+		cr := p.custom("loops", making(child))
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		ctx, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() { // As another controller would.
+			defer close(done)
+			for ctx.Err() == nil {
+				if value, _ := field(child, "data", "a")(ctx); value == "1" {
+					_ = k8s.Patch(ctx, &unstructured.Unstructured{Object: child}, client.RawPatch(types.MergePatchType, []byte(`{"data":{"a":"2"}}`)))
+				}
+				time.Sleep(interval)
+			}
+		}()
+		DeferCleanup(func() { stop(); <-done })
+		Expect(slowed(ctx, cr)).To(HaveSuffix("related: ConfigMap " + p.Namespace + "/child changed"))
+		Eventually(ctx, p.Metrics).Should(ContainSubstring(`ensign_operator_slowed_resources{GVK="children.ensign.io/v1, Kind=Box"} 1`))
+		Expect(p.Metrics(ctx)).To(MatchRegexp(`ensign_operator_held_triggers_total\{GVK="children.ensign.io/v1, Kind=Box",by="bucket"\} [1-9]`))
+
+		By("ending the loop: the last change is repaired")
+		stop()
+		<-done
+		Eventually(context.WithoutCancel(ctx), field(child, "data", "a")).Should(Equal("1"))
+	})
+
+	It("are slowed down both, where each changes what the other refers to", func(ctx context.Context) {
+		for _, name := range []string{"from-a", "from-b"} {
+			Expect(k8s.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}})).To(Succeed())
+		}
+		a := p.custom("a", map[string]any{"writes": "from-a", "password": "from-b"})
+		b := p.custom("b", map[string]any{"writes": "from-b", "password": "from-a"})
+		Expect(k8s.Create(ctx, a)).To(Succeed())
+		Expect(k8s.Create(ctx, b)).To(Succeed())
+		Expect(slowed(ctx, a)).To(HaveSuffix("related: Secret " + p.Namespace + "/from-b changed"))
+		Expect(slowed(ctx, b)).To(HaveSuffix("related: Secret " + p.Namespace + "/from-a changed"))
+	})
+
+	It("are slowed down, where the run changes the CR's own spec", func(ctx context.Context) {
+		cr := p.custom("counts", map[string]any{"count": int64(0)})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		Expect(slowed(ctx, cr)).To(HaveSuffix("changed by its own run"))
+	})
+
+	It("wait for their back-off while they fail", func(ctx context.Context) {
+		cr := p.custom("fails", map[string]any{"count": int64(0), "fails": true, "password": "absent"})
+		Expect(k8s.Create(ctx, cr)).To(Succeed())
+		const runs = 5
+		Eventually(p.Failed(cr)).Should(BeNumerically(">=", runs))
+		Eventually(p.Runs(cr)).Should(BeNumerically(">", runs))
+		text, err := p.Log()
+		Expect(err).NotTo(HaveOccurred())
+		pauses := pausesBetweenRuns(text)
+		Expect(len(pauses)).To(BeNumerically(">=", runs))
+		for i, least := range []time.Duration{1, 2, 4, 8, 10} {
+			Expect(pauses[i]).To(BeNumerically(">=", least*time.Second), "pause %d of %v", i+1, pauses)
+		}
+
+		By("running at once what somebody else writes")
+		before, err := p.Runs(cr)()
+		Expect(err).NotTo(HaveOccurred())
+		patch(ctx, cr.Object, `{"spec": {"fails": null, "count": null}}`)
+		Eventually(p.Condition(cr, "Successful")).WithContext(ctx).Should(HaveField("Status", "True"))
+		Expect(p.Runs(cr)()).To(BeNumerically("<=", before+2))
+	})
+})
+
+// pausesBetweenRuns returns the times from the end of each run in the log to the begin of the
+// next, as the log's own times show them.
+func pausesBetweenRuns(text string) (pauses []time.Duration) {
+	GinkgoHelper()
+	var ended time.Time
+	for _, line := range regexp.MustCompile(`(?m)^(\d\S+)\t.*(run started|run failed)`).FindAllStringSubmatch(text, -1) {
+		at, err := time.Parse("2006-01-02T15:04:05.999Z07:00", line[1])
+		Expect(err).NotTo(HaveOccurred(), line[0])
+		switch {
+		case line[2] == "run failed":
+			ended = at
+		case !ended.IsZero():
+			pauses = append(pauses, at.Sub(ended))
+		}
+	}
+	return pauses
+}
