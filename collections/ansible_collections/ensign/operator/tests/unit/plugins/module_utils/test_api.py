@@ -112,7 +112,7 @@ def test_what_has_a_meaning_in_urls_is_quoted() -> None:
 
 @pytest.mark.parametrize("stray", STRAY)
 def test_a_name_that_would_lead_to_another_path_is_refused(stray: str) -> None:
-    with pytest.raises(api.APIError, match="^name: .* would address something else"):
+    with pytest.raises(api.APIError, match=r"^name: .* would address something else"):
         POD.path("ns", stray)
 
 
