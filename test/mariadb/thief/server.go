@@ -39,7 +39,7 @@ type Server struct {
 
 // Start starts a server, which listens when Start returns.
 func Start(o Options) (*Server, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It ends with Stop.
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start a thief: %w", err)
 	}
@@ -108,17 +108,18 @@ func (s *Server) serve(connection net.Conn) error {
 	if _, err := w.read(); err != nil {
 		return err
 	}
-	for err := w.write(okay()); err == nil; {
-		var command []byte
-		if command, err = w.read(); err != nil {
-			break
-		}
-		if len(command) == 0 || command[0] == commandQuit {
-			return nil
-		}
-		err = s.answer(w, command)
+	if err := w.write(okay()); err != nil {
+		return err
 	}
-	return nil
+	for {
+		command, err := w.read()
+		if err != nil || len(command) == 0 || command[0] == commandQuit {
+			return err
+		}
+		if err := s.answer(w, command); err != nil {
+			return err
+		}
+	}
 }
 
 // answer answers one command.

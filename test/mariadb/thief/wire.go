@@ -41,8 +41,9 @@ func (w *wire) read() ([]byte, error) {
 	return packet, err
 }
 
+// write writes a packet of a few hundred bytes at most.
 func (w *wire) write(packet []byte) error {
-	head := binary.LittleEndian.AppendUint32(nil, uint32(len(packet))) //nolint:gosec // Packets here have a few hundred bytes.
+	head := binary.LittleEndian.AppendUint32(nil, uint32(len(packet)))
 	head[3] = w.number
 	w.number++
 	_, err := w.writer.Write(append(head, packet...))
