@@ -132,7 +132,7 @@ func (s *sides) run(ctx context.Context, login map[string]string, ways []way, st
 		on := side{session: s.session, operator: s.operator, way: w, namespace: w.one(), slots: goalSlots}
 		objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: on.namespace}}}
 		for _, name := range []string{"mysql-admin", "mysql-readers"} {
-			objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: name}, StringData: login})
+			objects = append(objects, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: on.namespace, Name: name, Labels: mariadb.SecretLabels()}, StringData: login})
 		}
 		if w == plainWay {
 			on.namespace, objects = coldWay.one(), nil

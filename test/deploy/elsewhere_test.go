@@ -65,7 +65,7 @@ func elsewhere(ctx context.Context, s *site.Site, place string) {
 }
 
 func secret(place, name, key, value string) *corev1.Secret {
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: name}, StringData: map[string]string{key: value}}
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: place, Name: name, Labels: mariadb.SecretLabels()}, StringData: map[string]string{key: value}}
 }
 
 // leave makes a pod of the cluster that belongs to nothing, as a run that is cut off may leave it.

@@ -198,7 +198,7 @@ func life(ctx context.Context, s *site.Site, place string) {
 	Expect(k8s.Delete(ctx, db)).To(Succeed())
 	Eventually(ctx, func() (times int) {
 		for _, r := range requests(log) {
-			if r.right == (right{"", "persistentvolumeclaims", "list"}) {
+			if r.right == (right{"", "persistentvolumeclaims", "get"}) {
 				times++
 			}
 		}

@@ -13,6 +13,11 @@ import (
 // Login is an account, and the database to begin in, which may be empty.
 type Login struct{ User, Password, Database string }
 
+// SecretLabels are those of a Secret whose password the operator may use at a server.
+func SecretLabels() map[string]string {
+	return map[string]string{"myapp.myorg.tld/mysql-login": "allowed"}
+}
+
 // Query sends statements as root, and returns the rows of the answers, a line each
 // with tabs between the columns.
 func (s *Server) Query(ctx context.Context, statements string) (string, error) {

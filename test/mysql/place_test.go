@@ -88,12 +88,21 @@ func create(ctx context.Context, objects ...client.Object) {
 // secret creates a Secret with a password, or changes it.
 func secret(ctx context.Context, namespace, name, password string) {
 	GinkgoHelper()
-	o := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"password": password}}
+	o := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: mariadb.SecretLabels()}, StringData: map[string]string{"password": password}}
 	if err := ground.Client.Create(ctx, o); apierrors.IsAlreadyExists(err) {
 		Expect(ground.Client.Patch(ctx, o, client.StrategicMergeFrom(&corev1.Secret{}))).To(Succeed())
 	} else {
 		Expect(err).NotTo(HaveOccurred())
 	}
+}
+
+// login creates the Secret of an administrator who is not root.
+func login(ctx context.Context, namespace, name, password string) {
+	GinkgoHelper()
+	create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "admin", Labels: mariadb.SecretLabels()},
+		StringData: map[string]string{"username": name, "password": password},
+	})
 }
 
 // change sets a field of the spec.

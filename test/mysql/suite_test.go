@@ -37,7 +37,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	server = newServer(ctx, mariadb.Options{})
 	operator = ground.Site(ctx, nil)
 	operator.Options.Project, operator.Options.Namespace = ground.Root, ""
-	operator.Start(ctx, "MySQLCluster", "MySQLDatabase", "MySQLUser")
+	operator.Start(ctx, "MySQLCluster", "MySQLDatabase", "MySQLEndpoint", "MySQLUser")
 	home = newPlace(ctx)
 	c := clusterOf(home, server)
 	succeed(ctx, c)

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -76,7 +75,7 @@ func newPlace(ctx context.Context) *place {
 	}
 	p.dumps = filepath.Join(p.Dir, "dumps")
 	Expect(os.Mkdir(p.dumps, 0o700)).To(Succeed())
-	p.Options.Env = append(p.Options.Env, "MYSQLBACKUP_DIRECTORY="+p.dumps)
+	p.Options.Env = append(p.Options.Env, "MYSQLBACKUP_DIRECTORY="+p.dumps, "MYSQLBACKUP_RESTORE_BESIDE=true")
 	p.Options.Args = append(p.Options.Args, "--max-backoff=2s", "--ansible-log-events=Everything", "--ansible-verbosity=2")
 	p.addCluster(ctx, "db", p.server.Port)
 	return p
@@ -106,11 +105,14 @@ func watches() string {
 // addCluster makes a MySQLCluster whose server is ready at the port.
 func (p *place) addCluster(ctx context.Context, name string, port int) {
 	GinkgoHelper()
-	cluster := harness.Custom(clusterKind, p.Namespace, name, map[string]any{"mysqlAdminSecret": name + "-admin", "mysqlReadersSecret": "unused"})
-	p.Create(ctx, cluster, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name + "-admin"}, StringData: map[string]string{"password": p.server.Password},
+	cluster := harness.Custom(clusterKind, p.Namespace, name, map[string]any{
+		"mysqlAdminSecret": name + "-admin", "endpoint": map[string]any{"host": "127.0.0.1", "port": int64(port)},
 	})
-	cluster.Object["status"] = map[string]any{"ready": true, "endpoint": "127.0.0.1:" + strconv.Itoa(port)}
+	p.Create(ctx, cluster, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name + "-admin", Labels: mariadb.SecretLabels()},
+		StringData: map[string]string{"password": p.server.Password},
+	})
+	cluster.Object["status"] = map[string]any{"ready": true}
 	Expect(api.Status().Update(ctx, cluster)).To(Succeed())
 }
 

@@ -149,6 +149,13 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 		By("beginning once the claim is gone")
 		removed(ctx, theirs)
 		o.succeeds(ctx, next)
+		By("leaving a copy that somebody made of its own, with all of its labels")
+		copied := &corev1.PersistentVolumeClaim{}
+		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: "data-next-0"}, copied)).To(Succeed())
+		copied.ObjectMeta = metav1.ObjectMeta{Namespace: o.Namespace, Name: "restored", Labels: copied.Labels}
+		copied.Spec.VolumeName = ""
+		o.Create(ctx, copied)
 		removed(ctx, next)
+		Expect(read(ctx, o.Namespace, copied.Name, copied).DeletionTimestamp).To(BeNil())
 	})
 })

@@ -23,6 +23,7 @@ import (
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/site"
+	"github.com/ensign-operator/ensign/test/mariadb"
 )
 
 var (
@@ -75,7 +76,7 @@ func (o *operator) start(ctx context.Context) {
 // secret makes a Secret, or changes it.
 func (o *operator) secret(ctx context.Context, name string, data map[string]string) {
 	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: name}, StringData: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: name, Labels: mariadb.SecretLabels()}, StringData: data}
 	if err := k8s.Create(ctx, secret); !apierrors.IsAlreadyExists(err) {
 		Expect(err).NotTo(HaveOccurred())
 		return

@@ -6,6 +6,8 @@
 #
 # Parameters of both: root (a directory that exists), path (below it, where the dumps are),
 # flavor (mysql or mariadb), host, port, user, and ca (a file) where TLS is required.
+# A dump also has share (a directory below root, "." for root itself) and quota: how many bytes
+# all that is in it may have, with what is being written; and remedy, which a refusal ends with.
 # The password is $PASSWORD, or else the standard input; no process has it among its arguments.
 # The result, one line of JSON, goes to the file $RESULT, or else to the standard output.
 set -euo pipefail
@@ -58,29 +60,54 @@ login() {
 # complete reports whether a dump has the program's closing line.
 complete() { [[ $(tail -n 1 "$1") == '-- Dump completed'* ]]; }
 
+# used prints how many bytes all that is in the share has.
+used() { { du --summarize --bytes -- "$root/$share" 2>/dev/null || true; } | cut -f 1; }
+
+# limited appends the standard input to the file $1, piece by piece as others may write too, and
+# returns 3 once the share has more than its quota.
+limited() {
+  local before=-1 size=0
+  while ((size > before)); do
+    before=$size
+    head -c 4194304 >>"$1" || return 1
+    size=$(stat -c %s "$1")
+    (($(used) <= quota)) || return 3
+  done
+}
+
+# retain removes the oldest dumps until $keep are left, but none of the name $1.
+retain() {
+  local all=("$directory"/????????T??????Z.sql) old i
+  for ((i = 0; i < ${#all[@]} - keep; i++)); do
+    old=${all[i]}
+    [[ $old == */"$1.sql" ]] || rm -f "$old" "$old".restor*
+  done
+}
+
 result() { printf "$1\n" "${@:2}" >"${RESULT:-/dev/stdout}"; }
 
 dump() {
-  local name part said all old i
+  local name part said status=0 all
   mkdir -p "$directory"
   rm -f "$directory"/*.part # Of a run that was killed.
+  retain ''                 # Where keep was lowered, these may be what there is no room for.
   # Names are times; a second has one dump.
   while name=$(date -u +%Y%m%dT%H%M%SZ) && [[ -e $directory/$name.sql ]]; do sleep 0.2; done
   part=$directory/$name.sql.part
   trap 'rm -f "$directory"/*.part' EXIT
-  if ! said=$("$maker" --defaults-file=<(login) "${options[@]}" --databases -- "$@" 2>&1 >"$part"); then
-    [[ $said != *'errno 28'* ]] || said+=": no space left in $directory"
+  said=$({ "$maker" --defaults-file=<(login) "${options[@]}" --databases -- "$@" | limited "$part"; } 2>&1) || status=$?
+  if ((status == 3)); then
+    rm -f "$part"
+    die "the dump does not fit: $quota bytes are allowed, and $(used) are taken by dumps that are kept. $remedy"
+  elif ((status)); then
+    [[ $said != *'No space left'* ]] || said="no space left in $directory: $said"
     die "$said"
   fi
   complete "$part" || die "$maker ended well, but its dump has no closing line"
   sync "$part"
   mv "$part" "$directory/$name.sql"
-  all=("$directory"/????????T??????Z.sql)
-  for ((i = 0; i < ${#all[@]} - keep; i++)); do
-    old=${all[i]}
-    # A clock that was set back must not cost the dump of this run.
-    [[ $old == */"$name.sql" ]] || rm -f "$old" "$old".restor*
-  done
+  # A clock that was set back must not cost the dump of this run.
+  retain "$name"
   sync "$directory"
   all=("$directory"/????????T??????Z.sql)
   result '{"name": "%s", "bytes": %d, "kept": %d}' "$name" "$(stat -c %s "$directory/$name.sql")" "${#all[@]}"
@@ -93,7 +120,9 @@ restore() {
   if [[ ! -e $file.restored-$once ]]; then
     complete "$file" || die "dump $dump is not complete; nothing was changed"
     : >"$file.restoring-$once" # Before anything is changed: it fails where nothing can be written.
-    "$client" --defaults-file=<(login) --binary-mode <"$file"
+    # Whoever writes to the server, or answers in its place, decides what is in a dump. In this mode the
+    # client's own commands ("system", "source") are unknown, and it sends no file of this machine.
+    "$client" --defaults-file=<(login) --local-infile=0 --binary-mode <"$file"
     touch "$file.restoring-$once"
     mv "$file.restoring-$once" "$file.restored-$once"
   fi

@@ -9,10 +9,15 @@ import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 Object = dict[str, Any]
 SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+UNITS = {
+    **{suffix: 1000**power for power, suffix in enumerate(["", "k", "M", "G", "T", "P", "E"])},
+    **{suffix: 1024**power for power, suffix in enumerate(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"], start=1)},
+}
 
 
 def seconds(duration: str) -> float:
@@ -28,6 +33,24 @@ def wait(last: Object, generation: int, interval: str, now: datetime | None = No
         return 0
     age = (now or datetime.now(UTC)) - datetime.fromisoformat(last["time"])
     return max(0, math.ceil(seconds(interval) - age.total_seconds()))
+
+
+def bytes_of(quantity: str) -> int:
+    """Return the bytes of a Kubernetes quantity such as 10Gi, 1.5T or 1e9."""
+    number = quantity.rstrip("KMGTPEik")
+    return int(Decimal(number) * UNITS[quantity[len(number) :]])
+
+
+def owned(objects: list[Object], owners: list[str]) -> list[Object]:
+    """Return the objects that one of the owners has, by UID: whoever may create objects chooses their labels.
+
+    The UID "none" stands for no owner, as objects have where no operator is at work.
+    """
+
+    def uids(found: Object) -> list[str]:
+        return [reference["uid"] for reference in found["metadata"].get("ownerReferences") or []] or ["none"]
+
+    return [found for found in objects if any(uid in owners for uid in uids(found))]
 
 
 def condition(thing: Object, kind: str) -> Object:
@@ -92,4 +115,6 @@ class FilterModule:
     """What Ansible looks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {f"mysqlbackup_{f.__name__}": f for f in (wait, working, for_turn, says, begun, running)}
+        return {
+            f"mysqlbackup_{f.__name__}": f for f in (wait, bytes_of, owned, working, for_turn, says, begun, running)
+        }

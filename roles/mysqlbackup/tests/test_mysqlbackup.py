@@ -55,6 +55,35 @@ def test_jobs() -> None:
     assert filters.for_turn(jobs, "1", "Complete")["metadata"]["name"] == "a"
 
 
+def test_what_an_object_belongs_to() -> None:
+    def thing(name: str, *uids: str) -> dict[str, Any]:
+        return {"metadata": {"name": name, "ownerReferences": [{"uid": uid} for uid in uids]}}
+
+    things = [
+        thing("mine", "u1"),
+        thing("another's", "u2"),
+        thing("both", "u2", "u1"),
+        thing("nobody's"),
+        {"metadata": {"name": "bare"}},
+    ]
+
+    def names(*owners: str) -> list[str]:
+        return [found["metadata"]["name"] for found in filters.owned(things, list(owners))]
+
+    assert names("u1") == ["mine", "both"]
+    assert names("u1", "u2") == ["mine", "another's", "both"]
+    assert names() == []
+    assert names("none") == ["nobody's", "bare"]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "want"),
+    [("0", 0), ("512", 512), ("10Gi", 10 * 2**30), ("1.5k", 1500), ("2M", 2 * 10**6), ("1e3", 1000)],
+)
+def test_bytes(quantity: str, want: int) -> None:
+    assert filters.bytes_of(quantity) == want
+
+
 def pod(made: str = "1", **status: Any) -> dict[str, Any]:
     return {"metadata": {"creationTimestamp": made}, "status": status}
 

@@ -10,6 +10,9 @@ from typing import Any
 
 Object = dict[str, Any]
 
+# Lets the password of a Secret be used at MySQL servers. The role mysqlserver asks for it too.
+ALLOWED = {"myapp.myorg.tld/mysql-login": "allowed"}
+
 DECIMAL = {suffix: Decimal(1000) ** power for power, suffix in enumerate(["", "k", "M", "G", "T", "P", "E"])}
 BINARY = {suffix: Decimal(1024) ** power for power, suffix in enumerate(["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"], start=1)}
 UNITS = {**DECIMAL, **BINARY}
@@ -51,6 +54,10 @@ def mysqlcluster_secret_faults(lookups: list[Object], namespace: str) -> list[st
         elif not lookup["resources"]:
             faults.append(f"{secret} does not exist")
         else:
+            label = "=".join(*ALLOWED.items())
+            command = f"kubectl label --namespace={namespace} secret {item['name']} {label}"
+            if not has_labels(lookup["resources"][0]["metadata"], ALLOWED):
+                faults.append(f"{secret} has no label {label}, by which MySQL servers may get its password: {command}")
             keys = lookup["resources"][0].get("data") or {}
             faults += [f'{secret} has no key "{key}"' for key in item["needs"] if key not in keys]
     return faults

@@ -55,12 +55,27 @@ def test_foreign(labels: dict[str, str] | None, expected: list[str]) -> None:
     assert filters.mysqlcluster_foreign([found], IDENTITY) == expected
 
 
+NO_LABEL = (
+    "has no label myapp.myorg.tld/mysql-login=allowed, by which MySQL servers may get its password:"
+    " kubectl label --namespace=shop secret readers myapp.myorg.tld/mysql-login=allowed"
+)
+LABELS = {"myapp.myorg.tld/mysql-login": "allowed", "more": "label"}
+
+
+def secret(data: dict[str, str] | None, labels: dict[str, str] | None = LABELS) -> dict[str, object]:
+    """Return the answer to the lookup of a Secret."""
+    return {"resources": [{"metadata": {"labels": labels}, "data": data}]}
+
+
 @pytest.mark.parametrize(
     ("lookup", "expected"),
     [
-        ({"resources": [{"data": {"username": "cg==", "password": "cg=="}}]}, []),
-        ({"resources": [{"data": {"username": "cg=="}}]}, ['has no key "password"']),
-        ({"resources": [{"data": None}]}, ['has no key "username"', 'has no key "password"']),
+        (secret({"username": "cg==", "password": "cg=="}), []),
+        (secret({"username": "cg=="}), ['has no key "password"']),
+        (secret(None), ['has no key "username"', 'has no key "password"']),
+        (secret({"username": "cg==", "password": "cg=="}, {}), [NO_LABEL]),
+        (secret({"username": "cg==", "password": "cg=="}, {"myapp.myorg.tld/mysql-login": "true"}), [NO_LABEL]),
+        (secret({"username": "cg=="}, None), [NO_LABEL, 'has no key "password"']),
         ({"resources": []}, ["does not exist"]),
         ({"msg": "Exception: (403)\nReason: Forbidden\nHTTP headers: …"}, ["cannot be read: Forbidden"]),
         ({"msg": "no route"}, ["cannot be read: no usable answer"]),

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from pathlib import Path
 
+import pymysql
 import pytest
 
 _PATH = Path(__file__).parents[1] / "filter_plugins" / "mysqlserver.py"
@@ -120,3 +122,13 @@ def test_names_for_ansible():
         "mysqlserver_grants",
         "mysqlserver_owner",
     ]
+
+
+def test_no_other_driver_than_the_one_that_sends_no_file() -> None:
+    """The modules have no option for it: it is PyMySQL's default, and their other driver's is the C library's."""
+    assert inspect.signature(pymysql.Connection).parameters["local_infile"].default is False
+    assert importlib.util.find_spec("MySQLdb") is None
+    collections = Path(pymysql.__file__).parents[1] / "ansible_collections" / "ansible"
+    modules = [*collections.glob("mysql/plugins/**/*.py"), *collections.glob("mariadb/plugins/**/*.py")]
+    assert modules
+    assert [str(module) for module in modules if "local_infile" in module.read_text(encoding="utf-8")] == []

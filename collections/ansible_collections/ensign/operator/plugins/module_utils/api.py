@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import traceback
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -93,20 +94,42 @@ class Resource:
     namespaced: bool
     has_status: bool
 
-    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
-        """Return the path of an object, or of all in the namespace."""
+    def path(self, namespace: str | None, name: str, subresource: str | None = None) -> str:
+        """Return the path of an object."""
+        parts = [self.collection(namespace), segment("name", name)]
+        if subresource:
+            parts.append(segment("subresource", subresource))
+        return "/".join(parts)
+
+    def collection(self, namespace: str | None) -> str:
+        """Return the path of all objects of the kind in the namespace."""
         parts = [root(self.api_version)]
         if self.namespaced:
             if not namespace:
                 raise APIError(f"namespace: {self.kind} is of a namespace, and none is given")
-            parts += ["namespaces", quote(namespace, safe="")]
-        parts.append(self.plural)
-        parts += [quote(part, safe="") for part in (name, subresource) if part]
+            parts += ["namespaces", segment("namespace", namespace)]
+        parts.append(segment("kind", self.plural))
         return "/".join(parts)
 
 
+def segment(option: str, value: str) -> str:
+    """Return a value as one part of a path, or raise APIError where it would lead to another path.
+
+    Quoting is not enough: HTTP libraries resolve "." and ".." before they send a request, with "" the path of an
+    object is that of all objects, and servers decode a quoted slash. The API server takes none of these for a name.
+    """
+    if value in ("", ".", "..") or "/" in value or "%" in value:
+        raise APIError(
+            f'{option}: "{value}" would address something else at the API: it must not be empty, "." or "..",'
+            ' nor have a "/" or "%"'
+        )
+    return quote(value, safe="")
+
+
 def root(api_version: str) -> str:
-    """Return the path of a version of an API group."""
+    """Return the path of a version of an API group, or raise APIError where it is none."""
+    if not re.fullmatch(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[a-z0-9]+", api_version):
+        raise APIError(f'api_version: "{api_version}" is no version such as "v1" or "apps/v1"')
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 

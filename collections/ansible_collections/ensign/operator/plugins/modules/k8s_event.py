@@ -228,10 +228,11 @@ def write(module: AnsibleModule, api: API) -> dict[str, Any]:
     """Write the Event, and return the module's result."""
     params = module.params
     name, before = params["name"], None
+    path = EVENTS.path(params["namespace"], name)  # Refuses a name that is none, even where a time is appended to it.
     if params["appendTimestamp"]:
         name = f"{name}.{time.time_ns():x}"
     else:
-        before = read(api, EVENTS.path(params["namespace"], name))
+        before = read(api, path)
     body = event(params, involved(api, params["involvedObject"]), before)
     whole = {
         "apiVersion": "v1",
@@ -242,12 +243,12 @@ def write(module: AnsibleModule, api: API) -> dict[str, Any]:
     if module.check_mode:
         return {"changed": True, "result": whole}
     if before is None:
-        return {"changed": True, "result": api.request("POST", EVENTS.path(params["namespace"]), whole)}
+        return {"changed": True, "result": api.request("POST", EVENTS.collection(params["namespace"]), whole)}
     merge_type = (params["merge_type"] or ["merge"])[0]
     patch: Any = body
     if merge_type == "json":
         patch = [{"op": "add", "path": f"/{key}", "value": value} for key, value in body.items()]
-    result = api.request("PATCH", EVENTS.path(params["namespace"], name), patch, PATCHES[merge_type])
+    result = api.request("PATCH", path, patch, PATCHES[merge_type])
     return {"changed": True, "result": result}
 
 

@@ -204,6 +204,8 @@ def is_local(url: str) -> bool:
 def url_of(address: str) -> str:
     """Return the URL that an address means, which may lack the scheme and the path."""
     url = urlsplit(address if "://" in address else f"http://{address}")
+    if url.scheme not in ("http", "https") or not url.hostname:  # file: would be read, and ftp: asked.
+        raise ValueError(f'address: "{address}" is neither host:port nor a URL of http or https')
     return url._replace(path="/metrics").geturl() if url.path in ("", "/") else url.geturl()
 
 

@@ -99,6 +99,49 @@ def test_the_environments_groups_are_a_list(monkeypatch: pytest.MonkeyPatch) -> 
     assert api.Options({}).headers() == {"Impersonate-Group": "g"}
 
 
-def test_names_are_quoted_in_paths() -> None:
-    resource = api.Resource("v1", "Pod", "pods", namespaced=True, has_status=True)
-    assert resource.path("../x", "a/b", "status") == "/api/v1/namespaces/..%2Fx/pods/a%2Fb/status"
+POD = api.Resource("v1", "Pod", "pods", namespaced=True, has_status=True)
+# What would lead a request to the collection, to what is above it, or to a subresource.
+STRAY = ["", ".", "..", "../x", "a/b", "/", "a%2Fb", "%2e%2e", "%"]
+
+
+def test_what_has_a_meaning_in_urls_is_quoted() -> None:
+    assert POD.path("n s", "a?b#c;d", "status") == "/api/v1/namespaces/n%20s/pods/a%3Fb%23c%3Bd/status"
+    assert POD.path("ns", "...") == "/api/v1/namespaces/ns/pods/..."
+    assert POD.path("ns", "x\r\ny") == "/api/v1/namespaces/ns/pods/x%0D%0Ay"
+
+
+@pytest.mark.parametrize("stray", STRAY)
+def test_a_name_that_would_lead_to_another_path_is_refused(stray: str) -> None:
+    with pytest.raises(api.APIError, match=r"^name: .* would address something else"):
+        POD.path("ns", stray)
+
+
+@pytest.mark.parametrize("stray", STRAY)
+def test_a_namespace_that_would_lead_to_another_path_is_refused(stray: str) -> None:
+    with pytest.raises(api.APIError, match=r"^namespace: "):
+        POD.collection(stray)
+
+
+@pytest.mark.parametrize("stray", STRAY[1:])
+def test_what_an_api_server_serves_leads_to_no_other_path_either(stray: str) -> None:
+    with pytest.raises(api.APIError, match="would address something else"):
+        api.Resource("v1", "Pod", stray, namespaced=True, has_status=True).path("ns", "a")
+    with pytest.raises(api.APIError, match="would address something else"):
+        POD.path("ns", "a", stray)
+
+
+STRAY_VERSIONS = [
+    *(stray for stray in STRAY if stray != "a/b"),
+    *("v1/", "/v1", "apps/v1/deployments", "a/../v1", "../v1", "apps/..", "apps/.", "v1?x=y", "v1#", "V 1", "v1\n"),
+]
+
+
+@pytest.mark.parametrize("stray", STRAY_VERSIONS)
+def test_what_is_no_version_is_refused(stray: str) -> None:
+    with pytest.raises(api.APIError, match=r"(?s)^api_version: .* is no version"):
+        api.root(stray)
+
+
+def test_versions() -> None:
+    assert api.root("v1") == "/api/v1"
+    assert api.root("cache.example.com/v1alpha1") == "/apis/cache.example.com/v1alpha1"

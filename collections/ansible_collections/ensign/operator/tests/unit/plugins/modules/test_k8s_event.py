@@ -101,6 +101,35 @@ def test_faults(run: Run, server: Any, options: dict[str, Any], want: str) -> No
     assert server.requests == []
 
 
+# What an HTTP library, or a server, would make another path of; with "" the path is that of all Events.
+STRAY = ["", ".", "..", "../../pods", "a/b", "a%2Fb", "%2e%2e"]
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+@pytest.mark.parametrize("option", ["name", "namespace"])
+@pytest.mark.parametrize("stray", STRAY)
+def test_no_request_for_another_path(run: Run, server: Any, stray: str, option: str, state: str) -> None:
+    server.add(EVENTS + "/e")
+    for append in (True, False):
+        result = run(k8s_event.main, **{**GIVEN, "state": state, "appendTimestamp": append, option: stray})
+        assert result["failed"]
+        assert result["msg"].startswith(f"{option}: ")
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        *({**REFERENCE, option: stray} for option in ("name", "namespace") for stray in STRAY),
+        *({**REFERENCE, "apiVersion": stray} for stray in ["..", "test.io/..", "test.io/v1/namespaces/ns"]),
+    ],
+)
+def test_a_reference_to_another_path_is_not_looked_up(run: Run, server: Any, reference: dict[str, str]) -> None:
+    result = run(k8s_event.main, **GIVEN, involvedObject=reference)
+    assert result["failed"]
+    assert [request.path for request in server.requests if request.path != "/apis/test.io/v1"] == []
+
+
 def test_a_refusal_is_passed_on(run: Run, server: Any) -> None:
     server.before = lambda request: (403, {"message": "you may not"}) if request.method == "POST" else None
     assert run(k8s_event.main, **GIVEN)["msg"] == "you may not"

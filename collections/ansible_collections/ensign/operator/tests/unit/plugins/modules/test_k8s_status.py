@@ -34,6 +34,19 @@ def probe(server: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.usefixtures("probe")
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("stray", ["", ".", "..", "../x", "sample/status", "a%2Fb", "%2e%2e"])
+@pytest.mark.parametrize("option", ["name", "namespace", "api_version"])
+def test_no_request_for_another_path(run: Run, server: Any, option: str, stray: str, check: bool) -> None:
+    if (option, stray) == ("api_version", "sample/status"):
+        stray = "test.io/v1/namespaces/ns"
+    result = run(k8s_status.main, **{**SAMPLE, option: stray}, status={"nodes": ["a"]}, check=check)
+    assert result["failed"]
+    assert result["msg"].startswith(f"{option}: ")
+    assert [request.path for request in server.requests if request.path != "/apis/test.io/v1"] == []
+
+
 def test_a_status_is_merged(run: Run, server: Any, probe: dict[str, Any]) -> None:
     version = probe["metadata"]["resourceVersion"]
     result = run(k8s_status.main, **SAMPLE, status={"nodes": ["a"], "observedGeneration": None})

@@ -113,6 +113,16 @@ def test_an_address_that_is_given_is_used_outside_of_a_run_too(
     assert [request.path for request in server.requests] == [want]
 
 
+@pytest.mark.parametrize(
+    "address", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data://x", "http://", "http:///metrics"]
+)
+def test_an_address_that_is_none_of_http_is_refused(run: Run, server: Any, address: str) -> None:
+    result = run(osdk_metric.main, **METRIC, counter={}, address=address)
+    assert result["failed"]
+    assert "is neither host:port nor a URL of http or https" in result["msg"]
+    assert server.requests == []
+
+
 def test_a_refusal_says_why(run: Run, server: Any) -> None:
     server.before = lambda _: (400, {"message": "counter: add is -1"})
     result = run(osdk_metric.main, **METRIC, counter={"add": -1})
