@@ -117,6 +117,9 @@ func (w *work) remains(ctx context.Context, f found) (remains, error) {
 			live, client, err := f.cluster.Get(ctx, one)
 			if name := manifest.Name(one); !seen[kind+name] {
 				seen[kind+name] = true
+				if live == nil && err == nil {
+					continue
+				}
 				w.sort(&r, name, live, client, err)
 			}
 		}
@@ -125,11 +128,10 @@ func (w *work) remains(ctx context.Context, f found) (remains, error) {
 }
 
 // sort adds an object to the remains, where it belongs.
-func (w *work) sort(r *remains, name string, live *unstructured.Unstructured, client dynamic.ResourceInterface, err error) {
+func (w *work) sort(r *remains, name string, live metav1.Object, client dynamic.ResourceInterface, err error) {
 	switch {
 	case err != nil:
 		r.unknown = append(r.unknown, fmt.Sprintf("%s (cannot be read: %v)", name, errors.Unwrap(err)))
-	case live == nil:
 	case !w.marked(live):
 		r.others = append(r.others, name+", which does not have the marks of this release any more")
 	case live.GetDeletionTimestamp() != nil:
@@ -153,8 +155,9 @@ func (w *work) marked(live metav1.Object) bool {
 		annotations["meta.helm.sh/release-name"] == w.name && annotations["meta.helm.sh/release-namespace"] == w.namespace
 }
 
-// unrecorded returns the cluster-scoped objects that have the marks of the release and are
-// children of the CR. A CR that never had a release has none.
+// unrecorded returns the objects that have the marks of the release and are children of the CR,
+// but cannot go with it by an owner reference: cluster-scoped ones, and those in a namespace of
+// the release that is not the CR's. A CR that never had a release has none.
 func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 	if _, had, _ := unstructured.NestedMap(w.cr.Object, "status", deployedRelease); !had && len(f.history.Revisions) == 0 {
 		return r, nil
@@ -172,8 +175,8 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 	if groups == nil && err != nil {
 		return r, fmt.Errorf("look for objects of a release without a record: %w", err)
 	}
-	for kind, resource := range clusterScoped(groups) {
-		found, err := client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
+	for _, kind := range w.unreferenced(groups) {
+		found, err := client.Resource(kind.resource).Namespace(kind.namespace).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			continue // What the operator may not list it has not made.
 		}
@@ -181,33 +184,38 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 			return r, fmt.Errorf("look for objects of a release without a record: %w", err)
 		}
 		for i := range found.Items {
-			one := &found.Items[i]
-			if !w.marked(one) || !release.Linked(one, w.seal.Owner) {
-				continue
+			if one := &found.Items[i]; release.Linked(one, w.seal.Owner) && w.marked(one) {
+				name := strings.TrimPrefix(one.GetNamespace()+"/"+one.GetName(), "/")
+				w.sort(&r, kind.name+" "+name, one, f.cluster.Client.Resource(kind.resource).Namespace(kind.namespace), nil)
 			}
-			name := strings.TrimSuffix(kind, ".") + " " + one.GetName()
-			if one.GetDeletionTimestamp() != nil {
-				r.waiting = append(r.waiting, name+" (is being deleted"+finalizersOf(one)+")")
-				continue
-			}
-			r.there = append(r.there, object{name, one, f.cluster.Client.Resource(resource)})
 		}
 	}
 	return r, nil
 }
 
-// clusterScoped returns the cluster-scoped resources that can be listed and deleted, by their
-// kinds.
-func clusterScoped(groups []*metav1.APIResourceList) map[string]schema.GroupVersionResource {
-	found := map[string]schema.GroupVersionResource{}
+// listed is a kind whose objects are listed, in a namespace or, if that is "", those of the
+// cluster.
+type listed struct {
+	name, namespace string
+	resource        schema.GroupVersionResource
+}
+
+// unreferenced returns the kinds whose objects cannot refer to the CR as their owner.
+func (w *work) unreferenced(groups []*metav1.APIResourceList) []listed {
+	var found []listed
 	for _, group := range groups {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
 		if err != nil {
 			continue
 		}
 		for _, resource := range group.APIResources {
-			if !resource.Namespaced && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "delete") {
-				found[resource.Kind+"."+version.Group] = version.WithResource(resource.Name)
+			kind := listed{name: resource.Kind, resource: version.WithResource(resource.Name)}
+			if resource.Namespaced {
+				kind.namespace = w.namespace
+			}
+			refers := w.cr.GetNamespace() == "" || kind.namespace == w.cr.GetNamespace()
+			if !refers && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "delete") {
+				found = append(found, kind)
 			}
 		}
 	}

@@ -78,11 +78,7 @@ func Seal(r *Release, s order.Seal) error {
 // its kind and name.
 func verify(r *Release, s order.Seal) bool {
 	text, err := sealed(r, s.Owner, r.Labels[order.OwnerLabel], r.Labels[order.DigestLabel])
-	if err != nil {
-		return false
-	}
-	valid, _ := s.Keys.Verify(r.Labels[order.SealLabel], text)
-	return valid
+	return err == nil && s.Keys.Verify(r.Labels[order.SealLabel], text)
 }
 
 // sealed returns what a seal covers: the CR, the digest, and all of the record but its state,

@@ -11,6 +11,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,16 +47,12 @@ func (k Keys) Seal(content []byte) string {
 	return k[0].seal(content)
 }
 
-// Verify reports whether one of the keys has made the seal of this content. current is true if
-// that is the key which seals now.
-func (k Keys) Verify(seal string, content []byte) (valid, current bool) {
+// Verify reports whether one of the keys has made the seal of this content.
+func (k Keys) Verify(seal string, content []byte) bool {
 	number, _, _ := strings.Cut(seal, ".")
-	for i, key := range k {
-		if strconv.Itoa(key.Number) == number && hmac.Equal([]byte(key.seal(content)), []byte(seal)) {
-			return true, i == 0
-		}
-	}
-	return false, false
+	return slices.ContainsFunc(k, func(key Key) bool {
+		return strconv.Itoa(key.Number) == number && hmac.Equal([]byte(key.seal(content)), []byte(seal))
+	})
 }
 
 func (k Key) seal(content []byte) string {
