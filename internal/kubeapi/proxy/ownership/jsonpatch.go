@@ -81,7 +81,7 @@ func touchesOwner(pointer string) bool {
 	case len(path) == 1 || path[1] == referencesKey:
 		return true
 	default:
-		return path[1] == annotationsKey && (len(path) == 2 || isOwnerAnnotation(path[2]))
+		return path[1] == annotationsKey && (len(path) == 2 || concernsLink(path[2]))
 	}
 }
 
@@ -122,17 +122,6 @@ func (p operations) addOwner(t Target, live map[string]any) ([]byte, error) {
 	return p.withAppended(difference(before, after))
 }
 
-// Renewal returns a JSON patch that renews the references of the live object to the owner; nil
-// where none is outdated. It is for a server-side apply: in the body of the apply, a reference
-// that another field manager has written would conflict.
-func (t Target) Renewal(live map[string]any) []byte {
-	patch, err := operations{}.renew(t, metadata(live))
-	if err != nil {
-		return nil // The API server never returns such an object.
-	}
-	return patch
-}
-
 // renew adds operations for the references to the owner that are outdated. The patch does not
 // touch references.
 func (p operations) renew(t Target, live map[string]any) ([]byte, error) {
@@ -161,6 +150,20 @@ func renewals(before, after []any) []map[string]any {
 		all = append(all,
 			map[string]any{"op": "test", "path": path + "uid", "value": renewed["uid"]},
 			map[string]any{"op": "replace", "path": path + "apiVersion", "value": renewed["apiVersion"]})
+	}
+	return all
+}
+
+// removals returns the operations that remove the references to the owner.
+func (t Target) removals(before []any) []map[string]any {
+	var all []map[string]any
+	for i := range slices.Backward(before) { // The places before one stay.
+		if t.isReferenceToOwner(before[i]) {
+			path := fmt.Sprintf("/metadata/%s/%d", referencesKey, i)
+			all = append(all,
+				map[string]any{"op": "test", "path": path + "/uid", "value": string(t.Owner.UID)},
+				map[string]any{"op": "remove", "path": path})
+		}
 	}
 	return all
 }

@@ -47,7 +47,7 @@ func (p *mergePatch) touchesOwner() bool {
 		return given
 	}
 	for name := range annotations {
-		if isOwnerAnnotation(name) || name == directiveKey || name == retainKey {
+		if concernsLink(name) || name == directiveKey || name == retainKey {
 			return true
 		}
 	}

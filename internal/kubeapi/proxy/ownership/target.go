@@ -39,7 +39,7 @@ func (t Target) allowsReference() bool {
 // creates the object. desired is the metadata that results from the write.
 func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
 	if keeps, err := keepsItself(desired); keeps || err != nil {
-		return false, err
+		return keeps && live != nil && t.unlink(desired), err
 	}
 	before, err := references(desired)
 	if err != nil {
@@ -75,6 +75,22 @@ func keepsItself(desired map[string]any) (bool, error) {
 	all, err := annotations(desired)
 	value, _ := all[keepPolicy].(string)
 	return strings.EqualFold(strings.TrimSpace(value), "keep"), err
+}
+
+// unlink removes the references to the owner, and reports whether that is a change.
+func (t Target) unlink(desired map[string]any) bool {
+	before, err := references(desired)
+	if err != nil {
+		return false // The API server refuses such an object.
+	}
+	after := slices.DeleteFunc(slices.Clone(before), t.isReferenceToOwner)
+	if len(after) == len(before) {
+		return false
+	}
+	if desired[referencesKey] = after; len(after) == 0 {
+		delete(desired, referencesKey)
+	}
+	return true
 }
 
 // ownerReferences returns the references that the object must have after the write. desired are
@@ -186,6 +202,11 @@ func (t Target) addOwnerAnnotations(metadata map[string]any) (bool, error) {
 	}
 	metadata[annotationsKey] = after
 	return true, nil
+}
+
+// concernsLink reports whether the annotation decides about the link to the owner.
+func concernsLink(annotation string) bool {
+	return annotation == keepPolicy || isOwnerAnnotation(annotation)
 }
 
 // isOwnerAnnotation reports whether the name is that of one of operator-lib's annotations.
