@@ -65,9 +65,10 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 }
 
 // prepare sends the patch that has to precede the write, if there is one, and returns the object's
-// metadata after that.
+// metadata after that. Where another account is to write, the API server has not judged yet
+// whether it may.
 func (p *Proxy) prepare(q *request, patch []byte, live map[string]any) map[string]any {
-	if patch == nil || q.URL.Query().Has("dryRun") || q.info.Subresource != "" {
+	if patch == nil || q.URL.Query().Has("dryRun") || q.info.Subresource != "" || q.impersonates() || p.checkFence(nil, q) != nil {
 		return live
 	}
 	patched, err := p.upstream.PatchMetadata(q.Context(), q.resource(), q.namespace(), q.info.Name, patch)
