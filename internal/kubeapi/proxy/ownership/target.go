@@ -45,25 +45,26 @@ func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	after, renewed := t.renewed(t.ownerReferences(live, before))
+	after, changed := t.renewed(t.ownerReferences(live, before))
 	removed := len(after) < len(before)
-	switch {
-	case len(after) == len(before) && !renewed:
-	case len(after) == 0:
-		delete(desired, referencesKey)
-	default:
-		desired[referencesKey] = after
+	if changed = changed || len(after) != len(before); changed {
+		setReferences(desired, after)
 	}
 	liveAnnotations, err := annotations(live)
 	if err != nil {
 		return false, err
 	}
-	changed := len(after) != len(before) || renewed
 	if t.hasOwnerAnnotations(liveAnnotations) || !t.allowsReference() && (live == nil || removed) {
 		added, err := t.addOwnerAnnotations(desired)
 		return changed || added, err
 	}
 	return changed, nil
+}
+
+func setReferences(metadata map[string]any, references []any) {
+	if metadata[referencesKey] = references; len(references) == 0 {
+		delete(metadata, referencesKey)
+	}
 }
 
 // keepPolicy is Helm's annotation for objects that outlive their release.
@@ -87,9 +88,7 @@ func (t Target) unlink(desired map[string]any) bool {
 	if len(after) == len(before) {
 		return false
 	}
-	if desired[referencesKey] = after; len(after) == 0 {
-		delete(desired, referencesKey)
-	}
+	setReferences(desired, after)
 	return true
 }
 
