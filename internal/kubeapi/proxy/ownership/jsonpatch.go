@@ -136,38 +136,6 @@ func (p operations) renew(t Target, live map[string]any) ([]byte, error) {
 	return p.withAppended(renewals(before, after))
 }
 
-// renewals returns the operations that renew references in their places. Others may change the
-// list meanwhile: then the API server refuses the patch.
-func renewals(before, after []any) []map[string]any {
-	var all []map[string]any
-	for i := range after {
-		old, _ := before[i].(map[string]any)
-		renewed, _ := after[i].(map[string]any)
-		if old["apiVersion"] == renewed["apiVersion"] {
-			continue
-		}
-		path := fmt.Sprintf("/metadata/%s/%d/", referencesKey, i)
-		all = append(all,
-			map[string]any{"op": "test", "path": path + "uid", "value": renewed["uid"]},
-			map[string]any{"op": "replace", "path": path + "apiVersion", "value": renewed["apiVersion"]})
-	}
-	return all
-}
-
-// removals returns the operations that remove the references to the owner.
-func (t Target) removals(before []any) []map[string]any {
-	var all []map[string]any
-	for i := range slices.Backward(before) { // The places before one stay.
-		if t.isReferenceToOwner(before[i]) {
-			path := fmt.Sprintf("/metadata/%s/%d", referencesKey, i)
-			all = append(all,
-				map[string]any{"op": "test", "path": path + "/uid", "value": string(t.Owner.UID)},
-				map[string]any{"op": "remove", "path": path})
-		}
-	}
-	return all
-}
-
 // apply returns the object that results from the patch. It leaves test operations out: if one
 // fails, the API server changes nothing.
 func (p operations) apply(live map[string]any) (patched map[string]any, err error) {

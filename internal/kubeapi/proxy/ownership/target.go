@@ -122,30 +122,6 @@ func (t Target) isReferenceToOwner(reference any) bool {
 	return ok && r["uid"] == string(t.Owner.UID)
 }
 
-// renewed returns the references with the API version of the owner that the manager watches, in
-// each reference to the owner, and reports whether that is a change. The garbage collector cannot
-// find an owner in a version that is not served any more: the object would outlive it.
-func (t Target) renewed(references []any) (after []any, changed bool) {
-	after = slices.Clone(references)
-	for i, reference := range after {
-		if t.isOutdated(reference) {
-			renewed := maps.Clone(reference.(map[string]any)) //nolint:forcetypeassert // It is one to the owner.
-			renewed["apiVersion"] = t.Owner.GVK.GroupVersion().String()
-			after[i], changed = renewed, true
-		}
-	}
-	return after, changed
-}
-
-// isOutdated reports whether the reference is to the owner, in another API version of its kind.
-func (t Target) isOutdated(reference any) bool {
-	r, ok := reference.(map[string]any)
-	version, _ := r["apiVersion"].(string)
-	kind, _ := r["kind"].(string)
-	return ok && t.isReferenceToOwner(reference) && version != t.Owner.GVK.GroupVersion().String() &&
-		schema.FromAPIVersionAndKind(version, kind).GroupKind() == t.Owner.GVK.GroupKind()
-}
-
 // isReferenceToPredecessor reports whether the reference is to a deleted CR that had the owner's
 // kind and name, and another UID. The garbage collector deletes an object that has no other owner.
 func (t Target) isReferenceToPredecessor(reference any) bool {
