@@ -62,6 +62,19 @@ var _ = Describe("a version of the CR's kind that is not served any more", func(
 			}
 		}
 
+		now := runOf(then.cr, "v1")
+		for name, write := range writes {
+			path := collection + "/" + name
+			if write.contentType == applying {
+				path += "?fieldManager=role" // It has not created "taken", and does not force.
+			}
+			child := now.do(ctx, write.method, path, write.contentType, write.body)
+			references, _ := now.ours(child)
+			Expect(references).To(ConsistOf(now.reference()), name)
+		}
+
+		// A version that is not served answers 404, so that the garbage collector may take an owner for
+		// gone while it still looks there.
 		By("serving v1 alone")
 		Eventually(ctx, func(ctx context.Context) error {
 			served := &apiextensionsv1.CustomResourceDefinition{}
@@ -74,17 +87,6 @@ var _ = Describe("a version of the CR's kind that is not served any more", func(
 		Eventually(ctx, func(ctx context.Context) error {
 			return k8s.Get(ctx, client.ObjectKeyFromObject(then.cr), harness.Custom(crate, namespace, "cr", map[string]any{}))
 		}).Should(Succeed())
-
-		now := runOf(then.cr, "v1")
-		for name, write := range writes {
-			path := collection + "/" + name
-			if write.contentType == applying {
-				path += "?fieldManager=role" // It has not created "taken", and does not force.
-			}
-			child := now.do(ctx, write.method, path, write.contentType, write.body)
-			references, _ := now.ours(child)
-			Expect(references).To(ConsistOf(now.reference()), name)
-		}
 
 		Expect(k8s.Delete(ctx, now.cr)).To(Succeed())
 		for name := range writes {

@@ -57,13 +57,14 @@ func (w Write) Deletes() bool {
 type Cause string
 
 const (
-	// NoResponse: the connection broke, or the run ended before the response.
+	// NoResponse means that the connection broke, or that the run ended before the response.
 	NoResponse Cause = "no response"
-	// ServerError: the API server answered with a status of 500 or more.
+	// ServerError means that the API server answered with a status of 500 or more.
 	ServerError Cause = "server error"
-	// UnreadableOptions: the proxy cannot read the options of a deletion, which may be a dry run.
+	// UnreadableOptions means that the proxy cannot read the options of a deletion, which may be a dry run.
 	UnreadableOptions Cause = "unreadable options"
-	// UnreadableResponse: the proxy cannot read the format of the response, or it is too long.
+	// UnreadableResponse means that the proxy cannot read the format of the response, or that it is
+	// too long.
 	UnreadableResponse Cause = "unreadable response"
 )
 

@@ -31,7 +31,7 @@ func TestATenantsObjectBringsNoCRBack(t *testing.T) {
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	s.runWrites(roles, object("ClusterRole", "c", annotatedFor(widgets, "ns/w")))
 	run := &access.Session{Owner: access.Owner{GVK: gadgets, Name: "g", UID: "uid-g"}}
-	child := s.store(configMaps, object("ConfigMap", "of-g", inNamespace("far"), ownedBy(gadgets, "g")))
+	child := s.store(configMaps, object("ConfigMap", "of-g", inNamespace("other"), ownedBy(gadgets, "g")))
 	s.BeforeWrite(run, writeTo("create", configMaps, child))(access.Response{Code: 201, Objects: []*unstructured.Unstructured{child}})
 	s.live(configMaps)
 	s.live(roles)

@@ -6,11 +6,9 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/ownership"
 )
@@ -52,7 +50,7 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 		live, err = p.upstream.Metadata(q.Context(), q.resource(), q.namespace(), q.info.Name)
 	}
 	if err == nil {
-		live = p.renewBeforeApply(q, target, live)
+		live = p.prepare(q, write.Before(target, live), live)
 	}
 	switch {
 	case apierrors.IsMethodNotSupported(err):
@@ -70,21 +68,19 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	return nil
 }
 
-// renewBeforeApply renews the references of the live object to the owner, if the request is a
-// server-side apply, and returns the object's metadata after that.
-func (p *Proxy) renewBeforeApply(q *request, target ownership.Target, live map[string]any) map[string]any {
-	contentType, _, _ := strings.Cut(q.Header.Get("Content-Type"), ";")
-	isApply := q.info.Verb == "patch" && strings.TrimSpace(contentType) == string(types.ApplyYAMLPatchType)
-	patch := target.Renewal(live)
-	if !isApply || patch == nil || q.URL.Query().Has("dryRun") || q.info.Subresource != "" {
+// prepare sends the patch that has to precede the write, if there is one, and returns the object's
+// metadata after that. Where another account is to write, the API server has not judged yet
+// whether it may.
+func (p *Proxy) prepare(q *request, patch []byte, live map[string]any) map[string]any {
+	if patch == nil || q.URL.Query().Has("dryRun") || q.info.Subresource != "" || q.impersonates() || p.checkFence(nil, q) != nil {
 		return live
 	}
-	renewed, err := p.upstream.PatchMetadata(q.Context(), q.resource(), q.namespace(), q.info.Name, patch)
+	patched, err := p.upstream.PatchMetadata(q.Context(), q.resource(), q.namespace(), q.info.Name, patch)
 	if err != nil {
-		p.log.V(1).Info("could not renew an owner reference before an apply", "path", q.URL.Path, "error", err.Error())
-		return live // The apply renews it itself, if no other field manager has written it.
+		p.log.V(1).Info("could not change an owner reference before an apply", "path", q.URL.Path, "error", err.Error())
+		return live // The apply itself may still do it.
 	}
-	return renewed
+	return patched
 }
 
 // canHaveOwner reports whether the request writes an object that can have an owner.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -68,6 +69,16 @@ func (q *request) mayHaveEffects() bool {
 // readsOnly reports whether the method is one that changes nothing.
 func (q *request) readsOnly() bool {
 	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, q.Method)
+}
+
+// impersonates reports whether the client asks to act as another account.
+func (q *request) impersonates() bool {
+	for name := range q.Header {
+		if strings.HasPrefix(strings.ToLower(name), impersonatePrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 func (q *request) write() access.Write {

@@ -27,8 +27,8 @@ func (l *Ledger) noteUnidentified(cr CR, write access.Write) {
 	if l.unidentified == nil {
 		l.unidentified = map[CR][]*unidentifiedWrite{}
 	}
-	kept := append(l.unidentified[cr], &unidentifiedWrite{Write: write, explained: map[types.UID]bool{}})
-	l.unidentified[cr] = kept[max(0, len(kept)-maxUnidentified):]
+	l.unidentified[cr] = append(l.unidentified[cr], &unidentifiedWrite{Write: write, explained: map[types.UID]bool{}})
+	l.unidentified[cr] = l.unidentified[cr][max(0, len(l.unidentified[cr])-maxUnidentified):]
 }
 
 // explainedByUnidentified reports whether one of the writes may have caused the change, and has

@@ -15,7 +15,7 @@
 //     find an owner in a version that is not served any more, and the object would outlive it.
 //     All else in the reference stays. A patch that does not touch metadata renews it too, if the
 //     live object can be read: that is how kubernetes.core changes what exists.
-//     Before an apply the proxy renews it by a patch of its own (Renewal).
+//     An apply is preceded by a patch of the proxy (Before).
 //   - A write to an object of a predecessor, a deleted CR of the same kind and name, links the
 //     object to the owner: otherwise the garbage collector would delete it during the run. This
 //     needs a look at the live object, so it holds only where the write needs that anyway.
@@ -24,7 +24,7 @@
 //     collector would delete the object is replaced by annotations.
 //   - The owner itself is never linked to itself.
 //   - An object with Helm's annotation helm.sh/resource-policy: keep is not linked: it is to
-//     outlive its owner.
+//     outlive its owner. A write that adds the annotation to a child removes its reference.
 //   - The package never sets controller or blockOwnerDeletion in a reference. It keeps them
 //     where the role has set them.
 //

@@ -61,3 +61,27 @@ func (d *document) addOwner(t Target, live map[string]any) ([]byte, error) {
 	d.object["metadata"] = desired
 	return encode(d.object, d.yaml)
 }
+
+// before returns the JSON patch that has to precede a server-side apply; nil for none. An apply
+// cannot remove a reference that another field manager has written, nor renew it without a conflict.
+func (d *document) before(t Target, live map[string]any) []byte {
+	linked, err := references(metadata(live))
+	if err != nil || !d.yaml || d.creates || live == nil || t.isOwner(d.object) {
+		return nil
+	}
+	after, _ := t.renewed(linked)
+	patch := renewals(linked, after)
+	if keeps, err := keepsItself(metadata(d.object)); err != nil {
+		return nil // AddOwner returns the error.
+	} else if keeps {
+		patch = t.removals(linked)
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	body, err := operations{}.withAppended(patch)
+	if err != nil {
+		return nil
+	}
+	return body
+}

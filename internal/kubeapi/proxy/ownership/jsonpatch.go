@@ -82,7 +82,7 @@ func touches(t Target, pointer string) bool {
 	case len(path) == 1 || path[1] == referencesKey || t.touchesLabels(path):
 		return true
 	default:
-		return path[1] == annotationsKey && (len(path) == 2 || isOwnerAnnotation(path[2]))
+		return path[1] == annotationsKey && (len(path) == 2 || concernsLink(path[2]))
 	}
 }
 
@@ -123,17 +123,6 @@ func (p operations) addOwner(t Target, live map[string]any) ([]byte, error) {
 	return p.withAppended(append(difference(before, after), labelDifference(before, after)...))
 }
 
-// Renewal returns a JSON patch that renews the references of the live object to the owner; nil
-// where none is outdated. It is for a server-side apply: in the body of the apply, a reference
-// that another field manager has written would conflict.
-func (t Target) Renewal(live map[string]any) []byte {
-	patch, err := operations{}.renew(t, metadata(live))
-	if err != nil {
-		return nil // The API server never returns such an object.
-	}
-	return patch
-}
-
 // renew adds operations for the references to the owner that are outdated. The patch does not
 // touch references.
 func (p operations) renew(t Target, live map[string]any) ([]byte, error) {
@@ -146,24 +135,6 @@ func (p operations) renew(t Target, live map[string]any) ([]byte, error) {
 		return nil, nil //nolint:nilerr // The API server never returns such an object.
 	}
 	return p.withAppended(renewals(before, after))
-}
-
-// renewals returns the operations that renew references in their places. Others may change the
-// list meanwhile: then the API server refuses the patch.
-func renewals(before, after []any) []map[string]any {
-	var all []map[string]any
-	for i := range after {
-		old, _ := before[i].(map[string]any)
-		renewed, _ := after[i].(map[string]any)
-		if old["apiVersion"] == renewed["apiVersion"] {
-			continue
-		}
-		path := fmt.Sprintf("/metadata/%s/%d/", referencesKey, i)
-		all = append(all,
-			map[string]any{"op": "test", "path": path + "uid", "value": renewed["uid"]},
-			map[string]any{"op": "replace", "path": path + "apiVersion", "value": renewed["apiVersion"]})
-	}
-	return all
 }
 
 // apply returns the object that results from the patch. It leaves test operations out: if one

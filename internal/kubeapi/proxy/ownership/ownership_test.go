@@ -29,6 +29,7 @@ const (
 	before      = `{"apiVersion":"g.io/v1beta1","kind":"K","name":"cr","uid":"u0"}`
 	others      = `{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"x","uid":"u2","controller":true}`
 	notes       = `"operator-sdk/primary-resource":"ns/cr","operator-sdk/primary-resource-type":"K.g.io"`
+	keep        = `"helm.sh/resource-policy":"keep"`
 	notOurs     = `"operator-sdk/primary-resource":"ns/another","operator-sdk/primary-resource-type":"K.g.io"`
 )
 
@@ -336,6 +337,16 @@ func TestCarry(t *testing.T) {
 			inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata/ownerReferences/0","value":` + others + `}]`, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`,
 			`[{"op":"add","path":"/metadata/ownerReferences/0","value":` + others + `},{"op":"test","path":"/metadata/ownerReferences/1/uid","value":"u1"},{"op":"replace","path":"/metadata/ownerReferences/1/apiVersion","value":"g.io/v1"}]`,
 		},
+		// what is to outlive its owner
+		"a PUT that makes it gives no reference":            {inNamespace(), "update", jsonType, `{"metadata":{"annotations":{` + keep + `}}}`, "", same},
+		"nor does an apply that makes it":                   {inNamespace(), "patch", applyType, `{"metadata":{"annotations":{` + keep + `}}}`, "", same},
+		"nor a POST of YAML":                                {inNamespace(), "create", "application/yaml", "metadata: {annotations: {helm.sh/resource-policy: keep}}", "", same},
+		"nor a cluster-scoped owner's":                      {ofClusterScoped(), "create", jsonType, `{"metadata":{"annotations":{` + keep + `}}}`, "", same},
+		"a PUT takes the reference of what stands":          {inNamespace(), "update", jsonType, `{"metadata":{"ownerReferences":[` + others + `,` + ours + `],"annotations":{` + keep + `}}}`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, `{"metadata":{"ownerReferences":[` + others + `],"annotations":{` + keep + `}}}`},
+		"a merge patch takes it":                            {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":{` + keep + `}}}`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, `{"metadata":{"ownerReferences":null,"annotations":{` + keep + `}}}`},
+		"a strategic patch takes it":                        {inNamespace(), "patch", strategicType, `{"metadata":{"annotations":{` + keep + `}}}`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, `{"metadata":{"ownerReferences":null,"annotations":{` + keep + `}}}`},
+		"a JSON patch takes it":                             {inNamespace(), "patch", jsonPatchType, `[{"op":"add","path":"/metadata/annotations/helm.sh~1resource-policy","value":"keep"}]`, `{"metadata":{"annotations":{},"ownerReferences":[` + ours + `,` + others + `]}}`, `[{"op":"add","path":"/metadata/annotations/helm.sh~1resource-policy","value":"keep"},{"op":"add","path":"/metadata/ownerReferences","value":[` + others + `]}]`},
+		"a patch of its other things does not link it":      {inNamespace(), "patch", mergeType, `{"metadata":{"annotations":null}}`, `{"metadata":{"annotations":{` + keep + `}}}`, same},
 		"a merge patch of what is up to date passes":        {inNamespace(), "patch", mergeType, `{"data":{}}`, `{"metadata":{"ownerReferences":[` + ours + `]}}`, same},
 		"another owner's old reference stays":               {inNamespace(), "patch", mergeType, `{"data":{}}`, `{"metadata":{"ownerReferences":[{"apiVersion":"g.io/v1beta1","kind":"K","name":"other","uid":"u7"}]}}`, same},
 		"what outlives its owner has nothing to be renewed": {inNamespace(), "patch", mergeType, `{"data":{}}`, `{"metadata":{"annotations":{"helm.sh/resource-policy":"keep"},"ownerReferences":[` + oursOld + `]}}`, same},
@@ -532,5 +543,38 @@ func TestAKeyTooLongForYAMLIsRefused(t *testing.T) {
 		if want && (err != nil || yaml.Unmarshal(sent, &object) != nil) || !want && err == nil {
 			t.Errorf("with a key of %d characters: %v", length, err)
 		}
+	}
+}
+
+func TestWhatPrecedesAnApply(t *testing.T) {
+	const uidOf1 = `{"op":"test","path":"/metadata/ownerReferences/1/uid","value":"u1"}`
+	for name, test := range map[string]struct{ contentType, body, live, want string }{
+		"nothing where the reference is right":   {applyType, `{}`, `{"metadata":{"ownerReferences":[` + others + `,` + ours + `]}}`, ""},
+		"nothing where there is none":            {applyType, `{}`, `{"metadata":{"ownerReferences":[` + others + `]}}`, ""},
+		"nothing where there is no object":       {applyType, `{}`, "", ""},
+		"nothing for another format":             {mergeType, `{}`, `{"metadata":{"ownerReferences":[` + oursOld + `]}}`, ""},
+		"a renewal":                              {applyType, `{}`, `{"metadata":{"ownerReferences":[` + others + `,` + oursOld + `]}}`, `[` + uidOf1 + `,{"op":"replace","path":"/metadata/ownerReferences/1/apiVersion","value":"g.io/v1"}]`},
+		"a removal from what outlives its owner": {applyType, `{"metadata":{"annotations":{` + keep + `}}}`, `{"metadata":{"ownerReferences":[` + others + `,` + oursOld + `]}}`, `[` + uidOf1 + `,{"op":"remove","path":"/metadata/ownerReferences/1"}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write, err := ownership.Parse("patch", test.contentType, []byte(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var live map[string]any
+			if test.live != "" {
+				live = decode(t, test.live).(map[string]any)
+			}
+			got := write.Before(inNamespace(), live)
+			if test.want == "" || got == nil {
+				if test.want != string(got) {
+					t.Errorf("want %s, got %s", test.want, got)
+				}
+				return
+			}
+			if diff := cmp.Diff(decode(t, test.want), decode(t, string(got))); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -47,7 +47,7 @@ func (p *mergePatch) touches(t Target) bool {
 		return given
 	}
 	for name := range annotations {
-		if isOwnerAnnotation(name) || name == directiveKey || name == retainKey {
+		if concernsLink(name) || name == directiveKey || name == retainKey {
 			return true
 		}
 	}

@@ -82,13 +82,13 @@ func hasUnknownValueIn(value []byte, of reflect.Type) bool {
 // fieldsByNumber returns the types of a message's fields, by the numbers in their tags.
 func fieldsByNumber(of reflect.Type) map[protowire.Number]reflect.Type {
 	fields := map[protowire.Number]reflect.Type{}
-	for i := range of.NumField() {
-		tag := strings.Split(of.Field(i).Tag.Get("protobuf"), ",")
+	for field := range of.Fields() {
+		tag := strings.Split(field.Tag.Get("protobuf"), ",")
 		if len(tag) < 2 {
 			continue
 		}
 		if number, err := strconv.ParseInt(tag[1], 10, 32); err == nil {
-			fields[protowire.Number(number)] = of.Field(i).Type
+			fields[protowire.Number(number)] = field.Type
 		}
 	}
 	return fields

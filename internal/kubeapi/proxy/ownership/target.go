@@ -42,31 +42,32 @@ func (t Target) allowsReference() bool {
 // creates the object. desired is the metadata that results from the write.
 func (t Target) ensureOwner(live, desired map[string]any) (bool, error) {
 	if keeps, err := keepsItself(desired); keeps || err != nil {
-		return false, err
+		return keeps && live != nil && t.unlink(desired), err
 	}
 	before, err := references(desired)
 	if err != nil {
 		return false, err
 	}
-	after, renewed := t.renewed(t.ownerReferences(live, before))
+	after, changed := t.renewed(t.ownerReferences(live, before))
 	removed := len(after) < len(before)
-	switch {
-	case len(after) == len(before) && !renewed:
-	case len(after) == 0:
-		delete(desired, referencesKey)
-	default:
-		desired[referencesKey] = after
+	if changed = changed || len(after) != len(before); changed {
+		setReferences(desired, after)
 	}
 	liveAnnotations, err := annotations(live)
 	if err != nil {
 		return false, err
 	}
-	changed := len(after) != len(before) || renewed
 	if t.hasOwnerAnnotations(liveAnnotations) || !t.allowsReference() && (live == nil || removed) {
 		added, err := t.addOwnerAnnotations(desired)
 		return changed || added, err
 	}
 	return changed, nil
+}
+
+func setReferences(metadata map[string]any, references []any) {
+	if metadata[referencesKey] = references; len(references) == 0 {
+		delete(metadata, referencesKey)
+	}
 }
 
 // keepPolicy is Helm's annotation for objects that outlive their release.
@@ -78,6 +79,20 @@ func keepsItself(desired map[string]any) (bool, error) {
 	all, err := annotations(desired)
 	value, _ := all[keepPolicy].(string)
 	return strings.EqualFold(strings.TrimSpace(value), "keep"), err
+}
+
+// unlink removes the references to the owner, and reports whether that is a change.
+func (t Target) unlink(desired map[string]any) bool {
+	before, err := references(desired)
+	if err != nil {
+		return false // The API server refuses such an object.
+	}
+	after := slices.DeleteFunc(slices.Clone(before), t.isReferenceToOwner)
+	if len(after) == len(before) {
+		return false
+	}
+	setReferences(desired, after)
+	return true
 }
 
 // ownerReferences returns the references that the object must have after the write. desired are
@@ -108,30 +123,6 @@ func (t Target) ownerReferences(live map[string]any, desired []any) []any {
 func (t Target) isReferenceToOwner(reference any) bool {
 	r, ok := reference.(map[string]any)
 	return ok && r["uid"] == string(t.Owner.UID)
-}
-
-// renewed returns the references with the API version of the owner that the manager watches, in
-// each reference to the owner, and reports whether that is a change. The garbage collector cannot
-// find an owner in a version that is not served any more: the object would outlive it.
-func (t Target) renewed(references []any) (after []any, changed bool) {
-	after = slices.Clone(references)
-	for i, reference := range after {
-		if t.isOutdated(reference) {
-			renewed := maps.Clone(reference.(map[string]any)) //nolint:forcetypeassert // It is one to the owner.
-			renewed["apiVersion"] = t.Owner.GVK.GroupVersion().String()
-			after[i], changed = renewed, true
-		}
-	}
-	return after, changed
-}
-
-// isOutdated reports whether the reference is to the owner, in another API version of its kind.
-func (t Target) isOutdated(reference any) bool {
-	r, ok := reference.(map[string]any)
-	version, _ := r["apiVersion"].(string)
-	kind, _ := r["kind"].(string)
-	return ok && t.isReferenceToOwner(reference) && version != t.Owner.GVK.GroupVersion().String() &&
-		schema.FromAPIVersionAndKind(version, kind).GroupKind() == t.Owner.GVK.GroupKind()
 }
 
 // isReferenceToPredecessor reports whether the reference is to a deleted CR that had the owner's
@@ -189,6 +180,11 @@ func (t Target) addOwnerAnnotations(metadata map[string]any) (bool, error) {
 	}
 	metadata[annotationsKey] = after
 	return true, nil
+}
+
+// concernsLink reports whether the annotation decides about the link to the owner.
+func concernsLink(annotation string) bool {
+	return annotation == keepPolicy || isOwnerAnnotation(annotation)
 }
 
 // isOwnerAnnotation reports whether the name is that of one of operator-lib's annotations.

@@ -119,6 +119,14 @@ func mediaType(contentType string) string {
 // Needs returns the part of the live object that AddOwner needs.
 func (w *Write) Needs(t Target) Needs { return w.format.needs(t) }
 
+// Before returns a JSON patch that has to precede the write; nil for most. live is as for AddOwner.
+func (w *Write) Before(t Target, live map[string]any) []byte {
+	if whole, ok := w.format.(*document); ok && mediaType(w.contentType) == string(types.ApplyYAMLPatchType) {
+		return whole.before(t, live)
+	}
+	return nil
+}
+
 // AddOwner returns the body to forward and its content type. live is what Needs asks for: the
 // live object, with at least its metadata. It is nil where there is no live object, and where
 // Needs asks for nothing or the object cannot be read.
