@@ -254,10 +254,10 @@ func TestACRThatTriggersItselfIsSlowedDownAndNamed(t *testing.T) {
 	b.mustReconcile()
 	wantEqual(t, before, b.stored().GetResourceVersion())
 
-	for _, want := range []time.Duration{2, 4, 8} { // It goes on, with longer pauses and not a word more.
+	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} { // It goes on, with longer pauses and not a word more.
 		b.clock.SetTime(b.states.get(request.NamespacedName).brake.opens)
 		b.mustReconcile()
-		wantEqual(t, want*time.Second, b.mustReconcile().RequeueAfter)
+		wantEqual(t, want, b.mustReconcile().RequeueAfter)
 		wantEqual(t, []string(nil), b.events())
 		wantEqual(t, "True/TriggeredTooOften", b.conditions()["SlowedDown"])
 	}

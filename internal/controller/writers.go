@@ -110,6 +110,18 @@ func (w writerOf) trigger() trigger {
 	}
 }
 
+// cause returns for the log who wrote, "" for somebody who is not known.
+func (w writerOf) cause() string {
+	switch {
+	case w.own:
+		return causeOwnRun
+	case w.Name != "":
+		return causeRun + w.Name
+	default:
+		return ""
+	}
+}
+
 // between returns whose run wrote all that is new in a version, compared with the one that ran
 // last. If anything of it was written by somebody who is not known, it is the zero value.
 func (w *Writers) between(last, v version) writerOf {
