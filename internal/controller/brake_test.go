@@ -334,6 +334,15 @@ func TestWriters(t *testing.T) {
 			wantEqual(t, test.wantName, got.Name)
 		})
 	}
+	t.Run("a spec that an event has shown before is not that of a run that writes something else", func(t *testing.T) {
+		w := NewWriters()
+		w.See(&watch, at(2, withVersion("7"))) // Somebody's.
+		w.Wrote(self, &watch, at(2, withVersion("8")))
+		wantEqual(t, asked, w.between(versionOf(&watch, at(1)), versionOf(&watch, at(2))).trigger())
+		w.See(&watch, at(3, withVersion("9"))) // The run's own, before its answer.
+		w.Wrote(self, &watch, at(3, withVersion("9")))
+		wantEqual(t, caused, w.between(versionOf(&watch, at(2)), versionOf(&watch, at(3))).trigger())
+	})
 	t.Run("without a memory everybody is somebody", func(t *testing.T) {
 		var w *Writers
 		wantEqual(t, asked, w.between(versionOf(&watch, at(1)), versionOf(&watch, at(2))).trigger())
