@@ -22,7 +22,7 @@ import (
 
 const abandonAnnotation = watches.AnsibleAnnotations + abandonSuffix
 
-var givenUp = withAnnotations(map[string]string{abandonAnnotation: "true"}) //nolint:gochecknoglobals // A constant that Go cannot write as one.
+var givenUp = withAnnotations(map[string]string{abandonAnnotation: "true"})
 
 func TestWhoIsAbandoned(t *testing.T) {
 	watch := finalizerWatch()

@@ -50,7 +50,7 @@ func newBoss(server *apiServer, watch watches.Watch, stage engine.Runner, access
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = func() { q.ShutDown(); cancel() }
-	b.view = &view{server: server, handler: &handler{watch: &b.reconciler.Watch, states: &b.reconciler.states}, queue: q, gained: func() { b.gained.Store(true) }}
+	b.view = &view{server: server, handler: &handler{watch: &b.reconciler.Watch, states: &b.reconciler.states, writers: b.reconciler.Writers}, queue: q, gained: func() { b.gained.Store(true) }}
 	go b.work(ctx, q)
 	return b
 }

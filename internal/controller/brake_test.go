@@ -254,10 +254,10 @@ func TestACRThatTriggersItselfIsSlowedDownAndNamed(t *testing.T) {
 	b.mustReconcile()
 	wantEqual(t, before, b.stored().GetResourceVersion())
 
-	for _, want := range []time.Duration{2, 4, 8} { // It goes on, with longer pauses and not a word more.
+	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} { // It goes on, with longer pauses and not a word more.
 		b.clock.SetTime(b.states.get(request.NamespacedName).brake.opens)
 		b.mustReconcile()
-		wantEqual(t, want*time.Second, b.mustReconcile().RequeueAfter)
+		wantEqual(t, want, b.mustReconcile().RequeueAfter)
 		wantEqual(t, []string(nil), b.events())
 		wantEqual(t, "True/TriggeredTooOften", b.conditions()["SlowedDown"])
 	}
@@ -334,6 +334,15 @@ func TestWriters(t *testing.T) {
 			wantEqual(t, test.wantName, got.Name)
 		})
 	}
+	t.Run("a spec that an event has shown before is not that of a run that writes something else", func(t *testing.T) {
+		w := NewWriters()
+		w.See(&watch, at(2, withVersion("7"))) // Somebody's.
+		w.Wrote(self, &watch, at(2, withVersion("8")))
+		wantEqual(t, asked, w.between(versionOf(&watch, at(1)), versionOf(&watch, at(2))).trigger())
+		w.See(&watch, at(3, withVersion("9"))) // The run's own, before its answer.
+		w.Wrote(self, &watch, at(3, withVersion("9")))
+		wantEqual(t, caused, w.between(versionOf(&watch, at(2)), versionOf(&watch, at(3))).trigger())
+	})
 	t.Run("without a memory everybody is somebody", func(t *testing.T) {
 		var w *Writers
 		wantEqual(t, asked, w.between(versionOf(&watch, at(1)), versionOf(&watch, at(2))).trigger())

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,16 +30,12 @@ func (a *attempt) cause(now time.Time) string {
 		return "deleted"
 	case len(conditions) == 0 && !a.seenBefore():
 		return "created"
-	case a.writer.own:
-		return causeOwnRun
-	case a.writer.Name != "":
-		return causeRun + a.writer.Name
 	case !a.seenBefore() && (last != nil || observed != a.version.generation):
-		return "changed"
+		return cmp.Or(a.writer.cause(), "changed")
 	case a.state.dirty != "":
 		return a.state.dirty
 	case last != nil && a.state.version.annotations != a.version.annotations:
-		return "annotation"
+		return cmp.Or(a.writer.cause(), "annotation")
 	case a.lastOutcome().Verdict == content.Failed:
 		return "retry"
 	case last == nil && differ(status.Digest(a.cr), a.digest):

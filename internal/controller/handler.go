@@ -32,11 +32,14 @@ type handler struct {
 	states *states
 	// related is told to what objects CRs refer; may be nil.
 	related Related
+	// writers is told what events show; may be nil.
+	writers *Writers
 }
 
 // Create implements handler.TypedEventHandler.
 func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 	h.warnOfAnnotations(ctx, nil, e.Object)
+	h.writers.See(h.watch, e.Object)
 	h.setReferences(e.Object)
 	h.notify(e.Object, nil)
 	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, withPriority(q, priorityOf(e.Object)))
@@ -51,6 +54,7 @@ func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 //   - An update that changes nothing counts if content has not run for its version: the
 //     version's own event may have ended the wait of an attempt that read an older one.
 func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
+	h.writers.See(h.watch, e.ObjectNew)
 	h.setReferences(e.ObjectNew)
 	name, before := client.ObjectKeyFromObject(e.ObjectNew), e.ObjectOld
 	relevant := true

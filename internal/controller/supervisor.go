@@ -197,7 +197,7 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(s.GVK)
-	err = c.Watch(source.Kind(singleKindCache{s.Cache}, object, &handler{watch: &r.Watch, states: &r.states, related: r.Related}, triggers(&r.Watch)))
+	err = c.Watch(source.Kind(singleKindCache{s.Cache}, object, &handler{watch: &r.Watch, states: &r.states, related: r.Related, writers: r.Writers}, triggers(&r.Watch)))
 	if err == nil && r.Related != nil {
 		err = c.Watch(relatedSource{s, r, kind})
 	}

@@ -23,6 +23,8 @@ type Writer struct {
 // as written by somebody else.
 type Writers struct {
 	marks *lru.Cache
+	// seen has the resource version with which each mark was first seen in an event.
+	seen *lru.Cache
 
 	mu      sync.Mutex
 	created map[types.UID][]string
@@ -36,7 +38,7 @@ const maxMarks = 10_000
 
 // NewWriters makes Writers that know nothing yet.
 func NewWriters() *Writers {
-	return &Writers{marks: lru.New(maxMarks), created: map[types.UID][]string{}}
+	return &Writers{marks: lru.New(maxMarks), seen: lru.New(maxMarks), created: map[types.UID][]string{}}
 }
 
 // Created records that the run of a CR has created a child that Kubernetes deletes with the CR.
@@ -67,15 +69,35 @@ type mark struct {
 	what string
 }
 
-// Wrote records that a run of by wrote the CR of the watch, as the API server answered. All
-// that the answer has counts as written by the run. So a spec that somebody else wrote and
-// that has not run yet may be counted as well: it then waits as the run's own spec does.
+// Wrote records that a run of by wrote the CR of the watch, as the API server answered. What an
+// event has shown in an earlier resource version was written by somebody else: the run has
+// written another part of the CR.
 func (w *Writers) Wrote(by Writer, watch *watches.Watch, cr *unstructured.Unstructured) {
-	v := versionOf(watch, cr)
-	w.marks.Add(v.specMark(v.generation), by)
-	if v.requested != "" {
-		w.marks.Add(v.requestMark(), by)
+	for _, m := range versionOf(watch, cr).marks() {
+		if first, known := w.seen.Get(m); !known || first == cr.GetResourceVersion() {
+			w.marks.Add(m, by)
+		}
 	}
+}
+
+// See records what an event shows of a CR, or of its reduced copy in the cache.
+func (w *Writers) See(watch *watches.Watch, cr *unstructured.Unstructured) {
+	if w == nil {
+		return
+	}
+	for _, m := range versionOf(watch, cr).marks() {
+		if _, known := w.seen.Get(m); !known {
+			w.seen.Add(m, cr.GetResourceVersion())
+		}
+	}
+}
+
+// marks returns those of the spec and of the request.
+func (v version) marks() []mark {
+	if v.requested == "" {
+		return []mark{v.specMark(v.generation)}
+	}
+	return []mark{v.specMark(v.generation), v.requestMark()}
 }
 
 // WriterOf returns whose run made the generation of the object.
@@ -107,6 +129,18 @@ func (w writerOf) trigger() trigger {
 		return handed
 	default:
 		return asked
+	}
+}
+
+// cause returns for the log who wrote, "" for somebody who is not known.
+func (w writerOf) cause() string {
+	switch {
+	case w.own:
+		return causeOwnRun
+	case w.Name != "":
+		return causeRun + w.Name
+	default:
+		return ""
 	}
 }
 
