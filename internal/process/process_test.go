@@ -13,7 +13,7 @@ import (
 )
 
 // runNonce marks the processes of these tests.
-var runNonce = int64(os.Getpid()) //nolint:gochecknoglobals // One for all.
+var runNonce = int64(os.Getpid())
 
 // startShell starts a shell with the script, which reads lines that are written to orders.
 func startShell(t *testing.T, recordsOnStdout bool, script string) (p *Process, orders io.WriteCloser) {

@@ -115,7 +115,7 @@ func TestAStreamSaysForWhomItWaits(t *testing.T) {
 	next := func() { _, err := s.Read(make([]byte, 1)); read <- err }
 	go next()
 	scratch.Eventually(t, "a reader that waits for the run", s.waiting.Load)
-	if _, err := out.Write([]byte("x")); err != nil {
+	if _, err := out.WriteString("x"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-read; err != nil || s.waiting.Load() || s.reads.Load() != 1 {

@@ -326,8 +326,6 @@ func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
 	child := s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))
 	s.live(configMaps)
 	s.live(secrets)
-	s.store(configMaps, object("ConfigMap", "of-nobody"))
-	s.remove(configMaps, child)
 	has := func(resource schema.GroupVersionResource, want bool) {
 		s.eventually(func() bool {
 			s.Children.mu.Lock()
@@ -336,6 +334,10 @@ func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
 		}, func() string { return resource.Resource + " has children, or has none" })
 	}
 	has(secrets, true)
+	has(configMaps, true)
+	s.store(configMaps, object("ConfigMap", "of-nobody"))
+	s.remove(configMaps, child)
+	s.notified("Widget ns/w uid-w")
 	has(configMaps, false)
 	s.maintain(time.Now().Add(timeout / 2))
 	if !s.isFollowed(configMaps) {
@@ -349,7 +351,6 @@ func TestAKindWithoutChildrenIsFollowedNoLonger(t *testing.T) {
 	if !s.isFollowed(secrets) {
 		t.Error("a kind with a child is not followed")
 	}
-	s.notified("Widget ns/w uid-w")
 	s.store(secrets, edited(kept, saying("two")))
 	s.notified("Widget ns/w uid-w")
 	s.runWrites(configMaps, object("ConfigMap", "c", ownedBy(widgets, "w")))

@@ -149,13 +149,11 @@ func (r *Root) removeTemp() error {
 // removeOwn removes a directory unless it belongs to somebody else by now.
 func removeOwn(path string) error {
 	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !isPrivate(info) {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
-	case checkPrivate(info) != nil:
-		return nil
 	}
 	parent, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
@@ -163,3 +161,5 @@ func removeOwn(path string) error {
 	}
 	return errors.Join(removeTree(parent, filepath.Base(path)), parent.Close())
 }
+
+func isPrivate(dir fs.FileInfo) bool { return checkPrivate(dir) == nil }

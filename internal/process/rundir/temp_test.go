@@ -12,7 +12,7 @@ import (
 )
 
 // tooLong is the name of a run directory in which no sockets fit.
-var tooLong = strings.Repeat("a", maxTempPath) //nolint:gochecknoglobals // A constant.
+var tooLong = strings.Repeat("a", maxTempPath)
 
 // openIn opens a run directory while TMPDIR is temp.
 func openIn(t *testing.T, path, temp string) *Root {
@@ -117,7 +117,7 @@ func TestWhatNoManagerMadeElsewhereStays(t *testing.T) {
 
 func TestARunDirectoryIsRefusedWhereNoTemporaryDirectoryIsSafe(t *testing.T) {
 	path, system := filepath.Join(scratch.Short(t), tooLong), scratch.Short(t)
-	if err := os.Chmod(system, 0o777); err != nil { //nolint:gosec // That is the fault.
+	if err := os.Chmod(system, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", system)

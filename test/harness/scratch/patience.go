@@ -11,9 +11,9 @@ import (
 const Patience = 10 * time.Minute
 
 // Eventually waits until the condition holds.
-func Eventually(t testing.TB, what string, holds func() bool) {
+func Eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(Patience); !holds(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(Patience); !holds(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
