@@ -72,8 +72,9 @@ func prepare() (logs *os.File, err error) {
 // has no reader: the manager is gone.
 func execute(o order.Order, logs io.Writer) int {
 	records := os.NewFile(order.Descriptor, "records")
-	err := action.Run(context.Background(), o, os.Getenv("KUBECONFIG"), logs, func(step string) {
-		_ = order.Record{Nonce: o.Nonce, Working: step}.Write(records)
+	err := action.Run(context.Background(), o, os.Getenv("KUBECONFIG"), logs, func(record order.Record) {
+		record.Nonce = o.Nonce
+		_ = record.Write(records)
 	})
 	last := order.Record{Nonce: o.Nonce, Done: true}
 	if err != nil {

@@ -122,6 +122,20 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(k8s.Delete(ctx, class)).To(Succeed())
 	})
 
+	It("leaves it at an upgrade that does not render it any more, too", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b"), "b.yaml": "{{ if not .Values.one }}" + configMap("b", "{}", "a: b") + "{{ end }}"}, "  drift: \"off\"\n").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "moved")
+		object := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "moved-b", object)(ctx)).To(Succeed())
+		Expect(k8s.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"ownerReferences":null,"annotations":{"meta.helm.sh/release-name":"other"}}}`)))).To(Succeed())
+		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"one":true}}`)))).To(Succeed())
+		Eventually(ctx, s.Condition(cr, "Deployed")).Should(HaveField("Reason", "UpgradeSuccessful"))
+		Expect(objectNamed(s, "moved-b", object)(ctx)).To(Succeed())
+		Expect(s.Log()).To(ContainSubstring("ConfigMap " + s.Namespace + "/moved-b, which belongs to the release " + s.Namespace + "/other"))
+		remove(ctx, cr)
+		Expect(objectNamed(s, "moved-b", object)(ctx)).To(Succeed())
+	})
+
 	It("removes what a failed upgrade has made", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{
 			"a.yaml": configMap("a", "{}", "a: b"),
@@ -185,7 +199,7 @@ var _ = Describe("the deletion of a CR under faults", func() {
 					until.CompareAndSwap(nil, &end)
 					struck.Add(1)
 				}
-				clear := proxy.Add(apiproxy.Rule{Fault: fault, Match: func(r apiproxy.Request) bool {
+				end := proxy.Add(apiproxy.Rule{Fault: fault, Match: func(r apiproxy.Request) bool {
 					end := until.Load()
 					return r.Verb == p.verb && r.Resource == p.resource && (end == nil || time.Now().Before(*end))
 				}})
@@ -195,7 +209,7 @@ var _ = Describe("the deletion of a CR under faults", func() {
 				Expect(isGone(priorityClass(s, cr.GetName()))(ctx)).To(beGone(), text)
 				Expect(objectNamed(s, cr.GetName()+"-a", &corev1.ConfigMap{})(ctx)).To(beGone(), text)
 				Expect(statuses(s, cr.GetName())(ctx)).To(BeEmpty(), text)
-				clear()
+				end()
 				Expect(struck.Load()).To(BeNumerically(">", 0), "%s did not strike", text)
 			}
 		}

@@ -33,14 +33,16 @@ import (
 // FieldManager is the name under which Helm's objects are applied.
 const FieldManager = "helm"
 
-// Run carries out the order at the API server of the kubeconfig. working is called with each
-// step. Log lines of Helm go to text.
-func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, working func(string)) error {
+// Run carries out the order at the API server of the kubeconfig. tell is called with each step, and
+// with what is left. Log lines of Helm go to text.
+func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, tell func(order.Record)) error {
 	kube.ManagedFieldsManager = FieldManager
 	r, err := newRun(o, kubeconfig, text)
 	if err != nil {
 		return err
 	}
+	r.moveFields(func(what string) { tell(order.Record{Left: what}) })
+	working := func(step string) { tell(order.Record{Working: step}) }
 	if err := r.prepareRecords(ctx, working); err != nil {
 		return err
 	}
@@ -125,7 +127,6 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	if err := r.connect(flags); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
-	r.moveFields(r.config)
 	return r, nil
 }
 

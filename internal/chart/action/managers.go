@@ -2,8 +2,8 @@ package action
 
 import (
 	"fmt"
+	"strings"
 
-	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,12 +30,14 @@ type movingClient struct {
 	*kube.Client
 
 	name, namespace string // of the release
+	// left is called with each object that is left because it belongs to another release.
+	left func(string)
 }
 
 // moveFields makes the run's client a movingClient.
-func (r *run) moveFields(config *action.Configuration) {
-	if client, ok := config.KubeClient.(*kube.Client); ok { // Tests have others.
-		config.KubeClient = movingClient{client, r.Name, r.Namespace}
+func (r *run) moveFields(left func(string)) {
+	if client, ok := r.config.KubeClient.(*kube.Client); ok { // Tests have others.
+		r.config.KubeClient = movingClient{client, r.Name, r.Namespace, left}
 	}
 }
 
@@ -46,7 +48,36 @@ func (c movingClient) Update(originals, targets kube.ResourceList, options ...ku
 			return &kube.Result{}, fmt.Errorf("take over the fields of %s %q: %w", original.Mapping.GroupVersionKind.Kind, original.Name, err)
 		}
 	}
+	originals, err := c.withoutOthers(originals, targets)
+	if err != nil {
+		return &kube.Result{}, err
+	}
 	return c.Client.Update(originals, targets, options...)
+}
+
+// withoutOthers returns the originals without those that are to be deleted, because the chart
+// renders them no more, and belong to another release by now. Helm asks nobody before it deletes
+// these.
+func (c movingClient) withoutOthers(originals, targets kube.ResourceList) (kube.ResourceList, error) {
+	dropped := originals.Difference(targets)
+	others := kube.ResourceList{}
+	for _, original := range dropped {
+		info := *original
+		if err := info.Get(); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("read %s %q before it is deleted: %w", original.Mapping.GroupVersionKind.Kind, original.Name, err)
+		}
+		live, err := meta.Accessor(info.Object)
+		if err != nil {
+			return nil, err
+		}
+		if other := otherRelease(live, c.namespace, c.name); other != "" {
+			others.Append(original)
+			c.left(fmt.Sprintf("%s %s, which belongs to the release %s", original.Mapping.GroupVersionKind.Kind, strings.TrimPrefix(original.Namespace+"/"+original.Name, "/"), other))
+		}
+	}
+	return originals.Difference(others), nil
 }
 
 // move moves the fields of one object, if it belongs to the release.

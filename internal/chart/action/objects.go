@@ -9,7 +9,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
@@ -101,18 +101,13 @@ func (r *run) refuseOthers(ctx context.Context) error {
 }
 
 // otherRelease returns the release that Helm's marks on an object name, if it is not this one.
-func otherRelease(object *unstructured.Unstructured, namespace, name string) string {
-	ofNamespace, ofName := marks(object)
+func otherRelease(object metav1.Object, namespace, name string) string {
+	annotations := object.GetAnnotations()
+	ofNamespace, ofName := annotations[releaseNamespace], annotations[releaseName]
 	if ofName == "" || ofNamespace == namespace && ofName == name {
 		return ""
 	}
 	return ofNamespace + "/" + ofName
-}
-
-// marks returns the release that Helm's annotations on an object name.
-func marks(object *unstructured.Unstructured) (namespace, name string) {
-	annotations := object.GetAnnotations()
-	return annotations["meta.helm.sh/release-namespace"], annotations["meta.helm.sh/release-name"]
 }
 
 // dryRun returns the manifest that the action will make. The chart is loaded anew: Helm changes

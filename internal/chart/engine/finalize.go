@@ -100,7 +100,7 @@ func (w *work) namespaceGoes(ctx context.Context, f found) bool {
 	return err == nil && live != nil && live.GetDeletionTimestamp() != nil
 }
 
-// left tells people of what a deletion leaves behind on purpose.
+// left tells people of what is left behind on purpose.
 func (w *work) left(ctx context.Context, what string) {
 	w.log(ctx).Info("Left behind", "what", what)
 	w.event(eventLeft, "Left behind: "+cut(what, maxNote))

@@ -181,5 +181,6 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 func (w *work) carryOut(ctx context.Context, job content.Job, o order.Order) content.Outcome {
 	return w.engine.Runner.Run(ctx, runner.Spec{
 		UID: string(w.cr.GetUID()), ID: job.Run.ID, Kubeconfig: job.Kubeconfig, Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working,
+		Left: func(what string) { w.left(ctx, content.Visible(what)) },
 	})
 }

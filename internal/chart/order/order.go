@@ -171,6 +171,8 @@ type Record struct {
 	Nonce int64 `json:"nonce"`
 	// Working is what chart-exec does now; "" in the last record.
 	Working string `json:"working,omitempty"`
+	// Left is an object that chart-exec leaves because it belongs to another release.
+	Left string `json:"left,omitempty"`
 	// Done is true in the last record. Error is "" after a success.
 	Done  bool   `json:"done,omitempty"`
 	Error string `json:"error,omitempty"`

@@ -1,7 +1,6 @@
 package release
 
 import (
-	"fmt"
 	"strings"
 
 	libhandler "github.com/operator-framework/operator-lib/handler"
@@ -69,5 +68,5 @@ func owners(links []Link) string {
 	for _, link := range links {
 		names = append(names, link.String())
 	}
-	return fmt.Sprint(strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }

@@ -56,8 +56,9 @@ type Spec struct {
 	Order      order.Order
 	// Timeout ends the run; 0 means no timeout.
 	Timeout time.Duration
-	// Working is called with each step of the run.
-	Working func(step string)
+	// Working is called with each step of the run, and Left with each object that it leaves
+	// because it belongs to another release. Left may be nil.
+	Working, Left func(string)
 }
 
 // Run carries out the order and returns after the last process of the run has ended.
@@ -106,6 +107,9 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 		last, err = order.Read(records, spec.Order.Nonce, func(record order.Record) {
 			if record.Working != "" {
 				spec.Working(record.Working)
+			}
+			if record.Left != "" && spec.Left != nil {
+				spec.Left(record.Left)
 			}
 		})
 		return err

@@ -42,16 +42,7 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 		return err
 	}
 	target := ownership.Target{Owner: q.session.Owner, Namespace: q.namespace(), Name: q.info.Name, Labels: labels, LabelsOnly: !p.injectOwner}
-	var live map[string]any
-	switch needs := write.Needs(target); {
-	case needs == ownership.NeedsObject:
-		live, err = p.upstream.Object(q.Context(), q.resource(), q.namespace(), q.info.Name)
-	case needs == ownership.NeedsMetadata, needs == ownership.WantsMetadata && q.info.Subresource == "":
-		live, err = p.upstream.Metadata(q.Context(), q.resource(), q.namespace(), q.info.Name)
-	}
-	if err == nil {
-		live = p.prepare(q, write.Before(target, live), live)
-	}
+	live, err := p.lookUp(q, write.Needs(target))
 	switch {
 	case apierrors.IsMethodNotSupported(err):
 		// An object that the API cannot return is not stored, and has no owner.
@@ -60,12 +51,24 @@ func (p *Proxy) addOwner(w http.ResponseWriter, q *request) error {
 	case err != nil:
 		return refusalOfAPIError(fmt.Errorf("look up the object's owner before it is written: %w", err))
 	default:
+		live = p.prepare(q, write.Before(target, live), live)
 		if body, contentType, err = write.AddOwner(target, live); err != nil {
 			return refusalOfInvalidBody(err)
 		}
 	}
 	q.replaceBody(body, contentType)
 	return nil
+}
+
+// lookUp returns what is needed of the live object.
+func (p *Proxy) lookUp(q *request, needs ownership.Needs) (live map[string]any, err error) {
+	switch {
+	case needs == ownership.NeedsObject:
+		live, err = p.upstream.Object(q.Context(), q.resource(), q.namespace(), q.info.Name)
+	case needs == ownership.NeedsMetadata, needs == ownership.WantsMetadata && q.info.Subresource == "":
+		live, err = p.upstream.Metadata(q.Context(), q.resource(), q.namespace(), q.info.Name)
+	}
+	return live, err
 }
 
 // prepare sends the patch that has to precede the write, if there is one, and returns the object's
@@ -105,13 +108,13 @@ func (p *Proxy) canHaveOwner(q *request) (bool, error) {
 
 // labels returns the labels that the object of the request gets: none where it is the owner itself,
 // or where the write is of its status.
-func (p *Proxy) labels(q *request) (map[string]string, error) {
+func (p *Proxy) labels(q *request) (labels map[string]string, err error) {
 	if len(q.session.Labels) == 0 || q.info.Subresource != "" {
-		return nil, nil
+		return labels, nil
 	}
 	isOwner, err := p.isOwner(q)
 	if isOwner || err != nil {
-		return nil, err
+		return labels, err
 	}
 	return q.session.Labels, nil
 }
