@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -111,6 +112,22 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(isGone(priorityClass(s, "unread"))(ctx)).To(beGone())
 	})
 
+	It("names what cannot be deleted, with the reason", func(ctx context.Context) {
+		s := charted(ctx, plain, "")
+		proxy := behindProxy(s)
+		s.Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "webhook")
+		allow := proxy.Add(apiproxy.Rule{
+			Match: func(r apiproxy.Request) bool { return r.Resource == "configmaps" && r.Verb == "delete" },
+			Fault: apiproxy.Fault{Withhold: true, Code: http.StatusInternalServerError, Body: []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"failed calling webhook \"no.example.com\"","reason":"InternalError","code":500}`)},
+		})
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "UninstallError"), HaveField("Message", ContainSubstring("ConfigMap "+s.Namespace+"/webhook-a: failed calling webhook"))))
+		allow()
+		Eventually(ctx, isGone(cr)).Should(beGone())
+		Expect(objectNamed(s, "webhook-a", &corev1.ConfigMap{})(ctx)).To(beGone())
+	})
+
 	It("leaves what belongs to somebody else by now, and says so", func(ctx context.Context) {
 		s := charted(ctx, plain, "  drift: \"off\"\n").Start(ctx, hello.Kind)
 		cr := deployedBy(ctx, s, hello, "given")
@@ -167,52 +184,74 @@ var deletionFaults = map[string]apiproxy.Fault{
 	"500": apiproxy.Refuse(http.StatusInternalServerError), "403": apiproxy.Refuse(http.StatusForbidden), "cut": {Withhold: true, Break: true},
 }
 
-// deletionPoint is a kind of requests that a deletion makes.
-type deletionPoint struct{ verb, resource string }
+// deletionPlan is a kind of requests of a deletion, and how each of it fails for a while.
+type deletionPlan struct{ verb, resource, fault string }
+
+func (p deletionPlan) String() string { return p.verb + " of " + p.resource + ": " + p.fault }
+
+// concerns reports whether the request is about the CR with the name, its release or its objects.
+func (p deletionPlan) concerns(r apiproxy.Request, name string) bool {
+	return r.Verb == p.verb && r.Resource == p.resource && (strings.Contains(r.Path, name) || strings.Contains(strings.Join(r.Query["labelSelector"], ""), name))
+}
+
+// deletionPlans returns all plans for the requests that a deletion makes.
+func deletionPlans(requests []apiproxy.Request) (plans []deletionPlan) {
+	for _, r := range requests {
+		for fault := range deletionFaults {
+			p := deletionPlan{r.Verb, r.Resource, fault}
+			if slices.Contains([]string{"get", "list", "delete"}, r.Verb) && slices.Contains([]string{"secrets", "configmaps", "priorityclasses"}, r.Resource) && !slices.Contains(plans, p) {
+				plans = append(plans, p)
+			}
+		}
+	}
+	return plans
+}
 
 var _ = Describe("the deletion of a CR under faults", func() {
 	It("leaves nothing, and reports no success too early, whatever request fails", func(ctx context.Context) {
 		s := charted(ctx, plain, "")
 		proxy := behindProxy(s)
 		s.Start(ctx, hello.Kind)
-		var points []deletionPoint
 		cr := deployedBy(ctx, s, hello, "count")
 		before := len(proxy.Journal())
 		remove(ctx, cr)
-		for _, r := range proxy.Journal()[before:] {
-			p := deletionPoint{r.Verb, r.Resource}
-			if slices.Contains([]string{"get", "list", "delete"}, r.Verb) && slices.Contains([]string{"secrets", "configmaps", "priorityclasses"}, r.Resource) && !slices.Contains(points, p) {
-				points = append(points, p)
-			}
-		}
-		Expect(len(points)).To(BeNumerically(">=", 6), "%v", points)
-		plans := 0
-		for _, p := range points {
-			for name, fault := range deletionFaults {
-				plans++
-				cr := deployedBy(ctx, s, hello, fmt.Sprintf("plan-%d", plans))
-				text := fmt.Sprintf("%s of %s: %s", p.verb, p.resource, name)
-				var struck atomic.Int64
-				var until atomic.Pointer[time.Time]
-				fault.Before = func(apiproxy.Request) {
-					end := time.Now().Add(1500 * time.Millisecond)
-					until.CompareAndSwap(nil, &end)
-					struck.Add(1)
+		plans := deletionPlans(proxy.Journal()[before:])
+		Expect(len(plans)).To(BeNumerically(">=", 18), "%v", plans)
+		perform := func(p deletionPlan, name string) {
+			defer GinkgoRecover()
+			cr := deployedBy(ctx, s, hello, name)
+			fault, struck, over := deletionFaults[p.fault], make(chan time.Time, 1), atomic.Bool{}
+			fault.Before = func(apiproxy.Request) {
+				select {
+				case struck <- time.Now():
+					time.AfterFunc(1500*time.Millisecond, func() { over.Store(true) })
+				default:
 				}
-				end := proxy.Add(apiproxy.Rule{Fault: fault, Match: func(r apiproxy.Request) bool {
-					end := until.Load()
-					return r.Verb == p.verb && r.Resource == p.resource && (end == nil || time.Now().Before(*end))
-				}})
-				Expect(k8s.Delete(ctx, cr)).To(Succeed())
-				Eventually(ctx, isGone(cr)).Should(beGone(), text)
-				// The CR is gone: so must be all else, at once.
-				Expect(isGone(priorityClass(s, cr.GetName()))(ctx)).To(beGone(), text)
-				Expect(objectNamed(s, cr.GetName()+"-a", &corev1.ConfigMap{})(ctx)).To(beGone(), text)
-				Expect(statuses(s, cr.GetName())(ctx)).To(BeEmpty(), text)
-				end()
-				Expect(struck.Load()).To(BeNumerically(">", 0), "%s did not strike", text)
 			}
+			end := proxy.Add(apiproxy.Rule{Fault: fault, Match: func(r apiproxy.Request) bool { return p.concerns(r, name) && !over.Load() }})
+			defer end()
+			Expect(k8s.Delete(ctx, cr)).To(Succeed())
+			Eventually(ctx, isGone(cr)).Should(beGone(), "%s", p)
+			// The CR is gone: so must be all else, at once.
+			Expect(isGone(priorityClass(s, name))(ctx)).To(beGone(), "%s", p)
+			Expect(objectNamed(s, name+"-a", &corev1.ConfigMap{})(ctx)).To(beGone(), "%s", p)
+			Expect(statuses(s, name)(ctx)).To(BeEmpty(), "%s", p)
+			Expect(struck).To(Receive(), "%s did not strike", p)
 		}
-		AddReportEntry("fault plans of deletion", fmt.Sprintf("%d plans: objects left 0, false success 0", plans), ReportEntryVisibilityAlways)
+		var working sync.WaitGroup
+		next := make(chan int, len(plans))
+		for i := range plans {
+			next <- i
+		}
+		close(next)
+		for range 4 {
+			working.Go(func() {
+				for i := range next {
+					perform(plans[i], fmt.Sprintf("plan-%d-x", i))
+				}
+			})
+		}
+		working.Wait()
+		AddReportEntry("fault plans of deletion", fmt.Sprintf("%d plans: objects left 0, false success 0", len(plans)), ReportEntryVisibilityAlways)
 	})
 })

@@ -41,7 +41,7 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 	if err != nil {
 		return err
 	}
-	r.moveFields(func(what string) { tell(order.Record{Left: what}) })
+	r.guardClient(func(what string) { tell(order.Record{Left: what}) })
 	working := func(step string) { tell(order.Record{Working: step}) }
 	if err := r.prepareRecords(ctx, working); err != nil {
 		return err
@@ -110,6 +110,8 @@ type run struct {
 	driver  *records.Driver
 	cluster *manifest.Cluster
 	chart   *chart.Chart
+	// undeleted says why objects could not be deleted.
+	undeleted []error
 }
 
 func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {

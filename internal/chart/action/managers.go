@@ -1,6 +1,7 @@
 package action
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,30 +23,59 @@ const (
 	releaseNamespace = "meta.helm.sh/release-namespace"
 )
 
-// movingClient is Helm's client, which before an update moves the fields that the release's former
-// operator holds to Helm's field manager. A server-side apply removes only what its own manager
-// holds: a container that the chart drops would stay in the object for ever. Helm itself moves only
-// the fields that a program of its own name holds.
-type movingClient struct {
+// releaseClient is Helm's client for the objects of one release.
+//
+//   - Before an update it moves the fields that the release's former operator holds to Helm's field
+//     manager. A server-side apply removes only what its own manager holds: a container that the
+//     chart drops would stay in the object for ever. Helm itself moves only the fields that a
+//     program of its own name holds.
+//   - An update leaves objects that belong to another release by now.
+//   - It keeps why objects could not be deleted: Helm's uninstallation only says that it failed.
+type releaseClient struct {
 	*kube.Client
 
 	name, namespace string // of the release
 	// left is called with each object that is left because it belongs to another release.
 	left func(string)
+	// undeleted gets an error for each object that could not be deleted.
+	undeleted *[]error
 }
 
-// moveFields makes the run's client a movingClient.
-func (r *run) moveFields(left func(string)) {
+// guardClient makes the run's client a releaseClient.
+func (r *run) guardClient(left func(string)) {
 	if client, ok := r.config.KubeClient.(*kube.Client); ok { // Tests have others.
-		r.config.KubeClient = movingClient{client, r.Name, r.Namespace, left}
+		r.config.KubeClient = releaseClient{client, r.Name, r.Namespace, left, &r.undeleted}
 	}
 }
 
+// Delete implements kube.Interface. It deletes one object after the other, in their order.
+func (c releaseClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	all, errs := &kube.Result{}, []error(nil)
+	for _, one := range resources {
+		result, failed := c.Client.Delete(kube.ResourceList{one}, policy)
+		if len(failed) > 0 {
+			errs = append(errs, fmt.Errorf("%s: %w", nameOf(one), errors.Join(failed...)))
+			continue
+		}
+		all.Deleted = append(all.Deleted, result.Deleted...)
+	}
+	if errs != nil {
+		*c.undeleted = append(*c.undeleted, errs...)
+		return nil, errs
+	}
+	return all, nil
+}
+
+// nameOf returns the kind, the namespace and the name of an object, for people.
+func nameOf(info *resource.Info) string {
+	return info.Mapping.GroupVersionKind.Kind + " " + strings.TrimPrefix(info.Namespace+"/"+info.Name, "/")
+}
+
 // Update implements kube.Interface.
-func (c movingClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+func (c releaseClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
 	for _, original := range originals.Intersect(targets) {
 		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.move(original) }); err != nil {
-			return &kube.Result{}, fmt.Errorf("take over the fields of %s %q: %w", original.Mapping.GroupVersionKind.Kind, original.Name, err)
+			return &kube.Result{}, fmt.Errorf("take over the fields of %s: %w", nameOf(original), err)
 		}
 	}
 	originals, err := c.withoutOthers(originals, targets)
@@ -58,7 +88,7 @@ func (c movingClient) Update(originals, targets kube.ResourceList, options ...ku
 // withoutOthers returns the originals without those that are to be deleted, because the chart
 // renders them no more, and belong to another release by now. Helm asks nobody before it deletes
 // these.
-func (c movingClient) withoutOthers(originals, targets kube.ResourceList) (kube.ResourceList, error) {
+func (c releaseClient) withoutOthers(originals, targets kube.ResourceList) (kube.ResourceList, error) {
 	dropped := originals.Difference(targets)
 	others := kube.ResourceList{}
 	for _, original := range dropped {
@@ -66,7 +96,7 @@ func (c movingClient) withoutOthers(originals, targets kube.ResourceList) (kube.
 		if err := info.Get(); apierrors.IsNotFound(err) {
 			continue
 		} else if err != nil {
-			return nil, fmt.Errorf("read %s %q before it is deleted: %w", original.Mapping.GroupVersionKind.Kind, original.Name, err)
+			return nil, fmt.Errorf("read %s before it is deleted: %w", nameOf(original), err)
 		}
 		live, err := meta.Accessor(info.Object)
 		if err != nil {
@@ -74,14 +104,14 @@ func (c movingClient) withoutOthers(originals, targets kube.ResourceList) (kube.
 		}
 		if other := otherRelease(live, c.namespace, c.name); other != "" {
 			others.Append(original)
-			c.left(fmt.Sprintf("%s %s, which belongs to the release %s", original.Mapping.GroupVersionKind.Kind, strings.TrimPrefix(original.Namespace+"/"+original.Name, "/"), other))
+			c.left(nameOf(original) + ", which belongs to the release " + other)
 		}
 	}
 	return originals.Difference(others), nil
 }
 
 // move moves the fields of one object, if it belongs to the release.
-func (c movingClient) move(original *resource.Info) error {
+func (c releaseClient) move(original *resource.Info) error {
 	info := *original
 	if err := info.Get(); apierrors.IsNotFound(err) {
 		return nil

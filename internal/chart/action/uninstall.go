@@ -2,6 +2,7 @@ package action
 
 import (
 	"errors"
+	"fmt"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/release/common"
@@ -27,6 +28,9 @@ func (r *run) uninstall(keepHistory bool) error {
 	r.driver.Uninstalling(true)
 	_, err := a.Run(r.Name)
 	r.driver.Uninstalling(false)
+	if len(r.undeleted) > 0 {
+		return fmt.Errorf("%w: %w", err, errors.Join(r.undeleted...))
+	}
 	if err != nil || !keepHistory {
 		return err
 	}

@@ -41,6 +41,9 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 			return irreconcilable(ctx, err)
 		}
 	}
+	if f.last() == nil && !foreign && w.hadRelease() {
+		w.tell(ctx, eventHooksSkipped, "There is no record of the release any more: no hook of its deletion can run")
+	}
 	left, err := w.removeRemains(ctx, f)
 	if err == nil && len(left) > 0 {
 		return notGone(left)
@@ -85,7 +88,7 @@ func (w *work) uninstall(ctx context.Context, job content.Job, f found) content.
 	}
 	if !o.DisableHooks && f.last() != nil && len(f.last().Hooks) > 0 && w.namespaceGoes(ctx, f) {
 		o.DisableHooks = true
-		w.event(eventHooksSkipped, "The namespace is being deleted, where hooks cannot run: the release is uninstalled without its hooks")
+		w.tell(ctx, eventHooksSkipped, "The namespace is being deleted, where hooks cannot run: the release is uninstalled without its hooks")
 	}
 	return w.carryOut(ctx, job, o)
 }
@@ -102,17 +105,25 @@ func (w *work) namespaceGoes(ctx context.Context, f found) bool {
 
 // left tells people of what is left behind on purpose.
 func (w *work) left(ctx context.Context, what string) {
-	w.log(ctx).Info("Left behind", "what", what)
-	w.event(eventLeft, "Left behind: "+cut(what, maxNote))
+	w.tell(ctx, eventLeft, "Left behind: "+what)
 }
 
 // maxNote is less than the API's limit for the note of an Event, in bytes.
-const maxNote = 900
+const maxNote = 1000
 
-func (w *work) event(reason, note string) {
+// tell logs a warning and makes an Event of it, which the API server refuses in a namespace that is
+// being deleted.
+func (w *work) tell(ctx context.Context, reason, note string) {
+	w.log(ctx).Info("WARNING: "+reason, "message", note)
 	if w.engine.Recorder != nil {
-		w.engine.Recorder.Eventf(w.cr, nil, corev1.EventTypeWarning, reason, actionUninstall, "%s", note)
+		w.engine.Recorder.Eventf(w.cr, nil, corev1.EventTypeWarning, reason, actionUninstall, "%s", cut(note, maxNote))
 	}
+}
+
+// hadRelease reports whether the status says that the CR had a release.
+func (w *work) hadRelease() bool {
+	_, had, _ := unstructured.NestedMap(w.cr.Object, "status", deployedRelease)
+	return had
 }
 
 // goneSoon returns the result of a deletion for which nothing is left to do but to wait until

@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
@@ -159,7 +158,7 @@ func (w *work) marked(live metav1.Object) bool {
 // but cannot go with it by an owner reference: cluster-scoped ones, and those in a namespace of
 // the release that is not the CR's. A CR that never had a release has none.
 func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
-	if _, had, _ := unstructured.NestedMap(w.cr.Object, "status", deployedRelease); !had && len(f.history.Revisions) == 0 {
+	if !w.hadRelease() && len(f.history.Revisions) == 0 {
 		return r, nil
 	}
 	served, err := discovery.NewDiscoveryClientForConfig(f.config)
