@@ -112,6 +112,15 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(isGone(priorityClass(s, "unread"))(ctx)).To(beGone())
 	})
 
+	It("takes the cluster-scoped objects of hooks, too", func(ctx context.Context) {
+		hook := strings.Replace(plain["p.yaml"], "metadata: {", "metadata: {annotations: {helm.sh/hook: pre-install}, ", 1)
+		s := charted(ctx, map[string]string{"a.yaml": plain["a.yaml"], "p.yaml": hook}, "").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "hooks")
+		Expect(isGone(priorityClass(s, "hooks"))(ctx)).To(Succeed())
+		remove(ctx, cr)
+		Expect(isGone(priorityClass(s, "hooks"))(ctx)).To(beGone())
+	})
+
 	It("names what cannot be deleted, with the reason", func(ctx context.Context) {
 		s := charted(ctx, plain, "")
 		proxy := behindProxy(s)

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
@@ -91,48 +92,77 @@ func (o object) delete(ctx context.Context) error {
 	return err
 }
 
-// remains looks at each object of the last revision, and of the last one that was deployed. Without
-// a record it looks for cluster-scoped objects that are the CR's: those in a namespace go with the
-// CR by their owner reference.
-func (w *work) remains(ctx context.Context, f found) (remains, error) {
+// remains looks at each object that the records of the release name. Without a record it looks for
+// children of the CR.
+func (w *work) remains(ctx context.Context, f found) (r remains, err error) {
 	if f.last() == nil {
 		return w.unrecorded(ctx, f)
 	}
-	var r remains
+	recorded, err := recordedObjects(f.history)
+	if err != nil {
+		return r, err
+	}
 	seen := map[string]bool{}
-	for _, revision := range []*release.Release{f.last(), f.history.Deployed} {
-		if revision == nil {
-			continue
+	for _, one := range recorded {
+		kind := one.GroupVersionKind().GroupKind().String()
+		live, client, err := f.cluster.Get(ctx, one.Unstructured)
+		name := manifest.Name(one.Unstructured)
+		switch {
+		case seen[kind+name], live == nil && err == nil:
+		case one.hook && (err != nil || !w.mustRemove(live)):
+		case !one.hook && err == nil && !w.marked(live):
+			r.others = append(r.others, name+", which does not have the marks of this release any more")
+		default:
+			r.add(name, live, client, err)
 		}
-		objects, err := manifest.Parse(revision.Manifest)
-		if err != nil {
-			return remains{}, err
-		}
-		for _, one := range objects {
-			if strings.EqualFold(strings.TrimSpace(one.GetAnnotations()[keepPolicy]), "keep") {
-				continue
-			}
-			kind := one.GroupVersionKind().GroupKind().String()
-			live, client, err := f.cluster.Get(ctx, one)
-			if name := manifest.Name(one); !seen[kind+name] {
-				seen[kind+name] = true
-				if live == nil && err == nil {
-					continue
-				}
-				w.sort(&r, name, live, client, err)
-			}
-		}
+		seen[kind+name] = true
 	}
 	return r, nil
 }
 
-// sort adds an object to the remains, where it belongs.
-func (w *work) sort(r *remains, name string, live metav1.Object, client dynamic.ResourceInterface, err error) {
+// recorded is an object that a record names.
+type recorded struct {
+	*unstructured.Unstructured
+
+	hook bool
+}
+
+// recordedObjects returns the objects of the last revision, and of the last one that was deployed,
+// and those of their hooks. Those that are to be kept are left out.
+func recordedObjects(h release.History) (all []recorded, err error) {
+	add := func(text string, hook bool) {
+		objects, parseErr := manifest.Parse(text)
+		err = errors.Join(err, parseErr)
+		for _, one := range objects {
+			if !strings.EqualFold(strings.TrimSpace(one.GetAnnotations()[keepPolicy]), "keep") {
+				all = append(all, recorded{one, hook})
+			}
+		}
+	}
+	for _, revision := range []*release.Release{h.Last, h.Deployed} {
+		if revision == nil {
+			continue
+		}
+		add(revision.Manifest, false)
+		for _, hook := range revision.Hooks {
+			add(hook.Manifest, true)
+		}
+	}
+	return all, err
+}
+
+// mustRemove reports whether the object is a child of the CR that cannot go with it by an owner
+// reference. Helm leaves the objects of hooks.
+func (w *work) mustRemove(live metav1.Object) bool {
+	refers := w.cr.GetNamespace() == "" || live.GetNamespace() == w.cr.GetNamespace()
+	return !refers && release.Linked(live, w.seal.Owner)
+}
+
+// add adds an object that is not gone, or could not be read.
+func (r *remains) add(name string, live metav1.Object, client dynamic.ResourceInterface, err error) {
 	switch {
 	case err != nil:
 		r.unknown = append(r.unknown, fmt.Sprintf("%s (cannot be read: %v)", name, errors.Unwrap(err)))
-	case !w.marked(live):
-		r.others = append(r.others, name+", which does not have the marks of this release any more")
 	case live.GetDeletionTimestamp() != nil:
 		r.waiting = append(r.waiting, name+" (is being deleted"+finalizersOf(live)+")")
 	default:
@@ -154,8 +184,8 @@ func (w *work) marked(live metav1.Object) bool {
 		annotations["meta.helm.sh/release-name"] == w.name && annotations["meta.helm.sh/release-namespace"] == w.namespace
 }
 
-// unrecorded returns the objects that have the marks of the release and are children of the CR,
-// but cannot go with it by an owner reference: cluster-scoped ones, and those in a namespace of
+// unrecorded returns the objects that have the label of a chart and are children of the CR, but
+// cannot go with it by an owner reference: cluster-scoped ones, and those in a namespace of
 // the release that is not the CR's. A CR that never had a release has none.
 func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 	if !w.hadRelease() && len(f.history.Revisions) == 0 {
@@ -183,9 +213,9 @@ func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
 			return r, fmt.Errorf("look for objects of a release without a record: %w", err)
 		}
 		for i := range found.Items {
-			if one := &found.Items[i]; release.Linked(one, w.seal.Owner) && w.marked(one) {
+			if one := &found.Items[i]; w.mustRemove(one) {
 				name := strings.TrimPrefix(one.GetNamespace()+"/"+one.GetName(), "/")
-				w.sort(&r, kind.name+" "+name, one, f.cluster.Client.Resource(kind.resource).Namespace(kind.namespace), nil)
+				r.add(kind.name+" "+name, one, f.cluster.Client.Resource(kind.resource).Namespace(kind.namespace), nil)
 			}
 		}
 	}
