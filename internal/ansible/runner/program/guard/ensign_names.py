@@ -22,7 +22,7 @@ def segment(what: str, value: object) -> object:
 
     text = str(value)
     if text in _DOTS or "/" in text or "%" in text:
-        raise ValueError(f'the {what} {text!r} is refused: none may be "." or "..", or contain "/" or "%"')
+        raise ValueError(f'the {what} {text!r} is refused: a {what} is never "." or "..", and has no "/" or "%"')
     return quote(text, safe=_SAFE)
 
 
@@ -30,7 +30,7 @@ def check_url(url: object) -> None:
     """Raise a ValueError if the path of a request would be resolved to another one, or cut off."""
     path = str(url).partition("?")[0]
     if "#" in path or any(part in _DOTS for part in path.split("/")):
-        raise ValueError(f'the path {path!r} is refused: no part of it may be "." or "..", or contain "#"')
+        raise ValueError(f'the path {path!r} is refused: a part of it is "." or "..", or has "#"')
 
 
 def guard_resources(module: object) -> None:

@@ -94,10 +94,10 @@ for call in (
     )
     assert said.splitlines() == [
         "/api/v1/namespaces/d:e/pods/a%23b /api/v1/pods /api/v1/namespaces/n/pods /api/v1/namespaces/n/pods/a%3Fb/scale",
-        """the name '../secrets/x' is refused: none may be "." or "..", or contain "/" or "%\"""",
-        """the namespace '..' is refused: none may be "." or "..", or contain "/" or "%\"""",
-        """the name 'a/b' is refused: none may be "." or "..", or contain "/" or "%\"""",
-        """the path 'https://h/api/../x' is refused: no part of it may be "." or "..", or contain "#\"""",
+        """the name '../secrets/x' is refused: a name is never "." or "..", and has no "/" or "%\"""",
+        """the namespace '..' is refused: a namespace is never "." or "..", and has no "/" or "%\"""",
+        """the name 'a/b' is refused: a name is never "." or "..", and has no "/" or "%\"""",
+        """the path 'https://h/api/../x' is refused: a part of it is "." or "..", or has "#\"""",
     ]
 
 
