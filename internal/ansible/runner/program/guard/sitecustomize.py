@@ -9,7 +9,7 @@ import sys
 
 import ensign_names
 
-sys.meta_path.insert(0, ensign_names.Finder)
+sys.meta_path.insert(0, ensign_names.Finder)  # type: ignore[arg-type]
 
 
 def chain() -> None:

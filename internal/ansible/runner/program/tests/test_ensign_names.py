@@ -34,7 +34,9 @@ def python(script: str, *path: Path, **environment: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("name", [".", "..", "../secrets/x", "../../other/configmaps/x", "a/b", "/", "a%2fb", "%", "%2e"])
+@pytest.mark.parametrize(
+    "name", [".", "..", "../secrets/x", "../../other/configmaps/x", "a/b", "/", "a%2fb", "%", "%2e"]
+)
 def test_a_name_that_no_object_can_have_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"the namespace {re.escape(repr(name))} is refused"):
         ensign_names.segment("namespace", name)
@@ -64,7 +66,9 @@ def test_what_has_a_meaning_in_urls_is_quoted(name: object, quoted: object) -> N
     assert ensign_names.segment("name", name) == quoted
 
 
-@pytest.mark.parametrize("path", ["/api/..", "/api/v1/../x", "/./api", "/api/v1/pods/.?a=b", "/api/v1/pods/a#b", "/api#"])
+@pytest.mark.parametrize(
+    "path", ["/api/..", "/api/v1/../x", "/./api", "/api/v1/pods/.?a=b", "/api/v1/pods/a#b", "/api#"]
+)
 def test_a_path_that_urllib3_would_change_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="is refused"):
         ensign_names.check_url("https://127.0.0.1:1" + path)
@@ -135,4 +139,16 @@ def test_little_is_imported_for_it() -> None:
     script = "import sys; print(sorted(set(sys.modules) - {'ensign_names'}))"
     bare = subprocess.run([sys.executable, "-B", "-c", script], env={}, capture_output=True, text=True, check=True)  # noqa: S603
     more = set(eval(python(script))) - set(eval(bare.stdout))  # noqa: S307
-    assert more <= {"sitecustomize", "importlib", "importlib._bootstrap", "importlib._bootstrap_external", "importlib.machinery", "importlib.util", "importlib._abc", "warnings", "types", "contextlib", "_imp"}
+    assert more <= {
+        "sitecustomize",
+        "importlib",
+        "importlib._bootstrap",
+        "importlib._bootstrap_external",
+        "importlib.machinery",
+        "importlib.util",
+        "importlib._abc",
+        "warnings",
+        "types",
+        "contextlib",
+        "_imp",
+    }
