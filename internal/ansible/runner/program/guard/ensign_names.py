@@ -4,7 +4,7 @@ The dynamic client of Kubernetes, which kubernetes.core uses, puts a name into a
 resolves ".." and cuts off what follows "#": the name "../secrets/x" of a ConfigMap became the Secret x. The API
 proxy sees the resolved path only. So what is imported as one of the modules below gets the checks that it lacks.
 
-This file runs in every Python process of a run, of any version of Python 3: it must be short, and import little.
+This file runs in every Python process of a run, of any version from Python 3.6 on: it must be short, and import little.
 """
 
 import sys
