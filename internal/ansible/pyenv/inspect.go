@@ -26,7 +26,7 @@ const minMajor, minMinor = 2, 19
 // resource has chosen could lead a request to another object.
 var ErrUnguarded = errors.New("the guard of names in requests does not work with its Kubernetes client")
 
-// inspectTimeout is ample: Inspect takes 0.1 s.
+// inspectTimeout is ample: Inspect takes 0.2 s.
 const inspectTimeout = time.Minute
 
 //go:embed inspect.py
