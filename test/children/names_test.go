@@ -25,10 +25,10 @@ import (
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 )
 
-// listener stands between a proxy and the API server, and keeps the writes that pass it.
+// listener stands between a proxy and the API server, and keeps the requests that pass it.
 type listener struct {
-	mu     sync.Mutex
-	writes []string
+	mu            sync.Mutex
+	writes, reads []string
 }
 
 // listenTo starts a listener for the cluster.
@@ -41,11 +41,13 @@ func listenTo(config *rest.Config) (*listener, *rest.Config) {
 	l := &listener{}
 	forward := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			l.mu.Lock()
+		l.mu.Lock()
+		if r.Method == http.MethodGet {
+			l.reads = append(l.reads, r.URL.RequestURI())
+		} else {
 			l.writes = append(l.writes, r.Method+" "+r.URL.EscapedPath())
-			l.mu.Unlock()
 		}
+		l.mu.Unlock()
 		forward.ServeHTTP(w, r)
 	}))
 	DeferCleanup(server.Close)

@@ -31,6 +31,7 @@ func environmentRows(w *settings) {
 		run := lastSaid(w.Site, w.one, 1)
 		Expect(run.Environment).To(ContainElements("RELATED_IMAGE_DB=registry.example.com/db:1", "OWN=sesame-4711", "WATCH_NAMESPACE="+w.Namespace))
 		Expect(run.Environment).NotTo(ContainElement(Or(HavePrefix("KUBERNETES_SERVICE_"), HavePrefix("DROPPED="), HavePrefix("ALSO_DROPPED="))))
+		Expect(run.Environment).To(ContainElement(HavePrefix("PYTHONPATH=" + filepath.Join(w.RunDir(), ".program", "guard"))))
 	})
 	row("§2 environment of runs, §2 --drop-env", "the artifact keeps names, no values", func() {
 		found, err := filepath.Glob(filepath.Join(w.RunDir(), string(w.one.GetUID()), "artifacts", "*", "command.json"))

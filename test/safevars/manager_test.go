@@ -38,15 +38,18 @@ func startManager(t *testing.T, env pyenv.Env, environ ...string) (code int, sai
 
 func TestTheManagerProvesItsEnvironment(t *testing.T) {
 	faulty := "PYTHONPATH=" + filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "faulty")
+	unguarded := "PYTHONPATH=" + filepath.Join(scratch.Repository(t), "test", "safevars", "testdata", "unguarded")
 	const refused, accepted = "Ansible evaluated text that is marked as untrusted", "reach the API server"
+	const notGuarded = "the guard of names in requests does not work with its Kubernetes client: kubernetes.dynamic.resource is of a version that is not known"
 	cores.OnEach(t, func(t *testing.T, c cores.Core) {
 		for why, test := range map[string]struct {
 			environ  []string
 			want     string
 			mustLack string
 		}{
-			"an Ansible that templates marked text is refused": {[]string{faulty}, refused, accepted},
-			"the same without the fault is not":                {nil, accepted, refused},
+			"an Ansible that templates marked text is refused":                        {[]string{faulty}, refused, accepted},
+			"a client of Kubernetes that the guard of names does not know is refused": {[]string{unguarded}, notGuarded, accepted},
+			"the same without the fault is not":                                       {nil, accepted, refused},
 		} {
 			t.Run(why, func(t *testing.T) {
 				code, said := startManager(t, c.Env, test.environ...)

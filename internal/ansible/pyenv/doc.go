@@ -3,7 +3,8 @@
 //
 //   - Find looks where an environment usually is.
 //   - Env.Inspect asks the environment's Python what is installed, and refuses versions that
-//     Ensign does not support.
+//     Ensign does not support. It tries the guard of names in requests (package program) on the
+//     Kubernetes client that is installed.
 //   - Env.Canary runs one small play with the environment's programs, and refuses an
 //     environment in which Ansible evaluates text of a custom resource.
 //   - A Checker does both, and does it again when the environment has changed.

@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed" // For inspect.py.
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,13 +14,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
 )
 
 // minMajor and minMinor are the oldest version of ansible-core that never evaluates text
 // that is marked as untrusted.
 const minMajor, minMinor = 2, 19
 
-// inspectTimeout is ample: Inspect takes 0.1 s.
+// ErrUnguarded is returned for an environment in whose Kubernetes client a name that a custom
+// resource has chosen could lead a request to another object.
+var ErrUnguarded = errors.New("the guard of names in requests does not work with its Kubernetes client")
+
+// inspectTimeout is ample: Inspect takes 0.2 s.
 const inspectTimeout = time.Minute
 
 //go:embed inspect.py
@@ -36,26 +43,38 @@ type Info struct {
 	// collections elsewhere, such as in ANSIBLE_COLLECTIONS_PATH.
 	Digest string
 
+	// unguarded says in which way a name could lead a request to another object; "" if in none.
+	unguarded string
 	// stampPaths are paths of which at least one changes when something is installed or
 	// removed.
 	stampPaths []string
 }
 
 // Inspect returns what is installed. It returns an error if ansible-core or ansible-runner
-// is missing, or if ansible-core is older than 2.19.
-func (e Env) Inspect(ctx context.Context) (Info, error) {
+// is missing, if ansible-core is older than 2.19, or if the guard of runs does not work with the
+// Kubernetes client (ErrUnguarded).
+func (e Env) Inspect(ctx context.Context) (info Info, err error) {
+	dir, err := os.MkdirTemp("", "ensign-inspect-")
+	if err != nil {
+		return Info{}, fmt.Errorf("inspect the Python environment: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if _, err := program.Provide(dir); err != nil {
+		return Info{}, fmt.Errorf("inspect the Python environment: %w", err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, e.Python, "-c", inspectScript)
 	// Python looks for modules in its working directory first.
-	cmd.Dir, cmd.Env = e.Bin, e.environ
+	cmd.Dir = e.Bin
+	cmd.Env = append(slices.Clone(e.environ), "PYTHONPATH="+program.PythonPath(dir, Search{Environ: e.environ}.getenv("PYTHONPATH")))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w: %s", e.Bin, e.Python, err, lastLine(stderr.String()))
 	}
-	info, err := parseInfo(out)
+	info, err = parseInfo(out)
 	if err != nil {
 		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w", e.Bin, e.Python, err)
 	}
@@ -72,6 +91,7 @@ func parseInfo(out []byte) (Info, error) {
 		AnsibleRunner string   `json:"ansible_runner"`
 		Collections   []string `json:"collections"`
 		StampPaths    []string `json:"stamp_paths"`
+		Unguarded     string   `json:"unguarded"`
 		versions
 	}
 	if err := json.Unmarshal(out, &found); err != nil {
@@ -83,6 +103,7 @@ func parseInfo(out []byte) (Info, error) {
 		AnsibleRunner:  found.AnsibleRunner,
 		CollectionDirs: found.Collections,
 		Digest:         found.digest(found.Python),
+		unguarded:      found.Unguarded,
 		stampPaths:     found.StampPaths,
 	}, nil
 }
@@ -97,6 +118,9 @@ func (i Info) validate() error {
 	}
 	if !atLeast(i.AnsibleCore, minMajor, minMinor) {
 		return fmt.Errorf("ansible-core %s is older than %d.%d: it evaluates text of custom resources in some places, even marked as unsafe", i.AnsibleCore, minMajor, minMinor)
+	}
+	if i.unguarded != "" {
+		return fmt.Errorf("%w: %s", ErrUnguarded, i.unguarded)
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 """Print what is installed in the environment of this interpreter, as JSON."""
 
+import importlib
 import importlib.metadata
 import json
 import os
 import platform
 import re
 import sys
+from types import ModuleType
 
 
 def version(name):
@@ -75,6 +77,65 @@ def manifest_version(directory):
         return ""
 
 
+def unguarded():
+    """Return in which way a name of a CR could lead a request to another object; "" if in none.
+
+    The guard is that of runs: PYTHONPATH begins with its directory here, too.
+    """
+    for load in (alone, importlib.import_module):
+        try:
+            resources, requests = load("kubernetes.dynamic.resource"), load("kubernetes.client.rest")
+        except Exception as error:
+            if type(error).__name__ == "UnguardedError":
+                return str(error)
+        else:
+            return names_in_paths(resources.Resource) or names_in_urls(requests.RESTClientObject)
+    return ""  # There is no client that content could import.
+
+
+def alone(module):
+    """Import a module without its packages, which import a thousand others."""
+    first, *parts = module.split(".")[:-1]
+    for depth in range(len(parts) + 1):
+        package = ".".join((first, *parts[:depth]))
+        sys.modules[package] = stub = ModuleType(package)
+        stub.__path__ = [os.path.join(d, *package.split(".")) for d in sys.path]
+    try:
+        return importlib.import_module(module)
+    finally:
+        for name in [n for n in sys.modules if n.partition(".")[0] == first]:
+            del sys.modules[name]
+
+
+def names_in_paths(resource):
+    scale = {"scale": {"kind": "Scale", "name": "pods/scale", "namespaced": True}}
+    pods = resource(prefix="api", api_version="v1", kind="Pod", name="pods", namespaced=True, subresources=scale)
+    for paths in (pods, pods.subresources["scale"]):
+        for name in (".", "..", "../secrets/x", "a/b", "a%2fb"):
+            for values in ({"name": name, "namespace": "n"}, {"name": "n", "namespace": name}):
+                if not refuses(paths.path, **values):
+                    return f"the name {name!r} is accepted"
+    path = pods.path(name="a?b#c", namespace="d:e")
+    return "" if path == "/api/v1/namespaces/d:e/pods/a%3Fb%23c" else f"the path is {path!r}"
+
+
+def names_in_urls(client):
+    for url in ("https://h/api/v1/pods/..", "https://h/api/../x?a=b", "https://h/api/v1/pods/a#b"):
+        if not refuses(client.request, None, "GET", url):
+            return f"the URL {url!r} is accepted"
+    return ""
+
+
+def refuses(function, *arguments, **values):
+    try:
+        function(*arguments, **values)
+    except ValueError:
+        return True
+    except Exception:
+        return False
+    return False
+
+
 METADATA = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-[^-]+)?\.(dist|egg)-info")
 
 directories = [p for p in dict.fromkeys(os.path.abspath(p) for p in sys.path if p) if os.path.isdir(p)]
@@ -88,6 +149,7 @@ json.dump(
         "distributions": distributions(directories),
         "collection_versions": collections(trees),
         "stamp_paths": stamp_paths(directories),
+        "unguarded": unguarded(),
     },
     sys.stdout,
 )

@@ -154,6 +154,7 @@ func TestInspectRefuses(t *testing.T) {
 		"no ansible-runner":                           {installed("2.21.5", ""), "ansible-runner is not installed"},
 		"a Python that fails, with its last words":    {"echo Traceback >&2; echo 'No module named x' >&2; exit 1", ": No module named x"},
 		"a Python that says something else than JSON": {"echo hello", "invalid character"},
+		"a client of Kubernetes without the guard":    {strings.Replace(installed("2.21.5", "2.4.3"), "{", `{"unguarded": "the name x is accepted", `, 1), ErrUnguarded.Error() + ": the name x is accepted"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -185,7 +186,7 @@ func TestInspectAccepts(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := Info{Python: "3.13.1", AnsibleCore: version, AnsibleRunner: "2.4.3", CollectionDirs: []string{"/c"}}
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Info{}, "Digest", "stampPaths")); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Info{}, "Digest", "stampPaths", "unguarded")); diff != "" {
 				t.Error(diff)
 			}
 		})

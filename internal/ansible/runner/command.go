@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ensign-operator/ensign/internal/ansible/runner/program"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
@@ -20,10 +21,10 @@ type command struct {
 
 // command returns the command for the spec: the Python interpreter with ensign_run.py and
 // the arguments of ansible-runner. Its processes are marked by nonce.
-func (r *Runner) command(spec Spec, dir *rundir.Dir, program string, nonce int64) command {
+func (r *Runner) command(spec Spec, dir *rundir.Dir, executed string, nonce int64) command {
 	return command{
 		path: r.Python,
-		args: append([]string{program}, r.argv(spec, dir)...),
+		args: append([]string{executed}, r.argv(spec, dir)...),
 		env:  r.environ(dir, nonce),
 		dir:  dir.Project,
 	}
@@ -101,6 +102,7 @@ func (r *Runner) environ(dir *rundir.Dir, nonce int64) []string {
 		path = "/usr/local/bin:/usr/bin:/bin"
 	}
 	env["PATH"] = filepath.Dir(r.Binary) + string(filepath.ListSeparator) + path
+	env["PYTHONPATH"] = program.PythonPath(r.programDir(), env["PYTHONPATH"])
 	env["JOB_ID"] = strconv.FormatInt(nonce, 10)
 	env["KUBECONFIG"] = dir.Kubeconfig
 	env["K8S_AUTH_KUBECONFIG"] = dir.Kubeconfig

@@ -81,7 +81,7 @@ func TestArgv(t *testing.T) {
 }
 
 func TestCommandRunsInThePrivateProject(t *testing.T) {
-	r := Runner{Binary: "/env/bin/ansible-runner", Python: "/env/bin/python"}
+	r := Runner{Root: new(rundir.Root), Binary: "/env/bin/ansible-runner", Python: "/env/bin/python"}
 	got := r.command(Spec{ID: "r1", Playbook: "/p"}, someDir, "/runs/.program/ensign_run.py", 5)
 	if got.path != "/env/bin/python" || got.dir != someDir.Project || !slices.Equal(got.args[:2], []string{"/runs/.program/ensign_run.py", "run"}) || !slices.Contains(got.env, "JOB_ID=5") {
 		t.Errorf("got %+v", got)
@@ -91,6 +91,7 @@ func TestCommandRunsInThePrivateProject(t *testing.T) {
 func TestEnviron(t *testing.T) {
 	own := map[string]string{
 		"PATH": "/env/bin:/usr/bin", "JOB_ID": "77", "ANSIBLE_NOCOLOR": "true", "MAX_EVENT_RES": "9223372036854775807",
+		"PYTHONPATH": ".program/guard",
 		"KUBECONFIG": "/runs/u/run/kubeconfig", "K8S_AUTH_KUBECONFIG": "/runs/u/run/kubeconfig",
 		"ANSIBLE_LOCAL_TEMP": "/runs/u/run/tmp", "TMPDIR": "/runs/.tmp",
 	}
@@ -130,6 +131,13 @@ func TestEnviron(t *testing.T) {
 			env:  []string{"ANSIBLE_ROLES_PATH=/old", "ANSIBLE_COLLECTIONS_PATH=/old"},
 			want: map[string]string{"ANSIBLE_ROLES_PATH": "/old", "ANSIBLE_COLLECTIONS_PATH": "/old"},
 		},
+		"what Python imports first comes before what authors want it to find": {
+			env:  []string{"PYTHONPATH=/a:/b"},
+			want: map[string]string{"PYTHONPATH": ".program/guard:/a:/b"},
+		},
+		"an empty path does not become the working directory": {
+			env: []string{"PYTHONPATH="},
+		},
 		"colours stay for who asks for them": {
 			env:  []string{"ANSIBLE_FORCE_COLOR=1"},
 			want: map[string]string{"ANSIBLE_FORCE_COLOR": "1", "ANSIBLE_NOCOLOR": "-"},
@@ -161,7 +169,7 @@ func TestEnviron(t *testing.T) {
 			if test.runner == nil {
 				test.runner = &Runner{}
 			}
-			test.runner.Binary = "/env/bin/ansible-runner"
+			test.runner.Root, test.runner.Binary = new(rundir.Root), "/env/bin/ansible-runner"
 			test.runner.Env = append([]string{"PATH=/usr/bin"}, test.env...)
 			want := maps.Clone(own)
 			maps.Copy(want, test.want)
@@ -174,7 +182,7 @@ func TestEnviron(t *testing.T) {
 }
 
 func TestEnvironWithoutAPath(t *testing.T) {
-	r := Runner{Binary: "/env/bin/ansible-runner"}
+	r := Runner{Root: new(rundir.Root), Binary: "/env/bin/ansible-runner"}
 	if got := r.environ(someDir, 1); !slices.Contains(got, "PATH=/env/bin:/usr/local/bin:/usr/bin:/bin") {
 		t.Errorf("got %q", got)
 	}

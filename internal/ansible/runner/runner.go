@@ -16,9 +16,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/process/rundir"
 )
 
-// programDir is the directory of ensign_run.py in the root of the run directories.
-const programDir = ".program"
-
 // Runner starts runs. Root, Binary and Python are required. A Runner must not be changed
 // or copied after its first use. Run may be called concurrently.
 type Runner struct {
@@ -190,8 +187,11 @@ func (r *Runner) execute(ctx context.Context, spec Spec, rec *record, handle fun
 // Program makes sure that the program of runs, ensign_run.py, is in the root of the run directories, and
 // returns its path.
 func (r *Runner) Program() (path string, err error) {
-	return program.Provide(filepath.Join(r.Root.Path(), programDir))
+	return program.Provide(r.programDir())
 }
+
+// programDir returns the directory of ensign_run.py in the root of the run directories.
+func (r *Runner) programDir() string { return filepath.Join(r.Root.Path(), ".program") }
 
 func (r *Runner) ready(ctx context.Context) error {
 	if r.Ready == nil {

@@ -147,6 +147,7 @@ class InProcessPlaybook:
         redirect_output(open_display(self.logfile_read, _STDOUT), open_display(self.logfile_read, _STDERR))
         try:
             redirect_events(self.logfile_read)
+            keep_guard(self._environment.get("PYTHONPATH", "").partition(os.pathsep)[0])
             return exit_code_of(importlib.import_module("ansible.cli.playbook").main)
         finally:
             flush()
@@ -228,6 +229,19 @@ def redirect_events(events: EventFilter) -> None:
             events.end()
 
     loader._load_module_source = load
+
+
+def keep_guard(guard: str) -> None:
+    """Let a task that has a PYTHONPATH of its own keep the directory with which that of runs begins (guard/)."""
+    shell: Any = importlib.import_module("ansible.plugins.shell").ShellBase
+    original = shell.env_prefix
+
+    def env_prefix(self: object, **variables: object) -> Any:
+        if guard and "PYTHONPATH" in variables:
+            variables["PYTHONPATH"] = f"{guard}{os.pathsep}{variables['PYTHONPATH']}"
+        return original(self, **variables)
+
+    shell.env_prefix = env_prefix
 
 
 def exit_code_of(program: Callable[[], object]) -> int:

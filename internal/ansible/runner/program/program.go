@@ -2,7 +2,10 @@
 // ansible-runner with the playbook in the same process. A cold run starts an interpreter
 // with it; the server for warm runs has loaded it already.
 //
-// The package writes the program to a directory. It does not start anything.
+// It also holds the guard: what every Python process of a run imports first, so that no name
+// in a request leads to another object (guard/ensign_names.py).
+//
+// The package writes both to a directory. It does not start anything.
 //
 // # Gotchas
 //
@@ -10,6 +13,9 @@
 //     text that is displayed. Here the playbook runs in ansible-runner's own process, and the
 //     display callback passes each event on as an object. So no text can become an event.
 //   - The standard output carries only events. Ansible's own descriptors 1 and 2 carry text.
+//   - Python imports the guard, because it has the name sitecustomize and PYTHONPATH begins with its
+//     directory. Interpreters keep their bytecode in a __pycache__ that is there before them: one
+//     that appeared would look like a change of what the server for warm runs has imported.
 package program
 
 import (
@@ -18,27 +24,61 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 )
 
 // Name is the name of the file that an interpreter executes.
 const Name = "ensign_run.py"
 
-//go:embed *.py
+// guard is the name of the directory that PYTHONPATH begins with.
+const guard = "guard"
+
+//go:embed *.py guard/*.py
 var source embed.FS
 
-// Provide makes sure that dir contains the program, and returns the path of the file to
-// execute. Only this user may enter dir. Provide is called before each start, because a
+// Provide makes sure that dir contains the program and the guard, and returns the path of the
+// file to execute. Only this user may enter dir. Provide is called before each start, because a
 // cleanup of temporary files or a full disk may have damaged a file.
 func Provide(dir string) (path string, err error) {
-	files, err := source.ReadDir(".")
-	for _, file := range files {
-		err = errors.Join(err, provide(dir, file.Name()))
+	if strings.ContainsRune(dir, filepath.ListSeparator) {
+		return "", fmt.Errorf("provide the program of runs: PYTHONPATH cannot name %q, which contains %q", dir, filepath.ListSeparator)
 	}
+	err = errors.Join(provideFiles(dir, "."), provideFiles(dir, guard), makeDir(filepath.Join(dir, guard, "__pycache__")))
 	if err != nil {
 		return "", fmt.Errorf("provide the program of runs: %w", err)
 	}
 	return filepath.Join(dir, Name), nil
+}
+
+// PythonPath returns the PYTHONPATH of processes that the guard in dir is for. further is what
+// PYTHONPATH was, or "".
+func PythonPath(dir, further string) string {
+	own := filepath.Join(dir, guard)
+	if further == "" {
+		return own // An empty entry would be the working directory.
+	}
+	return own + string(filepath.ListSeparator) + further
+}
+
+// provideFiles makes sure that a directory of the source is in dir.
+func provideFiles(dir, from string) error {
+	entries, err := source.ReadDir(from)
+	err = errors.Join(err, makeDir(filepath.Join(dir, from)))
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			err = errors.Join(err, provide(dir, path.Join(from, entry.Name())))
+		}
+	}
+	return err
+}
+
+func makeDir(path string) error {
+	if err := os.Mkdir(path, 0o700); !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 func provide(dir, name string) error {
@@ -50,15 +90,12 @@ func provide(dir, name string) error {
 	if found, err := os.ReadFile(path); err == nil && bytes.Equal(found, content) {
 		return nil
 	}
-	return replaceFile(dir, path, content)
+	return replaceFile(path, content)
 }
 
 // replaceFile replaces the whole file, because an interpreter may be reading it.
-func replaceFile(dir, path string, content []byte) error {
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	file, err := os.CreateTemp(dir, filepath.Base(path)+".*") // With mode 0600.
+func replaceFile(path string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // With mode 0600.
 	if err != nil {
 		return err
 	}

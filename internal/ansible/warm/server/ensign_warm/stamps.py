@@ -20,7 +20,7 @@ def places(modules: Iterable[object], path: Iterable[str], own: tuple[str, ...] 
     The files of the manager's own directories do not count: only the manager writes there,
     and interpreters, which leave bytecode behind.
     """
-    found = {place for place in path if place}
+    found = {place for place in path if place and not place.startswith(own)}
     for place in list(found):
         with contextlib.suppress(OSError):
             found |= {os.path.join(place, name) for name in os.listdir(place) if name.endswith(".pth")}

@@ -91,6 +91,18 @@ def test_bytecode_beside_the_program_is_no_change(place: Path) -> None:
     assert not taken.changed()
 
 
+def test_the_guard_of_names_beside_the_program_is_the_managers_own(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manager writes it right before a server starts."""
+    monkeypatch.syspath_prepend(str(place / "package/guard"))
+    (place / "package/guard").mkdir()
+    began = time.time_ns()
+    os.utime(place / "package/guard", ns=(began + 1, began + 1))
+    assert stamps.Stamps([]).changed_since(began)
+    assert not stamps.Stamps([], str(place / "package/program.py")).changed_since(began)
+
+
 def test_a_place_that_was_missing_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path / "later"))
     taken = stamps.Stamps([])

@@ -1,0 +1,1 @@
+"""A client of Kubernetes in a version that makes its paths elsewhere."""

@@ -1,0 +1,8 @@
+"""Sends requests."""
+
+
+class RESTClientObject:
+    """A connection."""
+
+    def request(self, method: str, url: str) -> None:
+        """Send a request."""

@@ -1,0 +1,5 @@
+"""Has no function that the guard of names could replace."""
+
+
+class Resource:
+    """A kind."""
