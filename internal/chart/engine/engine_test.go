@@ -165,6 +165,9 @@ func TestWhatAFinalizerDoes(t *testing.T) {
 			if (result.Outcome.Verdict == content.Succeeded) != (test.shown == gone) {
 				t.Errorf("got %+v", result.Outcome)
 			}
+			if waits := result.RequeueAfter > 0; waits != test.settled {
+				t.Errorf("the next look is after %s", result.RequeueAfter)
+			}
 			for _, o := range w.orders {
 				if o.Action != order.Uninstall || o.Wait || o.Values != nil || len(o.Seal.Keys) != 1 || string(o.Seal.Keys[0].Secret) == string(testKeys[0].Secret) {
 					t.Errorf("got the order %+v", o)

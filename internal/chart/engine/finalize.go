@@ -44,9 +44,9 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 	if f.last() == nil && !foreign && w.hadRelease() {
 		w.tell(ctx, eventHooksSkipped, "There is no record of the release any more: no hook of its deletion can run")
 	}
-	left, err := w.removeRemains(ctx, f)
+	left, refused, err := w.removeRemains(ctx, f)
 	if err == nil && len(left) > 0 {
-		return notGone(left)
+		return notGone(left, !refused)
 	}
 	if err == nil && !foreign {
 		err = f.records.Purge(ctx)
@@ -136,7 +136,7 @@ func (w *work) goneSoon(ctx context.Context, f found) (content.Result, bool) {
 	if err != nil || len(r.waiting) == 0 || len(r.there) > 0 || len(r.unknown) > 0 {
 		return content.Result{}, false // Run does what there is to do.
 	}
-	return notGone(r.waiting), true
+	return notGone(r.waiting, true), true
 }
 
 // Abandon names the objects of the release that are still there.

@@ -11,14 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
-	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 )
 
@@ -49,8 +45,9 @@ type object struct {
 }
 
 // removeRemains deletes what is left of the release, waits a short time, and returns what is still
-// left, with the API server's reasons.
-func (w *work) removeRemains(ctx context.Context, f found) (left []string, err error) {
+// left, with the API server's reasons. refused is true if something could not be read or deleted:
+// then waiting alone does not help.
+func (w *work) removeRemains(ctx context.Context, f found) (left []string, refused bool, err error) {
 	var told bool
 	settled := func(ctx context.Context) (bool, error) {
 		r, err := w.remains(ctx, f)
@@ -61,25 +58,24 @@ func (w *work) removeRemains(ctx context.Context, f found) (left []string, err e
 			w.left(ctx, strings.Join(r.others, ", "))
 			told = true
 		}
-		left = slices.Concat(r.unknown, r.waiting)
-		refused := len(r.unknown)
+		left, refused = slices.Concat(r.unknown, r.waiting), len(r.unknown) > 0
 		for _, o := range r.there {
-			left = append(left, o.name+" (is being deleted)")
+			text := o.name + " (is being deleted)"
 			if err := o.delete(ctx); err != nil {
-				left[len(left)-1] = fmt.Sprintf("%s (cannot be deleted: %v)", o.name, err)
-				refused++
+				text, refused = fmt.Sprintf("%s (cannot be deleted: %v)", o.name, err), true
 			}
+			left = append(left, text)
 		}
-		return len(left) == 0 || refused > 0, nil
+		return len(left) == 0 || refused, nil
 	}
 	pause := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Steps: 20, Cap: time.Second}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	err = pause.DelayFunc().Until(ctx, true, true, settled)
 	if wait.Interrupted(err) {
-		return left, nil
+		err = nil
 	}
-	return left, err
+	return left, refused, err
 }
 
 // delete deletes the object as it was seen.
@@ -182,71 +178,4 @@ func (w *work) marked(live metav1.Object) bool {
 	annotations := live.GetAnnotations()
 	return live.GetLabels()["app.kubernetes.io/managed-by"] == "Helm" &&
 		annotations["meta.helm.sh/release-name"] == w.name && annotations["meta.helm.sh/release-namespace"] == w.namespace
-}
-
-// unrecorded returns the objects that have the label of a chart and are children of the CR, but
-// cannot go with it by an owner reference: cluster-scoped ones, and those in a namespace of
-// the release that is not the CR's. A CR that never had a release has none.
-func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
-	if !w.hadRelease() && len(f.history.Revisions) == 0 {
-		return r, nil
-	}
-	served, err := discovery.NewDiscoveryClientForConfig(f.config)
-	if err != nil {
-		return r, fmt.Errorf("use the kubeconfig of the run: %w", err)
-	}
-	client, err := metadata.NewForConfig(f.config)
-	if err != nil {
-		return r, fmt.Errorf("use the kubeconfig of the run: %w", err)
-	}
-	// An error is about groups that cannot be asked now; the others are in the answer.
-	groups, err := served.ServerPreferredResources()
-	if groups == nil && err != nil {
-		return r, fmt.Errorf("look for objects of a release without a record: %w", err)
-	}
-	for _, kind := range w.unreferenced(groups) {
-		found, err := client.Resource(kind.resource).Namespace(kind.namespace).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
-		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			continue // What the operator may not list it has not made.
-		}
-		if err != nil {
-			return r, fmt.Errorf("look for objects of a release without a record: %w", err)
-		}
-		for i := range found.Items {
-			if one := &found.Items[i]; w.mustRemove(one) {
-				name := strings.TrimPrefix(one.GetNamespace()+"/"+one.GetName(), "/")
-				r.add(kind.name+" "+name, one, f.cluster.Client.Resource(kind.resource).Namespace(kind.namespace), nil)
-			}
-		}
-	}
-	return r, nil
-}
-
-// listed is a kind whose objects are listed, in a namespace or, if that is "", those of the
-// cluster.
-type listed struct {
-	name, namespace string
-	resource        schema.GroupVersionResource
-}
-
-// unreferenced returns the kinds whose objects cannot refer to the CR as their owner.
-func (w *work) unreferenced(groups []*metav1.APIResourceList) []listed {
-	var found []listed
-	for _, group := range groups {
-		version, err := schema.ParseGroupVersion(group.GroupVersion)
-		if err != nil {
-			continue
-		}
-		for _, resource := range group.APIResources {
-			kind := listed{name: resource.Kind, resource: version.WithResource(resource.Name)}
-			if resource.Namespaced {
-				kind.namespace = w.namespace
-			}
-			refers := w.cr.GetNamespace() == "" || kind.namespace == w.cr.GetNamespace()
-			if !refers && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "delete") {
-				found = append(found, kind)
-			}
-		}
-	}
-	return found
 }

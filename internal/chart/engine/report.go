@@ -84,14 +84,16 @@ func failed(outcome content.Outcome, action order.Action) content.Result {
 	return result
 }
 
-// notGone returns the result of a deletion that waits until objects are gone. It looks again in a
-// few seconds: somebody else removes what they wait for.
-func notGone(left []string) content.Result {
+// notGone returns the result of a deletion that leaves objects. Where they only wait for somebody,
+// the next look is in a few seconds.
+func notGone(left []string, wait bool) content.Result {
 	slices.Sort(left)
 	result := failed(content.Outcome{
 		Verdict: content.Failed, Reason: content.ReasonFailed, Message: short("still there after the uninstallation: " + strings.Join(left, "; ")),
 	}, order.Uninstall)
-	result.RequeueAfter = 5 * time.Second
+	if wait {
+		result.RequeueAfter = 5 * time.Second
+	}
 	return result
 }
 

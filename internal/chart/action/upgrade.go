@@ -1,0 +1,91 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+
+	records "github.com/ensign-operator/ensign/internal/chart/release"
+)
+
+// upgrade makes a new revision. Conflicts of server-side apply are forced, so that whoever
+// scaled an object does not stop every upgrade. If the upgrade fails, the objects go back to
+// the deployed revision.
+func (r *run) upgrade(ctx context.Context) error {
+	if err := r.supersede(); err != nil {
+		return fmt.Errorf("mark revisions that a later one has superseded: %w", err)
+	}
+	a := action.NewUpgrade(r.config)
+	a.Namespace, a.MaxHistory, a.ResetValues = r.Namespace, r.MaxHistory, true
+	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
+	a.SkipCRDs, a.TakeOwnership = true, r.Adopt
+	a.ServerSideApply, a.ForceConflicts = "true", true
+	if r.Force {
+		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true
+	}
+	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
+	made, err := a.RunWithContext(ctx, r.Name, r.chart, r.Values)
+	if failed, ok := made.(*release.Release); err != nil && ok && failed != nil && failed.Info.Status == common.StatusFailed {
+		if back := r.rollback(); back != nil {
+			return fmt.Errorf("%w; and the rollback failed: %w", err, back)
+		}
+	}
+	return err
+}
+
+// supersede marks all revisions that are deployed but the newest. Helm leaves such ones behind
+// where it could not write that: it only logs it.
+func (r *run) supersede() error {
+	found, err := r.config.Releases.DeployedAll(r.Name)
+	if errors.Is(err, driver.ErrNoDeployedReleases) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var deployed []*release.Release
+	for _, one := range found {
+		revision, err := records.Of(one)
+		if err != nil {
+			return err
+		}
+		deployed = append(deployed, revision)
+	}
+	slices.SortFunc(deployed, func(a, b *release.Release) int { return a.Version - b.Version })
+	var errs []error
+	for _, older := range deployed[:len(deployed)-1] {
+		older.Info.Status = common.StatusSuperseded
+		errs = append(errs, r.config.Releases.Update(older))
+	}
+	return errors.Join(errs...)
+}
+
+// rollback brings back the deployed revision, if there is one.
+func (r *run) rollback() error {
+	found, err := r.config.Releases.Deployed(r.Name)
+	if errors.Is(err, driver.ErrNoDeployedReleases) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	deployed, err := records.Of(found)
+	if err != nil {
+		return err
+	}
+	a := action.NewRollback(r.config)
+	a.Version, a.MaxHistory, a.DisableHooks = deployed.Version, r.MaxHistory, r.DisableHooks
+	a.ServerSideApply, a.ForceConflicts = "true", true
+	if r.RollbackForce {
+		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true
+	}
+	a.WaitStrategy, a.Timeout = kube.HookOnlyStrategy, r.Timeout
+	return a.Run(r.Name)
+}

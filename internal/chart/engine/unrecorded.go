@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	"github.com/ensign-operator/ensign/internal/chart/order"
+)
+
+// unrecorded returns the objects that have the label of a chart and are children of the CR, but
+// cannot go with it by an owner reference: cluster-scoped ones, and those in a namespace of
+// the release that is not the CR's. A CR that never had a release has none.
+func (w *work) unrecorded(ctx context.Context, f found) (r remains, err error) {
+	if !w.hadRelease() && len(f.history.Revisions) == 0 {
+		return r, nil
+	}
+	served, err := discovery.NewDiscoveryClientForConfig(f.config)
+	if err != nil {
+		return r, fmt.Errorf("use the kubeconfig of the run: %w", err)
+	}
+	client, err := metadata.NewForConfig(f.config)
+	if err != nil {
+		return r, fmt.Errorf("use the kubeconfig of the run: %w", err)
+	}
+	// An error is about groups that cannot be asked now; the others are in the answer.
+	groups, err := served.ServerPreferredResources()
+	if groups == nil && err != nil {
+		return r, fmt.Errorf("look for objects of a release without a record: %w", err)
+	}
+	for _, kind := range w.unreferenced(groups) {
+		found, err := client.Resource(kind.resource).Namespace(kind.namespace).List(ctx, metav1.ListOptions{LabelSelector: order.ChartLabel})
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			continue // What the operator may not list it has not made.
+		}
+		if err != nil {
+			return r, fmt.Errorf("look for objects of a release without a record: %w", err)
+		}
+		for i := range found.Items {
+			if one := &found.Items[i]; w.mustRemove(one) {
+				name := strings.TrimPrefix(one.GetNamespace()+"/"+one.GetName(), "/")
+				r.add(kind.name+" "+name, one, f.cluster.Client.Resource(kind.resource).Namespace(kind.namespace), nil)
+			}
+		}
+	}
+	return r, nil
+}
+
+// listed is a kind whose objects are listed, in a namespace or, if that is "", those of the
+// cluster.
+type listed struct {
+	name, namespace string
+	resource        schema.GroupVersionResource
+}
+
+// unreferenced returns the kinds whose objects cannot refer to the CR as their owner.
+func (w *work) unreferenced(groups []*metav1.APIResourceList) []listed {
+	var found []listed
+	for _, group := range groups {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for _, resource := range group.APIResources {
+			kind := listed{name: resource.Kind, resource: version.WithResource(resource.Name)}
+			if resource.Namespaced {
+				kind.namespace = w.namespace
+			}
+			refers := w.cr.GetNamespace() == "" || kind.namespace == w.cr.GetNamespace()
+			if !refers && slices.Contains(resource.Verbs, "list") && slices.Contains(resource.Verbs, "delete") {
+				found = append(found, kind)
+			}
+		}
+	}
+	return found
+}
