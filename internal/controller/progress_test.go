@@ -65,6 +65,20 @@ func TestTheRunningTaskIsShown(t *testing.T) {
 	}
 }
 
+// The bubble reports a goroutine that is left.
+func TestAPanicEndsWhatShowsTheRunningTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+		b.runner.run = func(context.Context, runner.Spec) runner.Result { panic("a defect") }
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		b.mustReconcile()
+	})
+}
+
 func TestATaskThatIsShownLateChangesNoResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var late func() error

@@ -73,9 +73,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		return errFenced
 	}
 	r.begin(a)
-	stop := r.showProgress(ctx, a, at)
-	result := a.work.Run(runCtx, job)
-	stop()
+	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
 	if !r.leads() {
 		return errFenced // The run was ended, and the next leader repeats it.
@@ -85,6 +83,12 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	}
 	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 	return nil
+}
+
+// runShown runs the content, and shows in the status what it is at until it ends, by a panic too.
+func (r *Reconciler) runShown(ctx, runCtx context.Context, a *attempt, job content.Job, at *progress) content.Result {
+	defer r.showProgress(ctx, a, at)()
+	return a.work.Run(runCtx, job)
 }
 
 // warnOfCreated logs what a finalizer's run has created and Kubernetes deletes with the CR,
