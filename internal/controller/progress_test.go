@@ -65,17 +65,35 @@ func TestTheRunningTaskIsShown(t *testing.T) {
 	}
 }
 
-// The bubble reports a goroutine that is left.
-func TestAPanicEndsWhatShowsTheRunningTask(t *testing.T) {
+// defective begins a task and panics.
+type defective struct{ tasks }
+
+func (defective) Run(_ context.Context, _ runner.Spec, observe func(jobevent.Event)) runner.Result {
+	observe(jobevent.Event{Kind: jobevent.TaskStart, Task: "a"})
+	panic("a defect")
+}
+
+func TestNothingIsShownOfARunThatPanicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
-		b.runner.run = func(context.Context, runner.Spec) runner.Result { panic("a defect") }
-		defer func() {
-			if recover() == nil {
-				t.Error("the panic was lost")
-			}
+		panicked, writes := false, 0
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				if panicked {
+					writes++
+				}
+				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			},
+		})
+		b.engine.Runner = defective{}
+		func() {
+			defer func() { panicked = recover() != nil }()
+			b.mustReconcile()
 		}()
-		b.mustReconcile()
+		time.Sleep(10 * progressPause)
+		synctest.Wait()
+		if !panicked || writes > 0 {
+			t.Errorf("panicked: %v, %d writes after that", panicked, writes)
+		}
 	})
 }
 
