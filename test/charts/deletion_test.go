@@ -182,6 +182,9 @@ var _ = Describe("the deletion of a CR", func() {
 		s.Options.Args = append(s.Options.Args, "--leader-election-namespace="+ground.Namespace(ctx))
 		s.Start(ctx, hello.Kind)
 		cr := deployedBy(ctx, s, hello, "goes")
+		record := &corev1.Secret{}
+		Expect(objectNamed(s, "sh.helm.release.v1.goes.v1", record)(ctx)).To(Succeed())
+		holdBack(ctx, record, `["example.com/hold"]`) // Else it may go before the CR. Helm's update of the record lets it go.
 		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})).To(Succeed())
 		Eventually(ctx, isGone(cr)).Should(beGone())
 		Expect(isGone(priorityClass(s, "goes"))(ctx)).To(beGone())
