@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
+	helm "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -273,6 +274,25 @@ func TestACRWithoutASpecHasTheDigestOfAnEmptyOne(t *testing.T) {
 	empty := w.prepare(resource(map[string]any{}, nil), false).(*work).values.Digest
 	if got := fmt.Sprint(w.digest()); got != empty {
 		t.Errorf("got %s and %s", got, empty)
+	}
+}
+
+func TestHooksAreLeftOutWhereTheNamespaceGoes(t *testing.T) {
+	for goes, want := range map[bool]string{false: "", true: "Warning HooksSkipped The namespace is being deleted"} {
+		w := newWorld(t, nil)
+		recorder := events.NewFakeRecorder(10)
+		w.engine.Recorder, w.namespaceGoes = recorder, goes
+		w.has(common.StatusDeployed, "")
+		w.releases[0].Hooks = []*helm.Hook{{Name: "h", Manifest: text, Events: []helm.HookEvent{helm.HookPreDelete}}}
+		w.seal(w.releases[0])
+		w.run(t.Context(), resource(nil, nil), true)
+		if len(w.orders) != 1 || w.orders[0].DisableHooks != goes {
+			t.Errorf("going %v: got the orders %+v", goes, w.orders)
+		}
+		close(recorder.Events)
+		if got := <-recorder.Events; !strings.HasPrefix(got, want) || got != "" && want == "" {
+			t.Errorf("going %v: got the Event %q", goes, got)
+		}
 	}
 }
 

@@ -46,8 +46,9 @@ type world struct {
 	object   map[string]any // nil if it is gone
 	repairs  int
 	// forbidden is the method that the API server forbids for the object; "any" is each.
-	forbidden string
-	deletions int
+	forbidden     string
+	deletions     int
+	namespaceGoes bool
 
 	orders  []order.Order
 	outcome content.Outcome // of the next order
@@ -75,6 +76,7 @@ func newWorld(t *testing.T, change func(*watches.Watch)) *world {
 	w := &world{t: t, outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	var err error
 	if w.engine, err = New(watch, w, w, mapper, func(context.Context) (seal.Keys, error) { return testKeys, nil }); err != nil {
 		t.Fatal(err)
@@ -92,6 +94,12 @@ var testKeys = seal.Keys{{Number: 1, Secret: []byte(strings.Repeat("k", 32))}}
 func (w *world) has(status common.Status, digest string) {
 	r := w.found(status)
 	r.Labels = map[string]string{order.DigestLabel: digest}
+	w.seal(r)
+}
+
+// seal makes a revision the manager's own.
+func (w *world) seal(r *release.Release) {
+	w.t.Helper()
 	owner := ownerOf(resource(nil, nil))
 	if err := release.Seal(r, order.Seal{Owner: owner, Keys: release.KeysFor(testKeys, owner)}); err != nil {
 		w.t.Fatal(err)
@@ -122,6 +130,12 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	var body any = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}
 	code := http.StatusOK
 	switch name := path.Base(request.URL.Path); {
+	case strings.HasSuffix(request.URL.Path, "/namespaces/ns"):
+		namespace := &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+		if w.namespaceGoes {
+			namespace.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		body = namespace
 	case name == "secrets":
 		list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}}
 		for _, secret := range w.secrets() {
