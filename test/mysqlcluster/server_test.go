@@ -138,6 +138,33 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 		}
 	})
 
+	It("has a forged version in its status change the order of versions of its own server alone", func(ctx context.Context) {
+		forge := func(version string) error {
+			return k8s.Status().Patch(ctx, db.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"mysqlVersion":%q}}`, version)))
+		}
+		image := func() string { return partsOf(ctx, db).set.Spec.Template.Spec.Containers[0].Image }
+		Expect(forge("9.7; true")).To(MatchError(ContainSubstring("should match")))
+
+		By("failing its runs, which change nothing, while it says that a later one has run")
+		Expect(forge("99.9")).To(Succeed())
+		Expect(change(ctx, db, `{"mysqlVersion": "9.8"}`)).To(MatchError(ContainSubstring("the server has run version 99.9")))
+		set := partsOf(ctx, db).set
+		Expect(change(ctx, db, `{"mysqlPort": 3308}`)).To(Succeed())
+		Expect(o.fails(ctx, db)).To(ContainSubstring("The server has run version 99.9, and mysql:9.7 is older"))
+		Expect(partsOf(ctx, db).set.Generation).To(Equal(set.Generation))
+
+		By("going back to an older series, if the spec asks for it, while it says that only an older one has run")
+		Expect(forge("5.7")).To(Succeed())
+		claim := partsOf(ctx, db).claim
+		Expect(change(ctx, db, `{"mysqlVersion": "8.4"}`)).To(Succeed())
+		o.succeeds(ctx, db)
+		Expect(image()).To(Equal("mysql:8.4"))
+		Expect(partsOf(ctx, db).claim.UID).To(Equal(claim.UID))
+		Expect(status(db, "mysqlVersion")(ctx)).To(Equal("8.4"), "what runs now is told as it is")
+		Expect(change(ctx, db, `{"mysqlVersion": "9.7"}`)).To(Succeed())
+		o.succeeds(ctx, db)
+	})
+
 	It("does not take the claim of another", func(ctx context.Context) {
 		theirs := before.claim.DeepCopy()
 		theirs.ObjectMeta = metav1.ObjectMeta{Namespace: o.Namespace, Name: "data-next-0", Labels: map[string]string{"mysql-cluster": "next"}}

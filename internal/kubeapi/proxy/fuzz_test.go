@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/http/httpguts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -145,6 +146,11 @@ func read(method, target, headers, body string) *http.Request {
 	request, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 	if err != nil {
 		return nil
+	}
+	for name, values := range request.Header {
+		if !httpguts.ValidHeaderFieldName(name) || slices.ContainsFunc(values, func(value string) bool { return !httpguts.ValidHeaderFieldValue(value) }) {
+			return nil
+		}
 	}
 	request.RemoteAddr = "127.0.0.1:1"
 	return request
