@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -33,6 +34,8 @@ var (
 	k8s     client.WithWatch
 	ground  *site.Ground
 	way     *proxy.Proxy
+	// auditLog is where the API server writes down what it was asked for.
+	auditLog string
 	// Boxes are namespaced and served in two versions, tanks are cluster-scoped.
 	box  = schema.GroupKind{Group: "children.ensign.io", Kind: "Box"}
 	tank = schema.GroupKind{Group: "children.ensign.io", Kind: "Tank"}
@@ -43,7 +46,8 @@ func TestChildren(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true})
+	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
+	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true, AuditLog: auditLog})
 	cluster, k8s = ground.Cluster, ground.Client
 	boxes, tanks := harness.Definition(box), harness.Definition(tank)
 	older := *boxes.Spec.Versions[0].DeepCopy()
