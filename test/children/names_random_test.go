@@ -60,7 +60,7 @@ func tryNames(ctx context.Context, seed uint64, rounds int) {
 	cr := p.custom("names", map[string]any{"kubeconfig": kubeconfig, "over": over})
 	Expect(k8s.Create(ctx, cr)).To(Succeed())
 	Eventually(kubeconfig).Should(BeAnExistingFile())
-	s := &source{rand.New(rand.NewPCG(seed, 0)), []string{"bystander", others, p.Namespace, "kube-system"}} //nolint:gosec // It has to be the same again.
+	s := &source{rand.New(rand.NewPCG(seed, 0)), []string{"bystander", others, p.Namespace, "kube-system"}}
 	arrived, count := 0, 0
 	for range rounds {
 		for _, c := range calls(s, p.Namespace) {
@@ -132,8 +132,8 @@ func askAsIs(ctx context.Context, kubeconfig, method, path string) string {
 	if err != nil {
 		return err.Error() // A path that is no part of a request.
 	}
-	defer response.Body.Close()
 	said, err := io.ReadAll(response.Body)
+	Expect(response.Body.Close()).To(Succeed())
 	Expect(err).NotTo(HaveOccurred())
 	return string(said)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -48,7 +49,11 @@ func (e Env) Canary(ctx context.Context, variables []byte) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	out, err := e.runCanary(ctx, dir, variables)
 	if err != nil {
-		return fmt.Errorf("try the Python environment %q: %w", e.Bin, err)
+		cause := e.blame(ctx, dir, func(ctx context.Context, env Env) error {
+			_, err := env.runCanary(ctx, dir, variables)
+			return err
+		})
+		return fmt.Errorf("try the Python environment %q: the canary play did not run%s: %w", e.Bin, cause, err)
 	}
 	return e.checkPrinted(out, dir)
 }
@@ -77,7 +82,7 @@ func (e Env) runCanary(ctx context.Context, dir string, variables []byte) ([]byt
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return nil, fmt.Errorf("the canary play did not run: %w: %s", err, outputTail(out, dir))
+		return nil, fmt.Errorf("%w: %s", err, outputTail(out, dir))
 	}
 	return out, nil
 }
@@ -133,7 +138,24 @@ func outputTail(out []byte, dir string) string {
 			text.WriteString(*event.Stdout + "\n")
 		}
 	}
-	end := strings.TrimSpace(strings.ReplaceAll(text.String(), dir, "…"))
-	end = end[max(len(end)-limit, 0):]
-	return strings.ToValidUTF8(end, "")
+	return lastWords(strings.ReplaceAll(text.String(), dir, "…"), limit)
+}
+
+const traceback = "Traceback (most recent call last):"
+
+// colour is how programs colour text for a terminal.
+var colour = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// lastWords returns the last lines of what a program said, up to limit bytes, and of a
+// traceback of Python only the line after it, which says what was wrong.
+func lastWords(said string, limit int) string {
+	said = strings.TrimSpace(strings.ReplaceAll(colour.ReplaceAllString(strings.ToValidUTF8(said, ""), ""), "\r", ""))
+	if before, _, found := strings.Cut(said, traceback); found {
+		said = strings.TrimSpace(before + lastLine(said))
+	}
+	if len(said) > limit {
+		said = strings.ToValidUTF8(said[len(said)-limit:], "")
+		_, said, _ = strings.Cut(said, "\n")
+	}
+	return said
 }

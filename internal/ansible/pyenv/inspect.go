@@ -62,6 +62,29 @@ func (e Env) Inspect(ctx context.Context) (info Info, err error) {
 	if _, err := program.Provide(dir); err != nil {
 		return Info{}, fmt.Errorf("inspect the Python environment: %w", err)
 	}
+	out, err := e.runInspection(ctx, dir)
+	if err != nil {
+		cause := e.blame(ctx, dir, func(ctx context.Context, env Env) error {
+			_, err := env.runInspection(ctx, dir)
+			return err
+		})
+		if cause != "" {
+			cause = " fails" + cause
+		}
+		return Info{}, fmt.Errorf("inspect the Python environment %q with %q%s: %w", e.Bin, e.Python, cause, err)
+	}
+	info, err = parseInfo(out)
+	if err != nil {
+		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w", e.Bin, e.Python, err)
+	}
+	if err := info.validate(); err != nil {
+		return Info{}, fmt.Errorf("the Python environment %q can't be used: %w; %s", e.Bin, err, Remedy)
+	}
+	return info, nil
+}
+
+// runInspection runs the script by which the environment's Python says what is installed.
+func (e Env) runInspection(ctx context.Context, dir string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, e.Python, "-c", inspectScript)
@@ -72,16 +95,9 @@ func (e Env) Inspect(ctx context.Context) (info Info, err error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w: %s", e.Bin, e.Python, err, lastLine(stderr.String()))
+		return nil, fmt.Errorf("%w: %s", err, lastLine(stderr.String()))
 	}
-	info, err = parseInfo(out)
-	if err != nil {
-		return Info{}, fmt.Errorf("inspect the Python environment %q with %q: %w", e.Bin, e.Python, err)
-	}
-	if err := info.validate(); err != nil {
-		return Info{}, fmt.Errorf("the Python environment %q can't be used: %w; %s", e.Bin, err, Remedy)
-	}
-	return info, nil
+	return out, nil
 }
 
 func parseInfo(out []byte) (Info, error) {

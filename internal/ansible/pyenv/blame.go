@@ -1,0 +1,63 @@
+package pyenv
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxShownValue is how many bytes of a variable's value an error shows.
+const maxShownValue = 256
+
+// maxBlamed is how many variables are tried: each takes as long as what it stops.
+const maxBlamed = 64
+
+// blame returns what of the environment stops try, in words that follow "did not run"; "" if
+// nothing of it does. First, try has to succeed without all variables of Ansible, of Python and
+// of the linker. Then each of them that makes it fail alone is named: what failed because memory
+// was short for a moment blames none. dir is a directory to write to.
+func (e Env) blame(ctx context.Context, dir string, try func(context.Context, Env) error) string {
+	noSettings := filepath.Join(dir, "empty.cfg")
+	if os.WriteFile(noSettings, nil, 0o600) != nil {
+		return ""
+	}
+	var suspects, others []string
+	for _, entry := range e.environ {
+		if slices.ContainsFunc([]string{"ANSIBLE_", "PYTHON", "LD_"}, func(prefix string) bool { return strings.HasPrefix(entry, prefix) }) {
+			suspects = append(suspects, entry)
+		} else {
+			others = append(others, entry)
+		}
+	}
+	without := e
+	without.environ = append(slices.Clone(others), "ANSIBLE_CONFIG="+noSettings)
+	if len(suspects) > maxBlamed || try(ctx, without) != nil {
+		return ""
+	}
+	slices.Sort(suspects)
+	var found []string
+	for _, suspect := range suspects {
+		with := e
+		with.environ = append(slices.Clone(without.environ), suspect)
+		if try(ctx, with) != nil {
+			name, value, _ := strings.Cut(suspect, "=")
+			found = append(found, fmt.Sprintf("%s=%q", name, value[:min(len(value), maxShownValue)]))
+		}
+	}
+	files := e
+	files.environ = others
+	if len(found) == 0 && try(ctx, files) != nil {
+		return " with an ansible.cfg in the home directory or in /etc/ansible, and does without it"
+	}
+	switch {
+	case ctx.Err() != nil || len(found) == 0:
+		return ""
+	case len(found) == 1:
+		return fmt.Sprintf(" with the environment variable %s, and does without it", found[0])
+	default:
+		return fmt.Sprintf(" with the environment variables %s, and does without them", strings.Join(found, ", "))
+	}
+}
