@@ -73,7 +73,8 @@ Environment:
   VIRTUAL_ENV, PATH                          where the Python environment with Ansible is found
 
 Runs get the environment too, without what leads around the API proxy and what --drop-env names. So
-ANSIBLE_CONFIG, ANSIBLE_VAULT_PASSWORD_FILE and variables of your own work as in a shell.
+ANSIBLE_CONFIG, ANSIBLE_VAULT_PASSWORD_FILE and variables of your own work as in a shell, and so does
+an ansible.cfg beside the watches file.
 `
 
 const helpWidth = 110

@@ -31,6 +31,11 @@ func (o Options) check(exists func(path string) bool) error {
 	)
 }
 
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // listener is an address at which the manager listens, and the flag that sets it.
 type listener struct {
 	flag, value string

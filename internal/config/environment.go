@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ensign-operator/ensign/internal/ansible/cfgfile"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -59,36 +60,33 @@ type Paths struct {
 	DefaultCollections []string
 }
 
-// SearchPaths returns the search paths from the flags, or else from the environment.
-// Without either, and without an Ansible configuration file that may set a roles path,
-// roles are searched in ./roles first, so that playbooks find the project's roles too.
-func (o Options) SearchPaths() Paths { return o.searchPaths(fileExists) }
+// SearchPaths returns the search paths from the flags, or else from the environment, or else
+// from Ansible's configuration file. Without any, roles are searched in ./roles first, so that
+// playbooks find the project's roles too.
+func (o Options) SearchPaths() Paths { return o.searchPaths(cfgfile.Find(o.Env, os.ReadFile)) }
 
-func (o Options) searchPaths(exists func(path string) bool) Paths {
-	roles := cmp.Or(o.AnsibleRolesPath, o.Env["ANSIBLE_ROLES_PATH"])
-	if roles == "" && !o.Env.hasAnsibleConfig(exists) {
-		roles = "roles:" + defaultRoles
-	}
+func (o Options) searchPaths(settings cfgfile.File) Paths {
 	paths := Paths{
-		Roles:       o.splitPath(roles),
+		Roles:       o.splitPath(cmp.Or(o.AnsibleRolesPath, o.Env["ANSIBLE_ROLES_PATH"])),
 		Collections: o.splitPath(cmp.Or(o.AnsibleCollectionsPath, o.Env["ANSIBLE_COLLECTIONS_PATH"])),
+	}
+	// The file may be written for an image, where the project is elsewhere: its own roles count too.
+	if own := o.absolute("roles"); paths.Roles == nil {
+		if paths.Roles = settings.Paths("roles_path"); paths.Roles != nil && !slices.Contains(paths.Roles, own) {
+			paths.Roles = append(paths.Roles, own)
+		}
+	}
+	if paths.Collections == nil {
+		paths.Collections = settings.Paths("collections_path")
+	}
+	// A path that only Ansible understands stays Ansible's.
+	if _, set := settings.Value("roles_path", "defaults"); paths.Roles == nil && !set {
+		paths.Roles = o.splitPath("roles:" + defaultRoles)
 	}
 	if paths.Collections == nil {
 		paths.DefaultCollections = o.splitPath(defaultCollections)
 	}
 	return paths
-}
-
-// hasAnsibleConfig reports whether Ansible finds a configuration file for a run. An
-// ansible.cfg in the manager's working directory does not count, because a run has a
-// working directory of its own.
-func (e Environment) hasAnsibleConfig(exists func(path string) bool) bool {
-	return e["ANSIBLE_CONFIG"] != "" || exists(filepath.Join(e["HOME"], ".ansible.cfg")) || exists("/etc/ansible/ansible.cfg")
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // splitPath splits a search path and makes its entries absolute.

@@ -2,12 +2,14 @@ package config
 
 import (
 	"maps"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ensign-operator/ensign/internal/ansible/cfgfile"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -15,6 +17,7 @@ func TestSearchPaths(t *testing.T) {
 	for why, test := range map[string]struct {
 		options Options
 		env     Environment
+		file    string
 		want    Paths
 	}{
 		"without a word the project's own roles come before Ansible's defaults": {
@@ -29,8 +32,25 @@ func TestSearchPaths(t *testing.T) {
 			env:     Environment{"ANSIBLE_ROLES_PATH": "/env", "ANSIBLE_COLLECTIONS_PATH": "/env"},
 			want:    Paths{Roles: []string{"/flag"}, Collections: []string{"/collections"}},
 		},
-		"a configuration file may say where roles are": {
-			env:  Environment{"ANSIBLE_CONFIG": "/etc/own.cfg"},
+		"a configuration file says where roles and collections are": {
+			file: "[defaults]\nroles_path = more\ncollections_path = ~/c\n",
+			want: Paths{Roles: []string{"/own/more", "/op/roles"}, Collections: []string{"/home/u/c"}},
+		},
+		"a configuration file that names the project's roles": {
+			file: "[defaults]\nroles_path = /op/roles:/more\n",
+			want: Paths{Roles: []string{"/op/roles", "/more"}},
+		},
+		"a configuration file without them leaves the project's roles": {
+			file: "[defaults]\nforks = 3\n",
+			want: Paths{Roles: []string{"/op/roles", "/home/u/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"}},
+		},
+		"the environment goes over a configuration file": {
+			file: "[defaults]\nroles_path = more\n",
+			env:  Environment{"ANSIBLE_ROLES_PATH": "here"},
+			want: Paths{Roles: []string{"/op/here"}},
+		},
+		"what Ansible alone understands is left to it": {
+			file: "[defaults]\nroles_path = {{CWD}}/roles\n",
 			want: Paths{},
 		},
 		"another user's home is left as it is written": {
@@ -41,22 +61,19 @@ func TestSearchPaths(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			test.options.Dir, test.options.Env = "/op", Environment{"HOME": "/home/u"}
 			maps.Copy(test.options.Env, test.env)
+			settings := cfgfile.Find(map[string]string{"HOME": "/home/u", "ANSIBLE_CONFIG": "/own/ansible.cfg"}, func(path string) ([]byte, error) {
+				if path != "/own/ansible.cfg" {
+					return nil, os.ErrNotExist
+				}
+				return []byte(test.file), nil
+			})
 			if test.want.Collections == nil {
 				test.want.DefaultCollections = []string{"/home/u/.ansible/collections", "/usr/share/ansible/collections"}
 			}
-			if diff := cmp.Diff(test.want, test.options.searchPaths(func(string) bool { return false })); diff != "" {
+			if diff := cmp.Diff(test.want, test.options.searchPaths(settings)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestAnAnsibleConfigFileSetsTheRolesPath(t *testing.T) {
-	for _, file := range []string{"/home/u/.ansible.cfg", "/etc/ansible/ansible.cfg"} {
-		got := (Options{Dir: "/op", Env: Environment{"HOME": "/home/u"}}).searchPaths(func(path string) bool { return path == file })
-		if got.Roles != nil {
-			t.Errorf("%s: want the roles path left to the configuration, got %v", file, got.Roles)
-		}
 	}
 }
 

@@ -34,6 +34,7 @@ type ansibleSetup struct {
 // prepareAnsible reads the watches, checks the Python environment and makes the runner. It
 // does not contact the API server. The caller closes the result.
 func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error) {
+	o = o.WithAnsibleSettings()
 	env, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()})
 	if err != nil {
 		return ansibleSetup{}, err
@@ -60,7 +61,7 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error)
 	}
 	warnOfOldCollection(o.Logger, collectionTrees(collectionsPath))
 	a.sops = info.HasCollection("community.sops", collectionsPath...)
-	if a.digests, err = a.digestWatches(paths.Roles, collectionsPath); err != nil {
+	if a.digests, err = a.digestWatches(paths.Roles, collectionsPath, o.AnsibleConfig()); err != nil {
 		return ansibleSetup{}, err
 	}
 	variables, err := canaryVariables()

@@ -20,9 +20,9 @@ import (
 const digestLength = 32
 
 // digestWatches returns a digest for each watch. It covers the watch's entry and content,
-// the collections that any content may use, and the Python environment. After a restart, a
-// CR that succeeded with the same digest does not run.
-func (a ansibleSetup) digestWatches(roles, collections []string) (map[schema.GroupVersionKind]string, error) {
+// the collections that any content may use, the configuration file of Ansible, and the Python
+// environment. After a restart, a CR that succeeded with the same digest does not run.
+func (a ansibleSetup) digestWatches(roles, collections, settings []string) (map[schema.GroupVersionKind]string, error) {
 	trees := collectionTrees(collections)
 	installed := content.DigestCollections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
@@ -30,7 +30,7 @@ func (a ansibleSetup) digestWatches(roles, collections []string) (map[schema.Gro
 		if watch.Chart != nil {
 			continue // After a restart, a look at the release tells whether it is as it should be.
 		}
-		files, err := content.Digest(contentPaths(watch, roles, trees)...)
+		files, err := content.Digest(append(contentPaths(watch, roles, trees), settings...)...)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", watch.GVK.GroupKind(), err)
 		}

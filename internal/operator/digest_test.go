@@ -28,7 +28,7 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	gvk := schema.GroupVersionKind{Group: "g", Version: "v1", Kind: "K"}
 	dir := t.TempDir()
 	for _, name := range []string{"roles/mine/tasks/main.yml", "roles/other/tasks/main.yml", "more/r/tasks/main.yml", "plays/bye.yml", "coll/ansible_collections/a/b/roles/c/tasks/main.yml",
-		"coll/ansible_collections/a/installed/MANIFEST.json", "coll/ansible_collections/a/installed/plugins/x.py", "elsewhere"} {
+		"coll/ansible_collections/a/installed/MANIFEST.json", "coll/ansible_collections/a/installed/plugins/x.py", "elsewhere", "ansible.cfg"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	}
 	digest := func(a *ansibleSetup) string {
 		t.Helper()
-		digests, err := a.digestWatches([]string{filepath.Join(dir, "more"), filepath.Join(dir, "none")}, []string{filepath.Join(dir, "coll")})
+		digests, err := a.digestWatches([]string{filepath.Join(dir, "more"), filepath.Join(dir, "none")}, []string{filepath.Join(dir, "coll")}, []string{filepath.Join(dir, "ansible.cfg")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +92,7 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 		"a role beside it, which it may use":                               {edit("roles/other/tasks/main.yml"), false},
 		"a role in the search path":                                        {edit("more/r/tasks/main.yml"), false},
 		"the finalizer's playbook":                                         {edit("plays/bye.yml"), false},
+		"Ansible's settings":                                               {edit("ansible.cfg"), false},
 		"the Python environment":                                           {func(_ *watches.Watch, a *ansibleSetup) { a.info.Digest = "newer" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

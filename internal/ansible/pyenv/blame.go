@@ -43,21 +43,29 @@ func (e Env) blame(ctx context.Context, dir string, try func(context.Context, En
 		with := e
 		with.environ = append(slices.Clone(without.environ), suspect)
 		if try(ctx, with) != nil {
-			name, value, _ := strings.Cut(suspect, "=")
-			found = append(found, fmt.Sprintf("%s=%q", name, value[:min(len(value), maxShownValue)]))
+			found = append(found, described(suspect))
 		}
 	}
 	files := e
 	files.environ = others
 	if len(found) == 0 && try(ctx, files) != nil {
-		return " with an ansible.cfg in the home directory or in /etc/ansible, and does without it"
+		found = []string{"an ansible.cfg in the home directory or in /etc/ansible"}
 	}
 	switch {
 	case ctx.Err() != nil || len(found) == 0:
 		return ""
 	case len(found) == 1:
-		return fmt.Sprintf(" with the environment variable %s, and does without it", found[0])
+		return " with " + found[0] + ", and does without"
 	default:
-		return fmt.Sprintf(" with the environment variables %s, and does without them", strings.Join(found, ", "))
+		return " with each of " + strings.Join(found, ", ") + ", and does without them"
 	}
+}
+
+// described says what a variable is, with its value.
+func described(variable string) string {
+	name, value, _ := strings.Cut(variable, "=")
+	if name == "ANSIBLE_CONFIG" {
+		return fmt.Sprintf("the settings of %q", value) // The manager itself may have set the variable.
+	}
+	return fmt.Sprintf("the environment variable %s=%q", name, value[:min(len(value), maxShownValue)])
 }

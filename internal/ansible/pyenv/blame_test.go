@@ -19,21 +19,25 @@ func TestWhatOfTheEnvironmentStopsTheStart(t *testing.T) {
 	}{
 		"a plugin that is not there": {
 			environ: []string{"ANSIBLE_FORKS=5", "ANSIBLE_STDOUT_CALLBACK=nosuch"}, play: failsIf(`[ -n "$ANSIBLE_STDOUT_CALLBACK" ]`, works),
-			want: `did not run with the environment variable ANSIBLE_STDOUT_CALLBACK="nosuch", and does without it: exit status 250: what went wrong`, wantNot: "ANSIBLE_FORKS",
+			want: `did not run with the environment variable ANSIBLE_STDOUT_CALLBACK="nosuch", and does without: exit status 250: what went wrong`, wantNot: "ANSIBLE_FORKS",
 		},
 		"two of them": {
 			environ: []string{"ANSIBLE_FORKS=many", "ANSIBLE_STRATEGY=nosuch"}, play: failsIf(`[ -n "$ANSIBLE_STRATEGY$ANSIBLE_FORKS" ]`, works),
-			want: `variables ANSIBLE_FORKS="many", ANSIBLE_STRATEGY="nosuch", and does without them`,
+			want: `with each of the environment variable ANSIBLE_FORKS="many", the environment variable ANSIBLE_STRATEGY="nosuch", and does without them`,
 		},
 		"a configuration file that nothing names": {
 			play: failsIf(`[ -z "$ANSIBLE_CONFIG" ]`, works), want: "with an ansible.cfg in the home directory or in /etc/ansible",
+		},
+		"the project's configuration file": {
+			environ: []string{"ANSIBLE_CONFIG=/p/ansible.cfg"}, play: failsIf(`[ "$ANSIBLE_CONFIG" = /p/ansible.cfg ]`, works),
+			want: `did not run with the settings of "/p/ansible.cfg", and does without: exit status 250`,
 		},
 		"nothing of it: it fails without variables, too": {
 			environ: []string{"ANSIBLE_FORKS=5"}, play: failsIf("true", ""), want: "did not run: exit status 250: what went wrong", wantNot: "ANSIBLE_FORKS",
 		},
 		"Python's own variables": {
 			environ: []string{"PYTHONHOME=/nowhere"}, inspection: failsIf(`[ -n "$PYTHONHOME" ]`, installed("2.21.5", "2.4.3")),
-			want: `fails with the environment variable PYTHONHOME="/nowhere", and does without it: exit status 250: what went wrong`,
+			want: `fails with the environment variable PYTHONHOME="/nowhere", and does without: exit status 250: what went wrong`,
 		},
 		"a value that is long": {
 			environ: []string{"ANSIBLE_X=" + strings.Repeat("x", 1000)}, play: failsIf(`[ -n "$ANSIBLE_X" ]`, works),

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/ensign-operator/ensign/internal/ansible/cfgfile"
 )
 
 func TestModulesArePipelinedUnlessTheOwnerHasChosen(t *testing.T) {
@@ -55,8 +57,8 @@ func TestModulesArePipelinedUnlessTheOwnerHasChosen(t *testing.T) {
 			}
 			want := test.want
 			if test.system {
-				content, _ := os.ReadFile("/etc/ansible/ansible.cfg") // There is none, as a rule.
-				want = !setsPipelining(string(content))
+				_, chosen := cfgfile.Find(nil, os.ReadFile).Value("pipelining", "defaults", "connection") // There is none, as a rule.
+				want = !chosen
 			}
 			if got := usePipelining(env); got != want {
 				t.Errorf("got %t", got)

@@ -48,6 +48,7 @@ type Unit struct {
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a
 // finding; an error means that the project can't be read at all.
 func Load(ctx context.Context, o config.Options) (*Project, error) {
+	o = o.WithAnsibleSettings()
 	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile}
 	if !filepath.IsAbs(p.watchesFile) {
 		p.watchesFile = filepath.Join(o.Dir, p.watchesFile)

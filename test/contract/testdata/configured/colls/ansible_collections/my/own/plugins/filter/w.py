@@ -1,0 +1,3 @@
+class FilterModule:
+    def filters(self):
+        return {"whisper": lambda text: str(text).lower()}
