@@ -29,6 +29,9 @@ type attempt struct {
 	work   content.Work
 	// refusal is why nothing may run for this version; nil for all other steps than refuse.
 	refusal *content.Outcome
+	// wasThere is true if no status says whether the CR ran before this manager, and the CR is older
+	// than its controller.
+	wasThere bool
 	// digest is that of Reconciler.digestWith when the run began.
 	digest string
 	// release gives the slot of a run back, and may be called more than once.

@@ -28,9 +28,11 @@ func (a *attempt) cause(now time.Time) string {
 	switch {
 	case a.finalizing():
 		return "deleted"
-	case len(conditions) == 0 && !a.seenBefore():
+	case a.state.isNew() && len(conditions) == 0 && a.wasThere:
+		return "restart"
+	case a.state.isNew() && len(conditions) == 0:
 		return "created"
-	case !a.seenBefore() && (last != nil || observed != a.version.generation):
+	case a.state.isNew() && observed != a.version.generation, !a.state.isNew() && !a.state.version.sameSpec(a.version):
 		return cmp.Or(a.writer.cause(), "changed")
 	case a.state.dirty != "":
 		return a.state.dirty
@@ -38,6 +40,8 @@ func (a *attempt) cause(now time.Time) string {
 		return cmp.Or(a.writer.cause(), "annotation")
 	case a.lastOutcome().Verdict == content.Failed:
 		return "retry"
+	case last == nil && !a.state.isNew():
+		return "again"
 	case last == nil && differ(status.Digest(a.cr), a.digest):
 		return "content changed"
 	case last == nil:

@@ -1,9 +1,11 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -35,25 +37,28 @@ func TestCause(t *testing.T) {
 		digest string
 		want   string
 	}{
-		"nothing reported yet":                               {widget(), state{dirty: drift}, "", "created"},
-		"another generation":                                 {widget(withGeneration(2), succeeded), ran(func(st *state) { st.dirty = drift }), "", "changed"},
-		"another generation, for another manager":            {widget(withGeneration(2), succeeded), state{}, "d2", "changed"},
-		"another content of a kind without generations":      {widget(withGeneration(0), reported(0, condition("Successful", "True"))), ran(func(st *state) { st.version.generation, st.version.content = 0, "before" }), "", "changed"},
-		"the same one after a failure":                       {widget(failed), ran(failure), "", "retry"},
-		"and where the manager writes no status":             {widget(), ran(failure), "", "retry"},
-		"a failure's cause may have been mended":             {widget(failed), ran(func(st *state) { st.dirty = drift }), "", "related: Secret a/b changed"},
-		"an annotation may ask for the same once more":       {widget(failed), ran(func(st *state) { st.version.annotations = "before" }), "", "annotation"},
-		"it gets the labels of the selector once more":       {widget(succeeded), ran(func(st *state) { st.dirty = causeSelected }), "", "selected"},
-		"its period is over":                                 {widget(succeeded), ran(func(st *state) { st.due = now }), "", "period"},
-		"its role asked for it":                              {widget(succeeded), ran(func(st *state) { st.due, st.last.RequeueAfter = now, time.Second }), "", "requeue_after"},
-		"it came back before its time":                       {widget(succeeded), ran(func(st *state) { st.due = now.Add(1) }), "", "again"},
-		"it has no time to come back":                        {widget(succeeded), ran(nothing), "", "again"},
-		"a kind that keeps no status, after its first run":   {widget(), ran(nothing), "", "again"},
-		"another manager has left it":                        {widget(succeeded), state{}, "d1", "restart"},
-		"and with other content":                             {widget(succeeded), state{}, "d2", "content changed"},
-		"and nobody knows its content":                       {widget(succeeded), state{}, "", "restart"},
-		"another manager has left it after a failure":        {widget(failed), state{}, "d2", "retry"},
-		"a finalizer's run is deletion, whatever came first": {widget(deleting, failed), ran(func(st *state) { st.dirty = drift }), "", "deleted"},
+		"a kind that keeps no status, after a change":                     {widget(withGeneration(2)), ran(nothing), "", "changed"},
+		"and after a run that came to no conclusion":                      {widget(), ran(func(st *state) { st.last = nil }), "", "again"},
+		"one that came to none though the status tells of an earlier one": {widget(succeeded), ran(func(st *state) { st.last = nil }), "d2", "again"},
+		"nothing reported yet":                                            {widget(), state{dirty: drift}, "", "created"},
+		"another generation":                                              {widget(withGeneration(2), succeeded), ran(func(st *state) { st.dirty = drift }), "", "changed"},
+		"another generation, for another manager":                         {widget(withGeneration(2), succeeded), state{}, "d2", "changed"},
+		"another content of a kind without generations":                   {widget(withGeneration(0), reported(0, condition("Successful", "True"))), ran(func(st *state) { st.version.generation, st.version.content = 0, "before" }), "", "changed"},
+		"the same one after a failure":                                    {widget(failed), ran(failure), "", "retry"},
+		"and where the manager writes no status":                          {widget(), ran(failure), "", "retry"},
+		"a failure's cause may have been mended":                          {widget(failed), ran(func(st *state) { st.dirty = drift }), "", "related: Secret a/b changed"},
+		"an annotation may ask for the same once more":                    {widget(failed), ran(func(st *state) { st.version.annotations = "before" }), "", "annotation"},
+		"it gets the labels of the selector once more":                    {widget(succeeded), ran(func(st *state) { st.dirty = causeSelected }), "", "selected"},
+		"its period is over":                                              {widget(succeeded), ran(func(st *state) { st.due = now }), "", "period"},
+		"its role asked for it":                                           {widget(succeeded), ran(func(st *state) { st.due, st.last.RequeueAfter = now, time.Second }), "", "requeue_after"},
+		"it came back before its time":                                    {widget(succeeded), ran(func(st *state) { st.due = now.Add(1) }), "", "again"},
+		"it has no time to come back":                                     {widget(succeeded), ran(nothing), "", "again"},
+		"a kind that keeps no status, after its first run":                {widget(), ran(nothing), "", "again"},
+		"another manager has left it":                                     {widget(succeeded), state{}, "d1", "restart"},
+		"and with other content":                                          {widget(succeeded), state{}, "d2", "content changed"},
+		"and nobody knows its content":                                    {widget(succeeded), state{}, "", "restart"},
+		"another manager has left it after a failure":                     {widget(failed), state{}, "d2", "retry"},
+		"a finalizer's run is deletion, whatever came first":              {widget(deleting, failed), ran(func(st *state) { st.dirty = drift }), "", "deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch := plainWatch()
@@ -98,4 +103,43 @@ func TestARefusedCRIsNotDirty(t *testing.T) {
 	b.mustReconcile()
 	wantEqual(t, "", b.states.get(request.NamespacedName).dirty)
 	wantEqual(t, 0, len(b.runner.specs))
+}
+
+func TestTheFirstRunWhereNoStatusTellsOfEarlierOnes(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for why, test := range map[string]struct {
+		created            time.Time
+		noStatus, unwanted bool
+		want               string
+	}{
+		"a kind without a status subresource":         {created: began.Add(-time.Minute), noStatus: true, want: "restart"},
+		"one whose status the manager does not write": {created: began.Add(-time.Minute), unwanted: true, want: "restart"},
+		"created since": {created: began.Add(time.Minute), noStatus: true, want: "created"},
+		"created in the second in which the manager began":    {created: began, noStatus: true, want: "created"},
+		"a status that would tell of a run, and does of none": {created: began.Add(-time.Minute), want: "created"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			cr := widget()
+			cr.SetCreationTimestamp(metav1.NewTime(test.created))
+			watch := plainWatch()
+			watch.ManageStatus = !test.unwanted
+			b := newBench(t, watch, cr, interceptor.Funcs{})
+			b.NoStatus, b.Began = test.noStatus, began.Add(time.Millisecond)
+			b.mustReconcile()
+			cr = b.stored()
+			cr.SetGeneration(2)
+			if err := b.client.Update(t.Context(), cr); err != nil {
+				t.Fatal(err)
+			}
+			b.mustReconcile()
+			want := []string{"started ns/w generation 1: " + test.want, "started ns/w generation 2: changed"}
+			var got []string
+			for _, line := range b.journal.lines {
+				if strings.HasPrefix(line, "started") {
+					got = append(got, line)
+				}
+			}
+			wantEqual(t, strings.Join(want, "\n"), strings.Join(got, "\n"))
+		})
+	}
 }

@@ -49,6 +49,8 @@ type Reconciler struct {
 	Related Related
 	// NoStatus is true where the kind has no status subresource.
 	NoStatus bool
+	// Began is when the controller of the watch did.
+	Began time.Time
 	// Fence reports whether this manager surely leads. While it does not, nothing runs and
 	// nothing is written. Nil: it always leads.
 	Fence func() bool
@@ -136,6 +138,8 @@ func (r *Reconciler) readAndDecide(ctx context.Context, req reconcile.Request) (
 	}
 	a.cr, a.version, a.state = cr, versionOf(&r.Watch, cr), r.states.get(req.NamespacedName)
 	a.writer = r.Writers.between(a.state.version, a.version)
+	// The API server's times have whole seconds.
+	a.wasThere = (r.NoStatus || !r.Watch.ManageStatus) && cr.GetCreationTimestamp().Time.Before(r.Began.Truncate(time.Second))
 	a.decision = decide(a, &r.Watch, r.Clock.Now())
 	if a.step == run && r.provedByStatus(ctx, a) {
 		a.step = upToDate

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -186,6 +187,7 @@ func (c components) supervisor(watch watches.Watch, runs content.Engine, counter
 				Digest:   c.ansible.digests[watch.GVK],
 				Clock:    clock.RealClock{},
 				NoStatus: noStatus,
+				Began:    time.Now(),
 				Fence:    c.lease.fence.Held,
 			}
 		},
