@@ -50,7 +50,7 @@ Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
   # What would a run change? And what does Ansible get?
   manager run-once mysqlcluster/sample -n shop --check
   manager run-once mysqlcluster/sample -n shop --vars`,
-		Args:          cobra.MaximumNArgs(1),
+		Args:          orUnable(cobra.MaximumNArgs(1)),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,6 +58,7 @@ Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
 		},
 	}
 	f.register(cmd)
+	cmd.SetFlagErrorFunc(usageError)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -22,6 +22,14 @@ func Execute(ctx context.Context, build Build, program string, args []string) er
 	return root.ExecuteContext(ctx)
 }
 
+// Commands returns the program's commands, so that the tests of the documents know which there
+// are. They are not to be executed.
+func Commands() *cobra.Command {
+	root := newRootCommand(Build{})
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
 func newRootCommand(build Build) *cobra.Command {
 	root := newRunCommand(build)
 	root.Use = "manager"
