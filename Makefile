@@ -63,6 +63,10 @@ devmariadb: mariadb bin/devmariadb ## Run a local MariaDB server in the foregrou
 node-up: controlplane ## Bring a real Kubernetes node up on this machine, as root (Debian's packages: hack/node/check.sh).
 	@hack/node/node.sh up
 
+.PHONY: node-load
+node-load: ## Build an operator's project FROM the base image, and load it into the node (DIR=../shop; IMG=name:tag).
+	@hack/node/image.sh project '$(DIR)' $(if $(filter-out file,$(origin IMG)),'$(IMG)')
+
 .PHONY: node-down
 node-down: ## Take the node down again.
 	@hack/node/node.sh down
