@@ -36,7 +36,8 @@ func newRunOnceCommand(build Build) *cobra.Command {
 		Short: "Run the content once for one resource, and show each task",
 		Long: `run-once runs the role or playbook of a watch for one custom resource, at the
 terminal and without a manager: with the same variables, the same access to the
-API server of the kubeconfig, and the same owner references.
+API server of the kubeconfig, and the same owner references. It does not
+run charts: "helm template" shows what one renders.
 
 The resource comes from a file (-f; the cluster need not have it) or from the
 cluster (KIND/NAME). run-once writes no finalizer, and no status without
