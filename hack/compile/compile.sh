@@ -31,7 +31,13 @@ duration() { if (($1 < 120)); then printf '%d s' "$1"; else printf '%d min' $(((
 position() {
   local spent=$((SECONDS - first))
   if ((!compiled)); then
-    if ((downloaded)); then printf '%d modules downloaded' "$downloaded"; else printf 'not compiling yet'; fi
+    if ((downloaded)); then
+      printf '%d modules downloaded' "$downloaded"
+    elif ((counted && !${#known[@]})); then
+      printf 'no package is to be compiled, linking'
+    else
+      printf '%d packages to compile' "${#known[@]}"
+    fi
   elif ((compiled < ${#known[@]})); then
     printf '%d of %d packages compiled' "$compiled" "${#known[@]}"
   else
@@ -54,9 +60,15 @@ tell() {
   fi
 }
 
+# count adds the packages that are still to be compiled to those that are known.
+count() {
+  local name
+  counted=1
+  while read -r name; do known[$name]=1; done < <(stale "${arguments[@]}")
+}
+
 # take reads a line of `go build -v`. What is no progress is a fault, and shown as it is.
 take() {
-  local name
   case $1 in
   'go: downloading '*) downloaded=$((downloaded + 1)) ;;
   *[' :#']* | '')
@@ -67,10 +79,7 @@ take() {
     compiled=$((compiled + 1)) known[$1]=1
     ((compiled > 1)) || first=$SECONDS
     # Not before: until the first package is compiled, modules may be missing.
-    if ((!counted && SECONDS >= quiet)); then
-      counted=1
-      while read -r name; do known[$name]=1; done < <(stale "${arguments[@]}")
-    fi
+    ((counted || SECONDS < quiet)) || count
     ;;
   esac
 }
@@ -89,6 +98,8 @@ follow() {
     else
       break
     fi
+    # Nothing to download and nothing compiled for so long: all packages may be there.
+    ((counted || compiled || downloaded || SECONDS < every)) || count
     ((SECONDS < quiet)) || tell
   done
   [[ ! -t 2 ]] || printf '\r\033[K' >&2

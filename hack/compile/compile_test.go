@@ -17,7 +17,7 @@ import (
 func build(t *testing.T, script string, env ...string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	bin := t.TempDir()
-	program := "#!/bin/sh\ncase $1 in\nlist) printf 'x/a\\nx/b\\nx/c\\n' ;;\nbuild)\n" + script + "\n;;\nesac\n"
+	program := "#!/bin/sh\ncase $1 in\nlist) printf '%b' \"${STALE-x/a\\nx/b\\nx/c\\n}\" ;;\nbuild)\n" + script + "\n;;\nesac\n"
 	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(program), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +76,17 @@ func TestALongBuildSaysHowFarItIs(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v: %s", err, rest)
+	}
+}
+
+func TestABuildThatOnlyLinksSaysSo(t *testing.T) {
+	cmd, said := build(t, `while [ ! -e "$DIR/1" ]; do sleep 0.1; done`, "EVERY=1", "STALE=")
+	until(t, said, "program: no package is to be compiled, linking after")
+	if err := os.WriteFile(filepath.Join(strings.TrimPrefix(cmd.Env[1], "DIR="), "1"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -227,6 +227,52 @@ func TestFilesThatPagesNameExist(t *testing.T) {
 	}
 }
 
+// TestArchitectureNamesWhatIsThere: packages, identifiers, tests, and specs in quotation marks.
+func TestArchitectureNamesWhatIsThere(t *testing.T) {
+	s, list := parseSource(t, root), listFiles(t)
+	var specs strings.Builder // What the suites are called by.
+	functions := map[string]bool{}
+	for name, file := range s.files {
+		if !strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, declared := range file.Decls {
+			if function, ok := declared.(*ast.FuncDecl); ok {
+				functions[function.Name.Name] = true
+			}
+		}
+		if strings.HasPrefix(name, "test/contract/") {
+			specs.WriteString(read(t, name))
+		}
+	}
+	for name, page := range map[string]string{"ARCHITECTURE.md": read(t, "ARCHITECTURE.md"), "CONTRIBUTING.md": read(t, "CONTRIBUTING.md")} {
+		for _, match := range regexp.MustCompile(`\b((?:Test|Fuzz)[A-Z]\w+)`).FindAllString(page, -1) {
+			if !functions[match] {
+				t.Errorf("%s: there is no %s", name, match)
+			}
+		}
+		for _, piece := range spans(page) {
+			for _, match := range qualified.FindAllStringSubmatch(piece, -1) {
+				if names, ours := s.declared[match[2]]; ours && !names[match[3]] && match[2] != "manager" {
+					t.Errorf("%s: there is no %s.%s", name, match[2], match[3])
+				}
+			}
+		}
+	}
+	page := read(t, "ARCHITECTURE.md")
+	for _, match := range regexp.MustCompile(`contract "(§\d+) ([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(specs.String(), match[1]+" "+match[2]) && !strings.Contains(specs.String(), match[2]) {
+			t.Errorf("ARCHITECTURE.md: test/contract has no %s %s", match[1], match[2])
+		}
+	}
+	for _, row := range firstCells(part(t, page, "| Package |", "Only `process`")) {
+		directory := strings.TrimPrefix(strings.TrimPrefix(row, "…/"), "internal/")
+		if !slices.ContainsFunc(list.paths, func(file string) bool { return strings.Contains("/"+file, "/"+directory+"/") }) {
+			t.Errorf("ARCHITECTURE.md: there is no package %s", row)
+		}
+	}
+}
+
 func TestAFileAndANameThatAreGoneAreFound(t *testing.T) {
 	list := files{paths: []string{"hack/a.sh", "internal/x/y.go"}, tops: []string{"hack", "internal", "config"}}
 	for text, want := range map[string][]string{

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // literals returns the values of the string literals of the Go files of a directory that match a
@@ -130,6 +132,14 @@ func firstCells(text string) []string {
 	return words
 }
 
+func matches(text, pattern string) []string {
+	var words []string
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+		words = append(words, match[1])
+	}
+	return words
+}
+
 func spans(text string) []string {
 	var words []string
 	for _, found := range span.FindAllString(text, -1) {
@@ -201,6 +211,24 @@ func TestWordsOfTheProgramAreThoseOfThePages(t *testing.T) {
 			said:  strings.FieldsFunc(strings.Join(firstCells(part(t, page["docs/reference-metrics.md"], "\n## Metrics\n", "\n## ")), " "), func(r rune) bool { return !(r == '_' || r >= 'a' && r <= 'z') }),
 			loose: true,
 		},
+		"annotations in docs/reference-annotations.md": {
+			code: without(s.literals("internal/watches/annotations.go", "[a-z]+(?:-[a-z]+)*"), "strconv"),
+			said: firstCells(page["docs/reference-annotations.md"]),
+			also: []string{watches.AnsibleAnnotations + "…", watches.ChartAnnotations + "…"},
+		},
+		"variables in docs/reference-environment.md": {
+			code:  matches(read(t, "internal/cli/help.go"), `(?m)^  ([A-Z][A-Z_]{3,}(?:<KIND>_<GROUP>)?)`),
+			said:  firstCells(part(t, page["docs/reference-environment.md"], "\n## Variables that the manager reads", "\n## ")),
+			loose: true,
+		},
+		"alerts in docs/howto-metrics.md": {
+			code: matches(read(t, "config/prometheus/rules.yaml"), `alert: (\w+)`),
+			said: firstCells(part(t, page["docs/howto-metrics.md"], "\n## Alert", "\n## ")),
+		},
+		"alerts in docs/howto-debug.md": {
+			code: matches(read(t, "config/prometheus/rules.yaml"), `alert: (\w+)`),
+			said: matches(part(t, page["docs/howto-debug.md"], "\n## Alerts", "\n## "), `(?m)^### (\w+)`),
+		},
 		"findings in docs/howto-check.md": {
 			code:  s.findings(),
 			said:  firstCells(page["docs/howto-check.md"]),
@@ -212,7 +240,9 @@ func TestWordsOfTheProgramAreThoseOfThePages(t *testing.T) {
 				t.Fatalf("the code has only %q", vocabulary.code)
 			}
 			for _, word := range vocabulary.code {
-				if !slices.ContainsFunc(vocabulary.said, func(said string) bool { return said == word || strings.HasPrefix(said, word+" ") }) {
+				if !slices.ContainsFunc(vocabulary.said, func(said string) bool {
+					return said == word || strings.HasPrefix(said, word+" ") || strings.HasPrefix(said, word+"=")
+				}) {
 					t.Errorf("the page does not name %q of the code", word)
 				}
 			}
