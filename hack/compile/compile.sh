@@ -105,5 +105,9 @@ follow() {
   [[ ! -t 2 ]] || printf '\r\033[K' >&2
 }
 
-SECONDS=0
-go build -v "$@" 2>&1 | follow "$@"
+# In braces: bash reads on in a file while it runs it, and this one may change meanwhile.
+{
+  SECONDS=0
+  go build -v "$@" 2>&1 | follow "$@"
+  exit
+}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -26,9 +27,18 @@ type source struct {
 	declared map[string]map[string]bool
 }
 
-func parseSource(t *testing.T, dir string) *source {
+func parseSource(t *testing.T) *source {
 	t.Helper()
-	s := &source{map[string]*ast.File{}, token.NewFileSet(), map[string]map[string]bool{}}
+	s, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// parsed reads all of it once, for all tests.
+var parsed = sync.OnceValues(func() (*source, error) {
+	s, dir := &source{map[string]*ast.File{}, token.NewFileSet(), map[string]map[string]bool{}}, root
 	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -46,11 +56,8 @@ func parseSource(t *testing.T, dir string) *source {
 		s.add(strings.TrimPrefix(filepath.ToSlash(file), filepath.ToSlash(dir)+"/"), parsed)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+	return s, err
+})
 
 func (s *source) add(name string, file *ast.File) {
 	s.files[name] = file
@@ -117,7 +124,7 @@ func (s *source) lostNames(name string) []string {
 }
 
 func TestIdentifiersThatCommentsNameExist(t *testing.T) {
-	s := parseSource(t, root)
+	s := parseSource(t)
 	if len(s.files) < 300 {
 		t.Errorf("only %d files are read", len(s.files))
 	}
@@ -184,7 +191,7 @@ func (list files) lost(from, text string) []string {
 }
 
 func TestFilesThatCommentsNameExist(t *testing.T) {
-	list, s := listFiles(t), parseSource(t, root)
+	list, s := listFiles(t), parseSource(t)
 	for name, file := range s.files {
 		for _, group := range file.Comments {
 			for _, lost := range list.lost(name, group.Text()) {
@@ -229,7 +236,7 @@ func TestFilesThatPagesNameExist(t *testing.T) {
 
 // TestArchitectureNamesWhatIsThere: packages, identifiers, tests, and specs in quotation marks.
 func TestArchitectureNamesWhatIsThere(t *testing.T) {
-	s, list := parseSource(t, root), listFiles(t)
+	s, list := parseSource(t), listFiles(t)
 	var specs strings.Builder // What the suites are called by.
 	functions := map[string]bool{}
 	for name, file := range s.files {

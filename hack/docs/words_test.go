@@ -162,7 +162,7 @@ func columns(text string) []string {
 // TestWordsOfTheProgramAreThoseOfThePages holds the vocabularies of the code and of the pages
 // against each other: outcomes, reasons, causes, events, columns, metrics, findings.
 func TestWordsOfTheProgramAreThoseOfThePages(t *testing.T) {
-	s, page := parseSource(t, root), pages(t)
+	s, page := parseSource(t), pages(t)
 	for name, vocabulary := range map[string]struct {
 		code []string
 		// said is what a page names; each word of the code has to be in it.
@@ -303,7 +303,7 @@ func TestReasonsOfColdRunsExist(t *testing.T) {
 
 // TestCausesInExamplesExist: the cause of a run that an example of the log shows is one of the code.
 func TestCausesInExamplesExist(t *testing.T) {
-	s := parseSource(t, root)
+	s := parseSource(t)
 	causes := append(s.constants("internal/controller", "cause[A-Z].*"), s.returned("internal/controller", "cause|rerunCause")...)
 	shown := 0
 	for name, page := range all(t) {
