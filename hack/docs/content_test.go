@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/cli"
 )
@@ -122,6 +124,58 @@ func TestExamplesSayWhatTheyNeed(t *testing.T) {
 			if !strings.Contains(read(t, name), need) {
 				t.Errorf("%s does not say %s", name, need)
 			}
+		}
+	}
+}
+
+// TestFieldsOfTheKindsAreInTheirPage holds the specs of this operator's kinds, and the variables of
+// its roles, against their page.
+func TestFieldsOfTheKindsAreInTheirPage(t *testing.T) {
+	page := read(t, "docs/howto-mysql-operator.md")
+	said := spans(page)
+	files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRD (error %v)", err)
+	}
+	known := map[string]bool{}
+	for _, file := range files {
+		var crd apiextensions.CustomResourceDefinition
+		if err := yaml.Unmarshal([]byte(read(t, strings.TrimPrefix(file, root+"/"))), &crd); err != nil {
+			t.Fatal(err)
+		}
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		for field, schema := range spec.Properties {
+			known[field] = true
+			named := slices.ContainsFunc(said, func(word string) bool { return word == field || strings.HasPrefix(word, field+".") })
+			for below := range schema.Properties {
+				known[field+"."+below] = true
+			}
+			if !named {
+				t.Errorf("the page does not name spec.%s of %s", field, crd.Spec.Names.Kind)
+			}
+		}
+	}
+	for _, table := range strings.Split(page, "| Field | Default |")[1:] {
+		rows, _, _ := strings.Cut(table, "\n\n")
+		for _, field := range firstCells(rows) {
+			if !known[field] {
+				t.Errorf("no kind has the field %s", field)
+			}
+		}
+	}
+	variables := read(t, "watches.yaml")
+	for _, pattern := range []string{"roles/*/defaults/*.yml", "roles/*/meta/*.yml", "roles/*/tasks/*.yml", "playbooks/*.yml"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			variables += read(t, strings.TrimPrefix(file, root+"/"))
+		}
+	}
+	for _, word := range said {
+		if regexp.MustCompile(`^(?:mysql[a-z]+_[a-z_]+|MYSQL[A-Z]+_[A-Z_]+)$`).MatchString(word) && !strings.Contains(variables, word) {
+			t.Errorf("no role has the variable %s", word)
 		}
 	}
 }
