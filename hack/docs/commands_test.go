@@ -33,11 +33,15 @@ func code(page string) []string {
 // command, up to what ends it, is its second group.
 var call = regexp.MustCompile(`(?:^|&& |\| |; )\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:exec )?(?:\S*bin/|kubectl )?(manager|ensign|ansible-operator)((?: [^|;&#>]*)?)`)
 
-// wrongCall returns what is wrong with a piece of code that calls the program, or "".
+// wrongCall returns what is wrong with a piece of code that calls the program, or "". A command
+// with flags may stand without the program: "run-once -f FILE".
 func wrongCall(root *cobra.Command, piece string) string {
+	if first, flags, _ := strings.Cut(piece, " "); subcommand(root, first) != nil && regexp.MustCompile(`(^| )-`).MatchString(flags) {
+		piece = "manager " + piece
+	}
 	for _, match := range call.FindAllStringSubmatch(piece, -1) {
 		command := root
-		for _, word := range strings.Fields(match[2]) {
+		for word := range strings.FieldsSeq(match[2]) {
 			name, isFlag := strings.CutPrefix(word, "--")
 			name, _, _ = strings.Cut(name, "=")
 			sub := subcommand(command, word)
@@ -85,6 +89,7 @@ func TestACommandThatIsNotThereIsFound(t *testing.T) {
 		"manager stauts":                               "no command stauts",
 		"cat x | ../../bin/ensign chek --cluster":      "no command chek",
 		"ensign create apis":                           "no command apis",
+		"run-once --vers":                              "no flag --vers",
 		"cd x && ensign rbac --dif":                    "no flag --dif",
 	} {
 		if got := wrongCall(program, piece); (want == "") != (got == "") || !strings.Contains(got, want) {
@@ -156,7 +161,7 @@ func goals(piece string) []string {
 	var found []string
 	piece, _, _ = strings.Cut(piece, " # ")
 	for _, match := range makes.FindAllStringSubmatch(piece, -1) {
-		for _, word := range strings.Fields(regexp.MustCompile(`'[^']*'|"[^"]*"|-C \S+`).ReplaceAllString(match[1], "")) {
+		for word := range strings.FieldsSeq(regexp.MustCompile(`'[^']*'|"[^"]*"|-C \S+`).ReplaceAllString(match[1], "")) {
 			if regexp.MustCompile(`^[a-z][a-z-]*$`).MatchString(word) {
 				found = append(found, word)
 			}

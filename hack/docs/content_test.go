@@ -59,8 +59,10 @@ func TestKindsOfContentAreNamedInFull(t *testing.T) {
 func TestFieldsOfWatchesAreInTheReference(t *testing.T) {
 	var schema struct {
 		Definitions struct {
-			Watch struct{ Properties map[string]any }
-		}
+			Watch struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"watch"`
+		} `json:"definitions"`
 	}
 	if err := json.Unmarshal([]byte(read(t, "internal/watches/watches.schema.json")), &schema); err != nil {
 		t.Fatal(err)

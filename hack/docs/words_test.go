@@ -124,8 +124,8 @@ func without(words []string, others ...string) []string {
 func firstCells(text string) []string {
 	var words []string
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "|") {
-			cell, _, _ := strings.Cut(strings.TrimPrefix(line, "|"), "|")
+		if row, ok := strings.CutPrefix(line, "|"); ok {
+			cell, _, _ := strings.Cut(row, "|")
 			words = append(words, spans(cell)...)
 		}
 	}

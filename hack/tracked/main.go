@@ -139,12 +139,10 @@ func compiled(name string, content []byte) string {
 var places = regexp.MustCompile(`(?:^|[^\w.$)}>/~-])` +
 	`(/(?:home|Users|work|workspace|builds)/([\w-][\w.-]*)/?[\w.-]*|/root/\w[\w.-]*|/(?:var/folders|private/var)/[\w.-]+|(?i:[a-z]:\\+users\\+\w+))`)
 
-// invented are users that no machine has.
-var invented = []string{"u", "user", "you"}
-
 // machinePath returns the first path of a line that only one machine has, or "". The clone is
 // where the repository lies on this one.
 func machinePath(line []byte, clone string) string {
+	invented := []string{"u", "user", "you"} // Users that no machine has.
 	for _, match := range places.FindAllSubmatch(line, -1) {
 		if !slices.Contains(invented, string(match[2])) {
 			return string(match[1])
