@@ -34,34 +34,38 @@ help: ## Show this list.
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\n%s\n' \
-	  'The first demo or test takes about 8 minutes more, to build Kubernetes and install Ansible, a test 3 more for Helm.' \
+	  'The first demo or test also builds Kubernetes and installs Ansible: 8 minutes on two fast cores, 15 on slow ones; a test also Helm, 3 to 6 more. Builds say how far they are.' \
 	  'Variables: IMG=registry/name:tag  BASE_IMG=registry/name:tag  KUBECONFIG=path  KUBECTL=path  CONTAINER_TOOL=docker'
 
 .PHONY: demo
 demo: ## Guided tour on a cluster of its own (KEEP=1: stay up; DEMO_CLUSTER=current: KUBECONFIG's cluster).
-	@$(MAKE) -j 2 demo-programs python
+	@DEMO_CLUSTER=$(DEMO_CLUSTER) hack/demo/programs.sh
 	@exec hack/demo/demo.sh
 
-# One after the other, because they compile many of the same packages; python, which
-# mostly waits for its index, beside them.
-.PHONY: demo-programs
-demo-programs:
-	@$(MAKE) -j 1 manager $(if $(DEMO_CLUSTER),,controlplane)
-	@$(if $(DEMO_CLUSTER),,go build -o bin/devcluster ./hack/devcluster)
-
 .PHONY: devcluster
-devcluster: controlplane ## Run a local cluster in the foreground (ARGS='--data DIR --kubeconfig PATH').
-	@go build -o bin/devcluster ./hack/devcluster
+devcluster: controlplane bin/devcluster ## Run a local cluster in the foreground (ARGS='--data DIR --kubeconfig PATH').
 	@exec bin/devcluster $(ARGS)
 
+# Go decides whether a program is up to date; make does not know what it is made of.
+.PHONY: bin/devcluster bin/devmariadb bin/molecule bin/bench
+bin/devcluster bin/devmariadb bin/molecule bin/bench: bin/%:
+	@hack/compile/compile.sh $* -buildvcs=false -o $@ ./hack/$*
+
+.PHONY: bin/faults
+bin/faults:
+	@hack/compile/compile.sh faults -buildvcs=false -o $@ ./test/faults/run
+
 .PHONY: devmariadb
-devmariadb: mariadb ## Run a local MariaDB server in the foreground (ARGS='--login FILE').
-	@go build -o bin/devmariadb ./hack/devmariadb
+devmariadb: mariadb bin/devmariadb ## Run a local MariaDB server in the foreground (ARGS='--login FILE').
 	@exec bin/devmariadb $(ARGS)
 
 .PHONY: node-up
 node-up: controlplane ## Bring a real Kubernetes node up on this machine, as root (Debian's packages: hack/node/check.sh).
 	@hack/node/node.sh up
+
+.PHONY: node-load
+node-load: ## Build an operator's project FROM the base image, and load it into the node (DIR=../shop; IMG=name:tag).
+	@hack/node/image.sh project '$(DIR)' $(if $(filter-out file,$(origin IMG)),'$(IMG)')
 
 .PHONY: node-down
 node-down: ## Take the node down again.
@@ -71,12 +75,12 @@ node-down: ## Take the node down again.
 
 .PHONY: build
 build: manager ## Build bin/manager, and chart-exec beside it (OUT=path puts them elsewhere).
-	@go build -ldflags '-s -w' -o $(dir $(OUT))chart-exec ./cmd/chart-exec
+	@hack/compile/compile.sh chart-exec -buildvcs=false -ldflags '-s -w' -o $(dir $(OUT))chart-exec ./cmd/chart-exec
 
 # The manager alone, for content that is no chart.
 .PHONY: manager
 manager:
-	@go build -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(OUT) ./cmd/manager
+	@hack/compile/compile.sh manager -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(OUT) ./cmd/manager
 
 # Where install-cli puts the program.
 PREFIX ?= $(HOME)/.local/bin
@@ -100,7 +104,7 @@ python-matrix: python ## Install the other versions of ansible-core that test-al
 	@hack/python/matrix.sh
 
 .PHONY: helm
-helm: ## Build helm, for a test, into bin/tools (about 3 minutes, once).
+helm: ## Build helm, for a test, into bin/tools (3 to 6 minutes on two cores, once).
 	@hack/tools/build.sh helm
 
 .PHONY: mariadb
@@ -108,7 +112,7 @@ mariadb: ## Put MariaDB's programs that are not on PATH into .dev/mariadb, witho
 	@hack/mariadb.sh
 
 .PHONY: controlplane
-controlplane: ## Build Kubernetes' servers that are not in KUBEBUILDER_ASSETS or PATH into bin/controlplane (about 5 minutes, once).
+controlplane: ## Build Kubernetes' servers that are not in KUBEBUILDER_ASSETS or PATH into bin/controlplane (5 to 12 minutes on two cores, once).
 	@hack/controlplane/build.sh
 
 ##@ Check
@@ -132,8 +136,7 @@ test-node: controlplane helm ## The image on a real node with a MySQL server, as
 	@hack/node/test.sh
 
 .PHONY: molecule
-molecule: build controlplane mariadb python ## The roles, and the operator as a whole, by Molecule on a cluster and a server of their own, 5 minutes (ARGS=cluster).
-	@go build -o bin/molecule ./hack/molecule
+molecule: build controlplane mariadb python bin/molecule ## The roles, and the operator as a whole, by Molecule on a cluster and a server of their own, 5 minutes (ARGS=cluster).
 	@exec bin/molecule $(ARGS)
 
 .PHONY: fuzz
@@ -141,18 +144,15 @@ fuzz: ## Run every fuzz target (FUZZTIME=20s each; ARGS='Decode proxy' chooses).
 	@FUZZTIME=$(FUZZTIME) hack/fuzz.sh $(ARGS)
 
 .PHONY: faults
-faults: build controlplane ## Perform fault plans, 15 minutes for all (PLANS=regexp PARALLEL=10 SEED=n ARGS='--fast' or '--list').
-	@go build -o bin/faults ./test/faults/run
+faults: build controlplane bin/faults ## Perform fault plans, 15 minutes for all (PLANS=regexp PARALLEL=10 SEED=n ARGS='--fast' or '--list').
 	@exec bin/faults -plans '$(PLANS)' -parallel $(or $(PARALLEL),10) -seed $(or $(SEED),0) $(ARGS)
 
 .PHONY: faults-mutants
-faults-mutants: build controlplane ## Show that fault plans notice every mutant of the manager, about 5 minutes (ARGS="-only regexp").
-	@go build -o bin/faults ./test/faults/run
+faults-mutants: build controlplane bin/faults ## Show that fault plans notice every mutant of the manager, about 5 minutes (ARGS="-only regexp").
 	@exec bin/faults -mutants -parallel $(or $(PARALLEL),9) $(ARGS)
 
 .PHONY: chart-mutants
-chart-mutants: build controlplane helm python ## Show that test/charts notices every mutant of what is done with charts, about 8 minutes (ARGS="-only regexp").
-	@go build -o bin/faults ./test/faults/run
+chart-mutants: build controlplane helm python bin/faults ## Show that test/charts notices every mutant of what is done with charts, about 8 minutes (ARGS="-only regexp").
 	@exec bin/faults -chart-mutants $(ARGS)
 
 .PHONY: image-test
@@ -181,8 +181,7 @@ verify: controlplane python ## Fail when a module, a format, a lint rule or the 
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
-bench: build controlplane mariadb python ## Measure speed and memory, about 20 minutes (ARGS='--parts memory,warm,proxy,children,mysql,releases --json').
-	@go build -o bin/bench ./hack/bench
+bench: build controlplane mariadb python bin/bench ## Measure speed and memory, about 20 minutes (ARGS='--parts memory,warm,proxy,children,mysql,releases --json').
 	@exec bin/bench $(ARGS)
 
 ##@ Deploy (to KUBECONFIG's cluster, or to the running devcluster)
@@ -212,8 +211,7 @@ bundle: ## Write and validate bundle/, for the Operator Lifecycle Manager, with 
 	@go -C hack/bundle run . -image $(IMG) bundle
 
 .PHONY: pictures
-pictures: build controlplane python ## Draw docs/images from what the programs print, on a cluster of its own (a minute).
-	@go build -o bin/devcluster ./hack/devcluster
+pictures: build controlplane python bin/devcluster ## Draw docs/images from what the programs print, on a cluster of its own (a minute).
 	@hack/pictures.sh
 
 .PHONY: chart

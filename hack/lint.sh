@@ -60,6 +60,7 @@ dockerfile_lint() {
 ansible_content_lint() { ansible-lint --offline --strict; }
 
 check() {
+  step "tracked files" go run ./hack/tracked
   step "golangci-lint" go_lint
   step "shell syntax" shell_lint
   step "ruff and mypy" python_lint

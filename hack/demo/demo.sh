@@ -14,6 +14,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
+definitions=(config/crd/bases/*.yaml)
 sample=mysqlcluster-sample
 log=.dev/manager.log
 manager='' cluster='' follower='' command='' dir='' namespace='' kept='' interrupted='' defined=()
@@ -111,7 +112,7 @@ boot_cluster() {
 
 define() {
   local file name
-  for file in config/crd/bases/*.yaml; do
+  for file in "${definitions[@]}"; do
     name=$(command kubectl get -f "$file" --ignore-not-found -o name)
     if [[ -n $name ]]; then
       say "  $name is defined already and is used as it is."
@@ -139,8 +140,8 @@ start_manager() {
     }") 2>/dev/null &
   follower=$!
   local watching
-  watching=$(timeout 60 grep -cm 2 $'\twatching\t' < <(exec tail --pid="$manager" -n +1 -f "$log")) || true
-  [[ $watching == 2 ]] || die "the manager does not watch its two kinds"
+  watching=$(timeout 60 grep -cm "${#definitions[@]}" $'\twatching\t' < <(exec tail --pid="$manager" -n +1 -f "$log")) || true
+  ((watching == ${#definitions[@]})) || die "the manager watches ${watching:-none} of its ${#definitions[@]} kinds"
   holds "the manager watches its kinds"
 }
 
@@ -208,7 +209,7 @@ keep() {
 KEEP=1: cluster and manager stay up. In another terminal, in $PWD:
   $look_on
   kubectl -n $namespace apply -k config/samples
-  kubectl -n $namespace get mysqlclusters,mysqlendpoints -w
+  bin/manager status -n $namespace --watch
   kubectl -n $namespace describe mysqlcluster $sample
   kubectl -n $namespace delete mysqlcluster $sample
   tail -f $log
@@ -224,7 +225,8 @@ EOF
 # manager still runs. Objects that are not finalized within a minute lose their finalizers.
 remove() {
   local file kind name failed=0
-  for kind in mysqlclusters mysqlendpoints; do
+  # The clusters last: the finalizers of what is on them need them.
+  for kind in $(printf '%s\n' "${definitions[@]}" | sed -E 's/.*_(.*)\.yaml/\1/' | grep -vx mysqlclusters) mysqlclusters; do
     command kubectl -n "$namespace" delete "$kind.myapp.myorg.tld" --all --timeout=1m >"$dir/said" 2>&1 ||
       for name in $(command kubectl -n "$namespace" get "$kind.myapp.myorg.tld" -o name 2>"$dir/said"); do
         command kubectl -n "$namespace" patch "$name" --type=merge -p '{"metadata":{"finalizers":null}}' || failed=1

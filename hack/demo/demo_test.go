@@ -43,3 +43,34 @@ func TestATourThatCannotGoOnSaysWhyAndFails(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatTheTourNeedsIsMadeInCountedSteps(t *testing.T) {
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "make"), []byte("#!/bin/sh\necho \"made: $*\"\n[ \"$1\" != \"$FAILS\" ]\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		env  []string
+		code int
+		want []string
+	}{
+		"for a cluster of its own": {nil, 0, []string{"1/4", "made: python", "2/4 bin/manager", "3/4 Kubernetes", "made: controlplane", "4/4 bin/devcluster", "1/4 done after", "the programs of the tour are there"}},
+		"for another cluster":      {[]string{"DEMO_CLUSTER=current"}, 0, []string{"1/2", "2/2 bin/manager", "the programs of the tour are there"}},
+		"a step that fails":        {[]string{"FAILS=controlplane"}, 1, []string{"FAILED after", "3/4 Kubernetes"}},
+		"the step beside fails":    {[]string{"FAILS=python"}, 1, []string{"1/4 FAILED: Ansible"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("./programs.sh")
+			cmd.Env = append([]string{"PATH=" + bin + ":" + os.Getenv("PATH")}, test.env...)
+			output, _ := cmd.CombinedOutput()
+			if cmd.ProcessState.ExitCode() != test.code {
+				t.Errorf("got exit code %d, want %d", cmd.ProcessState.ExitCode(), test.code)
+			}
+			for _, want := range test.want {
+				if !strings.Contains(string(output), want) {
+					t.Errorf("got %q, want %q in it", output, want)
+				}
+			}
+		})
+	}
+}

@@ -38,6 +38,27 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
+// all returns the pages, and what people read of examples, charts and of the project that init
+// writes. These are not in the index of the documents.
+func all(t *testing.T) map[string]string {
+	t.Helper()
+	found := pages(t)
+	for _, pattern := range []string{"examples/*/README.md", "charts/*/templates/NOTES.txt", "internal/author/scaffold/templates/project/README.md.tmpl"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no file (error %v)", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[strings.TrimPrefix(file, root+"/")] = string(text)
+		}
+	}
+	return found
+}
+
 var (
 	fence = regexp.MustCompile("(?ms)^```.*?^```$")
 	span  = regexp.MustCompile("`[^`\n]*`")
@@ -95,9 +116,9 @@ func brokenLinks(pages map[string]string, name string) []string {
 }
 
 func TestLinksLeadSomewhere(t *testing.T) {
-	all := pages(t)
-	for name := range all {
-		if broken := brokenLinks(all, name); len(broken) > 0 {
+	read := pages(t)
+	for name := range read {
+		if broken := brokenLinks(read, name); len(broken) > 0 {
 			t.Errorf("%s: %q", name, broken)
 		}
 	}
@@ -114,18 +135,18 @@ func TestABrokenLinkIsFound(t *testing.T) {
 }
 
 func TestEachPageIsInTheIndex(t *testing.T) {
-	all := pages(t)
-	for name := range all {
-		if base := filepath.Base(name); filepath.Dir(name) == "docs" && base != "README.md" && !strings.Contains(all["docs/README.md"], "]("+base+")") {
+	read := pages(t)
+	for name := range read {
+		if base := filepath.Base(name); filepath.Dir(name) == "docs" && base != "README.md" && !strings.Contains(read["docs/README.md"], "]("+base+")") {
 			t.Errorf("docs/README.md does not link %s", base)
 		}
 	}
 }
 
 func TestShortPagesStayShort(t *testing.T) {
-	all := pages(t)
+	read := pages(t)
 	for name, limit := range map[string]int{"README.md": 200, "ARCHITECTURE.md": 150} {
-		if lines := strings.Count(all[name], "\n"); lines > limit {
+		if lines := strings.Count(read[name], "\n"); lines > limit {
 			t.Errorf("%s has %d lines, more than %d: give what it says a page below docs/, or the doc.go of its package", name, lines, limit)
 		}
 	}
@@ -133,14 +154,14 @@ func TestShortPagesStayShort(t *testing.T) {
 
 // TestFiguresAreThoseOfTheBenchmark holds README's figures against the page that `make bench` writes.
 func TestFiguresAreThoseOfTheBenchmark(t *testing.T) {
-	all := pages(t)
-	_, below, _ := strings.Cut(all["README.md"], "\n## Performance\n")
+	read := pages(t)
+	_, below, _ := strings.Cut(read["README.md"], "\n## Performance\n")
 	below, _, _ = strings.Cut(below, "\n## ")
 	rows := 0
 	for line := range strings.Lines(below) {
 		if strings.HasPrefix(line, "|") {
 			rows++
-			if !strings.Contains(all["docs/performance.md"], "\n"+line) {
+			if !strings.Contains(read["docs/performance.md"], "\n"+line) {
 				t.Errorf("docs/performance.md does not have README's %s", line)
 			}
 		}

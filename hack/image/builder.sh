@@ -91,10 +91,36 @@ image_stand_ins() {
 # image_bud NAME CONTEXT [ARGUMENT…] builds a Dockerfile. The machine's certificates are there
 # during the build, because its way to the package registries may need one of its own.
 image_bud() {
-  local name=$1 context=$2
+  local name=$1 context=$2 log=$IMAGE_WORK/build.log
   shift 2
-  bb build --quiet --layers --pull=false --network host --format docker \
-    --volume /etc/ssl/certs:/etc/ssl/certs:ro "$@" --tag "$name" "$context" >/dev/null
+  bb build --layers --pull=false --network host --format docker \
+    --volume /etc/ssl/certs:/etc/ssl/certs:ro "$@" --tag "$name" "$context" 2>&1 | image_follow "$name" "$log" && return
+  image_say "building $name failed; all that it said is in $log, which ends with"
+  tail -n 20 "$log" >&2
+  return 1
+}
+
+# image_follow NAME LOG keeps what a build says in the log, and says every 20 seconds which
+# step it is at.
+image_follow() {
+  local name=$1 log=$2 line step='the first step' began=$SECONDS told=$SECONDS status
+  : >"$log"
+  while true; do
+    status=0
+    IFS= read -r -t 1 line || status=$?
+    if ((status > 128)); then # No whole line within a second.
+      printf '%s' "$line" >>"$log"
+    elif ((status)); then
+      return
+    else
+      printf '%s\n' "$line" >>"$log"
+      [[ $line != STEP\ * && $line != \[*\]\ STEP\ * ]] || step=${line:0:100}
+    fi
+    ((SECONDS - told < 20)) || {
+      image_say "$name after $((SECONDS - began)) s: $step"
+      told=$SECONDS
+    }
+  done
 }
 
 image_build() {

@@ -7,18 +7,19 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # As hack/controlplane/build.sh: the packages that both need are compiled once.
 export GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=0
 
-# fresh MODULE reports whether the set of a module is as its go.mod wants it.
-stamp_of() { go env GOVERSION && cat "$1/go.mod" "$1/go.sum" && find "$1" -name '*.go' -exec cat {} +; }
+compile() { "$root/hack/compile/compile.sh" "$@"; }
 
-# set_of NAME MODULE COMMAND… runs the command in the module unless the set is up to date.
+# stamp_of MODULE COMMAND prints what a set is made of, and by which function of this file.
+stamp_of() { go env GOVERSION && cat "$1/go.mod" "$1/go.sum" && find "$1" -name '*.go' -exec cat {} + && declare -f "$2"; }
+
+# set_of NAME MODULE COMMAND runs the command in the module unless the set is up to date.
 set_of() {
-  local name=$1 module=$2 began=$SECONDS
-  shift 2
-  ! stamp_of "$module" | cmp -s - "$bin/.$name.stamp" || return 0
+  local name=$1 module=$2 command=$3 began=$SECONDS
+  ! stamp_of "$module" "$command" | cmp -s - "$bin/.$name.stamp" || return 0
   say "building $name"
   rm -f "$bin/.$name.stamp"
-  (cd "$module" && "$@" 2>&1 | grep -v '^go: downloading' >&2 || ((PIPESTATUS[0] == 0))) || die "building $name failed, see above"
-  stamp_of "$module" >"$bin/.$name.stamp"
+  (cd "$module" && "$command") || die "building $name failed, see above"
+  stamp_of "$module" "$command" >"$bin/.$name.stamp"
   say "built $name in $((SECONDS - began)) s"
 }
 
@@ -26,14 +27,15 @@ kubernetes() {
   local version major minor x=k8s.io/component-base/version
   version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
   IFS=. read -r major minor _ <<<"${version#v}"
-  go build -buildvcs=false -ldflags "-s -w -X $x.gitVersion=$version -X $x.gitMajor=$major -X $x.gitMinor=$minor" \
+  # Without inlining, as the control plane: else what both need is compiled twice.
+  compile kubelet -buildvcs=false -gcflags 'k8s.io/kubernetes/...=-l' -ldflags "-s -w -X $x.gitVersion=$version -X $x.gitMajor=$major -X $x.gitMinor=$minor" \
     -o "$bin/" k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kube-proxy
 }
 
 # Without the snapshotters that need libraries in C, or that this node does not use.
-containerd() { go build -buildvcs=false -tags 'no_btrfs no_devmapper no_zfs no_aufs' -ldflags '-s -w' -o "$bin/" tool; }
+containerd() { compile containerd -buildvcs=false -tags 'no_btrfs no_devmapper no_zfs no_aufs' -ldflags '-s -w' -o "$bin/" tool; }
 
-addons() { go build -buildvcs=false -ldflags '-s -w' -o "$bin/" ./...; }
+addons() { compile addons -buildvcs=false -ldflags '-s -w' -o "$bin/" ./...; }
 
 [[ -x $controlplane/kube-apiserver ]] || die "there is no $controlplane: run \"make controlplane\""
 mkdir -p "$bin"

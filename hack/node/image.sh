@@ -5,10 +5,12 @@
 #   image.sh mysql                  mysql:8.4 and mysql:9.7, a stand-in for both: Debian sid's MySQL server
 #   image.sh product                ensign:node, of the Dockerfile
 #   image.sh fixture                ensign-cafe:node, an operator FROM the Dockerfile's target base
+#   image.sh project DIR [NAME]     an author's project, FROM the same base; NAME is by default what the
+#                                   project's Makefile deploys, or DIR:dev
 #   image.sh generated              shop:node, FROM the same base: a project of init and create api as it
 #                                   comes, in NODE_WORK/state/shop, and the program that made it beside it
 #
-# The last three are built by hack/image/builder.sh on stand-ins of the images that the
+# The last four are built by hack/image/builder.sh on stand-ins of the images that the
 # Dockerfile names. What they prove is its steps, not the published bases.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -92,10 +94,33 @@ fixture() {
   import ensign-cafe:node
 }
 
-generated() {
-  local ensign=$state/ensign
+# project_name DIR prints what the project's Makefile calls its image, else the directory's name.
+project_name() {
+  local name
+  name=$(sed -nE 's/^IMG *\??= *([^ $]+) *$/\1/p' "$1/Makefile" 2>/dev/null | head -n 1)
+  printf '%s\n' "${name:-$(basename "$1"):dev}"
+}
+
+project() {
+  local dir name from=()
+  [[ -n ${1:-} && -f $1/Dockerfile ]] || die "${1:-} has no Dockerfile: name the directory of an operator's project, make node-load DIR=../shop"
+  dir=$(cd "$1" && pwd -P)
+  name=${2:-$(project_name "$dir")}
+  alive || die "the node is not up: make node-up"
+  image_check
   image_stand_ins
   image_build base ensign-base
+  # Whatever its only FROM names: a project of another base image is tried on this one.
+  (($(grep -ciE '^[[:space:]]*FROM[[:space:]]' "$dir/Dockerfile") > 1)) || from=(--from ensign-base)
+  say "building $name of $dir, FROM ensign-base"
+  image_bud "$name" "$dir" "${from[@]+"${from[@]}"}" --build-arg BASE_IMG=ensign-base
+  import "$name"
+  say "deploy it: export KUBECONFIG=$KUBECONFIG, then in $dir: make deploy IMG=$name"
+  say "where it runs already: kubectl rollout restart deployment --namespace its namespace"
+}
+
+generated() {
+  local ensign=$state/ensign
   (cd "$root" && go build -o "$state/chart-exec" ./cmd/chart-exec && go build -o "$ensign" ./cmd/manager)
   rm -rf "$state/shop"
   mkdir "$state/shop"
@@ -106,11 +131,10 @@ generated() {
     "$ensign" create api --group stock --version v1 --kind Till --generate-playbook
     "$ensign" create api --group stock --version v1 --kind Hello --chart "$root/examples/hello/charts/hello"
   ) >"$logs/generated.out" 2>&1 || die "init and create api made no project: $(tail -n 3 "$logs/generated.out")"
-  image_bud shop:node "$state/shop" --build-arg BASE_IMG=ensign-base
-  import shop:node
+  project "$state/shop" shop:node
 }
 
 case ${1:-} in
-program | mysql | product | fixture | generated) "$@" ;;
-*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | generated" ;;
+program | mysql | product | fixture | project | generated) "$@" ;;
+*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | project DIR [NAME] | generated" ;;
 esac

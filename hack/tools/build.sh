@@ -17,7 +17,7 @@ out=$(cd "$here/../.." && pwd -P)/bin/tools/$name
 cd "$here/$name"
 expected=$(go env GOVERSION && cat go.mod go.sum)
 [[ ! -x $out || ! -f $out.stamp || $(<"$out.stamp") != "$expected" ]] || exit 0
-printf 'building %s; 1 to 3 minutes, once\n' "$name"
+printf 'building %s; 1 to 6 minutes on two cores, once\n' "$name"
 rm -f "$out.stamp"
-GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=0 go build -buildvcs=false -ldflags '-s -w' -o "$out" tool
+GOFLAGS=-mod=readonly GOWORK=off CGO_ENABLED=0 ../../compile/compile.sh "$name" -buildvcs=false -ldflags '-s -w' -o "$out" tool
 printf '%s' "$expected" >"$out.stamp"

@@ -1,6 +1,10 @@
 package cli
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
 
 // exitError is an error with an exit code. It may have no text: the command has said all.
 type exitError struct {
@@ -26,6 +30,11 @@ func asUnable(err error) error {
 		return err
 	}
 	return exitWith(2, err)
+}
+
+// orUnable gives the error of a check of arguments that exit code, too.
+func orUnable(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return asUnable(check(cmd, args)) }
 }
 
 // ExitCode returns the exit code for an error of Execute.

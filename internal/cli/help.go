@@ -40,7 +40,7 @@ func (f *runFlags) usage(cmd *cobra.Command) string {
 		text.WriteString("\nCommands:\n")
 		for _, sub := range cmd.Commands() {
 			if sub.IsAvailableCommand() {
-				fmt.Fprintf(&text, "  %-12s %s\n", sub.Name(), sub.Short)
+				fmt.Fprintf(&text, "  %-14s %s\n", sub.Name(), sub.Short)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ Exit codes: 0; 2 the log could not be read.`,
   # From a file, or from another program; without -n in any namespace:
   manager logs greeting/hello --file manager.log
   journalctl -u my-operator | manager logs greeting/hello --file -`,
-		Args: cobra.ExactArgs(1), SilenceUsage: true, SilenceErrors: true,
+		Args: orUnable(cobra.ExactArgs(1)), SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return asUnable(f.execute(cmd, args[0])) },
 	}
 	f.register(cmd, "`namespace` of the resource; default the kubeconfig's")

@@ -36,7 +36,8 @@ func newRunOnceCommand(build Build) *cobra.Command {
 		Short: "Run the content once for one resource, and show each task",
 		Long: `run-once runs the role or playbook of a watch for one custom resource, at the
 terminal and without a manager: with the same variables, the same access to the
-API server of the kubeconfig, and the same owner references.
+API server of the kubeconfig, and the same owner references. It does not
+run charts: "helm template" shows what one renders.
 
 The resource comes from a file (-f; the cluster need not have it) or from the
 cluster (KIND/NAME). run-once writes no finalizer, and no status without
@@ -50,7 +51,7 @@ Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
   # What would a run change? And what does Ansible get?
   manager run-once mysqlcluster/sample -n shop --check
   manager run-once mysqlcluster/sample -n shop --vars`,
-		Args:          cobra.MaximumNArgs(1),
+		Args:          orUnable(cobra.MaximumNArgs(1)),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,6 +59,7 @@ Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
 		},
 	}
 	f.register(cmd)
+	cmd.SetFlagErrorFunc(usageError)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -24,7 +24,7 @@ func newRBACCommand() *cobra.Command {
 		Short: "Print the roles that the manager needs for its content",
 		Long: `rbac prints ClusterRoles and a Role with the rights that the manager needs for the
 project in DIR, the working directory if it is not given: for its own work and, by
-reading them, for the tasks of roles and playbooks. A comment at each rule says
+reading them, for the tasks of roles and playbooks and what charts render. A comment at each rule says
 where it comes from. What can't be told without a run stands on standard error.
 
 With --from-audit the rights are those that an account has used, as an API server's

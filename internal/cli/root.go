@@ -22,12 +22,20 @@ func Execute(ctx context.Context, build Build, program string, args []string) er
 	return root.ExecuteContext(ctx)
 }
 
+// Commands returns the program's commands, so that the tests of the documents know which there
+// are. They are not to be executed.
+func Commands() *cobra.Command {
+	root := newRootCommand(Build{})
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
 func newRootCommand(build Build) *cobra.Command {
 	root := newRunCommand(build)
 	root.Use = "manager"
 	root.Long = `manager is the Ensign operator: it watches the kinds named in watches.yaml and
-runs Ansible content for each custom resource (below: resource). A run is one
-execution of ansible-runner; a watch is one entry of watches.yaml.
+runs a role, playbook or Helm chart for each custom resource (below: resource). A
+run is one execution of that content; a watch is one entry of watches.yaml.
 
 Called without a command it does what "manager run" does.`
 	root.AddCommand(newRunCommand(build), newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(),

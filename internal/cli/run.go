@@ -15,10 +15,11 @@ func newRunCommand(build Build) *cobra.Command {
 	flags := newRunFlags()
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Watch the kinds of watches.yaml and run their Ansible content",
+		Short: "Watch the kinds of watches.yaml and run their content",
 		Long: `run watches the kinds named in watches.yaml, turns the spec of each custom
-resource into variables, runs the role or playbook of its watch through
-ansible-runner, and writes what came out into the resource's status.
+resource into variables or values, runs the role or playbook of its watch through
+ansible-runner, or has its chart's release installed, upgraded or repaired, and
+writes what came out into the resource's status.
 
 It ends with exit code 0 after SIGTERM or Ctrl-C, when all runs have ended and
 their statuses are written, and with 1 when something is wrong at the start

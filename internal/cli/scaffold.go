@@ -72,7 +72,7 @@ func newInitCommand() *cobra.Command {
 		Short: "Write the project of a new operator into this directory",
 		Long: `init writes the project of a new operator into the working directory: an empty
 watches.yaml, places for roles and playbooks, manifests for kustomize, a Molecule
-scenario, a Dockerfile and a Makefile. "create api" then adds kinds.
+scenario, a Dockerfile and a Makefile. "create api" then adds kinds, charts too.
 
 It overwrites nothing.`,
 		Example: `  mkdir mysql-operator && cd mysql-operator
@@ -115,7 +115,7 @@ func newCreateAPICommand() *cobra.Command {
 		Short: "Add a kind to the project, with its content",
 		Long: `api adds a kind to the project in the working directory: its definition, a sample,
 roles for people, the operator's rights, an entry in watches.yaml, a play for
-Molecule and, where asked for, a role or playbook with an example task.
+Molecule and, where asked for, a role or playbook with an example task, or a chart.
 
 Without --generate-role and --generate-playbook the role roles/KIND, or
 playbooks/KIND.yml, has to be there. If the role has argument specs

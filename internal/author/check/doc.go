@@ -2,8 +2,8 @@
 // what the API server would refuse, and where a custom resource could do more than it should.
 //
 // Start with Run in check.go. It reads the project once (load.go) and then calls one function
-// for each subject: expressions.go, injection.go, variables.go, plugins.go, kinds.go, namespaces.go
-// and grants.go; charts.go has those of charts, cluster.go what a cluster lacks. Each adds findings by Project.add. docs/howto-check.md lists the IDs.
+// for each subject: expressions.go, injection.go, variables.go, plugins.go, commands.go, handlers.go,
+// native.go, requirements.go, kinds.go and grants.go; charts.go has those of charts, cluster.go what a cluster lacks. Each adds findings by Project.add. docs/howto-check.md lists the IDs.
 //
 // # Gotchas
 //

@@ -31,7 +31,7 @@ type Options struct {
 	Logger  logr.Logger
 }
 
-// Observer reports the watches whose runs stay cold. It is a controller.Observer.
+// Observer reports the watches whose runs stay cold. It is an engine.Observer.
 type Observer struct {
 	Options
 
@@ -57,13 +57,13 @@ func New(o Options) *Observer {
 	return c
 }
 
-// RunStarted implements controller.Observer.
+// RunStarted implements engine.Observer.
 func (c *Observer) RunStarted(jobevent.Run) {}
 
-// JobEvent implements controller.Observer.
+// JobEvent implements engine.Observer.
 func (c *Observer) JobEvent(jobevent.Run, jobevent.Event) {}
 
-// RunEnded implements controller.Observer.
+// RunEnded implements engine.Observer.
 func (c *Observer) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, elapsed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

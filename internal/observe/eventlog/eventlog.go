@@ -30,7 +30,7 @@ type Options struct {
 	Screen *Screen
 }
 
-// Log is a controller.Observer that logs runs. It is safe for concurrent use.
+// Log is an engine.Observer that logs runs. It is safe for concurrent use.
 type Log struct {
 	options  Options
 	failures failureHistory
@@ -44,7 +44,7 @@ func New(o Options) *Log {
 	return &Log{options: o}
 }
 
-// RunStarted implements controller.Observer: it logs the start of a run.
+// RunStarted implements engine.Observer: it logs the start of a run.
 func (l *Log) RunStarted(run jobevent.Run) {
 	if l.options.Screen != nil {
 		if l.options.Logger.Enabled() {
@@ -60,7 +60,7 @@ func (l *Log) RunStarted(run jobevent.Run) {
 	l.options.Logger.Info("run started", values...)
 }
 
-// JobEvent implements controller.Observer: it logs the event of a task as the level demands.
+// JobEvent implements engine.Observer: it logs the event of a task as the level demands.
 func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 	out := outcomeOf(e)
 	if out == noOutcome || l.options.Level < out.minLevel() {
@@ -129,7 +129,7 @@ func (l *Log) logTask(out outcome, values []any) {
 	}
 }
 
-// RunEnded implements controller.Observer: it logs the end of a run. If the run failed without a
+// RunEnded implements engine.Observer: it logs the end of a run. If the run failed without a
 // failed task, it also shows the outcome's message as a block.
 func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Summary, elapsed time.Duration) {
 	defer l.failures.runEnded(run, outcome.Verdict == jobevent.Canceled)

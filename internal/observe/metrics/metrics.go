@@ -36,7 +36,7 @@ var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 180
 // timeout.
 var waitBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
 
-// Metrics has the manager's collectors. It is a controller.Observer.
+// Metrics has the manager's collectors. It is an engine.Observer.
 type Metrics struct {
 	results     *prometheus.CounterVec
 	runs        *prometheus.CounterVec
@@ -145,19 +145,19 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// RunStarted implements controller.Observer.
+// RunStarted implements engine.Observer.
 func (m *Metrics) RunStarted(run jobevent.Run) {
 	m.live.WithLabelValues(run.Watch).Inc()
 }
 
-// JobEvent implements controller.Observer.
+// JobEvent implements engine.Observer.
 func (m *Metrics) JobEvent(run jobevent.Run, event jobevent.Event) {
 	if event.Kind == jobevent.HostFailed || event.Kind == jobevent.HostUnreachable {
 		m.failedTasks.WithLabelValues(run.Watch).Inc()
 	}
 }
 
-// RunEnded implements controller.Observer.
+// RunEnded implements engine.Observer.
 func (m *Metrics) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, elapsed time.Duration) {
 	m.live.WithLabelValues(run.Watch).Dec()
 	m.runs.WithLabelValues(run.Watch, mode(run)).Inc()

@@ -1,0 +1,183 @@
+package docs
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/cli"
+)
+
+// helps returns what the help of the program says, by its commands.
+func helps(command *cobra.Command) map[string]string {
+	texts := map[string]string{command.CommandPath() + " --help": command.Short + "\n\n" + command.Long}
+	for _, sub := range command.Commands() {
+		maps.Copy(texts, helps(sub))
+	}
+	return texts
+}
+
+// onlyAnsible are paragraphs that are about roles and playbooks and not about charts, by words in
+// them.
+var onlyAnsible = []string{
+	"`{name, role or playbook, vars}`", // A chart has no finalizer of its own.
+	"A run of a role or playbook spends",
+	"A field of this table beside a role or playbook",
+}
+
+// TestKindsOfContentAreNamedInFull: whoever says what content is, names charts beside roles and
+// playbooks, in the same paragraph or row.
+func TestKindsOfContentAreNamedInFull(t *testing.T) {
+	texts := all(t)
+	maps.Copy(texts, helps(cli.Commands()))
+	texts["config/manifests"] = read(t, "config/manifests/ensign.clusterserviceversion.yaml")
+	ansible := regexp.MustCompile(`(?i)\broles?,? (?:and|or) (?:a )?playbooks?\b`)
+	for name, text := range texts {
+		if slices.Contains([]string{"CHANGELOG.md", "ARCHITECTURE.md"}, name) || strings.HasPrefix(filepath.Base(name), "tutorial") || strings.HasPrefix(name, "collections/") {
+			continue // They tell of a change, of packages, of an operator of roles, of modules.
+		}
+		for paragraph := range strings.SplitSeq(strings.ReplaceAll(text, "\n|", "\n\n|"), "\n\n") {
+			line := strings.Join(strings.Fields(paragraph), " ")
+			about := slices.ContainsFunc(onlyAnsible, func(words string) bool { return strings.Contains(strings.ToLower(line), strings.ToLower(words)) })
+			if ansible.MatchString(line) && !about && !regexp.MustCompile(`(?i)\bcharts?\b|\bhelm\b`).MatchString(line) {
+				t.Errorf("%s names roles and playbooks and no charts: %s", name, line)
+			}
+		}
+	}
+}
+
+// TestFieldsOfWatchesAreInTheReference holds the schema of watches.yaml and its tables against
+// each other.
+func TestFieldsOfWatchesAreInTheReference(t *testing.T) {
+	var schema struct {
+		Definitions struct {
+			Watch struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"watch"`
+		} `json:"definitions"`
+	}
+	if err := json.Unmarshal([]byte(read(t, "internal/watches/watches.schema.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	fields := slices.Sorted(maps.Keys(schema.Definitions.Watch.Properties))
+	page := pages(t)["docs/reference-watches.md"]
+	said := append(firstCells(part(t, page, "\n## Fields\n", "\n## ")), firstCells(part(t, page, "\n## Charts\n", "\n## "))...)
+	for _, field := range fields {
+		if !slices.Contains(said, field) {
+			t.Errorf("no table has %s", field)
+		}
+	}
+	for _, field := range said {
+		if !slices.Contains(fields, field) {
+			t.Errorf("watches.yaml has no field %s", field)
+		}
+	}
+}
+
+// TestCommandsOfReadmeAreThoseOfTheQuickstart: what README shows of the five minutes is what the
+// quickstart, which a suite executes, does.
+func TestCommandsOfReadmeAreThoseOfTheQuickstart(t *testing.T) {
+	section := part(t, read(t, "README.md"), "\n## Five minutes to your own operator\n", "\n## ")
+	quickstart, commands := read(t, "docs/quickstart.md"), 0
+	for _, line := range code(section) {
+		if regexp.MustCompile(`^(?:kubectl|bin/|make )`).MatchString(line) {
+			commands++
+			if !strings.Contains(quickstart, "\n"+line+"\n") {
+				t.Errorf("the quickstart has no line %q", line)
+			}
+		}
+	}
+	if commands == 0 {
+		t.Error("README shows no command")
+	}
+}
+
+// TestMigrationNamesEachCommand: what an operator's people get beside what they had.
+func TestMigrationNamesEachCommand(t *testing.T) {
+	page := read(t, "docs/howto-migrate.md")
+	for _, command := range cli.Commands().Commands() {
+		name := command.Name()
+		if !regexp.MustCompile("`"+name+`\b`).MatchString(page) && !slices.Contains([]string{"run", "version", "help"}, name) {
+			t.Errorf("docs/howto-migrate.md does not name %s", name)
+		}
+	}
+	if match := regexp.MustCompile("(?m)^\\| [^|]*`(?:init|create|check)[^|]*\\| write the files by hand").FindString(page); match != "" {
+		t.Errorf("there are commands for this: %s", match)
+	}
+}
+
+// TestExamplesSayWhatTheyNeed: the manager of an example needs Python beside the programs, and a cluster.
+func TestExamplesSayWhatTheyNeed(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "examples/*/README.md"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no example (error %v)", err)
+	}
+	for _, file := range files {
+		name := strings.TrimPrefix(file, root+"/")
+		for _, need := range []string{"make build python", "make devcluster"} {
+			if !strings.Contains(read(t, name), need) {
+				t.Errorf("%s does not say %s", name, need)
+			}
+		}
+	}
+}
+
+// TestFieldsOfTheKindsAreInTheirPage holds the specs of this operator's kinds, and the variables of
+// its roles, against their page.
+func TestFieldsOfTheKindsAreInTheirPage(t *testing.T) {
+	page := read(t, "docs/howto-mysql-operator.md")
+	said := spans(page)
+	files, err := filepath.Glob(filepath.Join(root, "config/crd/bases/*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRD (error %v)", err)
+	}
+	known := map[string]bool{}
+	for _, file := range files {
+		var crd apiextensions.CustomResourceDefinition
+		if err := yaml.Unmarshal([]byte(read(t, strings.TrimPrefix(file, root+"/"))), &crd); err != nil {
+			t.Fatal(err)
+		}
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		for field, schema := range spec.Properties {
+			known[field] = true
+			named := slices.ContainsFunc(said, func(word string) bool { return word == field || strings.HasPrefix(word, field+".") })
+			for below := range schema.Properties {
+				known[field+"."+below] = true
+			}
+			if !named {
+				t.Errorf("the page does not name spec.%s of %s", field, crd.Spec.Names.Kind)
+			}
+		}
+	}
+	for _, table := range strings.Split(page, "| Field | Default |")[1:] {
+		rows, _, _ := strings.Cut(table, "\n\n")
+		for _, field := range firstCells(rows) {
+			if !known[field] {
+				t.Errorf("no kind has the field %s", field)
+			}
+		}
+	}
+	variables := read(t, "watches.yaml")
+	for _, pattern := range []string{"roles/*/defaults/*.yml", "roles/*/meta/*.yml", "roles/*/tasks/*.yml", "playbooks/*.yml"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			variables += read(t, strings.TrimPrefix(file, root+"/"))
+		}
+	}
+	for _, word := range said {
+		if regexp.MustCompile(`^(?:mysql[a-z]+_[a-z_]+|MYSQL[A-Z]+_[A-Z_]+)$`).MatchString(word) && !strings.Contains(variables, word) {
+			t.Errorf("no role has the variable %s", word)
+		}
+	}
+}
