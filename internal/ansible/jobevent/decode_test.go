@@ -79,8 +79,8 @@ func TestRealRuns(t *testing.T) {
 		"bad_requeue": {0, jobevent.ReasonFailed,
 			`play [Come back], task [Soon] (/run/project/bad_requeue.yml:5), host [localhost]: requeue_after: period "soon" is no positive duration such as "90s" or "1h30m"`,
 			jobevent.Summary{OK: 1}},
-		"syntax": {4, jobevent.ReasonNoStats, "ansible-runner exited with 4 before the run was through\n" +
-			"[ERROR]: YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
+		"syntax": {4, jobevent.ReasonContentError, "Ansible cannot load the content (/run/project/syntax.yml:6): " +
+			"YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
 			"Origin: /run/project/syntax.yml:6:1\n\n(source not shown: file truncated)", jobevent.Summary{}},
 	}
 	for name, c := range cases {

@@ -13,7 +13,7 @@ _MAX_CHARACTER_BYTES = 6  # in JSON
 _MAX_INTEGER_BITS = 256
 _CUT, _CUT_KEY = "… [cut]", "…"  # jobevent.CutMark and jobevent.CutKey.
 _NAME_FIELDS = ("play", "task", "role", "host", "task_path", "task_action", "resolved_action")
-_COUNT_FIELDS = ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored", "processed")
+_COUNT_FIELDS = ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored", "processed", "lost")
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
