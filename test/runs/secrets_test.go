@@ -259,7 +259,7 @@ func TestAFailureSaysWhereAndWhy(t *testing.T) {
 	})
 	b.SkipFacts = true
 	const cure = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; " +
-		"ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being (docs/howto-ansible-core-2.19.md)"
+		"ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being (https://github.com/ensign-operator/ensign/blob/main/docs/howto-ansible-core-2.19.md)"
 	const hidden = "the output has been hidden due to the fact that 'no_log: true' was specified for this result"
 	for file, want := range map[string]string{
 		"shell":  "The command exited with a non-zero return code. (rc 3)\ngone wrong",
