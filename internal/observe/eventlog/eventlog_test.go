@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -318,6 +319,9 @@ func TestNoLogHolds(t *testing.T) {
 		replay(t, log(&out, eventlog.Everything, asJSON), "no_log", 2)
 		if strings.Contains(out.String(), "hunter2") || !strings.Contains(out.String(), "censored") {
 			t.Errorf("json %v: %s", asJSON, out.String())
+		}
+		if changed := regexp.MustCompile(`"Change in secret",.*"outcome": ?"changed"`); !changed.MatchString(out.String()) {
+			t.Errorf("json %v: %s does not say that something changed", asJSON, out.String())
 		}
 	}
 }

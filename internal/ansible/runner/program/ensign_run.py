@@ -31,7 +31,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-from ensign_events import bounded_event, encode_json, truncate_text
+from ensign_events import CHANGED_UNDER_NO_LOG, bounded_event, encode_json, truncate_text
 from ensign_refusal import refusal_of
 
 _PROGRAM = "ansible-playbook"
@@ -225,6 +225,7 @@ def redirect_events(events: EventFilter) -> None:
         module = original(self, python_module_name=python_module_name, path=path)
         if path.endswith(_CALLBACK) and os.path.realpath(path) == os.path.realpath(os.path.join(place, _CALLBACK)):
             module.EventContext.dump_begin, module.EventContext.dump_end = begin, end
+            keep_changed(module.CallbackModule)
         return module
 
     def begin(context: Any, _: object) -> None:
@@ -238,6 +239,19 @@ def redirect_events(events: EventFilter) -> None:
             events.end()
 
     loader._load_module_source = load
+
+
+def keep_changed(callback: Any) -> None:
+    """Keep that a task under no_log changed something, as Ansible does. ansible-runner's callback drops it."""
+    original = callback.capture_event_data
+
+    def capture_event_data(self: object, event: str, **data: Any) -> Any:
+        result = data.get("res")
+        if isinstance(result, dict) and result.get("_ansible_no_log") and result.get("changed") is True:
+            data[CHANGED_UNDER_NO_LOG] = True
+        return original(self, event, **data)
+
+    callback.capture_event_data = capture_event_data
 
 
 def report_lost_hosts(events: EventFilter) -> None:
