@@ -8,6 +8,7 @@ package content
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,6 +68,9 @@ type Job struct {
 	Kubeconfig []byte
 	// Working is called with the name of each task that the run begins. It does not block.
 	Working func(task string)
+	// Denied says for people which rights the account of the run has lacked so far, and what to
+	// do, in at most 1 KiB; "" if none. nil: that is not known.
+	Denied func() string
 }
 
 // Result is what came of a run, as the status shows it.
@@ -128,6 +132,27 @@ type Outcome struct {
 	// Message is for people: ≤ 4 KiB, valid UTF-8, without control characters other than
 	// tabs and line feeds. The same failure gives the same message.
 	Message string
+}
+
+// maxMessage is the longest message of an Outcome in bytes.
+const maxMessage = 4 << 10
+
+// Explained returns the outcome of a run. The message of a failure ends with the rights that the
+// run lacked.
+func (o Outcome) Explained(job Job) Outcome {
+	if o.Verdict != Failed || job.Denied == nil {
+		return o
+	}
+	denied := job.Denied()
+	if denied == "" {
+		return o
+	}
+	const mark = "… [cut]"
+	if room := maxMessage - len(denied) - 1; len(o.Message) > room {
+		o.Message = strings.ToValidUTF8(o.Message[:room-len(mark)], "") + mark
+	}
+	o.Message += "\n" + denied
+	return o
 }
 
 // Refusal returns the outcome of a CR that nothing runs for until it changes.

@@ -32,9 +32,9 @@ func (r *Reconciler) leftBehind(ctx context.Context, a *attempt) string {
 	defer cancel()
 	work, _ := r.Content.Prepare(a.cr, true) // A refusal does not matter: nothing runs.
 	job := content.Job{Run: r.describe(a), Working: func(string) {}}
-	if kubeconfig, revoke, err := r.Access.Grant(a.cr, nil); err == nil {
-		defer revoke()
-		job.Kubeconfig = kubeconfig
+	if grant, err := r.Access.Grant(a.cr, nil); err == nil {
+		defer grant.Revoke()
+		job.Kubeconfig = grant.Kubeconfig
 	}
 	return work.Abandon(ctx, job)
 }

@@ -10,9 +10,18 @@ import (
 
 // Access opens the Kubernetes API to the runs of a CR.
 type Access interface {
-	// Grant returns a kubeconfig that acts for the CR until revoke is called. What is written
-	// with it gets the labels.
-	Grant(cr *unstructured.Unstructured, labels map[string]string) (kubeconfig []byte, revoke func(), err error)
+	// Grant returns access that acts for the CR. What is written with it gets the labels.
+	Grant(cr *unstructured.Unstructured, labels map[string]string) (Grant, error)
+}
+
+// Grant is the access of one run.
+type Grant struct {
+	Kubeconfig []byte
+	// Revoke ends the access.
+	Revoke func()
+	// Denied says for people which rights the account has lacked so far, and what to do; ""
+	// if none.
+	Denied func() string
 }
 
 // Meter counts what the brake does to the CRs of a watch.

@@ -29,12 +29,12 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 	if r.prepare(a); a.refusal != nil {
 		return *a.refusal, r.reportOnce(ctx, a, o, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
 	}
-	kubeconfig, revoke, err := r.Access.Grant(a.cr, a.work.Labels())
+	grant, err := r.Access.Grant(a.cr, a.work.Labels())
 	if err != nil {
 		return content.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
 	}
-	defer revoke()
-	result := a.work.Run(ctx, content.Job{Run: r.describe(a), Kubeconfig: kubeconfig, Working: func(string) {}})
+	defer grant.Revoke()
+	result := a.work.Run(ctx, content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(string) {}, Denied: grant.Denied})
 	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result})
 }
 

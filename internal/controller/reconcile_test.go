@@ -64,8 +64,9 @@ func (f *runnerFunc) Remove(uid string) error {
 
 type accessFunc func(cr *unstructured.Unstructured) ([]byte, func(), error)
 
-func (f accessFunc) Grant(cr *unstructured.Unstructured, _ map[string]string) ([]byte, func(), error) {
-	return f(cr)
+func (f accessFunc) Grant(cr *unstructured.Unstructured, _ map[string]string) (Grant, error) {
+	kubeconfig, revoke, err := f(cr)
+	return Grant{Kubeconfig: kubeconfig, Revoke: revoke}, err
 }
 
 // journal is an Observer that keeps what it saw.

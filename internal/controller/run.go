@@ -51,13 +51,13 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if a.digest == "" {
 		a.digest = r.digestWith(runCtx, a)
 	}
-	kubeconfig, revoke, err := r.Access.Grant(a.cr, a.work.Labels())
+	grant, err := r.Access.Grant(a.cr, a.work.Labels())
 	if err != nil {
 		return fmt.Errorf("open the API to the run: %w", err)
 	}
-	defer revoke()
+	defer grant.Revoke()
 	at := &progress{}
-	job := content.Job{Run: r.describe(a), Kubeconfig: kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }}
+	job := content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }, Denied: grant.Denied}
 	if result, settled := r.settled(runCtx, a, job); settled {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil

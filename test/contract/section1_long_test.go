@@ -124,12 +124,13 @@ const reasonWatches = `
 - {group: reasons.example.com, version: v1, kind: Far, playbook: far.yml}
 - {group: reasons.example.com, version: v1, kind: Nobody, playbook: nobody.yml}
 - {group: reasons.example.com, version: v1, kind: Broken, playbook: broken.yml}
+- {group: reasons.example.com, version: v1, kind: Killed, playbook: killed.yml}
 `
 
 var _ = Describe("reasons of failures", Ordered, ContinueOnFailure, func() {
 	var (
 		s     *site.Site
-		kinds = []string{"Slow", "Far", "Nobody", "Broken"}
+		kinds = []string{"Slow", "Far", "Nobody", "Broken", "Killed"}
 		crs   = map[string]*unstructured.Unstructured{}
 	)
 	BeforeAll(func(ctx context.Context) {
@@ -144,6 +145,7 @@ var _ = Describe("reasons of failures", Ordered, ContinueOnFailure, func() {
 			"none.sh":    "#!/bin/sh\nexit 255\n",
 			"nobody.yml": "- hosts: no_such_host\n  gather_facts: false\n  tasks:\n  - ansible.builtin.debug:\n",
 			"broken.yml": "- hosts: localhost\n  tasks:\n  - {name: No such thing, no_such_module_at_all: {}, not_a_keyword: true}\n",
+			"killed.yml": "- hosts: localhost\n  gather_facts: false\n  tasks:\n  - ansible.builtin.debug: {msg: \"{{ lookup('pipe', 'kill -9 $PPID') }}\"}\n",
 		})
 		s.Options.Args = append(s.Options.Args, "--max-concurrent-runs=4", "--max-backoff=5m")
 		s.Start(ctx, kinds...)
@@ -159,7 +161,8 @@ var _ = Describe("reasons of failures", Ordered, ContinueOnFailure, func() {
 		entry("§5 reasons, §1 timeout", "Timeout", "Slow", "Timeout", "2s"),
 		entry("§5 reasons", "Unreachable", "Far", "Unreachable", "far-away"),
 		entry("§5 reasons", "NoHosts", "Nobody", "NoHosts", "host"),
-		entry("§5 reasons", "NoStats", "Broken", "NoStats", "not_a_keyword"),
+		entry("§5 reasons", "ContentError", "Broken", "ContentError", "not_a_keyword"),
+		entry("§5 reasons", "NoStats", "Killed", "NoStats", "dead state"),
 	)
 	// It has a manager of its own: on a busy machine other runs may be silent for as long.
 	row("§2 --run-idle-timeout, §1 timeout", "0s is no timeout, but the run is silent for too long", func(ctx context.Context) {

@@ -78,7 +78,7 @@ func disarm(text string) string {
 }
 
 func cameToNothing(s seen) bool {
-	return s.Reason == jobevent.ReasonNoStats || s.Reason == jobevent.ReasonRunnerCrashed
+	return s.Reason == jobevent.ReasonNoStats || s.Reason == jobevent.ReasonContentError || s.Reason == jobevent.ReasonRunnerCrashed
 }
 
 // goingOn names the playbook in which a run goes on after each text.

@@ -11,7 +11,7 @@
 //
 // Each also runs with plain ansible-playbook. Ansible's own verdict is its exit
 // code and the recap that it prints, read by this package alone; what is stricter
-// in Ensign is that a play had a host and none failed or was unreachable. The
+// in Ensign is that a play had a host and none failed. The
 // verdict must be that one, the counts must be those of the recap, and verdict,
 // reason and a part of the message must be those that the play states by hand. A
 // play that fails runs twice and fails with the same message.

@@ -83,10 +83,10 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
 		last, want string
 		wantReason jobevent.Reason
 	}{
-		"a handler that does not exist":     {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "The requested handler", jobevent.ReasonNoStats},
-		"a handler whose name is a secret":  {"- ansible.builtin.command: echo hello\n  notify: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "The requested handler", jobevent.ReasonNoStats},
+		"a handler that does not exist":     {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "The requested handler", jobevent.ReasonContentError},
+		"a handler whose name is a secret":  {"- ansible.builtin.command: echo hello\n  notify: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "The requested handler", jobevent.ReasonContentError},
 		"a keyword whose value is a secret": {"- ansible.builtin.command: echo hello\n  throttle: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "throttle value", jobevent.ReasonNoStats},
-		"a file that is no YAML":            {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml", jobevent.ReasonNoStats},
+		"a file that is no YAML":            {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml", jobevent.ReasonContentError},
 		"the end of its first process":      {killer, "was ended by SIGKILL", jobevent.ReasonRunnerCrashed},
 	}
 	for name, test := range tests {
@@ -229,7 +229,7 @@ func TestTheSameFailureGivesTheSameMessage(t *testing.T) {
 		reason  jobevent.Reason
 		message string
 	}{
-		"nowhere": {jobevent.ReasonNoStats, "nowhere"}, "broken": {jobevent.ReasonNoStats, "main.yml"}, "nomodule": {jobevent.ReasonNoStats, "no.such.module"},
+		"nowhere": {jobevent.ReasonContentError, "nowhere"}, "broken": {jobevent.ReasonContentError, "main.yml"}, "nomodule": {jobevent.ReasonContentError, "no.such.module"},
 		"failing": {jobevent.ReasonFailed, "Error executing command"}, "crash": {jobevent.ReasonFailed, "missing interpreter line"},
 	} {
 		t.Run(role, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestAFailureSaysWhereAndWhy(t *testing.T) {
 	})
 	b.SkipFacts = true
 	const cure = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; " +
-		"ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being (docs/howto-ansible-core-2.19.md)"
+		"ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being (https://github.com/ensign-operator/ensign/blob/main/docs/howto-ansible-core-2.19.md)"
 	const hidden = "the output has been hidden due to the fact that 'no_log: true' was specified for this result"
 	for file, want := range map[string]string{
 		"shell":  "The command exited with a non-zero return code. (rc 3)\ngone wrong",

@@ -17,7 +17,7 @@ var _ = DescribeTable("whatever is shown and however a run ends, nothing leaks",
 	b := newBench(ctx, fmt.Sprintf("--ansible-verbosity=%d", verbosity), "--ansible-log-events="+level, "--log-format="+format, "--zap-log-level=5", "--max-backoff=1h")
 	reasons := map[string]string{
 		"control": "Failed", "nolog": "Failed", "items": "Failed", "api": "Failed", "patch": "Failed", "yaml": "Failed", "template": "Failed", "vault": "Failed",
-		"nohandler": "NoStats", "parse": "NoStats", "vaulttasks": "NoStats", "killed": "RunnerCrashed",
+		"nohandler": "ContentError", "parse": "ContentError", "vaulttasks": "ContentError", "killed": "RunnerCrashed",
 	}
 	found := places{}
 	Expect(b.once(ctx, found, "well", "nolog", "slow", "secretdata", "secretmore")).To(Equal("Successful"))

@@ -141,6 +141,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 		}
 	})
 	run.Warm = result.Warm
+	result.Outcome = result.Outcome.Explained(job)
 	for _, o := range w.engine.Observers {
 		o.RunEnded(run, result.Outcome, result.Summary, time.Since(started))
 	}

@@ -66,8 +66,8 @@ func TestRealRuns(t *testing.T) {
 			jobevent.Summary{OK: 1, Failures: 1}},
 		"loop": {2, jobevent.ReasonFailed, "play [Loop], task [Each] (/run/project/loop.yml:5), host [localhost]: One or more items failed\n(item=a) no room for a\n(item=c) no room for c",
 			jobevent.Summary{Failures: 1}},
-		"no_log": {2, jobevent.ReasonFailed, "play [Discreet], task [Log in] (/run/project/no_log.yml:10), host [localhost]: " + hiddenByNoLog,
-			jobevent.Summary{OK: 1, Failures: 1, Ignored: 1}},
+		"no_log": {2, jobevent.ReasonFailed, "play [Discreet], task [Log in] (/run/project/no_log.yml:13), host [localhost]: " + hiddenByNoLog,
+			jobevent.Summary{OK: 2, Changed: 1, Failures: 1, Ignored: 1}},
 		"unreachable": {4, jobevent.ReasonUnreachable,
 			"play [Far away], task [Call] (/run/project/unreachable.yml:5), host [far]: Task failed: Failed to connect to the host via ssh: ssh: connect to host 127.0.0.1 port 1: Connection refused",
 			jobevent.Summary{Unreachable: 1}},
@@ -79,8 +79,8 @@ func TestRealRuns(t *testing.T) {
 		"bad_requeue": {0, jobevent.ReasonFailed,
 			`play [Come back], task [Soon] (/run/project/bad_requeue.yml:5), host [localhost]: requeue_after: period "soon" is no positive duration such as "90s" or "1h30m"`,
 			jobevent.Summary{OK: 1}},
-		"syntax": {4, jobevent.ReasonNoStats, "ansible-runner exited with 4 before the run was through\n" +
-			"[ERROR]: YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
+		"syntax": {4, jobevent.ReasonContentError, "Ansible cannot load the content (/run/project/syntax.yml:6): " +
+			"YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
 			"Origin: /run/project/syntax.yml:6:1\n\n(source not shown: file truncated)", jobevent.Summary{}},
 	}
 	for name, c := range cases {

@@ -29,6 +29,10 @@
 //     clear_host_errors, and a plugin that ends the process all exit with 0. Exit code 4 means
 //     "unreachable" and also "variables refused". Only the first closing statistics of a run
 //     tell whether it succeeded.
+//   - The statistics count an unreachable host also after a meta task has cleared its error. So
+//     ensign_run.py adds which hosts are still lost (HostStats.Lost). Failures have no such
+//     addition: Ansible exits with 0 after a failure that clear_host_errors cleared, but nobody
+//     has handled it.
 //   - The statistics count only hosts with results. For a play without a result, its start
 //     event shows that it had a host, unless Ansible reports later that no host matched.
 //   - Rescued failures appear only in the closing statistics, as a number for each host.

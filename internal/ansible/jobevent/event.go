@@ -28,6 +28,8 @@ const (
 	ItemOK          Kind = "runner_item_on_ok"
 	ItemFailed      Kind = "runner_item_on_failed"
 	ItemSkipped     Kind = "runner_item_on_skipped"
+	// ContentRefused is an event of ensign_run.py: Ansible refused to load content, and ends.
+	ContentRefused Kind = "ensign_content_refused"
 )
 
 // Event is one job event of one run. Every string in it may hold text that a task
@@ -82,4 +84,8 @@ type HostStats struct {
 	Rescued     map[string]int `json:"rescued"`
 	Ignored     map[string]int `json:"ignored"`
 	Processed   map[string]int `json:"processed"`
+	// Lost has the hosts of Unreachable that were still unreachable in the end: Unreachable
+	// also has those whose errors a meta task has cleared. It is nil where ensign_run.py could
+	// not tell.
+	Lost map[string]int `json:"lost"`
 }

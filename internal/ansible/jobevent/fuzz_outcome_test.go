@@ -99,7 +99,7 @@ func folded(t *testing.T, stream []byte, bytewise bool) jobevent.Summary {
 
 // checkSuccess applies the rule of a success to the lines themselves: exit code 0, the run's
 // only statistics event, a host in it or a play before it that no event reports as matching
-// no host, and no failure.
+// no host, no failure, and no host that was unreachable in the end.
 func checkSuccess(t *testing.T, stream []byte, ending jobevent.Ending) {
 	t.Helper()
 	if ending.ExitCode != 0 || ending.Cause == jobevent.Crashed {
@@ -116,10 +116,14 @@ func checkSuccess(t *testing.T, stream []byte, ending jobevent.Ending) {
 			if len(e.HostStats.Processed) == 0 && plays == 0 {
 				t.Errorf("a run without a host has succeeded: %+v", e)
 			}
-			for _, counts := range []map[string]int{e.HostStats.Failures, e.HostStats.Unreachable} {
-				if len(e.HostStats.Processed) == 0 && counts == nil {
-					t.Errorf("a run has succeeded whose failures nobody counted: %+v", e)
-				}
+			if len(e.HostStats.Processed) == 0 && (e.HostStats.Failures == nil || e.HostStats.Unreachable == nil) {
+				t.Errorf("a run has succeeded whose failures nobody counted: %+v", e)
+			}
+			lost := e.HostStats.Lost
+			if lost == nil {
+				lost = e.HostStats.Unreachable
+			}
+			for _, counts := range []map[string]int{e.HostStats.Failures, lost} {
 				for host, n := range counts {
 					if n > 0 {
 						t.Errorf("a run has succeeded with %d failures of %q", n, host)

@@ -79,14 +79,15 @@ const (
 	ReasonUnreachable   Reason = "Unreachable"
 	ReasonNoHosts       Reason = "NoHosts"
 	ReasonNoStats       Reason = "NoStats"
+	ReasonContentError  Reason = "ContentError"
 	ReasonRunnerCrashed        = content.ReasonRunnerCrashed
 	ReasonCanceled             = content.ReasonCanceled
 )
 
 // Judge returns the outcome of a run. A run succeeded if and only if ansible-runner exited
-// with 0, a play started on a host, the run's statistics count no failure and no
-// unreachable host, and no task asked for an invalid requeue period. The first rule that
-// matches decides.
+// with 0, a play started on a host, the run's statistics count no failure, no host was
+// unreachable in the end, and no task asked for an invalid requeue period. The first rule
+// that matches decides.
 func Judge(e Ending, s Summary) Outcome {
 	switch {
 	case e.Cause == Crashed:
@@ -101,6 +102,8 @@ func Judge(e Ending, s Summary) Outcome {
 		return failed(e, ReasonTimeout, "the run was idle", cause(e), at(s))
 	case signalName(e.ExitCode) != "":
 		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signalName(e.ExitCode), at(s), failures(s))
+	case !s.StatsSeen && s.Refusal != nil:
+		return refused(e, s)
 	case !s.StatsSeen:
 		return explained(e, ReasonNoStats, early(e), at(s), failures(s))
 	}
@@ -116,12 +119,25 @@ func early(e Ending) string {
 	return fmt.Sprintf("ansible-runner exited with %d before the run was through", e.ExitCode)
 }
 
+// refused returns the outcome of a run whose content Ansible refused to load. The message
+// begins with Ansible's own words, because lists of CRs show the beginning of a message.
+func refused(e Ending, s Summary) Outcome {
+	said := strings.TrimPrefix(output(e), "[ERROR]: ")
+	if said == "" {
+		said = early(e)
+	}
+	if e.Hint == "" && len(s.Refusal.Near) > 0 {
+		e.Hint = "did you mean " + strings.Join(s.Refusal.Near, " or ") + "?"
+	}
+	return failed(e, ReasonContentError, "Ansible cannot load the content"+place(s.Refusal.Place)+": "+clip(said, maxMessage/2), at(s), failures(s))
+}
+
 // judgeStats returns the outcome of a run that ended by itself and reported statistics.
 func judgeStats(e Ending, s Summary) Outcome {
 	switch {
 	case s.Failures > 0:
 		return failed(e, ReasonFailed, failures(s))
-	case s.Unreachable > 0:
+	case s.Lost > 0:
 		return failed(e, ReasonUnreachable, failures(s))
 	case !s.started() && s.Unmatched > 0:
 		return failed(e, ReasonNoHosts, noHosts)
@@ -134,7 +150,7 @@ func judgeStats(e Ending, s Summary) Outcome {
 }
 
 func succeeded(s Summary) bool {
-	return s.StatsSeen && s.started() && s.Failures == 0 && s.Unreachable == 0 && s.BadRequeue == nil
+	return s.StatsSeen && s.started() && s.Failures == 0 && s.Lost == 0 && s.BadRequeue == nil
 }
 
 func failed(e Ending, r Reason, parts ...string) Outcome {
@@ -190,7 +206,7 @@ func failures(s Summary) string {
 	for _, f := range all {
 		lines = append(lines, f.tell())
 	}
-	if more := s.Failures + s.Unreachable - len(lines); more > 0 && len(lines) > 0 {
+	if more := s.Failures + s.Lost - len(lines); more > 0 && len(lines) > 0 {
 		lines = append(lines, fmt.Sprintf("(and %d more)", more))
 	} else if more > 0 {
 		lines = append(lines, unknownFailure)

@@ -12,27 +12,35 @@ import (
 )
 
 // counted is a run whose stats count these on the hosts that took part.
-func counted(hosts, failures, unreachable int) jobevent.Summary {
-	return jobevent.Summary{StatsSeen: true, Hosts: hosts, Failures: failures, Unreachable: unreachable}
+func counted(hosts, failures, lost int) jobevent.Summary {
+	return jobevent.Summary{StatsSeen: true, Hosts: hosts, Failures: failures, Unreachable: lost, Lost: lost}
 }
 
 // TestEveryCombinationHasARow goes through all of cause × exit code × stats. A
 // row lists the reasons for the summaries nothing reported, no stats though a
 // task had failed, fine, rescued and ignored failures, no host matched, failed,
 // unreachable, both, a bad requeue period, a play without a result, such a play
-// beside one that no host matched, no play at all, in this order.
+// beside one that no host matched, no play at all, unreachable and then cleared,
+// that and failed, that and another host unreachable, content that Ansible refused to
+// load, the same though there are stats, in this order.
 func TestEveryCombinationHasARow(t *testing.T) {
 	bad := counted(1, 0, 0)
 	bad.BadRequeue = &jobevent.TaskFailure{Message: "bad"}
 	lost := jobevent.Summary{Play: "p", Task: "t", Failed: []jobevent.TaskFailure{{Task: "t", Message: "boom"}}}
 	forgiven := counted(2, 0, 0)
 	forgiven.Rescued, forgiven.Ignored = 3, 2
+	cleared, clearedAndFailed, clearedAndLost := counted(2, 0, 0), counted(2, 1, 0), counted(3, 0, 1)
+	cleared.Unreachable, clearedAndFailed.Unreachable, clearedAndLost.Unreachable = 1, 1, 2
+	refused := jobevent.Summary{Play: "p", Task: "t", Refusal: &jobevent.Refusal{Place: "main.yml:1"}}
+	lateRefused := refused
+	lateRefused.StatsSeen, lateRefused.Hosts = true, 1
 	played := func(plays, unmatched int) jobevent.Summary {
 		return jobevent.Summary{StatsSeen: true, Plays: plays, Unmatched: unmatched}
 	}
 	summaries := []jobevent.Summary{
 		{}, lost, counted(1, 0, 0), forgiven, played(0, 1), counted(1, 1, 0), counted(1, 0, 1), counted(2, 1, 1), bad,
-		played(1, 0), played(1, 1), played(0, 0),
+		played(1, 0), played(1, 1), played(0, 0), cleared, clearedAndFailed, clearedAndLost,
+		refused, lateRefused,
 	}
 	const (
 		S = jobevent.ReasonSuccessful
@@ -41,14 +49,15 @@ func TestEveryCombinationHasARow(t *testing.T) {
 		U = jobevent.ReasonUnreachable
 		H = jobevent.ReasonNoHosts
 		N = jobevent.ReasonNoStats
+		E = jobevent.ReasonContentError
 		R = jobevent.ReasonRunnerCrashed
 		C = jobevent.ReasonCanceled
 	)
 	all := func(r jobevent.Reason) []jobevent.Reason { return slices.Repeat([]jobevent.Reason{r}, len(summaries)) }
-	failed := []jobevent.Reason{N, N, F, F, H, F, U, F, F, F, F, F}
+	failed := []jobevent.Reason{N, N, F, F, H, F, U, F, F, F, F, F, F, F, U, E, F}
 	rows := map[jobevent.Cause]map[int][]jobevent.Reason{
 		jobevent.Exited: {
-			0:   {N, N, S, S, H, F, U, F, F, S, S, F},
+			0:   {N, N, S, S, H, F, U, F, F, S, S, F, S, F, U, E, S},
 			1:   failed, // no hosts at all, a parse error, a worker that died
 			2:   failed, // failed hosts
 			3:   failed,
@@ -72,7 +81,7 @@ func TestEveryCombinationHasARow(t *testing.T) {
 			-15: all(R),
 		},
 		jobevent.TimedOut: {
-			0:   {T, T, S, S, T, T, T, T, T, S, S, T},
+			0:   {T, T, S, S, T, T, T, T, T, S, S, T, S, T, T, T, S},
 			2:   all(T),
 			137: all(T),
 			254: all(T),
@@ -80,12 +89,12 @@ func TestEveryCombinationHasARow(t *testing.T) {
 			-15: all(T),
 		},
 		jobevent.Idle: {
-			0:   {T, T, S, S, T, T, T, T, T, S, S, T},
+			0:   {T, T, S, S, T, T, T, T, T, S, S, T, S, T, T, T, S},
 			254: all(T),
 			-9:  all(T),
 		},
 		jobevent.Interrupted: {
-			0:   {C, C, S, S, C, C, C, C, C, S, S, C},
+			0:   {C, C, S, S, C, C, C, C, C, S, S, C, S, C, C, C, S},
 			2:   all(C),
 			137: all(C),
 			254: all(C),
@@ -135,7 +144,7 @@ func TestMessageOfAnOutcome(t *testing.T) {
 		"counted, but no event told of it": {jobevent.Ending{ExitCode: 2}, counted(1, 1, 0), "unknown playbook failure"},
 		"more were counted than are kept": {jobevent.Ending{ExitCode: 2}, jobevent.Summary{StatsSeen: true, Hosts: 9, Failures: 9, Failed: []jobevent.TaskFailure{one}},
 			"play [p], task [t], host [h]: boom\n(and 8 more)"},
-		"failed and unreachable hosts": {jobevent.Ending{ExitCode: 2}, jobevent.Summary{StatsSeen: true, Hosts: 2, Failures: 1, Unreachable: 1, Failed: []jobevent.TaskFailure{one}, UnreachableHosts: []jobevent.TaskFailure{silent}},
+		"failed and unreachable hosts": {jobevent.Ending{ExitCode: 2}, jobevent.Summary{StatsSeen: true, Hosts: 2, Failures: 1, Unreachable: 1, Lost: 1, Failed: []jobevent.TaskFailure{one}, UnreachableHosts: []jobevent.TaskFailure{silent}},
 			"play [p], task [t], host [h]: boom\nplay [p], task [t], host [h]: unknown playbook failure"},
 		"a timeout says what was at work": {jobevent.Ending{ExitCode: 254, Cause: jobevent.TimedOut, Err: errors.New("the timeout of the watch is 1m0s")}, jobevent.Summary{Play: "p", Task: "wait"},
 			"the run took longer than its timeout\nthe timeout of the watch is 1m0s\nended in play [p], task [wait]"},
@@ -151,6 +160,10 @@ func TestMessageOfAnOutcome(t *testing.T) {
 			"ansible-runner exited with 1 before the run was through\nstringData[k]: Invalid value: \"********\": bad"},
 		"what ansible-playbook says of itself is no reason": {jobevent.Ending{ExitCode: 1, Output: "ansible-playbook [core 2.21.5]\n  config file = None\n  libyaml = True\nNo config file found; using defaults\nKilled\n"}, jobevent.Summary{},
 			"ansible-runner exited with 1 before the run was through\nKilled"},
+		"content that Ansible refused": {jobevent.Ending{ExitCode: 4, Output: "Using x\n[ERROR]: couldn't resolve module/action 'debugg'.\nOrigin: /r/main.yml:3:5\n"}, jobevent.Summary{Play: "p", Task: "t", Refusal: &jobevent.Refusal{Place: "main.yml:3", Near: []string{"debug", "debugs"}}},
+			"Ansible cannot load the content (main.yml:3): couldn't resolve module/action 'debugg'.\nOrigin: /r/main.yml:3:5\nended in play [p], task [t]\ndid you mean debug or debugs?"},
+		"content that Ansible refused without a word": {jobevent.Ending{ExitCode: 1}, jobevent.Summary{Refusal: &jobevent.Refusal{}},
+			"Ansible cannot load the content: ansible-runner exited with 1 before the run was through"},
 		"what was at work when it ended": {jobevent.Ending{ExitCode: 1, Output: "Killed"}, jobevent.Summary{Play: "p", Task: "t"},
 			"ansible-runner exited with 1 before the run was through\nended in play [p], task [t]\nKilled"},
 		"a hint ends the message of a failure": {jobevent.Ending{ExitCode: 2, Hint: "the disk is full"}, jobevent.Summary{StatsSeen: true, Hosts: 1, Failures: 1, Failed: []jobevent.TaskFailure{one}},

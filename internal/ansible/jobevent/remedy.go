@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ensign-operator/ensign/internal/manual"
 )
 
 // Remedies for failures whose message does not say what to do. Ending.Hint overrides them.
@@ -14,12 +16,11 @@ const (
 	noMemory    = "raise the memory limit, or run fewer at once by --max-concurrent-runs"
 	noAnsible   = "install ansible-core beside ansible-runner: `make python` makes the environment, or `pip install ansible-core ansible-runner`"
 	noVault     = "give the manager the password, in a file that ANSIBLE_VAULT_PASSWORD_FILE names"
-	howto       = " (docs/howto-ansible-core-2.19.md)"
-	noBoolean   = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being" + howto
-	noText      = "since ansible-core 2.19 a template that is a whole value keeps its type: end it with `| string` where text is wanted" + howto
-	noResult    = "since ansible-core 2.19 a template that renders nothing, such as {% if … %} without {% else %}, is None: use `default('', true)`, or {{ … if … else '' }}" + howto
-	terminating = "the namespace is being deleted, and nothing can be created in it any more: a finalizer's content has to succeed without that; the annotation ansible.sdk.operatorframework.io/abandon: \"true\" lets the resource go without its finalizer (docs/howto-finalizers.md)"
-	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml" + howto
+	noBoolean   = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being"
+	noText      = "since ansible-core 2.19 a template that is a whole value keeps its type: end it with `| string` where text is wanted"
+	noResult    = "since ansible-core 2.19 a template that renders nothing, such as {% if … %} without {% else %}, is None: use `default('', true)`, or {{ … if … else '' }}"
+	terminating = "the namespace is being deleted, and nothing can be created in it any more: a finalizer's content has to succeed without that; the annotation ansible.sdk.operatorframework.io/abandon: \"true\" lets the resource go without its finalizer"
+	unrendered  = "kubernetes.core before 5.3.0 does not render `template:` with ansible-core 2.19 and later: raise its version in requirements.yml"
 )
 
 // The words of those failures; diskWords are those of a failure that has an Ending.Hint.
@@ -49,18 +50,20 @@ func remedy(message string) string {
 	case vaultWords.MatchString(message):
 		return noVault
 	case endingWords.MatchString(message):
-		return terminating
+		return terminating + readMore(manual.Finalizers)
 	case booleanWords.MatchString(message):
-		return noBoolean
+		return noBoolean + readMore(manual.AnsibleCore)
 	case textWords.MatchString(message):
-		return noText
+		return noText + readMore(manual.AnsibleCore)
 	case resultWords.MatchString(message):
-		return noResult
+		return noResult + readMore(manual.AnsibleCore)
 	case rawWords.MatchString(message):
-		return unrendered
+		return unrendered + readMore(manual.AnsibleCore)
 	}
 	return ""
 }
+
+func readMore(p manual.Page) string { return " (" + p.URL() + ")" }
 
 // signalName returns the name of the signal for which an exit code stands, or "" if it
 // stands for none. Python writes a signal as a negative number, a shell adds 128 to it.

@@ -11,6 +11,8 @@ const (
 	// maxFailures is how many failures of each kind a Summary holds. maxLoopHosts is the
 	// number of hosts for which it holds failed items of loops.
 	maxFailures, maxLoopHosts = 16, 8
+	// maxNear is how many names a Refusal has.
+	maxNear = 3
 	// maxFailureName and maxFailureMessage are the maximum lengths of one failure's texts.
 	maxFailureName    = 256
 	maxFailureMessage = 2 << 10
@@ -28,6 +30,8 @@ type Summary struct {
 	StatsSeen bool
 
 	OK, Changed, Skipped, Failures, Unreachable, Rescued, Ignored int
+	// Lost is the part of Unreachable that is of hosts that were still unreachable in the end.
+	Lost int
 
 	// Hosts is the number of hosts with a result of a task. A play that has no task, or
 	// ends before its first task, adds none.
@@ -40,7 +44,8 @@ type Summary struct {
 	// Failed and UnreachableHosts hold at most 16 failures each, oldest first. If there
 	// were more, they hold the last failure of each host, then the one before it, and so
 	// on, so that the order in which hosts report does not matter. They never hold
-	// ignored failures. Fold removes rescued failures when it gets the statistics.
+	// ignored failures. When it gets the statistics, Fold removes rescued failures and hosts that
+	// are unreachable no more.
 	Failed, UnreachableHosts []TaskFailure
 	// RequeueAfter is the shortest period that a requeue_after task asked for, at least
 	// a second; 0 if no task asked. Each such task is promised that the CR is reconciled
@@ -55,6 +60,17 @@ type Summary struct {
 	// each of eight hosts. When the task with the loop fails, they become part of its
 	// message.
 	FailedItems []TaskFailure
+	// Refusal is set if Ansible refused to load the content.
+	Refusal *Refusal
+}
+
+// Refusal is what is known of content that Ansible refused to load, beside Ansible's own
+// words. Its texts are bounded and safe to show.
+type Refusal struct {
+	// Place is file:line; "" if Ansible gives none.
+	Place string
+	// Near are at most three names of modules or roles, one of which may be meant.
+	Near []string
 }
 
 // started reports whether a play started on a host. Ansible's statistics leave out hosts
@@ -87,7 +103,18 @@ func (s *Summary) Fold(e Event) {
 		s.UnreachableHosts = addFailure(s.UnreachableHosts, newFailure(e, message(e.Result)))
 	case Stats:
 		s.foldStats(e)
+	case ContentRefused:
+		s.Refusal = newRefusal(e)
 	}
+}
+
+func newRefusal(e Event) *Refusal {
+	r := &Refusal{Place: displayPath(e.TaskPath)}
+	near, _ := e.Result["near"].([]any)
+	for _, name := range near[:min(len(near), maxNear)] {
+		r.Near = append(r.Near, displayName(render(name)))
+	}
+	return r
 }
 
 // foldPlay counts a play when it starts, and uncounts it if it matched no host.
@@ -143,13 +170,18 @@ func (s *Summary) foldStats(e Event) {
 	s.OK, s.Changed, s.Skipped = sum(h.OK), sum(h.Changed), sum(h.Skipped)
 	s.Failures, s.Unreachable = sum(h.Failures), sum(h.Unreachable)
 	s.Rescued, s.Ignored = sum(h.Rescued), sum(h.Ignored)
+	lost := h.Lost
+	if lost == nil {
+		lost = h.Unreachable
+	}
+	s.Lost = sum(lost)
 	s.Hosts = len(h.Processed)
 	if h.Failures == nil || h.Unreachable == nil || h.Processed == nil {
 		s.Plays = 0 // Incomplete statistics do not say whether the plays succeeded.
 	}
 	s.Completion = e.Created
 	s.Failed = lastFailuresByHost(s.Failed, h.Failures)
-	s.UnreachableHosts = lastFailuresByHost(s.UnreachableHosts, h.Unreachable)
+	s.UnreachableHosts = lastFailuresByHost(s.UnreachableHosts, lost)
 }
 
 func sum(counts map[string]int) int {

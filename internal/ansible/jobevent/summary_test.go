@@ -72,6 +72,43 @@ func TestIgnoredAndReachedHostsAreNotKept(t *testing.T) {
 	}
 }
 
+// The statistics count a host whose error a meta task has cleared. Only with exit code 0, and
+// where the closing statistics say which hosts are lost, is such a run a success.
+func TestAHostThatIsUnreachableNoMore(t *testing.T) {
+	lost := func(host string) jobevent.Event {
+		return jobevent.Event{Kind: jobevent.HostUnreachable, Play: "p", Task: "t", Host: host, Result: map[string]any{"msg": "refused"}}
+	}
+	type counts = map[string]int
+	cases := map[string]struct {
+		exit  int
+		stats jobevent.HostStats
+		want  jobevent.Reason
+		told  string // which hosts the message names
+	}{
+		"it was cleared":                     {0, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}}, jobevent.ReasonSuccessful, ""},
+		"nobody says so":                     {0, jobevent.HostStats{Unreachable: counts{"a": 1}}, jobevent.ReasonUnreachable, "a"},
+		"it is lost, whatever the exit code": {0, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{"a": 1}}, jobevent.ReasonUnreachable, "a"},
+		"another one is":                     {4, jobevent.HostStats{Unreachable: counts{"a": 1, "b": 1}, Lost: counts{"b": 1}}, jobevent.ReasonUnreachable, "b"},
+		"it was cleared and lost again":      {4, jobevent.HostStats{Unreachable: counts{"a": 2}, Lost: counts{"a": 2}}, jobevent.ReasonUnreachable, "a"},
+		"the exit code says otherwise":       {4, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}}, jobevent.ReasonFailed, ""},
+		"a task of it failed":                {2, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}, Failures: counts{"a": 1}}, jobevent.ReasonFailed, ""},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			c.stats.Processed = counts{"a": 1}
+			got := jobevent.Judge(jobevent.Ending{ExitCode: c.exit}, fold(lost("a"), lost("b"), stats(c.stats)))
+			if got.Reason != c.want {
+				t.Errorf("got %+v, want %s", got, c.want)
+			}
+			for _, host := range []string{"a", "b"} {
+				if told := strings.Contains(got.Message, "host ["+host+"]"); told != (host == c.told) {
+					t.Errorf("got %q, want %q in it", got.Message, c.told)
+				}
+			}
+		})
+	}
+}
+
 func TestASecondStatsEventNeverCounts(t *testing.T) {
 	s := fold(stats(jobevent.HostStats{Failures: map[string]int{"a": 1}}), stats(jobevent.HostStats{OK: map[string]int{"a": 9}, Processed: map[string]int{"a": 1}}))
 	if s.Failures != 1 || s.OK != 0 || s.Hosts != 0 {
@@ -213,14 +250,15 @@ func TestASummaryIsBounded(t *testing.T) {
 	long := strings.Repeat("€\x1b\n", 1<<12)
 	var s jobevent.Summary
 	for i := range 100 {
-		for _, kind := range []jobevent.Kind{jobevent.TaskStart, jobevent.ItemFailed, jobevent.HostFailed, jobevent.HostUnreachable, jobevent.HostOK} {
+		for _, kind := range []jobevent.Kind{jobevent.TaskStart, jobevent.ItemFailed, jobevent.HostFailed, jobevent.HostUnreachable, jobevent.HostOK, jobevent.ContentRefused} {
 			s.Fold(jobevent.Event{
 				Kind: kind, Play: long, Task: long, Role: long, Host: fmt.Sprint(i, long), Action: "requeue_after",
-				Result: map[string]any{"msg": long, "period": long, "_ansible_item_label": long},
+				Result:   map[string]any{"msg": long, "period": long, "_ansible_item_label": long, "near": []any{long, long, long, long}},
+				TaskPath: long,
 			})
 		}
 	}
-	if size := len(fmt.Sprintf("%+v", s)); size > 128<<10 {
+	if size := len(fmt.Sprintf("%+v", s)) + len(fmt.Sprintf("%+v", *s.Refusal)); size > 128<<10 {
 		t.Errorf("%d bytes", size)
 	}
 	if outcome := jobevent.Judge(jobevent.Ending{ExitCode: 2}, s); len(outcome.Message) > 4<<10 {

@@ -61,6 +61,7 @@ type hostStats struct {
 	Rescued     map[string]int `json:"rescued,omitempty"`
 	Ignored     map[string]int `json:"ignored,omitempty"`
 	Processed   map[string]int `json:"processed,omitempty"`
+	Lost        map[string]int `json:"lost,omitempty"`
 }
 
 // command writes command.json. It keeps only the names of environment variables, and leaves

@@ -17,6 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/manual"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -94,7 +95,7 @@ func (p *Project) loadWatches() ([]watches.Watch, []string) {
 		for _, fault := range faults {
 			p.add(finding{
 				id: "watches", severity: report.Error, at: content.Position{File: p.watchesFile, Line: fault.Line, Column: min(fault.Line, 1)},
-				message: fault.Message, why: "the manager does not start with this file", remedy: "see docs/reference-watches.md",
+				message: fault.Message, why: "the manager does not start with this file", remedy: "see " + manual.Watches.URL(),
 			})
 		}
 	}

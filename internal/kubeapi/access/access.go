@@ -31,6 +31,16 @@ type Session struct {
 	Owner Owner
 	// Labels are set on the objects that the run writes.
 	Labels map[string]string
+	// Denied is called with each request that the API server refuses because the manager's
+	// account lacks the right. It may be nil, and may be called concurrently.
+	Denied func(Denial)
+}
+
+// Denial is a right that the account of the manager lacks.
+type Denial struct {
+	Verb, Group, Resource, Subresource string
+	// Namespace is "" where the request was not for one namespace.
+	Namespace string
 }
 
 // Write is a request that changes what the API server stores.

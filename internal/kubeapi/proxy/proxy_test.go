@@ -39,13 +39,15 @@ type backend struct {
 	live map[string]string
 	// lookCode is what looks are answered with, instead.
 	lookCode int
+	// lookMessage is the message of that answer.
+	lookMessage string
 	// answer answers what is forwarded; nil says that it was reached.
 	answer http.HandlerFunc
 }
 
 func newBackend(t *testing.T) *backend {
 	t.Helper()
-	b := &backend{}
+	b := &backend{lookMessage: "not today"}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("Content-Type", "application/json")
@@ -94,7 +96,7 @@ func (b *backend) lookAt(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case b.lookCode != 0:
 		w.WriteHeader(b.lookCode)
-		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not today","code":%d,"reason":%q}`, b.lookCode, map[int]string{403: "Forbidden", 405: "MethodNotAllowed"}[b.lookCode])
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":%d,"reason":%q}`, b.lookMessage, b.lookCode, map[int]string{403: "Forbidden", 405: "MethodNotAllowed"}[b.lookCode])
 	case !ok:
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound"}`)

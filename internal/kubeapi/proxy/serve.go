@@ -19,13 +19,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := granted.requestContext(r.Context(), w)
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), session: granted.session}
-	w = &cancelableWriter{w, ctx}
+	answer := &answerWriter{cancelableWriter: &cancelableWriter{w, ctx}}
+	w = answer
 	for _, step := range []func(http.ResponseWriter, *request) error{p.checkPath, p.resolve, checkSlash, p.checkImpersonation, p.stripHeaders, p.confine, p.checkFence} {
 		if err := step(w, q); err != nil {
 			refuse(w, err)
 			return
 		}
 	}
+	defer answer.reportDenial(q)
 	if err := p.addOwner(w, q); err != nil {
 		refuse(w, err)
 		return

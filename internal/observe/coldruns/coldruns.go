@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/manual"
 )
 
 const (
@@ -97,6 +98,6 @@ func remedy(reason string) string {
 	case "log file":
 		return "take log_path out of ansible.cfg, or ANSIBLE_LOG_PATH out of the environment: the operator's log has every task"
 	default:
-		return "docs/warm-runs.md says what the reason means; warm: false in watches.yaml where cold runs are meant"
+		return manual.ColdStarts.URL() + " says what the reason means; warm: false in watches.yaml where cold runs are meant"
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -108,10 +109,9 @@ func TestConsole(t *testing.T) {
 			`INFO task {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "task": "Restart", "host": "localhost", "outcome": "ok", "seconds": 0, "run": "r1"}` + "\n" +
 			`INFO run succeeded {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Succeeded", "reason": "Successful", "seconds": 2.346, "ok": 4, "changed": 1, "skipped": 1, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "message": "Ansible-runner exited successfully", "run": "r1"}` + "\n"},
 		"a run without a failed task explains itself in a block": {"syntax", 4, eventlog.Tasks, begun +
-			`ERROR run failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Failed", "reason": "NoStats", "message": "ansible-runner exited with 4 before the run was through\n[ERROR]: YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\nOrigin: /run/project/syntax.yml:6:1\n\n(source not shown: file truncated)", "seconds": 2.346, "ok": 0, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "run": "r1"}` + "\n" +
+			`ERROR run failed {"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": "Failed", "reason": "ContentError", "message": "Ansible cannot load the content (/run/project/syntax.yml:6): YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\nOrigin: /run/project/syntax.yml:6:1\n\n(source not shown: file truncated)", "seconds": 2.346, "ok": 0, "changed": 0, "skipped": 0, "failures": 0, "unreachable": 0, "rescued": 0, "ignored": 0, "run": "r1"}` + "\n" +
 			top +
-			"default/sample | ansible-runner exited with 4 before the run was through\n" +
-			"default/sample | [ERROR]: YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
+			"default/sample | Ansible cannot load the content (/run/project/syntax.yml:6): YAML parsing failed: While scanning a quoted scalar found unexpected end of stream.\n" +
 			"default/sample | Origin: /run/project/syntax.yml:6:1\n" +
 			"default/sample | \n" +
 			"default/sample | (source not shown: file truncated)\n" +
@@ -319,6 +319,9 @@ func TestNoLogHolds(t *testing.T) {
 		replay(t, log(&out, eventlog.Everything, asJSON), "no_log", 2)
 		if strings.Contains(out.String(), "hunter2") || !strings.Contains(out.String(), "censored") {
 			t.Errorf("json %v: %s", asJSON, out.String())
+		}
+		if changed := regexp.MustCompile(`"Change in secret",.*"outcome": ?"changed"`); !changed.MatchString(out.String()) {
+			t.Errorf("json %v: %s does not say that something changed", asJSON, out.String())
 		}
 	}
 }

@@ -13,7 +13,10 @@ _MAX_CHARACTER_BYTES = 6  # in JSON
 _MAX_INTEGER_BITS = 256
 _CUT, _CUT_KEY = "… [cut]", "…"  # jobevent.CutMark and jobevent.CutKey.
 _NAME_FIELDS = ("play", "task", "role", "host", "task_path", "task_action", "resolved_action")
-_COUNT_FIELDS = ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored", "processed")
+_COUNT_FIELDS = ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored", "processed", "lost")
+
+# What ensign_run.py adds to the event of a result that is hidden, where the task changed something.
+CHANGED_UNDER_NO_LOG = "changed_under_no_log"
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -33,6 +36,8 @@ def bounded_event(event: dict[str, Any]) -> dict[str, Any]:
         kept["ignore_errors"] = True
     if isinstance(data.get("res"), dict):
         kept["res"] = BoundedCopy().copy(data["res"])
+        if data.get(CHANGED_UNDER_NO_LOG) is True:
+            kept["res"]["changed"] = True
     return {"event": event["event"], "uuid": event["uuid"], "created": event["created"], "event_data": kept}
 
 

@@ -14,6 +14,7 @@ is displayed; here the callback passes each event on as an object.
 
 import codecs
 import contextlib
+import datetime
 import fcntl
 import importlib
 import io
@@ -25,14 +26,17 @@ import struct
 import sys
 import termios
 import traceback
+import uuid
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-from ensign_events import bounded_event, encode_json, truncate_text
+from ensign_events import CHANGED_UNDER_NO_LOG, bounded_event, encode_json, truncate_text
+from ensign_refusal import refusal_of
 
 _PROGRAM = "ansible-playbook"
 _CALLBACK = "awx_display.py"
+_REFUSED = "ensign_content_refused"  # jobevent.ContentRefused
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 _TERMINAL_SIZE = struct.pack("HHHH", 24, 80, 0, 0)  # of ansible-runner's terminal: rows and columns
 _BUFFER_SIZE = 1 << 20
@@ -68,6 +72,7 @@ class EventFilter:
         self._output, self._handle = output, handle
         self._text = io.StringIO()
         self._event: dict[str, Any] | None = None
+        self.lost: dict[str, int] | None = None  # Of the closing statistics; see report_lost_hosts.
 
     def write(self, data: str) -> None:
         self._text.write(data)
@@ -79,6 +84,8 @@ class EventFilter:
 
     def begin(self, event: dict[str, Any]) -> None:
         self.end()
+        if event["event"] == "playbook_on_stats" and self.lost is not None:
+            event["event_data"]["lost"] = self.lost
         self._event = bounded_event(event)
 
     def end(self) -> None:
@@ -147,6 +154,8 @@ class InProcessPlaybook:
         redirect_output(open_display(self.logfile_read, _STDOUT), open_display(self.logfile_read, _STDERR))
         try:
             redirect_events(self.logfile_read)
+            report_lost_hosts(self.logfile_read)
+            report_refusals(self.logfile_read)
             keep_guard(self._environment.get("PYTHONPATH", "").partition(os.pathsep)[0])
             return exit_code_of(importlib.import_module("ansible.cli.playbook").main)
         finally:
@@ -216,6 +225,7 @@ def redirect_events(events: EventFilter) -> None:
         module = original(self, python_module_name=python_module_name, path=path)
         if path.endswith(_CALLBACK) and os.path.realpath(path) == os.path.realpath(os.path.join(place, _CALLBACK)):
             module.EventContext.dump_begin, module.EventContext.dump_end = begin, end
+            keep_changed(module.CallbackModule)
         return module
 
     def begin(context: Any, _: object) -> None:
@@ -229,6 +239,57 @@ def redirect_events(events: EventFilter) -> None:
             events.end()
 
     loader._load_module_source = load
+
+
+def keep_changed(callback: Any) -> None:
+    """Keep that a task under no_log changed something, as Ansible does. ansible-runner's callback drops it."""
+    original = callback.capture_event_data
+
+    def capture_event_data(self: object, event: str, **data: Any) -> Any:
+        result = data.get("res")
+        if isinstance(result, dict) and result.get("_ansible_no_log") and result.get("changed") is True:
+            data[CHANGED_UNDER_NO_LOG] = True
+        return original(self, event, **data)
+
+    callback.capture_event_data = capture_event_data
+
+
+def report_lost_hosts(events: EventFilter) -> None:
+    """Add to the closing statistics which hosts are still unreachable, with how often each was.
+
+    The statistics also count a host whose error `meta: clear_host_errors` has cleared. Without this addition, which
+    another version of Ansible may not allow, the operator takes each counted host for lost.
+    """
+    manager = importlib.import_module("ansible.executor.task_queue_manager").TaskQueueManager
+    original = manager.send_callback
+
+    def send_callback(self: Any, method_name: str, *args: Any, **kwargs: Any) -> Any:
+        if method_name == "v2_playbook_on_stats":
+            with contextlib.suppress(AttributeError, TypeError):
+                events.lost = {str(host): self._stats.dark.get(host, 1) for host in self._unreachable_hosts}
+        return original(self, method_name, *args, **kwargs)
+
+    manager.send_callback = send_callback
+
+
+def report_refusals(events: EventFilter) -> None:
+    """Report by an event that Ansible refuses to load content, before Ansible displays the error and ends."""
+    command_line = importlib.import_module("ansible.cli.playbook").PlaybookCLI
+    original = command_line.run
+
+    def run(self: object) -> Any:
+        try:
+            return original(self)
+        except Exception as error:
+            if refusal := refusal_of(error):
+                flush()
+                now = datetime.datetime.now(datetime.timezone.utc).isoformat()
+                event = {"event": _REFUSED, "uuid": str(uuid.uuid4()), "created": now, "event_data": refusal}
+                events.begin(event)
+                events.end()
+            raise
+
+    command_line.run = run
 
 
 def keep_guard(guard: str) -> None:

@@ -86,6 +86,14 @@ def test_what_nobody_reads_is_not_reported() -> None:
     assert got["event_data"] == {"task": "t", "duration": 1.5}
 
 
+def test_a_hidden_result_says_whether_something_changed() -> None:
+    hidden = {"censored": "hidden"}
+    changed = bounded_event(event("runner_on_ok", res=hidden, changed_under_no_log=True))
+    same = bounded_event(event("runner_on_ok", res=hidden))
+    assert changed["event_data"] == {"res": {"censored": "hidden", "changed": True}}
+    assert same["event_data"] == {"res": hidden}
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [

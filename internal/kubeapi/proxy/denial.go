@@ -1,0 +1,50 @@
+package proxy
+
+import (
+	"bytes"
+	"net/http"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+)
+
+// maxDenialBytes bounds how much of a response is kept to find out why it refuses a request.
+const maxDenialBytes = 4 << 10
+
+// answerWriter keeps the beginning of a response with the status 403.
+type answerWriter struct {
+	*cancelableWriter
+
+	forbidden bool
+	beginning []byte
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answerWriter) WriteHeader(code int) {
+	a.forbidden = code == http.StatusForbidden
+	a.cancelableWriter.WriteHeader(code)
+}
+
+func (a *answerWriter) Write(b []byte) (int, error) {
+	if a.forbidden {
+		a.beginning = append(a.beginning, b[:min(len(b), maxDenialBytes-len(a.beginning))]...)
+	}
+	return a.cancelableWriter.Write(b)
+}
+
+// reportDenial tells the session of a request that was refused because the manager's account
+// lacks a right. A 403 may have other reasons: a quota, a webhook, a namespace that goes,
+// confinement. The authorizer's message, as JSON or Protobuf, has the verb; all else is taken
+// from the request, because the message also has names that its client chose.
+func (a *answerWriter) reportDenial(q *request) {
+	if !a.forbidden || q.session.Denied == nil || !q.info.IsResourceRequest || q.impersonates() {
+		return
+	}
+	for _, verb := range []string{q.info.Verb, "get"} { // The proxy itself gets what a write changes.
+		if bytes.Contains(a.beginning, []byte(" cannot "+verb+" resource ")) {
+			q.session.Denied(access.Denial{
+				Verb: verb, Group: q.info.APIGroup, Resource: q.info.Resource, Subresource: q.info.Subresource, Namespace: q.namespace(),
+			})
+			return
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package operator
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/manual"
+)
+
+// maxDenials is how many rights are named, and maxDenialText the longest text of one in bytes.
+const maxDenials, maxDenialText = 3, 160
+
+// denials collects the rights that the account lacked in one run.
+type denials struct {
+	mu    sync.Mutex
+	texts map[string]bool
+}
+
+func (d *denials) add(denial access.Denial) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.texts == nil {
+		d.texts = map[string]bool{}
+	}
+	if len(d.texts) < 100 { // What content asks for is not bounded otherwise.
+		d.texts[textOf(denial)] = true
+	}
+}
+
+// textOf returns a right in words. Names come from the request's path.
+func textOf(d access.Denial) string {
+	text := d.Verb + " " + d.Resource
+	if d.Subresource != "" {
+		text += "/" + d.Subresource
+	}
+	if d.Group != "" {
+		text += " of the group " + d.Group
+	}
+	if d.Namespace != "" {
+		text += " in the namespace " + d.Namespace
+	}
+	text = strings.ReplaceAll(content.Visible(text), "\n", `\n`)
+	return strings.ToValidUTF8(text[:min(len(text), maxDenialText)], "")
+}
+
+// say returns which rights were lacking and what to do, "" if none was. The same rights give the
+// same text.
+func (d *denials) say() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.texts) == 0 {
+		return ""
+	}
+	all := slices.Sorted(maps.Keys(d.texts))
+	named := strings.Join(all[:min(len(all), maxDenials)], ", ")
+	if more := len(all) - maxDenials; more > 0 {
+		named += fmt.Sprintf(" (and %d more)", more)
+	}
+	return "the operator's account may not " + named + ": `ensign rbac --diff config/rbac`, in the operator's project, prints the rights that its content needs (" + manual.MissingRight.URL() + ")"
+}
