@@ -176,6 +176,9 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	started := time.Now()
 	w.engine.Observer.Started(job.Run)
 	result := w.run(ctx, job)
+	if w.values != nil {
+		result.Version = w.values.ChartVersion()
+	}
 	w.engine.Observer.Ended(job.Run, result.Outcome, time.Since(started))
 	return result
 }
