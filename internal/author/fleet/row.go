@@ -53,9 +53,8 @@ type Row struct {
 	Failed             bool  `json:"failed"`
 	Generation         int64 `json:"generation"`
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// LastRun is when the last run ended. Where the status does not say it, because the kind's
-	// schema drops it or a manager of an earlier version wrote it, LastRun is when the outcome
-	// last changed.
+	// LastRun is when the last run ended. Where the status does not say it, as of a chart that
+	// succeeded and whose kind's schema drops it, LastRun is when the outcome last changed.
 	LastRun *time.Time `json:"lastRun,omitempty"`
 	// NextRun is nil if there is none, or if it is unknown.
 	NextRun *time.Time `json:"nextRun,omitempty"`

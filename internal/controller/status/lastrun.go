@@ -71,21 +71,40 @@ func timeText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// ReadRun returns the last run that ended, as the status of obj has it. A manager that writes no
-// such key may have run content since: then the conditions have a later end, and nothing is known
-// of the content.
+// ReadRun returns the last run that ended, as the status of obj has it. Where a later run has not
+// written it, because its manager is of an earlier version or the kind's schema refused or dropped
+// it, the conditions tell the end, and nothing is known of the content.
 func ReadRun(obj *unstructured.Unstructured) LastRun {
 	fields, _, _ := unstructured.NestedMap(obj.Object, "status", runKey)
 	text := func(key string) string { s, _ := fields[key].(string); return s }
 	at := func(key string) time.Time { t, _ := time.Parse(time.RFC3339, text(key)); return t } // Zero if it is no time.
 	run := LastRun{Ended: at(endedKey), Next: at(nextKey), Version: content.Version{Name: text(versionKey), Digest: text(contentKey)}}
+	stopped, refused := stoppedAt(obj)
 	switch ended := completed(obj); {
 	case ended.Sub(run.Ended) > clockSkew:
 		return LastRun{Ended: ended}
+	case (refused || run.Ended.IsZero()) && stopped.After(run.Ended):
+		return LastRun{Ended: stopped}
 	case !run.Next.After(run.Ended):
 		run.Next = time.Time{}
 	}
 	return run
+}
+
+// stoppedAt returns when Running became False, if that was at the end of a run that did not
+// succeed; zero if not so. refused is true if the schema refused the run's result.
+func stoppedAt(obj *unstructured.Unstructured) (at time.Time, refused bool) {
+	running, failure := Read(obj, Running), Read(obj, Failure)
+	ran := running.Status == "False" && failure.Reason != content.ReasonInvalidSpec && failure.Reason != content.ReasonInvalidAnnotation
+	switch running.Reason {
+	case ReasonUnwritable:
+		return running.Since, true
+	case content.ReasonFailed, content.ReasonCanceled:
+		if ran {
+			return running.Since, false
+		}
+	}
+	return time.Time{}, false
 }
 
 // clockSkew is how much later than the end of a run its completion may be: it is written to the

@@ -39,6 +39,8 @@ func TestTheLastRunIsToldHoweverItEnded(t *testing.T) {
 		"the one before, in a pause":                  {[]status.Report{withoutStats(jobevent.ReasonTimeout, run), status.Paused(2)}, run},
 		"none, where nothing was run":                 {[]status.Report{status.Refused(2, "InvalidSpec", "m").WithRun(status.LastRun{})}, status.LastRun{}},
 		"one by a manager that writes no such key":    {[]status.Report{withoutStats(jobevent.ReasonTimeout, status.LastRun{Ended: first.Add(-2 * time.Hour), Next: at(1), Version: version}), finished(2, succeeded(), summary())}, status.LastRun{Ended: summary().Completion}},
+		"one whose result the schema refused":         {[]status.Report{withoutStats(jobevent.ReasonTimeout, status.LastRun{Ended: first, Next: later, Version: version}), status.Started(2, true), status.Unwritable(2)}, status.LastRun{Ended: later}},
+		"a failure, by the change of Running":         {[]status.Report{status.Started(2, false), withoutStats(jobevent.ReasonTimeout, status.LastRun{})}, status.LastRun{Ended: later}},
 		"a retry that was due before the end is none": {[]status.Report{withoutStats(jobevent.ReasonTimeout, status.LastRun{Ended: at(2), Next: at(1)})}, status.LastRun{Ended: at(2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
