@@ -94,6 +94,9 @@ LABEL org.opencontainers.image.title=ensign \
       org.opencontainers.image.description="Ensign, an operator for Kubernetes that runs Ansible"
 RUN python3 -m pip uninstall --yes --root-user-action=ignore pip \
  && rm -rf "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/ensurepip"
+ARG VERSION=dev
+# The status of each custom resource shows it: docs/reference-status.md.
+ENV OPERATOR_VERSION=${VERSION}
 COPY watches.yaml ./
 COPY roles/ roles/
 COPY playbooks/ playbooks/

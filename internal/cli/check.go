@@ -35,7 +35,8 @@ reports what would fail in a run, what ansible-core 2.19 changed, what the API
 server would refuse, and where a custom resource could do more than it should.
 It starts no run; it needs the Python environment with the collections that runs
 have. It contacts no cluster, unless --cluster asks for it: then it also reports
-kinds that the cluster does not serve, rights that the account lacks, and whether
+kinds that the cluster does not serve, rights that the account lacks, fields of
+resources in the cluster that the project's definitions do not have, and whether
 Pod Security takes the operator's pod. It changes nothing there.
 
 A comment at the line of a finding silences it, with a reason:

@@ -41,8 +41,11 @@ file, name the kinds, or their API group by --group.
 ` + kindsHelp + `
 
 GENERATION is 2/3 where the resource has generation 3 and its status is about 2.
-NEXT is known after a success alone, and without watches.yaml only for a resource
-with a period of its own. Give the manager's --reconcile-period if it has one.
+NEXT is the time of the next try after a failure, and after a success the end of
+the period, which is unknown without watches.yaml unless the resource has one of its
+own. Give the manager's --reconcile-period if it has one. SLOWED is yes for a resource
+that is triggered too often. With -o wide, VERSION says which version of the content
+ran last; the lines after the table say for how many resources each of them did.
 It takes the right to list the kinds, and changes nothing.
 
 Exit codes: 0; 1 the last run of a resource failed; 2 status could not look.`,
@@ -87,7 +90,11 @@ func (f *statusFlags) execute(cmd *cobra.Command, args []string) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "there are no such resources")
 		return nil
 	}
-	if err := table.Print(rows, time.Now()); err != nil || !f.follow || failed {
+	err = table.Print(rows, time.Now())
+	if summary := fleet.Summary(fleet.Versions(rows)); summary != "" && !f.follow && err == nil {
+		_, err = fmt.Fprint(cmd.OutOrStdout(), "\n", summary)
+	}
+	if err != nil || !f.follow || failed {
 		return errors.Join(err, exitOf(failed, rows))
 	}
 	view.Follow(cmd.Context(), rows, func(row fleet.Row) {
@@ -163,7 +170,7 @@ func write(out io.Writer, format string, rows []fleet.Row) error {
 	if rows == nil {
 		rows = []fleet.Row{}
 	}
-	list := map[string]any{"items": rows}
+	list := map[string]any{"items": rows, "versions": fleet.Versions(rows)}
 	data, err := json.MarshalIndent(list, "", "  ")
 	if format == "yaml" {
 		data, err = yaml.Marshal(list)

@@ -140,6 +140,12 @@ func (e Environment) Namespaces() []string {
 	return found
 }
 
+// OperatorVersion returns the version of the operator whose content is run, as its author calls
+// it; "" if nobody says so. OLM sets OPERATOR_CONDITION_NAME, to a name such as greeting.v1.4.0.
+func (e Environment) OperatorVersion() string {
+	return cmp.Or(e["OPERATOR_VERSION"], e["OPERATOR_CONDITION_NAME"])
+}
+
 // Prefixes of the variables for one watch. The watch's kind and group follow: see
 // variableSuffix.
 const (

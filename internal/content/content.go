@@ -61,6 +61,22 @@ type Run struct {
 	Chart bool
 }
 
+// Version says which version of a watch's content a run has.
+type Version struct {
+	// Name is the one that people know, such as 1.4.0 or the chart's; "" if there is none.
+	Name string
+	// Digest stands for all that a run depends on beside its CR, in a few characters; "" if
+	// it is unknown.
+	Digest string
+}
+
+// ShortVersion returns a version with the first characters of a hexadecimal digest: enough to tell
+// the few versions apart that a watch has in its time, and short enough for a column.
+func ShortVersion(name, digest string) Version {
+	const digits = 12
+	return Version{Name: name, Digest: digest[:min(digits, len(digest))]}
+}
+
 // Job is what the controller gives a run.
 type Job struct {
 	Run Run
@@ -76,6 +92,8 @@ type Job struct {
 // Result is what came of a run, as the status shows it.
 type Result struct {
 	Outcome Outcome
+	// Version is that of the content that ran.
+	Version Version
 	// RequeueAfter is the pause after which the content wants to run again; 0 is the CR's
 	// period. After a failure it bounds the back-off: for content that waits for somebody and
 	// has nothing else to do.

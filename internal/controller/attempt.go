@@ -100,6 +100,9 @@ type conclusion struct {
 	period time.Duration
 	// digest is that of all that a successful run depended on.
 	digest string
+	// ended is when the run ended; zero if nothing has run. next is when content runs again
+	// although nothing changes, if that is not after the period; zero if not so.
+	ended, next time.Time
 	// refusals counts how often the API server has refused to store the conclusion.
 	refusals int
 }
@@ -154,6 +157,11 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 		failures++
 	default:
 		failures = 0
+	}
+	if c.Outcome.Verdict == content.Failed || c.RequeueAfter > 0 {
+		if after := requeueAfter(&c, backoffAfter(failures, r.Defaults.MaxBackoff)); after > 0 {
+			c.next = r.Clock.Now().Add(after)
+		}
 	}
 	a.conclusion = &c
 	r.states.update(a.request.NamespacedName, func(st *state) {

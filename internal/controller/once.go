@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +36,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 	}
 	defer grant.Revoke()
 	result := a.work.Run(ctx, content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(string) {}, Denied: grant.Denied})
-	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result})
+	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result, ended: r.Clock.Now()})
 }
 
 func newOnce(r *Reconciler, o Once) *attempt {
@@ -50,11 +51,12 @@ func newOnce(r *Reconciler, o Once) *attempt {
 }
 
 // reportOnce writes no digest: the manager runs the content once more, with its own
-// settings.
+// settings. It writes no time of a retry, because nobody retries.
 func (r *Reconciler) reportOnce(ctx context.Context, a *attempt, o Once, c conclusion) error {
 	if !o.ReportStatus {
 		return nil
 	}
 	r.conclude(a, c)
+	a.conclusion.next = time.Time{}
 	return r.writeResult(context.WithoutCancel(ctx), a)
 }

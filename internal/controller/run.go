@@ -81,7 +81,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if cause := context.Cause(runCtx); cause == errGone || cause == errAbandoned { //nolint:errorlint // A cause is compared by identity: the handler sets it.
 		return cause
 	}
-	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
+	r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest, ended: r.Clock.Now()})
 	return nil
 }
 

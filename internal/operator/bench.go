@@ -61,6 +61,9 @@ type Bench struct {
 	ansible ansibleSetup
 	cluster *Cluster
 
+	// missed are objects for which runs of CRs asked that the API server does not have.
+	missed missed
+
 	endProxies context.CancelFunc
 	proxies    map[bool]*proxy.Proxy // by whether they add owner references
 	served     sync.WaitGroup
@@ -116,13 +119,23 @@ func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Obse
 	}, nil
 }
 
+// Missed reports whether a run for a CR that the API server does not have has asked for the object
+// of the path, such as /apis/demo.example.com/v1/namespaces/shop/greetings/hello, or for its status,
+// since Missed was called last.
+func (b *Bench) Missed(path string) bool { return b.missed.take(path) }
+
 // proxy returns the proxy, which keeps its address: clients of runs cache what the API
 // server has by it.
 func (b *Bench) proxy(owned bool) (*proxy.Proxy, error) {
 	if p := b.proxies[owned]; p != nil {
 		return p, nil
 	}
-	p, err := proxy.New(b.cluster.Config, proxy.Options{
+	connection := b.cluster.Config
+	if !owned {
+		connection = rest.CopyConfig(connection)
+		connection.Wrap(b.missed.watch)
+	}
+	p, err := proxy.New(connection, proxy.Options{
 		Port: b.options.ProxyPort, InjectOwnerRef: owned && b.options.InjectOwnerRef, IsConfined: confinement(b.options, b.ansible.watches),
 		Logger: b.options.Logger.WithName("proxy"),
 	})

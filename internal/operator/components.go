@@ -207,7 +207,7 @@ func (c components) content(watch watches.Watch, observers []engine.Observer) (c
 		return c.chart(watch, observers)
 	}
 	return &engine.Engine{
-		Watch: watch, Runner: controllerRunner{c.ansible.runner}, Observers: observers,
+		Watch: watch, Version: content.ShortVersion(c.options.Env.OperatorVersion(), c.ansible.digests[watch.GVK]), Runner: controllerRunner{c.ansible.runner}, Observers: observers,
 		Defaults: engine.Defaults{Verbosity: c.options.AnsibleVerbosity, MaxVerbosity: c.options.MaxVerbosity, RefuseSops: c.ansible.sops},
 	}, nil
 }

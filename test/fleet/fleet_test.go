@@ -25,7 +25,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		good, bad := d.greeting("good", "hello"), d.greeting("bad", "boo\x1b[2J\nto all")
 		d.Create(ctx, good, bad)
 		out, said := d.here(0, "status")
-		Expect(out).To(MatchRegexp(`(?m)^KIND +NAMESPACE +NAME +OUTCOME +REASON +GENERATION +LAST +NEXT +MESSAGE\n.* bad +Pending +- +0/1 +- +- +no run has been reported$`))
+		Expect(out).To(MatchRegexp(`(?m)^KIND +NAMESPACE +NAME +OUTCOME +REASON +GENERATION +LAST +NEXT +SLOWED +MESSAGE\n.* bad +Pending +- +0/1 +- +- +- +no run has been reported$`))
 		Expect(said).To(ContainSubstring("note: the cluster does not serve fleet.ensign.io/v1, Kind=Absent: its CustomResourceDefinition is missing"))
 
 		d.Start(ctx, greeting.Kind, note.Kind)
@@ -35,21 +35,28 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 
 	It("see what became of each", func() {
 		out, _ := d.here(1, "status")
-		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +good +Successful +- +1 +\d+s +11[89]m\s*$`))
+		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +good +Successful +- +1 +\d+s +11[89]m +-\s*$`))
+		Expect(out).To(MatchRegexp(`(?m)^Greeting: 2 ran 1\.4\.0 \([0-9a-f]{12}\)$`))
 		// While it waits for its next try, or runs again.
 		Expect(out).To(MatchRegexp(`(?m)^Greeting +\S+ +bad +(Failed|Running) +Failed +1 `))
 		Expect(out).NotTo(ContainSubstring("\x1b"))
+		Eventually(func() string {
+			out, _ := d.here(1, "status", "greeting/bad")
+			return out
+		}).Should(MatchRegexp(` bad +Failed +Failed +1 +\d+\w+ +(due|\d+\w+) +- `))
 		out, _ = d.here(0, "status", "greeting/good", "-o", "wide")
-		Expect(out).To(MatchRegexp(`PERIOD +MESSAGE\n.* 2h0m0s`))
+		Expect(out).To(MatchRegexp(`PERIOD +VERSION +MESSAGE\n.* 2h0m0s +1\.4\.0 \([0-9a-f]{12}\)`))
 		Expect(out).NotTo(ContainSubstring(" bad "))
 	})
 	It("get it for programs", func() {
 		out, _ := d.here(0, "status", "greetings/good", "-o", "json")
 		var list struct {
-			Items []map[string]any `json:"items"`
+			Items    []map[string]any `json:"items"`
+			Versions []map[string]any `json:"versions"`
 		}
 		Expect(json.Unmarshal([]byte(out), &list)).To(Succeed())
-		Expect(list.Items).To(ConsistOf(And(HaveKeyWithValue("outcome", "Successful"), HaveKeyWithValue("failed", false), HaveKey("lastRun"), HaveKey("nextRun"))))
+		Expect(list.Items).To(ConsistOf(And(HaveKeyWithValue("outcome", "Successful"), HaveKeyWithValue("failed", false), HaveKey("lastRun"), HaveKey("nextRun"), HaveKeyWithValue("version", "1.4.0"), HaveKey("digest"))))
+		Expect(list.Versions).To(ConsistOf(And(HaveKeyWithValue("kind", "Greeting"), HaveKeyWithValue("resources", 1.0))))
 		out, _ = d.here(0, "status", "greetings/good", "-o", "yaml")
 		Expect(out).To(ContainSubstring("outcome: Successful\n"))
 	})
@@ -127,7 +134,7 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		elsewhere := &desk{Site: d.Site, dir: d.Dir, kubeconfig: d.kubeconfig}
 		for _, args := range [][]string{{"greetings"}, {"Greeting"}, {"greetings.v1.fleet.ensign.io"}, {"--group", group}} {
 			out, _ := elsewhere.here(0, append([]string{"status"}, args...)...)
-			Expect(out).To(MatchRegexp(`(?m) good +Successful +- +1 +\d+\w+ +-$`), "%v", args)
+			Expect(out).To(MatchRegexp(`(?m) good +Successful +- +1 +\d+\w+ +- +-$`), "%v", args)
 		}
 		for _, kubeconfig := range []string{d.kubeconfig, filepath.Join(d.Dir, "none")} {
 			_, said := (&desk{Site: d.Site, dir: d.Dir, kubeconfig: kubeconfig}).here(2, "status")
@@ -152,8 +159,8 @@ var _ = Describe("people who look after resources", Ordered, ContinueOnFailure, 
 		Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(n), n)).To(Succeed())
 		Expect(n.GetAnnotations()).To(And(HaveKeyWithValue("helm.sdk.operatorframework.io/paused", "true"), HaveLen(2)))
 		elsewhere.here(0, "resume", "notes/n", "--wait")
-		out, _ = d.here(0, "status", "note")
-		Expect(out).To(MatchRegexp(` n +Successful +- +1 `))
+		out, _ = d.here(0, "status", "note", "-o", "wide")
+		Expect(out).To(MatchRegexp(` n +Successful +- +1 +\d+\w+ +- +- +\S+ +note-0\.1\.0 \([0-9a-f]{12}\)`))
 	})
 	It("follow what happens", func(ctx context.Context) {
 		out := d.start("status", "--watch")

@@ -66,7 +66,7 @@ func newDesk(ctx context.Context) *desk {
 		"watches.yaml": watchesFile, "roles/greeting/tasks/main.yml": tasks,
 		"charts/note/Chart.yaml": "apiVersion: v2\nname: note\nversion: 0.1.0\n", "charts/note/templates/note.yaml": template,
 	})
-	s.Options.Env = append(s.Options.Env, "ANSIBLE_GATHERING=explicit")
+	s.Options.Env = append(s.Options.Env, "ANSIBLE_GATHERING=explicit", "OPERATOR_VERSION=1.4.0")
 	return &desk{Site: s, dir: s.Options.Project, kubeconfig: ground.Cluster.Kubeconfig}
 }
 

@@ -55,7 +55,9 @@ type Defaults struct {
 // Engine runs the role or playbook of one watch. The fields are set once, before the first
 // run.
 type Engine struct {
-	Watch     watches.Watch
+	Watch watches.Watch
+	// Version is that of the content.
+	Version   content.Version
 	Defaults  Defaults
 	Runner    Runner
 	Observers []Observer
@@ -145,7 +147,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	for _, o := range w.engine.Observers {
 		o.RunEnded(run, result.Outcome, result.Summary, time.Since(started))
 	}
-	return content.Result{Outcome: result.Outcome, RequeueAfter: result.Summary.RequeueAfter, Counts: Counts(result.Summary)}
+	return content.Result{Outcome: result.Outcome, Version: w.engine.Version, RequeueAfter: result.Summary.RequeueAfter, Counts: Counts(result.Summary)}
 }
 
 func (w *work) spec(job content.Job, vars []byte) runner.Spec {

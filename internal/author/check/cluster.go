@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	kyaml "sigs.k8s.io/yaml"
@@ -35,11 +36,16 @@ type Cluster struct {
 	Namespaces []string
 }
 
-// cluster adds what the cluster lacks: kinds, rights, and leave for the operator's pod.
+// cluster adds what the cluster lacks: kinds, rights, and leave for the operator's pod. It also adds
+// what resources in the cluster would lose.
 func (p *Project) cluster(ctx context.Context, c Cluster) error {
 	config := rest.CopyConfig(c.Config)
 	config.QPS = -1 // The API server has priority and fairness.
 	own, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("use the kubeconfig: %w", err)
 	}
@@ -52,7 +58,7 @@ func (p *Project) cluster(ctx context.Context, c Cluster) error {
 		if u.Finalizing {
 			continue
 		}
-		if err := p.served(own, u); err != nil {
+		if err := errors.Join(p.served(own, u), p.dropped(ctx, objects, u, c.Namespaces)); err != nil {
 			return err
 		}
 	}

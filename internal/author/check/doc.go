@@ -3,7 +3,7 @@
 //
 // Start with Run in check.go. It reads the project once (load.go) and then calls one function
 // for each subject: expressions.go, injection.go, variables.go, plugins.go, commands.go, handlers.go,
-// native.go, requirements.go, kinds.go and grants.go; charts.go has those of charts, cluster.go what a cluster lacks. Each adds findings by Project.add. docs/howto-check.md lists the IDs.
+// native.go, requirements.go, kinds.go and grants.go; charts.go has those of charts, cluster.go what a cluster lacks, dropped.go what it would lose. Each adds findings by Project.add. docs/howto-check.md lists the IDs.
 //
 // # Gotchas
 //

@@ -18,33 +18,37 @@ type Printer struct {
 	mu sync.Mutex
 }
 
-// print writes lines that belong together.
-func (p *Printer) print(lines []string) error {
+// ErrNoRecords is returned for a log that has lines, and no record of the formats console and json.
+var ErrNoRecords = errors.New("this is no log of a manager with --log-format console, which is the default in pods, or json")
+
+// print writes a line.
+func (p *Printer) print(line string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(p.Out, content.Visible(line)); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := fmt.Fprintln(p.Out, content.Visible(line))
+	return err
 }
 
 // Copy prints the object's lines of a log, until it ends. What is cut off at its end, without
 // a line feed, is a line too.
 func (p *Printer) Copy(object Object, log io.Reader) error {
 	filter, reader := NewFilter(object), bufio.NewReader(log)
-	for {
+	for empty := true; ; {
 		line, err := reader.ReadString('\n')
-		if line != "" {
-			if err := p.print(filter.Lines(strings.TrimRight(line, "\r\n"))); err != nil {
-				return err
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			empty = false
+			if filter.Keeps(line) {
+				if err := p.print(line); err != nil {
+					return err
+				}
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		switch {
+		case errors.Is(err, io.EOF) && !empty && !filter.records:
+			return ErrNoRecords
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("read the log: %w", err)
 		}
 	}

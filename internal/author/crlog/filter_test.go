@@ -2,6 +2,8 @@ package crlog
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +23,8 @@ func TestRealLogs(t *testing.T) {
 		wantLines int
 		wantIn    []string
 	}{
-		"console, with the block of a failed task": {"console.log", Object{"greeting", "shop", "bad"}, 23, []string{
-			"----\nshop/bad | TASK [greeting : Require a friendly word] ****\nshop/bad | fatal: [localhost]: FAILED!", "paused by its annotation", "run failed", "run succeeded",
+		"console, with the block of a failed task": {"console.log", Object{"greeting", "shop", "bad"}, 21, []string{
+			"\nshop/bad | TASK [greeting : Require a friendly word] ****\nshop/bad | fatal: [localhost]: FAILED!", "paused by its annotation", "run failed", "run succeeded",
 		}},
 		"console, of a CR that never failed": {"console.log", Object{"Greetings.fleet.ensign.io", AnyNamespace, "good"}, 25, []string{"paused by its annotation", "run succeeded"}},
 		"json, where the block is a field":   {"json.log", Object{"greeting", "shop", "bad"}, 16, []string{`"block":"TASK [greeting`, "paused by its annotation", "run failed"}},
@@ -49,7 +51,7 @@ func TestRealLogs(t *testing.T) {
 				}
 			}
 			for line := range strings.Lines(out.String()) {
-				if !strings.Contains(line, "/"+test.object.Name) && !strings.HasPrefix(line, "----") {
+				if !strings.Contains(line, "/"+test.object.Name) {
 					t.Errorf("%q is about something else", line)
 				}
 			}
@@ -66,8 +68,9 @@ const (
 )
 
 func TestLinesThatBelongTogether(t *testing.T) {
+	lines := func(object string) []string { return []string{object + " | TASK [t] ****", object + " | " + ours} }
 	block := func(object string) []string {
-		return []string{eventlog.TaskHeader, object + " | TASK [t] ****", object + " | " + ours, eventlog.BlockFooter}
+		return append(append([]string{eventlog.TaskHeader}, lines(object)...), eventlog.BlockFooter)
 	}
 	join := func(parts ...[]string) (all []string) {
 		for _, part := range parts {
@@ -76,9 +79,9 @@ func TestLinesThatBelongTogether(t *testing.T) {
 		return all
 	}
 	for name, test := range map[string]struct{ log, want []string }{
-		"a block follows its record":                      {join([]string{ours}, block("shop/a")), join([]string{ours}, block("shop/a"))},
-		"and is found after the record of another":        {join([]string{ours, other}, block("shop/a")), join([]string{ours}, block("shop/a"))},
-		"a block of a chart, too":                         {[]string{ours, eventlog.ChartHeader, "shop/a | x", eventlog.BlockFooter, other, eventlog.ChartHeader, "shop/b | x", eventlog.BlockFooter}, []string{ours, eventlog.ChartHeader, "shop/a | x", eventlog.BlockFooter}},
+		"a block follows its record":                      {join([]string{ours}, block("shop/a")), join([]string{ours}, lines("shop/a"))},
+		"and is found after the record of another":        {join([]string{ours, other}, block("shop/a")), join([]string{ours}, lines("shop/a"))},
+		"a block of a chart, too":                         {[]string{ours, eventlog.ChartHeader, "shop/a | x", eventlog.BlockFooter, other, eventlog.ChartHeader, "shop/b | x", eventlog.BlockFooter}, []string{ours, "shop/a | x"}},
 		"the block of another has no line of ours":        {join([]string{ours, other}, block("shop/b"), []string{ours}), []string{ours, ours}},
 		"the block of a namesake of another kind":         {join([]string{twin}, block("shop/a")), nil},
 		"a stack trace belongs to the record before it":   {[]string{ours, "main.run", "\t/src/main.go:12", other, "main.run", "\t/src/main.go:12"}, []string{ours, "main.run", "\t/src/main.go:12"}},
@@ -94,7 +97,9 @@ func TestLinesThatBelongTogether(t *testing.T) {
 			f := NewFilter(Object{Kind: "stores.g.example.com", Namespace: "shop", Name: "a"})
 			var got []string
 			for _, line := range test.log {
-				got = append(got, f.Lines(line)...)
+				if f.Keeps(line) {
+					got = append(got, line)
+				}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -106,11 +111,11 @@ func TestLinesThatBelongTogether(t *testing.T) {
 func TestACRThatIsInNoNamespace(t *testing.T) {
 	f := NewFilter(Object{Kind: "store", Name: "a"})
 	line := blunt + "\t" + `{"cr": "a"}`
-	if got := f.Lines(line); len(got) != 1 {
-		t.Errorf("got %q", got)
+	if !f.Keeps(line) {
+		t.Error("it is left out")
 	}
-	if got := f.Lines(ours); got != nil {
-		t.Errorf("a namespaced namesake: got %q", got)
+	if f.Keeps(ours) {
+		t.Error("a namespaced namesake is kept")
 	}
 }
 
@@ -122,5 +127,19 @@ func TestNothingIsSentToTheTerminalThatItWouldObey(t *testing.T) {
 	}
 	if strings.ContainsAny(out.String(), "\x1b\a\r\u202e") || !strings.Contains(out.String(), `\x1b]0;title`) || !strings.HasSuffix(out.String(), "\nlast\n") {
 		t.Errorf("got %q", out.String())
+	}
+}
+
+// What --log-format=pretty wrote is for a terminal, and has no kinds.
+func TestALogThatIsNoneSaysSo(t *testing.T) {
+	for log, want := range map[string]error{
+		"":   nil,
+		"\n": nil,
+		"11:02:03 demo/hello  run of demo.example.com/v1, Kind=Greeting, generation 2: changed\n": ErrNoRecords,
+		"some words\n" + twin: nil,
+	} {
+		if err := (&Printer{Out: io.Discard}).Copy(Object{Kind: "store", Namespace: "shop", Name: "a"}, strings.NewReader(log)); !errors.Is(err, want) {
+			t.Errorf("%q: want %v, got %v", log, want, err)
+		}
 	}
 }

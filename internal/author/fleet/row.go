@@ -53,13 +53,16 @@ type Row struct {
 	Failed             bool  `json:"failed"`
 	Generation         int64 `json:"generation"`
 	ObservedGeneration int64 `json:"observedGeneration"`
-	// LastRun is when the last run ended. Where the conditions do not say it, as with charts,
-	// it is when the outcome last changed.
+	// LastRun is when the last run ended. Where the status does not say it, as of a chart that
+	// succeeded and whose kind's schema drops it, LastRun is when the outcome last changed.
 	LastRun *time.Time `json:"lastRun,omitempty"`
 	// NextRun is nil if there is none, or if it is unknown.
 	NextRun *time.Time `json:"nextRun,omitempty"`
 	// Period is the pause between two runs; "" if unknown or none.
 	Period string `json:"period,omitempty"`
+	// Version and Digest are those of the content of the last run; "" if unknown.
+	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest,omitempty"`
 
 	uid types.UID
 }
@@ -83,9 +86,10 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	if !kind.Known {
 		period = 0
 	}
-	row.LastRun = lastRun(cr)
-	row.NextRun, row.Period = row.nextRun(&watch, cr, period)
-	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message, &row.SlowedDown} {
+	last := status.ReadRun(cr)
+	row.LastRun, row.Version, row.Digest = lastRun(cr, last), last.Version.Name, last.Version.Digest
+	row.NextRun, row.Period = row.nextRun(&watch, cr, last, period)
+	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message, &row.SlowedDown, &row.Version, &row.Digest} {
 		*text = content.Visible(*text)
 	}
 	return row
@@ -121,9 +125,9 @@ func outcomeOf(watch *watches.Watch, cr *unstructured.Unstructured) (o Outcome, 
 	return Pending, "", "no run has been reported"
 }
 
-// lastRun returns when content ran last, as far as the conditions say it.
-func lastRun(cr *unstructured.Unstructured) *time.Time {
-	last := status.Ended(cr)
+// lastRun returns when content ran last, as far as the status says it.
+func lastRun(cr *unstructured.Unstructured, run status.LastRun) *time.Time {
+	last := run.Ended
 	if last.IsZero() {
 		for _, kind := range []status.Type{status.Successful, status.Failure} {
 			if c := status.Read(cr, kind); c.Status == "True" && c.Since.After(last) {
@@ -137,16 +141,22 @@ func lastRun(cr *unstructured.Unstructured) *time.Time {
 	return &last
 }
 
-// nextRun returns when content runs next, as far as that is certain, and the period.
-func (r Row) nextRun(watch *watches.Watch, cr *unstructured.Unstructured, otherwise time.Duration) (next *time.Time, period string) {
+// nextRun returns when content runs next, as far as that is certain, and the period. A chart's
+// period leads to a run only if something is to be done.
+func (r Row) nextRun(watch *watches.Watch, cr *unstructured.Unstructured, last status.LastRun, otherwise time.Duration) (next *time.Time, period string) {
 	pause, err := controller.Period(watch, otherwise, cr)
-	if err != nil || pause == 0 {
-		return nil, ""
+	if err == nil && pause > 0 {
+		period = pause.String()
 	}
-	if ended := status.Ended(cr); r.Outcome == Successful && r.Generation == r.ObservedGeneration && !ended.IsZero() {
-		next = new(ended.Add(pause))
+	ended := r.Outcome == Successful || r.Outcome == Failed || r.Outcome == Deleting && status.Read(cr, status.Running).Reason != status.ReasonRunning
+	switch {
+	case !ended || r.Generation != r.ObservedGeneration:
+	case !last.Next.IsZero():
+		next = &last.Next
+	case r.Outcome == Successful && period != "" && watch.Chart == nil && !last.Ended.IsZero():
+		next = new(last.Ended.Add(pause))
 	}
-	return next, pause.String()
+	return next, period
 }
 
 // watchFor returns the watch of a kind for a CR. If the kind is not known from watches.yaml, the

@@ -73,6 +73,11 @@ func TestARowSaysWhoIsSlowedDownAndByWhat(t *testing.T) {
 	}
 }
 
+// ran returns a status with conditions and what it says of the last run, as JSON.
+func ran(run string, conditions ...string) string {
+	return strings.TrimSuffix(shows(conditions...), "}") + `,"contentRun":` + run + "}"
+}
+
 func shows(conditions ...string) string {
 	return `{"observedGeneration":3,"conditions":[` + strings.Join(conditions, ",") + `]}`
 }
@@ -123,16 +128,26 @@ func TestTimes(t *testing.T) {
 		metadata, status string
 		last, next       string
 	}{
-		"the flag's period":                          {store(), "", good, at("11:50:00.5"), at("12:50:00.5")},
-		"the watch's":                                {store(func(w *watches.Watch) { w.ReconcilePeriod = time.Minute }), "", good, at("11:50:00.5"), at("11:51:00.5")},
-		"the annotation's":                           {store(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
-		"one of the other prefix":                    {store(), annotated(watches.ChartAnnotations), good, at("11:50:00.5"), at("12:50:00.5")},
-		"none for a kind that is not known":          {unknown(), "", good, at("11:50:00.5"), ""},
-		"but the annotation's":                       {unknown(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
-		"also of what shows that it is a chart":      {unknown(), release + annotated(watches.ChartAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
-		"an annotation that does not parse":          {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "often", 1), good, at("11:50:00.5"), ""},
-		"0s is never":                                {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "0s", 1), good, at("11:50:00.5"), ""},
-		"after a failure nobody knows":               {store(), "", shows(hasEnded, failed), at("11:30:00"), ""},
+		"the flag's period":                 {store(), "", good, at("11:50:00.5"), at("12:50:00.5")},
+		"the watch's":                       {store(func(w *watches.Watch) { w.ReconcilePeriod = time.Minute }), "", good, at("11:50:00.5"), at("11:51:00.5")},
+		"the annotation's":                  {store(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
+		"one of the other prefix":           {store(), annotated(watches.ChartAnnotations), good, at("11:50:00.5"), at("12:50:00.5")},
+		"none for a kind that is not known": {unknown(), "", good, at("11:50:00.5"), ""},
+		"but the annotation's":              {unknown(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
+		"none after a chart's success, whose period leads to a look": {unknown(), release + annotated(watches.ChartAnnotations), good, at("11:50:00.5"), ""},
+		"an annotation that does not parse":                          {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "often", 1), good, at("11:50:00.5"), ""},
+		"0s is never":                                                {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "0s", 1), good, at("11:50:00.5"), ""},
+		"a failure of which nothing else is known":                   {store(), "", shows(hasEnded, failed), at("11:30:00"), ""},
+		"a failure again, of which the schema keeps no more than the conditions": {
+			store(), "", shows(strings.Replace(hasEnded, `"message"`, `"lastTransitionTime":"2026-11-24T11:58:00Z","message"`, 1), failed), at("11:58:00"), "",
+		},
+		"a failure again, which no condition tells":  {store(), "", ran(`{"endedAt":"2026-11-24T11:58:00Z","nextAt":"2026-11-24T12:03:00Z"}`, hasEnded, failed), at("11:58:00"), at("12:03:00")},
+		"a failure of which no kind is known":        {unknown(), "", ran(`{"endedAt":"2026-11-24T11:58:00Z","nextAt":"2026-11-24T12:03:00Z"}`, hasEnded, failed), at("11:58:00"), at("12:03:00")},
+		"a finalizer's failure":                      {store(), `,"deletionTimestamp":"2026-11-24T11:00:00Z"`, ran(`{"endedAt":"2026-11-24T11:58:00Z","nextAt":"2026-11-24T12:03:00Z"}`, hasEnded, failed), at("11:58:00"), at("12:03:00")},
+		"no retry while a run is at work":            {store(), "", ran(`{"endedAt":"2026-11-24T11:58:00Z","nextAt":"2026-11-24T11:59:00Z"}`, isRunning, failed), at("11:58:00"), ""},
+		"what a role asked for":                      {store(), "", ran(`{"endedAt":"2026-11-24T11:50:00Z","nextAt":"2026-11-24T12:01:00Z"}`, isAwaiting, succeeded), at("11:50:00"), at("12:01:00")},
+		"the period of a success":                    {store(), "", ran(`{"endedAt":"2026-11-24T11:50:01Z"}`, isAwaiting, succeeded), at("11:50:01"), at("12:50:01")},
+		"a pause":                                    {store(), "", ran(`{"endedAt":"2026-11-24T11:58:00Z","nextAt":"2026-11-24T12:03:00Z"}`, isPausedNow, failed), at("11:58:00"), ""},
 		"without a completion nobody knows":          {store(), "", shows(succeeded, noFailure), at("11:00:00"), ""},
 		"a generation that is to come runs any time": {store(), "", strings.Replace(good, `tion":3`, `tion":2`, 1), at("11:50:00.5"), ""},
 		"nothing ran":                                {store(), "", `{}`, "", ""},
@@ -156,23 +171,24 @@ func TestTheTable(t *testing.T) {
 	row := RowOf(store(), time.Hour, cr(t, "", shows(isAwaiting, succeeded, noFailure)))
 	late := RowOf(store(func(w *watches.Watch) { w.ReconcilePeriod = time.Minute }), 0, cr(t, "", shows(isAwaiting, succeeded, noFailure)))
 	bad := RowOf(store(), time.Hour, cr(t, "", strings.Replace(shows(hasEnded, failed), `tion":3`, `tion":2`, 1)))
+	bad.SlowedDown, bad.Version, bad.Digest = "by a Secret", "1.4\t0", "3f2a9c1d0b12"
 	bad.Namespace, bad.Message = "", "a\tlong\nmessage "+strings.Repeat("x", 80)
 	for name, test := range map[string]struct {
 		width int
 		wide  bool
 		want  string
 	}{
-		"for a terminal": {90, false, `
-KIND   NAMESPACE  NAME  OUTCOME     REASON   GENERATION  LAST   NEXT  MESSAGE
-Store  shop       a     Successful  -        3           9m59s  50m
-Store  shop       a     Successful  -        3           9m59s  due
-Store  -          a     Failed      Timeout  2/3         30m    -     a long message xxxx…
+		"for a terminal": {100, false, `
+KIND   NAMESPACE  NAME  OUTCOME     REASON   GENERATION  LAST   NEXT  SLOWED  MESSAGE
+Store  shop       a     Successful  -        3           9m59s  50m   -
+Store  shop       a     Successful  -        3           9m59s  due   -
+Store  -          a     Failed      Timeout  2/3         30m    -     yes     a long message xxxxxx…
 `},
-		"wide": {90, true, `
-KIND   NAMESPACE  NAME  OUTCOME     REASON   GENERATION  LAST   NEXT  PERIOD  MESSAGE
-Store  shop       a     Successful  -        3           9m59s  50m   1h0m0s
-Store  shop       a     Successful  -        3           9m59s  due   1m0s
-Store  -          a     Failed      Timeout  2/3         30m    -     1h0m0s  a long message ` + strings.Repeat("x", 80) + "\n"},
+		"wide": {100, true, `
+KIND   NAMESPACE  NAME  OUTCOME     REASON   GENERATION  LAST   NEXT  SLOWED  PERIOD  VERSION               MESSAGE
+Store  shop       a     Successful  -        3           9m59s  50m   -       1h0m0s  -
+Store  shop       a     Successful  -        3           9m59s  due   -       1m0s    -
+Store  -          a     Failed      Timeout  2/3         30m    -     yes     1h0m0s  1.4 0 (3f2a9c1d0b12)  a long message ` + strings.Repeat("x", 80) + "\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder

@@ -23,7 +23,7 @@ type Table struct {
 }
 
 // NewTable returns a table with lines of at most width characters; 0 is no limit. A wide
-// table has one more column, and whole messages.
+// table has two more columns, and whole messages.
 func NewTable(out io.Writer, width int, wide bool) *Table {
 	if wide {
 		width = 0
@@ -35,18 +35,18 @@ func NewTable(out io.Writer, width int, wide bool) *Table {
 func (t *Table) Print(rows []Row, now time.Time) error {
 	if !t.started {
 		t.started = true
-		t.line("KIND", "NAMESPACE", "NAME", "OUTCOME", "REASON", "GENERATION", "LAST", "NEXT", "PERIOD", "MESSAGE")
+		t.line("KIND", "NAMESPACE", "NAME", "OUTCOME", "REASON", "GENERATION", "LAST", "NEXT", "SLOWED", "PERIOD", "VERSION", "MESSAGE")
 	}
 	for _, r := range rows {
 		t.line(r.Kind, cmp.Or(r.Namespace, "-"), r.Name, string(r.Outcome), cmp.Or(r.Reason, "-"), r.generations(),
-			age(r.LastRun, now), pause(r.NextRun, now), cmp.Or(r.Period, "-"), oneLine(r.Message))
+			age(r.LastRun, now), pause(r.NextRun, now), r.slowed(), cmp.Or(r.Period, "-"), cmp.Or(oneLine(r.version()), "-"), oneLine(r.Message))
 	}
 	return t.out.Flush()
 }
 
 func (t *Table) line(cells ...string) {
-	if period := len(cells) - 2; !t.wide {
-		cells = append(cells[:period:period], cells[period+1])
+	if message := len(cells) - 1; !t.wide {
+		cells = append(cells[:message-2:message-2], cells[message])
 	}
 	fmt.Fprintln(t.out, strings.Join(cells, "\t"))
 }
@@ -61,6 +61,13 @@ func (r Row) generations() string {
 		return strconv.FormatInt(r.Generation, 10)
 	}
 	return fmt.Sprintf("%d/%d", r.ObservedGeneration, r.Generation)
+}
+
+func (r Row) slowed() string {
+	if r.SlowedDown == "" {
+		return "-"
+	}
+	return "yes"
 }
 
 func age(t *time.Time, now time.Time) string {

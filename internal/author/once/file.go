@@ -35,7 +35,7 @@ func readFile(o Options, list []watches.Watch) (*unstructured.Unstructured, erro
 			return nil, fmt.Errorf("%s: %w", o.File, err)
 		}
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(text, &object.Object); err != nil {
+		if err := yaml.UnmarshalStrict(text, &object.Object); err != nil {
 			return nil, fmt.Errorf("%s: document %d (line 1 of which is line %d of the file): %w", o.File, number, lineOf(content, text), err)
 		}
 		switch gvk := object.GroupVersionKind(); {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
@@ -45,6 +48,9 @@ type Options struct {
 type Bench interface {
 	Watches() []watches.Watch
 	Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error)
+	// Missed reports whether a run of a CR that is not owned has asked for the object of a path of
+	// the API server, which does not have it.
+	Missed(path string) bool
 }
 
 // Run runs the content once, or with o.Watch again and again. It returns nil if the last
@@ -106,8 +112,38 @@ func runOnce(ctx context.Context, o Options, r *reader, bench Bench) error {
 	if !screen.ran {
 		screen.refused(outcome)
 	}
+	if !s.owned && bench.Missed(pathOf(r.client, s.cr)) {
+		fmt.Fprintln(o.Err, "note:", content.Visible(wayOut(o, s.cr)))
+	}
 	if outcome.Verdict != content.Succeeded {
 		return ErrFailed
 	}
 	return nil
+}
+
+// pathOf returns the path of the CR at the API server; "" if that does not serve its kind.
+func pathOf(c client.Client, cr *unstructured.Unstructured) string {
+	gvk := cr.GroupVersionKind()
+	mapping, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return ""
+	}
+	path := "/apis/" + gvk.GroupVersion().String()
+	if gvk.Group == "" {
+		path = "/api/" + gvk.Version
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		path += "/namespaces/" + cr.GetNamespace()
+	}
+	return path + "/" + mapping.Resource.Resource + "/" + cr.GetName()
+}
+
+// wayOut says what to do about a run that needs its CR to be in the cluster.
+func wayOut(o Options, cr *unstructured.Unstructured) string {
+	name, place := strings.ToLower(cr.GetKind())+"/"+cr.GetName(), ""
+	if cr.GetNamespace() != "" {
+		place = " -n " + cr.GetNamespace()
+	}
+	return fmt.Sprintf("a task asked the API server for %s itself, to read it or to write its status. run-once -f does not create it. "+
+		"Apply it first, where no manager runs for it (kubectl apply%s -f %s), then give its name: run-once %s%s", name, place, o.File, name, place)
 }

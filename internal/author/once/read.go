@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -84,7 +85,7 @@ func (r *reader) find(ctx context.Context) (subject, error) {
 	s := subject{cr: cr, watch: r.watches[index]}
 	if r.client == nil {
 		s.useNamespace(r.options.Namespace)
-		return s, nil
+		return s, r.undefined(cr)
 	}
 	return r.asStored(ctx, s)
 }
@@ -130,14 +131,15 @@ func (s *subject) useNamespace(namespace string) {
 }
 
 // asStored returns the CR of a file as the API server would store it, with the defaults of
-// its schema, by a request that changes nothing.
+// its schema, by a request that changes nothing. Fields that the kind does not have are refused, as
+// kubectl does: without that the API server drops them.
 func (r *reader) asStored(ctx context.Context, s subject) (subject, error) {
 	namespaced, err := r.client.IsObjectNamespaced(s.cr)
 	switch {
 	case meta.IsNoMatchError(err):
 		s.useNamespace(r.options.Namespace)
-		s.notes = append(s.notes, fmt.Sprintf("the cluster does not serve %s, so the schema of the kind is not applied: no defaults, no validation", s.watch.GVK))
-		return s, nil
+		s.notes = append(s.notes, fmt.Sprintf("the cluster does not serve %s, so the schema of the kind is not applied: no defaults, and of validation only that the project's definition has each field", s.watch.GVK))
+		return s, r.undefined(s.cr)
 	case err != nil:
 		return s, fmt.Errorf("ask the API server for %s: %w", s.watch.GVK, err)
 	case namespaced:
@@ -145,23 +147,29 @@ func (r *reader) asStored(ctx context.Context, s subject) (subject, error) {
 	default:
 		s.cr.SetNamespace("")
 	}
+	strict := client.WithFieldValidation(r.client, metav1.FieldValidationStrict)
 	live, stored := s.cr.DeepCopy(), s.cr.DeepCopy()
 	switch err = r.client.Get(ctx, client.ObjectKeyFromObject(s.cr), live); {
 	case err == nil:
 		s.owned = true
 		stored = overlaid(live, s.cr)
-		err = r.client.Update(ctx, stored, client.DryRunAll)
+		err = strict.Update(ctx, stored, client.DryRunAll)
 	case apierrors.IsNotFound(err):
-		if err = r.client.Create(ctx, stored, client.DryRunAll); err == nil {
+		if err = strict.Create(ctx, stored, client.DryRunAll); err == nil {
 			stored.SetUID("") // It is another one in each answer.
 		}
 	}
-	switch {
+	switch unknown := unknownFields(err); {
 	case err == nil:
 		s.cr = stored
+	case len(unknown) > 0:
+		return s, r.refuse(s.cr, unknown)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
 		return s, fmt.Errorf("%s: the API server would refuse it: %w", r.options.File, err)
 	default:
+		if err := r.undefined(s.cr); err != nil {
+			return s, err
+		}
 		if s.owned {
 			s.cr = overlaid(live, s.cr)
 		}

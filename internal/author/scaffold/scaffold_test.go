@@ -3,6 +3,7 @@ package scaffold
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -288,5 +289,20 @@ func TestShow(t *testing.T) {
 	plan.Show(&out)
 	if !strings.Contains(out.String(), "edit   watches.yaml\n") || !strings.Contains(out.String(), "create roles/mysqlcluster/tasks/main.yml\n") {
 		t.Errorf("got\n%s", out.String())
+	}
+}
+
+// The status of each resource shows the tag of the image whose content ran last.
+func TestTheImageKnowsItsVersion(t *testing.T) {
+	dir := newProject(t)
+	if !strings.HasSuffix(read(t, dir, "Dockerfile"), "ARG VERSION=dev\nENV OPERATOR_VERSION=${VERSION}\n") {
+		t.Errorf("the Dockerfile is\n%s", read(t, dir, "Dockerfile"))
+	}
+	for image, want := range map[string]string{"registry.example:5000/shop/operator:1.4.0": "1.4.0", "operator:dev": "dev"} {
+		cmd := exec.CommandContext(t.Context(), "make", "--dry-run", "docker-build", "IMG="+image)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), " --build-arg VERSION="+want+" ") {
+			t.Errorf("%s: want the version %s, got %v\n%s", image, want, err, out)
+		}
 	}
 }

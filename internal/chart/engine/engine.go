@@ -177,6 +177,9 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	w.engine.Observer.Started(job.Run)
 	result := w.run(ctx, job)
 	result.Outcome = result.Outcome.Explained(job)
+	if w.values != nil {
+		result.Version = w.values.ChartVersion()
+	}
 	w.engine.Observer.Ended(job.Run, result.Outcome, time.Since(started))
 	return result
 }

@@ -30,22 +30,21 @@ type fileSum struct {
 	Sum  [sha256.Size]byte
 }
 
-// digest returns the digest of what a release is made of, fit for a label. The chart must be as
-// it was loaded: Helm's ProcessDependencies changes it.
-func digest(c *chart.Chart, values map[string]any) (string, error) {
-	of, err := chartDigest(c)
-	if err != nil {
-		return "", fmt.Errorf("digest the chart: %w", err)
+// digests returns the digest of a chart, and that of what a release is made of, fit for a label.
+// The chart must be as it was loaded: Helm's ProcessDependencies changes it.
+func digests(c *chart.Chart, values map[string]any) (of, release string, err error) {
+	if of, err = chartDigest(c); err != nil {
+		return "", "", fmt.Errorf("digest the chart: %w", err)
 	}
 	whole, err := sum(struct {
 		Chart  string
 		Values map[string]any
 	}{of, values})
 	if err != nil {
-		return "", fmt.Errorf("digest the values: %w", err)
+		return "", "", fmt.Errorf("digest the values: %w", err)
 	}
 	const digits = 32
-	return whole[:digits], nil
+	return of, whole[:digits], nil
 }
 
 func chartDigest(c *chart.Chart) (string, error) {

@@ -24,6 +24,7 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -90,10 +91,15 @@ type Values struct {
 	Chart, Version string
 	// Values are the spec with the overrides.
 	Values map[string]any
-	// Digest is that of the chart and the values.
-	Digest string
+	// Digest is that of the chart and the values, ChartDigest that of the chart alone.
+	Digest, ChartDigest string
 	// Trusted are texts whose templates the chart may evaluate.
 	Trusted []string
+}
+
+// ChartVersion returns the version of the content that a run with these values has.
+func (v *Values) ChartVersion() content.Version {
+	return content.ShortVersion(v.Chart+"-"+v.Version, v.ChartDigest)
 }
 
 // ErrChart is the error of a chart that cannot be loaded.
@@ -121,7 +127,7 @@ func Build(c *watches.Chart, overrides []watches.Override, spec map[string]any) 
 		}
 		v.Trusted = append(v.Trusted, texts(o.Value)...)
 	}
-	if v.Digest, err = digest(loaded, v.Values); err != nil {
+	if v.ChartDigest, v.Digest, err = digests(loaded, v.Values); err != nil {
 		return nil, err
 	}
 	return v, checkSchema(loaded, runtime.DeepCopyJSON(v.Values))

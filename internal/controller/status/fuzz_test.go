@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 )
 
@@ -51,6 +52,7 @@ func FuzzPatch(f *testing.F) {
 
 // fuzzReport is a report as the controller makes it: what is said comes from Judge.
 func fuzzReport(generation int64, which uint8, message string, count int) status.Report {
+	run := status.LastRun{Ended: first, Next: later, Version: content.Version{Name: message, Digest: "d"}}
 	summary := jobevent.Summary{StatsSeen: which&16 != 0, OK: count, Failures: count, Completion: first}
 	if which&64 != 0 {
 		return []status.Report{
@@ -61,11 +63,11 @@ func fuzzReport(generation int64, which uint8, message string, count int) status
 	case 0:
 		return status.Started(generation, which&32 != 0)
 	case 1:
-		return finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: message}, summary), summary)
+		return finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: message}, summary), summary).WithRun(run)
 	case 2:
-		return finished(generation, canceled(), summary)
+		return finished(generation, canceled(), summary).WithRun(status.LastRun{})
 	}
-	return finished(generation, succeeded(), summary)
+	return finished(generation, succeeded(), summary).WithRun(run)
 }
 
 // checkForeign compares what belongs to others, byte for byte.
@@ -74,7 +76,7 @@ func checkForeign(t *testing.T, before, after *unstructured.Unstructured) {
 	old, _ := before.Object["status"].(map[string]any)
 	now, _ := after.Object["status"].(map[string]any)
 	for key, value := range old {
-		if key != "conditions" && key != "observedGeneration" && text(value) != text(now[key]) {
+		if key != "conditions" && key != "observedGeneration" && key != "contentRun" && text(value) != text(now[key]) {
 			t.Errorf("status.%s was %s and is %s", key, text(value), text(now[key]))
 		}
 	}

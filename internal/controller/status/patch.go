@@ -48,6 +48,7 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
 	}
 	changes = append(changes, digestChanges(current, r)...)
+	changes = append(changes, runChanges(current, r)...)
 	if r.requested != "" && current[requestedKey] != r.requested {
 		changes = append(changes, Operation{Op: "add", Path: "/status/" + requestedKey, Value: r.requested})
 	}

@@ -25,18 +25,3 @@ func Read(obj *unstructured.Unstructured, kind Type) Condition {
 	since, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // Zero if it is no time.
 	return Condition{Status: text("status"), Reason: content.Reason(text("reason")), Message: text("message"), Since: since}
 }
-
-// Ended returns when the last run ended, from the ansibleResult of the conditions of obj; the
-// zero time if none has one, as with charts.
-func Ended(obj *unstructured.Unstructured) (last time.Time) {
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, kind := range []Type{Running, Successful, Failure} {
-		_, found := find(list, kind)
-		result, _ := found["ansibleResult"].(map[string]any)
-		text, _ := result["completion"].(string)
-		if ended, err := time.Parse(completionFormat, text); err == nil && ended.After(last) {
-			last = ended
-		}
-	}
-	return last
-}

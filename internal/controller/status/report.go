@@ -59,6 +59,8 @@ type Report struct {
 	// "" if unknown.
 	success bool
 	digest  string
+	// run is the run that the report is about; nil if it says nothing of one.
+	run *LastRun
 	// requested is the request that the report answers, "" if there was none.
 	requested string
 	// idle is true for a report that does not make the generation observed.

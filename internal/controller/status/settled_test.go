@@ -79,7 +79,7 @@ func TestWhatIsReadFromAStatus(t *testing.T) {
 	if got := status.Request(after); got != "now" {
 		t.Errorf("the request: got %q", got)
 	}
-	if want, got := summary().Completion, status.Ended(after); !got.Equal(want) {
+	if want, got := summary().Completion, status.ReadRun(after).Ended; !got.Equal(want) {
 		t.Errorf("the end: want %s, got %s", want, got)
 	}
 	want := status.Condition{Status: "True", Reason: "Successful", Message: "Last reconciliation succeeded", Since: later}
@@ -87,7 +87,7 @@ func TestWhatIsReadFromAStatus(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, other := range []string{"", "{}", `{"conditions":[{"type":"Running","ansibleResult":{"completion":"soon"},"lastTransitionTime":1}]}`} {
-		if ended, since := status.Ended(object(t, other)), status.Read(object(t, other), status.Running).Since; !ended.IsZero() || !since.IsZero() {
+		if ended, since := status.ReadRun(object(t, other)).Ended, status.Read(object(t, other), status.Running).Since; !ended.IsZero() || !since.IsZero() {
 			t.Errorf("%s: got %s, %s", other, ended, since)
 		}
 	}

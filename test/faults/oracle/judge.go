@@ -113,6 +113,7 @@ func normal(cr *unstructured.Unstructured) outcome {
 	if digest, _ := status["contentDigest"].(string); digest != "" {
 		status["contentDigest"] = "of a project that lies somewhere else each time"
 	}
+	delete(status, "contentRun") // It has times.
 	delete(status, "conditions")
 	status["observedGeneration"] = number(status["observedGeneration"]) - generation
 	return outcome{finalizers, cr.GetDeletionTimestamp() != nil, status, kept}

@@ -1,0 +1,113 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/schema"
+)
+
+// dropped adds the fields of CRs of the cluster that the project's definition does not have: those of a
+// newer definition, before an older one is installed. Then the API server neither shows them
+// nor keeps them at the next write.
+func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit, namespaces []string) error {
+	index := slices.IndexFunc(p.CRDs, func(c schema.CRD) bool { return c.Group == u.Watch.GVK.Group && c.Kind == u.Watch.GVK.Kind })
+	if index < 0 {
+		return nil
+	}
+	crd := p.CRDs[index]
+	version := crd.Version(u.Watch.GVK.Version)
+	if version == nil || version.Root == nil {
+		return nil
+	}
+	if !crd.Namespaced || len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	at := content.Position{File: crd.File, Line: version.Line, Column: 1}
+	resources := client.Resource(u.Watch.GVK.GroupVersion().WithResource(crd.Plural))
+	lost := map[string][]string{} // the CRs by the path of a field
+	for _, namespace := range namespaces {
+		err := eachOf(ctx, resources.Namespace(namespace), func(name string, object map[string]any) {
+			for _, field := range schema.Dropped(version.Root, object) {
+				path := anyElement.ReplaceAllString(field.Path, "[*]")
+				if names := lost[path]; !byManager(path) && (len(names) == 0 || names[len(names)-1] != name) {
+					lost[path] = append(names, name)
+				}
+			}
+		})
+		switch {
+		case apierrors.IsNotFound(err): // It is not served, which is a finding of its own.
+		case apierrors.IsForbidden(err):
+			p.add(finding{
+				"dropped-field", report.Info, at, "whether this definition drops fields of resources in the cluster is not known: " + err.Error(),
+				"the API server does not keep fields that a definition does not have", "give the account of the kubeconfig the right to list the kind",
+			})
+		case err != nil:
+			return fmt.Errorf("list the %s objects: %w", u.Watch.GVK.Kind, err)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(lost)) {
+		severity, names := report.Error, lost[path]
+		if strings.HasPrefix(path, "status.") {
+			severity = report.Warning // Perhaps the next run writes it anew.
+		}
+		p.add(finding{
+			"dropped-field", severity, at, fmt.Sprintf("the %s %s in the cluster %s %s, which this definition does not have", u.Watch.GVK.Kind, some(names), has(names), path),
+			"the API server drops the field when this definition is installed, and its value is lost at the next write of the resource",
+			"add the field to the definition, or leave the cluster's definition as it is while an older operator runs, or save the resources first: kubectl get -o yaml",
+		})
+	}
+	return nil
+}
+
+var anyElement = regexp.MustCompile(`\[\d+\]`)
+
+// byManager reports whether the manager itself writes the field with each run.
+func byManager(path string) bool {
+	return slices.Contains([]string{"status.conditions", "status.observedGeneration", "status.contentDigest", "status.contentRun", "status.reconcileRequestedAt"}, path)
+}
+
+// eachOf calls visit with each object of a resource, page by page.
+func eachOf(ctx context.Context, resource dynamic.ResourceInterface, visit func(name string, object map[string]any)) error {
+	const pageSize = 500
+	options := metav1.ListOptions{Limit: pageSize}
+	for {
+		page, err := resource.List(ctx, options)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			item := &page.Items[i]
+			visit(strings.TrimPrefix(item.GetNamespace()+"/"+item.GetName(), "/"), item.Object)
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// some lists the first names.
+func some(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+func has(names []string) string {
+	if len(names) == 1 {
+		return "has"
+	}
+	return "have"
+}

@@ -1,0 +1,54 @@
+package schema
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+const wholeSchema = `{type: object, properties: {
+	spec: {type: object, properties: {
+		name: {type: string},
+		users: {type: array, items: {type: object, properties: {name: {type: string}}}},
+		labels: {type: object, additionalProperties: {type: string}},
+		byName: {type: object, additionalProperties: {type: object, properties: {size: {type: integer}}}},
+		anything: {type: object, additionalProperties: true},
+		half: {type: object, x-kubernetes-preserve-unknown-fields: true, properties: {known: {type: object, properties: {a: {type: string}}}}},
+		template: {type: object, x-kubernetes-embedded-resource: true, properties: {spec: {type: object}}},
+		closed: {type: object}}},
+	status: {type: object, x-kubernetes-preserve-unknown-fields: true}}}`
+
+func TestWhatASchemaDrops(t *testing.T) {
+	for object, want := range map[string][]string{
+		`{apiVersion: v1, kind: K, metadata: {name: a, odd: b}, spec: {name: a}}`:               nil,
+		`{spec: {nmae: a, more: {b: c}}, data: 1}`:                                              {"data", "spec.more", "spec.nmae"},
+		`{spec: {users: [{name: a}, {nmae: b}, {name: c, x: 1}]}}`:                              {"spec.users[1].nmae", "spec.users[2].x"},
+		`{spec: {labels: {any: a}}}`:                                                            nil,
+		`{spec: {byName: {a: {size: 1, colour: red}}}}`:                                         {"spec.byName.a.colour"},
+		`{spec: {anything: {a: {b: c}}}}`:                                                       nil,
+		`{spec: {half: {unknown: 1, known: {a: b, c: d}}}}`:                                     {"spec.half.known.c"},
+		`{spec: {template: {apiVersion: v1, kind: Pod, metadata: {}, spec: {a: b}, other: 1}}}`: {"spec.template.other", "spec.template.spec.a"},
+		`{spec: {closed: {a: 1}}}`:                                                              {"spec.closed.a"},
+		`{status: {any: {thing: [1]}}}`:                                                         nil,
+	} {
+		var value map[string]any
+		if err := yaml.Unmarshal([]byte(object), &value); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, field := range Dropped(node(t, wholeSchema), value) {
+			got = append(got, field.Path)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", object, diff)
+		}
+	}
+	want := []Field{{Path: "spec.users[0].nmae", Name: "nmae", Known: []string{"name"}}}
+	if diff := cmp.Diff(want, Dropped(node(t, wholeSchema), map[string]any{"spec": map[string]any{"users": []any{map[string]any{"nmae": 1}}}})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := Dropped(nil, map[string]any{"spec": 1}); got != nil {
+		t.Errorf("without a schema: got %v", got)
+	}
+}
