@@ -100,10 +100,17 @@ func ofDefinition(i *content.Index, n *yaml.Node, t *content.Task) (found []Obje
 }
 
 func ofMapping(i *content.Index, n *yaml.Node, t *content.Task) ([]Object, bool) {
-	found, known := pairs(i, content.Field(n, "kind"), content.Field(n, "apiVersion"), t)
-	if content.Field(n, "kind") == nil { // The task says it, beside a part of the object.
-		found, known = pairs(i, t.Arg("kind"), t.Arg("api_version", "api", "version"), t)
+	kind, version := content.Field(n, "kind"), content.Field(n, "apiVersion")
+	if items := content.Field(n, "items"); items != nil && items.Kind == yaml.SequenceNode && strings.HasSuffix(content.Scalar(kind), "List") {
+		return ofDefinition(i, items, t)
 	}
+	if kind == nil { // The task says it, beside a part of the object.
+		kind = t.Arg("kind")
+	}
+	if version == nil {
+		version = t.Arg("api_version", "api", "version")
+	}
+	found, known := pairs(i, kind, version, t)
 	for k := range found {
 		metadata := content.Field(n, "metadata")
 		found[k].Name, found[k].Namespace = content.Field(metadata, "name"), content.Field(metadata, "namespace")

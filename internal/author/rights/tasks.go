@@ -48,13 +48,16 @@ func (c *Collector) tasks(u *content.Unit, i *content.Index, t *content.Task) {
 
 // object adds what a task needs for one kind.
 func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Object) {
-	group, resource := c.resource(o.APIVersion, o.Kind)
-	read := reading(o)
+	kind, known := c.kind(module, o)
+	if !known {
+		return
+	}
+	group, resource, read := kind.group, kind.resource, reading(o)
 	switch module {
 	case "k8s":
 		c.task(o.Position, group, resource, verbs(t, o)...)
 		if state := content.Scalar(t.Arg("state")); state == "" || state == "present" {
-			c.children(u, o)
+			c.children(u, o, kind)
 		}
 	case "k8s_info":
 		c.task(o.Position, group, resource, read)
@@ -68,7 +71,11 @@ func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Ob
 		c.task(o.Position, group, resource+"/status", "patch")
 	case "k8s_scale":
 		c.task(o.Position, group, resource, read, "get")
-		c.task(o.Position, group, resource+"/scale", "patch")
+		if resource == "jobs" { // It has no replicas: the module sets its parallelism.
+			c.task(o.Position, group, resource, "patch")
+		} else {
+			c.task(o.Position, group, resource+"/scale", "patch")
+		}
 	case "k8s_rollback":
 		c.task(o.Position, group, resource, read, "patch")
 		c.task(o.Position, "apps", map[bool]string{true: "replicasets", false: "controllerrevisions"}[resource == "deployments"], "list")
@@ -81,6 +88,15 @@ func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Ob
 	default:
 		c.unknown(t.Position, "what "+t.Module+" asks of the API server")
 	}
+}
+
+// kind returns the kind of an object. The modules k8s_status ask no group but the one that is
+// named; all others are those of kubernetes.core.
+func (c *Collector) kind(module string, o Object) (served, bool) {
+	if module == "k8s_status" {
+		return exactly(o.APIVersion, o.Kind, c.CRDs)
+	}
+	return c.meant(o.Position, o.APIVersion, o.Kind)
 }
 
 // reading is the verb by which a task reads the object: by name, or with others.
@@ -116,18 +132,16 @@ func verbs(t *content.Task, o Object) []string {
 }
 
 // children adds the watch of a kind whose objects the content creates.
-func (c *Collector) children(u *content.Unit, o Object) {
+func (c *Collector) children(u *content.Unit, o Object, kind served) {
 	w := u.Watch
-	gv, err := kinds.ParseGroupVersion(o.APIVersion)
-	if err != nil || !w.WatchDependentResources || slices.Contains(w.Blacklist, kinds.GroupKind{Group: gv.Group, Kind: o.Kind}) {
+	if !w.WatchDependentResources || slices.Contains(w.Blacklist, kinds.GroupKind{Group: kind.group, Kind: kind.kind}) {
 		return
 	}
 	owner := ClusterScoped(w.GVK.GroupVersion().String(), w.GVK.Kind, c.CRDs)
-	if ClusterScoped(o.APIVersion, o.Kind, c.CRDs) && !owner && !w.WatchClusterScopedResources {
+	if kind.clusterScoped && !owner && !w.WatchClusterScopedResources {
 		return
 	}
-	group, resource := c.resource(o.APIVersion, o.Kind)
-	c.manager(o.Position, group, resource, "the manager: changes of children", "list", "watch")
+	c.manager(o.Position, kind.group, kind.resource, "the manager: changes of children", "list", "watch")
 }
 
 // event adds what the module k8s_event needs.
