@@ -28,6 +28,8 @@ type Question struct {
 	Texts []Text `json:"texts"`
 	// Directory is the project's; relative names in playbooks begin there.
 	Directory string `json:"directory"`
+	// Playbooks are directories of playbooks; Ansible looks for collections below them first.
+	Playbooks []string `json:"playbooks,omitempty"`
 	// Installed and Syntax may be nil; both are answered by Ansible's own modules, whose import
 	// takes half a second.
 	Installed *Installed `json:"installed,omitempty"`

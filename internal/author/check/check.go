@@ -84,6 +84,12 @@ func (p *Project) faults(u *Unit) {
 			"what it includes is not checked, and rbac does not see it", "name the files literally, for example in a loop over a list",
 		})
 	}
+	for _, f := range u.Guessed {
+		p.add(finding{
+			"guessed-include", report.Info, f.Position, f.Message,
+			"what a run includes may be elsewhere, or less than that", "name the files literally, for example in a loop over a list, if that is too much or too little",
+		})
+	}
 	for _, t := range u.Texts {
 		if t.Analysis.Error != "" && t.Where != "template" {
 			p.add(finding{

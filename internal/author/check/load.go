@@ -72,6 +72,9 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 			p.chart(ctx, u)
 		}
 	}
+	for _, dir := range p.playbooks() {
+		p.trees = append(p.trees, content.Beside(filepath.Join(dir, "any")))
+	}
 	return p, p.analyse(ctx, roles)
 }
 
@@ -151,7 +154,10 @@ func (p *Project) ask(ctx context.Context, roles []string, which func(*Unit) []*
 func (u *Unit) addTemplates() {
 	seen := map[string]bool{}
 	add := func(task *content.Task, name string) {
-		if path := u.templateFile(task, name); path != "" && !seen[path] {
+		for _, path := range u.templateFiles(task, name) {
+			if seen[path] {
+				continue
+			}
 			seen[path] = true
 			if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
 				u.Texts = append(u.Texts, &content.Text{Position: content.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task})
@@ -174,14 +180,16 @@ func (u *Unit) addTemplates() {
 	}
 }
 
-func (u *Unit) templateFile(task *content.Task, name string) string {
-	switch {
+func (u *Unit) templateFiles(task *content.Task, name string) []string {
+	switch path := filepath.Join(u.Dir, "templates", name); {
 	case name == "" || strings.Contains(name, "{{"):
-		return ""
+		return nil
 	case task != nil:
-		return content.FindFile(task, "templates", name)
+		return content.FindFiles(task, "templates", name)
+	case existing(path) != "":
+		return []string{path}
 	default:
-		return existing(filepath.Join(u.Dir, "templates", name))
+		return nil
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -45,7 +46,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(modules))
-	question.Directory = p.options.Dir
+	question.Directory, question.Playbooks = p.options.Dir, p.playbooks()
 	question.Installed = &reader.Installed{
 		Filters: slices.Sorted(maps.Keys(filters)), Tests: slices.Sorted(maps.Keys(tests)), Lookups: slices.Sorted(maps.Keys(lookups)),
 		Collections: p.collections(modules, filters, lookups), Directories: p.directories(),
@@ -115,6 +116,19 @@ func (p *Project) missing(there bool, kind, name string, at walk.Position, why s
 		message += ": " + why
 	}
 	p.add(finding{id, report.Error, at, message, "a run that gets here fails", remedy})
+}
+
+// playbooks returns the directories of playbooks.
+func (p *Project) playbooks() []string {
+	var found []string
+	for _, u := range p.Units {
+		for _, e := range u.Entry {
+			if dir := filepath.Dir(e.Path); e.Kind == "playbook" && !slices.Contains(found, dir) {
+				found = append(found, dir)
+			}
+		}
+	}
+	return found
 }
 
 // directories returns the directories of roles and playbooks.

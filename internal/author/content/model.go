@@ -41,6 +41,9 @@ type Unit struct {
 	Missing []Fault
 	// Unknown are includes that only a run can find.
 	Unknown []Fault
+	// Guessed are includes by a name that only a run knows, in whose place all is walked that
+	// the name may mean.
+	Guessed []Fault
 }
 
 // Task is a task, a handler or a block.

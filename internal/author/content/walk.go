@@ -2,6 +2,7 @@ package content
 
 import (
 	"path/filepath"
+	"slices"
 
 	"gopkg.in/yaml.v3"
 
@@ -38,6 +39,12 @@ type walker struct {
 	search Search
 	unit   *Unit
 	seen   map[string]bool
+	// metas are the meta files of roles: one that is included by several tasks has the same
+	// collections each time.
+	metas map[string]*yaml.Node
+	// later are includes whose names have variables. They wait until the rest is walked, so
+	// that all definitions are known.
+	later []func()
 }
 
 // Walk returns a unit for the content of each watch, and one for each finalizer with content
@@ -54,15 +61,26 @@ func Walk(list []watches.Watch, search Search) []*Unit {
 }
 
 func walkOne(watch watches.Watch, what watches.Content, search Search, finalizing bool) *Unit {
-	w := &walker{search: search, unit: &Unit{Watch: watch, Finalizing: finalizing}, seen: map[string]bool{}}
+	w := newWalker(watch, what, search, finalizing)
+	for len(w.later) > 0 { // What they include may put others aside.
+		include := w.later[0]
+		w.later = w.later[1:]
+		include()
+	}
+	return w.unit
+}
+
+func newWalker(watch watches.Watch, what watches.Content, search Search, finalizing bool) *walker {
+	w := &walker{search: search, unit: &Unit{Watch: watch, Finalizing: finalizing}, seen: map[string]bool{}, metas: map[string]*yaml.Node{}}
 	if watch.Chart != nil {
-		return w.unit
+		return w
 	}
 	if what.Playbook != "" {
 		w.unit.Dir = filepath.Dir(what.Playbook)
+		w.search.Trees = slices.Concat([]string{Beside(what.Playbook)}, search.Trees)
 		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "playbook", Path: what.Playbook})
 		w.playbook(what.Playbook)
-		return w.unit
+		return w
 	}
 	name := what.Role
 	if what.RolesPath != "" {
@@ -72,7 +90,12 @@ func walkOne(watch watches.Watch, what watches.Content, search Search, finalizin
 	w.unit.Dir = dir
 	w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "role", Path: dir, Role: name})
 	w.role(dir, collection, roleParts{}, place{base: search.Dir})
-	return w.unit
+	return w
+}
+
+// Beside returns the directory beside a playbook in which Ansible looks for collections first.
+func Beside(playbook string) string {
+	return filepath.Join(filepath.Dir(playbook), "collections", "ansible_collections")
 }
 
 // once reports whether a file is walked for the first time.
@@ -113,10 +136,13 @@ func (w *walker) role(dir, collection string, parts roleParts, from place) {
 		at.collections = []string{collection}
 	}
 	for _, path := range mainFiles(filepath.Join(dir, "meta"), "main") {
-		if w.once(path) {
-			meta := w.readOne(path)
-			at.collections = append(at.collections, scalars(Field(meta, "collections"))...)
-			w.roles(Field(meta, "dependencies"), at, path)
+		first := w.once(path)
+		if first {
+			w.metas[path] = w.readOne(path)
+		}
+		at.collections = append(at.collections, scalars(Field(w.metas[path], "collections"))...)
+		if first {
+			w.roles(Field(w.metas[path], "dependencies"), at, path)
 		}
 	}
 	w.variables(filepath.Join(dir, "defaults"), parts.or(parts.defaults), Default)

@@ -26,8 +26,10 @@ def main() -> None:
 def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
     """Answer what needs Ansible's own modules, whose import takes half a second."""
     from ansible.plugins.loader import init_plugin_loader, lookup_loader  # noqa: PLC0415
+    from ansible.utils.collection_loader import AnsibleCollectionConfig  # noqa: PLC0415
 
     init_plugin_loader([])
+    AnsibleCollectionConfig.playbook_paths = question.get("playbooks") or []
     import installed  # noqa: PLC0415
     import syntax  # noqa: PLC0415
 
