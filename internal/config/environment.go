@@ -104,9 +104,26 @@ func (o Options) splitPath(joined string) []string {
 		default:
 			path = o.absolute(path)
 		}
-		found = append(found, path)
+		found = append(found, o.InProject(path))
 	}
 	return found
+}
+
+// ImageDir is the directory in which an image has the operator, whose files name it.
+const ImageDir = "/opt/ansible"
+
+// InProject returns where a path of the image is in the project: below Dir, unless only the path
+// itself is there. Other paths, and all paths without Options.Project, are returned as they are.
+func (o Options) InProject(path string) string {
+	below, inside := strings.CutPrefix(filepath.Clean(path)+"/", ImageDir+"/")
+	if !o.Project || !inside || o.Dir == ImageDir {
+		return path
+	}
+	here := filepath.Join(o.Dir, below)
+	if !fileExists(here) && fileExists(path) {
+		return path
+	}
+	return here
 }
 
 // absolute returns the path as an absolute one. A relative path starts in the working

@@ -28,6 +28,9 @@ type Question struct {
 	Texts []Text `json:"texts"`
 	// Directory is the project's; relative names in playbooks begin there.
 	Directory string `json:"directory"`
+	// Image is the directory that the project has in its image, "" for none: a path below it is
+	// that of the project, unless only the path itself is there.
+	Image string `json:"image,omitempty"`
 	// Playbooks are directories of playbooks; Ansible looks for collections below them first.
 	Playbooks []string `json:"playbooks,omitempty"`
 	// Installed and Syntax may be nil; both are answered by Ansible's own modules, whose import

@@ -29,6 +29,7 @@ type Project struct {
 	watchesFile string
 	env         pyenv.Env
 	info        pyenv.Info
+	paths       config.Paths
 	trees       []string
 	findings    []report.Finding
 	files       map[string]bool
@@ -48,6 +49,7 @@ type Unit struct {
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a
 // finding; an error means that the project can't be read at all.
 func Load(ctx context.Context, o config.Options) (*Project, error) {
+	o.Project = true
 	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile}
 	if !filepath.IsAbs(p.watchesFile) {
 		p.watchesFile = filepath.Join(o.Dir, p.watchesFile)
@@ -62,10 +64,11 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 	if p.info, err = p.env.Inspect(ctx); err != nil {
 		return nil, err
 	}
-	list, roles := p.loadWatches()
+	p.paths = p.searchPaths()
+	list := p.loadWatches()
 	p.CRDs = schema.Load(filepath.Join(o.Dir, "config"))
 	p.files[p.watchesFile] = true
-	for _, unit := range content.Walk(list, content.Search{Dir: o.Dir, Roles: roles, Trees: p.trees}) {
+	for _, unit := range content.Walk(list, content.Search{Dir: o.Dir, Roles: p.paths.Roles, Trees: p.trees, Here: o.InProject}) {
 		u := &Unit{Unit: unit, Variables: schema.For(unit.Watch, p.CRDs)}
 		p.Units = append(p.Units, u)
 		if u.Watch.Chart != nil {
@@ -75,14 +78,21 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 	for _, dir := range p.playbooks() {
 		p.trees = append(p.trees, content.Beside(filepath.Join(dir, "any")))
 	}
-	return p, p.analyse(ctx, roles)
+	return p, p.analyse(ctx)
 }
 
-// loadWatches returns the watches, and the directories with roles. Faults become findings.
-// With one there are no watches, and the content is not checked.
-func (p *Project) loadWatches() ([]watches.Watch, []string) {
+// searchPaths returns where roles and collections are, also by an ansible.cfg of the project.
+func (p *Project) searchPaths() config.Paths {
 	paths := p.options.SearchPaths()
-	collections := slices.Concat(paths.DefaultCollections, paths.Collections, p.info.CollectionDirs)
+	set := p.settings()
+	paths.Roles = append(paths.Roles, set.Roles...)
+	paths.Collections = append(paths.Collections, set.Collections...)
+	return paths
+}
+
+// loadWatches returns the watches. Faults become findings; the other watches are checked.
+func (p *Project) loadWatches() []watches.Watch {
+	collections := slices.Concat(p.paths.DefaultCollections, p.paths.Collections, p.info.CollectionDirs)
 	for _, dir := range collections {
 		if filepath.Base(dir) != "ansible_collections" {
 			dir = filepath.Join(dir, "ansible_collections")
@@ -90,7 +100,7 @@ func (p *Project) loadWatches() ([]watches.Watch, []string) {
 		p.trees = append(p.trees, dir)
 	}
 	list, err := watches.Load(p.watchesFile, watches.Search{
-		Dir: p.options.Dir, RolesPath: paths.Roles, CollectionsPath: collections, LookupEnv: p.options.Env.Lookup,
+		Dir: p.options.Dir, RolesPath: p.paths.Roles, CollectionsPath: collections, LookupEnv: p.options.Env.Lookup, Here: p.options.InProject,
 	})
 	if faults, ok := errors.AsType[watches.Faults](err); ok {
 		for _, fault := range faults {
@@ -100,12 +110,12 @@ func (p *Project) loadWatches() ([]watches.Watch, []string) {
 			})
 		}
 	}
-	return list, paths.Roles
+	return list
 }
 
 // analyse asks the Python environment about all texts, and about the templates that they name.
-func (p *Project) analyse(ctx context.Context, roles []string) error {
-	if err := p.ask(ctx, roles, func(u *Unit) []*content.Text { return u.Texts }); err != nil {
+func (p *Project) analyse(ctx context.Context) error {
+	if err := p.ask(ctx, func(u *Unit) []*content.Text { return u.Texts }); err != nil {
 		return err
 	}
 	for _, u := range p.Units {
@@ -124,10 +134,10 @@ func (p *Project) analyse(ctx context.Context, roles []string) error {
 		before[u] = len(u.Texts)
 		u.addTemplates()
 	}
-	return p.ask(ctx, roles, func(u *Unit) []*content.Text { return u.Texts[before[u]:] })
+	return p.ask(ctx, func(u *Unit) []*content.Text { return u.Texts[before[u]:] })
 }
 
-func (p *Project) ask(ctx context.Context, roles []string, which func(*Unit) []*content.Text) error {
+func (p *Project) ask(ctx context.Context, which func(*Unit) []*content.Text) error {
 	var question reader.Question
 	var all []*content.Text
 	for _, u := range p.Units {
@@ -139,7 +149,7 @@ func (p *Project) ask(ctx context.Context, roles []string, which func(*Unit) []*
 	if len(all) == 0 {
 		return nil
 	}
-	answer, err := reader.Ask(ctx, p.env, question, p.trees, roles)
+	answer, err := reader.Ask(ctx, p.env, question, p.trees, p.paths.Roles)
 	if err != nil {
 		return err
 	}

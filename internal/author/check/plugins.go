@@ -13,6 +13,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	walk "github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/config"
 )
 
 // places are where something is used, by its name.
@@ -46,7 +47,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(modules))
-	question.Directory, question.Playbooks = p.options.Dir, p.playbooks()
+	question.Directory, question.Playbooks, question.Image = p.options.Dir, p.playbooks(), config.ImageDir
 	question.Installed = &reader.Installed{
 		Filters: slices.Sorted(maps.Keys(filters)), Tests: slices.Sorted(maps.Keys(tests)), Lookups: slices.Sorted(maps.Keys(lookups)),
 		Collections: p.collections(modules, filters, lookups), Directories: p.directories(),
@@ -54,7 +55,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	for _, key := range keys {
 		question.Installed.Modules = append(question.Installed.Modules, reader.Module{Name: modules[key].Module, Collections: modules[key].Collections})
 	}
-	answer, err := reader.Ask(ctx, p.env, question, p.trees, p.options.SearchPaths().Roles)
+	answer, err := reader.Ask(ctx, p.env, question, p.trees, p.paths.Roles)
 	if err != nil {
 		return nil, err
 	}

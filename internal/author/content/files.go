@@ -107,7 +107,7 @@ func yamlBelow(dir string) []string {
 // findRole returns the directory of a role and the collection it is in, if any.
 func (w *walker) findRole(name string, from place) (dir, collection string) {
 	if filepath.IsAbs(name) {
-		return existing(name), ""
+		return existing(w.search.absolute("", name)), ""
 	}
 	if parts := strings.Split(name, "."); len(parts) >= 3 {
 		for _, tree := range w.search.Trees {
@@ -151,6 +151,7 @@ func existing(dir string) string {
 // FindFile returns the file of that name that Ansible would use for the task, "" if there is
 // none: in the part of the task's role, such as templates, and beside the task.
 func FindFile(t *Task, part, name string) string {
+	name = t.here(name)
 	for _, dir := range placesOf(t, part, name) {
 		if path := regular(filepath.Join(dir, name)); path != "" {
 			return path

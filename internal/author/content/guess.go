@@ -46,8 +46,11 @@ func (w *walker) valuesOf(use string, t *Task, depth int) (values []string, know
 	if match == nil {
 		return nil, false
 	}
-	if match[1] == "role_path" && t.RoleDir != "" {
+	switch {
+	case match[1] == "role_path" && t.RoleDir != "":
 		return []string{t.RoleDir}, true
+	case match[1] == "playbook_dir" && w.inPlaybook:
+		return []string{w.unit.Dir}, true
 	}
 	nodes, known := w.nodesOf(match[1], t, depth)
 	for _, n := range nodes {
@@ -124,10 +127,10 @@ func (w *walker) guessTasks(t *Task, name string, at place, whenRun bool) {
 	names, known := w.substituted(name, t, 0)
 	var paths []string
 	for _, name := range names {
-		if path := firstFile(dirs, name); path != "" {
+		if path := w.firstFile(dirs, name); path != "" {
 			paths = append(paths, path)
 		} else {
-			paths = append(paths, filesLike(dirs, name)...)
+			paths = append(paths, filesLike(dirs, t.here(name))...)
 		}
 	}
 	paths = slices.DeleteFunc(distinct(paths), func(path string) bool { return path == t.File })
@@ -221,7 +224,7 @@ func (w *walker) rolesLike(name string, from place) []string {
 		return nil
 	}
 	if filepath.IsAbs(name) {
-		return rolesAt(name)
+		return rolesAt(w.search.absolute("", name))
 	}
 	for _, dir := range w.roleDirs(from) {
 		if below, err := filepath.Rel(w.search.Dir, dir); err != nil || strings.HasPrefix(below, "..") {

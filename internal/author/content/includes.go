@@ -71,7 +71,7 @@ func (w *walker) includeTasks(t *Task, name string, at place, whenRun bool) {
 		return
 	}
 	dirs := taskDirs(at)
-	path := firstFile(dirs, name)
+	path := w.firstFile(dirs, name)
 	if path == "" && whenRun && !filepath.IsAbs(name) {
 		w.unit.Missing = append(w.unit.Missing, Fault{t.Position, "includes " + name + ", which does not exist; looked in " + strings.Join(slices.Compact(dirs), ", ")})
 	}
@@ -101,12 +101,9 @@ func taskDirs(at place) []string {
 	return dirs
 }
 
-func firstFile(dirs []string, name string) string {
-	if filepath.IsAbs(name) {
-		return regular(name)
-	}
+func (w *walker) firstFile(dirs []string, name string) string {
 	for _, dir := range dirs {
-		if path := regular(filepath.Join(dir, name)); path != "" {
+		if path := regular(w.search.absolute(dir, name)); path != "" {
 			return path
 		}
 	}

@@ -2,6 +2,7 @@ package content
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"gopkg.in/yaml.v3"
 
@@ -66,6 +67,15 @@ type Task struct {
 	Parent  *Task
 
 	collection string
+	search     Search
+}
+
+// here returns where an absolute path is, and other paths as they are.
+func (t *Task) here(path string) string {
+	if filepath.IsAbs(path) {
+		return t.search.absolute("", path)
+	}
+	return path
 }
 
 // How says how a name is defined.

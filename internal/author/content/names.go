@@ -145,6 +145,7 @@ func distinct(names []string) []string {
 // FindFiles is FindFile for a name with Any, and for a pattern of with_fileglob. A name that may
 // be anything has no files.
 func FindFiles(t *Task, part, name string) []string {
+	name = t.here(name)
 	if path := FindFile(t, part, name); path != "" {
 		return []string{path}
 	}

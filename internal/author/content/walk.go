@@ -16,6 +16,20 @@ type Search struct {
 	Dir string
 	// Roles are directories with roles; Trees are directories named ansible_collections.
 	Roles, Trees []string
+	// Here returns where an absolute path of the content is; nil if all are where they say.
+	Here func(path string) string
+}
+
+// absolute returns the path of a file that another in dir names.
+func (s Search) absolute(dir, name string) string {
+	switch {
+	case !filepath.IsAbs(name):
+		return filepath.Join(dir, name)
+	case s.Here != nil:
+		return s.Here(name)
+	default:
+		return name
+	}
 }
 
 // place is where a file stands that names others.
@@ -39,6 +53,8 @@ type walker struct {
 	search Search
 	unit   *Unit
 	seen   map[string]bool
+	// inPlaybook is set for a playbook, whose directory is the unit's.
+	inPlaybook bool
 	// metas are the meta files of roles: one that is included by several tasks has the same
 	// collections each time.
 	metas map[string]*yaml.Node
@@ -76,13 +92,16 @@ func newWalker(watch watches.Watch, what watches.Content, search Search, finaliz
 		return w
 	}
 	if what.Playbook != "" {
-		w.unit.Dir = filepath.Dir(what.Playbook)
+		w.inPlaybook, w.unit.Dir = true, filepath.Dir(what.Playbook)
 		w.search.Trees = slices.Concat([]string{Beside(what.Playbook)}, search.Trees)
 		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "playbook", Path: what.Playbook})
 		w.playbook(what.Playbook)
 		return w
 	}
 	name := what.Role
+	if name == "" { // A fault of the watch.
+		return w
+	}
 	if what.RolesPath != "" {
 		name = filepath.Join(what.RolesPath, what.Role)
 	}
@@ -208,15 +227,11 @@ func (w *walker) play(play *yaml.Node, path string) {
 	at := place{base: filepath.Dir(path), collections: scalars(Field(play, "collections"))}
 	for _, key := range []string{"import_playbook", "ansible.builtin.import_playbook"} {
 		if name := Scalar(Field(play, key)); name != "" {
-			w.playbook(filepath.Join(at.base, name))
+			w.playbook(w.search.absolute(at.base, name))
 		}
 	}
 	w.define(Field(play, "vars"), path, PlayVar, nil)
-	for _, name := range scalars(Field(play, "vars_files")) {
-		if file := regular(filepath.Join(at.base, name)); file != "" {
-			w.variableFile(file, Included, nil)
-		}
-	}
+	w.variableFiles(Field(play, "vars_files"), at.base)
 	for _, key := range []string{"environment", "remote_user", "become_user", "hosts", "vars_files", "module_defaults"} {
 		w.texts(Field(play, key), path, key, nil, nil)
 	}
@@ -224,6 +239,25 @@ func (w *walker) play(play *yaml.Node, path string) {
 	for _, key := range []string{"pre_tasks", "tasks", "post_tasks", "handlers"} {
 		at.handlers = key == "handlers"
 		w.tasks(Field(play, key), path, at)
+	}
+}
+
+// variableFiles reads the files of vars_files. An element that is a list has alternatives.
+func (w *walker) variableFiles(n *yaml.Node, base string) {
+	for _, name := range scalars(n) {
+		names, _ := w.substituted(name, &Task{}, 0)
+		for _, name := range names {
+			if file := regular(w.search.absolute(base, name)); file != "" {
+				w.variableFile(file, Included, nil)
+			}
+		}
+	}
+	if n != nil && n.Kind == yaml.SequenceNode {
+		for _, element := range n.Content {
+			if element = follow(element); element.Kind == yaml.SequenceNode {
+				w.variableFiles(element, base)
+			}
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
     import syntax  # noqa: PLC0415
 
     asked = question.get("installed") or {}
-    checker = syntax.Checker(question["directory"])
+    checker = syntax.Checker(question["directory"], question.get("image") or "")
     for item in question.get("syntax") or []:
         if item["kind"] == "playbook":
             checker.playbook(item["path"])

@@ -18,12 +18,28 @@ from ansible.vars.manager import VariableManager
 ORIGIN = re.compile(r"^Origin: (?P<file>/.*?):(?P<line>\d+)(?::(?P<column>\d+))?$", re.MULTILINE)
 
 
+class Loader(DataLoader):
+    """Reads files of the image where the project has them."""
+
+    image = ""
+    project = ""
+
+    def path_dwim(self, given: str) -> str:
+        """Return the path of a file; all others of the loader come here."""
+        path = str(super().path_dwim(given))
+        if not self.image or self.image == self.project or not f"{path}/".startswith(f"{self.image}/"):
+            return path
+        here = self.project + path[len(self.image) :]
+        return path if Path(path).exists() and not Path(here).exists() else here
+
+
 class Checker:
     """Loads content, and keeps what Ansible says of it."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, image: str) -> None:
         context.CLIARGS = CLIArgs({"tags": (), "skip_tags": (), "syntax": True, "start_at_task": None})
-        self.loader = DataLoader()
+        self.loader = Loader()
+        self.loader.image, self.loader.project = image, directory
         self.loader.set_basedir(directory)
         inventory = InventoryManager(loader=self.loader, sources=["localhost,"])
         self.variables = VariableManager(loader=self.loader, inventory=inventory)
