@@ -13,6 +13,16 @@ import (
 // simple is a template of nothing but a variable or a part of it.
 var simple = regexp.MustCompile(`^\{\{\s*(\w+)((?:\.\w+|\[["']\w+["']\])*)\s*\}\}$`)
 
+// choices are templates that are one of two literal texts; withDefault is a variable with a
+// literal default.
+var (
+	choices = []*regexp.Regexp{
+		regexp.MustCompile(`(?s)^\{\{\s*["']([^"']*)["']\s+if\s.+\selse\s+["']([^"']*)["']\s*\}\}$`),
+		regexp.MustCompile(`(?s)^\{\{.+\|\s*ternary\(\s*["']([^"']*)["']\s*,\s*["']([^"']*)["']\s*\)\s*\}\}$`),
+	}
+	withDefault = regexp.MustCompile(`^\{\{([^|]*)\|\s*(?:default|d)\(\s*["']([^"']*)["'][^|]*\)\s*\}\}$`)
+)
+
 var key = regexp.MustCompile(`\w+`)
 
 // substituted returns what a text may be with the values of its variables, and Any for those
@@ -30,18 +40,20 @@ func (w *walker) substituted(text string, t *Task, depth int) (names []string, k
 		}
 		names, known = product(product(names, values), []string{between[k+1]}), known && all
 	}
-	names = distinct(names)
-	if concrete := slices.DeleteFunc(slices.Clone(names), anything); len(concrete) > 0 {
-		names = concrete
-	}
-	return names, known
+	return distinct(names), known
 }
-
-// anything reports whether a name has no word of its own.
-func anything(name string) bool { return strings.Trim(trimExtension(name), Any+"./") == "" }
 
 // valuesOf returns the texts that the variable of a template may have.
 func (w *walker) valuesOf(use string, t *Task, depth int) (values []string, known bool) {
+	for _, choice := range choices {
+		if match := choice.FindStringSubmatch(use); match != nil {
+			return match[1:], true
+		}
+	}
+	if match := withDefault.FindStringSubmatch(use); match != nil {
+		values, _ = w.valuesOf("{{"+match[1]+"}}", t, depth+1)
+		return append(values, match[2]), false
+	}
 	match := simple.FindStringSubmatch(use)
 	if match == nil {
 		return nil, false

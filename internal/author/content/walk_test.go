@@ -83,10 +83,13 @@ func TestWhatANameWithVariablesMayMean(t *testing.T) {
 		"files by a pattern":                    {"- {name: in, include_tasks: 'on-{{ x }}.yml'}\n", "in a b", "on-a.yml, on-b.yml"},
 		"a variable of the role":                {"- {name: in, include_tasks: 'on-{{ fixed }}.yml'}\n", "in a", ""},
 		"a part of it":                          {"- {name: in, include_tasks: \"on-{{ deep['name'] }}.yml\"}\n", "in b", ""},
-		"a default, which a resource may set":   {"- {name: in, include_tasks: '{{ usual }}'}\n", "in a", "on-a.yml"},
+		"a default, which a resource may set":   {"- {name: in, include_tasks: '{{ usual }}'}\n", "in a b", "on-a.yml, on-b.yml"},
 		"a loop over a list that is a variable": {"- {name: in, include_tasks: 'on-{{ item }}.yml', loop: '{{ both }}'}\n", "in a b", ""},
-		"a variable of the include":             {"- {name: in, include_tasks: more.yml, vars: {y: a}}\n- {name: too, include_tasks: more.yml, vars: {y: b}}\n", "in more too a b", ""},
+		"a variable of the include":             {"- {name: in, include_tasks: sub/more.yml, vars: {y: a}}\n- {name: too, include_tasks: sub/more.yml, vars: {y: b}}\n", "in more too a b", ""},
 		"a result":                              {"- {name: do, command: x, register: r}\n- {name: in, include_tasks: 'on-{{ r.stdout }}.yml'}\n", "do in a b", "on-a.yml, on-b.yml"},
+		"one of two texts":                      {"- {name: in, include_tasks: \"{{ 'on-a' if x else 'on-b' }}.yml\"}\n", "in a b", ""},
+		"a fact that is one of two":             {"- {name: set, set_fact: {f: \"{{ x | ternary('a', 'b') }}\"}}\n- {name: in, include_tasks: 'on-{{ f }}.yml'}\n", "set in a b", ""},
+		"a default of its own":                  {"- {name: in, include_tasks: \"{{ x | default('on-b.yml') }}\"}\n", "in b a", "on-a.yml, on-b.yml"},
 		"the role's own directory":              {"- {name: in, include_tasks: '{{ role_path }}/tasks/on-a.yml'}\n", "in a", ""},
 		"roles by a pattern":                    {"- {name: in, include_role: {name: 'kind_{{ x }}'}}\n", "in one two", "kind_one, kind_two"},
 		"roles of a loop":                       {"- {name: in, include_role: {name: '{{ item.role }}'}, loop: [{role: kind_two}]}\n", "in two", ""},
@@ -97,7 +100,7 @@ func TestWhatANameWithVariablesMayMean(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u, dir := walked(t, map[string]string{
 				"roles/r/tasks/main.yml": test.main, "roles/r/tasks/on-a.yml": "- {name: a, debug: }\n", "roles/r/tasks/on-b.yml": "- {name: b, debug: }\n",
-				"roles/r/tasks/more.yml": "- {name: more, include_tasks: 'on-{{ y }}.yml'}\n", "roles/r/vars/main.yml": "fixed: a\ndeep: {name: b}\nboth: [a, b]\n",
+				"roles/r/tasks/sub/more.yml": "- {name: more, include_tasks: 'on-{{ y }}.yml'}\n", "roles/r/vars/main.yml": "fixed: a\ndeep: {name: b}\nboth: [a, b]\n",
 				"roles/r/defaults/main.yml": "usual: on-a.yml\n", "roles/kind_one/tasks/main.yml": "- {name: one, debug: }\n", "roles/kind_one/tasks/part.yml": "- {name: part, debug: }\n",
 				"roles/kind_two/tasks/main.yml": "- {name: two, debug: }\n",
 			})
