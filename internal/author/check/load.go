@@ -29,6 +29,7 @@ type Project struct {
 	watchesFile string
 	env         pyenv.Env
 	info        pyenv.Info
+	reader      *reader.Reader
 	paths       config.Paths
 	trees       []string
 	findings    []report.Finding
@@ -49,6 +50,15 @@ type Unit struct {
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a
 // finding; an error means that the project can't be read at all.
 func Load(ctx context.Context, o config.Options) (*Project, error) {
+	p, err := load(ctx, o)
+	if p != nil {
+		err = errors.Join(err, p.reader.Close())
+	}
+	return p, err
+}
+
+// load is Load with a reader that goes on. The caller closes it, also after an error.
+func load(ctx context.Context, o config.Options) (*Project, error) {
 	o.Project = true
 	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile}
 	if !filepath.IsAbs(p.watchesFile) {
@@ -78,7 +88,10 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 	for _, dir := range p.playbooks() {
 		p.trees = append(p.trees, content.Beside(filepath.Join(dir, "any")))
 	}
-	return p, p.analyse(ctx)
+	if p.reader, err = reader.Start(ctx, p.env, p.trees, p.paths.Roles); err != nil {
+		return nil, err
+	}
+	return p, p.analyse()
 }
 
 // searchPaths returns where roles and collections are, also by an ansible.cfg of the project.
@@ -114,8 +127,8 @@ func (p *Project) loadWatches() []watches.Watch {
 }
 
 // analyse asks the Python environment about all texts, and about the templates that they name.
-func (p *Project) analyse(ctx context.Context) error {
-	if err := p.ask(ctx, func(u *Unit) []*content.Text { return u.Texts }); err != nil {
+func (p *Project) analyse() error {
+	if err := p.ask(func(u *Unit) []*content.Text { return u.Texts }); err != nil {
 		return err
 	}
 	for _, u := range p.Units {
@@ -134,27 +147,32 @@ func (p *Project) analyse(ctx context.Context) error {
 		before[u] = len(u.Texts)
 		u.addTemplates()
 	}
-	return p.ask(ctx, func(u *Unit) []*content.Text { return u.Texts[before[u]:] })
+	return p.ask(func(u *Unit) []*content.Text { return u.Texts[before[u]:] })
 }
 
-func (p *Project) ask(ctx context.Context, which func(*Unit) []*content.Text) error {
+func (p *Project) ask(which func(*Unit) []*content.Text) error {
 	var question reader.Question
 	var all []*content.Text
+	asked := map[reader.Text]int{} // Many texts stand in several places, and in several units.
 	for _, u := range p.Units {
 		for _, t := range which(u) {
+			text := reader.Text{Text: t.Value, Bare: t.Bare}
+			if _, known := asked[text]; !known {
+				asked[text] = len(question.Texts)
+				question.Texts = append(question.Texts, text)
+			}
 			all = append(all, t)
-			question.Texts = append(question.Texts, reader.Text{Text: t.Value, Bare: t.Bare})
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	answer, err := reader.Ask(ctx, p.env, question, p.trees, p.paths.Roles)
+	answer, err := p.reader.Ask(question)
 	if err != nil {
 		return err
 	}
-	for i, t := range all {
-		t.Analysis = answer.Texts[i]
+	for _, t := range all {
+		t.Analysis = answer.Texts[asked[reader.Text{Text: t.Value, Bare: t.Bare}]]
 		t.Analysis.Line = max(t.Analysis.Line, 1)
 	}
 	return nil

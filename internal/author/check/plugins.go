@@ -1,7 +1,6 @@
 package check
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -27,7 +26,7 @@ func (p places) add(name string, at walk.Position) {
 
 // installed adds plugins and libraries that are missing. It returns what Ansible's own loader
 // says.
-func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
+func (p *Project) installed() ([]reader.Fault, error) {
 	modules, filters, tests, lookups := map[string]*walk.Task{}, places{}, places{}, places{}
 	var question reader.Question
 	seen := map[string]bool{}
@@ -55,7 +54,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	for _, key := range keys {
 		question.Installed.Modules = append(question.Installed.Modules, reader.Module{Name: modules[key].Module, Collections: modules[key].Collections})
 	}
-	answer, err := reader.Ask(ctx, p.env, question, p.trees, p.paths.Roles)
+	answer, err := p.reader.Ask(question)
 	if err != nil {
 		return nil, err
 	}
