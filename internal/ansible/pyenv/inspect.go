@@ -53,7 +53,13 @@ type Info struct {
 // Inspect returns what is installed. It returns an error if ansible-core or ansible-runner
 // is missing, if ansible-core is older than 2.19, or if the guard of runs does not work with the
 // Kubernetes client (ErrUnguarded).
-func (e Env) Inspect(ctx context.Context) (info Info, err error) {
+func (e Env) Inspect(ctx context.Context) (Info, error) { return e.inspect(ctx, "prove") }
+
+// Look is Inspect without the proof of the guard, which takes three quarters of its time: for
+// commands that read content, and run none.
+func (e Env) Look(ctx context.Context) (Info, error) { return e.inspect(ctx, "look") }
+
+func (e Env) inspect(ctx context.Context, how string) (info Info, err error) {
 	dir, err := os.MkdirTemp("", "ensign-inspect-")
 	if err != nil {
 		return Info{}, fmt.Errorf("inspect the Python environment: %w", err)
@@ -64,7 +70,7 @@ func (e Env) Inspect(ctx context.Context) (info Info, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, e.Python, "-c", inspectScript)
+	cmd := exec.CommandContext(ctx, e.Python, "-c", inspectScript, how)
 	// Python looks for modules in its working directory first.
 	cmd.Dir = e.Bin
 	cmd.Env = append(slices.Clone(e.environ), "PYTHONPATH="+program.PythonPath(dir, Search{Environ: e.environ}.getenv("PYTHONPATH")))

@@ -27,6 +27,7 @@ func TestTheRightsOfTasksThatNameNoGroup(t *testing.T) {
 		"what only a cluster can tell":   {"- k8s_info: {kind: Gadget, name: x}\n", nil},
 		"a module that asks no other":    {"- operator_sdk.util.k8s_status: {api_version: v1, kind: Service, name: x}\n", []string{"get services", "patch services/status"}},
 		"not what it would not find":     {"- operator_sdk.util.k8s_status: {api_version: v1, kind: Deployment, name: x}\n", []string{"get deployments", "patch deployments/status"}},
+		"a state that a default gives":   {"- k8s: {state: '{{ wanted }}', kind: Secret, name: x}\n", []string{"create secrets", "get secrets", "patch secrets"}},
 		"the group that a task does say": {"- k8s_info: {api_version: example.com/v1, kind: Deployment, name: x}\n", []string{"get deployments.example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -71,7 +71,7 @@ func load(ctx context.Context, o config.Options) (*Project, error) {
 	if p.env, err = pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()}); err != nil {
 		return nil, err
 	}
-	if p.info, err = p.env.Inspect(ctx); err != nil {
+	if p.info, err = p.env.Look(ctx); err != nil {
 		return nil, err
 	}
 	p.paths = p.searchPaths()

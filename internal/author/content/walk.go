@@ -95,6 +95,11 @@ func newWalker(watch watches.Watch, what watches.Content, search Search, finaliz
 		w.inPlaybook, w.unit.Dir = true, filepath.Dir(what.Playbook)
 		w.search.Trees = slices.Concat([]string{Beside(what.Playbook)}, search.Trees)
 		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "playbook", Path: what.Playbook})
+		for _, dir := range []string{"group_vars", filepath.Join("host_vars", "localhost")} {
+			for _, path := range yamlBelow(filepath.Join(w.unit.Dir, dir)) {
+				w.variableFile(path, Included, nil)
+			}
+		}
 		w.playbook(what.Playbook)
 		return w
 	}

@@ -1,12 +1,14 @@
 package rights
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // tasks adds what a task needs.
@@ -42,12 +44,12 @@ func (c *Collector) tasks(u *content.Unit, i *content.Index, t *content.Task) {
 		c.unknown(t.Position, "what "+t.Module+" asks of the API server")
 	}
 	for _, o := range objects {
-		c.object(u, t, module, o)
+		c.object(u, i, t, module, o)
 	}
 }
 
 // object adds what a task needs for one kind.
-func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Object) {
+func (c *Collector) object(u *content.Unit, i *content.Index, t *content.Task, module string, o Object) {
 	kind, known := c.kind(module, o)
 	if !known {
 		return
@@ -55,9 +57,11 @@ func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Ob
 	group, resource, read := kind.group, kind.resource, reading(o)
 	switch module {
 	case "k8s":
-		c.task(o.Position, group, resource, verbs(t, o)...)
-		if state := content.Scalar(t.Arg("state")); state == "" || state == "present" {
-			c.children(u, o, kind)
+		for _, state := range states(u, i, t) {
+			c.task(o.Position, group, resource, verbs(t, o, state)...)
+			if state == "present" {
+				c.children(u, o, kind)
+			}
 		}
 	case "k8s_info":
 		c.task(o.Position, group, resource, read)
@@ -107,13 +111,42 @@ func reading(o Object) string {
 	return "list"
 }
 
+// states returns the states that the module k8s may be asked for: by the task, by its variables,
+// or by the watch's variables in their place.
+func states(u *content.Unit, i *content.Index, t *content.Task) []string {
+	n := t.Arg("state")
+	text := i.Text(n)
+	if text == nil {
+		return []string{cmp.Or(content.Scalar(n), "present")}
+	}
+	found, known := i.Names(n, t)
+	if !known {
+		found = []string{"present"}
+	}
+	for _, name := range text.Analysis.Names {
+		for _, vars := range varsOf(u.Watch) {
+			if state, ok := vars[name].(string); ok && !slices.Contains(found, state) {
+				found = append(found, state)
+			}
+		}
+	}
+	return found
+}
+
+func varsOf(w watches.Watch) []map[string]any {
+	if w.Finalizer == nil {
+		return []map[string]any{w.Vars}
+	}
+	return []map[string]any{w.Vars, w.Finalizer.Vars}
+}
+
 // verbs are those of the module k8s.
-func verbs(t *content.Task, o Object) []string {
+func verbs(t *content.Task, o Object, state string) []string {
 	read := []string{reading(o)}
 	if o.Name == nil && t.Arg("label_selectors") == nil && !o.Template {
 		read = nil // A name that is not known here, or that does not exist yet.
 	}
-	switch content.Scalar(t.Arg("state")) {
+	switch state {
 	case "absent":
 		if content.True(t.Arg("delete_all")) {
 			read = []string{"get", "list"}

@@ -69,7 +69,9 @@ def has(loader: Any, name: str) -> bool:
         return "unable to locate" not in str(error).lower() and not isinstance(error, KeyError)
 
 
-IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w., \t]+))", re.MULTILINE)
+IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w., \t]+))", re.MULTILINE
+)
 ASKED = re.compile(r"missing_required_lib\(\s*[\"']([^\"']+)[\"']")
 
 
