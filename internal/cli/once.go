@@ -149,7 +149,7 @@ func (f *runOnceFlags) options(cmd *cobra.Command, build Build) (config.Options,
 	if err != nil {
 		return o, err
 	}
-	o.Build, o.Env = build, config.NewEnvironment(os.Environ())
+	o.Build, o.Project, o.Env = build, true, config.NewEnvironment(os.Environ())
 	if o.Dir, err = os.Getwd(); err != nil {
 		return o, fmt.Errorf("find the working directory: %w", err)
 	}

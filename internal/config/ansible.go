@@ -59,7 +59,7 @@ func (o Options) absolutePaths(joined string) string {
 	paths := filepath.SplitList(joined)
 	for i, path := range paths {
 		if path != "" && !strings.ContainsAny(path[:1], "~$/{") {
-			paths[i] = o.absolute(path)
+			paths[i] = o.InProject(o.absolute(path))
 		}
 	}
 	return strings.Join(paths, string(filepath.ListSeparator))

@@ -72,12 +72,12 @@ func (o Options) searchPaths(settings cfgfile.File) Paths {
 	}
 	// The file may be written for an image, where the project is elsewhere: its own roles count too.
 	if own := o.absolute("roles"); paths.Roles == nil {
-		if paths.Roles = settings.Paths("roles_path"); paths.Roles != nil && !slices.Contains(paths.Roles, own) {
+		if paths.Roles = o.inProject(settings.Paths("roles_path")); paths.Roles != nil && !slices.Contains(paths.Roles, own) {
 			paths.Roles = append(paths.Roles, own)
 		}
 	}
 	if paths.Collections == nil {
-		paths.Collections = settings.Paths("collections_path")
+		paths.Collections = o.inProject(settings.Paths("collections_path"))
 	}
 	// A path that only Ansible understands stays Ansible's.
 	if _, set := settings.Value("roles_path", "defaults"); paths.Roles == nil && !set {
@@ -102,9 +102,34 @@ func (o Options) splitPath(joined string) []string {
 		default:
 			path = o.absolute(path)
 		}
-		found = append(found, path)
+		found = append(found, o.InProject(path))
 	}
 	return found
+}
+
+// ImageDir is the directory in which an image has the operator, whose files name it.
+const ImageDir = "/opt/ansible"
+
+// InProject returns where a path of the image is in the project: below Dir, unless only the path
+// itself is there. Other paths, and all paths without Options.Project, are returned as they are.
+func (o Options) InProject(path string) string {
+	below, inside := strings.CutPrefix(filepath.Clean(path)+"/", ImageDir+"/")
+	if !o.Project || !inside || o.Dir == ImageDir {
+		return path
+	}
+	here := filepath.Join(o.Dir, below)
+	if !fileExists(here) && fileExists(path) {
+		return path
+	}
+	return here
+}
+
+// inProject is InProject of each path.
+func (o Options) inProject(paths []string) []string {
+	for i := range paths {
+		paths[i] = o.InProject(paths[i])
+	}
+	return paths
 }
 
 // absolute returns the path as an absolute one. A relative path starts in the working

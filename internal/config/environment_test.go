@@ -53,6 +53,15 @@ func TestSearchPaths(t *testing.T) {
 			file: "[defaults]\nroles_path = {{CWD}}/roles\n",
 			want: Paths{},
 		},
+		"paths of the image are the project's": {
+			options: Options{Project: true},
+			env:     Environment{"ANSIBLE_ROLES_PATH": "/opt/ansible/roles:/opt/ansible-more", "ANSIBLE_COLLECTIONS_PATH": "/opt/ansible"},
+			want:    Paths{Roles: []string{"/op/roles", "/opt/ansible-more"}, Collections: []string{"/op"}},
+		},
+		"and the image's for a manager": {
+			env:  Environment{"ANSIBLE_ROLES_PATH": "/opt/ansible/roles"},
+			want: Paths{Roles: []string{"/opt/ansible/roles"}},
+		},
 		"another user's home is left as it is written": {
 			env:  Environment{"ANSIBLE_ROLES_PATH": "~other/r"},
 			want: Paths{Roles: []string{"/op/~other/r"}},

@@ -19,6 +19,9 @@ type Options struct {
 	Dir         string
 	WatchesFile string
 	Env         Environment
+	// Project is set where a project is checked or tried outside of its image: paths of the image
+	// mean the project's own then, as InProject says.
+	Project bool
 	// Executable is the path of the manager's program. A Python environment may be beside it.
 	Executable string
 	Kubeconfig string

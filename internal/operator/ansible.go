@@ -55,7 +55,7 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error)
 	paths := o.SearchPaths()
 	collectionsPath := slices.Concat(paths.DefaultCollections, paths.Collections, info.CollectionDirs)
 	if a.watches, err = loadWatches(o, watches.Search{
-		Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collectionsPath, LookupEnv: o.Env.Lookup,
+		Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collectionsPath, LookupEnv: o.Env.Lookup, Here: o.InProject,
 	}); err != nil {
 		return ansibleSetup{}, err
 	}

@@ -79,7 +79,7 @@ type roleCandidate struct {
 // roleCandidates returns the directories in which the role may be, in the order of search.
 func (s Search) roleCandidates(role string) []roleCandidate {
 	if filepath.IsAbs(role) {
-		return []roleCandidate{roleInDirectory(role)}
+		return []roleCandidate{roleInDirectory(s.absolute(role))}
 	}
 	var candidates []roleCandidate
 	if parts := strings.Split(role, "."); len(parts) >= 3 {
@@ -108,10 +108,14 @@ func roleInDirectory(dir string) roleCandidate {
 // absolute returns the path as an absolute one. A relative path starts in the operator's
 // directory.
 func (s Search) absolute(path string) string {
-	if filepath.IsAbs(path) {
+	switch {
+	case !filepath.IsAbs(path):
+		return filepath.Join(s.Dir, path)
+	case s.Here != nil:
+		return filepath.Clean(s.Here(path))
+	default:
 		return filepath.Clean(path)
 	}
-	return filepath.Join(s.Dir, path)
 }
 
 // hasMain reports whether the role has a main file for the part (tasks or meta) that

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // wantFaults compares the faults with want, one by one: "LINE" and fragments of the
@@ -62,6 +64,23 @@ func TestLoadFaultsOfTheFile(t *testing.T) {
 			_, err := load(t, operator(t), test.text)
 			wantFaults(t, err, test.want...)
 		})
+	}
+}
+
+func TestAFaultLeavesTheOtherWatches(t *testing.T) {
+	list, err := load(t, operator(t), `- {version: v1, kind: A, role: none}
+- {version: v1, kind: B, role: mysql, colour: red}
+- {version: v1, kind: c c, role: mysql}
+- text
+- {version: v1, kind: D, playbook: playbooks/site.yml, finalizer: {name: a.b/c, role: none}}
+`)
+	wantFaults(t, err, "1 was not found", "2 no field", "3 kind", "4 a watch is a mapping", "5 was not found")
+	var got []string
+	for _, watch := range list {
+		got = append(got, watch.GVK.Kind+" "+watch.Content.Role+filepath.Base(watch.Content.Playbook))
+	}
+	if diff := cmp.Diff([]string{"A .", "B mysql.", "D site.yml"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -111,6 +111,8 @@ type Search struct {
 	Dir string
 	// RolesPath and CollectionsPath list directories in the order of search.
 	RolesPath, CollectionsPath []string
+	// Here returns where an absolute path of the file is; nil if all are where they say.
+	Here func(path string) string
 	// LookupEnv returns the value for ${VAR}; if it is nil, nothing is replaced.
 	LookupEnv func(string) (string, bool)
 	// KindsOnly leaves the content of watches and finalizers unsearched and their Content empty.
@@ -120,8 +122,9 @@ type Search struct {
 	OnUnset func(name string, line int)
 }
 
-// Load reads the file at path, which is relative to search.Dir. It returns the
-// watches in the file's order, or an error of type Faults with all faults.
+// Load reads the file at path, which is relative to search.Dir. It returns the watches in the
+// file's order, and an error of type Faults with all faults. With faults the watches are those
+// that have a kind, and their Content is empty where it was not found; no manager runs them.
 func Load(path string, search Search) ([]Watch, error) {
 	p := &parser{path: path, lookupEnv: search.LookupEnv, onUnset: search.OnUnset}
 	var watches []Watch
@@ -132,7 +135,7 @@ func Load(path string, search Search) ([]Watch, error) {
 	}
 	p.rejectDuplicates(watches)
 	if len(p.faults) > 0 {
-		return nil, p.faults.sorted()
+		return watches, p.faults.sorted()
 	}
 	return watches, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/check"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 var wanted = regexp.MustCompile(`# want(-next)? ([a-z -]+)$`)
@@ -87,6 +88,32 @@ func planted(t *testing.T, dir string) map[string]bool {
 		t.Fatal(err)
 	}
 	return all
+}
+
+func TestAFaultyWatchStopsNobodyFromCheckingTheRest(t *testing.T) {
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{
+		"watches.yaml": `- {group: example.com, version: v1, kind: A, role: none}
+- {group: example.com, version: v1, kind: B, role: b, colour: red}
+- {group: example.com, version: v1, kind: C, role: b, finalizer: {name: example.com/c, role: none}}
+`,
+		"roles/b/tasks/main.yml": "- nosuchmodule: {}\n",
+	})
+	o := options(t, dir)
+	r, err := check.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range r.Relative(o.Dir).Findings {
+		if f.Severity == report.Error {
+			got = append(got, fmt.Sprintf("%s:%d %s", f.File, f.Line, f.ID))
+		}
+	}
+	want := []string{"roles/b/tasks/main.yml:1 missing-plugin", "watches.yaml:1 watches", "watches.yaml:2 watches", "watches.yaml:3 watches"}
+	if diff := cmp.Diff(want, got); diff != "" || r.Tasks != 2 {
+		t.Errorf("%d tasks, errors (-want +got):\n%s", r.Tasks, diff)
+	}
 }
 
 func TestTheProjectItselfHasNoFaultAndAllItsRights(t *testing.T) {

@@ -172,6 +172,22 @@ func TestInspectRefuses(t *testing.T) {
 	}
 }
 
+func TestLookLeavesTheGuardAlone(t *testing.T) {
+	dir := t.TempDir()
+	const guarded = `[ "$3" = look ] || exit 1; `
+	fakeEnv(t, filepath.Join(dir, ".venv"), guarded+installed("2.21.5", "2.4.3"), "")
+	env, err := Find(Search{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.Look(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := env.Inspect(t.Context()); err == nil {
+		t.Error("the guard is not proved")
+	}
+}
+
 func TestInspectAccepts(t *testing.T) {
 	for _, version := range []string{"2.19.0", "2.19.0b1", "2.19", "2.21.5", "2.100.1", "3.0.0.dev0"} {
 		t.Run(version, func(t *testing.T) {

@@ -26,6 +26,7 @@ type Analysis struct {
 type Output struct {
 	Line  int    `json:"line"`
 	Flows []Flow `json:"flows"`
+	Value Value  `json:"value"`
 }
 
 // Flow is a variable, or the result of a lookup, whose text gets into a value.
@@ -62,6 +63,8 @@ type Value struct {
 	IsLiteral bool   `json:"isLiteral"`
 	Literal   any    `json:"literal"`
 	Flows     []Flow `json:"flows"`
+	// Parts are what is joined by ~ or +.
+	Parts []Value `json:"parts"`
 }
 
 // Named is a filter or a test.

@@ -1,12 +1,14 @@
 package reader
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,11 +25,16 @@ const timeout = 10 * time.Minute
 //go:embed program/*.py
 var program embed.FS
 
-// Question is what Ask asks.
+// Question is what is asked.
 type Question struct {
 	Texts []Text `json:"texts"`
 	// Directory is the project's; relative names in playbooks begin there.
 	Directory string `json:"directory"`
+	// Image is the directory that the project has in its image, "" for none: a path below it is
+	// that of the project, unless only the path itself is there.
+	Image string `json:"image,omitempty"`
+	// Playbooks are directories of playbooks; Ansible looks for collections below them first.
+	Playbooks []string `json:"playbooks,omitempty"`
 	// Installed and Syntax may be nil; both are answered by Ansible's own modules, whose import
 	// takes half a second.
 	Installed *Installed `json:"installed,omitempty"`
@@ -108,38 +115,93 @@ type OptionVariable struct {
 	Directory string `json:"directory"`
 }
 
-// Ask asks the Python environment. collections and roles are directories in the order of
-// search, as for ANSIBLE_COLLECTIONS_PATH and ANSIBLE_ROLES_PATH.
-func Ask(ctx context.Context, env pyenv.Env, q Question, collections, roles []string) (answer Answer, err error) {
-	dir, err := os.MkdirTemp("", "ensign-read-")
+// Reader is a Python process that answers questions, one after the other.
+type Reader struct {
+	python  string
+	dir     string
+	cmd     *exec.Cmd
+	cancel  context.CancelFunc
+	in      io.WriteCloser
+	answers *json.Decoder
+	stderr  bytes.Buffer
+	ended   bool
+}
+
+// Start starts the process. collections and roles are directories in the order of search, as for
+// ANSIBLE_COLLECTIONS_PATH and ANSIBLE_ROLES_PATH. The caller closes the Reader.
+func Start(ctx context.Context, env pyenv.Env, collections, roles []string) (_ *Reader, err error) {
+	r := &Reader{python: env.Python}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("read the content: %w", errors.Join(err, os.RemoveAll(r.dir)))
+		}
+	}()
+	if r.dir, err = os.MkdirTemp("", "ensign-read-"); err != nil {
+		return nil, err
+	}
+	if err := provide(r.dir); err != nil {
+		return nil, err
+	}
+	ctx, r.cancel = context.WithTimeout(ctx, timeout)
+	r.cmd = exec.CommandContext(ctx, env.Python, filepath.Join(r.dir, "ensign_read.py"))
+	r.cmd.Dir = r.dir
+	r.cmd.Env = append(slices.Clone(env.Environ()), "ANSIBLE_LOCAL_TEMP="+filepath.Join(r.dir, "tmp"), "ANSIBLE_DEPRECATION_WARNINGS=false",
+		"ANSIBLE_COLLECTIONS_PATH="+joined(collections), "ANSIBLE_ROLES_PATH="+joined(roles), "PYTHONDONTWRITEBYTECODE=1")
+	r.cmd.Stderr = &r.stderr
+	out, err := r.cmd.StdoutPipe()
+	if err == nil {
+		r.in, err = r.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = r.cmd.Start()
+	}
 	if err != nil {
-		return answer, fmt.Errorf("read the content: %w", err)
+		r.cancel()
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := provide(dir); err != nil {
-		return answer, fmt.Errorf("read the content: %w", err)
-	}
+	r.answers = json.NewDecoder(bufio.NewReader(out))
+	return r, nil
+}
+
+// Ask asks a question. After an error the process has ended.
+func (r *Reader) Ask(q Question) (answer Answer, err error) {
 	asked, err := json.Marshal(q)
 	if err != nil {
 		return answer, fmt.Errorf("read the content: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, env.Python, filepath.Join(dir, "ensign_read.py"))
-	cmd.Dir = dir
-	cmd.Env = append(slices.Clone(env.Environ()), "ANSIBLE_LOCAL_TEMP="+filepath.Join(dir, "tmp"), "ANSIBLE_DEPRECATION_WARNINGS=false",
-		"ANSIBLE_COLLECTIONS_PATH="+joined(collections), "ANSIBLE_ROLES_PATH="+joined(roles), "PYTHONDONTWRITEBYTECODE=1")
-	cmd.Stdin = bytes.NewReader(asked)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return answer, fmt.Errorf("read the content with %q: %w: %s", env.Python, err, strings.TrimSpace(lastLine(stderr.String())))
+	if _, err = r.in.Write(append(asked, '\n')); err == nil {
+		err = r.answers.Decode(&answer)
 	}
-	if err := json.Unmarshal(out, &answer); err != nil {
-		return answer, fmt.Errorf("read the content with %q: %w", env.Python, err)
+	if err != nil {
+		if failure := r.end(); failure != nil { // It says why there is no answer.
+			err = failure
+		}
+		return answer, fmt.Errorf("read the content with %q: %w: %s", r.python, err, strings.TrimSpace(lastLine(r.stderr.String())))
 	}
 	return answer, nil
+}
+
+// end lets the process end, and returns how it did.
+func (r *Reader) end() error {
+	if r.ended {
+		return nil
+	}
+	r.ended = true
+	defer r.cancel()
+	_ = r.in.Close() // The process reads until here.
+	return r.cmd.Wait()
+}
+
+// Close ends the process.
+func (r *Reader) Close() error {
+	if r == nil {
+		return nil
+	}
+	_ = r.end() // All that it had to say is said.
+	if err := os.RemoveAll(r.dir); err != nil {
+		return fmt.Errorf("read the content: %w", err)
+	}
+	return nil
 }
 
 func provide(dir string) error {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -15,12 +16,15 @@ import (
 func Run(ctx context.Context, o config.Options) (report.Report, error) { return RunWith(ctx, o, nil) }
 
 // RunWith checks the project also against a cluster, if there is one.
-func RunWith(ctx context.Context, o config.Options, c *Cluster) (report.Report, error) {
-	p, err := Load(ctx, o)
+func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report, err error) {
+	p, err := load(ctx, o)
+	if p != nil {
+		defer func() { err = errors.Join(err, p.reader.Close()) }()
+	}
 	if err != nil {
 		return report.Report{}, err
 	}
-	loaded, err := p.installed(ctx)
+	loaded, err := p.installed()
 	if err != nil {
 		return report.Report{}, err
 	}
@@ -42,7 +46,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (report.Report, 
 			return report.Report{}, err
 		}
 	}
-	r := report.New(p.findings)
+	r = report.New(p.findings)
 	r.Files, r.Tasks = len(p.files), p.tasks
 	return r, nil
 }
@@ -82,6 +86,12 @@ func (p *Project) faults(u *Unit) {
 		p.add(finding{
 			"unknown-include", report.Info, f.Position, f.Message,
 			"what it includes is not checked, and rbac does not see it", "name the files literally, for example in a loop over a list",
+		})
+	}
+	for _, f := range u.Guessed {
+		p.add(finding{
+			"guessed-include", report.Info, f.Position, f.Message,
+			"what a run includes may be elsewhere, or less than that", "name the files literally, for example in a loop over a list, if that is too much or too little",
 		})
 	}
 	for _, t := range u.Texts {

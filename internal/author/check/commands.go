@@ -19,50 +19,28 @@ func (u *Unit) templates(t *content.Task) []string {
 	} else if rights.Module(t) == "" {
 		return nil
 	}
-	if path := content.Field(n, "path"); path != nil {
-		n = path
-	}
-	if n == nil {
-		return nil
-	}
 	return u.literals(n, t)
 }
 
+// literals returns the names of an argument: a text, a mapping with a path, or a list of these.
 func (u *Unit) literals(n *yaml.Node, t *content.Task) []string {
-	values, _ := u.Values(n, t)
+	if path := content.Field(n, "path"); path != nil {
+		n = path
+	}
+	if n == nil || n.Kind != yaml.SequenceNode {
+		names, _ := u.Names(n, t)
+		return names
+	}
 	var names []string
-	for _, v := range values {
-		if v.Node.Kind == yaml.SequenceNode {
-			for _, element := range v.Node.Content {
-				names = append(names, u.literals(first(element), t)...)
-			}
-		} else if name := content.Scalar(first(v.Node)); name != "" {
-			names = append(names, name)
-		}
+	for _, element := range n.Content {
+		names = append(names, u.literals(element, t)...)
 	}
 	return names
 }
 
-// first is the path of an element of template:, which may be a mapping.
-func first(n *yaml.Node) *yaml.Node {
-	if path := content.Field(n, "path"); path != nil {
-		return path
-	}
-	return n
-}
-
-// terms returns the literal names that the term of a lookup may have.
+// terms returns the names that the term of a lookup may have.
 func (u *Unit) terms(v reader.Value, t *content.Task) []string {
-	if name, ok := v.Literal.(string); ok && v.IsLiteral {
-		return []string{name}
-	}
-	var names []string
-	for _, flow := range v.Flows {
-		values, _ := u.FlowValues(flow, t)
-		for _, value := range values {
-			names = append(names, content.Scalar(value.Node))
-		}
-	}
+	names, _ := u.TermNames(v, t)
 	return names
 }
 

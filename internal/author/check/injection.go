@@ -227,12 +227,12 @@ func (u *Unit) filesOf(t *content.Task, names []string) []*content.Text {
 		t = u.anyTask()
 	}
 	for _, name := range names {
-		path := ""
+		var paths []string
 		if t != nil {
-			path = content.FindFile(t, "templates", name)
+			paths = content.FindFiles(t, "templates", name)
 		}
 		for _, text := range u.Texts {
-			if text.Where == "template" && path != "" && text.File == path {
+			if text.Where == "template" && slices.Contains(paths, text.File) {
 				found = append(found, text)
 			}
 		}

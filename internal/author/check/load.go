@@ -30,6 +30,8 @@ type Project struct {
 	watchesFile string
 	env         pyenv.Env
 	info        pyenv.Info
+	reader      *reader.Reader
+	paths       config.Paths
 	trees       []string
 	findings    []report.Finding
 	files       map[string]bool
@@ -49,6 +51,16 @@ type Unit struct {
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a
 // finding; an error means that the project can't be read at all.
 func Load(ctx context.Context, o config.Options) (*Project, error) {
+	p, err := load(ctx, o)
+	if p != nil {
+		err = errors.Join(err, p.reader.Close())
+	}
+	return p, err
+}
+
+// load is Load with a reader that goes on. The caller closes it, also after an error.
+func load(ctx context.Context, o config.Options) (*Project, error) {
+	o.Project = true
 	o = o.WithAnsibleSettings()
 	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile}
 	if !filepath.IsAbs(p.watchesFile) {
@@ -61,27 +73,32 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 	if p.env, err = pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()}); err != nil {
 		return nil, err
 	}
-	if p.info, err = p.env.Inspect(ctx); err != nil {
+	if p.info, err = p.env.Look(ctx); err != nil {
 		return nil, err
 	}
-	list, roles := p.loadWatches()
+	p.paths = o.SearchPaths()
+	list := p.loadWatches()
 	p.CRDs = schema.Load(filepath.Join(o.Dir, "config"))
 	p.files[p.watchesFile] = true
-	for _, unit := range content.Walk(list, content.Search{Dir: o.Dir, Roles: roles, Trees: p.trees}) {
+	for _, unit := range content.Walk(list, content.Search{Dir: o.Dir, Roles: p.paths.Roles, Trees: p.trees, Here: o.InProject}) {
 		u := &Unit{Unit: unit, Variables: schema.For(unit.Watch, p.CRDs)}
 		p.Units = append(p.Units, u)
 		if u.Watch.Chart != nil {
 			p.chart(ctx, u)
 		}
 	}
-	return p, p.analyse(ctx, roles)
+	for _, dir := range p.playbooks() {
+		p.trees = append(p.trees, content.Beside(filepath.Join(dir, "any")))
+	}
+	if p.reader, err = reader.Start(ctx, p.env, p.trees, p.paths.Roles); err != nil {
+		return nil, err
+	}
+	return p, p.analyse()
 }
 
-// loadWatches returns the watches, and the directories with roles. Faults become findings.
-// With one there are no watches, and the content is not checked.
-func (p *Project) loadWatches() ([]watches.Watch, []string) {
-	paths := p.options.SearchPaths()
-	collections := slices.Concat(paths.DefaultCollections, paths.Collections, p.info.CollectionDirs)
+// loadWatches returns the watches. Faults become findings; the other watches are checked.
+func (p *Project) loadWatches() []watches.Watch {
+	collections := slices.Concat(p.paths.DefaultCollections, p.paths.Collections, p.info.CollectionDirs)
 	for _, dir := range collections {
 		if filepath.Base(dir) != "ansible_collections" {
 			dir = filepath.Join(dir, "ansible_collections")
@@ -89,7 +106,7 @@ func (p *Project) loadWatches() ([]watches.Watch, []string) {
 		p.trees = append(p.trees, dir)
 	}
 	list, err := watches.Load(p.watchesFile, watches.Search{
-		Dir: p.options.Dir, RolesPath: paths.Roles, CollectionsPath: collections, LookupEnv: p.options.Env.Lookup,
+		Dir: p.options.Dir, RolesPath: p.paths.Roles, CollectionsPath: collections, LookupEnv: p.options.Env.Lookup, Here: p.options.InProject,
 	})
 	if faults, ok := errors.AsType[watches.Faults](err); ok {
 		for _, fault := range faults {
@@ -99,12 +116,12 @@ func (p *Project) loadWatches() ([]watches.Watch, []string) {
 			})
 		}
 	}
-	return list, paths.Roles
+	return list
 }
 
 // analyse asks the Python environment about all texts, and about the templates that they name.
-func (p *Project) analyse(ctx context.Context, roles []string) error {
-	if err := p.ask(ctx, roles, func(u *Unit) []*content.Text { return u.Texts }); err != nil {
+func (p *Project) analyse() error {
+	if err := p.ask(func(u *Unit) []*content.Text { return u.Texts }); err != nil {
 		return err
 	}
 	for _, u := range p.Units {
@@ -123,27 +140,32 @@ func (p *Project) analyse(ctx context.Context, roles []string) error {
 		before[u] = len(u.Texts)
 		u.addTemplates()
 	}
-	return p.ask(ctx, roles, func(u *Unit) []*content.Text { return u.Texts[before[u]:] })
+	return p.ask(func(u *Unit) []*content.Text { return u.Texts[before[u]:] })
 }
 
-func (p *Project) ask(ctx context.Context, roles []string, which func(*Unit) []*content.Text) error {
+func (p *Project) ask(which func(*Unit) []*content.Text) error {
 	var question reader.Question
 	var all []*content.Text
+	asked := map[reader.Text]int{} // Many texts stand in several places, and in several units.
 	for _, u := range p.Units {
 		for _, t := range which(u) {
+			text := reader.Text{Text: t.Value, Bare: t.Bare}
+			if _, known := asked[text]; !known {
+				asked[text] = len(question.Texts)
+				question.Texts = append(question.Texts, text)
+			}
 			all = append(all, t)
-			question.Texts = append(question.Texts, reader.Text{Text: t.Value, Bare: t.Bare})
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	answer, err := reader.Ask(ctx, p.env, question, p.trees, roles)
+	answer, err := p.reader.Ask(question)
 	if err != nil {
 		return err
 	}
-	for i, t := range all {
-		t.Analysis = answer.Texts[i]
+	for _, t := range all {
+		t.Analysis = answer.Texts[asked[reader.Text{Text: t.Value, Bare: t.Bare}]]
 		t.Analysis.Line = max(t.Analysis.Line, 1)
 	}
 	return nil
@@ -153,7 +175,10 @@ func (p *Project) ask(ctx context.Context, roles []string, which func(*Unit) []*
 func (u *Unit) addTemplates() {
 	seen := map[string]bool{}
 	add := func(task *content.Task, name string) {
-		if path := u.templateFile(task, name); path != "" && !seen[path] {
+		for _, path := range u.templateFiles(task, name) {
+			if seen[path] {
+				continue
+			}
 			seen[path] = true
 			if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
 				u.Texts = append(u.Texts, &content.Text{Position: content.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task})
@@ -176,14 +201,16 @@ func (u *Unit) addTemplates() {
 	}
 }
 
-func (u *Unit) templateFile(task *content.Task, name string) string {
-	switch {
+func (u *Unit) templateFiles(task *content.Task, name string) []string {
+	switch path := filepath.Join(u.Dir, "templates", name); {
 	case name == "" || strings.Contains(name, "{{"):
-		return ""
+		return nil
 	case task != nil:
-		return content.FindFile(task, "templates", name)
+		return content.FindFiles(task, "templates", name)
+	case existing(path) != "":
+		return []string{path}
 	default:
-		return existing(filepath.Join(u.Dir, "templates", name))
+		return nil
 	}
 }
 

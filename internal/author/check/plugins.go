@@ -1,9 +1,9 @@
 package check
 
 import (
-	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	walk "github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/config"
 )
 
 // places are where something is used, by its name.
@@ -25,7 +26,7 @@ func (p places) add(name string, at walk.Position) {
 
 // installed adds plugins and libraries that are missing. It returns what Ansible's own loader
 // says.
-func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
+func (p *Project) installed() ([]reader.Fault, error) {
 	modules, filters, tests, lookups := map[string]*walk.Task{}, places{}, places{}, places{}
 	var question reader.Question
 	seen := map[string]bool{}
@@ -45,7 +46,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 		}
 	}
 	keys := slices.Sorted(maps.Keys(modules))
-	question.Directory = p.options.Dir
+	question.Directory, question.Playbooks, question.Image = p.options.Dir, p.playbooks(), config.ImageDir
 	question.Installed = &reader.Installed{
 		Filters: slices.Sorted(maps.Keys(filters)), Tests: slices.Sorted(maps.Keys(tests)), Lookups: slices.Sorted(maps.Keys(lookups)),
 		Collections: p.collections(modules, filters, lookups), Directories: p.directories(),
@@ -53,7 +54,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	for _, key := range keys {
 		question.Installed.Modules = append(question.Installed.Modules, reader.Module{Name: modules[key].Module, Collections: modules[key].Collections})
 	}
-	answer, err := reader.Ask(ctx, p.env, question, p.trees, p.options.SearchPaths().Roles)
+	answer, err := p.reader.Ask(question)
 	if err != nil {
 		return nil, err
 	}
@@ -115,6 +116,19 @@ func (p *Project) missing(there bool, kind, name string, at walk.Position, why s
 		message += ": " + why
 	}
 	p.add(finding{id, report.Error, at, message, "a run that gets here fails", remedy})
+}
+
+// playbooks returns the directories of playbooks.
+func (p *Project) playbooks() []string {
+	var found []string
+	for _, u := range p.Units {
+		for _, e := range u.Entry {
+			if dir := filepath.Dir(e.Path); e.Kind == "playbook" && !slices.Contains(found, dir) {
+				found = append(found, dir)
+			}
+		}
+	}
+	return found
 }
 
 // directories returns the directories of roles and playbooks.

@@ -104,10 +104,10 @@ func yamlBelow(dir string) []string {
 	return found
 }
 
-// roleDirs returns the directory of a role and the collection it is in, if any.
+// findRole returns the directory of a role and the collection it is in, if any.
 func (w *walker) findRole(name string, from place) (dir, collection string) {
 	if filepath.IsAbs(name) {
-		return existing(name), ""
+		return existing(w.search.absolute("", name)), ""
 	}
 	if parts := strings.Split(name, "."); len(parts) >= 3 {
 		for _, tree := range w.search.Trees {
@@ -124,16 +124,21 @@ func (w *walker) findRole(name string, from place) (dir, collection string) {
 			}
 		}
 	}
-	dirs := []string{filepath.Join(from.base, "roles"), w.unit.Dir, filepath.Join(w.unit.Dir, "roles"), filepath.Join(w.search.Dir, "roles"), from.base}
-	if from.roleDir != "" {
-		dirs = append(dirs, filepath.Dir(from.roleDir))
-	}
-	for _, parent := range append(dirs, w.search.Roles...) {
+	for _, parent := range w.roleDirs(from) {
 		if dir := existing(filepath.Join(parent, name)); dir != "" && dir != from.base {
 			return dir, from.collectionOf(dir)
 		}
 	}
 	return "", ""
+}
+
+// roleDirs returns the directories in which roles without a collection are looked for.
+func (w *walker) roleDirs(from place) []string {
+	dirs := []string{filepath.Join(from.base, "roles"), w.unit.Dir, filepath.Join(w.unit.Dir, "roles"), filepath.Join(w.search.Dir, "roles"), from.base}
+	if from.roleDir != "" {
+		dirs = append(dirs, filepath.Dir(from.roleDir))
+	}
+	return append(dirs, w.search.Roles...)
 }
 
 func existing(dir string) string {
@@ -146,11 +151,8 @@ func existing(dir string) string {
 // FindFile returns the file of that name that Ansible would use for the task, "" if there is
 // none: in the part of the task's role, such as templates, and beside the task.
 func FindFile(t *Task, part, name string) string {
-	if filepath.IsAbs(name) {
-		return regular(name)
-	}
-	here := filepath.Dir(t.File)
-	for _, dir := range []string{filepath.Join(t.RoleDir, part), t.RoleDir, filepath.Join(here, part), here, filepath.Join(here, "..", part)} {
+	name = t.here(name)
+	for _, dir := range placesOf(t, part, name) {
 		if path := regular(filepath.Join(dir, name)); path != "" {
 			return path
 		}
@@ -158,25 +160,24 @@ func FindFile(t *Task, part, name string) string {
 	return ""
 }
 
+// placesOf returns the directories in which Ansible looks for a file of the task.
+func placesOf(t *Task, part, name string) []string {
+	if filepath.IsAbs(name) {
+		return []string{""}
+	}
+	here := filepath.Dir(t.File)
+	places := []string{filepath.Join(here, part), here, filepath.Join(here, "..", part)}
+	if t.RoleDir != "" {
+		places = append([]string{filepath.Join(t.RoleDir, part), t.RoleDir}, places...)
+	}
+	return places
+}
+
 func regular(path string) string {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return filepath.Clean(path)
 	}
 	return ""
-}
-
-// matching returns the files that a name with templates may stand for.
-func matching(dirs []string, name string) []string {
-	pattern := regexp.MustCompile(`\{\{.*?\}\}`).ReplaceAllString(name, "*")
-	if strings.Trim(pattern, "*./") == "" || strings.ContainsAny(pattern, "{}%") {
-		return nil
-	}
-	for _, dir := range dirs {
-		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err == nil && len(found) > 0 {
-			return found
-		}
-	}
-	return nil
 }
 
 func describe(n *yaml.Node) string {

@@ -2,7 +2,6 @@ package content
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -25,7 +24,9 @@ func (w *walker) includes(t *Task, at place) {
 		}
 	case "include_vars":
 		for _, name := range w.names(t, fileArgument(t, "file")) {
-			if path := FindFile(t, "vars", name); path != "" {
+			if templated(name) {
+				w.later = append(w.later, func() { w.guessVariables(t, name) })
+			} else if path := FindFile(t, "vars", name); path != "" {
 				w.variableFile(path, Included, nil)
 			}
 		}
@@ -40,37 +41,22 @@ func fileArgument(t *Task, name string) *yaml.Node {
 }
 
 // names returns the names that an argument may have: its text, with the literal elements of the
-// loop in place of the loop's variable.
+// loop in place of the loop's variable. A name with other templates is put aside until all
+// variables are known.
 func (w *walker) names(t *Task, n *yaml.Node) []string {
 	text := strings.TrimSpace(Scalar(n))
-	if text == "" || !strings.Contains(text, "{{") || strings.Contains(text, "{%") {
+	if !templated(text) {
 		return nonEmpty(text)
 	}
-	name := Scalar(Field(t.Keys["loop_control"], "loop_var"))
-	if name == "" {
-		name = "item"
-	}
-	variable := regexp.MustCompile(`\{\{\s*` + regexp.QuoteMeta(name) + `(?:\.(\w+))?\s*\}\}`)
-	if t.Loop == nil || t.Loop.Kind != yaml.SequenceNode || !variable.MatchString(text) {
-		return []string{text}
-	}
-	var found []string
-	for _, element := range t.Loop.Content {
-		known := true
-		value := variable.ReplaceAllStringFunc(text, func(use string) string {
-			value := follow(element)
-			if key := variable.FindStringSubmatch(use)[1]; key != "" {
-				value = Field(element, key)
-			}
-			known = known && Scalar(value) != ""
-			return Scalar(value)
-		})
-		if known {
-			found = append(found, value)
+	if t.Loop != nil && t.Loop.Kind == yaml.SequenceNode && t.With != "fileglob" {
+		if names, known := w.substituted(text, t, 0); known {
+			return names
 		}
 	}
-	return found
+	return []string{text}
 }
+
+func templated(name string) bool { return strings.Contains(name, "{{") || strings.Contains(name, "{%") }
 
 func nonEmpty(text string) []string {
 	if text == "" {
@@ -80,6 +66,31 @@ func nonEmpty(text string) []string {
 }
 
 func (w *walker) includeTasks(t *Task, name string, at place, whenRun bool) {
+	if templated(name) {
+		w.later = append(w.later, func() { w.guessTasks(t, name, at, whenRun) })
+		return
+	}
+	dirs := taskDirs(at)
+	path := w.firstFile(dirs, name)
+	if path == "" && whenRun && !filepath.IsAbs(name) {
+		w.unit.Missing = append(w.unit.Missing, Fault{t.Position, "includes " + name + ", which does not exist; looked in " + strings.Join(slices.Compact(dirs), ", ")})
+	}
+	w.included(path, at, whenRun)
+}
+
+// included walks a file of tasks, "" for none.
+func (w *walker) included(path string, at place, whenRun bool) {
+	if path == "" {
+		return
+	}
+	if whenRun {
+		w.entry(path, at)
+	}
+	w.taskFile(path, at)
+}
+
+// taskDirs returns the directories in which files of tasks are looked for.
+func taskDirs(at place) []string {
 	dirs := []string{at.base}
 	if at.roleDir != "" {
 		if at.handlers {
@@ -87,35 +98,21 @@ func (w *walker) includeTasks(t *Task, name string, at place, whenRun bool) {
 		}
 		dirs = append(dirs, filepath.Join(at.roleDir, "tasks"), at.roleDir)
 	}
-	var paths []string
-	templated := strings.Contains(name, "{{") || strings.Contains(name, "{%")
-	if templated {
-		paths = matching(dirs, name)
-	} else {
-		for _, dir := range dirs {
-			if path := regular(filepath.Join(dir, name)); path != "" {
-				paths = []string{path}
-				break
-			}
-		}
-		if paths == nil && whenRun && !filepath.IsAbs(name) {
-			w.unit.Missing = append(w.unit.Missing, Fault{t.Position, "includes " + name + ", which does not exist; looked in " + strings.Join(slices.Compact(dirs), ", ")})
+	return dirs
+}
+
+func (w *walker) firstFile(dirs []string, name string) string {
+	for _, dir := range dirs {
+		if path := regular(w.search.absolute(dir, name)); path != "" {
+			return path
 		}
 	}
-	if paths == nil && templated {
-		w.unit.Unknown = append(w.unit.Unknown, Fault{t.Position, "the file " + name + " is known in a run only"})
-	}
-	for _, path := range paths {
-		if whenRun {
-			w.entry(path, at)
-		}
-		w.taskFile(path, at)
-	}
+	return ""
 }
 
 func (w *walker) includeRole(t *Task, name string, at place, whenRun bool) {
-	if strings.Contains(name, "{{") {
-		w.unit.Unknown = append(w.unit.Unknown, Fault{t.Position, "the role " + name + " is known in a run only"})
+	if templated(name) {
+		w.later = append(w.later, func() { w.guessRoles(t, name, at, whenRun) })
 		return
 	}
 	dir, collection := w.findRole(name, at)
@@ -128,8 +125,18 @@ func (w *walker) includeRole(t *Task, name string, at place, whenRun bool) {
 	if whenRun && w.once("role "+dir) {
 		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "role", Path: dir, Role: roleName(name, dir, collection)})
 	}
-	parts := roleParts{Scalar(t.Arg("tasks_from")), Scalar(t.Arg("vars_from")), Scalar(t.Arg("defaults_from")), Scalar(t.Arg("handlers_from"))}
-	w.role(dir, collection, parts, at)
+	parts := roleParts{vars: Scalar(t.Arg("vars_from")), defaults: Scalar(t.Arg("defaults_from")), handlers: Scalar(t.Arg("handlers_from"))}
+	from := w.names(t, t.Arg("tasks_from"))
+	if len(from) == 0 {
+		w.role(dir, collection, parts, at)
+	}
+	for _, parts.tasks = range from {
+		if templated(parts.tasks) {
+			w.later = append(w.later, func() { w.guessPart(t, dir, collection, parts, at) })
+		} else {
+			w.role(dir, collection, parts, at)
+		}
+	}
 }
 
 // roleName returns the name by which a playbook elsewhere would find the role.

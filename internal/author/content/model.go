@@ -2,6 +2,7 @@ package content
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"gopkg.in/yaml.v3"
 
@@ -41,6 +42,9 @@ type Unit struct {
 	Missing []Fault
 	// Unknown are includes that only a run can find.
 	Unknown []Fault
+	// Guessed are includes by a name that only a run knows, in whose place all is walked that
+	// the name may mean.
+	Guessed []Fault
 }
 
 // Task is a task, a handler or a block.
@@ -63,6 +67,15 @@ type Task struct {
 	Parent  *Task
 
 	collection string
+	search     Search
+}
+
+// here returns where an absolute path is, and other paths as they are.
+func (t *Task) here(path string) string {
+	if filepath.IsAbs(path) {
+		return t.search.absolute("", path)
+	}
+	return path
 }
 
 // How says how a name is defined.

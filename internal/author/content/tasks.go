@@ -61,6 +61,7 @@ func (w *walker) tasks(list *yaml.Node, path string, at place) {
 
 func (w *walker) task(n *yaml.Node, path string, at place) {
 	t := newTask(n, path, at)
+	t.search = w.search
 	w.unit.Tasks = append(w.unit.Tasks, t)
 	w.define(t.Keys["vars"], path, TaskVar, t)
 	for key, value := range t.Keys {

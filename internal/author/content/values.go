@@ -188,6 +188,9 @@ func (i *Index) flowValues(flow reader.Flow, task *Task, depth int) ([]Value, bo
 	if len(flow.Filters) > 0 || flow.Name == "" || depth > maxDepth {
 		return nil, false
 	}
+	if flow.Name == "role_path" && len(flow.Path) == 0 && task != nil && task.RoleDir != "" {
+		return []Value{{Node: literal(task.RoleDir), File: task.File}}, true
+	}
 	if loop, looping := loopOf(flow.Name, task); looping {
 		return i.values(Value{Node: loop.Loop, File: loop.File}, loopPath(loop, flow.Path), loop.Parent, depth)
 	}
@@ -215,7 +218,10 @@ func (i *Index) values(v Value, path []string, task *Task, depth int) ([]Value, 
 		return nil, false
 	}
 	if text := i.texts[v.Node]; text != nil {
-		if flows := wholeFlows(text); len(flows) == 1 {
+		if list := literalList(text); list != nil {
+			return i.values(Value{Node: list, File: v.File}, path, task, depth+1)
+		}
+		if flows := wholeFlows(text); len(flows) == 1 && text.Analysis.Outputs[0].Value.Parts == nil {
 			flows[0].Path = slices.Concat(flows[0].Path, path)
 			return i.flowValues(flows[0], task, depth+1)
 		}

@@ -2,6 +2,7 @@ package content
 
 import (
 	"path/filepath"
+	"slices"
 
 	"gopkg.in/yaml.v3"
 
@@ -15,6 +16,20 @@ type Search struct {
 	Dir string
 	// Roles are directories with roles; Trees are directories named ansible_collections.
 	Roles, Trees []string
+	// Here returns where an absolute path of the content is; nil if all are where they say.
+	Here func(path string) string
+}
+
+// absolute returns the path of a file that another in dir names.
+func (s Search) absolute(dir, name string) string {
+	switch {
+	case !filepath.IsAbs(name):
+		return filepath.Join(dir, name)
+	case s.Here != nil:
+		return s.Here(name)
+	default:
+		return name
+	}
 }
 
 // place is where a file stands that names others.
@@ -38,6 +53,14 @@ type walker struct {
 	search Search
 	unit   *Unit
 	seen   map[string]bool
+	// inPlaybook is set for a playbook, whose directory is the unit's.
+	inPlaybook bool
+	// metas are the meta files of roles: one that is included by several tasks has the same
+	// collections each time.
+	metas map[string]*yaml.Node
+	// later are includes whose names have variables. They wait until the rest is walked, so
+	// that all definitions are known.
+	later []func()
 }
 
 // Walk returns a unit for the content of each watch, and one for each finalizer with content
@@ -54,17 +77,36 @@ func Walk(list []watches.Watch, search Search) []*Unit {
 }
 
 func walkOne(watch watches.Watch, what watches.Content, search Search, finalizing bool) *Unit {
-	w := &walker{search: search, unit: &Unit{Watch: watch, Finalizing: finalizing}, seen: map[string]bool{}}
+	w := newWalker(watch, what, search, finalizing)
+	for len(w.later) > 0 { // What they include may put others aside.
+		include := w.later[0]
+		w.later = w.later[1:]
+		include()
+	}
+	return w.unit
+}
+
+func newWalker(watch watches.Watch, what watches.Content, search Search, finalizing bool) *walker {
+	w := &walker{search: search, unit: &Unit{Watch: watch, Finalizing: finalizing}, seen: map[string]bool{}, metas: map[string]*yaml.Node{}}
 	if watch.Chart != nil {
-		return w.unit
+		return w
 	}
 	if what.Playbook != "" {
-		w.unit.Dir = filepath.Dir(what.Playbook)
+		w.inPlaybook, w.unit.Dir = true, filepath.Dir(what.Playbook)
+		w.search.Trees = slices.Concat([]string{Beside(what.Playbook)}, search.Trees)
 		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "playbook", Path: what.Playbook})
+		for _, dir := range []string{"group_vars", filepath.Join("host_vars", "localhost")} {
+			for _, path := range yamlBelow(filepath.Join(w.unit.Dir, dir)) {
+				w.variableFile(path, Included, nil)
+			}
+		}
 		w.playbook(what.Playbook)
-		return w.unit
+		return w
 	}
 	name := what.Role
+	if name == "" { // A fault of the watch.
+		return w
+	}
 	if what.RolesPath != "" {
 		name = filepath.Join(what.RolesPath, what.Role)
 	}
@@ -72,7 +114,12 @@ func walkOne(watch watches.Watch, what watches.Content, search Search, finalizin
 	w.unit.Dir = dir
 	w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "role", Path: dir, Role: name})
 	w.role(dir, collection, roleParts{}, place{base: search.Dir})
-	return w.unit
+	return w
+}
+
+// Beside returns the directory beside a playbook in which Ansible looks for collections first.
+func Beside(playbook string) string {
+	return filepath.Join(filepath.Dir(playbook), "collections", "ansible_collections")
 }
 
 // once reports whether a file is walked for the first time.
@@ -113,10 +160,13 @@ func (w *walker) role(dir, collection string, parts roleParts, from place) {
 		at.collections = []string{collection}
 	}
 	for _, path := range mainFiles(filepath.Join(dir, "meta"), "main") {
-		if w.once(path) {
-			meta := w.readOne(path)
-			at.collections = append(at.collections, scalars(Field(meta, "collections"))...)
-			w.roles(Field(meta, "dependencies"), at, path)
+		first := w.once(path)
+		if first {
+			w.metas[path] = w.readOne(path)
+		}
+		at.collections = append(at.collections, scalars(Field(w.metas[path], "collections"))...)
+		if first {
+			w.roles(Field(w.metas[path], "dependencies"), at, path)
 		}
 	}
 	w.variables(filepath.Join(dir, "defaults"), parts.or(parts.defaults), Default)
@@ -182,15 +232,11 @@ func (w *walker) play(play *yaml.Node, path string) {
 	at := place{base: filepath.Dir(path), collections: scalars(Field(play, "collections"))}
 	for _, key := range []string{"import_playbook", "ansible.builtin.import_playbook"} {
 		if name := Scalar(Field(play, key)); name != "" {
-			w.playbook(filepath.Join(at.base, name))
+			w.playbook(w.search.absolute(at.base, name))
 		}
 	}
 	w.define(Field(play, "vars"), path, PlayVar, nil)
-	for _, name := range scalars(Field(play, "vars_files")) {
-		if file := regular(filepath.Join(at.base, name)); file != "" {
-			w.variableFile(file, Included, nil)
-		}
-	}
+	w.variableFiles(Field(play, "vars_files"), at.base)
 	for _, key := range []string{"environment", "remote_user", "become_user", "hosts", "vars_files", "module_defaults"} {
 		w.texts(Field(play, key), path, key, nil, nil)
 	}
@@ -198,6 +244,25 @@ func (w *walker) play(play *yaml.Node, path string) {
 	for _, key := range []string{"pre_tasks", "tasks", "post_tasks", "handlers"} {
 		at.handlers = key == "handlers"
 		w.tasks(Field(play, key), path, at)
+	}
+}
+
+// variableFiles reads the files of vars_files. An element that is a list has alternatives.
+func (w *walker) variableFiles(n *yaml.Node, base string) {
+	for _, name := range scalars(n) {
+		names, _ := w.substituted(name, &Task{}, 0)
+		for _, name := range names {
+			if file := regular(w.search.absolute(base, name)); file != "" {
+				w.variableFile(file, Included, nil)
+			}
+		}
+	}
+	if n != nil && n.Kind == yaml.SequenceNode {
+		for _, element := range n.Content {
+			if element = follow(element); element.Kind == yaml.SequenceNode {
+				w.variableFiles(element, base)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package content
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,13 +45,14 @@ func TestWhatIsWalked(t *testing.T) {
 		"the files of a loop":              {"- {name: in, include_tasks: '{{ item }}.yml', loop: [one, two]}\n", "in one two", 0, 0},
 		"files of mappings in a loop":      {"- name: in\n  include_tasks: '{{ f.file }}'\n  loop: [{file: one.yml}, {other: two.yml}]\n  loop_control: {loop_var: f}\n", "in one", 0, 0},
 		"files that the name may mean":     {"- {name: in, include_tasks: 'os-{{ family }}.yml'}\n", "in debian suse", 0, 0},
-		"a name that may be anything":      {"- debug:\n- {name: in, include_tasks: '{{ x }}'}\n", " in", 0, 2},
+		"a name that may be anything":      {"- {name: in, include_tasks: '{{ x }}'}\n", "in again one debian suse two", 0, 0},
+		"a name that leads nowhere":        {"- debug:\n- {name: in, include_tasks: 'no-{{ x }}.yml'}\n", " in", 0, 2},
 		"a file that is not there":         {"- {name: in, include_tasks: none.yml}\n", "in", 1, 0},
 		"Ansible tells of imports":         {"- {name: in, import_tasks: none.yml}\n", "in", 0, 0},
 		"a role":                           {"- {name: in, include_role: {name: other}}\n", "in other", 0, 0},
 		"a part of a role":                 {"- {name: in, include_role: {name: other, tasks_from: part.yml}}\n", "in part", 0, 0},
 		"a role that is not there":         {"- name: in\n  include_role:\n    name: none\n", "in", 2, 0},
-		"a role that only a run knows":     {"- {name: in, include_role: {name: '{{ x }}'}}\n", "in", 0, 1},
+		"a role that only a run knows":     {"- {name: in, include_role: {name: 'none-{{ x }}'}}\n", "in", 0, 1},
 		"blocks":                           {"- {name: b, block: [{name: x, debug: }], rescue: [{name: y, debug: }], always: [{name: z, debug: }]}\n", "b x y z", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +71,66 @@ func TestWhatIsWalked(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestWhatANameWithVariablesMayMean(t *testing.T) {
+	for name, test := range map[string]struct {
+		main  string
+		tasks string
+		note  string // "" for none
+	}{
+		"files by a pattern":                    {"- {name: in, include_tasks: 'on-{{ x }}.yml'}\n", "in a b", "on-a.yml, on-b.yml"},
+		"a variable of the role":                {"- {name: in, include_tasks: 'on-{{ fixed }}.yml'}\n", "in a", ""},
+		"a part of it":                          {"- {name: in, include_tasks: \"on-{{ deep['name'] }}.yml\"}\n", "in b", ""},
+		"a default, which a resource may set":   {"- {name: in, include_tasks: '{{ usual }}'}\n", "in a b", "on-a.yml, on-b.yml"},
+		"a loop over a list that is a variable": {"- {name: in, include_tasks: 'on-{{ item }}.yml', loop: '{{ both }}'}\n", "in a b", ""},
+		"a variable of the include":             {"- {name: in, include_tasks: sub/more.yml, vars: {y: a}}\n- {name: too, include_tasks: sub/more.yml, vars: {y: b}}\n", "in more too a b", ""},
+		"a result":                              {"- {name: do, command: x, register: r}\n- {name: in, include_tasks: 'on-{{ r.stdout }}.yml'}\n", "do in a b", "on-a.yml, on-b.yml"},
+		"one of two texts":                      {"- {name: in, include_tasks: \"{{ 'on-a' if x else 'on-b' }}.yml\"}\n", "in a b", ""},
+		"a fact that is one of two":             {"- {name: set, set_fact: {f: \"{{ x | ternary('a', 'b') }}\"}}\n- {name: in, include_tasks: 'on-{{ f }}.yml'}\n", "set in a b", ""},
+		"a default of its own":                  {"- {name: in, include_tasks: \"{{ x | default('on-b.yml') }}\"}\n", "in b a", "on-a.yml, on-b.yml"},
+		"the role's own directory":              {"- {name: in, include_tasks: '{{ role_path }}/tasks/on-a.yml'}\n", "in a", ""},
+		"roles by a pattern":                    {"- {name: in, include_role: {name: 'kind_{{ x }}'}}\n", "in one two", "kind_one, kind_two"},
+		"roles of a loop":                       {"- {name: in, include_role: {name: '{{ item.role }}'}, loop: [{role: kind_two}]}\n", "in two", ""},
+		"a role that may be any":                {"- {name: in, include_role: {name: '{{ x }}'}}\n", "in one two", "kind_one, kind_two"},
+		"a part of a role":                      {"- {name: in, include_role: {name: kind_one, tasks_from: '{{ x }}'}}\n", "in one part", "main.yml, part.yml"},
+		"parts of a loop":                       {"- {name: in, include_role: {name: kind_one, tasks_from: '{{ item }}.yml'}, loop: [part]}\n", "in part", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u, dir := walked(t, map[string]string{
+				"roles/r/tasks/main.yml": test.main, "roles/r/tasks/on-a.yml": "- {name: a, debug: }\n", "roles/r/tasks/on-b.yml": "- {name: b, debug: }\n",
+				"roles/r/tasks/sub/more.yml": "- {name: more, include_tasks: 'on-{{ y }}.yml'}\n", "roles/r/vars/main.yml": "fixed: a\ndeep: {name: b}\nboth: [a, b]\n",
+				"roles/r/defaults/main.yml": "usual: on-a.yml\n", "roles/kind_one/tasks/main.yml": "- {name: one, debug: }\n", "roles/kind_one/tasks/part.yml": "- {name: part, debug: }\n",
+				"roles/kind_two/tasks/main.yml": "- {name: two, debug: }\n",
+			})
+			if got := names(u); got != test.tasks {
+				t.Errorf("want the tasks %q, got %q", test.tasks, got)
+			}
+			if len(u.Missing)+len(u.Unknown) > 0 || len(u.Guessed) != min(len(test.note), 1) {
+				t.Fatalf("got missing %v, unknown %v, guessed %v", u.Missing, u.Unknown, u.Guessed)
+			}
+			for _, f := range u.Guessed {
+				if !strings.HasSuffix(f.Message, ": "+test.note) || f.File != filepath.Join(dir, "roles/r/tasks/main.yml") {
+					t.Errorf("got %v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestARoleHasTheCollectionsOfItsMetaEachTime(t *testing.T) {
+	u, _ := walked(t, map[string]string{
+		"roles/r/tasks/main.yml":     "- include_role: {name: other, tasks_from: a}\n- include_role: {name: other, tasks_from: b}\n",
+		"roles/other/meta/main.yml":  "collections: [kubernetes.core]\n",
+		"roles/other/tasks/a.yml":    "- k8s_info: {kind: Pod}\n",
+		"roles/other/tasks/b.yml":    "- k8s_exec: {pod: x}\n",
+		"roles/other/tasks/main.yml": "- fail: {msg: x}\n",
+	})
+	for _, task := range u.Tasks[1:] {
+		if wanted := []string{"kubernetes.core"}; task.Module != "include_role" && !slices.Equal(task.Collections, wanted) {
+			t.Errorf("%s has the collections %v", task.Module, task.Collections)
+		}
 	}
 }
 

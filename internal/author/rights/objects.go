@@ -27,7 +27,10 @@ type Object struct {
 	Template bool
 }
 
-// kubernetes are the collections whose modules are read.
+// maxDepth ends variables that refer to each other in a circle.
+const maxDepth = 8
+
+// collections are those whose modules are read.
 var collections = regexp.MustCompile(`^(kubernetes\.core|community\.kubernetes|community\.okd|redhat\.openshift|ensign\.operator|operator_sdk\.util)\.(\w+)$`)
 
 // Module returns a module's name without its collection, if it is one that talks to the API
@@ -52,7 +55,7 @@ func Objects(i *content.Index, t *content.Task) (found []Object, known bool) {
 	definition, kind := Definition(t), t.Arg("kind")
 	switch {
 	case definition != nil:
-		found, known = ofDefinition(i, definition, t)
+		found, known = ofDefinition(i, definition, t, 0)
 	case t.Arg("src") != nil || t.Arg("template") != nil:
 		found, known = ofFiles(i, t)
 	case kind != nil:
@@ -71,25 +74,29 @@ func Objects(i *content.Index, t *content.Task) (found []Object, known bool) {
 	return found, known
 }
 
-func ofDefinition(i *content.Index, n *yaml.Node, t *content.Task) (found []Object, known bool) {
+func ofDefinition(i *content.Index, n *yaml.Node, t *content.Task, depth int) (found []Object, known bool) {
 	if text := i.Text(n); text != nil && !text.Analysis.Whole {
 		objects := InText(text.Value, t.Position)
 		return objects, len(objects) > 0
 	}
 	if text := i.Text(n); text != nil {
-		if names := lookedUp(text, "template", "file"); names != nil {
-			return inFiles(t, names)
+		if names, known, looks := lookedUp(i, text, t, "template", "file"); looks {
+			found, all := inFiles(t, names)
+			return found, known && all
 		}
 	}
 	values, known := i.Values(n, t)
+	if text := i.Text(n); text != nil && !known && depth < maxDepth {
+		return ofVariables(i, text, t, depth+1)
+	}
 	for _, v := range values {
 		switch v.Node.Kind {
 		case yaml.MappingNode:
-			objects, ok := ofMapping(i, v.Node, t)
+			objects, ok := ofMapping(i, v.Node, t, depth)
 			found, known = append(found, objects...), known && ok
 		case yaml.SequenceNode:
 			for _, element := range v.Node.Content {
-				objects, ok := ofDefinition(i, element, t)
+				objects, ok := ofDefinition(i, element, t, depth)
 				found, known = append(found, objects...), known && ok
 			}
 		case yaml.ScalarNode:
@@ -99,11 +106,35 @@ func ofDefinition(i *content.Index, n *yaml.Node, t *content.Task) (found []Obje
 	return found, known
 }
 
-func ofMapping(i *content.Index, n *yaml.Node, t *content.Task) ([]Object, bool) {
-	found, known := pairs(i, content.Field(n, "kind"), content.Field(n, "apiVersion"), t)
-	if content.Field(n, "kind") == nil { // The task says it, beside a part of the object.
-		found, known = pairs(i, t.Arg("kind"), t.Arg("api_version", "api", "version"), t)
+// ofVariables returns the objects of the variables of a text, such as one that has a template's
+// objects, or a loop over them.
+func ofVariables(i *content.Index, text *content.Text, t *content.Task, depth int) (found []Object, known bool) {
+	known = true
+	for _, output := range text.Analysis.Outputs {
+		for _, flow := range output.Flows {
+			nodes := i.Behind(flow.Name, t)
+			known = known && nodes != nil
+			for _, n := range nodes {
+				objects, all := ofDefinition(i, n, t, depth)
+				found, known = append(found, objects...), known && all
+			}
+		}
 	}
+	return found, known && len(found) > 0
+}
+
+func ofMapping(i *content.Index, n *yaml.Node, t *content.Task, depth int) ([]Object, bool) {
+	kind, version := content.Field(n, "kind"), content.Field(n, "apiVersion")
+	if items := content.Field(n, "items"); items != nil && items.Kind == yaml.SequenceNode && strings.HasSuffix(content.Scalar(kind), "List") {
+		return ofDefinition(i, items, t, depth)
+	}
+	if kind == nil { // The task says it, beside a part of the object.
+		kind = t.Arg("kind")
+	}
+	if version == nil {
+		version = t.Arg("api_version", "api", "version")
+	}
+	found, known := pairs(i, kind, version, t)
 	for k := range found {
 		metadata := content.Field(n, "metadata")
 		found[k].Name, found[k].Namespace = content.Field(metadata, "name"), content.Field(metadata, "namespace")
@@ -148,17 +179,17 @@ func combine(kinds, versions []content.Value, at content.Position) []Object {
 	return found
 }
 
-// lookedUp returns the literal names of the files that a text looks up by the plugins.
-func lookedUp(t *content.Text, plugins ...string) []string {
-	var names []string
+// lookedUp returns the names of the files that a text looks up by the plugins; looks is false if
+// it does not.
+func lookedUp(i *content.Index, t *content.Text, task *content.Task, plugins ...string) (names []string, known, looks bool) {
+	known = true
 	for _, l := range t.Analysis.Lookups {
-		if slices.Contains(plugins, content.Plain(l.Plugin)) && len(l.Terms) > 0 && l.Terms[0].IsLiteral {
-			if name, ok := l.Terms[0].Literal.(string); ok {
-				names = append(names, name)
-			}
+		if slices.Contains(plugins, content.Plain(l.Plugin)) && len(l.Terms) > 0 {
+			found, all := i.TermNames(l.Terms[0], task)
+			names, known, looks = append(names, found...), known && all, true
 		}
 	}
-	return names
+	return names, known, looks
 }
 
 func ofFiles(i *content.Index, t *content.Task) ([]Object, bool) {
@@ -166,21 +197,25 @@ func ofFiles(i *content.Index, t *content.Task) ([]Object, bool) {
 	if n == nil {
 		n = t.Arg("src")
 	}
-	if path := content.Field(n, "path"); path != nil {
-		n = path
-	}
-	values, known := i.Values(n, t)
-	var names []string
-	for _, v := range values {
-		if v.Node.Kind == yaml.SequenceNode {
-			for _, element := range v.Node.Content {
-				names = append(names, content.Scalar(element))
-			}
-		}
-		names = append(names, content.Scalar(v.Node))
-	}
+	names, known := paths(i, n, t)
 	found, all := inFiles(t, names)
 	return found, known && all
+}
+
+// paths returns the names of an argument: a text, a mapping with a path, or a list of these.
+func paths(i *content.Index, n *yaml.Node, t *content.Task) (names []string, known bool) {
+	if path := content.Field(n, "path"); path != nil {
+		return i.Names(path, t)
+	}
+	if n.Kind != yaml.SequenceNode {
+		return i.Names(n, t)
+	}
+	known = true
+	for _, element := range n.Content {
+		found, all := paths(i, element, t)
+		names, known = append(names, found...), known && all
+	}
+	return names, known
 }
 
 func inFiles(t *content.Task, names []string) (found []Object, known bool) {
@@ -189,16 +224,17 @@ func inFiles(t *content.Task, names []string) (found []Object, known bool) {
 		if name == "" {
 			continue
 		}
-		path := content.FindFile(t, "templates", name)
-		if path == "" {
-			path = content.FindFile(t, "files", name)
+		files := content.FindFiles(t, "templates", name)
+		if files == nil {
+			files = content.FindFiles(t, "files", name)
 		}
-		text, err := os.ReadFile(path)
-		objects := InText(string(text), content.Position{File: path, Line: 1, Column: 1})
-		if path == "" || err != nil || len(objects) == 0 {
-			known = false
+		known = known && len(files) > 0
+		for _, path := range files {
+			text, err := os.ReadFile(path)
+			objects := InText(string(text), content.Position{File: path, Line: 1, Column: 1})
+			known = known && err == nil && len(objects) > 0
+			found = append(found, objects...)
 		}
-		found = append(found, objects...)
 	}
 	return found, known
 }

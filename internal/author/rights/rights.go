@@ -2,11 +2,7 @@ package rights
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/schema"
@@ -68,36 +64,26 @@ type Collector struct {
 	Needs
 }
 
-// resource returns the group and resource of a kind.
+// resource returns the group and resource of a kind of which the API version names the group.
 func (c *Collector) resource(apiVersion, kind string) (group, resource string) {
-	gv, err := kinds.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return "", ""
+	found, _ := exactly(apiVersion, kind, c.CRDs)
+	return found.group, found.resource
+}
+
+// meant returns what a client of kubernetes.core means by the kind. Where only a cluster can tell
+// which group that is, it adds that as unknown, and returns false.
+func (c *Collector) meant(at content.Position, apiVersion, kind string) (served, bool) {
+	found, known := find(apiVersion, kind, c.CRDs)
+	if !known {
+		c.unknown(at, fmt.Sprintf("the group that serves %s in %s", kind, apiVersion))
 	}
-	for _, crd := range c.CRDs {
-		if crd.Group == gv.Group && strings.EqualFold(crd.Kind, kind) && crd.Plural != "" {
-			return crd.Group, crd.Plural
-		}
-	}
-	if strings.ToLower(kind) == kind && strings.HasSuffix(kind, "s") {
-		return gv.Group, kind // A resource's name, which the client takes too.
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
-	return gv.Group, plural.Resource
+	return found, known
 }
 
 // ClusterScoped reports whether objects of the kind have no namespace, as far as it is known.
 func ClusterScoped(apiVersion, kind string, crds []schema.CRD) bool {
-	gv, _ := kinds.ParseGroupVersion(apiVersion)
-	for _, crd := range crds {
-		if crd.Group == gv.Group && crd.Kind == kind {
-			return !crd.Namespaced
-		}
-	}
-	return slices.Contains(strings.Fields(`Namespace Node PersistentVolume ClusterRole ClusterRoleBinding StorageClass VolumeAttachment
-		CustomResourceDefinition PriorityClass IngressClass RuntimeClass CSIDriver CSINode APIService ClusterIssuer ComponentStatus
-		ValidatingWebhookConfiguration MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding
-		CertificateSigningRequest FlowSchema PriorityLevelConfiguration GatewayClass Project`), kind)
+	found, _ := find(apiVersion, kind, crds)
+	return found.clusterScoped
 }
 
 func (c *Collector) engine(group, resource, where string, scope Scope, verbs ...string) {
@@ -171,8 +157,9 @@ func (c *Collector) lookups(i *content.Index, t *content.Text) {
 			verb = "get"
 		}
 		for _, o := range objects {
-			group, resource := c.resource(o.APIVersion, o.Kind)
-			c.task(o.Position, group, resource, verb)
+			if kind, known := c.meant(o.Position, o.APIVersion, o.Kind); known {
+				c.task(o.Position, kind.group, kind.resource, verb)
+			}
 		}
 	}
 }

@@ -1,12 +1,14 @@
 package rights
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // tasks adds what a task needs.
@@ -42,19 +44,24 @@ func (c *Collector) tasks(u *content.Unit, i *content.Index, t *content.Task) {
 		c.unknown(t.Position, "what "+t.Module+" asks of the API server")
 	}
 	for _, o := range objects {
-		c.object(u, t, module, o)
+		c.object(u, i, t, module, o)
 	}
 }
 
 // object adds what a task needs for one kind.
-func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Object) {
-	group, resource := c.resource(o.APIVersion, o.Kind)
-	read := reading(o)
+func (c *Collector) object(u *content.Unit, i *content.Index, t *content.Task, module string, o Object) {
+	kind, known := c.kind(module, o)
+	if !known {
+		return
+	}
+	group, resource, read := kind.group, kind.resource, reading(o)
 	switch module {
 	case "k8s":
-		c.task(o.Position, group, resource, verbs(t, o)...)
-		if state := content.Scalar(t.Arg("state")); state == "" || state == "present" {
-			c.children(u, o)
+		for _, state := range states(u, i, t) {
+			c.task(o.Position, group, resource, verbs(t, o, state)...)
+			if state == "present" {
+				c.children(u, o, kind)
+			}
 		}
 	case "k8s_info":
 		c.task(o.Position, group, resource, read)
@@ -68,7 +75,11 @@ func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Ob
 		c.task(o.Position, group, resource+"/status", "patch")
 	case "k8s_scale":
 		c.task(o.Position, group, resource, read, "get")
-		c.task(o.Position, group, resource+"/scale", "patch")
+		if resource == "jobs" { // It has no replicas: the module sets its parallelism.
+			c.task(o.Position, group, resource, "patch")
+		} else {
+			c.task(o.Position, group, resource+"/scale", "patch")
+		}
 	case "k8s_rollback":
 		c.task(o.Position, group, resource, read, "patch")
 		c.task(o.Position, "apps", map[bool]string{true: "replicasets", false: "controllerrevisions"}[resource == "deployments"], "list")
@@ -83,6 +94,15 @@ func (c *Collector) object(u *content.Unit, t *content.Task, module string, o Ob
 	}
 }
 
+// kind returns the kind of an object. The modules k8s_status ask no group but the one that is
+// named; all others are those of kubernetes.core.
+func (c *Collector) kind(module string, o Object) (served, bool) {
+	if module == "k8s_status" {
+		return exactly(o.APIVersion, o.Kind, c.CRDs)
+	}
+	return c.meant(o.Position, o.APIVersion, o.Kind)
+}
+
 // reading is the verb by which a task reads the object: by name, or with others.
 func reading(o Object) string {
 	if o.Name != nil || o.Template {
@@ -91,13 +111,42 @@ func reading(o Object) string {
 	return "list"
 }
 
+// states returns the states that the module k8s may be asked for: by the task, by its variables,
+// or by the watch's variables in their place.
+func states(u *content.Unit, i *content.Index, t *content.Task) []string {
+	n := t.Arg("state")
+	text := i.Text(n)
+	if text == nil {
+		return []string{cmp.Or(content.Scalar(n), "present")}
+	}
+	found, known := i.Names(n, t)
+	if !known {
+		found = []string{"present"}
+	}
+	for _, name := range text.Analysis.Names {
+		for _, vars := range varsOf(u.Watch) {
+			if state, ok := vars[name].(string); ok && !slices.Contains(found, state) {
+				found = append(found, state)
+			}
+		}
+	}
+	return found
+}
+
+func varsOf(w watches.Watch) []map[string]any {
+	if w.Finalizer == nil {
+		return []map[string]any{w.Vars}
+	}
+	return []map[string]any{w.Vars, w.Finalizer.Vars}
+}
+
 // verbs are those of the module k8s.
-func verbs(t *content.Task, o Object) []string {
+func verbs(t *content.Task, o Object, state string) []string {
 	read := []string{reading(o)}
 	if o.Name == nil && t.Arg("label_selectors") == nil && !o.Template {
 		read = nil // A name that is not known here, or that does not exist yet.
 	}
-	switch content.Scalar(t.Arg("state")) {
+	switch state {
 	case "absent":
 		if content.True(t.Arg("delete_all")) {
 			read = []string{"get", "list"}
@@ -116,18 +165,16 @@ func verbs(t *content.Task, o Object) []string {
 }
 
 // children adds the watch of a kind whose objects the content creates.
-func (c *Collector) children(u *content.Unit, o Object) {
+func (c *Collector) children(u *content.Unit, o Object, kind served) {
 	w := u.Watch
-	gv, err := kinds.ParseGroupVersion(o.APIVersion)
-	if err != nil || !w.WatchDependentResources || slices.Contains(w.Blacklist, kinds.GroupKind{Group: gv.Group, Kind: o.Kind}) {
+	if !w.WatchDependentResources || slices.Contains(w.Blacklist, kinds.GroupKind{Group: kind.group, Kind: kind.kind}) {
 		return
 	}
 	owner := ClusterScoped(w.GVK.GroupVersion().String(), w.GVK.Kind, c.CRDs)
-	if ClusterScoped(o.APIVersion, o.Kind, c.CRDs) && !owner && !w.WatchClusterScopedResources {
+	if kind.clusterScoped && !owner && !w.WatchClusterScopedResources {
 		return
 	}
-	group, resource := c.resource(o.APIVersion, o.Kind)
-	c.manager(o.Position, group, resource, "the manager: changes of children", "list", "watch")
+	c.manager(o.Position, kind.group, kind.resource, "the manager: changes of children", "list", "watch")
 }
 
 // event adds what the module k8s_event needs.

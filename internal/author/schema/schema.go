@@ -22,6 +22,8 @@ type CRD struct {
 	File                string
 	Line                int
 	Group, Kind, Plural string
+	Singular            string
+	ShortNames          []string
 	Namespaced          bool
 	versions            *yaml.Node
 }
@@ -72,8 +74,15 @@ func parse(path string, n *yaml.Node) (CRD, bool) {
 	}
 	spec := field(n, "spec")
 	names := field(spec, "names")
+	var shortNames []string
+	if list := field(names, "shortNames"); list != nil {
+		for _, name := range list.Content {
+			shortNames = append(shortNames, name.Value)
+		}
+	}
 	return CRD{
 		File: path, Line: n.Line, Group: text(spec, "group"), Kind: text(names, "kind"), Plural: text(names, "plural"),
+		Singular: text(names, "singular"), ShortNames: shortNames,
 		Namespaced: text(spec, "scope") != "Cluster", versions: field(spec, "versions"),
 	}, true
 }

@@ -1,7 +1,8 @@
-"""Answers a question about Ansible content: JSON on standard input, JSON on standard output."""
+"""Answers questions about Ansible content: a line of JSON on standard input, and one on standard output for each."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -11,28 +12,32 @@ import expressions
 
 
 def main() -> None:
-    """Read the question and write the answer."""
-    question = json.load(sys.stdin)
-    # Nothing but the answer may reach the output, whatever a plugin prints when it is imported.
+    """Read questions and write answers."""
+    gc.disable()  # Trees of syntax have many objects, and the process ends soon.
+    # Nothing but answers may reach the output, whatever a plugin prints when it is imported.
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    answer: dict[str, Any] = {"texts": [expressions.analyse(t["text"], t["bare"]) for t in question["texts"] or []]}
-    if question.get("installed") is not None or question.get("syntax") is not None:
-        answer |= with_ansible(question)
-    json.dump(answer, output, default=str)
-    output.flush()
+    for line in sys.stdin:
+        question = json.loads(line)
+        answer: dict[str, Any] = {"texts": [expressions.analyse(t["text"], t["bare"]) for t in question["texts"] or []]}
+        if question.get("installed") is not None or question.get("syntax") is not None:
+            answer |= with_ansible(question)
+        output.write(json.dumps(answer, default=str) + "\n")  # Much faster than json.dump.
+        output.flush()
 
 
 def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
     """Answer what needs Ansible's own modules, whose import takes half a second."""
     from ansible.plugins.loader import init_plugin_loader, lookup_loader  # noqa: PLC0415
+    from ansible.utils.collection_loader import AnsibleCollectionConfig  # noqa: PLC0415
 
     init_plugin_loader([])
+    AnsibleCollectionConfig.playbook_paths = question.get("playbooks") or []
     import installed  # noqa: PLC0415
     import syntax  # noqa: PLC0415
 
     asked = question.get("installed") or {}
-    checker = syntax.Checker(question["directory"])
+    checker = syntax.Checker(question["directory"], question.get("image") or "")
     for item in question.get("syntax") or []:
         if item["kind"] == "playbook":
             checker.playbook(item["path"])

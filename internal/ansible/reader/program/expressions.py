@@ -114,7 +114,8 @@ class Analysis:
         """Note what is written into the text."""
         for part in node.nodes:
             if not isinstance(part, nodes.TemplateData):
-                self.outputs.append({"line": self.line(part), "flows": self.flows(part)})
+                value = self.value(part)
+                self.outputs.append({"line": self.line(part), "flows": value.get("flows", []), "value": value})
 
     def on_for(self, node: nodes.For) -> None:
         """Bind the loop's names."""
@@ -257,7 +258,13 @@ class Analysis:
         try:
             return {"literal": node.as_const(), "isLiteral": True}  # type: ignore[attr-defined]
         except (nodes.Impossible, AttributeError):
-            return {"flows": self.flows(node)}
+            joined = node.nodes if isinstance(node, nodes.Concat) else []
+            if isinstance(node, nodes.Add):
+                joined = [node.left, node.right]
+            if not joined:
+                return {"flows": self.flows(node)}
+            parts = [self.value(part) for part in joined]
+            return {"flows": merge(*(part.get("flows", []) for part in parts)), "parts": parts}
 
     # Types.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import ast
+import functools
 import importlib.util
+import os
 import re
 import sys
 from pathlib import Path
@@ -68,36 +69,36 @@ def has(loader: Any, name: str) -> bool:
         return "unable to locate" not in str(error).lower() and not isinstance(error, KeyError)
 
 
-def imports(path: Path) -> tuple[set[str], set[str], set[str]]:
-    """Return the libraries and module_utils that a file imports, and the libraries that it asks for by name."""
-    libraries: set[str] = set()
-    helpers: set[str] = set()
-    asked: set[str] = set()
+IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)|import[ \t]+([\w., \t]+))", re.MULTILINE
+)
+ASKED = re.compile(r"missing_required_lib\(\s*[\"']([^\"']+)[\"']")
+
+
+@functools.cache
+def imports(path: str) -> tuple[set[str], set[str], set[str]]:
+    """Return the libraries and module_utils that a file imports, and the libraries that it asks for by name.
+
+    Its text is searched: a tree of its syntax takes ten times as long. A sentence that looks like an import does no
+    harm, because the file must ask for the library too.
+    """
     try:
-        tree = ast.parse(path.read_bytes())
-    except (SyntaxError, OSError, ValueError):
-        return libraries, helpers, asked
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "missing_required_lib" and node.args:
-                first = node.args[0]
-                if isinstance(first, ast.Constant):
-                    asked.add(normal(str(first.value)))
-            elif isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "DOCUMENTATION" for t in node.targets):
-                asked |= requirements(node.value)
-            continue
-        for name in names:
-            (helpers if name.startswith("ansible_collections.") else libraries).add(name)
-    return {name.split(".")[0] for name in libraries}, helpers, asked
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set(), set(), set()
+    names: set[str] = set()
+    for package, parts, modules in IMPORT.findall(text):
+        names |= {module.split()[0] for module in modules.split(",") if module.strip()}
+        if package and not package.startswith("."):
+            words = re.findall(r"\w+", re.sub(r"#[^\n]*|\bas\s+\w+", "", parts))
+            names |= {package, *(f"{package}.{word}" for word in words)}
+    helpers = {name for name in names if name.startswith("ansible_collections.")}
+    asked = {normal(name) for name in ASKED.findall(text)} | requirements(text)
+    return {name.split(".")[0] for name in names - helpers}, helpers, asked
 
 
-def requirements(value: ast.expr) -> set[str]:
-    """Return the libraries that the documentation requires."""
-    text = value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+def requirements(text: str) -> set[str]:
+    """Return the libraries that the documentation in a file requires."""
     if inline := re.search(r"^requirements:[ ]*\[([^\]\n]*)\]", text, re.MULTILINE):
         return {normal(word.strip(" \"'")) for word in inline[1].split(",") if word.strip()}
     block = re.search(r"^requirements:\n((?:[ ]*- .*\n?)+)", text, re.MULTILINE)
@@ -116,13 +117,14 @@ def missing_libraries(path: Path) -> list[str]:
     """Return libraries that a module needs, says so, and can't import."""
     wanted: set[str] = set()
     asked: set[str] = set()
-    todo, seen = [path], {path}
+    root = next((str(parent) for parent in path.parents if parent.name == "ansible_collections"), "")
+    todo, seen = [str(path)], {str(path)}
     while todo:
         libraries, helpers, names = imports(todo.pop())
         wanted |= libraries
         asked |= names
         for helper in helpers:
-            file = helper_file(helper, path)
+            file = helper_file(helper, root)
             if file and file not in seen:
                 seen.add(file)
                 todo.append(file)
@@ -130,16 +132,14 @@ def missing_libraries(path: Path) -> list[str]:
     return sorted(name for name in wanted - known if normal(name) in asked and not importable(name))
 
 
-def helper_file(name: str, path: Path) -> Path | None:
-    """Return the file of a module_utils of the same collection."""
-    parts = name.split(".")
-    roots = [parent for parent in path.parents if parent.name == "ansible_collections"]
-    if not roots:
-        return None
-    file = roots[0].joinpath(*parts[1:]).with_suffix(".py")
-    return file if file.is_file() else None
+@functools.cache
+def helper_file(name: str, root: str) -> str:
+    """Return the file of a module_utils in the same directory of collections; "" if there is none."""
+    file = os.path.join(root, *name.split(".")[1:]) + ".py"
+    return file if root and os.path.isfile(file) else ""
 
 
+@functools.cache
 def importable(name: str) -> bool:
     """Report whether a library is installed."""
     try:

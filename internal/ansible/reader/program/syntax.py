@@ -12,18 +12,60 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.playbook import Playbook
 from ansible.playbook.helpers import load_list_of_blocks
 from ansible.playbook.play import Play
+from ansible.plugins import loader as plugins
 from ansible.utils.context_objects import CLIArgs
 from ansible.vars.manager import VariableManager
 
 ORIGIN = re.compile(r"^Origin: (?P<file>/.*?):(?P<line>\d+)(?::(?P<column>\d+))?$", re.MULTILINE)
 
 
+def remember(loader: Any) -> None:
+    """Have a loader of plugins look once for each that it finds: each task asks anew."""
+    find = loader.find_plugin_with_context
+    known: dict[Any, Any] = {}
+
+    def find_once(*args: Any, collection_list: list[str] | None = None, **kwargs: Any) -> Any:
+        key = (args, tuple(collection_list or ()), tuple(sorted(kwargs.items())))
+        if key in known:
+            return known[key]
+        found = find(*args, collection_list=collection_list, **kwargs)
+        if found.resolved:  # A role that is loaded later may have others.
+            known[key] = found
+        return found
+
+    loader.find_plugin_with_context = find_once
+
+
+class Loader(DataLoader):
+    """Reads files of the image where the project has them."""
+
+    image = ""
+    project = ""
+
+    def load_from_file(self, file_name: str, *args: Any, **kwargs: Any) -> Any:
+        """Return the data itself, of which the loader returns a copy otherwise: that takes longer than to read it."""
+        if not args:
+            kwargs["unsafe"] = True
+        return super().load_from_file(file_name, *args, **kwargs)
+
+    def path_dwim(self, given: str) -> str:
+        """Return the path of a file; all others of the loader come here."""
+        path = str(super().path_dwim(given))
+        if not self.image or self.image == self.project or not f"{path}/".startswith(f"{self.image}/"):
+            return path
+        here = self.project + path[len(self.image) :]
+        return path if Path(path).exists() and not Path(here).exists() else here
+
+
 class Checker:
     """Loads content, and keeps what Ansible says of it."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, image: str) -> None:
+        remember(plugins.module_loader)
+        remember(plugins.action_loader)
         context.CLIARGS = CLIArgs({"tags": (), "skip_tags": (), "syntax": True, "start_at_task": None})
-        self.loader = DataLoader()
+        self.loader = Loader()
+        self.loader.image, self.loader.project = image, directory
         self.loader.set_basedir(directory)
         inventory = InventoryManager(loader=self.loader, sources=["localhost,"])
         self.variables = VariableManager(loader=self.loader, inventory=inventory)

@@ -1,0 +1,46 @@
+package check
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestTheRightsOfTasksThatNameNoGroup(t *testing.T) {
+	const read = "- k8s_info: {kind: Deployment, name: x}\n"
+	for name, test := range map[string]struct {
+		task string
+		want []string
+	}{
+		"without an api_version":         {read, []string{"get deployments.apps"}},
+		"with a version alone":           {"- k8s_info: {api_version: v1, kind: Ingress, name: x}\n", []string{"get ingresses.networking.k8s.io"}},
+		"a kind of the project":          {"- k8s_info: {api_version: v1, kind: Thing}\n", []string{"list things.example.com"}},
+		"what the core has":              {"- k8s_info: {kind: Secret, name: x}\n", []string{"get secrets"}},
+		"what is scaled":                 {"- k8s_scale: {api_version: v1, kind: StatefulSet, name: x, replicas: 1}\n", []string{"get statefulsets.apps", "patch statefulsets.apps/scale"}},
+		"a job has no scale":             {"- k8s_scale: {kind: job, name: x, replicas: 1}\n", []string{"get jobs.batch", "patch jobs.batch"}},
+		"what is patched":                {"- k8s_json_patch: {kind: sts, name: x, patch: []}\n", []string{"get statefulsets.apps", "patch statefulsets.apps"}},
+		"what is deleted":                {"- k8s: {state: absent, kind: Route, name: x}\n", []string{"delete routes.route.openshift.io", "get routes.route.openshift.io"}},
+		"a part of an object":            {"- k8s: {state: patched, api_version: apps/v1, name: x, definition: {kind: Deployment}}\n", []string{"get deployments.apps", "patch deployments.apps"}},
+		"the objects of a list":          {"- k8s: {state: patched, definition: {kind: List, items: [{kind: Secret, metadata: {name: x}}]}}\n", []string{"get secrets", "patch secrets"}},
+		"what only a cluster can tell":   {"- k8s_info: {kind: Gadget, name: x}\n", nil},
+		"a module that asks no other":    {"- operator_sdk.util.k8s_status: {api_version: v1, kind: Service, name: x}\n", []string{"get services", "patch services/status"}},
+		"not what it would not find":     {"- operator_sdk.util.k8s_status: {api_version: v1, kind: Deployment, name: x}\n", []string{"get deployments", "patch deployments/status"}},
+		"a state that a default gives":   {"- k8s: {state: '{{ wanted }}', kind: Secret, name: x}\n", []string{"create secrets", "get secrets", "patch secrets"}},
+		"the group that a task does say": {"- k8s_info: {api_version: example.com/v1, kind: Deployment, name: x}\n", []string{"get deployments.example.com"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{"roles/r/tasks/main.yml": test.task, "config/crd.yaml": definition + closed})
+			got := map[string]bool{}
+			for _, need := range p.Needs().All {
+				if need.At.File != "" {
+					got[need.Right.String()] = true
+				}
+			}
+			if diff := cmp.Diff(test.want, slices.Sorted(maps.Keys(got))); diff != "" {
+				t.Errorf("rights (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
