@@ -22,16 +22,40 @@ func TestWhatIsNotInstalled(t *testing.T) {
 }
 
 func TestPinsOfCollections(t *testing.T) {
-	for version, wanted := range map[string][]string{
-		"5.2.0": {"requirements.yml:3 error old-collection"}, "'==5.2.0'": {"requirements.yml:3 error old-collection"}, "'<5.3.0'": {"requirements.yml:3 error old-collection"},
-		"5.3.0": nil, "10.0.0": nil, "'>=2.0.0'": nil, "'*'": nil,
-		"'>=5.0.0,<5.3.0'": {"requirements.yml:3 error old-collection"}, "'<=5.2.9'": {"requirements.yml:3 error old-collection"}, "'!=5.2.0'": nil, "'<6.0.0, >=5.0.0'": nil,
+	const tasks = "roles/r/tasks/main.yml"
+	for version, old := range map[string]bool{
+		"5.2.0": true, "'==5.2.0'": true, "'<5.3.0'": true, "5.3.0": false, "10.0.0": false, "'>=2.0.0'": false, "'*'": false,
+		"'>=5.0.0,<5.3.0'": true, "'<=5.2.9'": true, "'!=5.2.0'": false, "'<6.0.0, >=5.0.0'": false,
 	} {
-		t.Run(version, func(t *testing.T) {
-			p := project(t, thing(), map[string]string{"requirements.yml": "collections:\n  - name: kubernetes.core\n    version: " + version + "\n  - {name: other.core, version: 1.0.0}\n"})
-			p.requirements()
-			want(t, p, wanted...)
-		})
+		for task, severity := range map[string]string{
+			"- kubernetes.core.k8s: {template: a.j2}\n": "error", "- kubernetes.core.k8s: {src: a.yml}\n": "warning", "- template: {src: a.j2}\n": "warning",
+		} {
+			t.Run(version+task, func(t *testing.T) {
+				p := project(t, thing(), map[string]string{
+					tasks: task, "requirements.yml": "collections:\n  - name: kubernetes.core\n    version: " + version + "\n  - {name: other.core, version: 1.0.0}\n",
+				})
+				p.requirements()
+				if old {
+					want(t, p, "requirements.yml:3 "+severity+" old-collection")
+				} else {
+					want(t, p)
+				}
+			})
+		}
+	}
+}
+
+func TestAnOldCollectionIsOneFinding(t *testing.T) {
+	const manifest = "tree/kubernetes/core/MANIFEST.json"
+	files := map[string]string{manifest: `{"collection_info":{"version":"3.0.0"}}`, "roles/r/tasks/main.yml": ""}
+	for requirements, wanted := range map[string]string{
+		"": manifest + ":0 warning old-collection", "collections: [{name: kubernetes.core, version: 3.0.0}]": "requirements.yml:1 warning old-collection",
+	} {
+		files["requirements.yml"] = requirements
+		p := project(t, thing(), files)
+		p.trees = []string{filepath.Join(p.options.Dir, "tree")}
+		p.requirements()
+		want(t, p, wanted)
 	}
 }
 
