@@ -235,3 +235,34 @@ func TestWhatAFinalizerCreatesGoesWithItsResource(t *testing.T) {
 		})
 	}
 }
+
+func TestRightsThatNoRoleGives(t *testing.T) {
+	const tasks = "roles/r/tasks/main.yml"
+	role := func(rules string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: m}\nrules:\n" +
+			"- {apiGroups: [example.com], resources: [things, things/status], verbs: ['*']}\n" + rules
+	}
+	const events, maps = "- {apiGroups: [events.k8s.io], resources: [events], verbs: ['*']}\n", "- {apiGroups: [''], resources: [configmaps], verbs: ['*']}\n"
+	object := "- kubernetes.core.k8s:\n    definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
+	for name, test := range map[string]struct {
+		rules, tasks string
+		want         []string
+	}{
+		"all":                               {events + maps, object, nil},
+		"for Events, which runs do without": {maps, object, []string{"watches.yaml:0 warning missing-right"}},
+		"for an object":                     {events, object, []string{tasks + ":1 error missing-right"}},
+		"for three objects of a kind, which is one rule": {events, object + object + object, []string{tasks + ":1 error missing-right"}},
+		"for an Event that a task makes":                 {maps, "- kubernetes.core.k8s:\n    definition: {apiVersion: events.k8s.io/v1, kind: Event, metadata: {name: a}}\n", []string{tasks + ":1 error missing-right", "watches.yaml:0 warning missing-right"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{tasks: test.tasks, "config/rbac/role.yaml": role(test.rules), "config/crd.yaml": definition + closed})
+			p.grants()
+			want(t, p, test.want...)
+			for _, f := range p.findings {
+				if strings.HasPrefix(test.tasks, object+object) && !strings.HasSuffix(f.Message, "; so do "+tasks+":3, "+tasks+":5") {
+					t.Errorf("want the other places, got %q", f.Message)
+				}
+			}
+		})
+	}
+}
