@@ -34,6 +34,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (report.Report, 
 		p.namespaces(u)
 		p.createdInVain(u)
 	}
+	p.openSchemas()
 	p.syntax(loaded)
 	p.requirements()
 	p.grants()

@@ -52,7 +52,10 @@ func project(t *testing.T, watch watches.Watch, files map[string]string) *Projec
 	t.Helper()
 	dir := t.TempDir()
 	scratch.Write(t, dir, files)
-	p := &Project{options: config.Options{Dir: dir}, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config"))}
+	p := &Project{
+		options: config.Options{Dir: dir}, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config")),
+		absentCollections: absences{}, absentLibraries: absences{},
+	}
 	for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: dir}) {
 		p.Units = append(p.Units, &Unit{Unit: unit, Index: unit.Index(), Variables: schema.For(watch, p.CRDs)})
 	}
@@ -113,7 +116,7 @@ func TestVariablesThatAResourceTakesOver(t *testing.T) {
 		"a task's variable":                  {closed, "- debug:\n  vars: {count: 1}\n", nil, []string{tasks + ":2 warning shadowed-variable"}},
 		"what the watch sets":                {closed, "- set_fact: {count: 1}\n", map[string]any{"count": 1}, nil},
 		"another name":                       {closed, "- set_fact: {secretName: 1}\n", nil, nil},
-		"an open schema, once for each name": {open, "- debug:\n  register: out\n- debug:\n  register: out\n", nil, []string{tasks + ":2 warning shadowed-variable"}},
+		"an open schema, once for all names": {open, "- debug:\n  register: out\n- debug:\n  register: out\n- set_fact: {a: 1, b: 2}\n", nil, []string{"config/crd.yaml:15 warning shadowed-variable"}},
 		"what Ansible itself sets":           {open, "- set_fact: {ansible_x: 1}\n", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +124,7 @@ func TestVariablesThatAResourceTakesOver(t *testing.T) {
 			watch.Vars = test.vars
 			p := project(t, watch, map[string]string{tasks: test.task, "config/crd.yaml": definition + test.schema})
 			p.variables(p.Units[0])
+			p.openSchemas()
 			want(t, p, test.want...)
 		})
 	}

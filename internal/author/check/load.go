@@ -33,6 +33,8 @@ type Project struct {
 	findings    []report.Finding
 	files       map[string]bool
 	tasks       int
+
+	absentCollections, absentLibraries absences
 }
 
 // Unit is the content of a watch with the variables of its kind.
@@ -48,7 +50,7 @@ type Unit struct {
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a
 // finding; an error means that the project can't be read at all.
 func Load(ctx context.Context, o config.Options) (*Project, error) {
-	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile}
+	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile, absentCollections: absences{}, absentLibraries: absences{}}
 	if !filepath.IsAbs(p.watchesFile) {
 		p.watchesFile = filepath.Join(o.Dir, p.watchesFile)
 	}

@@ -1,11 +1,14 @@
 package check
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 func TestWhatIsNotInstalled(t *testing.T) {
@@ -17,6 +20,7 @@ func TestWhatIsNotInstalled(t *testing.T) {
 		p.trees = []string{filepath.Join(p.options.Dir, "tree")}
 		p.missing(false, "module", name, content.Position{File: p.watchesFile, Line: 3}, "")
 		p.missing(true, "module", "there", content.Position{}, "")
+		p.absentees()
 		want(t, p, "watches.yaml:3 error "+id)
 	}
 }
@@ -100,5 +104,41 @@ func TestOptionsOfPluginsThatAResourceCanSet(t *testing.T) {
 			p.optionVariables([]reader.OptionVariable{test.option, test.option})
 			want(t, p, test.want...)
 		})
+	}
+}
+
+func TestAnOpenSchemaIsOneFindingHoweverManyNamesThereAre(t *testing.T) {
+	const open = "              x-kubernetes-preserve-unknown-fields: true\n"
+	watch := thing()
+	watch.Finalizer = &watches.Finalizer{Name: "example.com/f", Content: watches.Content{Role: "bye"}}
+	tasks := ""
+	for n := range 7 {
+		tasks += fmt.Sprintf("- debug:\n  register: out_%d\n", n)
+	}
+	p := project(t, watch, map[string]string{"roles/r/tasks/main.yml": tasks, "roles/bye/tasks/main.yml": "- debug:\n  register: last\n", "config/crd.yaml": definition + open})
+	p.openSchemas()
+	p.optionVariables([]reader.OptionVariable{{Variable: "a", Plugin: "x.y.p", Kind: "lookup"}, {Variable: "b", Plugin: "x.y.q", Kind: "become"}})
+	want(t, p, "config/crd.yaml:15 warning shadowed-variable", "watches.yaml:1 warning plugin-variable")
+	for n, words := range [][]string{{"one of 8 variables", "last (roles/bye/tasks/main.yml:2), out_0 (", " and 3 more"}, {"one of 2 variables", "a (the lookup plugin x.y.p), b (the become plugin x.y.q)"}} {
+		for _, word := range words {
+			if !strings.Contains(p.findings[n].Message, word) {
+				t.Errorf("want %q in %q", word, p.findings[n].Message)
+			}
+		}
+	}
+}
+
+func TestWhatIsAbsentIsSaidOnce(t *testing.T) {
+	p := project(t, thing(), map[string]string{})
+	for n, name := range []string{"community.mysql.user", "community.mysql.db", "community.crypto.key"} {
+		task := &content.Task{Position: content.Position{File: p.watchesFile, Line: n + 1}, Module: name}
+		p.module(task, reader.Plugin{})
+		task.Module = "m"
+		p.module(task, reader.Plugin{Path: "/m.py", Missing: []string{"pymysql"}})
+	}
+	p.absentees()
+	want(t, p, "watches.yaml:1 error missing-collection", "watches.yaml:1 warning missing-library", "watches.yaml:3 error missing-collection")
+	if want := "the collection community.mysql is not installed, which has the module community.mysql.user, module community.mysql.db"; p.findings[1].Message != want {
+		t.Errorf("got %q", p.findings[1].Message)
 	}
 }

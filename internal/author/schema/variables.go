@@ -14,6 +14,8 @@ type Variables struct {
 	Known bool
 	// Open is set if a spec may have fields that the schema does not name, or if there is none.
 	Open bool
+	// OpenAt is what opens the schema, where it is Known and Open.
+	OpenAt *yaml.Node
 	// File has the CRD.
 	File string
 	// Fields are the schemas of the fields by the names of their variables; Keys are the keys.
@@ -47,6 +49,9 @@ func For(watch watches.Watch, crds []CRD) Variables {
 		v.File, v.root = crd.File, version.Root
 		spec := field(field(version.Root, "properties"), "spec")
 		v.Known, v.Open = true, spec == nil && Open(version.Root) || spec != nil && Open(spec)
+		if v.OpenAt = opening(version.Root); spec != nil {
+			v.OpenAt = opening(spec)
+		}
 		if properties := field(spec, "properties"); properties != nil {
 			for i := 0; i+1 < len(properties.Content); i += 2 {
 				key := properties.Content[i]
