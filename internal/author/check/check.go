@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -44,7 +45,11 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (report.Report, 
 		}
 	}
 	r := report.New(p.findings)
-	r.Files, r.Tasks = len(p.files), p.tasks
+	read := map[string]bool{}
+	for file := range p.files {
+		read[p.links.name(file)] = true
+	}
+	r.Files, r.Tasks = len(read), p.tasks
 	return r, nil
 }
 
@@ -59,9 +64,16 @@ type finding struct {
 }
 
 func (p *Project) add(f finding) {
+	words := strings.Fields(f.message)
+	for n, word := range words {
+		path := strings.TrimRight(word, ",;:")
+		if filepath.IsAbs(path) {
+			words[n] = p.relative(p.links.name(path)) + word[len(path):]
+		}
+	}
 	p.findings = append(p.findings, report.Finding{
-		ID: f.id, Severity: f.severity, File: f.at.File, Line: f.at.Line, Column: f.at.Column,
-		Message: strings.Join(strings.Fields(f.message), " "), Why: f.why, Remedy: f.remedy,
+		ID: f.id, Severity: f.severity, File: p.links.name(f.at.File), Line: f.at.Line, Column: f.at.Column,
+		Message: strings.Join(words, " "), Why: f.why, Remedy: f.remedy,
 	})
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -54,7 +56,7 @@ func project(t *testing.T, watch watches.Watch, files map[string]string) *Projec
 	scratch.Write(t, dir, files)
 	p := &Project{
 		options: config.Options{Dir: dir}, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config")),
-		absentCollections: absences{}, absentLibraries: absences{},
+		links: newLinks(dir), absentCollections: absences{}, absentLibraries: absences{},
 	}
 	for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: dir}) {
 		p.Units = append(p.Units, &Unit{Unit: unit, Index: unit.Index(), Variables: schema.For(watch, p.CRDs)})
@@ -76,6 +78,40 @@ func want(t *testing.T, p *Project, wanted ...string) {
 	t.Helper()
 	if diff := cmp.Diff(wanted, p.found()); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestALinkedDirectoryOfRolesDoublesNoFinding(t *testing.T) {
+	for name, target := range map[string]string{"within the project": "", "elsewhere": "shared"} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{"watches.yaml": ""})
+			roles := filepath.Join(p.options.Dir, "roles")
+			if target != "" {
+				shared := t.TempDir()
+				scratch.Write(t, shared, map[string]string{"r/tasks/main.yml": "- include_tasks: none.yml\n"})
+				link(t, shared, roles)
+			} else {
+				scratch.Write(t, roles, map[string]string{"r/tasks/main.yml": "- include_tasks: none.yml\n"})
+			}
+			scratch.Write(t, p.options.Dir, map[string]string{"playbooks/play.yml": "- hosts: all\n  roles: [r]\n"})
+			link(t, "../roles", filepath.Join(p.options.Dir, "playbooks", "roles"))
+			role, play := thing(), thing()
+			play.Content = watches.Content{Playbook: filepath.Join(p.options.Dir, "playbooks", "play.yml")}
+			for _, unit := range content.Walk([]watches.Watch{role, play}, content.Search{Dir: p.options.Dir}) {
+				p.faults(&Unit{Unit: unit, Index: unit.Index()})
+			}
+			want(t, p, "roles/r/tasks/main.yml:1 warning missing-file", "roles/r/tasks/main.yml:1 warning missing-file")
+			if r := report.New(p.findings); len(r.Findings) != 1 {
+				t.Errorf("want one finding, got %+v", r.Findings)
+			}
+		})
+	}
+}
+
+func link(t *testing.T, target, at string) {
+	t.Helper()
+	if err := os.Symlink(target, at); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -34,6 +34,7 @@ type Project struct {
 	files       map[string]bool
 	tasks       int
 
+	links                              *links
 	absentCollections, absentLibraries absences
 }
 
@@ -50,7 +51,7 @@ type Unit struct {
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a
 // finding; an error means that the project can't be read at all.
 func Load(ctx context.Context, o config.Options) (*Project, error) {
-	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile, absentCollections: absences{}, absentLibraries: absences{}}
+	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile, links: newLinks(o.Dir), absentCollections: absences{}, absentLibraries: absences{}}
 	if !filepath.IsAbs(p.watchesFile) {
 		p.watchesFile = filepath.Join(o.Dir, p.watchesFile)
 	}
