@@ -30,6 +30,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (report.Report, 
 		p.expressions(u)
 		p.injections(u)
 		p.variables(u)
+		p.undefined(u)
 		p.handlers(u)
 		p.kinds(u)
 		p.namespaces(u)

@@ -70,6 +70,9 @@ func (v Variables) Has(name string) bool {
 	return v.Fields[name] != nil || name == v.object || name == v.object+"_spec"
 }
 
+// Whole returns the names of the variables with the whole object and the whole spec.
+func (v Variables) Whole() []string { return []string{v.object, v.object + "_spec"} }
+
 // Find returns the schema of a variable's value at the path; nil if nothing is known of it.
 func (v Variables) Find(name string, path []string) *yaml.Node {
 	var at *yaml.Node
