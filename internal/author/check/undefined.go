@@ -40,6 +40,9 @@ func (p *Project) undefined(u *Unit) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		meant := likely(name, known)
+		if u.Variables.Open && strings.TrimSuffix(name, "s") == strings.TrimSuffix(meant, "s") {
+			continue // The resource may have the list, and a loop's variable the name of one.
+		}
 		if meant == "" && (elsewhere || guarded[name] || u.Variables.Open) {
 			continue
 		}

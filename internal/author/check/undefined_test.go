@@ -25,6 +25,7 @@ func TestVariablesThatNothingDefines(t *testing.T) {
 		"which has a default":                     {reads: "domain", guarded: true},
 		"which an open schema may have":           {reads: "domain", schema: open},
 		"a slip in a default":                     {reads: "r_timeuot", schema: open, want: "r_timeout"},
+		"a list, beside one of its elements":      {reads: "r_facts", more: "- set_fact: {r_fact: 1}\n", schema: open},
 		"a slip in an argument":                   {reads: "r_argumnt", schema: open, want: "r_argument"},
 		"what a task registers":                   {reads: "r_result", more: "- debug:\n  register: r_result\n"},
 		"what set_fact sets":                      {reads: "r_fact", more: "- set_fact: {r_fact: 1}\n"},
