@@ -97,6 +97,20 @@ type Plugin struct {
 	FQCN    string   `json:"fqcn"`
 	Missing []string `json:"missing"`
 	Error   string   `json:"error"`
+	// Options are those that a module documents; none if it takes any, or documents none.
+	Options Options `json:"options"`
+}
+
+// Options are options of a module by their names.
+type Options map[string]Option
+
+// Option is what a module documents of one of its options. Options are those of a mapping's keys.
+type Option struct {
+	Type     string   `json:"type"`
+	Aliases  []string `json:"aliases"`
+	Choices  []string `json:"choices"`
+	Required bool     `json:"required"`
+	Options  Options  `json:"options"`
 }
 
 // OptionVariable is a variable that sets an option of an installed plugin.

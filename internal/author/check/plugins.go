@@ -31,7 +31,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	seen := map[string]bool{}
 	for _, u := range p.Units {
 		for _, t := range u.Tasks {
-			if key := t.Module + " " + strings.Join(t.Collections, " "); t.Module != "" && !strings.Contains(t.Module, "{{") && modules[key] == nil {
+			if key := moduleKey(t); t.Module != "" && !strings.Contains(t.Module, "{{") && modules[key] == nil {
 				modules[key] = t
 			}
 			lookups.add(t.With, t.Position)
@@ -57,8 +57,15 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	if err != nil {
 		return nil, err
 	}
+	found := map[string]reader.Plugin{}
 	for n, key := range keys {
+		found[key] = answer.Modules[n]
 		p.module(modules[key], answer.Modules[n])
+	}
+	for _, u := range p.Units {
+		for _, t := range u.Tasks {
+			p.moduleOptions(u, t, found[moduleKey(t)])
+		}
 	}
 	for n, name := range question.Installed.Filters {
 		p.missing(answer.Filters[n], "filter", name, filters[name], "")
@@ -73,6 +80,9 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	p.optionVariables(answer.Variables)
 	return answer.Faults, nil
 }
+
+// moduleKey is the same for tasks that get the same module.
+func moduleKey(t *walk.Task) string { return t.Module + " " + strings.Join(t.Collections, " ") }
 
 func (p *Project) used(u *Unit, filters, tests, lookups places) {
 	for _, t := range u.Texts {
