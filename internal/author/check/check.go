@@ -37,6 +37,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (report.Report, 
 		p.createdInVain(u)
 	}
 	p.openSchemas()
+	p.customResources(ctx)
 	p.syntax(loaded)
 	p.requirements()
 	p.grants()
