@@ -54,21 +54,22 @@ var plants = []plant{
 	{about: "a finalizer's name with a space", file: "watches.yaml", from: "name: shop.example.com/NAME", to: "name: shop.example.com/good bye", want: "watches.yaml:13 watches", alone: true},
 	{about: "a selector that selects nothing", file: "watches.yaml", from: "{shop: open}", to: "{shop: is open}", want: "watches.yaml:7 watches", alone: true},
 	{about: "a reference to a field that is not there", file: "watches.yaml", from: "spec.passwordSecret", to: "spec.secretName", want: "watches.yaml:11 reference-path", alone: true},
-	{about: "a version that the definition does not have", file: "watches.yaml", from: "- version: v1\n  group", to: "- version: v1beta1\n  group", want: "watches.yaml:1 crd", alone: true, alsoFinds: []string{sample + ":1 sample", "molecule/NAME/converge.yml:8 sample"}},
+	{about: "a version that the definition does not have", file: "watches.yaml", from: "- version: v1\n  group", to: "- version: v1beta1\n  group", want: "watches.yaml:1 crd", alone: true, alsoFinds: []string{deployment + ":7 yaml-text", deployment + ":21 yaml-text"}},
 	{about: "a chart that is not there", file: "watches.yaml", from: "  role: NAME\n", to: "  chart: charts/NAME\n", want: "watches.yaml:4 watches", alone: true, alsoFinds: []string{"watches.yaml:13 watches|finalizer"}},
 
 	// What the API server has.
 	{about: "a right is missing", file: rbac, from: "[configmaps, secrets, pods]", to: "[configmaps, secrets]", want: main + ":30 missing-right|list pods", alone: true},
 	{about: "a verb is missing", file: rbac, from: "[get, list, watch, patch]", to: "[get, list, watch]", want: "watches.yaml:1 missing-right|patch", alone: true},
 	{about: "the subresource status is missing", file: crd, from: "      subresources: {status: {}}\n", to: "", want: crd + ":10 crd"},
-	{about: "the definition has no such field, and the role requires it", file: crd, from: "                image: {type: string, pattern: '^[a-z0-9./:-]+$'}\n", to: "", want: specs + ":5 argument-spec|image", alsoFinds: []string{sample + ":6 sample|image", "molecule/NAME/converge.yml:16 sample|image"}},
+	{about: "the definition has no such field, and the role requires it", file: crd, from: "              required: [image]\n              properties:\n                image: {type: string, pattern: '^[a-z0-9./:-]+$'}\n", to: "              properties:\n", want: specs + ":5 argument-spec|image", alsoFinds: []string{sample + ":6 sample|image", "molecule/NAME/converge.yml:15 sample|image"}},
 	{about: "the role wants another type than the definition", file: specs, from: "        type: int\n", to: "        type: bool\n", want: specs + ":9 argument-spec|size"},
 	{about: "a sample has a field that the definition drops", file: sample, from: "  size: 2", to: "  sise: 2", want: sample + ":7 sample|size"},
 	{about: "a sample has a value of another type", file: sample, from: "  size: 2", to: "  size: two", want: sample + ":7 sample|integer"},
+	{about: "the role refuses a value that the definition allows", file: specs, from: "[allow, deny]", to: "[allow-all, deny]", want: specs + ":13 argument-spec|allow", alsoFinds: []string{sample + ":8 sample|eviction"}},
 	{about: "a sample lacks what is required", file: sample, from: "  image: registry.example.com/shop:1\n", to: "", want: sample + ":5 sample|image"},
 	{about: "a sample breaks a rule of the definition", file: sample, from: "  size: 2", to: "  size: 20", want: sample + ":5 sample|eviction deny"},
-	{about: "a sample of a kind that nobody watches", file: sample, from: "kind: KIND", to: "kind: KINDS", want: sample + ":2 sample|KIND"},
-	{about: "Molecule applies a field that the definition drops", file: "molecule/NAME/converge.yml", from: "            size: 1", to: "            sizes: 1", want: "molecule/NAME/converge.yml:17 sample|size"},
+	{about: "a sample of a kind that nobody watches", file: sample, from: "kind: KIND", to: "kind: KINDs", want: sample + ":2 sample|mean KIND?"},
+	{about: "Molecule applies a field that the definition drops", file: "molecule/NAME/converge.yml", from: "            size: 1", to: "            sizes: 1", want: "molecule/NAME/converge.yml:16 sample|size"},
 
 	// What only a run can show.
 	{about: "an image that is not there", file: sample, from: "shop:1", to: "shp:1", whyNot: "only the registry knows its images"},

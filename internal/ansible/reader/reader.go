@@ -32,6 +32,14 @@ type Question struct {
 	// takes half a second.
 	Installed *Installed `json:"installed,omitempty"`
 	Syntax    []Content  `json:"syntax,omitempty"`
+	// Arguments are answered where Installed or Syntax are.
+	Arguments []Arguments `json:"arguments,omitempty"`
+}
+
+// Arguments are variables for a role: Spec has the options of its argument specs.
+type Arguments struct {
+	Spec   map[string]any `json:"spec"`
+	Values map[string]any `json:"values"`
 }
 
 // Text is a template, or an expression without braces if Bare is set.
@@ -81,6 +89,8 @@ type Answer struct {
 	Tests     []bool           `json:"tests"`
 	Lookups   []Plugin         `json:"lookups"`
 	Variables []OptionVariable `json:"variables"`
+	// Arguments are what Ansible says against each.
+	Arguments [][]string `json:"arguments"`
 }
 
 // Fault is what Ansible's loader says against content. Line and Column may be 0.

@@ -53,6 +53,8 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	for _, key := range keys {
 		question.Installed.Modules = append(question.Installed.Modules, reader.Module{Name: modules[key].Module, Collections: modules[key].Collections})
 	}
+	var refused func([][]string)
+	question.Arguments, refused = p.arguments(p.customResources(ctx))
 	answer, err := reader.Ask(ctx, p.env, question, p.trees, p.options.SearchPaths().Roles)
 	if err != nil {
 		return nil, err
@@ -77,6 +79,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 		p.missing(answer.Lookups[n].Path != "", "lookup", name, lookups[name], answer.Lookups[n].Error)
 	}
 	p.absentees()
+	refused(answer.Arguments)
 	p.optionVariables(answer.Variables)
 	return answer.Faults, nil
 }
