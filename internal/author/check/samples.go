@@ -28,7 +28,8 @@ type customResource struct {
 	file   string
 	node   *yaml.Node
 	gvk    schema.GroupVersionKind
-	object map[string]any // as the API server would have it; nil where it refuses it
+	object map[string]any // as the API server would have it
+	faulty bool           // the API server does not take it as it is
 }
 
 // at returns the position of a path such as spec.users[0].name, or of what is nearest to it.
@@ -76,7 +77,7 @@ func (p *Project) arguments(all []*customResource) (asked []reader.Arguments, ad
 	var about []*customResource
 	for _, c := range all {
 		for _, u := range p.Units {
-			if u.Watch.GVK != c.gvk || u.Finalizing || u.Watch.Content.Role == "" {
+			if c.faulty || u.Watch.GVK != c.gvk || u.Finalizing || u.Watch.Content.Role == "" {
 				continue
 			}
 			if a, ok := u.asked(c); ok {
@@ -193,13 +194,9 @@ func (p *Project) isDefined(c *customResource) bool {
 
 // compare adds what the API server drops and refuses of a CR.
 func (p *Project) compare(ctx context.Context, c *customResource, v *definitions.Validator) {
-	templated := p.templated(c)
+	templated := templated(c.node)
 	problem := func(problem definitions.Problem, why, remedy string) {
-		for _, path := range templated {
-			if problem.Path == path || strings.HasPrefix(problem.Path, path+".") || strings.HasPrefix(problem.Path, path+"[") {
-				return // Only a run knows the value.
-			}
-		}
+		c.faulty = true
 		p.add(finding{"sample", report.Error, c.at(problem.Path), problem.Message, why, remedy})
 	}
 	for _, dropped := range v.Dropped(c.object) {
@@ -207,12 +204,14 @@ func (p *Project) compare(ctx context.Context, c *customResource, v *definitions
 	}
 	v.Complete(c.object)
 	for _, refused := range v.Problems(ctx, c.object, len(templated) == 0) {
-		problem(refused, "the API server refuses the resource", "correct the sample, or the schema")
+		if !slices.Contains(templated, refused.Path) { // Else only a run knows the value.
+			problem(refused, "the API server refuses the resource", "correct the sample, or the schema")
+		}
 	}
 }
 
-// templated returns the paths of a CR's values that have templates.
-func (p *Project) templated(c *customResource) (paths []string) {
+// templated returns the paths of the values that have templates.
+func templated(root *yaml.Node) (paths []string) {
 	var visit func(n *yaml.Node, path string)
 	visit = func(n *yaml.Node, path string) {
 		switch n.Kind {
@@ -230,7 +229,7 @@ func (p *Project) templated(c *customResource) (paths []string) {
 			}
 		}
 	}
-	visit(c.node, "")
+	visit(root, "")
 	return paths
 }
 

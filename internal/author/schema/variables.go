@@ -89,6 +89,36 @@ func (v Variables) Find(name string, path []string) *yaml.Node {
 	return at
 }
 
+// Lacks returns the first element of the path into a variable's value that its closed schema
+// does not name, with the names that it has there; "" if objects may have what the path leads to.
+func (v Variables) Lacks(variable string, path []string) (missing string, names []string) {
+	n, name := v.Fields[variable], v.name
+	switch variable {
+	case v.object:
+		if len(path) == 0 || path[0] != "spec" {
+			return "", nil // Every object has metadata, and the status is the manager's.
+		}
+		n, name = v.root, Same
+	case v.object + "_spec":
+		n, name = field(field(v.root, "properties"), "spec"), Same
+	}
+	for _, element := range path {
+		properties := field(n, "properties")
+		next, found, open := Find(n, []string{element}, name)
+		if !found {
+			if open || properties == nil || element == "[]" {
+				return "", nil
+			}
+			for i := 0; i+1 < len(properties.Content); i += 2 {
+				names = append(names, name(properties.Content[i].Value))
+			}
+			return element, names
+		}
+		n = next
+	}
+	return "", nil
+}
+
 // Identity reports whether the value is a name that Kubernetes has checked.
 func (v Variables) Identity(name string, path []string) bool {
 	if name != v.object || len(path) < 2 || path[0] != "metadata" {
