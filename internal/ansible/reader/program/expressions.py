@@ -358,10 +358,11 @@ def guarded(tree: nodes.Template) -> set[str]:
     """Return the variables of which the template takes into account that there may be none."""
     found: set[str] = set()
     for node in tree.find_all((nodes.Filter, nodes.Test)):
-        if plain(node.name) in ("default", "d", "defined", "undefined") and isinstance(node.node, nodes.Node):
-            first = next(iter([node.node] if isinstance(node.node, nodes.Name) else node.node.find_all(nodes.Name)), None)
-            if first is not None:
-                found.add(first.name)
+        asked: nodes.Node | None = node.node
+        while isinstance(asked, (nodes.Getattr, nodes.Getitem, nodes.Filter)):
+            asked = asked.node
+        if plain(node.name) in ("default", "d", "defined", "undefined") and isinstance(asked, nodes.Name):
+            found.add(asked.name)
     return found
 
 
