@@ -5,8 +5,10 @@ type Analysis struct {
 	// Error is Jinja's, of a text that does not parse. Line is in the text, from 1.
 	Error string `json:"error"`
 	Line  int    `json:"line"`
-	// Names are the variables that the text reads.
-	Names    []string `json:"names"`
+	// Names are the variables that the text reads, each where it does first. Guarded are those
+	// that it reads by default() or asks for by "is defined".
+	Names    []Named  `json:"names"`
+	Guarded  []string `json:"guarded"`
 	Outputs  []Output `json:"outputs"`
 	Lookups  []Lookup `json:"lookups"`
 	Includes []Use    `json:"includes"`
@@ -67,7 +69,7 @@ type Value struct {
 	Parts []Value `json:"parts"`
 }
 
-// Named is a filter or a test.
+// Named is a variable, a filter or a test.
 type Named struct {
 	Name string `json:"name"`
 	Line int    `json:"line"`

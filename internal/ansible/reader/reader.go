@@ -39,6 +39,14 @@ type Question struct {
 	// takes half a second.
 	Installed *Installed `json:"installed,omitempty"`
 	Syntax    []Content  `json:"syntax,omitempty"`
+	// Arguments are answered where Installed or Syntax are.
+	Arguments []Arguments `json:"arguments,omitempty"`
+}
+
+// Arguments are variables for a role: Spec has the options of its argument specs.
+type Arguments struct {
+	Spec   map[string]any `json:"spec"`
+	Values map[string]any `json:"values"`
 }
 
 // Text is a template, or an expression without braces if Bare is set.
@@ -88,6 +96,8 @@ type Answer struct {
 	Tests     []bool           `json:"tests"`
 	Lookups   []Plugin         `json:"lookups"`
 	Variables []OptionVariable `json:"variables"`
+	// Arguments are what Ansible says against each.
+	Arguments [][]string `json:"arguments"`
 }
 
 // Fault is what Ansible's loader says against content. Line and Column may be 0.
@@ -104,6 +114,20 @@ type Plugin struct {
 	FQCN    string   `json:"fqcn"`
 	Missing []string `json:"missing"`
 	Error   string   `json:"error"`
+	// Options are those that a module documents; none if it takes any, or documents none.
+	Options Options `json:"options"`
+}
+
+// Options are options of a module by their names.
+type Options map[string]Option
+
+// Option is what a module documents of one of its options. Options are those of a mapping's keys.
+type Option struct {
+	Type     string   `json:"type"`
+	Aliases  []string `json:"aliases"`
+	Choices  []string `json:"choices"`
+	Required bool     `json:"required"`
+	Options  Options  `json:"options"`
 }
 
 // OptionVariable is a variable that sets an option of an installed plugin.

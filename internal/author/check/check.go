@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 	if err != nil {
 		return report.Report{}, err
 	}
-	loaded, err := p.installed()
+	loaded, err := p.installed(ctx)
 	if err != nil {
 		return report.Report{}, err
 	}
@@ -33,11 +34,18 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 		p.expressions(u)
 		p.injections(u)
 		p.variables(u)
+		p.undefined(u)
+		p.unknownFields(u)
+		p.argumentSpec(u)
+		p.missingFiles(u)
+		p.objects(u)
 		p.handlers(u)
 		p.kinds(u)
 		p.namespaces(u)
 		p.createdInVain(u)
 	}
+	p.openSchemas()
+	p.duplicateKeys()
 	p.syntax(loaded)
 	p.requirements()
 	p.grants()
@@ -47,7 +55,11 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 		}
 	}
 	r = report.New(p.findings)
-	r.Files, r.Tasks = len(p.files), p.tasks
+	read := map[string]bool{}
+	for file := range p.files {
+		read[p.links.name(file)] = true
+	}
+	r.Files, r.Tasks = len(read), p.tasks
 	return r, nil
 }
 
@@ -62,9 +74,16 @@ type finding struct {
 }
 
 func (p *Project) add(f finding) {
+	words := strings.Fields(f.message)
+	for n, word := range words {
+		path := strings.TrimRight(word, ",;:")
+		if filepath.IsAbs(path) {
+			words[n] = p.relative(p.links.name(path)) + word[len(path):]
+		}
+	}
 	p.findings = append(p.findings, report.Finding{
-		ID: f.id, Severity: f.severity, File: f.at.File, Line: f.at.Line, Column: f.at.Column,
-		Message: strings.Join(strings.Fields(f.message), " "), Why: f.why, Remedy: f.remedy,
+		ID: f.id, Severity: f.severity, File: p.links.name(f.at.File), Line: f.at.Line, Column: f.at.Column,
+		Message: strings.Join(words, " "), Why: f.why, Remedy: f.remedy,
 	})
 }
 

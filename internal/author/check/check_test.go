@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -52,7 +54,10 @@ func project(t *testing.T, watch watches.Watch, files map[string]string) *Projec
 	t.Helper()
 	dir := t.TempDir()
 	scratch.Write(t, dir, files)
-	p := &Project{options: config.Options{Dir: dir}, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config"))}
+	p := &Project{
+		options: config.Options{Dir: dir}, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config")),
+		links: newLinks(dir), absentCollections: absences{}, absentLibraries: absences{},
+	}
 	for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: dir}) {
 		p.Units = append(p.Units, &Unit{Unit: unit, Index: unit.Index(), Variables: schema.For(watch, p.CRDs)})
 	}
@@ -73,6 +78,40 @@ func want(t *testing.T, p *Project, wanted ...string) {
 	t.Helper()
 	if diff := cmp.Diff(wanted, p.found()); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestALinkedDirectoryOfRolesDoublesNoFinding(t *testing.T) {
+	for name, target := range map[string]string{"within the project": "", "elsewhere": "shared"} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{"watches.yaml": ""})
+			roles := filepath.Join(p.options.Dir, "roles")
+			if target != "" {
+				shared := t.TempDir()
+				scratch.Write(t, shared, map[string]string{"r/tasks/main.yml": "- include_tasks: none.yml\n"})
+				link(t, shared, roles)
+			} else {
+				scratch.Write(t, roles, map[string]string{"r/tasks/main.yml": "- include_tasks: none.yml\n"})
+			}
+			scratch.Write(t, p.options.Dir, map[string]string{"playbooks/play.yml": "- hosts: all\n  roles: [r]\n"})
+			link(t, "../roles", filepath.Join(p.options.Dir, "playbooks", "roles"))
+			role, play := thing(), thing()
+			play.Content = watches.Content{Playbook: filepath.Join(p.options.Dir, "playbooks", "play.yml")}
+			for _, unit := range content.Walk([]watches.Watch{role, play}, content.Search{Dir: p.options.Dir}) {
+				p.faults(&Unit{Unit: unit, Index: unit.Index()})
+			}
+			want(t, p, "roles/r/tasks/main.yml:1 warning missing-file", "roles/r/tasks/main.yml:1 warning missing-file")
+			if r := report.New(p.findings); len(r.Findings) != 1 {
+				t.Errorf("want one finding, got %+v", r.Findings)
+			}
+		})
+	}
+}
+
+func link(t *testing.T, target, at string) {
+	t.Helper()
+	if err := os.Symlink(target, at); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -113,7 +152,7 @@ func TestVariablesThatAResourceTakesOver(t *testing.T) {
 		"a task's variable":                  {closed, "- debug:\n  vars: {count: 1}\n", nil, []string{tasks + ":2 warning shadowed-variable"}},
 		"what the watch sets":                {closed, "- set_fact: {count: 1}\n", map[string]any{"count": 1}, nil},
 		"another name":                       {closed, "- set_fact: {secretName: 1}\n", nil, nil},
-		"an open schema, once for each name": {open, "- debug:\n  register: out\n- debug:\n  register: out\n", nil, []string{tasks + ":2 warning shadowed-variable"}},
+		"an open schema, once for all names": {open, "- debug:\n  register: out\n- debug:\n  register: out\n- set_fact: {a: 1, b: 2}\n", nil, []string{"config/crd.yaml:15 warning shadowed-variable"}},
 		"what Ansible itself sets":           {open, "- set_fact: {ansible_x: 1}\n", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +160,7 @@ func TestVariablesThatAResourceTakesOver(t *testing.T) {
 			watch.Vars = test.vars
 			p := project(t, watch, map[string]string{tasks: test.task, "config/crd.yaml": definition + test.schema})
 			p.variables(p.Units[0])
+			p.openSchemas()
 			want(t, p, test.want...)
 		})
 	}
@@ -232,6 +272,37 @@ func TestWhatAFinalizerCreatesGoesWithItsResource(t *testing.T) {
 				p.createdInVain(u)
 			}
 			want(t, p, test.want...)
+		})
+	}
+}
+
+func TestRightsThatNoRoleGives(t *testing.T) {
+	const tasks = "roles/r/tasks/main.yml"
+	role := func(rules string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: m}\nrules:\n" +
+			"- {apiGroups: [example.com], resources: [things, things/status], verbs: ['*']}\n" + rules
+	}
+	const events, maps = "- {apiGroups: [events.k8s.io], resources: [events], verbs: ['*']}\n", "- {apiGroups: [''], resources: [configmaps], verbs: ['*']}\n"
+	object := "- kubernetes.core.k8s:\n    definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
+	for name, test := range map[string]struct {
+		rules, tasks string
+		want         []string
+	}{
+		"all":                               {events + maps, object, nil},
+		"for Events, which runs do without": {maps, object, []string{"watches.yaml:0 warning missing-right"}},
+		"for an object":                     {events, object, []string{tasks + ":1 error missing-right"}},
+		"for three objects of a kind, which is one rule": {events, object + object + object, []string{tasks + ":1 error missing-right"}},
+		"for an Event that a task makes":                 {maps, "- kubernetes.core.k8s:\n    definition: {apiVersion: events.k8s.io/v1, kind: Event, metadata: {name: a}}\n", []string{tasks + ":1 error missing-right", "watches.yaml:0 warning missing-right"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := project(t, thing(), map[string]string{tasks: test.tasks, "config/rbac/role.yaml": role(test.rules), "config/crd.yaml": definition + closed})
+			p.grants()
+			want(t, p, test.want...)
+			for _, f := range p.findings {
+				if strings.HasPrefix(test.tasks, object+object) && !strings.HasSuffix(f.Message, "; so do "+tasks+":3, "+tasks+":5") {
+					t.Errorf("want the other places, got %q", f.Message)
+				}
+			}
 		})
 	}
 }

@@ -126,7 +126,11 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 		right     rights.Right
 		namespace string
 	}
-	allowed, lacking := map[place]bool{}, map[content.Position]map[string]bool{}
+	type cause struct {
+		at       content.Position
+		optional bool
+	}
+	allowed, lacking := map[place]bool{}, map[cause]map[string]bool{}
 	for _, need := range p.Needs().All {
 		if need.Scope != rights.Manager {
 			continue // Without leader election and metrics they are not needed.
@@ -145,10 +149,11 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 				at = content.Position{File: p.watchesFile, Line: max(at.Line, 1), Column: 1}
 			}
 			if !allowed[key] {
-				if lacking[at] == nil {
-					lacking[at] = map[string]bool{}
+				because := cause{at, need.Optional}
+				if lacking[because] == nil {
+					lacking[because] = map[string]bool{}
 				}
-				lacking[at][strings.TrimSuffix(need.Right.String()+" in "+namespace, " in ")] = true
+				lacking[because][strings.TrimSuffix(need.Right.String()+" in "+namespace, " in ")] = true
 			}
 		}
 	}
@@ -156,10 +161,14 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 	if c.As != "" {
 		who = c.As
 	}
-	for at, all := range lacking {
+	for because, all := range lacking {
+		severity, why := report.Error, "the API server answers with 403, and the run fails"
+		if because.optional {
+			severity, why = report.Warning, "runs go on, but resources get no Events"
+		}
 		p.add(finding{
-			"no-right", report.Error, at, who + " may not: " + strings.Join(slices.Sorted(maps.Keys(all)), ", "),
-			"the API server answers with 403, and the run fails", "install the roles of config/rbac, and bind them to the account; rbac prints what is needed",
+			"no-right", severity, because.at, who + " may not: " + strings.Join(slices.Sorted(maps.Keys(all)), ", "),
+			why, "install the roles of config/rbac, and bind them to the account; rbac prints what is needed",
 		})
 	}
 	return nil

@@ -64,7 +64,7 @@ func TestWhatAnOlderDefinitionDrops(t *testing.T) {
 		"in those of the operator": {[]string{"other"}, []string{"error: the Store other/c in the cluster has spec.motd, which this definition does not have"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Project{CRDs: schema.Load(dir)}
+			p := &Project{CRDs: schema.Load(dir), links: newLinks(dir)}
 			u := &Unit{Unit: &content.Unit{Watch: watches.Watch{GVK: gvk}}}
 			if err := p.dropped(t.Context(), client, u, test.namespaces); err != nil {
 				t.Fatal(err)

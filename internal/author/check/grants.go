@@ -44,33 +44,70 @@ func (p *Project) grants() {
 		})
 		return
 	}
-	missing := map[content.Position]map[string]bool{}
+	missing := map[string]*lack{}
 	for _, need := range p.Needs().All {
 		if granted.Covers(need.Right) {
 			continue
 		}
-		at := need.At
+		at, cause := need.At, need.Group+" "+strings.Split(need.Resource, "/")[0]
 		if at.File == "" {
 			if need.Scope != rights.Manager {
 				continue // Without leader election and metrics these roles are not needed.
 			}
 			at.File = p.watchesFile
+			cause = fmt.Sprint(at, need.Optional)
 		}
-		if missing[at] == nil {
-			missing[at] = map[string]bool{}
+		if missing[cause] == nil {
+			missing[cause] = &lack{at: at, optional: need.Optional, rights: map[string]bool{}}
 		}
-		missing[at][need.Right.String()] = true
+		missing[cause].rights[need.Right.String()] = true
+		if !slices.Contains(missing[cause].places, at) {
+			missing[cause].places = append(missing[cause].places, at)
+		}
 	}
-	for at, all := range missing {
-		who := "the task needs"
-		if at.File == p.watchesFile {
-			who = "the manager needs"
-		}
-		p.add(finding{
-			"missing-right", report.Error, at, fmt.Sprintf("%s rights that no role in config/rbac gives: %s", who, strings.Join(slices.Sorted(maps.Keys(all)), ", ")),
-			"the API server answers with 403, and the run fails", "add them to config/rbac/role.yaml; the command rbac prints all that is needed",
-		})
+	for _, one := range missing {
+		p.lacks(one)
 	}
+}
+
+// lack is what the roles in config/rbac do not give: of one resource, or of what the manager
+// does for one watch.
+type lack struct {
+	at       content.Position
+	optional bool
+	rights   map[string]bool
+	places   []content.Position
+}
+
+func (p *Project) lacks(l *lack) {
+	who, severity, why := "the task needs", report.Error, "the API server answers with 403, and the run fails"
+	if l.at.File == p.watchesFile {
+		who = "the manager needs"
+	}
+	if l.optional {
+		severity, why = report.Warning, "runs go on, but resources get no Events"
+	}
+	others := ""
+	if len(l.places) > 1 {
+		var at []string
+		for _, place := range l.places[1:] {
+			at = append(at, p.at(place.File, place.Line))
+		}
+		others = "; so do " + few(at)
+	}
+	p.add(finding{
+		"missing-right", severity, l.at, fmt.Sprintf("%s rights that no role in config/rbac gives: %s%s", who, strings.Join(slices.Sorted(maps.Keys(l.rights)), ", "), others),
+		why, "add them to config/rbac/role.yaml; the command rbac prints all that is needed",
+	})
+}
+
+// few joins the first of many words, and says how many more there are.
+func few(words []string) string {
+	const most = 5
+	if more := len(words) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), more)
+	}
+	return strings.Join(words, ", ")
 }
 
 // namespaces adds children that can have no owner reference.

@@ -36,6 +36,9 @@ type Project struct {
 	findings    []report.Finding
 	files       map[string]bool
 	tasks       int
+
+	links                              *links
+	absentCollections, absentLibraries absences
 }
 
 // Unit is the content of a watch with the variables of its kind.
@@ -62,7 +65,7 @@ func Load(ctx context.Context, o config.Options) (*Project, error) {
 func load(ctx context.Context, o config.Options) (*Project, error) {
 	o.Project = true
 	o = o.WithAnsibleSettings()
-	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile}
+	p := &Project{options: o, files: map[string]bool{}, watchesFile: o.WatchesFile, links: newLinks(o.Dir), absentCollections: absences{}, absentLibraries: absences{}}
 	if !filepath.IsAbs(p.watchesFile) {
 		p.watchesFile = filepath.Join(o.Dir, p.watchesFile)
 	}

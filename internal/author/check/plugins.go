@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -26,13 +27,13 @@ func (p places) add(name string, at walk.Position) {
 
 // installed adds plugins and libraries that are missing. It returns what Ansible's own loader
 // says.
-func (p *Project) installed() ([]reader.Fault, error) {
+func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	modules, filters, tests, lookups := map[string]*walk.Task{}, places{}, places{}, places{}
 	var question reader.Question
 	seen := map[string]bool{}
 	for _, u := range p.Units {
 		for _, t := range u.Tasks {
-			if key := t.Module + " " + strings.Join(t.Collections, " "); t.Module != "" && !strings.Contains(t.Module, "{{") && modules[key] == nil {
+			if key := moduleKey(t); t.Module != "" && !strings.Contains(t.Module, "{{") && modules[key] == nil {
 				modules[key] = t
 			}
 			lookups.add(t.With, t.Position)
@@ -54,12 +55,21 @@ func (p *Project) installed() ([]reader.Fault, error) {
 	for _, key := range keys {
 		question.Installed.Modules = append(question.Installed.Modules, reader.Module{Name: modules[key].Module, Collections: modules[key].Collections})
 	}
+	var refused func([][]string)
+	question.Arguments, refused = p.arguments(p.customResources(ctx))
 	answer, err := p.reader.Ask(question)
 	if err != nil {
 		return nil, err
 	}
+	found := map[string]reader.Plugin{}
 	for n, key := range keys {
+		found[key] = answer.Modules[n]
 		p.module(modules[key], answer.Modules[n])
+	}
+	for _, u := range p.Units {
+		for _, t := range u.Tasks {
+			p.moduleOptions(u, t, found[moduleKey(t)])
+		}
 	}
 	for n, name := range question.Installed.Filters {
 		p.missing(answer.Filters[n], "filter", name, filters[name], "")
@@ -70,9 +80,14 @@ func (p *Project) installed() ([]reader.Fault, error) {
 	for n, name := range question.Installed.Lookups {
 		p.missing(answer.Lookups[n].Path != "", "lookup", name, lookups[name], answer.Lookups[n].Error)
 	}
+	p.absentees()
+	refused(answer.Arguments)
 	p.optionVariables(answer.Variables)
 	return answer.Faults, nil
 }
+
+// moduleKey is the same for tasks that get the same module.
+func moduleKey(t *walk.Task) string { return t.Module + " " + strings.Join(t.Collections, " ") }
 
 func (p *Project) used(u *Unit, filters, tests, lookups places) {
 	for _, t := range u.Texts {
@@ -91,10 +106,7 @@ func (p *Project) used(u *Unit, filters, tests, lookups places) {
 func (p *Project) module(t *walk.Task, found reader.Plugin) {
 	p.missing(found.Path != "" || walk.Plain(t.Module) == "", "module", t.Module, t.Position, found.Error)
 	for _, library := range found.Missing {
-		p.add(finding{
-			"missing-library", report.Warning, t.Position, fmt.Sprintf("the module %s needs the Python library %s, which is not installed", t.Module, library),
-			"the task fails in this Python environment, " + p.env.Bin, "add the library to the image: pip install " + library,
-		})
+		p.absentLibraries.add(library, "module "+t.Module, t.Position)
 	}
 }
 
@@ -104,18 +116,18 @@ func (p *Project) missing(there bool, kind, name string, at walk.Position, why s
 		return
 	}
 	parts := strings.Split(name, ".")
-	id, message, remedy := "missing-plugin", fmt.Sprintf("there is no %s %s", kind, name), "correct the name; ansible-doc --list shows those that are installed"
+	message, remedy := fmt.Sprintf("there is no %s %s", kind, name), "correct the name; ansible-doc --list shows those that are installed"
 	if len(parts) >= 3 && !strings.HasPrefix(name, "ansible.") || len(parts) >= 3 && parts[1] != "builtin" && parts[1] != "legacy" {
 		collection := parts[0] + "." + parts[1]
 		if len(content.FindCollection(collection, p.trees...)) == 0 {
-			id, message = "missing-collection", fmt.Sprintf("the %s %s is in the collection %s, which is not installed", kind, name, collection)
-			remedy = "add " + collection + " to requirements.yml and install it with ansible-galaxy, or with pip as part of the image"
+			p.absentCollections.add(collection, kind+" "+name, at)
+			return
 		}
 	}
 	if why != "" {
 		message += ": " + why
 	}
-	p.add(finding{id, report.Error, at, message, "a run that gets here fails", remedy})
+	p.add(finding{"missing-plugin", report.Error, at, message, "a run that gets here fails", remedy})
 }
 
 // playbooks returns the directories of playbooks.
@@ -176,34 +188,46 @@ func (p *Project) collections(modules map[string]*walk.Task, others ...places) [
 }
 
 // optionVariables adds variables of plugins that a resource can set and the manager does not
-// refuse.
+// refuse: each that a field of the schema becomes, and for an open schema one finding with all.
 func (p *Project) optionVariables(all []reader.OptionVariable) {
-	seen := map[string]bool{}
+	seen, free, watched := map[string]bool{}, map[int][]string{}, map[int]*Unit{}
 	for _, v := range all {
 		if magic(v.Variable) || seen[v.Variable] || strings.HasPrefix(v.Variable, "sops_") && p.info.HasCollection("community.sops", p.trees...) {
 			continue
 		}
 		seen[v.Variable] = true
 		for _, u := range p.Units {
-			key, at := u.Variables.Keys[v.Variable], walk.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
-			severity, how := report.Warning, "the schema of its spec is open, so it may have a field that becomes "+v.Variable
+			key := u.Variables.Keys[v.Variable]
 			switch {
 			case u.Watch.Chart != nil, v.Directory != "" && !slices.Contains(u.directories(), v.Directory):
-				continue
 			case key != nil:
-				at, how = walk.Position{File: u.Variables.File, Line: key.Line, Column: key.Column}, "its field "+key.Value+" becomes "+v.Variable
-			case !u.Variables.Open || u.Watch.Vars[v.Variable] != nil:
-				continue
-			case !u.Variables.Known:
-				severity, how = report.Info, "no schema says that its spec has no field that becomes "+v.Variable
+				p.add(finding{
+					"plugin-variable", report.Warning, walk.Position{File: u.Variables.File, Line: key.Line, Column: key.Column},
+					fmt.Sprintf("%s: its field %s becomes %s, an option of the %s plugin %s", u.Watch.GVK.Kind, key.Value, v.Variable, v.Kind, v.Plugin),
+					setsOption, "rename the field, or set the variable in the watch's vars, which win",
+				})
+			case u.Variables.Open && u.Watch.Vars[v.Variable] == nil:
+				watched[u.Watch.Line] = u
+				free[u.Watch.Line] = append(free[u.Watch.Line], fmt.Sprintf("%s (the %s plugin %s)", v.Variable, v.Kind, v.Plugin))
 			}
-			p.add(finding{
-				"plugin-variable", severity, at, fmt.Sprintf("%s: %s, an option of the %s plugin %s", u.Watch.GVK.Kind, how, v.Kind, v.Plugin),
-				"where the plugin is used, the resource's author sets that option with the operator's rights", "rename the field, close the schema, or set the variable in the watch's vars, which win",
-			})
 		}
 	}
+	for line, options := range free {
+		u, severity, how := watched[line], report.Warning, "the schema of its spec is open"
+		if !u.Variables.Known {
+			severity, how = report.Info, "no schema says which fields its spec has"
+		}
+		slices.Sort(options)
+		options = slices.Compact(options) // A finalizer's content is a unit of its own.
+		p.add(finding{
+			"plugin-variable", severity, walk.Position{File: p.watchesFile, Line: line, Column: 1},
+			fmt.Sprintf("%s: %s, so that a field may become one of %d variables that are options of plugins: %s", u.Watch.GVK.Kind, how, len(options), few(options)),
+			setsOption, "close the schema, or set the variables in the watch's vars, which win",
+		})
+	}
 }
+
+const setsOption = "where the plugin is used, the resource's author sets that option with the operator's rights"
 
 var unresolved = regexp.MustCompile(`(?i)couldn't resolve module|the role .* was not found`)
 

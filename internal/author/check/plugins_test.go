@@ -1,11 +1,14 @@
 package check
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 func TestWhatIsNotInstalled(t *testing.T) {
@@ -17,21 +20,46 @@ func TestWhatIsNotInstalled(t *testing.T) {
 		p.trees = []string{filepath.Join(p.options.Dir, "tree")}
 		p.missing(false, "module", name, content.Position{File: p.watchesFile, Line: 3}, "")
 		p.missing(true, "module", "there", content.Position{}, "")
+		p.absentees()
 		want(t, p, "watches.yaml:3 error "+id)
 	}
 }
 
 func TestPinsOfCollections(t *testing.T) {
-	for version, wanted := range map[string][]string{
-		"5.2.0": {"requirements.yml:3 error old-collection"}, "'==5.2.0'": {"requirements.yml:3 error old-collection"}, "'<5.3.0'": {"requirements.yml:3 error old-collection"},
-		"5.3.0": nil, "10.0.0": nil, "'>=2.0.0'": nil, "'*'": nil,
-		"'>=5.0.0,<5.3.0'": {"requirements.yml:3 error old-collection"}, "'<=5.2.9'": {"requirements.yml:3 error old-collection"}, "'!=5.2.0'": nil, "'<6.0.0, >=5.0.0'": nil,
+	const tasks = "roles/r/tasks/main.yml"
+	for version, old := range map[string]bool{
+		"5.2.0": true, "'==5.2.0'": true, "'<5.3.0'": true, "5.3.0": false, "10.0.0": false, "'>=2.0.0'": false, "'*'": false,
+		"'>=5.0.0,<5.3.0'": true, "'<=5.2.9'": true, "'!=5.2.0'": false, "'<6.0.0, >=5.0.0'": false,
 	} {
-		t.Run(version, func(t *testing.T) {
-			p := project(t, thing(), map[string]string{"requirements.yml": "collections:\n  - name: kubernetes.core\n    version: " + version + "\n  - {name: other.core, version: 1.0.0}\n"})
-			p.requirements()
-			want(t, p, wanted...)
-		})
+		for task, severity := range map[string]string{
+			"- kubernetes.core.k8s: {template: a.j2}\n": "error", "- kubernetes.core.k8s: {src: a.yml}\n": "warning", "- template: {src: a.j2}\n": "warning",
+		} {
+			t.Run(version+task, func(t *testing.T) {
+				p := project(t, thing(), map[string]string{
+					tasks: task, "requirements.yml": "collections:\n  - name: kubernetes.core\n    version: " + version + "\n  - {name: other.core, version: 1.0.0}\n",
+				})
+				p.requirements()
+				if old {
+					want(t, p, "requirements.yml:3 "+severity+" old-collection")
+				} else {
+					want(t, p)
+				}
+			})
+		}
+	}
+}
+
+func TestAnOldCollectionIsOneFinding(t *testing.T) {
+	const manifest = "tree/kubernetes/core/MANIFEST.json"
+	files := map[string]string{manifest: `{"collection_info":{"version":"3.0.0"}}`, "roles/r/tasks/main.yml": ""}
+	for requirements, wanted := range map[string]string{
+		"": manifest + ":0 warning old-collection", "collections: [{name: kubernetes.core, version: 3.0.0}]": "requirements.yml:1 warning old-collection",
+	} {
+		files["requirements.yml"] = requirements
+		p := project(t, thing(), files)
+		p.trees = []string{filepath.Join(p.options.Dir, "tree")}
+		p.requirements()
+		want(t, p, wanted)
 	}
 }
 
@@ -76,5 +104,41 @@ func TestOptionsOfPluginsThatAResourceCanSet(t *testing.T) {
 			p.optionVariables([]reader.OptionVariable{test.option, test.option})
 			want(t, p, test.want...)
 		})
+	}
+}
+
+func TestAnOpenSchemaIsOneFindingHoweverManyNamesThereAre(t *testing.T) {
+	const open = "              x-kubernetes-preserve-unknown-fields: true\n"
+	watch := thing()
+	watch.Finalizer = &watches.Finalizer{Name: "example.com/f", Content: watches.Content{Role: "bye"}}
+	tasks := ""
+	for n := range 7 {
+		tasks += fmt.Sprintf("- debug:\n  register: out_%d\n", n)
+	}
+	p := project(t, watch, map[string]string{"roles/r/tasks/main.yml": tasks, "roles/bye/tasks/main.yml": "- debug:\n  register: last\n", "config/crd.yaml": definition + open})
+	p.openSchemas()
+	p.optionVariables([]reader.OptionVariable{{Variable: "a", Plugin: "x.y.p", Kind: "lookup"}, {Variable: "b", Plugin: "x.y.q", Kind: "become"}})
+	want(t, p, "config/crd.yaml:15 warning shadowed-variable", "watches.yaml:1 warning plugin-variable")
+	for n, words := range [][]string{{"one of 8 variables", "last (roles/bye/tasks/main.yml:2), out_0 (", " and 3 more"}, {"one of 2 variables", "a (the lookup plugin x.y.p), b (the become plugin x.y.q)"}} {
+		for _, word := range words {
+			if !strings.Contains(p.findings[n].Message, word) {
+				t.Errorf("want %q in %q", word, p.findings[n].Message)
+			}
+		}
+	}
+}
+
+func TestWhatIsAbsentIsSaidOnce(t *testing.T) {
+	p := project(t, thing(), map[string]string{})
+	for n, name := range []string{"community.mysql.user", "community.mysql.db", "community.crypto.key"} {
+		task := &content.Task{Position: content.Position{File: p.watchesFile, Line: n + 1}, Module: name}
+		p.module(task, reader.Plugin{})
+		task.Module = "m"
+		p.module(task, reader.Plugin{Path: "/m.py", Missing: []string{"pymysql"}})
+	}
+	p.absentees()
+	want(t, p, "watches.yaml:1 error missing-collection", "watches.yaml:1 warning missing-library", "watches.yaml:3 error missing-collection")
+	if want := "the collection community.mysql is not installed, which has the module community.mysql.user, module community.mysql.db"; p.findings[1].Message != want {
+		t.Errorf("got %q", p.findings[1].Message)
 	}
 }

@@ -10,17 +10,23 @@ import (
 	installed "github.com/ensign-operator/ensign/internal/ansible/content"
 	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/rights"
 )
 
 // oldestCore is the first kubernetes.core that renders templates with ansible-core 2.19.
 const oldestCore = "5.3.0"
 
-// requirements adds collections that are too old for this ansible-core: those that are found
-// first, and pins in requirements.yml.
+// requirements adds a kubernetes.core that is too old for this ansible-core: a pin of it in
+// requirements.yml or, without one, what is found first. It is an error if a task needs what the
+// old one can't do.
 func (p *Project) requirements() {
-	const why = "it does not render what template: names with ansible-core 2.19 and later: objects get {{ … }} in their names and values"
+	severity, why := report.Warning, "it does not render what template: names with ansible-core 2.19 and later; no task of this project uses template:"
+	if user := p.templating(); user != nil {
+		severity, why = report.Error, "with ansible-core 2.19 and later objects get {{ … }} in their names and values: "+p.at(user.File, user.Line)+" uses template:"
+	}
 	path := filepath.Join(p.options.Dir, "requirements.yml")
 	documents, _ := content.ReadYAML(path)
+	pinned := false
 	for _, document := range documents {
 		list := content.Field(document, "collections")
 		if list == nil || list.Kind != yaml.SequenceNode {
@@ -29,19 +35,33 @@ func (p *Project) requirements() {
 		for _, element := range list.Content {
 			pin := content.Field(element, "version")
 			if content.Scalar(content.Field(element, "name")) == "kubernetes.core" && pin != nil && excludesNew(pin.Value) {
+				pinned = true
 				p.add(finding{
-					"old-collection", report.Error, content.Position{File: path, Line: pin.Line, Column: pin.Column}, "kubernetes.core " + pin.Value + " is older than " + oldestCore, why,
+					"old-collection", severity, content.Position{File: path, Line: pin.Line, Column: pin.Column}, "kubernetes.core " + pin.Value + " is older than " + oldestCore, why,
 					"raise the version to " + oldestCore + " or later, and install with --force",
 				})
 			}
 		}
 	}
-	if found := installed.FindCollection("kubernetes.core", p.trees...); len(found) > 0 && excludesNew(found[0].Version) {
+	if found := installed.FindCollection("kubernetes.core", p.trees...); !pinned && len(found) > 0 && excludesNew(found[0].Version) {
 		p.add(finding{
-			"old-collection", report.Error, content.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, "kubernetes.core " + found[0].Version + " is older than " + oldestCore, why,
+			"old-collection", severity, content.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, "kubernetes.core " + found[0].Version + " is older than " + oldestCore, why,
 			"remove it, or install a newer one with --force",
 		})
 	}
+}
+
+// templating returns a task that leaves rendering a template to kubernetes.core, nil if there is
+// none.
+func (p *Project) templating() *content.Task {
+	for _, u := range p.Units {
+		for _, t := range u.Tasks {
+			if rights.Module(t) == "k8s" && t.Arg("template") != nil {
+				return t
+			}
+		}
+	}
+	return nil
 }
 
 // excludesNew reports whether the versions that a pin of kubernetes.core allows, such as

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
@@ -10,22 +11,42 @@ import (
 // variables adds names that a custom resource can take over: its variables are extra variables,
 // which win over all others.
 func (p *Project) variables(u *Unit) {
-	seen := map[string]bool{}
 	for _, d := range u.Definitions {
 		if d.How == content.Default || magic(d.Name) || u.Watch.Vars[d.Name] != nil {
 			continue
 		}
-		_, declared := u.Variables.Fields[d.Name]
-		if declared {
+		if _, declared := u.Variables.Fields[d.Name]; declared {
 			p.shadowed(u, d)
 		}
-		if declared || !u.Variables.Known || !u.Variables.Open || seen[d.Name] || d.How == content.TaskVar || d.How == content.LoopVar {
+	}
+}
+
+// openSchemas adds the schemas that take any field, with the names that such a field could take
+// over: one finding for each schema, however many names the content has.
+func (p *Project) openSchemas() {
+	names, watched := map[content.Position][]string{}, map[content.Position]*Unit{}
+	for _, u := range p.Units {
+		if !u.Variables.Known || !u.Variables.Open {
 			continue
 		}
-		seen[d.Name] = true
+		at := content.Position{File: u.Variables.File, Line: u.Variables.OpenAt.Line, Column: u.Variables.OpenAt.Column}
+		watched[at] = u
+		seen := map[string]bool{}
+		for _, d := range u.Definitions {
+			_, declared := u.Variables.Fields[d.Name]
+			computed := d.How != content.Default && d.How != content.TaskVar && d.How != content.LoopVar
+			if text := fmt.Sprintf("%s (%s)", d.Name, p.at(d.File, d.Line)); computed && !declared && !magic(d.Name) && u.Watch.Vars[d.Name] == nil && !seen[d.Name] {
+				seen[d.Name] = true
+				names[at] = append(names[at], text)
+			}
+		}
+	}
+	for at, all := range names {
+		slices.Sort(all)
+		all = slices.Compact(all)
 		p.add(finding{
-			"shadowed-variable", report.Warning, d.Position, fmt.Sprintf("a resource can have a field that becomes %s, which is %s here: the schema of its spec is open", d.Name, d.How),
-			"the field's value wins over the content's own, so whoever writes the resource decides what is computed here", "close the schema (remove x-kubernetes-preserve-unknown-fields from spec), and read free fields from the variable with the whole spec",
+			"shadowed-variable", report.Warning, at, fmt.Sprintf("the schema of the spec of %s is open: a resource can have a field that becomes one of %d variables that the content itself sets: %s", watched[at].Watch.GVK.Kind, len(all), few(all)),
+			"the field's value wins over the content's own, so whoever writes the resource decides what is computed there", "close the schema (remove x-kubernetes-preserve-unknown-fields from spec), and read free fields from the variable with the whole spec",
 		})
 	}
 }

@@ -178,6 +178,9 @@ func (w *walker) defined(t *Task) {
 	if control := Field(t.Keys["loop_control"], "loop_var"); Scalar(control) != "" {
 		w.add(&Definition{Position{t.File, control.Line, control.Column}, control.Value, LoopVar, nil, t})
 	}
+	if control := Field(t.Keys["loop_control"], "index_var"); Scalar(control) != "" {
+		w.add(&Definition{Position{t.File, control.Line, control.Column}, control.Value, LoopVar, nil, t})
+	}
 	if Plain(t.Module) == "set_fact" {
 		w.define(t.Args, t.File, SetFact, nil)
 		for _, d := range w.unit.Definitions {

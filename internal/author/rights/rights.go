@@ -43,6 +43,8 @@ type Need struct {
 	// At is the task's position. For what the manager does for a watch its File is "", and its
 	// Line that of the watch.
 	At content.Position
+	// Optional is set where nothing fails without the right.
+	Optional bool
 }
 
 // Unknown is a task of which cannot be told what it needs.
@@ -107,7 +109,9 @@ func (c *Collector) task(at content.Position, group, resource string, verbs ...s
 
 // Engine adds what the manager itself does, whatever the content is.
 func (c *Collector) Engine() {
-	c.engine("events.k8s.io", "events", "the manager: Events of custom resources", Manager, "create", "patch")
+	for _, verb := range []string{"create", "patch"} {
+		c.All = append(c.All, Need{Right: Right{"events.k8s.io", "events", verb}, Where: "the manager: Events of custom resources", Optional: true})
+	}
 	c.engine("authentication.k8s.io", "tokenreviews", "the manager: who reads metrics", Metrics, "create")
 	c.engine("authorization.k8s.io", "subjectaccessreviews", "the manager: who may read metrics", Metrics, "create")
 	c.engine("coordination.k8s.io", "leases", "the manager: leader election", Lease, "get", "create", "update")

@@ -125,7 +125,7 @@ func states(u *content.Unit, i *content.Index, t *content.Task) []string {
 	}
 	for _, name := range text.Analysis.Names {
 		for _, vars := range varsOf(u.Watch) {
-			if state, ok := vars[name].(string); ok && !slices.Contains(found, state) {
+			if state, ok := vars[name.Name].(string); ok && !slices.Contains(found, state) {
 				found = append(found, state)
 			}
 		}

@@ -112,6 +112,16 @@ func Open(n *yaml.Node) bool {
 	return text(n, "x-kubernetes-preserve-unknown-fields") == "true" || additional != nil && additional.Value != "false"
 }
 
+// opening returns the key that opens a schema, or the schema itself.
+func opening(n *yaml.Node) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if key := n.Content[i]; key.Value == "x-kubernetes-preserve-unknown-fields" || key.Value == "additionalProperties" {
+			return key
+		}
+	}
+	return n
+}
+
 // Find returns the schema at a path of field names and "[]" or "[*]" for elements. found is
 // false if the schema has no such field; then open says that objects may have it anyway.
 func Find(n *yaml.Node, path []string, name func(string) string) (at *yaml.Node, found, open bool) {

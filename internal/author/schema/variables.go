@@ -14,6 +14,8 @@ type Variables struct {
 	Known bool
 	// Open is set if a spec may have fields that the schema does not name, or if there is none.
 	Open bool
+	// OpenAt is what opens the schema, where it is Known and Open.
+	OpenAt *yaml.Node
 	// File has the CRD.
 	File string
 	// Fields are the schemas of the fields by the names of their variables; Keys are the keys.
@@ -47,6 +49,9 @@ func For(watch watches.Watch, crds []CRD) Variables {
 		v.File, v.root = crd.File, version.Root
 		spec := field(field(version.Root, "properties"), "spec")
 		v.Known, v.Open = true, spec == nil && Open(version.Root) || spec != nil && Open(spec)
+		if v.OpenAt = opening(version.Root); spec != nil {
+			v.OpenAt = opening(spec)
+		}
 		if properties := field(spec, "properties"); properties != nil {
 			for i := 0; i+1 < len(properties.Content); i += 2 {
 				key := properties.Content[i]
@@ -65,6 +70,9 @@ func (v Variables) Has(name string) bool {
 	return v.Fields[name] != nil || name == v.object || name == v.object+"_spec"
 }
 
+// Whole returns the names of the variables with the whole object and the whole spec.
+func (v Variables) Whole() []string { return []string{v.object, v.object + "_spec"} }
+
 // Find returns the schema of a variable's value at the path; nil if nothing is known of it.
 func (v Variables) Find(name string, path []string) *yaml.Node {
 	var at *yaml.Node
@@ -79,6 +87,36 @@ func (v Variables) Find(name string, path []string) *yaml.Node {
 		}
 	}
 	return at
+}
+
+// Lacks returns the first element of the path into a variable's value that its closed schema
+// does not name, with the names that it has there; "" if objects may have what the path leads to.
+func (v Variables) Lacks(variable string, path []string) (missing string, names []string) {
+	n, name := v.Fields[variable], v.name
+	switch variable {
+	case v.object:
+		if len(path) == 0 || path[0] != "spec" {
+			return "", nil // Every object has metadata, and the status is the manager's.
+		}
+		n, name = v.root, Same
+	case v.object + "_spec":
+		n, name = field(field(v.root, "properties"), "spec"), Same
+	}
+	for _, element := range path {
+		properties := field(n, "properties")
+		next, found, open := Find(n, []string{element}, name)
+		if !found {
+			if open || properties == nil || element == "[]" {
+				return "", nil
+			}
+			for i := 0; i+1 < len(properties.Content); i += 2 {
+				names = append(names, name(properties.Content[i].Value))
+			}
+			return element, names
+		}
+		n = next
+	}
+	return "", nil
 }
 
 // Identity reports whether the value is a name that Kubernetes has checked.

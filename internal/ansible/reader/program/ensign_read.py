@@ -33,6 +33,7 @@ def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
 
     init_plugin_loader([])
     AnsibleCollectionConfig.playbook_paths = question.get("playbooks") or []
+    import arguments  # noqa: PLC0415
     import installed  # noqa: PLC0415
     import syntax  # noqa: PLC0415
 
@@ -48,6 +49,7 @@ def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
     return {
         "faults": checker.faults,
         "modules": [installed.module(m["name"], m["collections"] or []) for m in asked.get("modules") or []],
+        "arguments": [arguments.refused(a["spec"], a["values"]) for a in question.get("arguments") or []],
         "filters": [installed.has_filter(name) for name in asked.get("filters") or []],
         "tests": [installed.has_test(name) for name in asked.get("tests") or []],
         "lookups": [installed.find(lookup_loader, name, []) for name in asked.get("lookups") or []],

@@ -361,6 +361,26 @@ def writes(body: list[nodes.Node]) -> bool:
     return False
 
 
+def guarded(tree: nodes.Template) -> set[str]:
+    """Return the variables of which the template takes into account that there may be none."""
+    found: set[str] = set()
+    for node in tree.find_all((nodes.Filter, nodes.Test)):
+        asked: nodes.Node | None = node.node
+        while isinstance(asked, (nodes.Getattr, nodes.Getitem, nodes.Filter)):
+            asked = asked.node
+        if plain(node.name) in ("default", "d", "defined", "undefined") and isinstance(asked, nodes.Name):
+            found.add(asked.name)
+    return found
+
+
+def imported(tree: nodes.Template) -> set[str]:
+    """Return the names that a template imports from others."""
+    found = {node.target for node in tree.find_all(nodes.Import)}
+    for node in tree.find_all(nodes.FromImport):
+        found |= {name if isinstance(name, str) else name[1] for name in node.names}
+    return found
+
+
 def analyse(text: str, bare: bool) -> dict[str, Any]:
     """Return what is known of a template, or of an expression without braces."""
     source = "{{ " + text + "\n}}" if bare else text
@@ -372,12 +392,17 @@ def analyse(text: str, bare: bool) -> dict[str, Any]:
     except (jinja2.TemplateError, RecursionError) as error:
         return {"error": str(error) or type(error).__name__, "line": 1}
     found = Analysis(tree, offset)
-    names = sorted({n.name for n in tree.find_all(nodes.Name) if n.ctx == "load"} - set(found.scope))
+    local = set(found.scope) | {n.name for n in tree.find_all(nodes.Name) if n.ctx != "load"} | imported(tree)
+    names: dict[str, int] = {}
+    for name in tree.find_all(nodes.Name):
+        if name.name not in local:
+            names.setdefault(name.name, name.lineno + offset)
     parts = [part for node in tree.body if isinstance(node, nodes.Output) for part in node.nodes]
     statements = any(not isinstance(node, nodes.Output) for node in tree.body)
     whole = not statements and len(parts) == 1 and not isinstance(parts[0], nodes.TemplateData)
     return {
-        "names": names,
+        "names": [{"name": name, "line": line} for name, line in sorted(names.items())],
+        "guarded": sorted(guarded(tree)),
         "outputs": found.outputs,
         "lookups": found.lookups,
         "includes": found.includes,

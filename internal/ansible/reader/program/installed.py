@@ -37,7 +37,37 @@ def module(name: str, collections: list[str]) -> dict[str, Any]:
         return first
     if found.get("path"):
         found["missing"] = missing_libraries(Path(found["path"]))
+        found["options"] = options_of(found["path"], found["fqcn"])
     return found
+
+
+def options_of(path: str, fqcn: str) -> dict[str, Any]:
+    """Return the options of a module, as its documentation has them; none if it takes any."""
+    try:
+        documentation = get_docstring(
+            path, plugins.fragment_loader, collection_name=fqcn.rpartition(".")[0], plugin_type="module", is_module=True
+        )[0]
+    except Exception:  # A module without documentation has no options that are known.
+        return {}
+    found = options((documentation or {}).get("options"))
+    return {} if found.keys() & {"free_form", "key_value", "_raw_params"} else found
+
+
+def options(documented: Any) -> dict[str, Any]:
+    """Return options, with those within them, by their names."""
+    if not isinstance(documented, dict):
+        return {}
+    return {
+        str(name): {
+            "type": str(option.get("type", "str")),
+            "aliases": [str(alias) for alias in option.get("aliases") or []],
+            "choices": [str(choice) for choice in option.get("choices") or []],
+            "required": option.get("required") is True,
+            "options": options(option.get("suboptions")),
+        }
+        for name, option in documented.items()
+        if isinstance(option, dict)
+    }
 
 
 def find(loader: Any, name: str, collections: list[str]) -> dict[str, Any]:

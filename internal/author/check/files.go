@@ -1,0 +1,109 @@
+package check
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/rights"
+)
+
+// missingFiles adds templates and files that tasks and lookups name, and that are not there.
+func (p *Project) missingFiles(u *Unit) {
+	for _, t := range u.Tasks {
+		switch module := content.Plain(t.Module); {
+		case module == "template":
+			p.missingFile(u, t, "templates", t.Arg("src"))
+		case module == "copy" && !content.True(t.Arg("remote_src")), module == "script":
+			p.missingFile(u, t, "files", t.Arg("src", "cmd"))
+		case rights.Module(t) == "k8s":
+			template := t.Arg("template")
+			if path := content.Field(template, "path"); path != nil {
+				template = path
+			}
+			p.missingFile(u, t, "templates", template)
+		}
+	}
+	for _, t := range u.Texts {
+		for _, l := range t.Analysis.Lookups {
+			part := map[string]string{"template": "templates", "file": "files"}[content.Plain(l.Plugin)]
+			if _, lenient := l.Options["errors"]; part == "" || lenient || len(l.Terms) == 0 {
+				continue
+			}
+			if name, ok := l.Terms[0].Literal.(string); ok && !strings.Contains(name, "{{") && !u.hasFile(t.Task, part, name) {
+				p.addMissingFile(t.At(l.Line), name, part)
+			}
+		}
+	}
+}
+
+func (p *Project) missingFile(u *Unit, t *content.Task, part string, n *yaml.Node) {
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return
+	}
+	name := strings.TrimSpace(n.Value)
+	if name == "" || strings.Contains(name, "{{") || strings.Contains(name, "{%") || u.hasFile(t, part, name) {
+		return
+	}
+	p.addMissingFile(content.Position{File: t.File, Line: n.Line, Column: n.Column}, name, part)
+}
+
+func (p *Project) addMissingFile(at content.Position, name, part string) {
+	p.add(finding{
+		"missing-file", report.Warning, at, fmt.Sprintf("there is no %s in %s", name, part),
+		"a run that gets here fails", "correct the name, or add the file",
+	})
+}
+
+// hasFile reports whether the file is beside the task, or in a role or playbook of the unit:
+// Ansible looks in those that include the task's own, too. A path from the root may come to be in
+// a run, or in the image.
+func (u *Unit) hasFile(t *content.Task, part, name string) bool {
+	if filepath.IsAbs(name) || strings.HasPrefix(name, "~") {
+		return true
+	}
+	dirs := u.directories()
+	if t != nil {
+		dirs = append(dirs, t.RoleDir, filepath.Dir(t.File), filepath.Dir(filepath.Dir(t.File)))
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		for _, path := range []string{filepath.Join(dir, part, name), filepath.Join(dir, name)} {
+			if _, err := os.Stat(path); dir != "" && err == nil {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// duplicateKeys adds keys that stand twice in a mapping of the content.
+func (p *Project) duplicateKeys() {
+	for file := range p.files {
+		documents, _ := content.ReadYAML(file)
+		for _, document := range documents {
+			p.duplicatesIn(file, document)
+		}
+	}
+}
+
+func (p *Project) duplicatesIn(file string, n *yaml.Node) {
+	seen := map[string]int{}
+	for i, child := range n.Content {
+		if key := child.Value; n.Kind == yaml.MappingNode && i%2 == 0 && key != "<<" && child.Kind == yaml.ScalarNode {
+			if line := seen[key]; line > 0 {
+				p.add(finding{
+					"duplicate-key", report.Warning, content.Position{File: file, Line: child.Line, Column: child.Column},
+					fmt.Sprintf("the key %s stands in line %d already", key, line), "the last one counts, and the others say nothing", "keep one of them",
+				})
+			}
+			seen[key] = child.Line
+		}
+		p.duplicatesIn(file, child)
+	}
+}

@@ -1,0 +1,138 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	kinds "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/nearest"
+)
+
+// objects adds objects of tasks that no API server takes: of a kind that Kubernetes does not
+// have, without a name, or without a namespace.
+func (p *Project) objects(u *Unit) {
+	for _, t := range u.Tasks {
+		if rights.Module(t) == "" {
+			continue
+		}
+		found, _ := rights.Objects(u.Index, t)
+		for _, o := range found {
+			if what := unknownKind(o); what != "" {
+				p.add(finding{
+					"object", report.Error, o.Position, what,
+					"the task finds no such resource at the API server, and fails", "correct apiVersion and kind; kubectl api-resources lists them",
+				})
+			}
+			if what := gone(o); what != "" {
+				p.add(finding{
+					"object", report.Warning, o.Position, what,
+					"with that Kubernetes, and later ones, the task fails", "use the version that kubectl api-resources lists",
+				})
+			}
+		}
+		if state := content.Scalar(t.Arg("state")); rights.Module(t) == "k8s" && (state == "" || state == "present") {
+			p.nameless(u, t)
+		}
+	}
+}
+
+// builtIn returns the kind as Kubernetes' own types know it. known is false for the groups of
+// others, and for versions that are newer than this program.
+func builtIn(o rights.Object) (gvk kinds.GroupVersionKind, known bool) {
+	gv, err := kinds.ParseGroupVersion(o.APIVersion)
+	gvk = gv.WithKind(o.Kind)
+	return gvk, err == nil && o.Kind != "" && scheme.Scheme.IsGroupRegistered(gv.Group) && strings.ToLower(o.Kind) != o.Kind
+}
+
+// unknownKind says what is wrong with a kind of a group of Kubernetes' own, "" if nothing is.
+func unknownKind(o rights.Object) string {
+	gvk, known := builtIn(o)
+	if !known || scheme.Scheme.Recognizes(gvk) {
+		return ""
+	}
+	var names, groups []string
+	for other := range scheme.Scheme.AllKnownTypes() {
+		if other.Kind == gvk.Kind && other.Version != "__internal" {
+			groups = append(groups, other.GroupVersion().String())
+		}
+		if other.Version != "__internal" && !strings.HasSuffix(other.Kind, "Options") {
+			names = append(names, other.Kind)
+		}
+	}
+	slices.Sort(groups)
+	meant, near := nearest.Of(gvk.Kind, names)
+	switch {
+	case len(groups) > 0 && o.APIVersion == "v1": // The client looks for the kind in all groups.
+		return ""
+	case len(groups) > 0:
+		return fmt.Sprintf("%s has no kind %s; it is of %s", o.APIVersion, o.Kind, strings.Join(groups, ", "))
+	case near:
+		return fmt.Sprintf("%s has no kind %s; did you mean %s?", o.APIVersion, o.Kind, meant)
+	}
+	return ""
+}
+
+// gone says since when Kubernetes does not serve a version of a kind, "" if it does.
+func gone(o rights.Object) string {
+	gvk, _ := builtIn(o)
+	object, err := scheme.Scheme.New(gvk)
+	if err != nil {
+		return ""
+	}
+	if ended, ends := object.(interface{ APILifecycleRemoved() (int, int) }); ends {
+		major, minor := ended.APILifecycleRemoved()
+		return fmt.Sprintf("%s of %s is not served by Kubernetes %d.%d and later", o.Kind, o.APIVersion, major, minor)
+	}
+	return ""
+}
+
+// nameless adds objects that a task creates and that have no name, or no namespace though their
+// kind needs one.
+func (p *Project) nameless(u *Unit, t *content.Task) {
+	if t.Keys["module_defaults"] != nil || rights.Definition(t) == nil {
+		return
+	}
+	values, _ := u.Values(rights.Definition(t), t)
+	for _, v := range values {
+		metadata, kind := content.Field(v.Node, "metadata"), content.Scalar(content.Field(v.Node, "kind"))
+		if v.Node.Kind != yaml.MappingNode || kind == "" || strings.Contains(kind, "{{") || content.Key(v.Node, "<<") != nil ||
+			metadata != nil && metadata.Kind != yaml.MappingNode || content.Key(metadata, "<<") != nil {
+			continue
+		}
+		o := rights.Object{APIVersion: content.Scalar(content.Field(v.Node, "apiVersion")), Kind: kind}
+		if content.Field(metadata, "name") == nil && content.Field(metadata, "generateName") == nil && t.Arg("name") == nil {
+			p.lacksField(t, o, "name", "metadata.name, or metadata.generateName")
+		}
+		if content.Field(metadata, "namespace") == nil && t.Arg("namespace") == nil && p.namespaced(o) {
+			p.lacksField(t, o, "namespace", "metadata.namespace, such as \"{{ ansible_operator_meta.namespace }}\"")
+		}
+	}
+}
+
+func (p *Project) lacksField(t *content.Task, o rights.Object, what, field string) {
+	p.add(finding{
+		"object", report.Error, t.Position, fmt.Sprintf("the %s has no %s", o.Kind, what),
+		"the task fails: the module gives none", "add " + field,
+	})
+}
+
+// namespaced reports whether the objects of a kind have a namespace for certain.
+func (p *Project) namespaced(o rights.Object) bool {
+	for _, crd := range p.CRDs {
+		if gv, _ := kinds.ParseGroupVersion(o.APIVersion); crd.Group == gv.Group && crd.Kind == o.Kind {
+			return crd.Namespaced
+		}
+	}
+	gvk, known := builtIn(o)
+	return known && scheme.Scheme.Recognizes(gvk) && !rights.ClusterScoped(o.APIVersion, o.Kind, p.CRDs) && !reviews(o.Kind)
+}
+
+// reviews are kinds of which the API server stores nothing; some have no namespace.
+func reviews(kind string) bool { return strings.HasSuffix(kind, "Review") }

@@ -1,0 +1,141 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/ansible/reader"
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/nearest"
+)
+
+// moduleOptions adds options that a task's module does not have, or not with such a value.
+func (p *Project) moduleOptions(u *Unit, t *content.Task, module reader.Plugin) {
+	if len(module.Options) == 0 || t.Args == nil || t.Args.Kind != yaml.MappingNode {
+		return
+	}
+	o := options{p: p, u: u, t: t, severity: report.Warning}
+	for _, own := range []string{"ansible.builtin.", "ansible.legacy.", "kubernetes.core.", "ensign.operator."} {
+		if strings.HasPrefix(module.FQCN, own) {
+			o.severity = report.Error // Their documentation is complete.
+		}
+	}
+	o.check(t.Args, module.Options, "")
+}
+
+type options struct {
+	p        *Project
+	u        *Unit
+	t        *content.Task
+	severity report.Severity
+}
+
+// check compares a mapping with the options that it may have. within is the path to it.
+func (o options) check(n *yaml.Node, known reader.Options, within string) {
+	byName := map[string]reader.Option{}
+	for name, option := range known {
+		for _, name := range append(option.Aliases, name) {
+			byName[name] = option
+		}
+	}
+	given, merged := map[string]bool{}, false
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		option, is := byName[key.Value]
+		switch {
+		case key.Value == "<<" || strings.Contains(key.Value, "{{"):
+			merged = true
+		case key.Value == "module" && within == "" && !is: // Of "action".
+		case !is:
+			message := fmt.Sprintf("%s has no option %s%s", o.t.Module, within, key.Value)
+			if meant, ok := nearest.Of(key.Value, slices.Collect(maps.Keys(byName))); ok {
+				message += "; did you mean " + meant + "?"
+			}
+			o.add(key, message, "correct the name; ansible-doc "+o.t.Module+" lists the options")
+		default:
+			o.value(key.Value, value, option, within)
+		}
+		for _, name := range append(option.Aliases, key.Value) {
+			given[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if known[name].Required && !given[name] && !slices.ContainsFunc(known[name].Aliases, func(a string) bool { return given[a] }) && !merged && !o.hasDefaults() {
+			at := n
+			if within == "" {
+				at = &yaml.Node{Line: o.t.Line, Column: o.t.Column}
+			}
+			o.add(at, fmt.Sprintf("%s requires the option %s%s", o.t.Module, within, name), "add it; ansible-doc "+o.t.Module+" tells what it is for")
+		}
+	}
+}
+
+// hasDefaults reports whether module_defaults may give options to the task.
+func (o options) hasDefaults() bool {
+	for t := o.t; t != nil; t = t.Parent {
+		if t.Keys["module_defaults"] != nil {
+			return true
+		}
+	}
+	return o.t.RoleDir == "" || o.u.Watch.Content.Playbook != "" // A play may have them.
+}
+
+// value compares a literal value with what an option takes.
+func (o options) value(name string, n *yaml.Node, option reader.Option, within string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	switch {
+	case n.Kind == yaml.MappingNode && len(option.Options) > 0:
+		o.check(n, option.Options, within+name+".")
+	case n.Kind == yaml.SequenceNode && len(option.Options) > 0:
+		for _, element := range n.Content {
+			if element.Kind == yaml.MappingNode {
+				o.check(element, option.Options, within+name+"[].")
+			}
+		}
+	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || strings.Contains(n.Value, "{{") || strings.Contains(n.Value, "{%"):
+	case len(option.Choices) > 0 && option.Type != "list" && !chosen(n, option):
+		message := fmt.Sprintf("%s of %s can't be %s: it is one of %s", within+name, o.t.Module, quoted(n.Value), strings.Join(option.Choices, ", "))
+		if meant, ok := nearest.Of(n.Value, option.Choices); ok {
+			message += "; did you mean " + meant + "?"
+		}
+		o.add(n, message, "correct the value")
+	case !fits(n.Value, option.Type):
+		o.add(n, fmt.Sprintf("%s of %s can't be %s: its type is %s", within+name, o.t.Module, quoted(n.Value), option.Type), "correct the value")
+	}
+}
+
+// chosen reports whether a value is one of an option's choices: a boolean may be written in
+// many ways.
+func chosen(n *yaml.Node, option reader.Option) bool {
+	return slices.Contains(option.Choices, n.Value) || isBoolean(n.Value) && slices.ContainsFunc(option.Choices, isBoolean)
+}
+
+func isBoolean(text string) bool {
+	return slices.Contains(strings.Fields("y yes on 1 true t 1.0 n no off 0 false f 0.0"), strings.ToLower(text))
+}
+
+func fits(text, kind string) bool {
+	switch kind {
+	case "bool":
+		return isBoolean(text)
+	case "int":
+		_, err := strconv.ParseFloat(text, 64)
+		return err == nil
+	}
+	return true
+}
+
+func (o options) add(n *yaml.Node, message, remedy string) {
+	o.p.add(finding{
+		"module-option", o.severity, content.Position{File: o.t.File, Line: n.Line, Column: n.Column}, message,
+		"a run that gets here fails", remedy,
+	})
+}

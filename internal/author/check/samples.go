@@ -1,0 +1,233 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	kyaml "sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	definitions "github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/nearest"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// customResource is a CR that a file of the project has.
+type customResource struct {
+	file   string
+	node   *yaml.Node
+	gvk    schema.GroupVersionKind
+	object map[string]any // as the API server would have it
+	faulty bool           // the API server does not take it as it is
+}
+
+// at returns the position of a path such as spec.users[0].name, or of what is nearest to it.
+func (c *customResource) at(path string) content.Position {
+	n, at := c.node, content.Position{File: c.file, Line: c.node.Line, Column: c.node.Column}
+	for element := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		key := content.Key(n, element)
+		next := content.Field(n, element)
+		if n.Kind == yaml.SequenceNode {
+			var index int
+			if _, err := fmt.Sscan(element, &index); err == nil && index < len(n.Content) {
+				key, next = n.Content[index], n.Content[index]
+			}
+		}
+		if key == nil {
+			break
+		}
+		n, at.Line, at.Column = next, key.Line, key.Column
+	}
+	return at
+}
+
+// customResources adds what is wrong with the CRs below config/samples and with those that
+// Molecule's converge.yml applies, and returns them.
+func (p *Project) customResources(ctx context.Context) []*customResource {
+	validators := map[schema.GroupVersionKind]*definitions.Validator{}
+	all := append(p.sampleFiles(), p.converging()...)
+	all = slices.DeleteFunc(all, func(c *customResource) bool { return !p.isDefined(c) })
+	for _, c := range all {
+		validator, asked := validators[c.gvk]
+		if !asked {
+			validator = p.validator(c.gvk)
+			validators[c.gvk] = validator
+		}
+		if validator != nil {
+			p.compare(ctx, c, validator)
+		}
+	}
+	return all
+}
+
+// validator returns the validator of a kind; faults of its definition become a finding.
+func (p *Project) validator(gvk schema.GroupVersionKind) *definitions.Validator {
+	for _, crd := range p.CRDs {
+		if crd.Group != gvk.Group || crd.Kind != gvk.Kind {
+			continue
+		}
+		validator, err := crd.Validator(gvk.Version)
+		if err != nil {
+			p.add(finding{
+				"crd", report.Error, content.Position{File: crd.File, Line: crd.Line, Column: 1}, crd.Kind + ": " + err.Error(),
+				"the API server refuses the definition", "correct the schema",
+			})
+		}
+		return validator
+	}
+	return nil
+}
+
+// isDefined reports whether the project defines the kind of a CR. It adds a CR of which the
+// project defines the group alone.
+func (p *Project) isDefined(c *customResource) bool {
+	var kinds, versions []string
+	for _, crd := range p.CRDs {
+		if crd.Group != c.gvk.Group {
+			continue
+		}
+		kinds = append(kinds, crd.Kind)
+		if crd.Kind == c.gvk.Kind {
+			if v := crd.Version(c.gvk.Version); v != nil && v.Served {
+				return true
+			}
+			versions = append(versions, p.at(crd.File, crd.Line))
+		}
+	}
+	switch {
+	case kinds == nil:
+	case versions != nil:
+		p.add(finding{
+			"sample", report.Error, c.at("apiVersion"), fmt.Sprintf("%s does not serve the version %s of %s", versions[0], c.gvk.Version, c.gvk.Kind),
+			"the API server does not take it", "correct the version, or serve it in the definition",
+		})
+	default:
+		message := fmt.Sprintf("no definition below config/ has the kind %s of %s", c.gvk.Kind, c.gvk.Group)
+		if meant, ok := nearest.Of(c.gvk.Kind, kinds); ok {
+			message += "; did you mean " + meant + "?"
+		}
+		p.add(finding{"sample", report.Error, c.at("kind"), message, "the API server does not take it", "correct the kind, or add its definition"})
+	}
+	return false
+}
+
+// compare adds what the API server drops and refuses of a CR.
+func (p *Project) compare(ctx context.Context, c *customResource, v *definitions.Validator) {
+	templated := templated(c.node)
+	problem := func(problem definitions.Problem, why, remedy string) {
+		c.faulty = true
+		p.add(finding{"sample", report.Error, c.at(problem.Path), problem.Message, why, remedy})
+	}
+	for _, dropped := range v.Dropped(c.object) {
+		problem(dropped, "the API server drops the field, and the content never sees it", "correct the name, or add the field to the schema")
+	}
+	v.Complete(c.object)
+	for _, refused := range v.Problems(ctx, c.object, len(templated) == 0) {
+		if !slices.Contains(templated, refused.Path) { // Else only a run knows the value.
+			problem(refused, "the API server refuses the resource", "correct the sample, or the schema")
+		}
+	}
+}
+
+// templated returns the paths of the values that have templates.
+func templated(root *yaml.Node) (paths []string) {
+	var visit func(n *yaml.Node, path string)
+	visit = func(n *yaml.Node, path string) {
+		switch n.Kind {
+		case yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				visit(n.Content[i+1], strings.TrimPrefix(path+"."+n.Content[i].Value, "."))
+			}
+		case yaml.SequenceNode:
+			for i, element := range n.Content {
+				visit(element, fmt.Sprintf("%s[%d]", path, i))
+			}
+		case yaml.ScalarNode:
+			if strings.Contains(n.Value, "{{") || strings.Contains(n.Value, "{%") {
+				paths = append(paths, path)
+			}
+		}
+	}
+	visit(root, "")
+	return paths
+}
+
+// sampleFiles returns the objects of the files below config/samples.
+func (p *Project) sampleFiles() []*customResource {
+	var found []*customResource
+	_ = filepath.WalkDir(filepath.Join(p.options.Dir, "config", "samples"), func(path string, entry os.DirEntry, err error) error { // There may be none.
+		if err == nil && entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
+			documents, fault := content.ReadYAML(path)
+			if fault != nil {
+				p.add(finding{"sample", report.Error, fault.Position, fault.Message, "nobody can apply the file", "correct the file"})
+			}
+			for _, document := range documents {
+				found = append(found, objectsIn(path, document)...)
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+// converging returns the objects that the tasks of Molecule's converge.yml apply.
+func (p *Project) converging() []*customResource {
+	files, _ := filepath.Glob(filepath.Join(p.options.Dir, "molecule", "*", "converge.y*ml")) // The pattern is well-formed.
+	var found []*customResource
+	for _, file := range files {
+		watch := watches.Watch{Content: watches.Content{Playbook: file}}
+		for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: p.options.Dir, Trees: p.trees}) {
+			for _, t := range unit.Tasks {
+				if !strings.HasPrefix(t.File, filepath.Dir(file)+string(filepath.Separator)) || content.Scalar(t.Arg("state")) == "absent" {
+					continue
+				}
+				found = append(found, objectsIn(t.File, t.Arg("definition", "resource_definition", "inline"))...)
+				if name := content.Scalar(t.Arg("src")); name != "" {
+					documents, _ := content.ReadYAML(content.FindFile(t, "files", name))
+					for _, document := range documents {
+						found = append(found, objectsIn(content.FindFile(t, "files", name), document)...)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+var group = regexp.MustCompile(`^[a-z0-9.-]+/v[a-z0-9]+$`)
+
+// objectsIn returns the objects of a document, or of a list of them, that may be CRs.
+func objectsIn(file string, n *yaml.Node) []*customResource {
+	if n == nil {
+		return nil
+	}
+	var found []*customResource
+	if n.Kind == yaml.SequenceNode {
+		for _, element := range n.Content {
+			found = append(found, objectsIn(file, element)...)
+		}
+		return found
+	}
+	version, kind := content.Scalar(content.Field(n, "apiVersion")), content.Scalar(content.Field(n, "kind"))
+	if !group.MatchString(version) || kind == "" {
+		return nil
+	}
+	c := &customResource{file: file, node: n, gvk: schema.FromAPIVersionAndKind(version, kind)}
+	text, err := yaml.Marshal(n)
+	if err == nil {
+		text, err = kyaml.YAMLToJSON(text)
+	}
+	if err != nil || json.Unmarshal(text, &c.object) != nil {
+		return nil
+	}
+	return []*customResource{c}
+}

@@ -1,0 +1,86 @@
+package check
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/schema"
+)
+
+// argumentSpec adds options of a role's argument specs that the definition of the kind can't
+// give, or gives as something else.
+func (p *Project) argumentSpec(u *Unit) {
+	if !u.Variables.Known || u.Watch.Content.Role == "" || u.Finalizing {
+		return
+	}
+	spec, file := readSpecs(u.Dir), ""
+	options := content.Field(spec["main"], "options")
+	if options == nil || options.Kind != yaml.MappingNode {
+		return
+	}
+	for _, name := range []string{"main.yml", "argument_specs.yaml", "argument_specs.yml"} {
+		if existing(filepath.Join(u.Dir, "meta", name)) != "" {
+			file = filepath.Join(u.Dir, "meta", name)
+		}
+	}
+	own := map[string]bool{"ansible_operator_meta": true}
+	for _, name := range u.Variables.Whole() {
+		own[name] = true
+	}
+	for _, d := range u.Definitions {
+		own[d.Name] = own[d.Name] || d.How != content.SetFact && d.How != content.Register
+	}
+	for i := 0; i+1 < len(options.Content); i += 2 {
+		key, option := options.Content[i], options.Content[i+1]
+		at := content.Position{File: file, Line: key.Line, Column: key.Column}
+		field, declared := u.Variables.Fields[key.Value]
+		_, set := u.Watch.Vars[key.Value]
+		switch {
+		case declared:
+			p.compareOption(u, key.Value, field, option, at)
+		case content.True(content.Field(option, "required")) && !u.Variables.Open && !set && !own[key.Value]:
+			p.add(finding{
+				"argument-spec", report.Error, at, fmt.Sprintf("the role requires %s, and the schema of %s has no field that becomes it", key.Value, u.Watch.GVK.Kind),
+				"each run fails before its first task", "add the field to " + p.relative(u.Variables.File) + ", give it a default, or set it in the watch's vars",
+			})
+		}
+	}
+}
+
+// incompatible are the types of options that no value of a schema's type, or only some, can be.
+var incompatible = map[string]string{ //nolint:gochecknoglobals // A table.
+	"integer": "bool dict", "number": "bool dict int", "boolean": "dict", "array": "dict bool int float", "object": "list bool int float",
+}
+
+func (p *Project) compareOption(u *Unit, name string, field, option *yaml.Node, at content.Position) {
+	kind := content.Scalar(content.Field(option, "type"))
+	if kind == "" {
+		kind = "str"
+	}
+	key := u.Variables.Keys[name]
+	where := fmt.Sprintf("spec.%s of %s (%s)", key.Value, u.Watch.GVK.Kind, p.at(u.Variables.File, key.Line))
+	if is := schema.Type(field); slices.Contains(strings.Fields(incompatible[is]), kind) {
+		p.add(finding{
+			"argument-spec", report.Warning, at, fmt.Sprintf("the role takes %s as %s, and %s is of type %s", name, kind, where, is),
+			"a run fails before its first task where Ansible can't convert the value", "give both the same type",
+		})
+	}
+	choices, values := content.Field(option, "choices"), content.Field(field, "enum")
+	if choices == nil || values == nil || choices.Kind != yaml.SequenceNode {
+		return
+	}
+	for _, value := range values.Content {
+		if !slices.ContainsFunc(choices.Content, func(c *yaml.Node) bool { return c.Value == value.Value }) && value.Tag != "!!null" {
+			p.add(finding{
+				"argument-spec", report.Warning, at, fmt.Sprintf("the role refuses %s for %s, which %s allows", quoted(value.Value), name, where),
+				"the run of a resource with the value fails before its first task", "allow the same values in both",
+			})
+		}
+	}
+}

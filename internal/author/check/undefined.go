@@ -1,0 +1,201 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/nearest"
+)
+
+// undefined adds variables that the content reads and nothing defines: where a name is near to
+// one that is defined, and where nothing else can define it.
+func (p *Project) undefined(u *Unit) {
+	known, everywhere := u.known(), p.defined()
+	guarded, elsewhere := map[string]bool{}, u.definesElsewhere()
+	for _, t := range u.Texts {
+		for _, name := range t.Analysis.Guarded {
+			guarded[name] = true
+		}
+	}
+	places := map[string][]content.Position{}
+	for _, t := range u.Texts {
+		if t.Where == "template" && u.givesTemplateVariables() {
+			continue
+		}
+		for _, n := range t.Analysis.Names {
+			if !known[n.Name] && !everywhere[n.Name] && !magic(n.Name) {
+				places[n.Name] = append(places[n.Name], t.At(n.Line))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		meant := likely(name, known)
+		if u.Variables.Open && strings.TrimSuffix(name, "s") == strings.TrimSuffix(meant, "s") {
+			continue // The resource may have the list, and a loop's variable the name of one.
+		}
+		if meant == "" && (elsewhere || guarded[name] || u.Variables.Open) {
+			continue
+		}
+		slices.SortStableFunc(places[name], func(a, b content.Position) int {
+			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+		})
+		p.undefinedName(name, meant, places[name])
+	}
+}
+
+// likely returns the known name that somebody meant, "" if none is near.
+func likely(name string, known map[string]bool) string {
+	switch snake := schema.Snake(name); {
+	case name == "meta":
+		return "ansible_operator_meta" // So it was called in the first years of Ansible operators.
+	case snake != name && known[snake]:
+		return snake
+	}
+	meant, _ := nearest.Of(name, slices.Collect(maps.Keys(known)))
+	return meant
+}
+
+func (p *Project) undefinedName(name, meant string, places []content.Position) {
+	remedy := "define it: in the role's defaults, in the schema of the spec, or in vars of the watch"
+	message := "nothing defines the variable " + name
+	if meant != "" {
+		message += "; did you mean " + meant + "?"
+		remedy = "correct the name, or define the variable"
+	}
+	var others []string
+	for _, at := range places[1:] {
+		if other := p.at(at.File, at.Line); !slices.Contains(others, other) && other != p.at(places[0].File, places[0].Line) {
+			others = append(others, other)
+		}
+	}
+	if len(others) > 0 {
+		message += fmt.Sprintf(" (also read at %s)", few(others))
+	}
+	p.add(finding{"undefined-variable", report.Warning, places[0], message, "a run that gets here fails, or default() hides the slip", remedy})
+}
+
+// defined returns what the content of any watch defines: one of them may execute a part of a
+// role alone, whose variables name what another part registers.
+func (p *Project) defined() map[string]bool {
+	names := map[string]bool{}
+	for _, u := range p.Units {
+		for _, d := range u.Definitions {
+			names[d.Name] = true
+		}
+	}
+	return names
+}
+
+// known returns the variables that something defines for the unit.
+func (u *Unit) known() map[string]bool {
+	names := u.argumentSpecs()
+	for name := range u.Variables.Fields {
+		names[name] = true
+	}
+	for _, name := range append(u.Variables.Whole(), "ansible_operator_meta", "services", "packages", "mounts") { // The last three are facts.
+		names[name] = true
+	}
+	for _, d := range u.Definitions {
+		names[d.Name] = true
+	}
+	for name := range u.Watch.Vars {
+		names[name] = true
+	}
+	if u.Watch.Finalizer != nil {
+		for name := range u.Watch.Finalizer.Vars {
+			names[name] = true
+		}
+	}
+	for _, t := range u.Tasks {
+		if content.Plain(t.Module) == "add_host" {
+			addKeys(names, t.Args)
+		}
+	}
+	for _, dir := range []string{"group_vars", "host_vars"} {
+		for _, parent := range []string{u.Dir, filepath.Dir(u.Dir)} {
+			variablesBelow(names, filepath.Join(parent, dir))
+		}
+	}
+	return names
+}
+
+// argumentSpecs returns the options of the unit's roles.
+func (u *Unit) argumentSpecs() map[string]bool {
+	names := map[string]bool{}
+	for _, dir := range u.directories() {
+		for _, spec := range readSpecs(dir) {
+			addKeys(names, content.Field(spec, "options"))
+		}
+	}
+	return names
+}
+
+// readSpecs returns the argument specs of a role by their names.
+func readSpecs(role string) map[string]*yaml.Node {
+	specs := map[string]*yaml.Node{}
+	for _, name := range []string{"argument_specs.yml", "argument_specs.yaml", "main.yml"} {
+		documents, _ := content.ReadYAML(filepath.Join(role, "meta", name))
+		for _, document := range documents {
+			all := content.Field(document, "argument_specs")
+			for i := 0; all != nil && all.Kind == yaml.MappingNode && i+1 < len(all.Content); i += 2 {
+				specs[all.Content[i].Value] = all.Content[i+1]
+			}
+		}
+		if len(specs) > 0 {
+			break
+		}
+	}
+	return specs
+}
+
+func addKeys(names map[string]bool, n *yaml.Node) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		names[n.Content[i].Value] = true
+	}
+}
+
+func variablesBelow(names map[string]bool, dir string) {
+	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error { // There is none, as a rule.
+		if err == nil && entry.Type().IsRegular() {
+			documents, _ := content.ReadYAML(path)
+			for _, document := range documents {
+				addKeys(names, document)
+			}
+		}
+		return nil
+	})
+}
+
+// definesElsewhere reports whether something that is not read may define variables: an include
+// that only a run knows, a file of variables with such a name, or a module that returns facts.
+func (u *Unit) definesElsewhere() bool {
+	return len(u.Unknown) > 0 || len(u.Missing) > 0 || len(u.Faults) > 0 || slices.ContainsFunc(u.Tasks, func(t *content.Task) bool {
+		module := content.Plain(t.Module)
+		return module == "include_vars" || strings.HasSuffix(module, "_facts") || strings.Contains(module, "{{")
+	})
+}
+
+// givesTemplateVariables reports whether a lookup gives variables of its own to a template.
+func (u *Unit) givesTemplateVariables() bool {
+	return slices.ContainsFunc(u.Texts, func(t *content.Text) bool {
+		for _, l := range t.Analysis.Lookups {
+			if _, given := l.Options["template_vars"]; given {
+				return true
+			}
+		}
+		return false
+	})
+}
