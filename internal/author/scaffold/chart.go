@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,9 +33,9 @@ func (k *Kind) useChart(plan *Plan) error {
 	}
 	chart, err := describe.Load(source)
 	if err != nil {
-		return fmt.Errorf("--chart=%s: name the directory, or the .tgz, of a chart: %w", k.Chart, err)
+		return fmt.Errorf("--chart=%s: %w", k.Chart, err)
 	}
-	if err := k.place(source, plan); err != nil {
+	if err := k.place(source, chart, plan); err != nil {
 		return fmt.Errorf("--chart=%s: %w", k.Chart, err)
 	}
 	if k.ValuesFile == "" {
@@ -51,7 +49,7 @@ func (k *Kind) useChart(plan *Plan) error {
 }
 
 // place decides where in the project the chart is, and plans its copy if it is elsewhere.
-func (k *Kind) place(source string, plan *Plan) (err error) {
+func (k *Kind) place(source string, chart *describe.Chart, plan *Plan) (err error) {
 	if k.chartPath, err = within(plan.dir, source); err != nil {
 		return err
 	}
@@ -65,13 +63,35 @@ func (k *Kind) place(source string, plan *Plan) (err error) {
 		return errors.New("move it below charts/ or helm-charts/, which the image gets")
 	case elsewhere && !k.DefinitionOnly:
 		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart is copied to %s: change it there", k.chartPath))
-		return copyInto(plan, k.chartPath, source)
+		copyInto(plan, k.chartPath, chart)
 	}
 	return nil
 }
 
-// within returns the path of the target in the directory, with slashes; "" if it is elsewhere.
+// within returns the path of the target in the directory, with slashes; "" if it is elsewhere. It
+// is an error if the target is a link in the directory that leads out of it.
 func within(dir, target string) (string, error) {
+	resolvedDir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := filepath.EvalSymlinks(target)
+	if err != nil {
+		return "", err
+	}
+	path, err := relative(resolvedDir, resolved)
+	if err != nil || path != "" {
+		return path, err
+	}
+	if named, err := relative(dir, target); err != nil || named != "" {
+		return "", errors.Join(err, fmt.Errorf("it is a link out of the project, which the image would lack: remove the link and give --chart=%s, which is copied", resolved))
+	}
+	return "", nil
+}
+
+// relative returns the path of the target in the directory, as their names say it; "" if it is
+// elsewhere.
+func relative(dir, target string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("find the directory: %w", err)
@@ -83,30 +103,15 @@ func within(dir, target string) (string, error) {
 	return filepath.ToSlash(relative), nil
 }
 
-// copyInto plans the copy of a file or of a directory.
-func copyInto(plan *Plan, to, source string) error {
-	if info, err := os.Stat(source); err != nil || !info.IsDir() {
-		content, readErr := os.ReadFile(source)
-		plan.create(to, content)
-		return errors.Join(err, readErr)
+// copyInto plans the copy of a chart, an archive or a directory.
+func copyInto(plan *Plan, to string, chart *describe.Chart) {
+	if chart.IsArchive {
+		plan.create(to, chart.Files[0].Data)
+		return
 	}
-	const limit = 32 << 20
-	total := 0
-	files := os.DirFS(source)
-	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(files, path)
-		if err != nil {
-			return fmt.Errorf("copy the chart: %w", err)
-		}
-		if total += len(content); total > limit {
-			return errors.New("it has more than 32 MiB: is it a chart?")
-		}
-		plan.create(to+"/"+path, content)
-		return nil
-	})
+	for _, file := range chart.Files {
+		plan.create(to+"/"+file.Name, file.Data)
+	}
 }
 
 // describeChart sets the schema of the spec, by values.schema.json or else by the types of

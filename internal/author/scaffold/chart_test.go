@@ -3,6 +3,7 @@ package scaffold
 import (
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -132,6 +133,38 @@ func TestWhatIsNoChart(t *testing.T) {
 	plan, err := CreateAPI(dir, k)
 	if err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "lacks the rights for the chart's objects, because it does not render with its own values: host is required") {
 		t.Errorf("got %v, the notes %q", err, plan.Notes)
+	}
+}
+
+// TestACopyHasNothingFromOutsideOfTheChart: a kubeconfig would end in the project and in its image.
+func TestACopyHasNothingFromOutsideOfTheChart(t *testing.T) {
+	dir := newProject(t)
+	chart := web(t, map[string]string{"web/.helmignore": "notes/\n", "web/notes/secret": "hidden\n"})
+	scratch.Write(t, filepath.Dir(chart), map[string]string{"kubeconfig": "hidden\n"})
+	link := filepath.Join(chart, "templates", "config.yaml")
+	if err := os.Symlink("../../kubeconfig", link); err != nil {
+		t.Fatal(err)
+	}
+	_, err := CreateAPI(dir, chartKind(chart))
+	if err == nil || !strings.Contains(err.Error(), "templates/config.yaml is a link to ../../kubeconfig, and only the regular files") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := CreateAPI(dir, chartKind(chart))
+	written(t, plan, err)
+	if exists(dir, "charts/web/notes/secret") || !exists(dir, "charts/web/.helmignore") {
+		t.Error("the copy is not what Helm reads")
+	}
+	if err := os.Symlink(chart, filepath.Join(dir, "charts", "linked")); err != nil {
+		t.Fatal(err)
+	}
+	other := chartKind(filepath.Join(dir, "charts", "linked"))
+	other.Kind = "Other"
+	_, err = CreateAPI(dir, other)
+	if err == nil || !strings.Contains(err.Error(), "it is a link out of the project, which the image would lack: remove the link and give --chart="+chart) {
+		t.Errorf("got %v", err)
 	}
 }
 
