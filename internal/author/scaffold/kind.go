@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -61,6 +62,9 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 		return nil, err
 	}
 	plan := &Plan{dir: dir}
+	if k.IsReserved() {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("groups such as %s are the Kubernetes project's own: the definition says that it is unapproved, by the annotation api-approved.kubernetes.io. If it is your project's to choose, take a domain that is yours (init --domain)", k.APIGroup))
+	}
 	if k.Chart != "" {
 		err = k.useChart(plan)
 	} else if k.ValuesFile == "" {
@@ -165,6 +169,10 @@ func (k *Kind) Content() string {
 	}
 	return k.Playbook
 }
+
+// IsReserved reports whether the API server takes the definition only with a word on the approval
+// of the Kubernetes project.
+func (k *Kind) IsReserved() bool { return apihelpers.IsProtectedCommunityGroup(k.APIGroup) }
 
 // readValues describes the spec by the file of --crd-from-values.
 func (k *Kind) readValues(plan *Plan) error {

@@ -163,6 +163,24 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestAReservedGroupSaysSo: without the annotation the API server refuses the definition.
+func TestAReservedGroupSaysSo(t *testing.T) {
+	for domain, want := range map[string]bool{"k8s.io": true, "x-k8s.io": false, "sigs.k8s.io": true, "kubernetes.io": true, "mykubernetes.io": false, "myorg.tld": false} {
+		dir := t.TempDir()
+		plan, err := Init(dir, Project{Domain: domain, ProjectName: "ensign", Program: "ensign"})
+		written(t, plan, err)
+		plan, err = CreateAPI(dir, cluster())
+		written(t, plan, err)
+		definition := read(t, dir, "config/crd/bases/myapp."+domain+"_mysqlclusters.yaml")
+		if got := strings.Contains(definition, "  annotations:\n    api-approved.kubernetes.io: unapproved, "); got != want {
+			t.Errorf("%s: want the annotation: %t, got\n%s", domain, want, definition[:300])
+		}
+		if got := strings.Contains(strings.Join(plan.Notes, "\n"), "the Kubernetes project's own"); got != want {
+			t.Errorf("%s: want a note: %t, got %q", domain, want, plan.Notes)
+		}
+	}
+}
+
 func TestASecondKindLeavesTheFirstAlone(t *testing.T) {
 	dir := newProject(t)
 	plan, err := CreateAPI(dir, cluster())
