@@ -125,7 +125,7 @@ the role's name are the operator's own settings, and are left out.
 
 With --chart a Helm chart reconciles the kind. The schema of the spec comes from
 values.schema.json, or else from the types in values.yaml, the sample from
-values.yaml, and the rights from what the chart renders with its own values.
+values.yaml, and the rights from what the chart renders with the sample.
 
 It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`,
 		Example: `  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role --finalizer
@@ -169,14 +169,14 @@ It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`
 	return cmd
 }
 
-// chartRenderer returns what renders a chart with its own values, by the program chart-exec
-// beside this one.
-func chartRenderer(ctx context.Context) func(path string) (describe.Rendered, error) {
-	return func(path string) (describe.Rendered, error) {
+// chartRenderer returns what renders a chart with a spec, by the program chart-exec beside this
+// one.
+func chartRenderer(ctx context.Context) func(path string, spec map[string]any) (describe.Rendered, error) {
+	return func(path string, spec map[string]any) (describe.Rendered, error) {
 		executable, err := os.Executable()
 		if err != nil {
 			return describe.Rendered{}, fmt.Errorf("find the path of this program: %w", err)
 		}
-		return describe.Render(ctx, filepath.Join(filepath.Dir(executable), "chart-exec"), path, nil)
+		return describe.Render(ctx, filepath.Join(filepath.Dir(executable), "chart-exec"), path, spec)
 	}
 }

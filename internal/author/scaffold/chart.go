@@ -1,7 +1,6 @@
 package scaffold
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,9 +123,6 @@ func (k *Kind) describeChart(chart *describe.Chart, plan *Plan) error {
 	if len(chart.Schema) == 0 {
 		return k.describeValues("values.yaml of the chart", chart.Values, plan)
 	}
-	if err := k.sampleOf(chart.Values); err != nil {
-		return fmt.Errorf("values.yaml of the chart: %w", err)
-	}
 	var root object
 	if err := json.Unmarshal(chart.Schema, &root); err != nil {
 		return fmt.Errorf("values.schema.json of the chart: %w", err)
@@ -138,7 +134,13 @@ func (k *Kind) describeChart(chart *describe.Chart, plan *Plan) error {
 	if note := s.note(); note != "" {
 		plan.Notes = append(plan.Notes, note)
 	}
-	return k.setSchema(spec)
+	if err := k.setSchema(spec); err != nil {
+		return err
+	}
+	if err := k.sampleOf(chart.Values, spec); err != nil {
+		return fmt.Errorf("values.yaml of the chart: %w", err)
+	}
+	return nil
 }
 
 // describeValues sets the schema of the spec, by the types of values, and the sample.
@@ -152,6 +154,7 @@ func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 		if document.Content[0].Kind != yaml.MappingNode {
 			return fmt.Errorf("%s: a mapping of names to values is needed", name)
 		}
+		asKubernetesReads(document.Content[0])
 		spec = fromValues(document.Content[0])
 		plan.Notes = append(plan.Notes, fmt.Sprintf("the schema of the spec has the types that the values of %s have, and takes further fields: look at config/crd/bases", name))
 	} else {
@@ -160,38 +163,7 @@ func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 	if err := k.setSchema(spec); err != nil {
 		return err
 	}
-	return k.sampleOf(text)
-}
-
-func (k *Kind) setSchema(spec object) error {
-	if !k.SpecRequired {
-		spec["default"] = object{} // Else an object without a spec could have none of it later.
-	}
-	text, err := kyaml.Marshal(spec)
-	if err != nil {
-		return fmt.Errorf("write the schema: %w", err)
-	}
-	k.SpecSchema = string(text)
-	return nil
-}
-
-// sampleOf makes the sample's spec of values, with their comments.
-func (k *Kind) sampleOf(values []byte) error {
-	var document yaml.Node
-	if err := yaml.Unmarshal(values, &document); err != nil {
-		return err
-	}
-	if len(document.Content) == 0 || len(document.Content[0].Content) == 0 {
-		return nil
-	}
-	var text bytes.Buffer
-	encoder := yaml.NewEncoder(&text)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(document.Content[0]); err != nil {
-		return err
-	}
-	k.SampleSpec = text.String()
-	return nil
+	return k.sampleOf(text, spec)
 }
 
 // rightsOf adds the rights for the objects that the chart renders with its own values, and notes
@@ -201,9 +173,9 @@ func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
 	if chart.CRDs > 0 {
 		k.chartRules = append(k.chartRules, rule("apiextensions.k8s.io", "customresourcedefinitions", "get", "list", "watch", "create", "patch"))
 	}
-	rendered, err := k.Render(source)
+	rendered, err := k.Render(source, k.sample)
 	if err != nil {
-		plan.Notes = append(plan.Notes, "config/rbac/role.yaml lacks the rights for the chart's objects, because it does not render with its own values: "+err.Error())
+		plan.Notes = append(plan.Notes, fmt.Sprintf("config/rbac/role.yaml lacks the rights for the chart's objects, because it does not render with the sample: complete config/samples, then %s rbac --write adds them: %s", k.Program, err))
 		return
 	}
 	seen, roles := map[string]bool{}, []string{}
@@ -226,9 +198,9 @@ func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
 		}
 	}
 	slices.Sort(k.chartRules[1:])
-	plan.Notes = append(plan.Notes, fmt.Sprintf("the rights are for the %d objects that the chart renders with its own values: add those for what other values make it render", len(rendered.Objects)))
+	plan.Notes = append(plan.Notes, fmt.Sprintf("the rights are for what the chart renders with the sample, which is %d of its objects: with further samples, %s rbac --write adds theirs", len(rendered.Objects), k.Program))
 	if len(rendered.Empty) > 0 {
-		plan.Notes = append(plan.Notes, "with its own values these templates render nothing, so that nothing is known of them: "+strings.Join(rendered.Empty, ", "))
+		plan.Notes = append(plan.Notes, "with the sample these templates render nothing, so that nothing is known of them: "+strings.Join(rendered.Empty, ", "))
 	}
 	if len(roles) > 0 {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart makes a %s: the operator may give only rights that it has itself, so add those too", strings.Join(roles, " and a ")))

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -60,7 +61,7 @@ func (k *Kind) enlist(plan *Plan) error {
 	return nil
 }
 
-// ship makes the image hold the directory with the chart.
+// ship makes the image hold the directory with the chart, and linters leave it alone.
 func (k *Kind) ship(plan *Plan) error {
 	if k.Chart == "" {
 		return nil
@@ -79,7 +80,29 @@ func (k *Kind) ship(plan *Plan) error {
 			return err
 		}
 	}
+	k.excuse(plan, ".yamllint", "  /"+k.chartDir+"/", func(content []byte, line string) ([]byte, error) {
+		before, after, found := strings.Cut(string(content), "\nignore: |\n")
+		if !found {
+			return nil, errors.New("there is no line \"ignore: |\"")
+		}
+		return []byte(before + "\nignore: |\n" + line + "\n" + after), nil
+	})
+	k.excuse(plan, ".ansible-lint", "  - "+k.chartDir+"/", func(content []byte, _ string) ([]byte, error) {
+		return insert(content, k.chartDir+"/", "exclude_paths")
+	})
 	return nil
+}
+
+// excuse adds a line to the settings of a linter, unless it is there. A project may have settings
+// of its own, or no linter.
+func (k *Kind) excuse(plan *Plan, path, line string, add func(content []byte, line string) ([]byte, error)) {
+	text, err := os.ReadFile(filepath.Join(plan.dir, path))
+	if err != nil || slices.Contains(strings.Split(string(text), "\n"), line) {
+		return
+	}
+	if err := plan.edit(path, func(content []byte) ([]byte, error) { return add(content, line) }); err != nil {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("have the linter leave %s/ alone, whose templates are no YAML: %s", k.chartDir, err))
+	}
 }
 
 func (k *Kind) projectEntry() string {

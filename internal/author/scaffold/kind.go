@@ -27,8 +27,8 @@ type Kind struct {
 	Namespaced bool
 	// Chart is the path of a Helm chart that reconciles the kind, instead of a role or playbook.
 	Chart string
-	// Render renders the chart at an absolute path with its own values. It is needed for a Chart.
-	Render func(path string) (describe.Rendered, error)
+	// Render renders the chart at an absolute path with a spec. It is needed for a Chart.
+	Render func(path string, spec map[string]any) (describe.Rendered, error)
 	// ValuesFile is a YAML file; the schema of the spec gets the types of its values.
 	ValuesFile string
 	// DefinitionOnly writes only the definition of a kind of the project again.
@@ -47,6 +47,8 @@ type Kind struct {
 	SpecRequired bool
 	// SampleSpec is a spec, and SampleVars are its variables, as YAML; "" for none.
 	SampleSpec, SampleVars string
+	// sample is the spec of the sample of a chart's kind.
+	sample object
 }
 
 var versionName = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
@@ -57,7 +59,8 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	project.Program, k.Project = k.Program, project
+	project.Program = k.Program
+	k.Project = project
 	if err := k.derive(dir); err != nil {
 		return nil, err
 	}
