@@ -21,7 +21,7 @@ func (p *Project) Needs() rights.Needs {
 	for _, u := range p.Units {
 		c.Unit(u.Unit, u.Index)
 		if u.Watch.Chart != nil {
-			c.Chart(u.Watch, u.Objects)
+			c.Chart(u.Watch, u.Objects, u.HasCRDs)
 		}
 	}
 	for i, need := range c.All {
@@ -46,7 +46,7 @@ func (p *Project) grants() {
 	}
 	missing := map[content.Position]map[string]bool{}
 	for _, need := range p.Needs().All {
-		if granted.Covers(need.Right) {
+		if granted.Gives(need) {
 			continue
 		}
 		at := need.At
@@ -68,7 +68,7 @@ func (p *Project) grants() {
 		}
 		p.add(finding{
 			"missing-right", report.Error, at, fmt.Sprintf("%s rights that no role in config/rbac gives: %s", who, strings.Join(slices.Sorted(maps.Keys(all)), ", ")),
-			"the API server answers with 403, and the run fails", "add them to config/rbac/role.yaml; the command rbac prints all that is needed",
+			"the API server answers with 403, and the run fails", "add them to config/rbac/role.yaml, or have rbac --write add them",
 		})
 	}
 }

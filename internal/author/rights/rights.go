@@ -47,6 +47,9 @@ type Need struct {
 	// At is the task's position. For what the manager does for a watch its File is "", and its
 	// Line that of the watch.
 	At content.Position
+	// Anywhere is set where it is not known whether the right is needed in the manager's own
+	// namespace alone.
+	Anywhere bool
 }
 
 // Unknown is a task of which cannot be told what it needs.

@@ -169,16 +169,19 @@ func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 // rightsOf adds the rights for the objects that the chart renders with its own values, and notes
 // what this does not tell.
 func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
-	k.chartRules = []string{rule(`""`, "secrets", releaseVerbs...)} // Helm keeps each revision of a release in a Secret.
+	release := func(group, resource, what string) string {
+		return rule(group, resource, releaseVerbs, releaseVerbs+": the chart of the watch in watches.yaml: "+what)
+	}
+	k.chartRules = []string{release(`""`, "secrets", "its revisions")} // Helm keeps each revision of a release in a Secret.
 	if chart.CRDs > 0 {
-		k.chartRules = append(k.chartRules, rule("apiextensions.k8s.io", "customresourcedefinitions", "get", "list", "watch", "create", "patch"))
+		k.chartRules = append(k.chartRules, rule("apiextensions.k8s.io", "customresourcedefinitions", definitionVerbs, definitionVerbs+": the chart of the watch in watches.yaml: its definitions"))
 	}
 	rendered, err := k.Render(source, k.sample)
 	if err != nil {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("config/rbac/role.yaml lacks the rights for the chart's objects, because it does not render with the sample: complete config/samples, then %s rbac --write adds them: %s", k.Program, err))
 		return
 	}
-	seen, roles := map[string]bool{}, []string{}
+	seen, roles := map[string]bool{`""/secrets`: true}, []string{}
 	for _, o := range rendered.Objects {
 		gv, err := schema.ParseGroupVersion(o.APIVersion)
 		if err != nil {
@@ -192,9 +195,9 @@ func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
 			group = `""`
 		}
 		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(o.Kind))
-		if one := rule(group, plural.Resource, releaseVerbs...); !seen[one] && one != k.chartRules[0] {
+		if one := group + "/" + plural.Resource; !seen[one] {
 			seen[one] = true
-			k.chartRules = append(k.chartRules, one)
+			k.chartRules = append(k.chartRules, release(group, plural.Resource, o.Kind))
 		}
 	}
 	slices.Sort(k.chartRules[1:])
@@ -207,4 +210,8 @@ func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
 	}
 }
 
-var releaseVerbs = []string{"get", "list", "watch", "create", "patch", "update", "delete"} //nolint:gochecknoglobals // A constant.
+// What Helm does with the objects of a release, and with the definitions that a chart comes with.
+const (
+	releaseVerbs    = "get, list, watch, create, update, patch, delete"
+	definitionVerbs = "get, list, watch, create, patch"
+)

@@ -52,9 +52,9 @@ func TestAChartBecomesAKind(t *testing.T) {
 		".dockerignore":                             {"\n!charts\n"},
 		"config/rbac/role.yaml": {
 			"resources: [webs]\n    verbs: [get, list, watch, patch]\n",
-			"resources: [deployments]\n    verbs: [get, list, watch, create, patch, update, delete]\n",
+			"resources: [deployments]\n    verbs: [get, list, watch, create, update, patch, delete]\n",
 			// The role's configmaps can't be deleted: that rule does not do.
-			"resources: [configmaps]\n    verbs: [get, list, watch, create, patch, update, delete]\n",
+			"resources: [configmaps]\n    verbs: [get, list, watch, create, update, patch, delete]\n",
 		},
 	} {
 		for _, part := range parts {

@@ -29,7 +29,8 @@ func (k *Kind) enlist(plan *Plan) error {
 		add("config/rbac/kustomization.yaml", fmt.Sprintf("%s_%s_role.yaml", k.Singular, who), "resources")
 	}
 	for _, rule := range k.rules() {
-		_, resourcesAndVerbs, _ := strings.Cut(rule, "\n")
+		_, resourcesAndVerbs, _ := strings.Cut(rule, "\nresources")
+		resourcesAndVerbs = "resources" + resourcesAndVerbs
 		if text, err := os.ReadFile(filepath.Join(plan.dir, "config", "rbac", "role.yaml")); err == nil && strings.Contains(string(text), indent(4, resourcesAndVerbs)+"\n") {
 			continue // Another kind has brought it.
 		}
@@ -138,19 +139,26 @@ func (k *Kind) convergeEntry() string {
 	return fmt.Sprintf("name: Converge a %s\nhosts: localhost\ngather_facts: false\n%s\nroles:\n  - role: %s", k.Kind, vars, k.Role)
 }
 
-func rule(group, resources string, verbs ...string) string {
-	return fmt.Sprintf("apiGroups: [%s]\nresources: [%s]\nverbs: [%s]", group, resources, strings.Join(verbs, ", "))
+// rule returns a rule, below comments on what needs it: as rbac --write writes them, which so knows
+// the rule for its own.
+func rule(group, resources, verbs string, reasons ...string) string {
+	return fmt.Sprintf("# %s\napiGroups: [%s]\nresources: [%s]\nverbs: [%s]", strings.Join(reasons, "\n# "), group, resources, verbs)
 }
 
 // rules returns the rights that the manager and the generated tasks, or the chart, need for the kind.
 func (k *Kind) rules() []string {
-	verbs := []string{"get", "list", "watch"}
+	const read, watch = "get, list, watch", "the manager: the watch in watches.yaml"
+	verbs, reasons := read, []string{read + ": " + watch}
 	if k.Finalizer || k.Chart != "" {
-		verbs = append(verbs, "patch")
+		verbs, reasons = read+", patch", append(reasons, "patch: "+watch+", its finalizer")
 	}
-	rules := []string{rule(k.APIGroup, k.Plural, verbs...), rule(k.APIGroup, k.Plural+"/status", "patch")}
+	rules := []string{rule(k.APIGroup, k.Plural, verbs, reasons...), rule(k.APIGroup, k.Plural+"/status", "patch", "patch: "+watch+", its status")}
 	if k.GenerateRole || k.GeneratePlaybook {
-		rules = append(rules, rule(`""`, "configmaps", "get", "list", "watch", "create", "patch"))
+		place := k.Playbook
+		if k.Role != "" {
+			place = "roles/" + k.Role + "/tasks/main.yml"
+		}
+		rules = append(rules, rule(`""`, "configmaps", "get, list, watch, create, patch", "get, create, patch: "+place, "list, watch: the manager: changes of children"))
 	}
 	return append(rules, k.chartRules...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -13,7 +14,8 @@ import (
 )
 
 // insert adds an item to the list at a path of keys of a YAML text; no keys is a file that is
-// a list. The item is YAML without the dash. All other lines stay as they are, comments too.
+// a list. The item is YAML without the dash; comments at its beginning come above the dash. All
+// other lines stay as they are, comments too.
 func insert(text []byte, item string, keys ...string) ([]byte, error) {
 	list, err := listAt(text, keys)
 	if err != nil {
@@ -41,7 +43,11 @@ func insert(text []byte, item string, keys ...string) ([]byte, error) {
 		after = lastLine(lines, list.Content[before-1].Line, column)
 	}
 	added := strings.Split(indent(column+1, item), "\n")
-	added[0] = strings.Repeat(" ", column-1) + "- " + strings.TrimLeft(added[0], " ")
+	first := slices.IndexFunc(added, func(line string) bool { return !strings.HasPrefix(strings.TrimLeft(line, " "), "#") })
+	for i := range first {
+		added[i] = strings.Repeat(" ", column-1) + strings.TrimLeft(added[i], " ")
+	}
+	added[first] = strings.Repeat(" ", column-1) + "- " + strings.TrimLeft(added[first], " ")
 	if strings.Contains(item, "\n") && len(keys) == 0 && before > 0 {
 		added = append([]string{""}, added...)
 	}
