@@ -127,7 +127,12 @@ With --chart a Helm chart reconciles the kind. The schema of the spec comes from
 values.schema.json, or else from the types in values.yaml, the sample from
 values.yaml, and the rights from what the chart renders with the sample.
 
-It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`,
+--crd-only writes the schema of a kind's spec again, after a change of argument
+specs, values or the chart. What a person added to the definition stays. Fields that are
+new or required are added to the sample, the role's defaults and Molecule's play; what
+no longer fits there is named with its line, and left alone.
+
+It overwrites nothing, and can be repeated for other kinds.`,
 		Example: `  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role --finalizer
 
   # A Helm chart as an operator:
@@ -146,7 +151,9 @@ It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`
 				return err
 			}
 			next := fmt.Sprintf("next: write the tasks, then %s run-once -f config/samples/%s_%s_%s.yaml", kind.Program, kind.Group, kind.Version, strings.ToLower(kind.Kind))
-			if kind.Chart != "" {
+			if kind.DefinitionOnly {
+				next = fmt.Sprintf("next: %s check, then make install", kind.Program)
+			} else if kind.Chart != "" {
 				next = "next: make run, and in another terminal kubectl apply -k config/samples"
 			}
 			return flags.carryOut(cmd, plan, next)
@@ -165,7 +172,7 @@ It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`
 	set.StringVar(&kind.ValuesFile, "crd-from-values", "", "YAML `file` whose values give the spec its schema, by their types and comments")
 	set.BoolVar(&kind.Finalizer, "finalizer", false, "write content for the deletion, too")
 	set.BoolVar(&kind.Namespaced, "namespaced", true, "the objects of the kind are in namespaces")
-	set.BoolVar(&kind.DefinitionOnly, "crd-only", false, "write the definition of a kind of the project again, and nothing else")
+	set.BoolVar(&kind.DefinitionOnly, "crd-only", false, "write the schema of a kind of the project again, and name or add what follows from it")
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"gopkg.in/yaml.v3"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,7 +32,8 @@ type Kind struct {
 	Render func(path string, spec map[string]any) (describe.Rendered, error)
 	// ValuesFile is a YAML file; the schema of the spec gets the types of its values.
 	ValuesFile string
-	// DefinitionOnly writes only the definition of a kind of the project again.
+	// DefinitionOnly writes the definition of a kind of the project again, and what follows from its
+	// change elsewhere.
 	DefinitionOnly bool
 
 	// The rest is derived.
@@ -49,6 +51,10 @@ type Kind struct {
 	SampleSpec, SampleVars string
 	// sample is the spec of the sample of a chart's kind.
 	sample object
+	// options are those of the role, and schema is SpecSchema: for a definition that is written
+	// again.
+	options []option
+	schema  *yaml.Node
 }
 
 var versionName = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
@@ -81,7 +87,7 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 	}
 	paths := strings.NewReplacer("APIGROUP", k.APIGroup, "GROUP", k.Group, "VERSION", k.Version, "PLURAL", k.Plural, "SINGULAR", k.Singular, "ROLE", k.Role)
 	if k.DefinitionOnly {
-		return plan, k.rewriteDefinition(plan, paths)
+		return plan, k.refresh(plan, paths)
 	}
 	write := func(path string, content []byte) {
 		if k.wants(path) {
@@ -107,15 +113,6 @@ func (k *Kind) wants(path string) bool {
 	default:
 		return isRole && k.GenerateRole || isPlaybook && k.GeneratePlaybook
 	}
-}
-
-func (k *Kind) rewriteDefinition(plan *Plan, paths *strings.Replacer) error {
-	const name = "config/crd/bases/APIGROUP_PLURAL.yaml"
-	content, err := renderFile("templates/kind/"+name+".tmpl", k)
-	if err != nil {
-		return err
-	}
-	return plan.edit(paths.Replace(name), func([]byte) ([]byte, error) { return content, nil })
 }
 
 // derive checks the names, and sets what follows from them.
@@ -148,6 +145,8 @@ func (k *Kind) findContent(dir string) error {
 	hasRole, hasPlaybook := exists(dir, "roles/"+k.Singular), exists(dir, playbook)
 	switch {
 	case k.Chart != "":
+	case k.DefinitionOnly && k.ValuesFile == "" && k.chartOf(dir) != "":
+		k.Chart = filepath.Join(dir, filepath.FromSlash(k.chartOf(dir)))
 	case k.ValuesFile != "" && (k.GenerateRole || k.GeneratePlaybook):
 		return errors.New("--crd-from-values is for content that is there: --generate-role and --generate-playbook write an example with a spec of its own; write the role or playbook first, or leave the flag out")
 	case k.GenerateRole && k.GeneratePlaybook:
@@ -160,6 +159,21 @@ func (k *Kind) findContent(dir string) error {
 		return fmt.Errorf("give --generate-role, --generate-playbook or --chart: there is neither roles/%s nor %s yet", k.Singular, playbook)
 	}
 	return nil
+}
+
+// chartOf returns the chart of the kind in watches.yaml, "" if it has none.
+func (k *Kind) chartOf(dir string) string {
+	text, err := os.ReadFile(filepath.Join(dir, "watches.yaml"))
+	var document yaml.Node
+	if err != nil || yaml.Unmarshal(text, &document) != nil || len(document.Content) == 0 {
+		return ""
+	}
+	for _, watch := range document.Content[0].Content {
+		if textOf(watch, "group") == k.APIGroup && textOf(watch, "kind") == k.Kind {
+			return textOf(watch, "chart")
+		}
+	}
+	return ""
 }
 
 // Content names the content in sentences.
