@@ -150,13 +150,7 @@ It overwrites nothing, and can be repeated for other kinds.`,
 			if err != nil {
 				return err
 			}
-			next := fmt.Sprintf("next: write the tasks, then %s run-once -f config/samples/%s_%s_%s.yaml", kind.Program, kind.Group, kind.Version, strings.ToLower(kind.Kind))
-			if kind.DefinitionOnly {
-				next = fmt.Sprintf("next: %s check, then make install", kind.Program)
-			} else if kind.Chart != "" {
-				next = "next: make run, and in another terminal kubectl apply -k config/samples"
-			}
-			return flags.carryOut(cmd, plan, next)
+			return flags.carryOut(cmd, plan, nextAfter(kind))
 		},
 	}
 	flags.register(cmd.Flags())
@@ -174,6 +168,17 @@ It overwrites nothing, and can be repeated for other kinds.`,
 	set.BoolVar(&kind.Namespaced, "namespaced", true, "the objects of the kind are in namespaces")
 	set.BoolVar(&kind.DefinitionOnly, "crd-only", false, "write the schema of a kind of the project again, and name or add what follows from it")
 	return cmd
+}
+
+// nextAfter says what comes after create api.
+func nextAfter(k scaffold.Kind) string {
+	switch {
+	case k.DefinitionOnly:
+		return fmt.Sprintf("next: %s check, then make install", k.Program)
+	case k.Chart != "":
+		return "next: make run, and in another terminal kubectl apply -k config/samples"
+	}
+	return fmt.Sprintf("next: write the tasks, then %s run-once -f config/samples/%s_%s_%s.yaml", k.Program, k.Group, k.Version, strings.ToLower(k.Kind))
 }
 
 // chartRenderer returns what renders a chart with a spec, by the program chart-exec beside this

@@ -49,11 +49,11 @@ func ReadProject(dir, name string) (*Project, error) {
 			p.Has[scope] = r.at.File
 		}
 	}
-	switch r, err := roleOf(Manager, roles, name); {
-	case err != nil: // Several, of which name is none.
+	r, several := roleOf(Manager, roles, name)
+	switch {
 	case r != nil:
 		p.Name = r.name
-	case name == "":
+	case name == "" && several == nil:
 		p.Name = absent(roles, bound)
 	}
 	return p, nil

@@ -94,22 +94,23 @@ func readRoles(path string) (roles []*role, files map[string][]string, err error
 // readBound also returns the roles that bindings give to a service account, as KIND/NAME.
 func readBound(path string) (roles []*role, files map[string][]string, bound map[string]bool, err error) {
 	files, bound = map[string][]string{}, map[string]bool{}
+	var paths []string
 	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		if err == nil && !entry.IsDir() && (filepath.Ext(file) == ".yaml" || filepath.Ext(file) == ".yml" || file == path) {
+			paths = append(paths, file)
 		}
-		if entry.IsDir() || filepath.Ext(file) != ".yaml" && filepath.Ext(file) != ".yml" && file != path {
-			return nil
-		}
-		documents, fault := content.ReadYAML(file)
-		if fault != nil {
-			return fmt.Errorf("%s: %s", fault.Position, fault.Message)
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
+		return err
+	})
+	for _, file := range paths {
+		text, readErr := os.ReadFile(file)
+		if readErr != nil {
+			return roles, files, bound, readErr
 		}
 		files[file] = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+		documents, fault := content.ReadYAML(file)
+		if fault != nil {
+			return roles, files, bound, fmt.Errorf("%s: %s", fault.Position, fault.Message)
+		}
 		for _, d := range documents {
 			switch kind := content.Scalar(content.Field(d, "kind")); kind {
 			case "Role", "ClusterRole":
@@ -120,8 +121,7 @@ func readBound(path string) (roles []*role, files map[string][]string, bound map
 				}
 			}
 		}
-		return nil
-	})
+	}
 	for _, r := range roles {
 		r.bound = len(bound) == 0 || bound[r.kind+"/"+r.name]
 	}
@@ -190,23 +190,24 @@ func (r *role) givesMore() bool {
 	})
 }
 
+// fits reports whether the role is one of the scope.
+func (r *role) fits(scope Scope) bool {
+	switch scope {
+	case Metrics:
+		return r.kind == "ClusterRole" && r.isMetrics()
+	case Lease:
+		return r.isLease()
+	default:
+		return !r.isLease() && !r.isMetrics()
+	}
+}
+
 // roleOf returns the role of a scope; nil if there is none. Several that may be the manager's are
 // an error, if the name is that of none of them.
 func roleOf(scope Scope, roles []*role, name string) (*role, error) {
-	var fit []*role
-	for _, r := range roles {
-		switch {
-		case !r.bound:
-		case scope == Metrics && r.kind == "ClusterRole" && r.isMetrics(), scope == Lease && r.isLease(), scope == Manager && !r.isLease() && !r.isMetrics():
-			fit = append(fit, r)
-		}
-	}
+	fit := boundWhere(roles, func(r *role) bool { return r.fits(scope) })
 	if scope == Manager && len(fit) == 0 { // One role for all.
-		for _, r := range roles {
-			if r.bound && !r.isMetrics() && r.givesMore() {
-				fit = append(fit, r)
-			}
-		}
+		fit = boundWhere(roles, func(r *role) bool { return !r.isMetrics() && r.givesMore() })
 	}
 	switch named := slices.IndexFunc(fit, func(r *role) bool { return r.name == name }); {
 	case len(fit) == 0:
@@ -221,6 +222,10 @@ func roleOf(scope Scope, roles []*role, name string) (*role, error) {
 		return nil, fmt.Errorf("the service account has several roles (%s): say by --name which one gets the rights", strings.Join(names, ", "))
 	}
 	return fit[0], nil
+}
+
+func boundWhere(roles []*role, holds func(*role) bool) []*role {
+	return slices.DeleteFunc(slices.Clone(roles), func(r *role) bool { return !r.bound || !holds(r) })
 }
 
 func forAccount(subjects *yaml.Node) bool {

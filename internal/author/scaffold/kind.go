@@ -142,11 +142,10 @@ func (k *Kind) derive(dir string) error {
 // findContent decides what runs for the kind.
 func (k *Kind) findContent(dir string) error {
 	playbook := "playbooks/" + k.Singular + ".yml"
+	k.useChartOf(dir)
 	hasRole, hasPlaybook := exists(dir, "roles/"+k.Singular), exists(dir, playbook)
 	switch {
 	case k.Chart != "":
-	case k.DefinitionOnly && k.ValuesFile == "" && k.chartOf(dir) != "":
-		k.Chart = filepath.Join(dir, filepath.FromSlash(k.chartOf(dir)))
 	case k.ValuesFile != "" && (k.GenerateRole || k.GeneratePlaybook):
 		return errors.New("--crd-from-values is for content that is there: --generate-role and --generate-playbook write an example with a spec of its own; write the role or playbook first, or leave the flag out")
 	case k.GenerateRole && k.GeneratePlaybook:
@@ -161,19 +160,21 @@ func (k *Kind) findContent(dir string) error {
 	return nil
 }
 
-// chartOf returns the chart of the kind in watches.yaml, "" if it has none.
-func (k *Kind) chartOf(dir string) string {
+// useChartOf takes the chart of the kind in watches.yaml, for a definition that is written again.
+func (k *Kind) useChartOf(dir string) {
+	if !k.DefinitionOnly || k.Chart != "" || k.ValuesFile != "" {
+		return
+	}
 	text, err := os.ReadFile(filepath.Join(dir, "watches.yaml"))
 	var document yaml.Node
 	if err != nil || yaml.Unmarshal(text, &document) != nil || len(document.Content) == 0 {
-		return ""
+		return
 	}
 	for _, watch := range document.Content[0].Content {
-		if textOf(watch, "group") == k.APIGroup && textOf(watch, "kind") == k.Kind {
-			return textOf(watch, "chart")
+		if chart := textOf(watch, "chart"); chart != "" && textOf(watch, "group") == k.APIGroup && textOf(watch, "kind") == k.Kind {
+			k.Chart = filepath.Join(dir, filepath.FromSlash(chart))
 		}
 	}
-	return ""
 }
 
 // Content names the content in sentences.

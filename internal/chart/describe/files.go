@@ -53,6 +53,8 @@ func readFiles(name string) (files []File, isArchive bool, err error) {
 	switch {
 	case err != nil:
 		return nil, false, fmt.Errorf("name the directory, or the .tgz, of a chart: %w", err)
+	case info.IsDir() && !isRegular(name+"/Chart.yaml"):
+		return nil, false, errors.New("name the directory, or the .tgz, of a chart: this directory has no regular file Chart.yaml")
 	case info.IsDir():
 		files, err = readDirectory(name, left)
 		return files, false, err
@@ -70,15 +72,17 @@ func readFiles(name string) (files []File, isArchive bool, err error) {
 	return []File{{path.Base(name), data}}, true, inspectArchive(data, left)
 }
 
+func isRegular(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
 func readDirectory(name string, left *budget) (files []File, err error) {
 	root, err := os.OpenRoot(name) // It follows no link that leads out of the directory.
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	if info, err := root.Lstat("Chart.yaml"); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("name the directory, or the .tgz, of a chart: this directory has no regular file Chart.yaml")
-	}
 	rules, err := ignored(root, left)
 	if err != nil {
 		return nil, err
@@ -99,15 +103,13 @@ func readDirectory(name string, left *budget) (files []File, err error) {
 			return irregular(root, name, entry.Type())
 		}
 		data, err := readIn(root, name, left)
+		if err == nil && isSubchart(name) {
+			err = inspectArchive(data, left)
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		files = append(files, File{name, data})
-		if isSubchart(name) {
-			if err := inspectArchive(data, left); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-		}
 		return nil
 	})
 	return files, err
