@@ -66,7 +66,12 @@ roles could not be read or written.`,
 	cmd.Flags().StringVar(&f.fromAudit, "from-audit", "", "audit log, a `file` of JSON lines; - is standard input")
 	cmd.Flags().StringVar(&f.user, "user", "", "`name` of the account in the audit log; all service accounts outside of kube-system if not given")
 	cmd.Flags().StringVar(&f.diff, "diff", "", "`file` or directory with roles to compare with; prints the differences instead of roles")
-	cmd.SetFlagErrorFunc(usageError)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if strings.Contains(err.Error(), "needs an argument: --diff") {
+			err = fmt.Errorf("%w, the roles to compare with: --diff config/rbac", err)
+		}
+		return usageError(cmd, err)
+	})
 	return cmd
 }
 

@@ -1,11 +1,13 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -57,6 +59,10 @@ type Kind struct {
 	schema  *yaml.Node
 }
 
+// taken are kinds of Kubernetes itself, as far as operators might choose their names.
+var taken = strings.Fields(`ConfigMap ControllerRevision CronJob DaemonSet Deployment Endpoints Event Ingress IngressClass Job Lease Namespace NetworkPolicy
+	Node PersistentVolume PersistentVolumeClaim Pod PodTemplate ReplicaSet Role RoleBinding Secret Service ServiceAccount StatefulSet StorageClass`) //nolint:gochecknoglobals // A table.
+
 var versionName = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
 // CreateAPI returns the plan that adds a kind to the project in a directory.
@@ -73,6 +79,9 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 	plan := &Plan{dir: dir}
 	if k.IsReserved() {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("groups such as %s are the Kubernetes project's own: the definition says that it is unapproved, by the annotation api-approved.kubernetes.io. If it is your project's to choose, take a domain that is yours (init --domain)", k.APIGroup))
+	}
+	if slices.Contains(taken, k.Kind) && !k.DefinitionOnly {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("Kubernetes has a kind %s of its own, which kubectl means by %s: say %s.%s for yours, or choose another name", k.Kind, k.Singular, k.Plural, k.APIGroup))
 	}
 	if k.Chart != "" {
 		err = k.useChart(plan)
@@ -127,6 +136,8 @@ func (k *Kind) derive(dir string) error {
 		switch same := there.Group == k.Group && strings.EqualFold(there.Kind, k.Kind); {
 		case same && k.DefinitionOnly && there.Version == k.Version:
 			return k.findContent(dir)
+		case same && there.Version != k.Version:
+			return fmt.Errorf("the project has the kind %s of group %s already, in version %s (PROJECT), and a further version is for you to write: into spec.versions of config/crd/bases/%s_%s.yaml", there.Kind, there.Group, there.Version, k.APIGroup, k.Plural)
 		case same:
 			return fmt.Errorf("the project has the kind %s of group %s already, in version %s (PROJECT); --crd-only writes its definition again", there.Kind, there.Group, there.Version)
 		case strings.EqualFold(there.Kind, k.Kind):
@@ -134,7 +145,11 @@ func (k *Kind) derive(dir string) error {
 		}
 	}
 	if k.DefinitionOnly {
-		return fmt.Errorf("--crd-only: the project has no %s %s of group %s (PROJECT)", k.Version, k.Kind, k.Group)
+		var there []string
+		for _, r := range k.Resources {
+			there = append(there, fmt.Sprintf("%s %s of group %s", r.Version, r.Kind, r.Group))
+		}
+		return fmt.Errorf("--crd-only: the project has no %s %s of group %s; it has (PROJECT): %s", k.Version, k.Kind, k.Group, cmp.Or(strings.Join(there, ", "), "none"))
 	}
 	return k.findContent(dir)
 }

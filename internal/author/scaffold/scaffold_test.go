@@ -181,6 +181,29 @@ func TestAReservedGroupSaysSo(t *testing.T) {
 	}
 }
 
+// TestKindsThatAreThere: each error says what there is, or what to do.
+func TestKindsThatAreThere(t *testing.T) {
+	dir := newProject(t)
+	plan, err := CreateAPI(dir, cluster())
+	written(t, plan, err)
+	for want, change := range map[string]func(*Kind){
+		"a further version is for you to write: into spec.versions of config/crd/bases/myapp.myorg.tld_mysqlclusters.yaml": func(k *Kind) { k.Version = "v2" },
+		"it has (PROJECT): v1 MySQLCluster of group myapp":                                                                 func(k *Kind) { k.Kind, k.DefinitionOnly = "MySQLClusters", true },
+	} {
+		k := cluster()
+		change(&k)
+		if _, err := CreateAPI(dir, k); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+	k := cluster()
+	k.Kind = "Job"
+	plan, err = CreateAPI(dir, k)
+	if err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "which kubectl means by job: say jobs.myapp.myorg.tld for yours") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestASecondKindLeavesTheFirstAlone(t *testing.T) {
 	dir := newProject(t)
 	plan, err := CreateAPI(dir, cluster())
