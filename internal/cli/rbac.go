@@ -157,7 +157,7 @@ func (f *rbacFlags) update(cmd *cobra.Command, needs rights.Needs, dir string) e
 	left := needs.Difference(after)
 	for _, line := range needs.Difference(project.Granted) {
 		if !slices.ContainsFunc(left, func(other string) bool { return right(other) == right(line) }) {
-			fmt.Fprintln(cmd.OutOrStdout(), line)
+			fmt.Fprintln(cmd.OutOrStdout(), f.shown(line))
 		}
 	}
 	for _, file := range files {
