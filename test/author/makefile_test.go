@@ -3,6 +3,7 @@ package author
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/onsi/gomega/gbytes"
 
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -95,8 +98,10 @@ func TestEveryTargetOfTheMakefile(t *testing.T) {
 				"undeploy":  func() {}, // With deploy.
 				"install":   func() {}, // With uninstall.
 				"uninstall": func() { d.installsAndUninstalls(p) },
-				"lint":      func() {}, // TestAFreshProjectPassesItsOwnTests
-				"test":      func() {},
+				"lint": func() { // The rest is in TestAFreshProjectPassesItsOwnTests.
+					d.wants(d.run(2, "make", "lint", "PATH=/usr/bin:/bin"), "yamllint or ansible-lint is missing: put .venv/bin")
+				},
+				"test": func() {},
 			}
 			text, err := os.ReadFile(filepath.Join(d.dir, "Makefile"))
 			if err != nil {
@@ -228,13 +233,19 @@ func (d *desk) definitions() (found []string) {
 	return found
 }
 
-// runsHere runs the operator, and has it reconcile and delete a sample of each kind.
+// runsHere runs the operator by make run.
 func (d *desk) runsHere(p project) {
 	d.t.Helper()
 	operator, log := d.start("make", "run")
 	for _, k := range p.kinds {
 		d.waits(func() bool { return strings.Contains(d.run(0, "kubectl", "api-resources", "-o", "name"), k.resource) })
 	}
+	d.reconciles(p, operator, log)
+}
+
+// reconciles has a running operator reconcile and delete a sample of each kind, and ends it.
+func (d *desk) reconciles(p project, operator *exec.Cmd, log *gbytes.Buffer) {
+	d.t.Helper()
 	for _, definition := range d.definitions() {
 		d.run(0, "kubectl", "wait", "--for=condition=Established", definition, late)
 	}
@@ -257,8 +268,8 @@ func (d *desk) waits(holds func() bool) {
 	scratch.Eventually(d.t, "the cluster", holds)
 }
 
-// deploys installs everything, compares it with the project, and removes it. No image is there to run:
-// what the cluster plays as running is the pod alone.
+// deploys installs everything, compares it with the project, and removes it. No image is there to run,
+// so that the cluster only plays the pod: the operator runs here, with the account of the Deployment.
 func (d *desk) deploys(p project) {
 	d.t.Helper()
 	d.run(0, "make", "deploy", "IMG=registry.example/shop:1")
@@ -271,6 +282,8 @@ func (d *desk) deploys(p project) {
 		d.run(0, "kubectl", "wait", "--for=condition=Established", definition, late)
 	}
 	d.wants(d.run(0, d.manager, "check", "--cluster", "--as", "system:serviceaccount:"+namespace+":"+account), "0 errors, 0 warnings")
+	operator, log := d.start(d.manager, "run", "--kubeconfig="+d.account(namespace, account), "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
+	d.reconciles(p, operator, log)
 	d.run(0, "make", "undeploy")
 	d.run(1, "kubectl", "get", "namespace", namespace)
 }
