@@ -60,8 +60,8 @@ type Kind struct {
 }
 
 // taken are kinds of Kubernetes itself, as far as operators might choose their names.
-var taken = strings.Fields(`ConfigMap ControllerRevision CronJob DaemonSet Deployment Endpoints Event Ingress IngressClass Job Lease Namespace NetworkPolicy
-	Node PersistentVolume PersistentVolumeClaim Pod PodTemplate ReplicaSet Role RoleBinding Secret Service ServiceAccount StatefulSet StorageClass`) //nolint:gochecknoglobals // A table.
+const taken = `ConfigMap ControllerRevision CronJob DaemonSet Deployment Endpoints Event Ingress IngressClass Job Lease Namespace NetworkPolicy
+	Node PersistentVolume PersistentVolumeClaim Pod PodTemplate ReplicaSet Role RoleBinding Secret Service ServiceAccount StatefulSet StorageClass`
 
 var versionName = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
@@ -80,7 +80,7 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 	if k.IsReserved() {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("groups such as %s are the Kubernetes project's own: the definition says that it is unapproved, by the annotation api-approved.kubernetes.io. If it is your project's to choose, take a domain that is yours (init --domain)", k.APIGroup))
 	}
-	if slices.Contains(taken, k.Kind) && !k.DefinitionOnly {
+	if slices.Contains(strings.Fields(taken), k.Kind) && !k.DefinitionOnly {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("Kubernetes has a kind %s of its own, which kubectl means by %s: say %s.%s for yours, or choose another name", k.Kind, k.Singular, k.Plural, k.APIGroup))
 	}
 	if k.Chart != "" {
