@@ -29,8 +29,8 @@ type kind struct {
 	flags    []string
 }
 
-// freshProjects has a project for each kind of content. Two are in groups, or of charts, with which
-// make test and the API server had their difficulties.
+// freshProjects has a project with all kinds of content, and by the tag long one for each alone. Some
+// are in groups, or of charts, with which make test and the API server had their difficulties.
 func freshProjects(t *testing.T) []project {
 	t.Helper()
 	charts := filepath.Join(scratch.Short(t), "charts")
@@ -43,16 +43,21 @@ func freshProjects(t *testing.T) []project {
 			"  names: {kind: Thing, plural: things}\n  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]\n",
 	})
 	hello := filepath.Join(scratch.Repository(t), "examples", "hello", "charts", "hello")
+	together := project{"all", "myorg.k8s.io", []kind{
+		{"store", []string{"--kind=Store", "--generate-role", "--finalizer"}},
+		{"region", []string{"--kind=Region", "--generate-role", "--namespaced=false"}},
+		{"pricelist", []string{"--kind=PriceList", "--generate-playbook"}},
+		{"hello", []string{"--kind=Hello", "--chart=" + hello}},
+		{"odd", []string{"--kind=Odd", "--chart=" + filepath.Join(charts, "odd")}},
+	}}
+	if !alone {
+		return []project{together}
+	}
 	return []project{
 		{"role", "myorg.tld", []kind{{"store", []string{"--kind=Store", "--generate-role", "--finalizer"}}}},
 		{"playbook", "myorg.k8s.io", []kind{{"pricelist", []string{"--kind=PriceList", "--generate-playbook", "--finalizer"}}}},
 		{"chart", "myorg.tld", []kind{{"odd", []string{"--kind=Odd", "--chart=" + filepath.Join(charts, "odd")}}}},
-		{"all", "myorg.tld", []kind{
-			{"store", []string{"--kind=Store", "--generate-role"}},
-			{"region", []string{"--kind=Region", "--generate-role", "--namespaced=false"}},
-			{"pricelist", []string{"--kind=PriceList", "--generate-playbook"}},
-			{"hello", []string{"--kind=Hello", "--chart=" + hello}},
-		}},
+		together,
 	}
 }
 

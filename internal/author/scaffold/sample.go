@@ -51,6 +51,7 @@ func (k *Kind) sampleOf(values []byte, schema object) error {
 		spec = document.Content[0]
 	}
 	asKubernetesReads(spec)
+	trimComments(spec)
 	complete(spec, schema)
 	if len(spec.Content) == 0 {
 		return nil
@@ -61,6 +62,20 @@ func (k *Kind) sampleOf(values []byte, schema object) error {
 	}
 	k.SampleSpec = text
 	return kyaml.Unmarshal([]byte(text), &k.sample)
+}
+
+// trimComments takes away the spaces at the ends of comments, which yamllint refuses.
+func trimComments(n *yaml.Node) {
+	for _, comment := range []*string{&n.HeadComment, &n.LineComment, &n.FootComment} {
+		lines := strings.Split(*comment, "\n")
+		for i, line := range lines {
+			lines[i] = strings.TrimRight(line, " \t\r")
+		}
+		*comment = strings.Join(lines, "\n")
+	}
+	for _, child := range n.Content {
+		trimComments(child)
+	}
 }
 
 // complete adds to a mapping what the schema of an object requires. Where the mapping has an

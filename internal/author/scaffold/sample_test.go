@@ -59,7 +59,7 @@ db:
 		t.Fatal(err)
 	}
 	var k Kind
-	if err := k.sampleOf([]byte("there:\n  # Why.\n  x: 1\n"), root); err != nil || k.SampleSpec != want {
+	if err := k.sampleOf([]byte("there:\n  # Why. \n  x: 1\n"), root); err != nil || k.SampleSpec != want {
 		t.Errorf("want\n%s\ngot\n%s\n%v", want, k.SampleSpec, err)
 	}
 	if err := (&Kind{}).sampleOf(nil, object{}); err != nil {
