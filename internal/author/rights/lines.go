@@ -124,6 +124,10 @@ func (p *Project) Save() (changed []string, err error) {
 
 // replace writes a file so that whoever reads it meanwhile gets the whole of one version.
 func replace(file, text string) error {
+	file, err := filepath.EvalSymlinks(file) // A link stays one.
+	if err != nil {
+		return err
+	}
 	info, err := os.Stat(file)
 	if err != nil {
 		return err

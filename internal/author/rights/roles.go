@@ -168,14 +168,16 @@ func hasAlias(n *yaml.Node) bool {
 
 // isMetrics reports whether the role is the one by which the metrics endpoint asks who a client is.
 func (r *role) isMetrics() bool {
+	asks := false
 	for _, one := range r.rules {
 		for _, group := range one.groups {
 			if group != "authentication.k8s.io" && group != "authorization.k8s.io" {
 				return false
 			}
+			asks = true
 		}
 	}
-	return len(r.rules) > 0 || strings.Contains(r.name, "metrics") || strings.Contains(r.name, "proxy")
+	return asks
 }
 
 // isLease reports whether the role is the one of leader election.
