@@ -1,39 +1,55 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ensign-operator/ensign/internal/author/check"
 	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/config"
 )
 
 // rbacFlags are the flags of "rbac".
 type rbacFlags struct {
 	project                     projectFlags
 	name, fromAudit, user, diff string
+	write, prune                bool
 }
 
 func newRBACCommand() *cobra.Command {
 	f := &rbacFlags{}
 	cmd := &cobra.Command{
 		Use:   "rbac [DIR]",
-		Short: "Print the roles that the manager needs for its content",
-		Long: `rbac prints ClusterRoles and a Role with the rights that the manager needs for the
-project in DIR, the working directory if it is not given: for its own work and, by
-reading them, for the tasks of roles and playbooks and what charts render. A comment at each rule says
+		Short: "Print or write the roles that the manager needs for its content",
+		Long: `rbac prints the roles with the rights that the manager needs for the project in DIR,
+the working directory if it is not given: for its own work and, by reading them,
+for the tasks of roles and playbooks and for charts. A comment at each rule says
 where it comes from. What can't be told without a run stands on standard error.
+Roles for metrics and leader election that config/rbac has are left out.
+
+With --write it adds to the roles in DIR/config/rbac what they lack, and takes
+away what it or create api wrote there and no task needs any more. All other rules
+and comments stay. --prune also takes away what is in other rules and not needed,
+unless a comment above the rule begins with "keep", as in "# keep: for kubectl".
 
 With --from-audit the rights are those that an account has used, as an API server's
-audit log says in JSON lines.
+audit log says in JSON lines. --write then takes nothing away.
 
 Exit codes: 0; 1, --diff has found a difference; 2, the project, the log or the
-roles could not be read.`,
+roles could not be read or written.`,
 		Example: `  # The roles, to be reviewed:
-  manager rbac > role.yaml
+  manager rbac
+
+  # Bring config/rbac up to date:
+  manager rbac --write
 
   # What config/rbac lacks (+), and what it gives without a need (-):
   manager rbac --diff config/rbac
@@ -44,26 +60,53 @@ roles could not be read.`,
 		RunE: f.run,
 	}
 	f.project.register(cmd)
-	cmd.Flags().StringVar(&f.name, "name", "manager", "`name` of the ClusterRole")
+	cmd.Flags().StringVar(&f.name, "name", "", "`name` of the manager's role; default that in config/rbac, else manager")
+	cmd.Flags().BoolVar(&f.write, "write", false, "change the roles in config/rbac instead of printing them")
+	cmd.Flags().BoolVar(&f.prune, "prune", false, "with --write: take away what is not needed, also from rules that were written by hand")
 	cmd.Flags().StringVar(&f.fromAudit, "from-audit", "", "audit log, a `file` of JSON lines; - is standard input")
 	cmd.Flags().StringVar(&f.user, "user", "", "`name` of the account in the audit log; all service accounts outside of kube-system if not given")
 	cmd.Flags().StringVar(&f.diff, "diff", "", "`file` or directory with roles to compare with; prints the differences instead of roles")
-	cmd.SetFlagErrorFunc(usageError)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if strings.Contains(err.Error(), "needs an argument: --diff") {
+			err = fmt.Errorf("%w, the roles to compare with: --diff config/rbac", err)
+		}
+		return usageError(cmd, err)
+	})
 	return cmd
 }
 
 func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
-	needs, err := f.needs(cmd, args)
+	switch {
+	case f.prune && !f.write:
+		return exitWith(2, errors.New("--prune is for --write: add it"))
+	case f.prune && f.fromAudit != "":
+		return exitWith(2, errors.New("--prune: leave it out, because an audit log does not tell what is not needed"))
+	case f.write && f.diff != "":
+		return exitWith(2, errors.New("--write, --diff: give one of them; --diff shows what --write would change"))
+	}
+	options, err := f.project.options(args)
+	if err != nil {
+		return exitWith(2, err)
+	}
+	needs, err := f.needs(cmd, options)
 	if err != nil {
 		return exitWith(2, err)
 	}
 	for _, unknown := range needs.Unknown {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", unknown.Position, unknown.Message)
 	}
-	if f.diff == "" {
-		return needs.Write(cmd.OutOrStdout(), f.name)
+	switch dir := filepath.Join(options.Dir, "config", "rbac"); {
+	case f.write:
+		return f.update(cmd, needs, dir)
+	case f.diff != "":
+		return difference(cmd, needs, f.diff)
+	default:
+		return f.print(cmd, needs, dir)
 	}
-	granted, err := rights.ReadGranted(f.diff)
+}
+
+func difference(cmd *cobra.Command, needs rights.Needs, path string) error {
+	granted, err := rights.ReadGranted(path)
 	if err != nil {
 		return exitWith(2, fmt.Errorf("read the roles of --diff: %w", err))
 	}
@@ -75,7 +118,88 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	return exitWith(1, nil)
 }
 
-func (f *rbacFlags) needs(cmd *cobra.Command, args []string) (rights.Needs, error) {
+// print prints the roles. Where the project has roles for metrics and leader election, kustomize
+// would refuse them a second time.
+func (f *rbacFlags) print(cmd *cobra.Command, needs rights.Needs, dir string) error {
+	has := map[rights.Scope]string{}
+	if project, err := rights.ReadProject(dir, f.name); err == nil { // Roles are printed where none can be read, too.
+		has, f.name = project.Has, project.Name
+	}
+	for _, scope := range []rights.Scope{rights.Metrics, rights.Lease} {
+		if file := has[scope]; file != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "left out, because %s has it: the role for %s\n", f.shown(file), map[rights.Scope]string{rights.Metrics: "metrics", rights.Lease: "leader election"}[scope])
+		}
+	}
+	return needs.Write(cmd.OutOrStdout(), cmp.Or(f.name, "manager"), has)
+}
+
+// update brings the roles in a directory up to date.
+func (f *rbacFlags) update(cmd *cobra.Command, needs rights.Needs, dir string) error {
+	project, err := rights.ReadProject(dir, f.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return exitWith(2, fmt.Errorf("--write: there is no directory config/rbac, which init writes; without --write the roles are printed: %w", err))
+	}
+	if err != nil {
+		return exitWith(2, fmt.Errorf("read config/rbac: %w", err))
+	}
+	notes, err := project.Update(needs, f.prune, f.fromAudit != "")
+	if err != nil {
+		return exitWith(2, fmt.Errorf("config/rbac: %w", err))
+	}
+	files, err := project.Save()
+	if err != nil {
+		return exitWith(2, fmt.Errorf("write config/rbac: %w", err))
+	}
+	after, err := rights.ReadGranted(dir)
+	if err != nil {
+		return exitWith(2, fmt.Errorf("read config/rbac again: %w", err))
+	}
+	left := needs.Difference(after)
+	for _, line := range needs.Difference(project.Granted) {
+		if !slices.ContainsFunc(left, func(other string) bool { return right(other) == right(line) }) {
+			fmt.Fprintln(cmd.OutOrStdout(), f.shown(line))
+		}
+	}
+	for _, file := range files {
+		fmt.Fprintln(cmd.ErrOrStderr(), "edit  ", f.shown(file))
+	}
+	if len(files) == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "config/rbac is up to date")
+	}
+	for _, note := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
+	}
+	f.explain(cmd, left)
+	return nil
+}
+
+// explain says what is given, not needed, and was written by hand.
+func (f *rbacFlags) explain(cmd *cobra.Command, left []string) {
+	surplus := slices.DeleteFunc(left, func(line string) bool { return !strings.HasPrefix(line, "- ") })
+	if len(surplus) == 0 || f.fromAudit != "" {
+		return
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "note: no task is known to need these, and they were written by hand: --prune takes them away, and a comment \"# keep: WHY\" above the rule keeps them")
+	for _, line := range surplus {
+		fmt.Fprintln(cmd.ErrOrStderr(), f.shown(line))
+	}
+}
+
+// right returns the line of a difference without its reason.
+func right(line string) string {
+	line, _, _ = strings.Cut(line, "  # ")
+	return line
+}
+
+// shown returns a text with the paths below the working directory relative to it.
+func (f *rbacFlags) shown(text string) string {
+	if dir, err := os.Getwd(); err == nil {
+		return strings.ReplaceAll(text, dir+string(filepath.Separator), "")
+	}
+	return text
+}
+
+func (f *rbacFlags) needs(cmd *cobra.Command, options config.Options) (rights.Needs, error) {
 	if f.fromAudit != "" {
 		log := cmd.InOrStdin()
 		if f.fromAudit != "-" {
@@ -94,10 +218,6 @@ func (f *rbacFlags) needs(cmd *cobra.Command, args []string) (rights.Needs, erro
 			return needs, fmt.Errorf("--from-audit %s: the log has no request of such an account; --user names another", f.fromAudit)
 		}
 		return needs, nil
-	}
-	options, err := f.project.options(args)
-	if err != nil {
-		return rights.Needs{}, err
 	}
 	project, err := check.Load(cmd.Context(), options)
 	if err != nil {

@@ -125,9 +125,14 @@ the role's name are the operator's own settings, and are left out.
 
 With --chart a Helm chart reconciles the kind. The schema of the spec comes from
 values.schema.json, or else from the types in values.yaml, the sample from
-values.yaml, and the rights from what the chart renders with its own values.
+values.yaml, and the rights from what the chart renders with the sample.
 
-It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`,
+--crd-only writes the schema of a kind's spec again, after a change of argument
+specs, values or the chart. What a person added to the definition stays. Fields that are
+new or required are added to the sample, the role's defaults and Molecule's play; what
+no longer fits there is named with its line, and left alone.
+
+It overwrites nothing, and can be repeated for other kinds.`,
 		Example: `  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role --finalizer
 
   # A Helm chart as an operator:
@@ -145,11 +150,7 @@ It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`
 			if err != nil {
 				return err
 			}
-			next := fmt.Sprintf("next: write the tasks, then %s run-once -f config/samples/%s_%s_%s.yaml", kind.Program, kind.Group, kind.Version, strings.ToLower(kind.Kind))
-			if kind.Chart != "" {
-				next = "next: make run, and in another terminal kubectl apply -k config/samples"
-			}
-			return flags.carryOut(cmd, plan, next)
+			return flags.carryOut(cmd, plan, nextAfter(kind))
 		},
 	}
 	flags.register(cmd.Flags())
@@ -165,18 +166,29 @@ It overwrites nothing, but for --crd-only, and can be repeated for other kinds.`
 	set.StringVar(&kind.ValuesFile, "crd-from-values", "", "YAML `file` whose values give the spec its schema, by their types and comments")
 	set.BoolVar(&kind.Finalizer, "finalizer", false, "write content for the deletion, too")
 	set.BoolVar(&kind.Namespaced, "namespaced", true, "the objects of the kind are in namespaces")
-	set.BoolVar(&kind.DefinitionOnly, "crd-only", false, "write the definition of a kind of the project again, and nothing else")
+	set.BoolVar(&kind.DefinitionOnly, "crd-only", false, "write the schema of a kind of the project again, and name or add what follows from it")
 	return cmd
 }
 
-// chartRenderer returns what renders a chart with its own values, by the program chart-exec
-// beside this one.
-func chartRenderer(ctx context.Context) func(path string) (describe.Rendered, error) {
-	return func(path string) (describe.Rendered, error) {
+// nextAfter says what comes after create api.
+func nextAfter(k scaffold.Kind) string {
+	switch {
+	case k.DefinitionOnly:
+		return fmt.Sprintf("next: %s check, then make install", k.Program)
+	case k.Chart != "":
+		return "next: make run, and in another terminal kubectl apply -k config/samples"
+	}
+	return fmt.Sprintf("next: write the tasks, then %s run-once -f config/samples/%s_%s_%s.yaml", k.Program, k.Group, k.Version, strings.ToLower(k.Kind))
+}
+
+// chartRenderer returns what renders a chart with a spec, by the program chart-exec beside this
+// one.
+func chartRenderer(ctx context.Context) func(path string, spec map[string]any) (describe.Rendered, error) {
+	return func(path string, spec map[string]any) (describe.Rendered, error) {
 		executable, err := os.Executable()
 		if err != nil {
 			return describe.Rendered{}, fmt.Errorf("find the path of this program: %w", err)
 		}
-		return describe.Render(ctx, filepath.Join(filepath.Dir(executable), "chart-exec"), path, nil)
+		return describe.Render(ctx, filepath.Join(filepath.Dir(executable), "chart-exec"), path, spec)
 	}
 }

@@ -235,7 +235,7 @@ func TestAChartBecomesAnOperator(t *testing.T) {
 	d.run(0, d.manager, "init", "--domain", "myorg.tld")
 	hello := filepath.Join(scratch.Repository(t), "examples", "hello", "charts", "hello")
 	out := d.run(0, d.manager, "create", "api", "--group", "demo", "--version", "v1", "--kind", "Hello", "--chart", hello)
-	d.wants(out, "4 objects")
+	d.wants(out, "4 of its objects")
 	d.wants(out, "hello/templates/ingress.yaml")
 	d.wants(d.run(0, d.manager, "check"), "0 errors")
 	out = d.run(1, d.manager, "check", "--cluster")

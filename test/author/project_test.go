@@ -4,14 +4,19 @@ package author
 
 import "testing"
 
-// TestTheProjectPassesItsOwnTests takes about two minutes: both linters, and Molecule.
-func TestTheProjectPassesItsOwnTests(t *testing.T) {
-	d := newDesk(t)
-	d.newProject()
-	d.run(0, d.manager, "create", "api", "--group", "shop", "--version", "v1alpha1", "--kind", "PriceList", "--generate-playbook", "--finalizer")
-	d.run(0, d.manager, "create", "api", "--group", "shop", "--version", "v1", "--kind", "Region", "--generate-role", "--namespaced=false")
-	d.run(0, "kubectl", "kustomize", "config/default")
-	d.wants(d.run(0, "make", "test"), "Molecule")
-	d.run(0, "kubectl", "apply", "-k", "config/default")
-	d.run(0, "kubectl", "apply", "--dry-run=server", "-k", "config/samples")
+// alone is set where each kind of content is tried alone, too.
+const alone = true
+
+// TestAFreshProjectPassesItsOwnTests takes some minutes: for each kind of content both linters, check
+// and Molecule.
+func TestAFreshProjectPassesItsOwnTests(t *testing.T) {
+	shared := newDesk(t)
+	for _, p := range freshProjects(t) {
+		t.Run(p.name, func(t *testing.T) {
+			shared := *shared
+			shared.t = t
+			d := p.write(&shared)
+			d.wants(d.run(0, "make", "test"), "1 successful")
+		})
+	}
 }

@@ -24,13 +24,15 @@ type sample struct {
 func (p *Project) chart(ctx context.Context, u *Unit) {
 	at := content.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 	path := u.Watch.Chart.Path
-	if _, err := describe.Load(path); err != nil {
+	chart, err := describe.Load(path)
+	if err != nil {
 		p.add(finding{
 			"chart", report.Error, at, err.Error(), "the manager does not start with this chart, or no run of it succeeds", "correct the chart; helm lint says more of it",
 		})
 		return
 	}
 	p.files[filepath.Join(path, "Chart.yaml")] = true
+	u.HasCRDs = chart.CRDs > 0
 	program := filepath.Join(filepath.Dir(p.options.Executable), "chart-exec")
 	if _, err := os.Stat(program); err != nil {
 		p.add(finding{

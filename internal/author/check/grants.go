@@ -21,7 +21,7 @@ func (p *Project) Needs() rights.Needs {
 	for _, u := range p.Units {
 		c.Unit(u.Unit, u.Index)
 		if u.Watch.Chart != nil {
-			c.Chart(u.Watch, u.Objects)
+			c.Chart(u.Watch, u.Objects, u.HasCRDs)
 		}
 	}
 	for i, need := range c.All {
@@ -46,7 +46,7 @@ func (p *Project) grants() {
 	}
 	missing := map[string]*lack{}
 	for _, need := range p.Needs().All {
-		if granted.Covers(need.Right) {
+		if granted.Gives(need) {
 			continue
 		}
 		at, cause := need.At, need.Group+" "+strings.Split(need.Resource, "/")[0]
@@ -97,7 +97,7 @@ func (p *Project) lacks(l *lack) {
 	}
 	p.add(finding{
 		"missing-right", severity, l.at, fmt.Sprintf("%s rights that no role in config/rbac gives: %s%s", who, strings.Join(slices.Sorted(maps.Keys(l.rights)), ", "), others),
-		why, "add them to config/rbac/role.yaml; the command rbac prints all that is needed",
+		why, "add them to config/rbac/role.yaml, or have rbac --write add them",
 	})
 }
 

@@ -49,6 +49,8 @@ type Unit struct {
 	Variables schema.Variables
 	// Objects are what a chart renders for the samples of the kind, and with its own values.
 	Objects []describe.Object
+	// HasCRDs is set for a chart with definitions in its directory crds.
+	HasCRDs bool
 }
 
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a

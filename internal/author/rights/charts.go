@@ -12,11 +12,14 @@ import (
 var released = []string{"get", "list", "watch", "create", "patch", "update", "delete"} //nolint:gochecknoglobals // A constant.
 
 // Chart adds what the releases of a watch need: for the Secrets in which Helm stores them, and
-// for the objects that the chart renders.
-func (c *Collector) Chart(w watches.Watch, objects []describe.Object) {
+// for the objects that the chart renders, and for the definitions that it comes with.
+func (c *Collector) Chart(w watches.Watch, objects []describe.Object, hasCRDs bool) {
 	at := content.Position{Line: w.Line, Column: 1}
 	where := fmt.Sprintf("the chart of the watch on line %d of watches.yaml", w.Line)
 	c.manager(at, "", "secrets", where+": its revisions", released...)
+	if hasCRDs {
+		c.manager(at, "apiextensions.k8s.io", "customresourcedefinitions", where+": its definitions", "get", "list", "watch", "create", "patch")
+	}
 	seen := map[[2]string]bool{}
 	for _, o := range objects {
 		group, resource := c.resource(o.APIVersion, o.Kind)

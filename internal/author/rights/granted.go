@@ -1,12 +1,8 @@
 package rights
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
-
-	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/author/content"
 )
@@ -16,106 +12,78 @@ type Granted struct {
 	Rights map[Right]bool
 	// Roles are the positions of the roles, in the order of the files.
 	Roles []content.Position
-}
 
-type role struct {
-	name  string
-	at    content.Position
-	rules *yaml.Node
+	// kept are rights of rules with a comment "# keep": they need no reason.
+	kept map[Right]bool
+	at   map[Right]content.Position
+	// wide are the rights but for those of a role of leader election, which is for the manager's
+	// own namespace. hasLease is set if there is one.
+	wide     map[Right]bool
+	hasLease bool
 }
 
 // ReadGranted reads the roles in the file, or in the YAML files below the directory. Where
 // bindings are among them, only the roles that are bound to a service account count: others
 // are for people.
 func ReadGranted(path string) (Granted, error) {
-	g := Granted{Rights: map[Right]bool{}}
-	var roles []role
-	bound := map[string]bool{}
-	err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() || filepath.Ext(file) != ".yaml" && filepath.Ext(file) != ".yml" && file != path {
-			return nil
-		}
-		documents, fault := content.ReadYAML(file)
-		if fault != nil {
-			return &fs.PathError{Op: "read", Path: fault.Position.String(), Err: os.ErrInvalid}
-		}
-		for _, d := range documents {
-			switch kind := content.Scalar(content.Field(d, "kind")); kind {
-			case "Role", "ClusterRole":
-				roles = append(roles, role{
-					kind + "/" + content.Scalar(content.Field(content.Field(d, "metadata"), "name")),
-					content.Position{File: file, Line: d.Line, Column: d.Column}, content.Field(d, "rules"),
-				})
-			case "RoleBinding", "ClusterRoleBinding":
-				ref := content.Field(d, "roleRef")
-				if forAccount(content.Field(d, "subjects")) {
-					bound[content.Scalar(content.Field(ref, "kind"))+"/"+content.Scalar(content.Field(ref, "name"))] = true
-				}
-			}
-		}
-		return nil
-	})
+	roles, _, err := readRoles(path)
+	return grantedBy(roles), err
+}
+
+func grantedBy(roles []*role) Granted {
+	g := Granted{Rights: map[Right]bool{}, kept: map[Right]bool{}, at: map[Right]content.Position{}, wide: map[Right]bool{}}
+	isAll := !slices.ContainsFunc(roles, func(r *role) bool { return r.bound && !r.isLease() })
 	for _, r := range roles {
-		if len(bound) == 0 || bound[r.name] {
-			g.Roles = append(g.Roles, r.at)
-			g.add(r.rules)
+		if !r.bound {
+			continue
 		}
-	}
-	return g, err
-}
-
-func forAccount(subjects *yaml.Node) bool {
-	if subjects == nil {
-		return false
-	}
-	for _, s := range subjects.Content {
-		if content.Scalar(content.Field(s, "kind")) == "ServiceAccount" {
-			return true
-		}
-	}
-	return false
-}
-
-func (g Granted) add(rules *yaml.Node) {
-	if rules == nil {
-		return
-	}
-	for _, rule := range rules.Content {
-		for _, group := range list(rule, "apiGroups") {
-			for _, resource := range list(rule, "resources") {
-				for _, verb := range list(rule, "verbs") {
-					g.Rights[Right{group, resource, verb}] = true
+		g.Roles = append(g.Roles, r.at)
+		for _, one := range r.rules {
+			for _, right := range one.rights() {
+				if !g.Rights[right] {
+					g.at[right] = content.Position{File: r.at.File, Line: one.first}
 				}
+				g.Rights[right] = true
+				g.wide[right] = g.wide[right] || isAll || !r.isLease()
+				g.hasLease = g.hasLease || !isAll && r.isLease()
+				g.kept[right] = g.kept[right] || one.kept()
 			}
 		}
 	}
+	return g
 }
 
-func list(n *yaml.Node, key string) []string {
-	var found []string
-	if values := content.Field(n, key); values != nil {
-		for _, v := range values.Content {
-			found = append(found, content.Scalar(v))
-		}
+// Gives reports whether the roles give what is needed, where it is needed, also by "*".
+func (g Granted) Gives(n Need) bool {
+	if n.Scope == Lease || n.Anywhere || g.wide == nil {
+		return covers(g.Rights, n.Right)
 	}
-	return found
+	return covers(g.wide, n.Right)
 }
 
-// Covers reports whether a right is given, also by "*".
-func (g Granted) Covers(r Right) bool {
+func covers(given map[Right]bool, r Right) bool {
 	resources := []string{r.Resource, "*"}
 	if _, sub, has := strings.Cut(r.Resource, "/"); has {
 		resources = append(resources, "*/"+sub)
 	}
 	for _, group := range []string{r.Group, "*"} {
 		for _, resource := range resources {
-			if g.Rights[Right{group, resource, r.Verb}] || g.Rights[Right{group, resource, "*"}] {
+			if given[Right{group, resource, r.Verb}] || given[Right{group, resource, "*"}] {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// surplus returns the rights that are given and not needed, but for those that are kept.
+func (g Granted) surplus(n Needs) []Right {
+	var found []Right
+	for r := range g.Rights {
+		if !n.in(!g.wide[r], g.hasLease)[r] && !g.kept[r] {
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(a, b Right) int { return strings.Compare(a.String(), b.String()) })
+	return found
 }

@@ -45,6 +45,9 @@ type Need struct {
 	At content.Position
 	// Optional is set where nothing fails without the right.
 	Optional bool
+	// Anywhere is set where it is not known whether the right is needed in the manager's own
+	// namespace alone.
+	Anywhere bool
 }
 
 // Unknown is a task of which cannot be told what it needs.

@@ -46,7 +46,7 @@ func TestTheRolesThatAreWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := needs.Write(&out, "mine"); err != nil {
+	if err := needs.Write(&out, "mine", nil); err != nil {
 		t.Fatal(err)
 	}
 	const want = `---

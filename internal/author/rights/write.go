@@ -28,9 +28,20 @@ func (n Needs) Rights() map[Right]bool {
 	return all
 }
 
+// in returns the rights that are needed in a role, which is that of leader election or another.
+func (n Needs) in(leaseRole, hasLease bool) map[Right]bool {
+	needed := map[Right]bool{}
+	for _, need := range n.All {
+		if leaseRole || !hasLease || need.Scope != Lease {
+			needed[need.Right] = true
+		}
+	}
+	return needed
+}
+
 // Write writes the roles as YAML: rules in the order of groups and resources, each with where
-// it comes from.
-func (n Needs) Write(out io.Writer, name string) error {
+// it comes from. Roles of scopes that has names are left out.
+func (n Needs) Write(out io.Writer, name string, has map[Scope]string) error {
 	var text strings.Builder
 	for _, role := range []struct {
 		scope            Scope
@@ -41,7 +52,7 @@ func (n Needs) Write(out io.Writer, name string) error {
 		{Lease, "Role", "leader-election", "In the manager's own namespace only: give it one."},
 	} {
 		rules := n.rules(role.scope)
-		if rules == "" {
+		if rules == "" || has[role.scope] != "" {
 			continue
 		}
 		fmt.Fprintf(&text, "---\n# %s\n", role.what)
@@ -52,15 +63,18 @@ func (n Needs) Write(out io.Writer, name string) error {
 	return err
 }
 
-func (n Needs) rules(scope Scope) string {
-	type key struct{ group, resource string }
-	verbs := map[key]map[string]bool{}
-	where := map[key]map[string][]string{}
+// subject is what rights are about.
+type subject struct{ group, resource string }
+
+// subjects returns what the rights of some scopes are about, in order, the verbs for each, and for
+// each place the verbs that are needed there.
+func (n Needs) subjects(scopes ...Scope) (order []subject, verbs map[subject]map[string]bool, where map[subject]map[string][]string) {
+	verbs, where = map[subject]map[string]bool{}, map[subject]map[string][]string{}
 	for _, need := range n.All {
-		if need.Scope != scope {
+		if !slices.Contains(scopes, need.Scope) {
 			continue
 		}
-		k := key{need.Group, need.Resource}
+		k := subject{need.Group, need.Resource}
 		if verbs[k] == nil {
 			verbs[k], where[k] = map[string]bool{}, map[string][]string{}
 		}
@@ -69,20 +83,42 @@ func (n Needs) rules(scope Scope) string {
 			where[k][need.Where] = append(where[k][need.Where], need.Verb)
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(verbs), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource))
-	})
+	return slices.SortedFunc(maps.Keys(verbs), compareSubjects), verbs, where
+}
+
+func compareSubjects(a, b subject) int {
+	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource))
+}
+
+func (n Needs) rules(scope Scope) string {
+	keys, verbs, where := n.subjects(scope)
 	var text strings.Builder
 	for _, k := range keys {
-		text.WriteString(comments(where[k]))
-		fmt.Fprintf(&text, "  - apiGroups: [%s]\n    resources: [%s]\n    verbs: [%s]\n", quoteEmpty(k.group), k.resource, strings.Join(sorted(slices.Collect(maps.Keys(verbs[k]))), ", "))
+		for _, line := range slices.Concat(comments(where[k]), ruleLines(k, slices.Collect(maps.Keys(verbs[k])))) {
+			text.WriteString("  " + line + "\n")
+		}
 	}
 	return text.String()
 }
 
+// ruleLines returns the lines of a rule.
+func ruleLines(k subject, verbs []string) []string {
+	return []string{
+		fmt.Sprintf("- apiGroups: [%s]", quoted(k.group)), fmt.Sprintf("  resources: [%s]", quoted(k.resource)), "  verbs: " + verbList(verbs),
+	}
+}
+
+func verbList(verbs []string) string {
+	var words []string
+	for _, verb := range sorted(verbs) {
+		words = append(words, quoted(verb))
+	}
+	return "[" + strings.Join(words, ", ") + "]"
+}
+
 // comments lists where rights come from; of an audit log the first line for each verb.
-func comments(where map[string][]string) string {
-	var text strings.Builder
+func comments(where map[string][]string) []string {
+	var lines []string
 	audited := map[string]bool{}
 	for _, place := range slices.SortedFunc(maps.Keys(where), compareNatural) {
 		if strings.HasPrefix(place, "the audit log") {
@@ -91,9 +127,9 @@ func comments(where map[string][]string) string {
 			}
 			audited[strings.Join(where[place], " ")] = true
 		}
-		fmt.Fprintf(&text, "  # %s: %s\n", strings.Join(sorted(where[place]), ", "), place)
+		lines = append(lines, fmt.Sprintf("# %s: %s", strings.Join(sorted(where[place]), ", "), place))
 	}
-	return text.String()
+	return lines
 }
 
 // compareNatural puts shorter texts first, so that line 9 comes before line 10.
@@ -114,31 +150,30 @@ func index(verb string) int {
 	return len(order)
 }
 
-func quoteEmpty(group string) string {
-	if group == "" {
-		return `""`
+func quoted(word string) string {
+	if word == "" || strings.ContainsAny(word, "*") {
+		return `"` + word + `"`
 	}
-	return group
+	return word
 }
 
 // Difference returns a line for each right that is needed and not given ("+"), and for each
 // that is given and not needed ("-").
 func (n Needs) Difference(g Granted) []string {
-	needed := n.Rights()
-	where := map[Right]string{}
-	for _, need := range n.All {
-		where[need.Right] = cmp.Or(where[need.Right], need.Where)
-	}
 	var lines []string
-	for r := range needed {
-		if !g.Covers(r) {
-			lines = append(lines, "+ "+r.String()+"  # "+where[r])
+	lacking := map[Right]bool{}
+	for _, need := range n.All {
+		if !lacking[need.Right] && !g.Gives(need) {
+			lacking[need.Right] = true
+			lines = append(lines, "+ "+need.String()+"  # "+need.Where)
 		}
 	}
-	for r := range g.Rights {
-		if !needed[r] {
-			lines = append(lines, "- "+r.String())
+	for _, r := range g.surplus(n) {
+		line := "- " + r.String()
+		if at := g.at[r]; at.File != "" {
+			line += fmt.Sprintf("  # %s:%d", at.File, at.Line)
 		}
+		lines = append(lines, line)
 	}
 	slices.Sort(lines)
 	return lines

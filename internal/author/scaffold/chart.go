@@ -1,12 +1,9 @@
 package scaffold
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,9 +32,9 @@ func (k *Kind) useChart(plan *Plan) error {
 	}
 	chart, err := describe.Load(source)
 	if err != nil {
-		return fmt.Errorf("--chart=%s: name the directory, or the .tgz, of a chart: %w", k.Chart, err)
+		return fmt.Errorf("--chart=%s: %w", k.Chart, err)
 	}
-	if err := k.place(source, plan); err != nil {
+	if err := k.place(source, chart, plan); err != nil {
 		return fmt.Errorf("--chart=%s: %w", k.Chart, err)
 	}
 	if k.ValuesFile == "" {
@@ -51,7 +48,7 @@ func (k *Kind) useChart(plan *Plan) error {
 }
 
 // place decides where in the project the chart is, and plans its copy if it is elsewhere.
-func (k *Kind) place(source string, plan *Plan) (err error) {
+func (k *Kind) place(source string, chart *describe.Chart, plan *Plan) (err error) {
 	if k.chartPath, err = within(plan.dir, source); err != nil {
 		return err
 	}
@@ -65,13 +62,35 @@ func (k *Kind) place(source string, plan *Plan) (err error) {
 		return errors.New("move it below charts/ or helm-charts/, which the image gets")
 	case elsewhere && !k.DefinitionOnly:
 		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart is copied to %s: change it there", k.chartPath))
-		return copyInto(plan, k.chartPath, source)
+		copyInto(plan, k.chartPath, chart)
 	}
 	return nil
 }
 
-// within returns the path of the target in the directory, with slashes; "" if it is elsewhere.
+// within returns the path of the target in the directory, with slashes; "" if it is elsewhere. It
+// is an error if the target is a link in the directory that leads out of it.
 func within(dir, target string) (string, error) {
+	resolvedDir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := filepath.EvalSymlinks(target)
+	if err != nil {
+		return "", err
+	}
+	path, err := relative(resolvedDir, resolved)
+	if err != nil || path != "" {
+		return path, err
+	}
+	if named, err := relative(dir, target); err != nil || named != "" {
+		return "", errors.Join(err, fmt.Errorf("it is a link out of the project, which the image would lack: remove the link and give --chart=%s, which is copied", resolved))
+	}
+	return "", nil
+}
+
+// relative returns the path of the target in the directory, as their names say it; "" if it is
+// elsewhere.
+func relative(dir, target string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("find the directory: %w", err)
@@ -83,30 +102,15 @@ func within(dir, target string) (string, error) {
 	return filepath.ToSlash(relative), nil
 }
 
-// copyInto plans the copy of a file or of a directory.
-func copyInto(plan *Plan, to, source string) error {
-	if info, err := os.Stat(source); err != nil || !info.IsDir() {
-		content, readErr := os.ReadFile(source)
-		plan.create(to, content)
-		return errors.Join(err, readErr)
+// copyInto plans the copy of a chart, an archive or a directory.
+func copyInto(plan *Plan, to string, chart *describe.Chart) {
+	if chart.IsArchive {
+		plan.create(to, chart.Files[0].Data)
+		return
 	}
-	const limit = 32 << 20
-	total := 0
-	files := os.DirFS(source)
-	return fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := fs.ReadFile(files, path)
-		if err != nil {
-			return fmt.Errorf("copy the chart: %w", err)
-		}
-		if total += len(content); total > limit {
-			return errors.New("it has more than 32 MiB: is it a chart?")
-		}
-		plan.create(to+"/"+path, content)
-		return nil
-	})
+	for _, file := range chart.Files {
+		plan.create(to+"/"+file.Name, file.Data)
+	}
 }
 
 // describeChart sets the schema of the spec, by values.schema.json or else by the types of
@@ -119,9 +123,6 @@ func (k *Kind) describeChart(chart *describe.Chart, plan *Plan) error {
 	if len(chart.Schema) == 0 {
 		return k.describeValues("values.yaml of the chart", chart.Values, plan)
 	}
-	if err := k.sampleOf(chart.Values); err != nil {
-		return fmt.Errorf("values.yaml of the chart: %w", err)
-	}
 	var root object
 	if err := json.Unmarshal(chart.Schema, &root); err != nil {
 		return fmt.Errorf("values.schema.json of the chart: %w", err)
@@ -133,7 +134,13 @@ func (k *Kind) describeChart(chart *describe.Chart, plan *Plan) error {
 	if note := s.note(); note != "" {
 		plan.Notes = append(plan.Notes, note)
 	}
-	return k.setSchema(spec)
+	if err := k.setSchema(spec); err != nil {
+		return err
+	}
+	if err := k.sampleOf(chart.Values, spec); err != nil {
+		return fmt.Errorf("values.yaml of the chart: %w", err)
+	}
+	return nil
 }
 
 // describeValues sets the schema of the spec, by the types of values, and the sample.
@@ -147,6 +154,7 @@ func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 		if document.Content[0].Kind != yaml.MappingNode {
 			return fmt.Errorf("%s: a mapping of names to values is needed", name)
 		}
+		asKubernetesReads(document.Content[0])
 		spec = fromValues(document.Content[0])
 		plan.Notes = append(plan.Notes, fmt.Sprintf("the schema of the spec has the types that the values of %s have, and takes further fields: look at config/crd/bases", name))
 	} else {
@@ -155,53 +163,25 @@ func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 	if err := k.setSchema(spec); err != nil {
 		return err
 	}
-	return k.sampleOf(text)
-}
-
-func (k *Kind) setSchema(spec object) error {
-	if !k.SpecRequired {
-		spec["default"] = object{} // Else an object without a spec could have none of it later.
-	}
-	text, err := kyaml.Marshal(spec)
-	if err != nil {
-		return fmt.Errorf("write the schema: %w", err)
-	}
-	k.SpecSchema = string(text)
-	return nil
-}
-
-// sampleOf makes the sample's spec of values, with their comments.
-func (k *Kind) sampleOf(values []byte) error {
-	var document yaml.Node
-	if err := yaml.Unmarshal(values, &document); err != nil {
-		return err
-	}
-	if len(document.Content) == 0 || len(document.Content[0].Content) == 0 {
-		return nil
-	}
-	var text bytes.Buffer
-	encoder := yaml.NewEncoder(&text)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(document.Content[0]); err != nil {
-		return err
-	}
-	k.SampleSpec = text.String()
-	return nil
+	return k.sampleOf(text, spec)
 }
 
 // rightsOf adds the rights for the objects that the chart renders with its own values, and notes
 // what this does not tell.
 func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
-	k.chartRules = []string{rule(`""`, "secrets", releaseVerbs...)} // Helm keeps each revision of a release in a Secret.
-	if chart.CRDs > 0 {
-		k.chartRules = append(k.chartRules, rule("apiextensions.k8s.io", "customresourcedefinitions", "get", "list", "watch", "create", "patch"))
+	release := func(group, resource, what string) string {
+		return rule(group, resource, releaseVerbs, releaseVerbs+": the chart of the watch in watches.yaml: "+what)
 	}
-	rendered, err := k.Render(source)
+	k.chartRules = []string{release(`""`, "secrets", "its revisions")} // Helm keeps each revision of a release in a Secret.
+	if chart.CRDs > 0 {
+		k.chartRules = append(k.chartRules, rule("apiextensions.k8s.io", "customresourcedefinitions", definitionVerbs, definitionVerbs+": the chart of the watch in watches.yaml: its definitions"))
+	}
+	rendered, err := k.Render(source, k.sample)
 	if err != nil {
-		plan.Notes = append(plan.Notes, "config/rbac/role.yaml lacks the rights for the chart's objects, because it does not render with its own values: "+err.Error())
+		plan.Notes = append(plan.Notes, fmt.Sprintf("config/rbac/role.yaml lacks the rights for the chart's objects, because it does not render with the sample: complete config/samples, then %s rbac --write adds them: %s", k.Program, err))
 		return
 	}
-	seen, roles := map[string]bool{}, []string{}
+	seen, roles := map[string]bool{`""/secrets`: true}, []string{}
 	for _, o := range rendered.Objects {
 		gv, err := schema.ParseGroupVersion(o.APIVersion)
 		if err != nil {
@@ -215,19 +195,23 @@ func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
 			group = `""`
 		}
 		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(o.Kind))
-		if one := rule(group, plural.Resource, releaseVerbs...); !seen[one] && one != k.chartRules[0] {
+		if one := group + "/" + plural.Resource; !seen[one] {
 			seen[one] = true
-			k.chartRules = append(k.chartRules, one)
+			k.chartRules = append(k.chartRules, release(group, plural.Resource, o.Kind))
 		}
 	}
 	slices.Sort(k.chartRules[1:])
-	plan.Notes = append(plan.Notes, fmt.Sprintf("the rights are for the %d objects that the chart renders with its own values: add those for what other values make it render", len(rendered.Objects)))
+	plan.Notes = append(plan.Notes, fmt.Sprintf("the rights are for what the chart renders with the sample, which is %d of its objects: with further samples, %s rbac --write adds theirs", len(rendered.Objects), k.Program))
 	if len(rendered.Empty) > 0 {
-		plan.Notes = append(plan.Notes, "with its own values these templates render nothing, so that nothing is known of them: "+strings.Join(rendered.Empty, ", "))
+		plan.Notes = append(plan.Notes, "with the sample these templates render nothing, so that nothing is known of them: "+strings.Join(rendered.Empty, ", "))
 	}
 	if len(roles) > 0 {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart makes a %s: the operator may give only rights that it has itself, so add those too", strings.Join(roles, " and a ")))
 	}
 }
 
-var releaseVerbs = []string{"get", "list", "watch", "create", "patch", "update", "delete"} //nolint:gochecknoglobals // A constant.
+// What Helm does with the objects of a release, and with the definitions that a chart comes with.
+const (
+	releaseVerbs    = "get, list, watch, create, update, patch, delete"
+	definitionVerbs = "get, list, watch, create, patch"
+)

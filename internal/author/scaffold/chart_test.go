@@ -3,6 +3,7 @@ package scaffold
 import (
 	"errors"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,8 +15,8 @@ import (
 // chartKind is a kind that a chart reconciles, which renders these objects.
 func chartKind(path string, objects ...describe.Object) Kind {
 	return Kind{
-		Group: "apps", Version: "v1", Kind: "Web", Namespaced: true, Chart: path,
-		Render: func(string) (describe.Rendered, error) {
+		Group: "apps", Version: "v1", Kind: "Web", Namespaced: true, Chart: path, Project: Project{Program: "ensign"},
+		Render: func(string, map[string]any) (describe.Rendered, error) {
 			return describe.Rendered{Objects: objects, Empty: []string{"web/templates/ingress.yaml"}}, nil
 		},
 	}
@@ -51,9 +52,9 @@ func TestAChartBecomesAKind(t *testing.T) {
 		".dockerignore":                             {"\n!charts\n"},
 		"config/rbac/role.yaml": {
 			"resources: [webs]\n    verbs: [get, list, watch, patch]\n",
-			"resources: [deployments]\n    verbs: [get, list, watch, create, patch, update, delete]\n",
+			"resources: [deployments]\n    verbs: [get, list, watch, create, update, patch, delete]\n",
 			// The role's configmaps can't be deleted: that rule does not do.
-			"resources: [configmaps]\n    verbs: [get, list, watch, create, patch, update, delete]\n",
+			"resources: [configmaps]\n    verbs: [get, list, watch, create, update, patch, delete]\n",
 		},
 	} {
 		for _, part := range parts {
@@ -69,10 +70,13 @@ func TestAChartBecomesAKind(t *testing.T) {
 		t.Error("Molecule has no way to run a chart")
 	}
 	notes := strings.Join(plan.Notes, "\n")
-	for _, want := range []string{"copied to charts/web", "the 4 objects", "render nothing, so that nothing is known of them: web/templates/ingress.yaml", "makes a Role", "takes further fields"} {
+	for _, want := range []string{"copied to charts/web", "the sample, which is 4 of its objects", "render nothing, so that nothing is known of them: web/templates/ingress.yaml", "makes a Role", "takes further fields"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("want %q in\n%s", want, notes)
 		}
+	}
+	if strings.Contains(strings.Join(plan.Notes, ""), "linter") || strings.Count(read(t, dir, ".yamllint"), "/charts/") != 1 {
+		t.Errorf("the linters of a new project leave charts alone; got %q", plan.Notes)
 	}
 	// A second kind does not list the directory again.
 	second := chartKind(filepath.Join(dir, "charts", "web"))
@@ -84,6 +88,30 @@ func TestAChartBecomesAKind(t *testing.T) {
 	}
 }
 
+// TestTheLintersOfAnOlderProjectLeaveAChartAlone: init of earlier versions told them nothing of charts.
+func TestTheLintersOfAnOlderProjectLeaveAChartAlone(t *testing.T) {
+	dir := newProject(t)
+	scratch.Write(t, dir, map[string]string{
+		".yamllint":     "---\nextends: default\nignore: |\n  /.venv/\nrules: {}\n",
+		".ansible-lint": "---\nexclude_paths:\n  - config/\n",
+	})
+	plan, err := CreateAPI(dir, chartKind(web(t, nil)))
+	written(t, plan, err)
+	if got := read(t, dir, ".yamllint"); got != "---\nextends: default\nignore: |\n  /charts/\n  /.venv/\nrules: {}\n" {
+		t.Errorf("got\n%s", got)
+	}
+	if got := read(t, dir, ".ansible-lint"); got != "---\nexclude_paths:\n  - config/\n  - charts/\n" {
+		t.Errorf("got\n%s", got)
+	}
+	dir = newProject(t)
+	scratch.Write(t, dir, map[string]string{".yamllint": "---\nextends: relaxed\n"})
+	plan, err = CreateAPI(dir, chartKind(web(t, nil)))
+	written(t, plan, err)
+	if notes := strings.Join(plan.Notes, "\n"); !strings.Contains(notes, "have the linter leave charts/ alone") {
+		t.Errorf("got the notes %s", notes)
+	}
+}
+
 func TestTheSchemaOfAChartComesFirst(t *testing.T) {
 	dir := newProject(t)
 	plan, err := CreateAPI(dir, chartKind(web(t, map[string]string{
@@ -91,10 +119,13 @@ func TestTheSchemaOfAChartComesFirst(t *testing.T) {
 	})))
 	written(t, plan, err)
 	got := read(t, dir, "config/crd/bases/apps.myorg.tld_webs.yaml")
-	for _, want := range []string{"maximum: 3\n", "required: [spec]\n", "required:\n              - host\n"} {
+	for _, want := range []string{"maximum: 3\n", "required: [spec]\n", "required:\n                - host\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("want %q in\n%s", want, got)
 		}
+	}
+	if got := read(t, dir, "config/samples/apps_v1_web.yaml"); !strings.HasSuffix(got, "spec:\n  # How many.\n  replicas: 1\n  host: change-me\n") {
+		t.Errorf("want a sample that the schema takes, got\n%s", got)
 	}
 	if !strings.Contains(strings.Join(plan.Notes, "\n"), "(format)") {
 		t.Errorf("got the notes %q", plan.Notes)
@@ -128,10 +159,44 @@ func TestWhatIsNoChart(t *testing.T) {
 		}
 	}
 	k := chartKind(web(t, nil))
-	k.Render = func(string) (describe.Rendered, error) { return describe.Rendered{}, errors.New("host is required") }
+	k.Render = func(string, map[string]any) (describe.Rendered, error) {
+		return describe.Rendered{}, errors.New("host is required")
+	}
 	plan, err := CreateAPI(dir, k)
-	if err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "lacks the rights for the chart's objects, because it does not render with its own values: host is required") {
+	if err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "lacks the rights for the chart's objects, because it does not render with the sample: complete config/samples, then ensign rbac --write adds them: host is required") {
 		t.Errorf("got %v, the notes %q", err, plan.Notes)
+	}
+}
+
+// TestACopyHasNothingFromOutsideOfTheChart: a kubeconfig would end in the project and in its image.
+func TestACopyHasNothingFromOutsideOfTheChart(t *testing.T) {
+	dir := newProject(t)
+	chart := web(t, map[string]string{"web/.helmignore": "notes/\n", "web/notes/secret": "hidden\n"})
+	scratch.Write(t, filepath.Dir(chart), map[string]string{"kubeconfig": "hidden\n"})
+	link := filepath.Join(chart, "templates", "config.yaml")
+	if err := os.Symlink("../../kubeconfig", link); err != nil {
+		t.Fatal(err)
+	}
+	_, err := CreateAPI(dir, chartKind(chart))
+	if err == nil || !strings.Contains(err.Error(), "templates/config.yaml is a link to ../../kubeconfig, and only the regular files") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := CreateAPI(dir, chartKind(chart))
+	written(t, plan, err)
+	if exists(dir, "charts/web/notes/secret") || !exists(dir, "charts/web/.helmignore") {
+		t.Error("the copy is not what Helm reads")
+	}
+	if err := os.Symlink(chart, filepath.Join(dir, "charts", "linked")); err != nil {
+		t.Fatal(err)
+	}
+	other := chartKind(filepath.Join(dir, "charts", "linked"))
+	other.Kind = "Other"
+	_, err = CreateAPI(dir, other)
+	if err == nil || !strings.Contains(err.Error(), "it is a link out of the project, which the image would lack: remove the link and give --chart="+chart) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -2,7 +2,8 @@
 //
 // Init (project.go) writes a project; CreateAPI (kind.go) adds a kind: its definition with
 // the schema that the argument specs of its role give (specs.go, schema.go), rights, a
-// sample, and entries in the files that list kinds. Both make a Plan (plan.go), which is
+// sample, and entries in the files that list kinds. A definition is written again in its place
+// (refresh.go), and what depends on it follows (follow.go). All make a Plan (plan.go), which is
 // shown, or carried out if it overwrites nothing. Every file is a template below templates/
 // (templates.go); lists are edited as text (insert.go), so that comments stay.
 //

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,7 +29,8 @@ func (k *Kind) enlist(plan *Plan) error {
 		add("config/rbac/kustomization.yaml", fmt.Sprintf("%s_%s_role.yaml", k.Singular, who), "resources")
 	}
 	for _, rule := range k.rules() {
-		_, resourcesAndVerbs, _ := strings.Cut(rule, "\n")
+		_, resourcesAndVerbs, _ := strings.Cut(rule, "\nresources")
+		resourcesAndVerbs = "resources" + resourcesAndVerbs
 		if text, err := os.ReadFile(filepath.Join(plan.dir, "config", "rbac", "role.yaml")); err == nil && strings.Contains(string(text), indent(4, resourcesAndVerbs)+"\n") {
 			continue // Another kind has brought it.
 		}
@@ -60,7 +62,7 @@ func (k *Kind) enlist(plan *Plan) error {
 	return nil
 }
 
-// ship makes the image hold the directory with the chart.
+// ship makes the image hold the directory with the chart, and linters leave it alone.
 func (k *Kind) ship(plan *Plan) error {
 	if k.Chart == "" {
 		return nil
@@ -79,7 +81,29 @@ func (k *Kind) ship(plan *Plan) error {
 			return err
 		}
 	}
+	k.excuse(plan, ".yamllint", "  /"+k.chartDir+"/", func(content []byte, line string) ([]byte, error) {
+		before, after, found := strings.Cut(string(content), "\nignore: |\n")
+		if !found {
+			return nil, errors.New("there is no line \"ignore: |\"")
+		}
+		return []byte(before + "\nignore: |\n" + line + "\n" + after), nil
+	})
+	k.excuse(plan, ".ansible-lint", "  - "+k.chartDir+"/", func(content []byte, _ string) ([]byte, error) {
+		return insert(content, k.chartDir+"/", "exclude_paths")
+	})
 	return nil
+}
+
+// excuse adds a line to the settings of a linter, unless it is there. A project may have settings
+// of its own, or no linter.
+func (k *Kind) excuse(plan *Plan, path, line string, add func(content []byte, line string) ([]byte, error)) {
+	text, err := os.ReadFile(filepath.Join(plan.dir, path))
+	if err != nil || slices.Contains(strings.Split(string(text), "\n"), line) {
+		return
+	}
+	if err := plan.edit(path, func(content []byte) ([]byte, error) { return add(content, line) }); err != nil {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("have the linter leave %s/ alone, whose templates are no YAML: %s", k.chartDir, err))
+	}
 }
 
 func (k *Kind) projectEntry() string {
@@ -115,19 +139,26 @@ func (k *Kind) convergeEntry() string {
 	return fmt.Sprintf("name: Converge a %s\nhosts: localhost\ngather_facts: false\n%s\nroles:\n  - role: %s", k.Kind, vars, k.Role)
 }
 
-func rule(group, resources string, verbs ...string) string {
-	return fmt.Sprintf("apiGroups: [%s]\nresources: [%s]\nverbs: [%s]", group, resources, strings.Join(verbs, ", "))
+// rule returns a rule, below comments on what needs it: as rbac --write writes them, which so knows
+// the rule for its own.
+func rule(group, resources, verbs string, reasons ...string) string {
+	return fmt.Sprintf("# %s\napiGroups: [%s]\nresources: [%s]\nverbs: [%s]", strings.Join(reasons, "\n# "), group, resources, verbs)
 }
 
 // rules returns the rights that the manager and the generated tasks, or the chart, need for the kind.
 func (k *Kind) rules() []string {
-	verbs := []string{"get", "list", "watch"}
+	const read, watch = "get, list, watch", "the manager: the watch in watches.yaml"
+	verbs, reasons := read, []string{read + ": " + watch}
 	if k.Finalizer || k.Chart != "" {
-		verbs = append(verbs, "patch")
+		verbs, reasons = read+", patch", append(reasons, "patch: "+watch+", its finalizer")
 	}
-	rules := []string{rule(k.APIGroup, k.Plural, verbs...), rule(k.APIGroup, k.Plural+"/status", "patch")}
+	rules := []string{rule(k.APIGroup, k.Plural, verbs, reasons...), rule(k.APIGroup, k.Plural+"/status", "patch", "patch: "+watch+", its status")}
 	if k.GenerateRole || k.GeneratePlaybook {
-		rules = append(rules, rule(`""`, "configmaps", "get", "list", "watch", "create", "patch"))
+		place := k.Playbook
+		if k.Role != "" {
+			place = "roles/" + k.Role + "/tasks/main.yml"
+		}
+		rules = append(rules, rule(`""`, "configmaps", "get, list, watch, create, patch", "get, create, patch: "+place, "list, watch: the manager: changes of children"))
 	}
 	return append(rules, k.chartRules...)
 }

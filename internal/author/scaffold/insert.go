@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -13,7 +14,8 @@ import (
 )
 
 // insert adds an item to the list at a path of keys of a YAML text; no keys is a file that is
-// a list. The item is YAML without the dash. All other lines stay as they are, comments too.
+// a list. The item is YAML without the dash; comments at its beginning come above the dash. All
+// other lines stay as they are, comments too.
 func insert(text []byte, item string, keys ...string) ([]byte, error) {
 	list, err := listAt(text, keys)
 	if err != nil {
@@ -41,7 +43,11 @@ func insert(text []byte, item string, keys ...string) ([]byte, error) {
 		after = lastLine(lines, list.Content[before-1].Line, column)
 	}
 	added := strings.Split(indent(column+1, item), "\n")
-	added[0] = strings.Repeat(" ", column-1) + "- " + strings.TrimLeft(added[0], " ")
+	first := slices.IndexFunc(added, func(line string) bool { return !strings.HasPrefix(strings.TrimLeft(line, " "), "#") })
+	for i := range first {
+		added[i] = strings.Repeat(" ", column-1) + strings.TrimLeft(added[i], " ")
+	}
+	added[first] = strings.Repeat(" ", column-1) + "- " + strings.TrimLeft(added[first], " ")
 	if strings.Contains(item, "\n") && len(keys) == 0 && before > 0 {
 		added = append([]string{""}, added...)
 	}
@@ -105,4 +111,74 @@ func valueOf(node *yaml.Node, key string) *yaml.Node {
 		}
 	}
 	return nil
+}
+
+// entryOf returns a key of a mapping, and its value.
+func entryOf(node *yaml.Node, name string) (key, value *yaml.Node) {
+	if node.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == name {
+				return node.Content[i], node.Content[i+1]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// valueOr returns the value of a key, an empty node if there is none.
+func valueOr(node *yaml.Node, key string) *yaml.Node {
+	if value := valueOf(node, key); value != nil {
+		return value
+	}
+	return &yaml.Node{}
+}
+
+// textOf returns the text of a key's value, "" if there is none.
+func textOf(node *yaml.Node, key string) string { return valueOr(node, key).Value }
+
+// propertiesOf returns the names of the properties of a schema.
+func propertiesOf(schema *yaml.Node) map[string]bool {
+	names := map[string]bool{}
+	properties := valueOr(schema, "properties")
+	for i := 0; i+1 < len(properties.Content); i += 2 {
+		names[properties.Content[i].Value] = true
+	}
+	return names
+}
+
+// deepest returns the last line on which a node, or one in it, begins.
+func deepest(node *yaml.Node) int {
+	line := node.Line
+	for _, child := range node.Content {
+		line = max(line, deepest(child))
+	}
+	return line
+}
+
+// addKeys adds lines to a mapping of a YAML text. key is that of the mapping, nil for the whole
+// text. All other lines stay as they are, comments too.
+func addKeys(text []byte, key, node *yaml.Node, added []string) ([]byte, error) {
+	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	switch count := len(node.Content); {
+	case count > 0 && node.Style&yaml.FlowStyle == 0:
+		first, last := node.Content[0], node.Content[count-1]
+		after := lastLine(lines, max(node.Content[count-2].Line, deepest(last)), first.Column)
+		lines = slices.Insert(lines, after, strings.Split(indent(first.Column-1, strings.Join(added, "\n")), "\n")...)
+	case count == 0 && strings.Count(lines[node.Line-1], "{}") == 1:
+		column := 0
+		if key != nil {
+			column = key.Column + 1
+		}
+		before, after, _ := strings.Cut(lines[node.Line-1], "{}")
+		rest := strings.TrimRight(before+strings.TrimLeft(after, " "), " ")
+		indented := strings.Split(indent(column, strings.Join(added, "\n")), "\n")
+		if rest != "" {
+			indented = append([]string{rest}, indented...)
+		}
+		lines = slices.Replace(lines, node.Line-1, node.Line, indented...)
+	default:
+		return nil, errors.New("the mapping stands in one line")
+	}
+	result := []byte(strings.Join(lines, "\n") + "\n")
+	return result, yaml.Unmarshal(result, &yaml.Node{})
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -57,4 +59,13 @@ func TestFilesThatNothingCanBeAddedTo(t *testing.T) {
 	if _, err := CreateAPI(dir, cluster()); err == nil || !strings.Contains(err.Error(), "restore it") {
 		t.Errorf("without watches.yaml: got %v", err)
 	}
+}
+
+func valueNode(t *testing.T, text string) *yaml.Node {
+	t.Helper()
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		t.Fatal(err)
+	}
+	return document.Content[0]
 }

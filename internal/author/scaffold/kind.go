@@ -1,13 +1,17 @@
 package scaffold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -26,11 +30,12 @@ type Kind struct {
 	Namespaced bool
 	// Chart is the path of a Helm chart that reconciles the kind, instead of a role or playbook.
 	Chart string
-	// Render renders the chart at an absolute path with its own values. It is needed for a Chart.
-	Render func(path string) (describe.Rendered, error)
+	// Render renders the chart at an absolute path with a spec. It is needed for a Chart.
+	Render func(path string, spec map[string]any) (describe.Rendered, error)
 	// ValuesFile is a YAML file; the schema of the spec gets the types of its values.
 	ValuesFile string
-	// DefinitionOnly writes only the definition of a kind of the project again.
+	// DefinitionOnly writes the definition of a kind of the project again, and what follows from its
+	// change elsewhere.
 	DefinitionOnly bool
 
 	// The rest is derived.
@@ -46,7 +51,17 @@ type Kind struct {
 	SpecRequired bool
 	// SampleSpec is a spec, and SampleVars are its variables, as YAML; "" for none.
 	SampleSpec, SampleVars string
+	// sample is the spec of the sample of a chart's kind.
+	sample object
+	// options are those of the role, and schema is SpecSchema: for a definition that is written
+	// again.
+	options []option
+	schema  *yaml.Node
 }
+
+// taken are kinds of Kubernetes itself, as far as operators might choose their names.
+const taken = `ConfigMap ControllerRevision CronJob DaemonSet Deployment Endpoints Event Ingress IngressClass Job Lease Namespace NetworkPolicy
+	Node PersistentVolume PersistentVolumeClaim Pod PodTemplate ReplicaSet Role RoleBinding Secret Service ServiceAccount StatefulSet StorageClass`
 
 var versionName = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
 
@@ -56,11 +71,18 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	project.Program, k.Project = k.Program, project
+	project.Program = k.Program
+	k.Project = project
 	if err := k.derive(dir); err != nil {
 		return nil, err
 	}
 	plan := &Plan{dir: dir}
+	if k.IsReserved() {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("groups such as %s are the Kubernetes project's own: the definition says that it is unapproved, by the annotation api-approved.kubernetes.io. If it is your project's to choose, take a domain that is yours (init --domain)", k.APIGroup))
+	}
+	if slices.Contains(strings.Fields(taken), k.Kind) && !k.DefinitionOnly {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("Kubernetes has a kind %s of its own, which kubectl means by %s: say %s.%s for yours, or choose another name", k.Kind, k.Singular, k.Plural, k.APIGroup))
+	}
 	if k.Chart != "" {
 		err = k.useChart(plan)
 	} else if k.ValuesFile == "" {
@@ -74,7 +96,7 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 	}
 	paths := strings.NewReplacer("APIGROUP", k.APIGroup, "GROUP", k.Group, "VERSION", k.Version, "PLURAL", k.Plural, "SINGULAR", k.Singular, "ROLE", k.Role)
 	if k.DefinitionOnly {
-		return plan, k.rewriteDefinition(plan, paths)
+		return plan, k.refresh(plan, paths)
 	}
 	write := func(path string, content []byte) {
 		if k.wants(path) {
@@ -102,15 +124,6 @@ func (k *Kind) wants(path string) bool {
 	}
 }
 
-func (k *Kind) rewriteDefinition(plan *Plan, paths *strings.Replacer) error {
-	const name = "config/crd/bases/APIGROUP_PLURAL.yaml"
-	content, err := renderFile("templates/kind/"+name+".tmpl", k)
-	if err != nil {
-		return err
-	}
-	return plan.edit(paths.Replace(name), func([]byte) ([]byte, error) { return content, nil })
-}
-
 // derive checks the names, and sets what follows from them.
 func (k *Kind) derive(dir string) error {
 	if err := k.check(); err != nil {
@@ -123,6 +136,8 @@ func (k *Kind) derive(dir string) error {
 		switch same := there.Group == k.Group && strings.EqualFold(there.Kind, k.Kind); {
 		case same && k.DefinitionOnly && there.Version == k.Version:
 			return k.findContent(dir)
+		case same && there.Version != k.Version:
+			return fmt.Errorf("the project has the kind %s of group %s already, in version %s (PROJECT), and a further version is for you to write: into spec.versions of config/crd/bases/%s_%s.yaml", there.Kind, there.Group, there.Version, k.APIGroup, k.Plural)
 		case same:
 			return fmt.Errorf("the project has the kind %s of group %s already, in version %s (PROJECT); --crd-only writes its definition again", there.Kind, there.Group, there.Version)
 		case strings.EqualFold(there.Kind, k.Kind):
@@ -130,7 +145,11 @@ func (k *Kind) derive(dir string) error {
 		}
 	}
 	if k.DefinitionOnly {
-		return fmt.Errorf("--crd-only: the project has no %s %s of group %s (PROJECT)", k.Version, k.Kind, k.Group)
+		var there []string
+		for _, r := range k.Resources {
+			there = append(there, fmt.Sprintf("%s %s of group %s", r.Version, r.Kind, r.Group))
+		}
+		return fmt.Errorf("--crd-only: the project has no %s %s of group %s; it has (PROJECT): %s", k.Version, k.Kind, k.Group, cmp.Or(strings.Join(there, ", "), "none"))
 	}
 	return k.findContent(dir)
 }
@@ -138,6 +157,7 @@ func (k *Kind) derive(dir string) error {
 // findContent decides what runs for the kind.
 func (k *Kind) findContent(dir string) error {
 	playbook := "playbooks/" + k.Singular + ".yml"
+	k.useChartOf(dir)
 	hasRole, hasPlaybook := exists(dir, "roles/"+k.Singular), exists(dir, playbook)
 	switch {
 	case k.Chart != "":
@@ -155,6 +175,23 @@ func (k *Kind) findContent(dir string) error {
 	return nil
 }
 
+// useChartOf takes the chart of the kind in watches.yaml, for a definition that is written again.
+func (k *Kind) useChartOf(dir string) {
+	if !k.DefinitionOnly || k.Chart != "" || k.ValuesFile != "" {
+		return
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "watches.yaml"))
+	var document yaml.Node
+	if err != nil || yaml.Unmarshal(text, &document) != nil || len(document.Content) == 0 {
+		return
+	}
+	for _, watch := range document.Content[0].Content {
+		if chart := textOf(watch, "chart"); chart != "" && textOf(watch, "group") == k.APIGroup && textOf(watch, "kind") == k.Kind {
+			k.Chart = filepath.Join(dir, filepath.FromSlash(chart))
+		}
+	}
+}
+
 // Content names the content in sentences.
 func (k *Kind) Content() string {
 	switch {
@@ -165,6 +202,10 @@ func (k *Kind) Content() string {
 	}
 	return k.Playbook
 }
+
+// IsReserved reports whether the API server takes the definition only with a word on the approval
+// of the Kubernetes project.
+func (k *Kind) IsReserved() bool { return apihelpers.IsProtectedCommunityGroup(k.APIGroup) }
 
 // readValues describes the spec by the file of --crd-from-values.
 func (k *Kind) readValues(plan *Plan) error {

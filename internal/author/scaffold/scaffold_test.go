@@ -164,6 +164,47 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestAReservedGroupSaysSo: without the annotation the API server refuses the definition.
+func TestAReservedGroupSaysSo(t *testing.T) {
+	for domain, want := range map[string]bool{"k8s.io": true, "x-k8s.io": false, "sigs.k8s.io": true, "kubernetes.io": true, "mykubernetes.io": false, "myorg.tld": false} {
+		dir := t.TempDir()
+		plan, err := Init(dir, Project{Domain: domain, ProjectName: "ensign", Program: "ensign"})
+		written(t, plan, err)
+		plan, err = CreateAPI(dir, cluster())
+		written(t, plan, err)
+		definition := read(t, dir, "config/crd/bases/myapp."+domain+"_mysqlclusters.yaml")
+		if got := strings.Contains(definition, "  annotations:\n    api-approved.kubernetes.io: unapproved, "); got != want {
+			t.Errorf("%s: want the annotation: %t, got\n%s", domain, want, definition[:300])
+		}
+		if got := strings.Contains(strings.Join(plan.Notes, "\n"), "the Kubernetes project's own"); got != want {
+			t.Errorf("%s: want a note: %t, got %q", domain, want, plan.Notes)
+		}
+	}
+}
+
+// TestKindsThatAreThere: each error says what there is, or what to do.
+func TestKindsThatAreThere(t *testing.T) {
+	dir := newProject(t)
+	plan, err := CreateAPI(dir, cluster())
+	written(t, plan, err)
+	for want, change := range map[string]func(*Kind){
+		"a further version is for you to write: into spec.versions of config/crd/bases/myapp.myorg.tld_mysqlclusters.yaml": func(k *Kind) { k.Version = "v2" },
+		"it has (PROJECT): v1 MySQLCluster of group myapp":                                                                 func(k *Kind) { k.Kind, k.DefinitionOnly = "MySQLClusters", true },
+	} {
+		k := cluster()
+		change(&k)
+		if _, err := CreateAPI(dir, k); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+	k := cluster()
+	k.Kind = "Job"
+	plan, err = CreateAPI(dir, k)
+	if err != nil || !strings.Contains(strings.Join(plan.Notes, "\n"), "which kubectl means by job: say jobs.myapp.myorg.tld for yours") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestASecondKindLeavesTheFirstAlone(t *testing.T) {
 	dir := newProject(t)
 	plan, err := CreateAPI(dir, cluster())

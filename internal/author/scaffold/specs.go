@@ -67,6 +67,9 @@ func (k *Kind) describe(dir string, plan *Plan) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	if !found && k.DefinitionOnly {
+		return k.undescribed()
+	}
 	if !found {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("the spec of %s takes anything: describe it in config/crd/bases, or, for a role, in meta/argument_specs.yml and give --crd-only", k.Kind))
 		k.SpecSchema = "type: object\nx-kubernetes-preserve-unknown-fields: true"
@@ -87,7 +90,18 @@ func (k *Kind) describe(dir string, plan *Plan) error {
 	}
 	k.SpecSchema = w.text.String()
 	k.SampleSpec, k.SampleVars = samples(options, k.Role == "")
+	k.options = options
 	return nil
+}
+
+// undescribed returns the error for a definition that is to be written again, and of which nothing
+// tells the spec: the schema in it would be lost.
+func (k *Kind) undescribed() error {
+	definition := fmt.Sprintf("config/crd/bases/%s_%s.yaml", k.APIGroup, k.Plural)
+	if k.Role == "" {
+		return fmt.Errorf("--crd-only: a playbook does not describe the spec of %s: edit the schema in %s, or give --crd-from-values FILE", k.Kind, definition)
+	}
+	return fmt.Errorf("--crd-only: the role %s does not describe the spec of %s: write roles/%s/meta/argument_specs.yml, edit the schema in %s, or give --crd-from-values FILE", k.Role, k.Kind, k.Role, definition)
 }
 
 func readSpecs(dir, role string) (path string, content []byte, err error) {

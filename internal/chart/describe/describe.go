@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"sigs.k8s.io/yaml"
@@ -32,18 +33,27 @@ type Chart struct {
 	Values, Schema []byte
 	// CRDs is the number of definitions in the directory crds.
 	CRDs int
+	// Files are the files that Helm reads in a chart's directory. If IsArchive is set, they are
+	// the one archive.
+	Files     []File
+	IsArchive bool
 }
 
-// Load reads the chart at the path, a directory or an archive.
+// Load reads the chart at the path, a directory or an archive. It reads regular files alone, and
+// follows no link in the chart.
 func Load(path string) (*Chart, error) {
-	loaded, err := loader.Load(path)
+	files, isArchive, err := readFiles(path)
+	if err != nil {
+		return nil, fmt.Errorf("load the chart %s: %w", path, err)
+	}
+	loaded, err := parse(files, isArchive)
 	if err != nil {
 		return nil, fmt.Errorf("load the chart %s: %w", path, err)
 	}
 	if err := loaded.Validate(); err != nil {
 		return nil, fmt.Errorf("the chart %s: %w", path, err)
 	}
-	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, CRDs: len(loaded.CRDObjects())}
+	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, CRDs: len(loaded.CRDObjects()), Files: files, IsArchive: isArchive}
 	for _, file := range loaded.Raw {
 		if file.Name == "values.yaml" {
 			c.Values = file.Data
@@ -53,6 +63,19 @@ func Load(path string) (*Chart, error) {
 		return nil, fmt.Errorf("the chart %s is a library: it renders nothing", path)
 	}
 	return c, missing(loaded)
+}
+
+// parse has Helm parse the files of a chart.
+func parse(files []File, isArchive bool) (*chart.Chart, error) {
+	if isArchive {
+		return loader.LoadArchive(bytes.NewReader(files[0].Data))
+	}
+	var buffered []*archive.BufferedFile
+	for _, f := range files {
+		data := bytes.TrimPrefix(f.Data, []byte("\xef\xbb\xbf")) // As Helm does: a byte order mark.
+		buffered = append(buffered, &archive.BufferedFile{Name: f.Name, Data: data})
+	}
+	return loader.LoadFiles(buffered)
 }
 
 // missing returns an error for dependencies that are not in the chart's directory charts.

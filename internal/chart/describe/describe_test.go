@@ -20,6 +20,14 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var names []string
+	for _, file := range got.Files {
+		names = append(names, file.Name)
+	}
+	if diff := cmp.Diff([]string{"Chart.yaml", "crds/one.yaml", "values.yaml"}, names); diff != "" {
+		t.Errorf("the files (-want +got):\n%s", diff)
+	}
+	got.Files = nil
 	if diff := cmp.Diff(&Chart{Name: "a", Version: "0.1.0", Values: []byte("x: 1\n"), CRDs: 1}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,0 +1,253 @@
+package rights
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/author/content"
+)
+
+// role is a role in a file.
+type role struct {
+	kind, name string
+	at         content.Position
+	// bound is set if a service account has the role, as far as the files say it.
+	bound bool
+	// list is the list of rules; nil if there is none.
+	list  *yaml.Node
+	rules []rule
+}
+
+// rule is an item of a role's list of rules.
+type rule struct {
+	node                     *yaml.Node
+	groups, resources, verbs []string
+	// narrow is set if the rule is for some names only, or for URLs, or repeats another part of the
+	// file. It is not changed.
+	narrow bool
+	// comments are the lines above the rule. The rule has the lines from first to last.
+	comments    []string
+	first, last int
+}
+
+var (
+	keepComment = regexp.MustCompile(`^\s*#\s*keep\b`)
+	// placeComment matches the comments of the rules that this package writes.
+	placeComment = regexp.MustCompile(`^\s*# (get|list|watch|create|update|patch|delete|deletecollection)(, [a-z]+)*: `)
+)
+
+// kept reports whether a comment says that the rule stays, whatever the content needs.
+func (r rule) kept() bool { return slices.ContainsFunc(r.comments, keepComment.MatchString) }
+
+// own reports whether the rule is one that this package wrote of what the content needs. What it
+// wrote of an audit log is not known to the content, and so is a person's.
+func (r rule) own() bool {
+	audited := slices.ContainsFunc(r.comments, func(line string) bool { return strings.Contains(line, ": the audit log") })
+	return !r.narrow && !r.kept() && !audited && len(r.groups) == 1 && len(r.resources) == 1 && len(r.writtenVerbs()) > 0
+}
+
+// writtenVerbs returns the verbs for which the comments name a place.
+func (r rule) writtenVerbs() map[string]bool {
+	verbs := map[string]bool{}
+	for _, line := range r.comments {
+		if placeComment.MatchString(line) {
+			words, _, _ := strings.Cut(strings.TrimLeft(line, " #"), ":")
+			for verb := range strings.SplitSeq(words, ", ") {
+				verbs[verb] = true
+			}
+		}
+	}
+	return verbs
+}
+
+// is reports whether the rule is about the subject alone, and may be changed.
+func (r rule) is(k subject) bool {
+	return !r.narrow && slices.Equal(r.groups, []string{k.group}) && slices.Equal(r.resources, []string{k.resource})
+}
+
+func (r rule) rights() []Right {
+	var all []Right
+	for _, group := range r.groups {
+		for _, resource := range r.resources {
+			for _, verb := range r.verbs {
+				all = append(all, Right{group, resource, verb})
+			}
+		}
+	}
+	return all
+}
+
+// readRoles reads the roles in the file, or in the YAML files below the directory, and the lines
+// of the files.
+func readRoles(path string) (roles []*role, files map[string][]string, err error) {
+	roles, files, _, err = readBound(path)
+	return roles, files, err
+}
+
+// readBound also returns the roles that bindings give to a service account, as KIND/NAME.
+func readBound(path string) (roles []*role, files map[string][]string, bound map[string]bool, err error) {
+	files, bound = map[string][]string{}, map[string]bool{}
+	var paths []string
+	err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && (filepath.Ext(file) == ".yaml" || filepath.Ext(file) == ".yml" || file == path) {
+			paths = append(paths, file)
+		}
+		return err
+	})
+	for _, file := range paths {
+		text, readErr := os.ReadFile(file)
+		if readErr != nil {
+			return roles, files, bound, readErr
+		}
+		files[file] = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+		documents, fault := content.ReadYAML(file)
+		if fault != nil {
+			return roles, files, bound, fmt.Errorf("%s: %s", fault.Position, fault.Message)
+		}
+		for _, d := range documents {
+			switch kind := content.Scalar(content.Field(d, "kind")); kind {
+			case "Role", "ClusterRole":
+				roles = append(roles, newRole(kind, d, file, files[file]))
+			case "RoleBinding", "ClusterRoleBinding":
+				if ref := content.Field(d, "roleRef"); forAccount(content.Field(d, "subjects")) {
+					bound[content.Scalar(content.Field(ref, "kind"))+"/"+content.Scalar(content.Field(ref, "name"))] = true
+				}
+			}
+		}
+	}
+	for _, r := range roles {
+		r.bound = len(bound) == 0 || bound[r.kind+"/"+r.name]
+	}
+	return roles, files, bound, err
+}
+
+func newRole(kind string, document *yaml.Node, file string, lines []string) *role {
+	r := &role{
+		kind: kind, name: content.Scalar(content.Field(content.Field(document, "metadata"), "name")),
+		at: content.Position{File: file, Line: document.Line, Column: document.Column}, list: content.Field(document, "rules"),
+	}
+	if r.list == nil {
+		return r
+	}
+	for i, n := range r.list.Content {
+		one := rule{
+			node: n, groups: list(n, "apiGroups"), resources: list(n, "resources"), verbs: list(n, "verbs"),
+			narrow: content.Field(n, "resourceNames") != nil || content.Field(n, "nonResourceURLs") != nil || hasAlias(n), first: n.Line, last: n.Line,
+		}
+		end := len(lines)
+		if i+1 < len(r.list.Content) {
+			end = r.list.Content[i+1].Line - 1
+		}
+		for number := n.Line + 1; number <= end; number++ {
+			text := strings.TrimLeft(lines[number-1], " ")
+			if text != "" && len(lines[number-1])-len(text) < r.list.Column {
+				break
+			}
+			if text != "" {
+				one.last = number
+			}
+		}
+		for number := n.Line - 1; number > r.at.Line && strings.HasPrefix(strings.TrimLeft(lines[number-1], " "), "#"); number-- {
+			one.comments = append([]string{lines[number-1]}, one.comments...)
+		}
+		r.rules = append(r.rules, one)
+	}
+	return r
+}
+
+func hasAlias(n *yaml.Node) bool {
+	return n.Kind == yaml.AliasNode || slices.ContainsFunc(n.Content, hasAlias)
+}
+
+// isMetrics reports whether the role is the one by which the metrics endpoint asks who a client is.
+func (r *role) isMetrics() bool {
+	asks := false
+	for _, one := range r.rules {
+		for _, group := range one.groups {
+			if group != "authentication.k8s.io" && group != "authorization.k8s.io" {
+				return false
+			}
+			asks = true
+		}
+	}
+	return asks
+}
+
+// isLease reports whether the role is the one of leader election.
+func (r *role) isLease() bool {
+	return r.kind == "Role" && (strings.Contains(r.name, "leader-election") || slices.ContainsFunc(r.rules, func(one rule) bool { return slices.Contains(one.groups, "coordination.k8s.io") }))
+}
+
+// givesMore reports whether a role of leader election is for something else, too.
+func (r *role) givesMore() bool {
+	return slices.ContainsFunc(r.rules, func(one rule) bool {
+		return slices.ContainsFunc(one.groups, func(group string) bool { return group != "" && group != "coordination.k8s.io" })
+	})
+}
+
+// fits reports whether the role is one of the scope.
+func (r *role) fits(scope Scope) bool {
+	switch scope {
+	case Metrics:
+		return r.kind == "ClusterRole" && r.isMetrics()
+	case Lease:
+		return r.isLease()
+	default:
+		return !r.isLease() && !r.isMetrics()
+	}
+}
+
+// roleOf returns the role of a scope; nil if there is none. Several that may be the manager's are
+// an error, if the name is that of none of them.
+func roleOf(scope Scope, roles []*role, name string) (*role, error) {
+	fit := boundWhere(roles, func(r *role) bool { return r.fits(scope) })
+	if scope == Manager && len(fit) == 0 { // One role for all.
+		fit = boundWhere(roles, func(r *role) bool { return !r.isMetrics() && r.givesMore() })
+	}
+	switch named := slices.IndexFunc(fit, func(r *role) bool { return r.name == name }); {
+	case len(fit) == 0:
+		return nil, nil //nolint:nilnil // There is none.
+	case named >= 0:
+		return fit[named], nil
+	case len(fit) > 1 && scope == Manager:
+		var names []string
+		for _, r := range fit {
+			names = append(names, r.name)
+		}
+		return nil, fmt.Errorf("the service account has several roles (%s): say by --name which one gets the rights", strings.Join(names, ", "))
+	}
+	return fit[0], nil
+}
+
+func boundWhere(roles []*role, holds func(*role) bool) []*role {
+	return slices.DeleteFunc(slices.Clone(roles), func(r *role) bool { return !r.bound || !holds(r) })
+}
+
+func forAccount(subjects *yaml.Node) bool {
+	if subjects == nil {
+		return false
+	}
+	for _, s := range subjects.Content {
+		if content.Scalar(content.Field(s, "kind")) == "ServiceAccount" {
+			return true
+		}
+	}
+	return false
+}
+
+func list(n *yaml.Node, key string) []string {
+	var found []string
+	if values := content.Field(n, key); values != nil {
+		for _, v := range values.Content {
+			found = append(found, content.Scalar(v))
+		}
+	}
+	return found
+}
