@@ -84,7 +84,7 @@ func (f *failer) requests() (by map[string]int, sum int) {
 	by = map[string]int{}
 	for _, event := range events {
 		agent, _, _ := strings.Cut(event.UserAgent, "/")
-		others := strings.HasPrefix(agent, "kube-") || agent == "charts.test" || event.ObjectRef.Resource == "leases"
+		others := strings.HasPrefix(agent, "kube-") || strings.HasSuffix(agent, ".test") || event.ObjectRef.Resource == "leases"
 		if !others {
 			by[agent+" "+event.Verb]++
 			sum++
