@@ -30,6 +30,7 @@ var _ = Describe("the example hello", Ordered, func() {
 		s.Start(ctx, hello.Kind)
 		cr = harness.Custom(hello, s.Namespace, "example", map[string]any{"replicaCount": int64(1)})
 		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 	})
 
 	// present reads an object of the release.
@@ -51,7 +52,6 @@ var _ = Describe("the example hello", Ordered, func() {
 	}
 
 	It("installs a release", func(ctx context.Context) {
-		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 		deployed := harness.ConditionOf(cr, "Deployed")
 		Expect(deployed).To(And(HaveField("Status", "True"), HaveField("Reason", "InstallSuccessful"), HaveField("Message", "Hello from example, with 1 replica(s).\n")))
 		Expect(harness.ConditionOf(cr, "Initialized").Status).To(Equal("True"))

@@ -114,9 +114,7 @@ var _ = Describe("CRs that trigger themselves or each other", func() {
 		// A run that has begun when the spec is put right below would write the spec that it
 		// began with: what follows happens in the pause after a run.
 		Eventually(p.Failed(cr)).Should(BeNumerically(">", runs))
-		text, err := p.Log()
-		Expect(err).NotTo(HaveOccurred())
-		pauses := pausesBetweenRuns(text)
+		pauses := p.Pauses(cr)
 		Expect(len(pauses)).To(BeNumerically(">=", runs))
 		for i, least := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second} {
 			Expect(pauses[i]).To(BeNumerically(">=", least), "pause %d of %v", i+1, pauses)
@@ -130,21 +128,3 @@ var _ = Describe("CRs that trigger themselves or each other", func() {
 		Expect(p.Runs(cr)()).To(BeNumerically("<=", before+2))
 	})
 })
-
-// pausesBetweenRuns returns the times from the end of each run in the log to the begin of the
-// next, as the log's own times show them.
-func pausesBetweenRuns(text string) (pauses []time.Duration) {
-	GinkgoHelper()
-	var ended time.Time
-	for _, line := range regexp.MustCompile(`(?m)^(\d\S+)\t.*(run started|run failed)`).FindAllStringSubmatch(text, -1) {
-		at, err := time.Parse("2006-01-02T15:04:05.999Z07:00", line[1])
-		Expect(err).NotTo(HaveOccurred(), line[0])
-		switch {
-		case line[2] == "run failed":
-			ended = at
-		case !ended.IsZero():
-			pauses = append(pauses, at.Sub(ended))
-		}
-	}
-	return pauses
-}

@@ -71,12 +71,10 @@ func (j *judge) reportedBefore() bool {
 	return j.Plan.Point == plan.Event && alone || j.Plan.Point == plan.StatusResult && j.Plan.Fault == plan.CrashAfter
 }
 
-// maxPause is how long a run may wait for its predecessor, the first one of its
-// generation that failed: a second, and what a busy machine adds.
-const maxPause = 6 * time.Second
-
-// backoff checks that a generation's first failure is followed soon by another
-// run. With faults on the way it may take longer.
+// backoff checks that the pauses begin anew with a generation: its first failure is followed by
+// another run before lastPause is over. That should be a second. A manager that counts on from
+// the failures before has come to lastPause, and no machine makes a pause shorter; a busy one may
+// make it longer, so no less is asked for. With faults on the way it may take longer still.
 func (j *judge) backoff() {
 	if j.Plan.Fault != "" {
 		return
@@ -89,7 +87,7 @@ func (j *judge) backoff() {
 		case !known && r.What == stub.Ended && !r.Succeeded:
 			failed[key] = r.Time
 		case known && r.What == stub.Started && !at.IsZero():
-			if pause := r.Time.Sub(at); pause > maxPause {
+			if pause := r.Time.Sub(at); pause >= lastPause {
 				j.add("I5", "generation %d ran again %s after its first failure", r.Generation, pause)
 			}
 			failed[key] = time.Time{}

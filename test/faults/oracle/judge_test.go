@@ -129,8 +129,11 @@ func TestViolationsAreSeen(t *testing.T) {
 		"a run more, after a crash that lost its result": {created(plan.CrashBefore).run(1, true, false).with(killed), nil},
 		"a run more, after a crash that lost nothing":    {created(plan.CrashAfter).run(1, true, false).with(killed), []string{"runs"}},
 		"a long wait after the first failure": {creation("").run(1, false, false).with(func(s *story) {
-			s.now = s.now.Add(time.Minute)
+			s.now = s.now.Add(lastPause)
 		}).run(1, true, false).report(1, 1), []string{"I5", "runs"}},
+		"on a machine that is busy": {creation("").run(1, false, false).with(func(s *story) {
+			s.now = s.now.Add(lastPause - 2*time.Second)
+		}).run(1, true, false).report(1, 1), []string{"runs"}},
 		"a failing generation runs again before its back-off is over": {creation("").run(1, false, false).run(1, false, false).run(1, true, false).report(1, 1), []string{"I11", "runs"}},
 		"success that no run came to":                                 {creation("").run(1, false, false).report(1, 1), []string{"I2"}},
 		"success before the run's end":                                {creation("").report(1, 1).run(1, true, false), []string{"I2"}},

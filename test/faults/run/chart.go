@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // ofCharts are the mutants of manager or chart-exec that the specs of test/charts have to
@@ -37,7 +43,8 @@ func judgeChartMutants(ctx context.Context, s settings) error {
 		return err
 	}
 	return inDirectory(func(dir string) error {
-		suite := chartSuite{s.root, filepath.Join(dir, "charts.test")}
+		suite := chartSuite{root: s.root, program: filepath.Join(dir, "charts.test"), patience: harness.Patience}
+		report := filepath.Join(dir, "report.json")
 		if err := command(ctx, s.root, "go", "test", "-c", "-o", suite.program, "./test/charts"); err != nil {
 			return fmt.Errorf("build the suite of charts: %w", err)
 		}
@@ -45,9 +52,13 @@ func judgeChartMutants(ctx context.Context, s settings) error {
 		for _, m := range all {
 			specs = append(specs, "("+m.marks[0]+")")
 		}
-		if said, err := suite.run(ctx, filepath.Join(s.root, "bin", "manager"), strings.Join(specs, "|")); err != nil || said != "" {
+		if said, err := suite.run(ctx, filepath.Join(s.root, "bin", "manager"), strings.Join(specs, "|"), "-ginkgo.json-report="+report); err != nil || said != "" {
 			return errors.Join(err, fmt.Errorf("the programs as they are would be convicted: %s", said))
 		}
+		if suite.patience, err = patienceAfter(report); err != nil {
+			return err
+		}
+		fmt.Fprintf(s.out, "the programs as they are pass; what a mutant does not do within %.0f s is not waited for\n", suite.patience.Seconds())
 		return k.judge(ctx, s.root, s.out, all, func(m *mutant, dir string) (err error) {
 			if m.because, err = suite.run(ctx, filepath.Join(dir, "manager"), m.marks[0]); m.because != "" {
 				m.by = "its spec"
@@ -58,7 +69,31 @@ func judgeChartMutants(ctx context.Context, s settings) error {
 }
 
 // chartSuite is test/charts as a program.
-type chartSuite struct{ root, program string }
+type chartSuite struct {
+	root, program string
+	// patience is for how long its specs wait for what does not come.
+	patience time.Duration
+}
+
+// patienceAfter returns a patience that is enough for programs as they are on this machine: as
+// long as the longest spec took of the report that Ginkgo wrote, and at least 40 s.
+func patienceAfter(report string) (time.Duration, error) {
+	text, err := os.ReadFile(report)
+	var suites []types.Report
+	if err == nil {
+		err = json.Unmarshal(text, &suites)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read how long the specs took: %w", err)
+	}
+	patience := 40 * time.Second
+	for _, suite := range suites {
+		for _, spec := range suite.SpecReports {
+			patience = max(patience, spec.RunTime)
+		}
+	}
+	return patience, nil
+}
 
 var (
 	ranSpecs = regexp.MustCompile(`Ran ([1-9]\d*) of \d+ Specs`)
@@ -68,9 +103,9 @@ var (
 
 // run runs the specs with the manager, and the chart-exec beside it. It returns in a line what
 // the first one said that failed; "" if none did.
-func (c chartSuite) run(ctx context.Context, manager, specs string) (said string, err error) {
-	const patience = "40s" // What does not come by then is not waited for.
-	suite := exec.CommandContext(ctx, c.program, "-ginkgo.no-color", "-ginkgo.focus="+specs, "-manager="+manager, "-patience="+patience)
+func (c chartSuite) run(ctx context.Context, manager, specs string, flags ...string) (said string, err error) {
+	suite := exec.CommandContext(ctx, c.program, "-ginkgo.no-color", "-ginkgo.focus="+specs, "-manager="+manager, "-patience="+c.patience.String())
+	suite.Args = append(suite.Args, flags...)
 	suite.Dir = filepath.Join(c.root, "test", "charts")
 	suite.Env = append(os.Environ(), fmt.Sprintf("PATH=%s:%s:%s", filepath.Join(c.root, ".venv", "bin"), filepath.Join(c.root, "bin", "controlplane"), os.Getenv("PATH")))
 	var out bytes.Buffer

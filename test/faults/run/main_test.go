@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -96,5 +97,27 @@ func TestReportOfMutants(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("got\n%s\nwant %q in it", &out, want)
 		}
+	}
+}
+
+func TestMutantsGetTheTimeThatAGoodProgramTakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		report string
+		want   time.Duration
+	}{
+		"a fast machine: what is as it should be comes in less": {`[{"SpecReports": [{"RunTime": 2000000000}]}]`, 40 * time.Second},
+		"a slow one: the longest spec says how slow":            {`[{"SpecReports": [{"RunTime": 90000000000}, {"RunTime": 1}]}, {"SpecReports": null}]`, 90 * time.Second},
+		"no report: nothing says how slow it is":                {``, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "report.json")
+			if err := os.WriteFile(path, []byte(c.report), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := patienceAfter(path)
+			if got != c.want || (err != nil) != (c.want == 0) {
+				t.Errorf("got %s (error %v), want %s", got, err, c.want)
+			}
+		})
 	}
 }
