@@ -12,10 +12,11 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+source "$root/hack/steps.sh"
 venv=$root/.venv
 stamp=$venv/.ensign-stamp
 locks=(requirements.txt requirements-dev.txt requirements-collections.txt)
-inputs=("${locks[@]}" requirements.yml .python-version hack/python.sh hack/python/install_collections.py)
+inputs=("${locks[@]}" requirements.yml .python-version hack/python/install_collections.py)
 
 # What the caller's shell sets for another Python must not reach this one.
 unset PYTHONPATH PYTHONHOME VIRTUAL_ENV PIP_TARGET PIP_PREFIX PIP_USER
@@ -29,10 +30,12 @@ die() {
 }
 
 # expected_stamp prints what the stamp of a finished environment holds. The
-# tree's path is part of it because the scripts in .venv/bin carry it.
+# tree's path is part of it because the scripts in .venv/bin carry it; of this
+# script the function that makes it, without its comments.
 expected_stamp() {
   printf 'root %s\n' "$root"
   (cd "$root" && cat "${inputs[@]}")
+  declare -f build
 }
 
 # up_to_date holds only for a finished build: the stamp is written last. With
@@ -110,13 +113,13 @@ build() {
   "$python" -m venv "$venv"
 
   say "1/3 Python packages from requirements.txt and requirements-dev.txt"
-  "$venv/bin/python" -m pip install --quiet --require-hashes --only-binary :all: --no-deps \
+  ticking "python: 1/3" "$venv/bin/python" -m pip install --quiet --require-hashes --only-binary :all: --no-deps \
     -r "$root/requirements.txt" -r "$root/requirements-dev.txt"
   "$venv/bin/python" -m pip check --quiet || die "the locked packages do not fit together; run hack/python.sh lock"
 
   say "2/3 collections of requirements.yml (downloads 50 MB, keeps 3)"
   mkdir "$venv/wheels"
-  "$venv/bin/python" -m pip download --quiet --require-hashes --only-binary :all: --no-deps \
+  ticking "python: 2/3" "$venv/bin/python" -m pip download --quiet --require-hashes --only-binary :all: --no-deps \
     -r "$root/requirements-collections.txt" -d "$venv/wheels"
   "$venv/bin/python" "$root/hack/python/install_collections.py" "$root/requirements.yml" "$venv"/wheels/ansible-*.whl
   rm -r "$venv/wheels"

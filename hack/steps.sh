@@ -20,3 +20,22 @@ step() {
   fi
   printf '==> done in %d s: %s\n\n' $((SECONDS - began)) "$title"
 }
+
+# ticking LABEL COMMAND… runs a command that prints nothing for long, and prints every 20 seconds
+# (EVERY=seconds) that it still runs.
+ticking() {
+  local label=$1 began=$SECONDS ticker silent status=0
+  shift
+  exec {silent}<> <(:) # Nothing is ever written there: to read from it is to wait, without a process.
+  (
+    while ! read -r -t "${EVERY:-20}" -u "$silent" && kill -0 "$$" 2>/dev/null; do
+      printf '%s: still at it after %d s\n' "$label" $((SECONDS - began)) >&2
+    done
+  ) &
+  ticker=$!
+  "$@" || status=$?
+  kill "$ticker"
+  wait "$ticker" 2>/dev/null || true
+  exec {silent}>&-
+  return "$status"
+}

@@ -100,7 +100,7 @@ image_bud() {
   return 1
 }
 
-# image_follow NAME LOG keeps what a build says in the log, and says every 20 seconds which
+# image_follow NAME LOG keeps what a build says in the log, and says every 20 seconds (EVERY) which
 # step it is at.
 image_follow() {
   local name=$1 log=$2 line step='the first step' began=$SECONDS told=$SECONDS status
@@ -116,7 +116,7 @@ image_follow() {
       printf '%s\n' "$line" >>"$log"
       [[ $line != STEP\ * && $line != \[*\]\ STEP\ * ]] || step=${line:0:100}
     fi
-    ((SECONDS - told < 20)) || {
+    ((SECONDS - told < ${EVERY:-20})) || {
       image_say "$name after $((SECONDS - began)) s: $step"
       told=$SECONDS
     }

@@ -32,3 +32,18 @@ func TestAProjectThatCannotBeLoadedSaysWhy(t *testing.T) {
 		})
 	}
 }
+
+func TestABuildOfAnImageSaysWhichStepItIsAt(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", `source ../image/builder.sh
+		{ echo 'STEP 2/9: RUN make world'; echo 'output of make'; while [[ ! -e $DIR/seen ]]; do sleep 0.1; done; } |
+			image_follow shop:dev "$DIR/log" 2> >(while read -r line; do echo "$line"; touch "$DIR/seen"; done)`)
+	cmd.Env = append(os.Environ(), "DIR="+dir, "EVERY=1", "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "image: shop:dev after ") || !strings.Contains(string(out), "STEP 2/9: RUN make world") {
+		t.Errorf("got %v, %q", err, out)
+	}
+	if log, err := os.ReadFile(filepath.Join(dir, "log")); err != nil || string(log) != "STEP 2/9: RUN make world\noutput of make\n" {
+		t.Errorf("the log has %q (error %v)", log, err)
+	}
+}

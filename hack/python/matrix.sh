@@ -30,7 +30,8 @@ die() {
 expected_stamp() {
   printf 'root %s\n' "$root"
   "$python" -c 'import os, sys; print(sys.version, os.path.realpath(sys._base_executable))'
-  cat "$root/hack/python/core-$1.txt" "${BASH_SOURCE[0]}"
+  cat "$root/hack/python/core-$1.txt"
+  declare -f ensure # Without comments: a word of explanation makes nothing anew.
 }
 
 purelib() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }

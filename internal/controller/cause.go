@@ -22,30 +22,52 @@ const (
 
 // cause returns why the attempt's run starts, for the log.
 func (a *attempt) cause(now time.Time) string {
-	conditions, _, _ := unstructured.NestedSlice(a.cr.Object, "status", "conditions")
-	observed, _, _ := unstructured.NestedInt64(a.cr.Object, "status", "observedGeneration")
-	last := a.state.last
 	switch {
 	case a.finalizing():
 		return "deleted"
-	case a.state.isNew() && len(conditions) == 0 && a.wasThere:
-		return "restart"
-	case a.state.isNew() && len(conditions) == 0:
+	case a.state.isNew():
+		return a.firstCause()
+	default:
+		return a.laterCause(now)
+	}
+}
+
+// firstCause returns why the first run of the CR under this manager starts.
+func (a *attempt) firstCause() string {
+	conditions, _, _ := unstructured.NestedSlice(a.cr.Object, "status", "conditions")
+	observed, _, _ := unstructured.NestedInt64(a.cr.Object, "status", "observedGeneration")
+	switch {
+	case len(conditions) == 0 && !a.wasThere:
 		return "created"
-	case a.state.isNew() && observed != a.version.generation, !a.state.isNew() && !a.state.version.sameSpec(a.version):
+	case len(conditions) == 0:
+		return "restart"
+	case observed != a.version.generation:
 		return cmp.Or(a.writer.cause(), "changed")
 	case a.state.dirty != "":
 		return a.state.dirty
-	case last != nil && a.state.version.annotations != a.version.annotations:
-		return cmp.Or(a.writer.cause(), "annotation")
 	case a.lastOutcome().Verdict == content.Failed:
 		return "retry"
-	case last == nil && !a.state.isNew():
-		return "again"
-	case last == nil && differ(status.Digest(a.cr), a.digest):
+	case differ(status.Digest(a.cr), a.digest):
 		return "content changed"
-	case last == nil:
+	default:
 		return "restart"
+	}
+}
+
+// laterCause returns why a further run of the CR under this manager starts.
+func (a *attempt) laterCause(now time.Time) string {
+	last := a.state.last
+	switch {
+	case !a.state.version.sameSpec(a.version):
+		return cmp.Or(a.writer.cause(), "changed")
+	case a.state.dirty != "":
+		return a.state.dirty
+	case last == nil:
+		return "again"
+	case a.state.version.annotations != a.version.annotations:
+		return cmp.Or(a.writer.cause(), "annotation")
+	case last.Outcome.Verdict == content.Failed:
+		return "retry"
 	default:
 		return a.state.rerunCause(now)
 	}
