@@ -34,6 +34,8 @@ type Project struct {
 	findings    []report.Finding
 	files       map[string]bool
 	tasks       int
+	// near has names that may be meant by plugins that are not there, as the reader found them.
+	near map[string][]string
 }
 
 // Unit is the content of a watch with the variables of its kind.

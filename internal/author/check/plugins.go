@@ -57,6 +57,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.near = answer.Near
 	for n, key := range keys {
 		p.module(modules[key], answer.Modules[n])
 	}
@@ -113,6 +114,9 @@ func (p *Project) missing(there bool, kind, name string, at walk.Position, why s
 	}
 	if why != "" {
 		message += ": " + why
+	}
+	if near := p.near[kind+" "+name]; len(near) > 0 {
+		remedy = "did you mean " + strings.Join(near, " or ") + "? Otherwise " + remedy
 	}
 	p.add(finding{id, report.Error, at, message, "a run that gets here fails", remedy})
 }

@@ -38,6 +38,12 @@ const guard = "guard"
 //go:embed *.py guard/*.py
 var source embed.FS
 
+// NearName is the name of the part of the program that finds plugins of a similar name.
+const NearName = "ensign_near.py"
+
+// Near returns the text of that part.
+func Near() ([]byte, error) { return source.ReadFile(NearName) }
+
 // Provide makes sure that dir contains the program and the guard, and returns the path of the
 // file to execute. Only this user may enter dir. Provide is called before each start, because a
 // cleanup of temporary files or a full disk may have damaged a file.
