@@ -1,4 +1,4 @@
-"""What is known of the error by which Ansible refuses to load content: where it is, and which names are nearly right."""
+"""The error by which Ansible refuses to load content: where it is, and which names are nearly right."""
 
 import contextlib
 import importlib
