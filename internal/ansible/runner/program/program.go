@@ -1,4 +1,4 @@
-// Package program holds ensign_run.py (with ensign_events.py), the Python program that a run executes:
+// Package program holds ensign_run.py (with the parts beside it), the Python program that a run executes:
 // ansible-runner with the playbook in the same process. A cold run starts an interpreter
 // with it; the server for warm runs has loaded it already.
 //
