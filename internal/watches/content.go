@@ -47,8 +47,8 @@ func (p *parser) findRole(search Search, role textField) Content {
 		}
 		return candidate.content
 	}
-	p.addFault(role.line, "role: %q was not found; looked for %s; write a role's name, namespace.collection.role or an absolute path, or set ANSIBLE_ROLES_PATH",
-		role.text, strings.Join(searched, ", "))
+	p.addFault(role.line, "role: %q was not found; looked for %s; write a role's name, namespace.collection.role or an absolute path, or set ANSIBLE_ROLES_PATH%s",
+		role.text, strings.Join(searched, ", "), meantFile(role.text, searched...))
 	return Content{}
 }
 
@@ -60,7 +60,7 @@ func (p *parser) findPlaybook(search Search, playbook textField) Content {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		p.addFault(playbook.line, "playbook: %q was not found; looked for %s; write a path relative to the operator's directory", playbook.text, path)
+		p.addFault(playbook.line, "playbook: %q was not found; looked for %s; write a path relative to the operator's directory%s", playbook.text, path, meantFile(playbook.text, path))
 		return Content{}
 	case !info.Mode().IsRegular():
 		p.addFault(playbook.line, "playbook: %s is no file; write the path of a playbook", path)
@@ -68,6 +68,19 @@ func (p *parser) findPlaybook(search Search, playbook textField) Content {
 	default:
 		return Content{Playbook: path}
 	}
+}
+
+// meantFile says which file or directory may be meant by a name that is not at any of the
+// paths: one beside it, of a similar name.
+func meantFile(name string, paths ...string) string {
+	var known []string
+	for _, path := range paths {
+		entries, _ := os.ReadDir(filepath.Dir(path)) // Without it there is no suggestion.
+		for _, entry := range entries {
+			known = append(known, strings.TrimSuffix(name, filepath.Base(path))+entry.Name())
+		}
+	}
+	return DidYouMean(name, known)
 }
 
 // roleCandidate is a directory in which a role may be, and the Content if it is there.
@@ -150,7 +163,7 @@ func (p *parser) findChart(search Search, chart textField) string {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		p.addFault(chart.line, "chart: %q was not found; looked for %s; write a path relative to the operator's directory", chart.text, path)
+		p.addFault(chart.line, "chart: %q was not found; looked for %s; write a path relative to the operator's directory%s", chart.text, path, meantFile(chart.text, path))
 	case info.IsDir():
 		if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err != nil {
 			p.addFault(chart.line, "chart: %s holds no chart; give it a Chart.yaml", path)

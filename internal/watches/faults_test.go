@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // wantFaults compares the faults with want, one by one: "LINE" and fragments of the
@@ -202,6 +204,28 @@ func TestLoadSaysWhereItLooked(t *testing.T) {
 		"1 /usr/share/ansible/collections/ansible_collections/ns/coll/roles/gone … /opt/roles/ns.coll.gone … /opt/roles/roles/ns.coll.gone … "+
 			filepath.Join(search.Dir, "roles/ns.coll.gone")+" … ANSIBLE_ROLES_PATH",
 		"2 "+filepath.Join(search.Dir, "gone.yml"))
+}
+
+// What is looked for has nearly the name of something that is there.
+func TestLoadSaysWhatMayBeMeant(t *testing.T) {
+	search := operator(t)
+	search.CollectionsPath = []string{"collections"}
+	scratch.Write(t, search.Dir, map[string]string{
+		"roles/mysqlcluster/tasks/main.yml": "", "playbooks/backup.yml": "", "charts/memcached/Chart.yaml": "",
+		"collections/ansible_collections/my/own/roles/server/tasks/main.yml": "",
+	})
+	for entry, want := range map[string]string{
+		"role: mysqlclustr":             `; did you mean "mysqlcluster"?`,
+		"role: my.own.servr":            `; did you mean "my.own.server"?`,
+		"playbook: playbooks/bakup.yml": `; did you mean "playbooks/backup.yml"?`,
+		"chart: charts/memcache":        `; did you mean "charts/memcached"?`,
+		"role: quite-another":           "set ANSIBLE_ROLES_PATH",
+	} {
+		_, err := load(t, search, "- {version: v1, kind: K, "+entry+"}\n")
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s at its end", entry, err, want)
+		}
+	}
 }
 
 func TestLoadNamesEachPlaceOnce(t *testing.T) {

@@ -184,8 +184,8 @@ func (p *parser) parseFields(n *yaml.Node, what string, known map[string]fieldPa
 			continue
 		}
 		names := slices.Sorted(maps.Keys(known))
-		if closest := Closest(f.key, names); closest != "" {
-			p.addFault(f.line, "%q is no field of %s; did you mean %q?", f.key, what, closest)
+		if meant := DidYouMean(f.key, names); meant != "" {
+			p.addFault(f.line, "%q is no field of %s%s", f.key, what, meant)
 			continue
 		}
 		p.addFault(f.line, "%q is no field of %s; it has %s", f.key, what, strings.Join(names, ", "))
@@ -202,6 +202,15 @@ func Closest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// DidYouMean returns what a message says of the known name that is most similar to name; "" if
+// none is similar enough.
+func DidYouMean(name string, known []string) string {
+	if closest := Closest(name, known); closest != "" {
+		return fmt.Sprintf("; did you mean %q?", closest)
+	}
+	return ""
 }
 
 // distance counts the letters to insert, delete or replace to turn a into b.

@@ -129,3 +129,40 @@ func TestTheProjectItselfHasNoFaultAndAllItsRights(t *testing.T) {
 		t.Error("want it clean")
 	}
 }
+
+// Each name is nearly that of something that is there.
+func TestNamesThatMayBeMeant(t *testing.T) {
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{
+		"watches.yaml":                   "- {group: a.example.com, version: v1, kind: Thing, role: thing}\n",
+		"roles/neighbour/tasks/main.yml": "- ansible.builtin.debug:\n",
+		"roles/thing/tasks/main.yml": `
+- kubernetes.core.k8_info: {kind: Pod}
+- debugg: {msg: "{{ motd | to_jsn }}"}
+- k8s_exec: {namespace: a}
+- ansible.builtin.debug: {msg: "{{ lookup('fle', 'x') }}", verbosity: "{{ 1 if motd is strng else 2 }}"}
+- ansible.builtin.include_role: {name: neigbour}
+- ansible.builtin.debug:
+  changed_when: true
+  notify: Restart servr
+`,
+		"roles/thing/handlers/main.yml": "- name: Restart server\n  ansible.builtin.debug:\n",
+	})
+	r, err := check.Run(t.Context(), options(t, dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, f := range r.Findings {
+		said = append(said, f.Message+" "+f.Remedy)
+	}
+	all := strings.Join(said, "\n")
+	for name, meant := range map[string]string{
+		"module kubernetes.core.k8_info": "kubernetes.core.k8s_info", "module debugg": "debug", "filter to_jsn": "to_json", "module k8s_exec": "kubernetes.core.k8s_exec",
+		"lookup fle": "file", "test strng": "string", "role neigbour": `"neighbour"`, "handler Restart servr": `"Restart server"`,
+	} {
+		if !regexp.MustCompile(regexp.QuoteMeta(name) + `\b.*did you mean ` + regexp.QuoteMeta(meant)).MatchString(all) {
+			t.Errorf("nothing says that %s may be %s:\n%s", name, meant, all)
+		}
+	}
+}

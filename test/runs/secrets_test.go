@@ -85,7 +85,7 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
 	}{
 		"a handler that does not exist":     {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "The requested handler", jobevent.ReasonContentError},
 		"a handler whose name is a secret":  {"- ansible.builtin.command: echo hello\n  notify: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "The requested handler", jobevent.ReasonContentError},
-		"a keyword whose value is a secret": {"- ansible.builtin.command: echo hello\n  throttle: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "throttle value", jobevent.ReasonNoStats},
+		"a keyword whose value is a secret": {"- ansible.builtin.command: echo hello\n  throttle: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "throttle value", jobevent.ReasonContentError},
 		"a file that is no YAML":            {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml", jobevent.ReasonContentError},
 		"the end of its first process":      {killer, "was ended by SIGKILL", jobevent.ReasonRunnerCrashed},
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
+	runprogram "github.com/ensign-operator/ensign/internal/ansible/runner/program"
 )
 
 // timeout is ample: a hundred roles take 20 s.
@@ -98,6 +99,9 @@ type Answer struct {
 	Variables []OptionVariable `json:"variables"`
 	// Arguments are what Ansible says against each.
 	Arguments [][]string `json:"arguments"`
+	// Near has names that may be meant, by the kind and the name of each plugin that is not
+	// there: "module debugg".
+	Near map[string][]string `json:"near"`
 }
 
 // Fault is what Ansible's loader says against content. Line and Column may be 0.
@@ -234,7 +238,8 @@ func provide(dir string) error {
 		text, readErr := program.ReadFile("program/" + file.Name())
 		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, file.Name()), text, 0o600))
 	}
-	return err
+	near, readErr := runprogram.Near()
+	return errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, runprogram.NearName), near, 0o600))
 }
 
 func joined(dirs []string) string { return strings.Join(dirs, string(filepath.ListSeparator)) }

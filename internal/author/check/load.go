@@ -39,6 +39,8 @@ type Project struct {
 
 	links                              *links
 	absentCollections, absentLibraries absences
+	// near has names that may be meant by plugins that are not there, as the reader found them.
+	near map[string][]string
 }
 
 // Unit is the content of a watch with the variables of its kind.

@@ -62,6 +62,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 		return nil, err
 	}
 	found := map[string]reader.Plugin{}
+	p.near = answer.Near
 	for n, key := range keys {
 		found[key] = answer.Modules[n]
 		p.module(modules[key], answer.Modules[n])
@@ -126,6 +127,9 @@ func (p *Project) missing(there bool, kind, name string, at walk.Position, why s
 	}
 	if why != "" {
 		message += ": " + why
+	}
+	if near := p.near[kind+" "+name]; len(near) > 0 {
+		remedy = "did you mean " + strings.Join(near, " or ") + "? Otherwise " + remedy
 	}
 	p.add(finding{"missing-plugin", report.Error, at, message, "a run that gets here fails", remedy})
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // maxFileBytes bounds files that are read; larger ones are no content.
@@ -124,7 +126,7 @@ func (w *walker) findRole(name string, from place) (dir, collection string) {
 			}
 		}
 	}
-	for _, parent := range w.roleDirs(from) {
+	for _, parent := range w.roleParents(from) {
 		if dir := existing(filepath.Join(parent, name)); dir != "" && dir != from.base {
 			return dir, from.collectionOf(dir)
 		}
@@ -132,13 +134,27 @@ func (w *walker) findRole(name string, from place) (dir, collection string) {
 	return "", ""
 }
 
-// roleDirs returns the directories in which roles without a collection are looked for.
-func (w *walker) roleDirs(from place) []string {
+// roleParents returns the directories in which roles are looked for, in the order of search.
+func (w *walker) roleParents(from place) []string {
 	dirs := []string{filepath.Join(from.base, "roles"), w.unit.Dir, filepath.Join(w.unit.Dir, "roles"), filepath.Join(w.search.Dir, "roles"), from.base}
 	if from.roleDir != "" {
 		dirs = append(dirs, filepath.Dir(from.roleDir))
 	}
 	return append(dirs, w.search.Roles...)
+}
+
+// meantRole says which role may be meant by a name that is not there.
+func (w *walker) meantRole(name string, from place) string {
+	var known []string
+	for _, parent := range w.roleParents(from) {
+		entries, _ := os.ReadDir(parent) // Without it there is no suggestion.
+		for _, entry := range entries {
+			if entry.IsDir() {
+				known = append(known, entry.Name())
+			}
+		}
+	}
+	return watches.DidYouMean(name, known)
 }
 
 func existing(dir string) string {

@@ -238,7 +238,7 @@ func (w *walker) rolesLike(name string, from place) []string {
 	if filepath.IsAbs(name) {
 		return rolesAt(w.search.absolute("", name))
 	}
-	for _, dir := range w.roleDirs(from) {
+	for _, dir := range w.roleParents(from) {
 		if below, err := filepath.Rel(w.search.Dir, dir); err != nil || strings.HasPrefix(below, "..") {
 			continue
 		}

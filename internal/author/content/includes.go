@@ -118,7 +118,7 @@ func (w *walker) includeRole(t *Task, name string, at place, whenRun bool) {
 	dir, collection := w.findRole(name, at)
 	if dir == "" {
 		if whenRun { // Ansible's own loader finds what is imported.
-			w.unit.Missing = append(w.unit.Missing, Fault{t.Position, "includes the role " + name + ", which was not found"})
+			w.unit.Missing = append(w.unit.Missing, Fault{t.Position, "includes the role " + name + ", which was not found" + w.meantRole(name, at)})
 		}
 		return
 	}

@@ -42,7 +42,11 @@ func (f *Finder) All(group string) ([]Kind, error) {
 func (f *Finder) watchedOf(group string) ([]Kind, error) {
 	found := slices.DeleteFunc(Watched(f.Watches), func(k Kind) bool { return k.GVK.Group != group })
 	if len(found) == 0 {
-		return nil, fmt.Errorf("--group=%s: watches.yaml has no kind of this group", group)
+		var groups []string
+		for _, watch := range f.Watches {
+			groups = append(groups, watch.GVK.Group)
+		}
+		return nil, fmt.Errorf("--group=%s: watches.yaml has no kind of this group%s", group, watches.DidYouMean(group, groups))
 	}
 	return found, nil
 }
@@ -103,7 +107,19 @@ func (f *Finder) Find(word string) (Kind, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Kind{}, fmt.Errorf("ask the cluster for the kind %q: %w", word, err)
 	}
-	return Kind{}, fmt.Errorf("the cluster does not serve a kind %q", word)
+	return Kind{}, fmt.Errorf("the cluster does not serve a kind %q%s", word, watches.DidYouMean(word, f.names()))
+}
+
+// names returns the kinds and resources that the cluster serves, as far as it says.
+func (f *Finder) names() []string {
+	lists, _ := discovery.ServerPreferredResources(f.client) // Without an answer there is no suggestion.
+	var names []string
+	for _, list := range lists {
+		for _, resource := range list.APIResources {
+			names = append(names, resource.Name, resource.Kind)
+		}
+	}
+	return names
 }
 
 func (f *Finder) connect() error {

@@ -67,7 +67,7 @@ func Of(word string, list []watches.Watch) (watches.Watch, error) {
 		}
 		known[i] = watch.GVK.Kind
 	}
-	return watches.Watch{}, fmt.Errorf("kind %q is not watched: watches.yaml has %s", word, strings.Join(known, ", "))
+	return watches.Watch{}, fmt.Errorf("kind %q is not watched: watches.yaml has %s%s", word, strings.Join(known, ", "), watches.DidYouMean(word, known))
 }
 
 // Split splits an argument KIND/NAME. The name is "" if the argument is a KIND.

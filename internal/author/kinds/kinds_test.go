@@ -29,6 +29,18 @@ func TestKindsAsPeopleWriteThem(t *testing.T) {
 	}
 }
 
+func TestAKindOfASimilarNameIsNamed(t *testing.T) {
+	for word, want := range map[string]string{"greetng": `; did you mean "Greeting"?`, "Secrets.example.com": "Greeting, Secret"} {
+		if _, err := Of(word, greetings()); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s at its end", word, err, want)
+		}
+	}
+	f := Finder{Watches: greetings()}
+	if _, err := f.All("demo.exmple.com"); err == nil || !strings.HasSuffix(err.Error(), `; did you mean "demo.example.com"?`) {
+		t.Errorf("of a group: got %v", err)
+	}
+}
+
 func TestSplit(t *testing.T) {
 	for arg, want := range map[string][2]string{"greeting": {"greeting"}, "greeting/hello": {"greeting", "hello"}} {
 		if kind, name, err := Split(arg); err != nil || [2]string{kind, name} != want {

@@ -169,6 +169,17 @@ func TestARunOfAChartIsNotSaidToBeAnsibles(t *testing.T) {
 	}
 }
 
+// The statistics count a host that was unreachable and is no more.
+func TestAHostThatWasClearedIsNoFailure(t *testing.T) {
+	for lost, want := range []string{" 0 failed", " 1 failed"} {
+		var terminal bytes.Buffer
+		eventlog.Screen{Out: &terminal}.RunEnded(aRun, jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{Unreachable: 1, Lost: lost}, time.Second)
+		if got := terminal.String(); !strings.Contains(got, want) {
+			t.Errorf("%d lost: got %q, want %q in it", lost, got, want)
+		}
+	}
+}
+
 func TestARequeueIntervalIsLoggedOnlyWhereItCounts(t *testing.T) {
 	for why, test := range map[string]struct {
 		verdict   jobevent.Verdict

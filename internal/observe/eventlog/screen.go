@@ -142,7 +142,7 @@ func (s Screen) RunEnded(run content.Run, outcome content.Outcome, sum jobevent.
 	}
 	counts := fmt.Sprintf("%.2f s", elapsed.Seconds())
 	if !run.Chart {
-		counts += fmt.Sprintf(", %s: %d ok, %d changed, %d skipped, %d failed", how, sum.OK, sum.Changed, sum.Skipped, sum.Failures+sum.Unreachable)
+		counts += fmt.Sprintf(", %s: %d ok, %d changed, %d skipped, %d failed", how, sum.OK, sum.Changed, sum.Skipped, sum.Failures+sum.Lost)
 	}
 	if sum.RequeueAfter > 0 {
 		counts += fmt.Sprintf("; it asks to run again after %s", sum.RequeueAfter)

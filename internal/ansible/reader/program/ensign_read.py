@@ -46,13 +46,25 @@ def with_ansible(question: dict[str, Any]) -> dict[str, Any]:
             checker.role(item["role"], item["path"])
         else:
             checker.tasks(item["path"], item.get("collections") or [], item["kind"] == "handlers")
+    names = {kind: asked.get(f"{kind}s") or [] for kind in ("filter", "test", "lookup")}
+    names["module"] = [m["name"] for m in asked.get("modules") or []]
+    found: dict[str, list[Any]] = {
+        "module": [installed.module(m["name"], m["collections"] or []) for m in asked.get("modules") or []],
+        "filter": [installed.has_filter(name) for name in names["filter"]],
+        "test": [installed.has_test(name) for name in names["test"]],
+        "lookup": [installed.find(lookup_loader, name, []) for name in names["lookup"]],
+    }
+    missing = [
+        (kind, name)
+        for kind, all_found in found.items()
+        for name, one in zip(names[kind], all_found, strict=True)
+        if not (one.get("path") if isinstance(one, dict) else one)
+    ]
     return {
         "faults": checker.faults,
-        "modules": [installed.module(m["name"], m["collections"] or []) for m in asked.get("modules") or []],
+        **{f"{kind}s": all_found for kind, all_found in found.items()},
         "arguments": [arguments.refused(a["spec"], a["values"]) for a in question.get("arguments") or []],
-        "filters": [installed.has_filter(name) for name in asked.get("filters") or []],
-        "tests": [installed.has_test(name) for name in asked.get("tests") or []],
-        "lookups": [installed.find(lookup_loader, name, []) for name in asked.get("lookups") or []],
+        "near": {f"{kind} {name}": installed.near(kind, name) for kind, name in missing},
         "variables": [
             v for c in asked.get("collections") or [] for v in installed.option_variables(c["dir"], c["name"])
         ]

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import ensign_near
 import jinja2.defaults
 from ansible.plugins import loader as plugins
 from ansible.utils.plugin_docs import get_docstring
@@ -19,6 +20,20 @@ OPTION_KINDS = (
     *("lookup", "connection", "become", "shell", "vars", "callback", "cache", "strategy"),
     *("httpapi", "netconf", "cliconf", "terminal"),
 )
+
+
+def near(kind: str, name: str) -> list[str]:
+    """Return the names of plugins that may be meant by one that is not there."""
+    if kind == "module":
+        return ensign_near.modules(name)
+    others: set[str] = set()
+    if kind != "lookup":  # Files of filters and tests have several.
+        loader, own = {
+            "filter": (plugins.filter_loader, jinja2.defaults.DEFAULT_FILTERS),
+            "test": (plugins.test_loader, jinja2.defaults.DEFAULT_TESTS),
+        }[kind]
+        others = {str(plugin.ansible_name).removeprefix("ansible.builtin.") for plugin in loader.all()} | set(own)
+    return ensign_near.plugins(name, (kind,), f"ansible.plugins.{kind}", others)
 
 
 def module(name: str, collections: list[str]) -> dict[str, Any]:

@@ -283,7 +283,7 @@ def report_refusals(events: EventFilter) -> None:
         except Exception as error:
             if refusal := refusal_of(error):
                 flush()
-                now = datetime.datetime.now(datetime.timezone.utc).isoformat()
+                now = datetime.datetime.now(datetime.UTC).isoformat()
                 event = {"event": _REFUSED, "uuid": str(uuid.uuid4()), "created": now, "event_data": refusal}
                 events.begin(event)
                 events.end()

@@ -1,4 +1,4 @@
-// Package program holds ensign_run.py (with ensign_events.py), the Python program that a run executes:
+// Package program holds ensign_run.py (with the parts beside it), the Python program that a run executes:
 // ansible-runner with the playbook in the same process. A cold run starts an interpreter
 // with it; the server for warm runs has loaded it already.
 //
@@ -37,6 +37,12 @@ const guard = "guard"
 
 //go:embed *.py guard/*.py
 var source embed.FS
+
+// NearName is the name of the part of the program that finds plugins of a similar name.
+const NearName = "ensign_near.py"
+
+// Near returns the text of that part.
+func Near() ([]byte, error) { return source.ReadFile(NearName) }
 
 // Provide makes sure that dir contains the program and the guard, and returns the path of the
 // file to execute. Only this user may enter dir. Provide is called before each start, because a
