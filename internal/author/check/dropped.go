@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -34,27 +35,16 @@ func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	at := content.Position{File: crd.File, Line: version.Line, Column: 1}
-	resources := client.Resource(u.Watch.GVK.GroupVersion().WithResource(crd.Plural))
-	lost := map[string][]string{} // the CRs by the path of a field
-	for _, namespace := range namespaces {
-		err := eachOf(ctx, resources.Namespace(namespace), func(name string, object map[string]any) {
-			for _, field := range schema.Dropped(version.Root, object) {
-				path := anyElement.ReplaceAllString(field.Path, "[*]")
-				if names := lost[path]; !byManager(path) && (len(names) == 0 || names[len(names)-1] != name) {
-					lost[path] = append(names, name)
-				}
-			}
+	lost, err := fieldsLost(ctx, client.Resource(u.Watch.GVK.GroupVersion().WithResource(crd.Plural)), version.Root, namespaces)
+	switch {
+	case apierrors.IsNotFound(err): // It is not served, which is a finding of its own.
+	case apierrors.IsForbidden(err):
+		p.add(finding{
+			"dropped-field", report.Info, at, "whether this definition drops fields of resources in the cluster is not known: " + err.Error(),
+			"the API server does not keep fields that a definition does not have", "give the account of the kubeconfig the right to list the kind",
 		})
-		switch {
-		case apierrors.IsNotFound(err): // It is not served, which is a finding of its own.
-		case apierrors.IsForbidden(err):
-			p.add(finding{
-				"dropped-field", report.Info, at, "whether this definition drops fields of resources in the cluster is not known: " + err.Error(),
-				"the API server does not keep fields that a definition does not have", "give the account of the kubeconfig the right to list the kind",
-			})
-		case err != nil:
-			return fmt.Errorf("list the %s objects: %w", u.Watch.GVK.Kind, err)
-		}
+	case err != nil:
+		return fmt.Errorf("list the %s objects: %w", u.Watch.GVK.Kind, err)
 	}
 	for _, path := range slices.Sorted(maps.Keys(lost)) {
 		severity, names := report.Error, lost[path]
@@ -68,6 +58,25 @@ func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit
 		})
 	}
 	return nil
+}
+
+// fieldsLost returns the CRs by the path of a field that the schema does not have.
+func fieldsLost(ctx context.Context, resources dynamic.NamespaceableResourceInterface, root *yaml.Node, namespaces []string) (map[string][]string, error) {
+	lost := map[string][]string{}
+	for _, namespace := range namespaces {
+		err := eachOf(ctx, resources.Namespace(namespace), func(name string, object map[string]any) {
+			for _, field := range schema.Dropped(root, object) {
+				path := anyElement.ReplaceAllString(field.Path, "[*]")
+				if names := lost[path]; !byManager(path) && (len(names) == 0 || names[len(names)-1] != name) {
+					lost[path] = append(names, name)
+				}
+			}
+		})
+		if err != nil {
+			return lost, err
+		}
+	}
+	return lost, nil
 }
 
 var anyElement = regexp.MustCompile(`\[\d+\]`)

@@ -12,7 +12,7 @@ import (
 
 // Field is a field of an object that the schema of its kind does not have.
 type Field struct {
-	// Path is as the API server writes it: spec.users[0].nmae.
+	// Path is as the API server writes it: spec.users[0].nam.
 	Path string
 	// Name is the last part of the path, and Known are the names that the schema has there.
 	Name  string

@@ -22,8 +22,8 @@ const wholeSchema = `{type: object, properties: {
 func TestWhatASchemaDrops(t *testing.T) {
 	for object, want := range map[string][]string{
 		`{apiVersion: v1, kind: K, metadata: {name: a, odd: b}, spec: {name: a}}`:               nil,
-		`{spec: {nmae: a, more: {b: c}}, data: 1}`:                                              {"data", "spec.more", "spec.nmae"},
-		`{spec: {users: [{name: a}, {nmae: b}, {name: c, x: 1}]}}`:                              {"spec.users[1].nmae", "spec.users[2].x"},
+		`{spec: {nam: a, more: {b: c}}, data: 1}`:                                               {"data", "spec.more", "spec.nam"},
+		`{spec: {users: [{name: a}, {nam: b}, {name: c, x: 1}]}}`:                               {"spec.users[1].nam", "spec.users[2].x"},
 		`{spec: {labels: {any: a}}}`:                                                            nil,
 		`{spec: {byName: {a: {size: 1, colour: red}}}}`:                                         {"spec.byName.a.colour"},
 		`{spec: {anything: {a: {b: c}}}}`:                                                       nil,
@@ -44,8 +44,8 @@ func TestWhatASchemaDrops(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", object, diff)
 		}
 	}
-	want := []Field{{Path: "spec.users[0].nmae", Name: "nmae", Known: []string{"name"}}}
-	if diff := cmp.Diff(want, Dropped(node(t, wholeSchema), map[string]any{"spec": map[string]any{"users": []any{map[string]any{"nmae": 1}}}})); diff != "" {
+	want := []Field{{Path: "spec.users[0].nam", Name: "nam", Known: []string{"name"}}}
+	if diff := cmp.Diff(want, Dropped(node(t, wholeSchema), map[string]any{"spec": map[string]any{"users": []any{map[string]any{"nam": 1}}}})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := Dropped(nil, map[string]any{"spec": 1}); got != nil {
