@@ -15,6 +15,10 @@ const maxDepth = 12
 // maxVisits ends a search that leads to too much.
 const maxVisits = 500
 
+// maxSteps ends all searches of a unit: definitions that repeat each other in many roles lead to
+// more than any project needs, and take minutes.
+const maxSteps = 500_000
+
 // Value is a node that a variable may stand for. Parent is the mapping that has it.
 type Value struct {
 	Node, Parent *yaml.Node
@@ -51,6 +55,7 @@ type Index struct {
 	texts       map[*yaml.Node]*Text
 	definitions map[string][]*Definition
 	found       map[string][]Source // by what Sources was asked for
+	steps       int                 // of all searches for sources
 	// FromCR reports whether the name is a variable of the custom resource, which the content
 	// may define too.
 	FromCR func(name string, defined []*Definition) bool
@@ -133,7 +138,7 @@ func (i *Index) sources(flow reader.Flow, task *Task, seen visits) []Source {
 // below returns the sources of the texts at the path below the node.
 func (i *Index) below(n *yaml.Node, path, filters []string, task *Task, seen visits) []Source {
 	n = follow(n)
-	if n == nil || !seen.first(n, path, filters) {
+	if i.steps++; i.steps > maxSteps || n == nil || !seen.first(n, path, filters) {
 		return nil
 	}
 	if text := i.texts[n]; text != nil {
