@@ -13,7 +13,11 @@ import (
 const maxDepth = 12
 
 // maxVisits ends a search that leads to too much.
-const maxVisits = 2000
+const maxVisits = 500
+
+// maxSteps ends all searches of a unit: definitions that repeat each other in many roles lead to
+// more than any project needs, and take minutes.
+const maxSteps = 500_000
 
 // Value is a node that a variable may stand for. Parent is the mapping that has it.
 type Value struct {
@@ -33,7 +37,7 @@ type Source struct {
 
 // Index must be called when all texts have their analyses.
 func (u *Unit) Index() *Index {
-	i := &Index{unit: u, texts: map[*yaml.Node]*Text{}, definitions: map[string][]*Definition{}}
+	i := &Index{unit: u, found: map[string][]Source{}, texts: map[*yaml.Node]*Text{}, definitions: map[string][]*Definition{}}
 	for _, t := range u.Texts {
 		if t.Node != nil {
 			i.texts[t.Node] = t
@@ -50,6 +54,8 @@ type Index struct {
 	unit        *Unit
 	texts       map[*yaml.Node]*Text
 	definitions map[string][]*Definition
+	found       map[string][]Source // by what Sources was asked for
+	steps       int                 // of all searches for sources
 	// FromCR reports whether the name is a variable of the custom resource, which the content
 	// may define too.
 	FromCR func(name string, defined []*Definition) bool
@@ -74,7 +80,24 @@ func (i *Index) Sources(flow reader.Flow, task *Task) []Source {
 	if flow.Name == "" {
 		return nil
 	}
-	return i.sources(flow, task, visits{})
+	key := fmt.Sprintf("%p %q %q %q", scope(task), flow.Name, flow.Path, flow.Filters)
+	found, known := i.found[key]
+	if !known {
+		found = i.sources(flow, task, visits{})
+		i.found[key] = found
+	}
+	return slices.Clone(found)
+}
+
+// scope returns the innermost task around a task that has a loop or variables, nil if none has:
+// for all tasks with the same scope a name means the same.
+func scope(task *Task) *Task {
+	for t := task; t != nil; t = t.Parent {
+		if t.Loop != nil || t.Keys["vars"] != nil {
+			return t
+		}
+	}
+	return nil
 }
 
 // visits are the definitions that were followed, with the path and the filters: set_fact may
@@ -82,8 +105,11 @@ func (i *Index) Sources(flow reader.Flow, task *Task) []Source {
 type visits map[string]bool
 
 func (v visits) first(n *yaml.Node, path, filters []string) bool {
+	if len(v) > maxVisits {
+		return false
+	}
 	key := fmt.Sprintf("%p %q %q", n, path, filters)
-	if v[key] || len(v) > maxVisits {
+	if v[key] {
 		return false
 	}
 	v[key] = true
@@ -112,7 +138,7 @@ func (i *Index) sources(flow reader.Flow, task *Task, seen visits) []Source {
 // below returns the sources of the texts at the path below the node.
 func (i *Index) below(n *yaml.Node, path, filters []string, task *Task, seen visits) []Source {
 	n = follow(n)
-	if n == nil || !seen.first(n, path, filters) {
+	if i.steps++; i.steps > maxSteps || n == nil || !seen.first(n, path, filters) {
 		return nil
 	}
 	if text := i.texts[n]; text != nil {
