@@ -9,7 +9,7 @@ func TestOf(t *testing.T) {
 		"evictionn":                 "eviction",    // is too many,
 		"evistion":                  "eviction",    // is wrong,
 		"eivction":                  "eviction",    // or two are swapped.
-		"secert_nmae":               "secret_name", // Long names may have two slips,
+		"secert_naem":               "secret_name", // Long names may have two slips,
 		"kubernetes.core.k8sinfo":   "kubernetes.core.k8s_info",
 		"coumts":                    "", // short ones one alone,
 		"user":                      "users",

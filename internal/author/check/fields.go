@@ -13,8 +13,10 @@ import (
 )
 
 // keepsShape are filters behind which a path still means the same fields.
+//
+//nolint:gochecknoglobals // A constant.
 var keepsShape = strings.Fields(`default d string int float bool to_json to_nice_json tojson to_yaml to_nice_yaml lower upper trim quote
-	length count list sort unique selectattr rejectattr first last b64encode hash join`) //nolint:gochecknoglobals // A constant.
+	length count list sort unique selectattr rejectattr first last b64encode hash join`)
 
 // unknownFields adds fields that the content reads of the CR's values, and that the schema does
 // not have.

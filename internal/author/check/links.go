@@ -24,14 +24,14 @@ func (l *links) name(file string) string {
 		return known
 	}
 	name := file
-	if real, err := filepath.EvalSymlinks(file); err == nil {
+	if target, err := filepath.EvalSymlinks(file); err == nil {
 		root, _ := filepath.EvalSymlinks(l.dir)
-		if path, err := filepath.Rel(root, real); err == nil && path != ".." && !strings.HasPrefix(path, "../") {
+		if path, err := filepath.Rel(root, target); err == nil && path != ".." && !strings.HasPrefix(path, "../") {
 			name = filepath.Join(l.dir, path)
-		} else if l.first[real] == "" {
-			l.first[real] = file
+		} else if l.first[target] == "" {
+			l.first[target] = file
 		} else {
-			name = l.first[real]
+			name = l.first[target]
 		}
 	}
 	l.names[file] = name

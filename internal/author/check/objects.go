@@ -102,8 +102,7 @@ func (p *Project) nameless(u *Unit, t *content.Task) {
 	values, _ := u.Values(rights.Definition(t), t)
 	for _, v := range values {
 		metadata, kind := content.Field(v.Node, "metadata"), content.Scalar(content.Field(v.Node, "kind"))
-		if v.Node.Kind != yaml.MappingNode || kind == "" || strings.Contains(kind, "{{") || content.Key(v.Node, "<<") != nil ||
-			metadata != nil && metadata.Kind != yaml.MappingNode || content.Key(metadata, "<<") != nil {
+		if kind == "" || strings.Contains(kind, "{{") || !written(v.Node) || metadata != nil && !written(metadata) {
 			continue
 		}
 		o := rights.Object{APIVersion: content.Scalar(content.Field(v.Node, "apiVersion")), Kind: kind}
@@ -115,6 +114,9 @@ func (p *Project) nameless(u *Unit, t *content.Task) {
 		}
 	}
 }
+
+// written reports whether all keys of a mapping stand in it.
+func written(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && content.Key(n, "<<") == nil }
 
 func (p *Project) lacksField(t *content.Task, o rights.Object, what, field string) {
 	p.add(finding{

@@ -53,11 +53,7 @@ func (o options) check(n *yaml.Node, known reader.Options, within string) {
 			merged = true
 		case key.Value == "module" && within == "" && !is: // Of "action".
 		case !is:
-			message := fmt.Sprintf("%s has no option %s%s", o.t.Module, within, key.Value)
-			if meant, ok := nearest.Of(key.Value, slices.Collect(maps.Keys(byName))); ok {
-				message += "; did you mean " + meant + "?"
-			}
-			o.add(key, message, "correct the name; ansible-doc "+o.t.Module+" lists the options")
+			o.unknown(key, slices.Collect(maps.Keys(byName)), within)
 		default:
 			o.value(key.Value, value, option, within)
 		}
@@ -65,12 +61,27 @@ func (o options) check(n *yaml.Node, known reader.Options, within string) {
 			given[name] = true
 		}
 	}
+	if !merged && !o.hasDefaults() {
+		o.required(n, known, given, within)
+	}
+}
+
+func (o options) unknown(key *yaml.Node, names []string, within string) {
+	message := fmt.Sprintf("%s has no option %s%s", o.t.Module, within, key.Value)
+	if meant, ok := nearest.Of(key.Value, names); ok {
+		message += "; did you mean " + meant + "?"
+	}
+	o.add(key, message, "correct the name; ansible-doc "+o.t.Module+" lists the options")
+}
+
+// required adds options that a mapping lacks.
+func (o options) required(n *yaml.Node, known reader.Options, given map[string]bool, within string) {
+	at := n
+	if within == "" {
+		at = &yaml.Node{Line: o.t.Line, Column: o.t.Column}
+	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if known[name].Required && !given[name] && !slices.ContainsFunc(known[name].Aliases, func(a string) bool { return given[a] }) && !merged && !o.hasDefaults() {
-			at := n
-			if within == "" {
-				at = &yaml.Node{Line: o.t.Line, Column: o.t.Column}
-			}
+		if known[name].Required && !given[name] && !slices.ContainsFunc(known[name].Aliases, func(a string) bool { return given[a] }) {
 			o.add(at, fmt.Sprintf("%s requires the option %s%s", o.t.Module, within, name), "add it; ansible-doc "+o.t.Module+" tells what it is for")
 		}
 	}
@@ -100,7 +111,13 @@ func (o options) value(name string, n *yaml.Node, option reader.Option, within s
 				o.check(element, option.Options, within+name+"[].")
 			}
 		}
-	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || strings.Contains(n.Value, "{{") || strings.Contains(n.Value, "{%"):
+	case n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" && !strings.Contains(n.Value, "{{") && !strings.Contains(n.Value, "{%"):
+		o.literal(name, n, option, within)
+	}
+}
+
+func (o options) literal(name string, n *yaml.Node, option reader.Option, within string) {
+	switch {
 	case len(option.Choices) > 0 && option.Type != "list" && !chosen(n, option):
 		message := fmt.Sprintf("%s of %s can't be %s: it is one of %s", within+name, o.t.Module, quoted(n.Value), strings.Join(option.Choices, ", "))
 		if meant, ok := nearest.Of(n.Value, option.Choices); ok {

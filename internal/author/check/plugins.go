@@ -67,11 +67,7 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 		found[key] = answer.Modules[n]
 		p.module(modules[key], answer.Modules[n])
 	}
-	for _, u := range p.Units {
-		for _, t := range u.Tasks {
-			p.moduleOptions(u, t, found[moduleKey(t)])
-		}
-	}
+	p.allOptions(found)
 	for n, name := range question.Installed.Filters {
 		p.missing(answer.Filters[n], "filter", name, filters[name], "")
 	}
@@ -85,6 +81,14 @@ func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
 	refused(answer.Arguments)
 	p.optionVariables(answer.Variables)
 	return answer.Faults, nil
+}
+
+func (p *Project) allOptions(modules map[string]reader.Plugin) {
+	for _, u := range p.Units {
+		for _, t := range u.Tasks {
+			p.moduleOptions(u, t, modules[moduleKey(t)])
+		}
+	}
 }
 
 // moduleKey is the same for tasks that get the same module.

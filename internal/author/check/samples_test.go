@@ -42,7 +42,7 @@ func TestSamplesAreWhatTheAPIServerTakes(t *testing.T) {
 	}{
 		"one that is taken":              {head + "  name: a\n  free: {any: {thing: 1}}\n", ""},
 		"a field that is dropped":        {head + "  name: a\n  szie: 1\n", "6 the definition has no field spec.szie; did you mean size?"},
-		"one in an element":              {head + "  name: a\n  users:\n    - id: x\n      nmae: y\n", "8 spec.users[0].nmae"},
+		"one in an element":              {head + "  name: a\n  users:\n    - id: x\n      naem: y\n", "8 spec.users[0].naem"},
 		"a field beside the spec":        {"extra: 1\n" + head + "  name: a\n", "1 no field extra"},
 		"a value of another type":        {head + "  name: a\n  size: two\n", "6 integer"},
 		"a value that is not allowed":    {head + "  name: a\n  mode: slow\n", "6 fast"},
@@ -53,7 +53,7 @@ func TestSamplesAreWhatTheAPIServerTakes(t *testing.T) {
 		"a rule that the default keeps":  {head + "  name: a\n  mode: fast\n", ""},
 		"the second of a file":           {head + "  name: a\n---\n" + head + "  naem: a\n  name: b\n", "11 did you mean name?"},
 		"another version":                {strings.Replace(head, "v1", "v2", 1) + "  name: a\n", "1 does not serve the version v2"},
-		"a kind with a slip":             {strings.Replace(head, "Thing", "Thign", 1) + "  name: a\n", "2 did you mean Thing?"},
+		"a kind with a slip":             {strings.Replace(head, "Thing", "Thijng", 1) + "  name: a\n", "2 did you mean Thing?"},
 		"what others define":             {"apiVersion: other.com/v1\nkind: Thing\n", ""},
 		"what Kubernetes has":            {"apiVersion: v1\nkind: Secret\nspec: {a: b}\n", ""},
 		"no YAML":                        {"a: [\n", "2 is no YAML"},
@@ -74,8 +74,8 @@ func TestWhatMoleculeAppliesIsCompared(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ converge, want string }{
 		"one that is taken":               {object("{name: a}"), ""},
-		"a field that is dropped":         {object("{name: a, nmae: b}"), "8 did you mean name?"},
-		"also where others are templates": {object("{name: '{{ a_long_name }}', nmae: b}"), "8 did you mean name?"},
+		"a field that is dropped":         {object("{name: a, naem: b}"), "8 did you mean name?"},
+		"also where others are templates": {object("{name: '{{ a_long_name }}', naem: b}"), "8 did you mean name?"},
 		"a template may be of any type":   {object("{name: a, size: '{{ size }}'}"), ""},
 		"and fit any rule":                {object("{name: a, size: 10, mode: '{{ mode }}'}"), ""},
 		"or be all there is":              {object("'{{ spec }}'"), ""},
@@ -94,10 +94,10 @@ func TestWhatMoleculeAppliesIsCompared(t *testing.T) {
 func TestAFileThatMoleculeAppliesIsCompared(t *testing.T) {
 	p := project(t, thing(), map[string]string{
 		"config/crd.yaml": things, "molecule/default/converge.yml": "- hosts: localhost\n  tasks:\n    - kubernetes.core.k8s: {src: files/one.yml}\n",
-		"molecule/default/files/one.yml": "apiVersion: example.com/v1\nkind: Thing\nspec: {name: a, nmae: b}\n",
+		"molecule/default/files/one.yml": "apiVersion: example.com/v1\nkind: Thing\nspec: {name: a, naem: b}\n",
 	})
 	p.customResources(t.Context())
-	wantSample(t, p, "molecule/default/files/one.yml", "3 nmae")
+	wantSample(t, p, "molecule/default/files/one.yml", "3 naem")
 }
 
 func TestADefinitionThatTheAPIServerRefuses(t *testing.T) {

@@ -29,28 +29,37 @@ func (p *Project) argumentSpec(u *Unit) {
 			file = filepath.Join(u.Dir, "meta", name)
 		}
 	}
-	own := map[string]bool{"ansible_operator_meta": true}
-	for _, name := range u.Variables.Whole() {
-		own[name] = true
-	}
-	for _, d := range u.Definitions {
-		own[d.Name] = own[d.Name] || d.How != content.SetFact && d.How != content.Register
-	}
+	own := u.givenAtStart()
 	for i := 0; i+1 < len(options.Content); i += 2 {
 		key, option := options.Content[i], options.Content[i+1]
 		at := content.Position{File: file, Line: key.Line, Column: key.Column}
 		field, declared := u.Variables.Fields[key.Value]
-		_, set := u.Watch.Vars[key.Value]
 		switch {
 		case declared:
 			p.compareOption(u, key.Value, field, option, at)
-		case content.True(content.Field(option, "required")) && !u.Variables.Open && !set && !own[key.Value]:
+		case content.True(content.Field(option, "required")) && !u.Variables.Open && !own[key.Value]:
 			p.add(finding{
 				"argument-spec", report.Error, at, fmt.Sprintf("the role requires %s, and the schema of %s has no field that becomes it", key.Value, u.Watch.GVK.Kind),
 				"each run fails before its first task", "add the field to " + p.relative(u.Variables.File) + ", give it a default, or set it in the watch's vars",
 			})
 		}
 	}
+}
+
+// givenAtStart returns the variables that a role has before its first task, beside the fields of
+// the spec.
+func (u *Unit) givenAtStart() map[string]bool {
+	given := map[string]bool{"ansible_operator_meta": true}
+	for _, name := range u.Variables.Whole() {
+		given[name] = true
+	}
+	for name := range u.Watch.Vars {
+		given[name] = true
+	}
+	for _, d := range u.Definitions {
+		given[d.Name] = given[d.Name] || d.How != content.SetFact && d.How != content.Register
+	}
+	return given
 }
 
 // incompatible are the types of options that no value of a schema's type, or only some, can be.

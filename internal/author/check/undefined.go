@@ -27,17 +27,7 @@ func (p *Project) undefined(u *Unit) {
 			guarded[name] = true
 		}
 	}
-	places := map[string][]content.Position{}
-	for _, t := range u.Texts {
-		if t.Where == "template" && u.givesTemplateVariables() {
-			continue
-		}
-		for _, n := range t.Analysis.Names {
-			if !known[n.Name] && !everywhere[n.Name] && !magic(n.Name) {
-				places[n.Name] = append(places[n.Name], t.At(n.Line))
-			}
-		}
-	}
+	places := u.reads(func(name string) bool { return !known[name] && !everywhere[name] && !magic(name) })
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		meant := likely(name, known)
 		if u.Variables.Open && strings.TrimSuffix(name, "s") == strings.TrimSuffix(meant, "s") {
@@ -46,11 +36,29 @@ func (p *Project) undefined(u *Unit) {
 		if meant == "" && (elsewhere || guarded[name] || u.Variables.Open) {
 			continue
 		}
-		slices.SortStableFunc(places[name], func(a, b content.Position) int {
-			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
-		})
 		p.undefinedName(name, meant, places[name])
 	}
+}
+
+// reads returns the places, in their order, that read each variable of which wanted is true.
+func (u *Unit) reads(wanted func(name string) bool) map[string][]content.Position {
+	places := map[string][]content.Position{}
+	for _, t := range u.Texts {
+		if t.Where == "template" && u.givesTemplateVariables() {
+			continue
+		}
+		for _, n := range t.Analysis.Names {
+			if wanted(n.Name) {
+				places[n.Name] = append(places[n.Name], t.At(n.Line))
+			}
+		}
+	}
+	for _, all := range places {
+		slices.SortStableFunc(all, func(a, b content.Position) int {
+			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+		})
+	}
+	return places
 }
 
 // likely returns the known name that somebody meant, "" if none is near.

@@ -18,8 +18,8 @@ func TestVariablesThatNothingDefines(t *testing.T) {
 		want    string // the name that was meant, "-" where none is near, "" for no finding
 	}{
 		"a field":                                 {reads: "secret_name"},
-		"a slip in a field's name":                {reads: "secret_nmae", want: "secret_name"},
-		"a slip that has a default":               {reads: "secret_nmae", guarded: true, want: "secret_name"},
+		"a slip in a field's name":                {reads: "secret_naem", want: "secret_name"},
+		"a slip that has a default":               {reads: "secret_naem", guarded: true, want: "secret_name"},
 		"a field in camel case":                   {reads: "secretName", want: "secret_name"},
 		"a name near to nothing":                  {reads: "domain", want: "-"},
 		"which has a default":                     {reads: "domain", guarded: true},
