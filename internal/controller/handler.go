@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/internal/nearest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -106,7 +107,7 @@ func (h *handler) warnOfAnnotations(ctx context.Context, before, cr *unstructure
 		return
 	}
 	log.FromContext(ctx).Info("WARNING: annotations with the operator's prefix have no effect, because it knows none of these names", "cr", client.ObjectKeyFromObject(cr).String(),
-		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", watches.Closest(unknown[0], h.watch.Annotations()))
+		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", nearest.Closest(unknown[0], h.watch.Annotations()))
 }
 
 // setReferences tells related to what objects the CR refers, before anything runs for it.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
 // logMissing logs that the kind is not served, or why that is unknown.
@@ -45,5 +45,5 @@ func servedInstead(wanted schema.GroupKind, served []*metav1.APIResourceList) []
 	if same := found[wanted.String()]; same != nil {
 		return same
 	}
-	return found[watches.Closest(wanted.String(), slices.Sorted(maps.Keys(found)))]
+	return found[nearest.Closest(wanted.String(), slices.Sorted(maps.Keys(found)))]
 }

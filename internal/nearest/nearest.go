@@ -2,7 +2,9 @@
 package nearest
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 )
 
 // Of returns the known name with the fewest slips to name: letters that are missing, too many,
@@ -16,6 +18,27 @@ func Of(name string, known []string) (found string, ok bool) {
 		}
 	}
 	return found, ok
+}
+
+// Closest returns the known name that is most similar to one that is certainly wrong, "" if none
+// is similar enough to be worth a question. It allows more slips than Of, whose answer is the
+// only reason to doubt a name.
+func Closest(name string, known []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	for _, candidate := range known {
+		if slips := distance(strings.ToLower(name), strings.ToLower(candidate), least); slips < least {
+			best, least = candidate, slips
+		}
+	}
+	return best
+}
+
+// DidYouMean returns what a message says of the Closest name; "" if there is none.
+func DidYouMean(name string, known []string) string {
+	if closest := Closest(name, known); closest != "" {
+		return fmt.Sprintf("; did you mean %q?", closest)
+	}
+	return ""
 }
 
 // distance counts the slips between two names, of which no letter takes part in two. It may

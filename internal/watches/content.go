@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
 // findContent finds the role or playbook of what ("the watch" or "the finalizer"), whose
@@ -80,7 +82,7 @@ func meantFile(name string, paths ...string) string {
 			known = append(known, strings.TrimSuffix(name, filepath.Base(path))+entry.Name())
 		}
 	}
-	return DidYouMean(name, known)
+	return nearest.DidYouMean(name, known)
 }
 
 // roleCandidate is a directory in which a role may be, and the Content if it is there.

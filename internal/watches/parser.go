@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
 const (
@@ -184,52 +186,10 @@ func (p *parser) parseFields(n *yaml.Node, what string, known map[string]fieldPa
 			continue
 		}
 		names := slices.Sorted(maps.Keys(known))
-		if meant := DidYouMean(f.key, names); meant != "" {
+		if meant := nearest.DidYouMean(f.key, names); meant != "" {
 			p.addFault(f.line, "%q is no field of %s%s", f.key, what, meant)
 			continue
 		}
 		p.addFault(f.line, "%q is no field of %s; it has %s", f.key, what, strings.Join(names, ", "))
 	}
-}
-
-// Closest returns the known name that is most similar to name, "" if none is similar
-// enough to be meant.
-func Closest(name string, known []string) string {
-	best, least := "", max(2, len(name)/3)+1
-	for _, candidate := range known {
-		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
-}
-
-// DidYouMean returns what a message says of the known name that is most similar to name; "" if
-// none is similar enough.
-func DidYouMean(name string, known []string) string {
-	if closest := Closest(name, known); closest != "" {
-		return fmt.Sprintf("; did you mean %q?", closest)
-	}
-	return ""
-}
-
-// distance counts the letters to insert, delete or replace to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

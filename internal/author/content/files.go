@@ -13,7 +13,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
 // maxFileBytes bounds files that are read; larger ones are no content.
@@ -154,7 +154,7 @@ func (w *walker) meantRole(name string, from place) string {
 			}
 		}
 	}
-	return watches.DidYouMean(name, known)
+	return nearest.DidYouMean(name, known)
 }
 
 func existing(dir string) string {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/ensign-operator/ensign/internal/nearest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -46,7 +47,7 @@ func (f *Finder) watchedOf(group string) ([]Kind, error) {
 		for _, watch := range f.Watches {
 			groups = append(groups, watch.GVK.Group)
 		}
-		return nil, fmt.Errorf("--group=%s: watches.yaml has no kind of this group%s", group, watches.DidYouMean(group, groups))
+		return nil, fmt.Errorf("--group=%s: watches.yaml has no kind of this group%s", group, nearest.DidYouMean(group, groups))
 	}
 	return found, nil
 }
@@ -107,7 +108,7 @@ func (f *Finder) Find(word string) (Kind, error) {
 	if err := errors.Join(errs...); err != nil {
 		return Kind{}, fmt.Errorf("ask the cluster for the kind %q: %w", word, err)
 	}
-	return Kind{}, fmt.Errorf("the cluster does not serve a kind %q%s", word, watches.DidYouMean(word, f.names()))
+	return Kind{}, fmt.Errorf("the cluster does not serve a kind %q%s", word, nearest.DidYouMean(word, f.names()))
 }
 
 // names returns the kinds and resources that the cluster serves, as far as it says.
