@@ -129,19 +129,19 @@ func (s *Site) Ended(cr client.Object) func() (int, error) {
 // Failed counts the runs that have failed.
 func (s *Site) Failed(cr client.Object) func() (int, error) { return s.lines("run failed", cr) }
 
-// Pauses returns the times from the end of each run of the CR that failed to the begin of the next,
-// as the log's own times show them.
+// Pauses returns the times from the end of each run of the CR to the begin of the next, as the
+// log's own times show them.
 func (s *Site) Pauses(cr client.Object) (pauses []time.Duration) {
 	ginkgo.GinkgoHelper()
 	text, err := s.Log()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	var ended time.Time
-	line := regexp.MustCompile(`(?m)^(\d\S+)\t.*(run started|run failed).*"cr": "` + regexp.QuoteMeta(cr.GetNamespace()+"/"+cr.GetName()) + `"`)
+	line := regexp.MustCompile(`(?m)^(\d\S+)\t.*(run started|run succeeded|run failed).*"cr": "` + regexp.QuoteMeta(cr.GetNamespace()+"/"+cr.GetName()) + `"`)
 	for _, found := range line.FindAllStringSubmatch(text, -1) {
 		at, err := time.Parse("2006-01-02T15:04:05.999Z07:00", found[1])
 		gomega.Expect(err).NotTo(gomega.HaveOccurred(), found[0])
 		switch {
-		case found[2] == "run failed":
+		case found[2] != "run started":
 			ended = at
 		case !ended.IsZero():
 			pauses = append(pauses, at.Sub(ended))
