@@ -182,9 +182,9 @@ func TestWordsOfTheProgramAreThoseOfThePages(t *testing.T) {
 			said: columns(part(t, page["docs/howto-look-after.md"], "\n## What became of them", "\n## ")),
 		},
 		"causes of a run in docs/reference-triggers.md": {
-			code: append(s.constants("internal/controller", "cause[A-Z].*"), s.returned("internal/controller", "cause|rerunCause")...),
+			code: append(s.constants("internal/controller", "cause[A-Z].*"), s.returned("internal/controller", "cause|firstCause|laterCause|rerunCause")...),
 			said: spans(strings.ReplaceAll(part(t, page["docs/reference-triggers.md"], "\nThe log line", "\n\n"), "\n", " ")),
-			also: []string{"run started", "finalizer run started"},
+			also: []string{"run started", "finalizer run started", "manageStatus: false"},
 		},
 		"reasons of Failure in docs/reference-status.md": {
 			code:  slices.Concat(s.typed("internal/content", "Reason"), s.typed("internal/ansible/jobevent", "Reason"), s.typed("internal/controller/status", "Reason")),
@@ -304,7 +304,7 @@ func TestReasonsOfColdRunsExist(t *testing.T) {
 // TestCausesInExamplesExist: the cause of a run that an example of the log shows is one of the code.
 func TestCausesInExamplesExist(t *testing.T) {
 	s := parseSource(t)
-	causes := append(s.constants("internal/controller", "cause[A-Z].*"), s.returned("internal/controller", "cause|rerunCause")...)
+	causes := append(s.constants("internal/controller", "cause[A-Z].*"), s.returned("internal/controller", "cause|firstCause|laterCause|rerunCause")...)
 	shown := 0
 	for name, page := range all(t) {
 		for _, match := range regexp.MustCompile(`run of \S+, Kind=\w+, generation \d+: (.+)`).FindAllStringSubmatch(page, -1) {
