@@ -141,7 +141,7 @@ func TestNamesThatMayBeMeant(t *testing.T) {
 - debugg: {msg: "{{ motd | to_jsn }}"}
 - k8s_exec: {namespace: a}
 - ansible.builtin.debug: {msg: "{{ lookup('fle', 'x') }}", verbosity: "{{ 1 if motd is strng else 2 }}"}
-- ansible.builtin.include_role: {name: neigbour}
+- ansible.builtin.include_role: {name: neighbourr}
 - ansible.builtin.debug:
   changed_when: true
   notify: Restart servr
@@ -159,7 +159,7 @@ func TestNamesThatMayBeMeant(t *testing.T) {
 	all := strings.Join(said, "\n")
 	for name, meant := range map[string]string{
 		"module kubernetes.core.k8_info": "kubernetes.core.k8s_info", "module debugg": "debug", "filter to_jsn": "to_json", "module k8s_exec": "kubernetes.core.k8s_exec",
-		"lookup fle": "file", "test strng": "string", "role neigbour": `"neighbour"`, "handler Restart servr": `"Restart server"`,
+		"lookup fle": "file", "test strng": "string", "role neighbourr": `"neighbour"`, "handler Restart servr": `"Restart server"`,
 	} {
 		if !regexp.MustCompile(regexp.QuoteMeta(name) + `\b.*did you mean ` + regexp.QuoteMeta(meant)).MatchString(all) {
 			t.Errorf("nothing says that %s may be %s:\n%s", name, meant, all)

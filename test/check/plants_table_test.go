@@ -11,8 +11,6 @@ const (
 
 // plants are what authors get wrong, as their commits that mend it show: in tasks, templates,
 // variables, watches.yaml, definitions, roles for the API server, samples and charts.
-//
-//nolint:misspell // The slips are meant.
 var plants = []plant{
 	// Tasks.
 	{about: "a module is misspelt", file: main, from: "k8s_info:", to: "k8s_inof:", want: main + ":30 missing-plugin"},

@@ -131,17 +131,28 @@ func (p *Project) definedText(u *Unit, t *content.Task, text *content.Text) {
 	}
 }
 
-// pasted adds the values of the custom resource in YAML text.
+// pasted adds the values of the custom resource in YAML text: one finding for each template in
+// it, of all values that it may have.
 func (p *Project) pasted(u *Unit, t *content.Text) {
 	for _, output := range t.Analysis.Outputs {
+		var values []string
+		severity := report.Warning
 		for _, flow := range output.Flows {
 			for _, s := range u.unsafe(flow, t.Task, inYAML) {
-				p.add(finding{
-					"yaml-text", u.severity(s), t.At(output.Line), "the resource's " + describeSource(s) + " is pasted into YAML text",
-					"a value with a line break adds fields of its author's choice to the object", "give a map instead of a text, or write | to_json behind the value",
-				})
+				values = append(values, describeSource(s))
+				if u.severity(s) == report.Error {
+					severity = report.Error
+				}
 			}
 		}
+		if values = slices.Compact(slices.Sorted(slices.Values(values))); len(values) == 0 {
+			continue
+		}
+		verb := map[bool]string{true: " is", false: " are"}[len(values) == 1]
+		p.add(finding{
+			"yaml-text", severity, t.At(output.Line), "the resource's " + few(values) + verb + " pasted into YAML text",
+			"a value with a line break adds fields of its author's choice to the object", "give a map instead of a text, or write | to_json behind the value",
+		})
 	}
 }
 

@@ -102,7 +102,7 @@ func (p *Project) nameless(u *Unit, t *content.Task) {
 	values, _ := u.Values(rights.Definition(t), t)
 	for _, v := range values {
 		metadata, kind := content.Field(v.Node, "metadata"), content.Scalar(content.Field(v.Node, "kind"))
-		if kind == "" || strings.Contains(kind, "{{") || !written(v.Node) || metadata != nil && !written(metadata) {
+		if kind == "" || strings.Contains(kind, "{{") || reviews(kind) || strings.HasSuffix(kind, "List") || !written(v.Node) || metadata != nil && !written(metadata) {
 			continue
 		}
 		o := rights.Object{APIVersion: content.Scalar(content.Field(v.Node, "apiVersion")), Kind: kind}
@@ -136,5 +136,6 @@ func (p *Project) namespaced(o rights.Object) bool {
 	return known && scheme.Scheme.Recognizes(gvk) && !rights.ClusterScoped(o.APIVersion, o.Kind, p.CRDs) && !reviews(o.Kind)
 }
 
-// reviews are kinds of which the API server stores nothing; some have no namespace.
+// reviews are kinds of which the API server stores nothing: they need no name, and some have no
+// namespace.
 func reviews(kind string) bool { return strings.HasSuffix(kind, "Review") }

@@ -14,6 +14,8 @@ func TestObjectsThatNoAPIServerTakes(t *testing.T) {
 		"one that it takes":                   {object(good), ""},
 		"one whose name it makes up":          {object("{apiVersion: v1, kind: ConfigMap, metadata: {generateName: a, namespace: b}}"), ""},
 		"one without a name":                  {object("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: b}}"), "error has no name"},
+		"a question, which has none":          {object("{apiVersion: authorization.k8s.io/v1, kind: SelfSubjectAccessReview, spec: {}}"), ""},
+		"a list":                              {object("{apiVersion: v1, kind: List, items: []}"), ""},
 		"whose name the task has":             {object("{apiVersion: v1, kind: ConfigMap}") + "    name: a\n    namespace: b\n", ""},
 		"one without a namespace":             {object("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"), "error has no namespace"},
 		"a kind that has none":                {object("{apiVersion: v1, kind: Namespace, metadata: {name: a}}"), ""},

@@ -1,7 +1,6 @@
 package content
 
 import (
-	"cmp"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,8 @@ var simple = regexp.MustCompile(`^\{\{\s*(\w+)((?:\.\w+|\[["']\w+["']\])*)\s*\}\
 
 // choices are templates that are one of two literal texts; withDefault is a variable with a
 // literal default.
+//
+//nolint:gochecknoglobals // Constants.
 var (
 	choices = []*regexp.Regexp{
 		regexp.MustCompile(`(?s)^\{\{\s*["']([^"']*)["']\s+if\s.+\selse\s+["']([^"']*)["']\s*\}\}$`),
@@ -65,8 +66,15 @@ func (w *walker) valuesOf(use string, t *Task, depth int) (values []string, know
 		return []string{w.unit.Dir}, true
 	}
 	nodes, known := w.nodesOf(match[1], t, depth)
+	texts, all := w.textsOf(nodes, key.FindAllString(match[2], -1), t, depth)
+	return texts, known && all
+}
+
+// textsOf returns the texts at a path below nodes.
+func (w *walker) textsOf(nodes []*yaml.Node, path []string, t *Task, depth int) (values []string, known bool) {
+	known = true
 	for _, n := range nodes {
-		for _, part := range key.FindAllString(match[2], -1) {
+		for _, part := range path {
 			n = Field(n, part)
 		}
 		switch text := Scalar(n); {
@@ -157,7 +165,7 @@ func (w *walker) guessVariables(t *Task, name string) {
 	names, _ := w.substituted(name, t, 0)
 	for _, name := range names {
 		for _, path := range FindFiles(t, "vars", name) {
-			w.variableFile(path, Included, nil)
+			w.variableFile(path, Included)
 		}
 	}
 }
@@ -284,9 +292,9 @@ func (w *walker) guessed(t *Task, what string, paths []string, known bool) {
 	case !known:
 		names := make([]string, len(paths))
 		for n, path := range paths {
-			names[n] = filepath.Base(path)
+			names[n] = strings.TrimPrefix(path, w.search.Dir+"/")
 		}
-		slices.SortFunc(names, cmp.Compare)
+		slices.Sort(names)
 		w.unit.Guessed = append(w.unit.Guessed, Fault{t.Position, what + " is known in a run only; read are all that it may be: " + strings.Join(names, ", ")})
 	}
 }

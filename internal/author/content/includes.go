@@ -27,7 +27,7 @@ func (w *walker) includes(t *Task, at place) {
 			if templated(name) {
 				w.later = append(w.later, func() { w.guessVariables(t, name) })
 			} else if path := FindFile(t, "vars", name); path != "" {
-				w.variableFile(path, Included, nil)
+				w.variableFile(path, Included)
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func newWalker(watch watches.Watch, what watches.Content, search Search, finaliz
 		w.unit.Entry = append(w.unit.Entry, reader.Content{Kind: "playbook", Path: what.Playbook})
 		for _, dir := range []string{"group_vars", filepath.Join("host_vars", "localhost")} {
 			for _, path := range yamlBelow(filepath.Join(w.unit.Dir, dir)) {
-				w.variableFile(path, Included, nil)
+				w.variableFile(path, Included)
 			}
 		}
 		w.playbook(what.Playbook)
@@ -182,13 +182,13 @@ func (w *walker) role(dir, collection string, parts roleParts, from place) {
 
 func (w *walker) variables(dir, name string, how How) {
 	for _, path := range mainFiles(dir, name) {
-		w.variableFile(path, how, nil)
+		w.variableFile(path, how)
 	}
 }
 
-func (w *walker) variableFile(path string, how How, task *Task) {
+func (w *walker) variableFile(path string, how How) {
 	if w.once(path) {
-		w.define(w.readOne(path), path, how, task)
+		w.define(w.readOne(path), path, how, nil)
 	}
 }
 
@@ -253,7 +253,7 @@ func (w *walker) variableFiles(n *yaml.Node, base string) {
 		names, _ := w.substituted(name, &Task{}, 0)
 		for _, name := range names {
 			if file := regular(w.search.absolute(base, name)); file != "" {
-				w.variableFile(file, Included, nil)
+				w.variableFile(file, Included)
 			}
 		}
 	}

@@ -80,21 +80,21 @@ func TestWhatANameWithVariablesMayMean(t *testing.T) {
 		tasks string
 		note  string // "" for none
 	}{
-		"files by a pattern":                    {"- {name: in, include_tasks: 'on-{{ x }}.yml'}\n", "in a b", "on-a.yml, on-b.yml"},
+		"files by a pattern":                    {"- {name: in, include_tasks: 'on-{{ x }}.yml'}\n", "in a b", "roles/r/tasks/on-a.yml, roles/r/tasks/on-b.yml"},
 		"a variable of the role":                {"- {name: in, include_tasks: 'on-{{ fixed }}.yml'}\n", "in a", ""},
 		"a part of it":                          {"- {name: in, include_tasks: \"on-{{ deep['name'] }}.yml\"}\n", "in b", ""},
-		"a default, which a resource may set":   {"- {name: in, include_tasks: '{{ usual }}'}\n", "in a b", "on-a.yml, on-b.yml"},
+		"a default, which a resource may set":   {"- {name: in, include_tasks: '{{ usual }}'}\n", "in a b", "roles/r/tasks/on-a.yml, roles/r/tasks/on-b.yml"},
 		"a loop over a list that is a variable": {"- {name: in, include_tasks: 'on-{{ item }}.yml', loop: '{{ both }}'}\n", "in a b", ""},
 		"a variable of the include":             {"- {name: in, include_tasks: sub/more.yml, vars: {y: a}}\n- {name: too, include_tasks: sub/more.yml, vars: {y: b}}\n", "in more too a b", ""},
-		"a result":                              {"- {name: do, command: x, register: r}\n- {name: in, include_tasks: 'on-{{ r.stdout }}.yml'}\n", "do in a b", "on-a.yml, on-b.yml"},
+		"a result":                              {"- {name: do, command: x, register: r}\n- {name: in, include_tasks: 'on-{{ r.stdout }}.yml'}\n", "do in a b", "roles/r/tasks/on-a.yml, roles/r/tasks/on-b.yml"},
 		"one of two texts":                      {"- {name: in, include_tasks: \"{{ 'on-a' if x else 'on-b' }}.yml\"}\n", "in a b", ""},
 		"a fact that is one of two":             {"- {name: set, set_fact: {f: \"{{ x | ternary('a', 'b') }}\"}}\n- {name: in, include_tasks: 'on-{{ f }}.yml'}\n", "set in a b", ""},
-		"a default of its own":                  {"- {name: in, include_tasks: \"{{ x | default('on-b.yml') }}\"}\n", "in b a", "on-a.yml, on-b.yml"},
+		"a default of its own":                  {"- {name: in, include_tasks: \"{{ x | default('on-b.yml') }}\"}\n", "in b a", "roles/r/tasks/on-a.yml, roles/r/tasks/on-b.yml"},
 		"the role's own directory":              {"- {name: in, include_tasks: '{{ role_path }}/tasks/on-a.yml'}\n", "in a", ""},
-		"roles by a pattern":                    {"- {name: in, include_role: {name: 'kind_{{ x }}'}}\n", "in one two", "kind_one, kind_two"},
+		"roles by a pattern":                    {"- {name: in, include_role: {name: 'kind_{{ x }}'}}\n", "in one two", "roles/kind_one, roles/kind_two"},
 		"roles of a loop":                       {"- {name: in, include_role: {name: '{{ item.role }}'}, loop: [{role: kind_two}]}\n", "in two", ""},
-		"a role that may be any":                {"- {name: in, include_role: {name: '{{ x }}'}}\n", "in one two", "kind_one, kind_two"},
-		"a part of a role":                      {"- {name: in, include_role: {name: kind_one, tasks_from: '{{ x }}'}}\n", "in one part", "main.yml, part.yml"},
+		"a role that may be any":                {"- {name: in, include_role: {name: '{{ x }}'}}\n", "in one two", "roles/kind_one, roles/kind_two"},
+		"a part of a role":                      {"- {name: in, include_role: {name: kind_one, tasks_from: '{{ x }}'}}\n", "in one part", "roles/kind_one/tasks/main.yml, roles/kind_one/tasks/part.yml"},
 		"parts of a loop":                       {"- {name: in, include_role: {name: kind_one, tasks_from: '{{ item }}.yml'}, loop: [part]}\n", "in part", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,17 +90,23 @@ func ofDefinition(i *content.Index, n *yaml.Node, t *content.Task, depth int) (f
 		return ofVariables(i, text, t, depth+1)
 	}
 	for _, v := range values {
-		switch v.Node.Kind {
-		case yaml.MappingNode:
-			objects, ok := ofMapping(i, v.Node, t, depth)
-			found, known = append(found, objects...), known && ok
-		case yaml.SequenceNode:
-			for _, element := range v.Node.Content {
-				objects, ok := ofDefinition(i, element, t, depth)
-				found, known = append(found, objects...), known && ok
-			}
-		case yaml.ScalarNode:
-			found = append(found, InText(v.Node.Value, t.Position)...)
+		objects, all := ofValue(i, v.Node, t, depth)
+		found, known = append(found, objects...), known && all
+	}
+	return found, known
+}
+
+func ofValue(i *content.Index, n *yaml.Node, t *content.Task, depth int) (found []Object, known bool) {
+	known = true
+	switch n.Kind {
+	case yaml.MappingNode:
+		return ofMapping(i, n, t, depth)
+	case yaml.ScalarNode:
+		found = InText(n.Value, t.Position)
+	case yaml.SequenceNode:
+		for _, element := range n.Content {
+			objects, all := ofDefinition(i, element, t, depth)
+			found, known = append(found, objects...), known && all
 		}
 	}
 	return found, known

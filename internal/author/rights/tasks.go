@@ -66,20 +66,17 @@ func (c *Collector) object(u *content.Unit, i *content.Index, t *content.Task, m
 	case "k8s_info":
 		c.task(o.Position, group, resource, read)
 	case "k8s_json_patch":
-		if name := content.Scalar(t.Arg("name")); strings.HasSuffix(name, "/status") || strings.HasSuffix(name, "/scale") {
-			resource += name[strings.LastIndex(name, "/"):]
-		}
-		c.task(o.Position, group, resource, "get", "patch")
+		c.task(o.Position, group, resource+subresource(content.Scalar(t.Arg("name"))), "get", "patch")
 	case "k8s_status":
 		c.task(o.Position, group, resource, "get")
 		c.task(o.Position, group, resource+"/status", "patch")
 	case "k8s_scale":
-		c.task(o.Position, group, resource, read, "get")
+		scaled := resource + "/scale"
 		if resource == "jobs" { // It has no replicas: the module sets its parallelism.
-			c.task(o.Position, group, resource, "patch")
-		} else {
-			c.task(o.Position, group, resource+"/scale", "patch")
+			scaled = resource
 		}
+		c.task(o.Position, group, resource, read, "get")
+		c.task(o.Position, group, scaled, "patch")
 	case "k8s_rollback":
 		c.task(o.Position, group, resource, read, "patch")
 		c.task(o.Position, "apps", map[bool]string{true: "replicasets", false: "controllerrevisions"}[resource == "deployments"], "list")
@@ -92,6 +89,14 @@ func (c *Collector) object(u *content.Unit, i *content.Index, t *content.Task, m
 	default:
 		c.unknown(t.Position, "what "+t.Module+" asks of the API server")
 	}
+}
+
+// subresource returns that of a name such as web/scale, "" if there is none.
+func subresource(name string) string {
+	if at := strings.LastIndex(name, "/"); at >= 0 && slices.Contains([]string{"/status", "/scale"}, name[at:]) {
+		return name[at:]
+	}
+	return ""
 }
 
 // kind returns the kind of an object. The modules k8s_status ask no group but the one that is
