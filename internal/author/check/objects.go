@@ -102,7 +102,7 @@ func (p *Project) nameless(u *Unit, t *content.Task) {
 	values, _ := u.Values(rights.Definition(t), t)
 	for _, v := range values {
 		metadata, kind := content.Field(v.Node, "metadata"), content.Scalar(content.Field(v.Node, "kind"))
-		if kind == "" || strings.Contains(kind, "{{") || reviews(kind) || strings.HasSuffix(kind, "List") || !written(v.Node) || metadata != nil && !written(metadata) {
+		if !stored(kind) || !written(v.Node) || metadata != nil && !written(metadata) {
 			continue
 		}
 		o := rights.Object{APIVersion: content.Scalar(content.Field(v.Node, "apiVersion")), Kind: kind}
@@ -113,6 +113,12 @@ func (p *Project) nameless(u *Unit, t *content.Task) {
 			p.lacksField(t, o, "namespace", "metadata.namespace, such as \"{{ ansible_operator_meta.namespace }}\"")
 		}
 	}
+}
+
+// stored reports whether objects of the kind, which is "" or a template where it is not known, have
+// a name for certain.
+func stored(kind string) bool {
+	return kind != "" && !strings.Contains(kind, "{{") && !strings.HasSuffix(kind, "List") && !reviews(kind)
 }
 
 // written reports whether all keys of a mapping stand in it.
