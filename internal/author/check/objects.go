@@ -96,7 +96,7 @@ func gone(o rights.Object) string {
 // nameless adds objects that a task creates and that have no name, or no namespace though their
 // kind needs one.
 func (p *Project) nameless(u *Unit, t *content.Task) {
-	if t.Keys["module_defaults"] != nil || rights.Definition(t) == nil {
+	if hasDefaults(u, t) || rights.Definition(t) == nil {
 		return
 	}
 	values, _ := u.Values(rights.Definition(t), t)

@@ -25,6 +25,7 @@ func TestObjectsThatNoAPIServerTakes(t *testing.T) {
 		"metadata of a variable":              {object("{apiVersion: v1, kind: ConfigMap, metadata: '{{ m }}'}"), ""},
 		"metadata of an anchor":               {object("{apiVersion: v1, kind: ConfigMap, metadata: {<<: {name: a, namespace: b}}}"), ""},
 		"defaults of the module":              {object("{apiVersion: v1, kind: ConfigMap}") + "  module_defaults: {kubernetes.core.k8s: {name: a, namespace: b}}\n", ""},
+		"defaults of the module for a block":  {"- module_defaults: {group/kubernetes.core.k8s: {namespace: b}}\n  block:\n  - k8s: {definition: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}\n", ""},
 		"a kind with a slip":                  {object(strings.Replace(good, "ConfigMap", "Configmap", 1)), "error did you mean ConfigMap?"},
 		"a kind of another group":             {object(strings.ReplaceAll(good, "v1, kind: ConfigMap", "batch/v1, kind: Deployment")), "error apps/v1"},
 		"a kind that the client finds itself": {"- kubernetes.core.k8s_info: {api_version: v1, kind: Deployment}\n", ""},

@@ -17,8 +17,8 @@ import (
 
 // moduleOptions adds options that a task's module does not have, or not with such a value.
 func (p *Project) moduleOptions(u *Unit, t *content.Task, module reader.Plugin) {
-	if len(module.Options) == 0 || t.Args == nil || t.Args.Kind != yaml.MappingNode {
-		return
+	if len(module.Options) == 0 || t.Args == nil || t.Args.Kind != yaml.MappingNode || content.Plain(t.Module) == "add_host" {
+		return // A host that is added has any variables.
 	}
 	o := options{p: p, u: u, t: t, severity: report.Warning}
 	for _, own := range []string{"ansible.builtin.", "ansible.legacy.", "kubernetes.core.", "ensign.operator."} {
@@ -61,7 +61,7 @@ func (o options) check(n *yaml.Node, known reader.Options, within string) {
 			given[name] = true
 		}
 	}
-	if !merged && !o.hasDefaults() {
+	if !merged && !hasDefaults(o.u, o.t) {
 		o.required(n, known, given, within)
 	}
 }
@@ -88,13 +88,13 @@ func (o options) required(n *yaml.Node, known reader.Options, given map[string]b
 }
 
 // hasDefaults reports whether module_defaults may give options to the task.
-func (o options) hasDefaults() bool {
-	for t := o.t; t != nil; t = t.Parent {
-		if t.Keys["module_defaults"] != nil {
+func hasDefaults(u *Unit, t *content.Task) bool {
+	for around := t; around != nil; around = around.Parent {
+		if around.Keys["module_defaults"] != nil {
 			return true
 		}
 	}
-	return o.t.RoleDir == "" || o.u.Watch.Content.Playbook != "" // A play may have them.
+	return t.RoleDir == "" || u.Watch.Content.Playbook != "" // A play may have them.
 }
 
 // value compares a literal value with what an option takes.

@@ -110,6 +110,9 @@ func (p *Project) used(u *Unit, filters, tests, lookups places) {
 
 func (p *Project) module(t *walk.Task, found reader.Plugin) {
 	p.missing(found.Path != "" || walk.Plain(t.Module) == "", "module", t.Module, t.Position, found.Error)
+	if strings.HasPrefix(found.FQCN, "ansible.") {
+		return // Modules of Ansible's own need a library for some of their options alone.
+	}
 	for _, library := range found.Missing {
 		p.absentLibraries.add(library, "module "+t.Module, t.Position)
 	}

@@ -21,7 +21,7 @@ import (
 // one that is defined, and where nothing else can define it.
 func (p *Project) undefined(u *Unit) {
 	known, everywhere := u.known(), p.defined()
-	guarded, elsewhere := map[string]bool{}, u.definesElsewhere()
+	guarded, elsewhere := map[string]bool{}, u.definesElsewhere() || p.options.Env["ANSIBLE_VARS_PLUGINS"] != ""
 	for _, t := range u.Texts {
 		for _, name := range t.Analysis.Guarded {
 			guarded[name] = true
@@ -188,9 +188,11 @@ func variablesBelow(names map[string]bool, dir string) {
 }
 
 // definesElsewhere reports whether something that is not read may define variables: an include
-// that only a run knows, a file of variables with such a name, or a module that returns facts.
+// that only a run knows, a file of variables with such a name, a plugin that gives variables, or a
+// module that returns facts.
 func (u *Unit) definesElsewhere() bool {
-	return len(u.Unknown) > 0 || len(u.Missing) > 0 || len(u.Faults) > 0 || slices.ContainsFunc(u.Tasks, func(t *content.Task) bool {
+	gives := func(dir string) bool { _, err := os.Stat(filepath.Join(dir, "vars_plugins")); return err == nil }
+	return slices.ContainsFunc(u.directories(), gives) || len(u.Unknown) > 0 || len(u.Missing) > 0 || len(u.Faults) > 0 || slices.ContainsFunc(u.Tasks, func(t *content.Task) bool {
 		module := content.Plain(t.Module)
 		return module == "include_vars" || strings.HasSuffix(module, "_facts") || strings.Contains(module, "{{")
 	})

@@ -154,6 +154,9 @@ func (c *Collector) lookups(i *content.Index, t *content.Text) {
 		if l.Plugin != "kubernetes.core.k8s" && l.Plugin != "k8s" && l.Plugin != "community.kubernetes.k8s" {
 			continue
 		}
+		if _, asks := l.Options["cluster_info"]; asks {
+			continue // What is served, which every account may ask.
+		}
 		objects, known := lookupObjects(i, l, t)
 		if !known {
 			c.unknown(t.At(l.Line), "the kind of a lookup of "+l.Plugin)
