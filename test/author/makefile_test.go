@@ -177,7 +177,7 @@ func (d *desk) dockerSaw() string {
 func (d *desk) buildsTheImage() {
 	d.t.Helper()
 	d.run(0, "make", "docker-build", "IMG=registry.example/shop:1", "BASE_IMG=base:2")
-	d.wants(d.dockerSaw(), "build --build-arg BASE_IMG=base:2 -t registry.example/shop:1 .\n")
+	d.wants(d.dockerSaw(), "build --build-arg BASE_IMG=base:2 --build-arg VERSION=1 -t registry.example/shop:1 .\n")
 	read := func(name string) []string {
 		text, err := os.ReadFile(filepath.Join(d.dir, name))
 		if err != nil {
