@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,6 +25,9 @@ type sample struct {
 func (p *Project) chart(ctx context.Context, u *Unit) {
 	at := content.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 	path := u.Watch.Chart.Path
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return // That is a fault of watches.yaml.
+	}
 	chart, err := describe.Load(path)
 	if err != nil {
 		p.add(finding{
