@@ -38,7 +38,7 @@ func (b *bench) roles() []role {
 	own, n := filepath.Join(b.project(), "roles"), b.settings.rounds
 	return []role{
 		{"a role that does nothing", benchKind("Nothing"), "nothing", own, map[string]any{}, true, n, 0, 0.12},
-		{"the reference role", benchKind("Reference"), referenceRole, own, map[string]any{"greeting": "hello"}, true, n, 0.085, 0},
+		{"the reference role", benchKind("Reference"), referenceRole, own, map[string]any{"greeting": "hello"}, true, n, 0.1, 0},
 		{
 			"MySQLCluster", schema.GroupKind{Group: mysqlGroup, Kind: "MySQLCluster"}, "mysqlcluster", filepath.Join(b.root, "roles"),
 			map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers"}, false, max(1, n/2), 0.16, 0,

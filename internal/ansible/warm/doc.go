@@ -12,18 +12,13 @@
 // # Gotchas
 //
 //   - What a fork saves beside the imports, in CPU of a run of three k8s tasks: YAML of Ansible's
-//     own that is parsed once (parsed.py, 0.13 s), plugins' files that are executed once
-//     (plugins.py, 7 ms, and 2 ms in each worker whose task has a filter), templates of the content
-//     that are compiled once (templates.py, 0.5 ms each), and modules in forks of the worker
-//     instead of in new interpreters (modules.py, apart.py; 0.3 s a module).
+//     own that is parsed once (parsed.py, 0.13 s), templates of the content that are compiled once
+//     (templates.py, 0.5 ms each), and modules in forks of the worker instead of in new
+//     interpreters (modules.py, apart.py; 0.3 s a module).
 //   - Every page that a fork writes to costs it 3 µs and 4 KiB. So what the server has is
-//     immortal (immortal.py), the holes in its memory are filled (heap.py; from 22 MiB to 9), and
-//     the functions that runs call, to whose code Python writes, lie together (hot.py; from 1,040
-//     pages to 380 in a run, and from 500 to 180 in each worker and module). Which functions that
-//     is, the first three runs show. Python 3.13 does not specialize calls of what was moved.
-//   - Each fork copies the server's page table, and takes it apart at its end: 9 ms for 100 MiB, and
-//     a run of three tasks has seven forks. So what the server has is put into huge pages (heap.py),
-//     and lacks the docstrings of the largest package (terse.py, 11 MiB).
+//     immortal (immortal.py). What would save less than a tenth of a run and needs the insides of
+//     the interpreter or the C library is left alone: functions that runs call laid together,
+//     holes of malloc filled, huge pages, docstrings stripped.
 //   - A server that is killed takes its runs along, because nobody else can tell how they end. So
 //     forks are the first that the kernel ends when memory runs out.
 //   - Files that were imported are looked at once a second at most (stamps.py, 8 ms).

@@ -20,8 +20,6 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-from ensign_warm import terse
-
 # What modules of Kubernetes and most others import, as far as it is installed.
 _THIRD_PARTY = """
 kubernetes kubernetes.dynamic kubernetes.dynamic.resource kubernetes.dynamic.exceptions kubernetes.client.rest
@@ -64,9 +62,8 @@ class Apart:
     def load(self) -> list[ModuleType]:
         """Import, in the server and before anything of the controller, and return what was imported."""
         before = set(sys.modules)
-        with terse.imports("kubernetes.client"):
-            for name in _THIRD_PARTY.split():
-                _try(name)
+        for name in _THIRD_PARTY.split():
+            _try(name)
         self._packages()
         fence = _Fence(self)
         sys.meta_path.insert(0, fence)

@@ -5,7 +5,7 @@ sources in the versions that were tried (../known.py). A mechanism is off where 
 
 What the mechanisms are: "run" is forks that become runs (run.py, ../../runner/program): without
 it all runs are cold. "modules" is modules in forks of the worker (modules.py, apart.py): without
-it they are started as in a cold run. The others are those of parsed.py, plugins.py and templates.py.
+it they are started as in a cold run. The others are those of parsed.py and templates.py.
 """
 
 import hashlib

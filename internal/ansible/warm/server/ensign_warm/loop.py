@@ -16,9 +16,9 @@ _CONTROL = 0  # the descriptor of the socket to the manager
 class Loop:
     """Serves the manager until it is gone. There is one thread, so that forks are sound."""
 
-    def __init__(self, changed: Callable[[], bool], ended: Callable[[], None]) -> None:
-        """Take what reports whether something that was imported has changed, and what is done when no fork is left."""
-        self._changed, self._ended = changed, ended
+    def __init__(self, changed: Callable[[], bool]) -> None:
+        """Take what reports whether something that was imported has changed."""
+        self._changed = changed
         self._control = socket.socket(fileno=_CONTROL)
         self._connections: dict[int, socket.socket] = {}  # by the fork's pid
         self._retired = False
@@ -100,8 +100,6 @@ class Loop:
             with contextlib.suppress(OSError):
                 wire.answer(connection, f"signal {-code}" if code < 0 else f"exit {code}")
             connection.close()
-        if not self._connections:
-            self._ended()
         self._leave()
 
     def _leave(self) -> None:

@@ -9,8 +9,7 @@ import time
 import traceback
 from typing import NoReturn
 
-from ensign_warm import heap, immortal, loop, process, wire
-from ensign_warm.hot import Hot
+from ensign_warm import immortal, loop, process, wire
 from ensign_warm.run import Run
 from ensign_warm.stamps import Stamps
 
@@ -36,21 +35,18 @@ def run(path: str, templates: str) -> NoReturn:
         off["immortal"] = f"Python {sys.version_info.major}.{sys.version_info.minor}"
     gc.disable()
     try:
-        hot = Hot(possible="immortal" not in off)
-        serving = loop.Loop(stamps.changed, hot.ended)
+        serving = loop.Loop(stamps.changed)
         for mechanism, cause in off.items():
             serving.say(f"off {mechanism} {cause}")
-        heap.fill()
-        heap.gather()
         connection = serving.next()
         gc.enable()
-        begin(connection, program, hot)
+        begin(connection, program)
     except BaseException:
         traceback.print_exc()
     os._exit(_DEFECT)  # No end of an interpreter: its handlers are the server's.
 
 
-def begin(connection: socket.socket, program: Run, hot: Hot) -> NoReturn:
+def begin(connection: socket.socket, program: Run) -> NoReturn:
     """Become the run that the manager asks for, or tell it why not."""
     try:
         request = wire.receive(connection)
@@ -70,5 +66,4 @@ def begin(connection: socket.socket, program: Run, hot: Hot) -> NoReturn:
     connection.close()
     program.keep_voice()
     process.take_outputs(outputs)
-    hot.note()
     program.become(request)

@@ -17,14 +17,13 @@ from ensign_warm import bound, environment, leave, process
 from ensign_warm.apart import Apart
 from ensign_warm.modules import Modules
 from ensign_warm.parsed import Parsed
-from ensign_warm.plugins import Plugins
 from ensign_warm.templates import Templates
 from ensign_warm.wire import Outdated, Refused, Request
 
 # The settings whose variables are in environment.OF_ONE_RUN.
 _SETTINGS = ("DEFAULT_LOCAL_TMP", "CACHE_PLUGIN_CONNECTION", "DEFAULT_ROLES_PATH")
 
-# What each run of it imports besides, before anything of a role. No plugins: see plugins.py.
+# What each run of it imports besides, before anything of a role. No plugins: a role may have one of the same name.
 _NEEDED = """
 ansible._internal._errors._task_timeout ansible._internal._json._profiles._inventory_legacy ansible.cli.playbook
 ansible.executor.process.worker ansible.executor.task_executor
@@ -47,7 +46,7 @@ class Run:
         self._path, self._texts = path, templates
         self._voice = -1  # where a fork tells the manager about its modules
         self._apart = Apart(collection_roots())
-        self._parsed, self._plugins, self._templates = Parsed(), Plugins(), Templates()
+        self._parsed, self._templates = Parsed(), Templates()
         self._own: dict[bytes, bytes] = {}
         self._of_playbook: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
@@ -73,8 +72,7 @@ class Run:
         constants = importlib.import_module("ansible.constants")
         self._config = digest(constants.CONFIG_FILE)
         self._unfit = unfit(vars(constants), os.getcwd())
-        plugins = [] if "plugins" in self.off else self._plugins.load()
-        return ahead + plugins + imported(before)
+        return ahead + imported(before)
 
     def admit(self, request: Request) -> None:
         if "run" in self.off:
@@ -124,7 +122,6 @@ class Run:
     def _begin_playbook(self) -> None:
         refresh()
         self._parsed.give_out()
-        self._plugins.give_out()
         self._templates.give_out()
         if "modules" not in self.off:
             Modules(self._apart, self._tell).install()
