@@ -16,6 +16,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY cmd/ cmd/
 COPY internal/ internal/
+COPY pkg/ pkg/
 # After the modules, so that another commit does not download them again.
 ARG VERSION=dev
 ARG COMMIT=unknown

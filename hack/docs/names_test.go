@@ -161,11 +161,25 @@ func listFiles(t *testing.T) files {
 	t.Helper()
 	list := files{paths: tracked(t)}
 	for _, file := range list.paths {
-		if top, _, below := strings.Cut(file, "/"); below && !slices.Contains(list.tops, top) {
+		if top := top(file); top != "" && !slices.Contains(list.tops, top) {
 			list.tops = append(list.tops, top)
 		}
 	}
 	return list
+}
+
+// top returns the directory at the root of a repository that a path begins with, "" for none; of
+// pkg/ the one in it, because comments name files of Kubernetes, which has a pkg/ too.
+func top(file string) string {
+	parts := strings.Split(path.Dir(file), "/")
+	switch {
+	case parts[0] == ".":
+		return ""
+	case parts[0] == "pkg":
+		return strings.Join(parts[:min(2, len(parts))], "/")
+	default:
+		return parts[0]
+	}
 }
 
 // lost returns the files of this repository that a text names and that are not there. A path is
@@ -175,7 +189,7 @@ func (list files) lost(from, text string) []string {
 	var lost []string
 	for _, match := range named.FindAllStringSubmatch(text, -1) {
 		name := match[1]
-		top, _, below := strings.Cut(name, "/")
+		top, below := top(name), strings.Contains(name, "/")
 		program := slices.Contains([]string{".go", ".sh", ".tsv"}, path.Ext(name)) && name != "pv_controller.go" // Kubernetes has it.
 		placeholder := regexp.MustCompile(`/[A-Z]+\.\w+$`).MatchString(name)
 		if below && !slices.Contains(list.tops, top) || !below && !program || placeholder {

@@ -187,7 +187,7 @@ func TestWordsOfTheProgramAreThoseOfThePages(t *testing.T) {
 			also: []string{"run started", "finalizer run started", "manageStatus: false"},
 		},
 		"reasons of Failure in docs/reference-status.md": {
-			code:  slices.Concat(s.typed("internal/content", "Reason"), s.typed("internal/ansible/jobevent", "Reason"), s.typed("internal/controller/status", "Reason")),
+			code:  slices.Concat(s.typed("pkg/content", "Reason"), s.typed("internal/ansible/jobevent", "Reason"), s.typed("internal/controller/status", "Reason")),
 			said:  spans(page["docs/reference-status.md"]),
 			loose: true,
 		},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/crlog"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
 )
 
 // logsFlags are the flags of "logs".
@@ -96,7 +96,7 @@ func (f *logsFlags) execute(cmd *cobra.Command, arg string) error {
 		return fmt.Errorf("use the kubeconfig: %w", err)
 	}
 	pods := crlog.Pods{Client: client, Namespace: f.managerNamespace, Selector: f.selector, Since: f.since, Previous: f.previous, Note: func(text string) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note:", content.Visible(text))
+		fmt.Fprintln(cmd.ErrOrStderr(), "note:", visible.Text(text))
 	}}
 	if f.follow {
 		return pods.Follow(cmd.Context(), object, printer)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/once"
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
 	"github.com/ensign-operator/ensign/internal/operator"
+	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -179,7 +179,7 @@ func (f *runOnceFlags) printVariables(ctx context.Context, o config.Options, lis
 	case f.once.File == "":
 		return err
 	}
-	fmt.Fprintln(f.once.Err, "note: the schema of the kind is not applied (no defaults, no validation), because there is no cluster:", content.Visible(err.Error()))
+	fmt.Fprintln(f.once.Err, "note: the schema of the kind is not applied (no defaults, no validation), because there is no cluster:", visible.Text(err.Error()))
 	if f.once.Namespace == "" {
 		f.once.Namespace = "default"
 	}
@@ -209,7 +209,7 @@ func (f *runOnceFlags) perform(ctx context.Context, o config.Options, cluster *o
 func newCommandLogger(out io.Writer) logr.Logger {
 	return funcr.New(func(_, args string) {
 		if strings.Contains(args, `"msg"="WARNING`) || strings.Contains(args, `"error"=`) {
-			fmt.Fprintln(out, content.Visible(args))
+			fmt.Fprintln(out, visible.Text(args))
 		}
 	}, funcr.Options{})
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/fleet"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
 )
 
 // statusFlags are the flags of "status".
@@ -151,7 +151,7 @@ func (f *statusFlags) report(cmd *cobra.Command, errs []error) (failed bool) {
 		} else {
 			failed = true
 		}
-		fmt.Fprintln(cmd.ErrOrStderr(), prefix, content.Visible(err.Error()))
+		fmt.Fprintln(cmd.ErrOrStderr(), prefix, visible.Text(err.Error()))
 	}
 	return failed
 }

@@ -15,7 +15,8 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/fleet"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // steerText is what differs between the commands that steer resources.
@@ -156,7 +157,7 @@ func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject)
 		if failed > 0 {
 			out = cmd.ErrOrStderr()
 		}
-		fmt.Fprintf(out, "%s %s: %s\n", s.kind.GVK.Kind, strings.TrimPrefix(s.name.String(), "/"), strings.ReplaceAll(content.Visible(text), "\n", "\n    "))
+		fmt.Fprintf(out, "%s %s: %s\n", s.kind.GVK.Kind, strings.TrimPrefix(s.name.String(), "/"), strings.ReplaceAll(visible.Text(text), "\n", "\n    "))
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()

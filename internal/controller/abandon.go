@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // abandonTimeout bounds the look for what stays: a CR that is given up must not hang on it.
@@ -30,7 +30,7 @@ func (r *Reconciler) abandon(ctx context.Context, a *attempt) error {
 func (r *Reconciler) leftBehind(ctx context.Context, a *attempt) string {
 	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
 	defer cancel()
-	work, _ := r.Content.Prepare(a.cr, true) // A refusal does not matter: nothing runs.
+	work, _ := r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: true}) // A refusal does not matter: nothing runs.
 	job := content.Job{Run: r.describe(a), Working: func(string) {}}
 	if grant, err := r.Access.Grant(a.cr, nil); err == nil {
 		defer grant.Revoke()

@@ -3,7 +3,7 @@ package controller
 import (
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // The brake bounds how often content runs for one CR, whatever triggers it: see

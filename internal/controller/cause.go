@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // The reasons for which a CR is dirty, as the log shows them. The name of an object follows

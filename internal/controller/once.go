@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Once is one run that somebody asked for, whatever ran for the CR before.
@@ -27,7 +27,7 @@ type Once struct {
 // Clock, and for ReportStatus also Client, Reader and Attempts.
 func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, error) {
 	a := newOnce(r, o)
-	if r.prepare(a); a.refusal != nil {
+	if r.prepare(ctx, a); a.refusal != nil {
 		return *a.refusal, r.reportOnce(ctx, a, o, conclusion{refused: true, Result: content.Result{Outcome: *a.refusal}})
 	}
 	grant, err := r.Access.Grant(a.cr, a.work.Labels())

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Defaults are the manager's settings where neither the watch nor the CR has one.
@@ -145,7 +145,7 @@ func (r *Reconciler) readAndDecide(ctx context.Context, req reconcile.Request) (
 		a.step = upToDate
 	}
 	if a.step.runs() {
-		r.prepare(a)
+		r.prepare(ctx, a)
 	}
 	return a, nil
 }

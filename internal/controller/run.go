@@ -12,17 +12,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // prepare reads the CR's annotations and has its content prepared. If either is invalid, the
 // CR is refused: nothing runs until it changes, and no slot is needed. A finalizer run is
 // not refused for an invalid annotation.
-func (r *Reconciler) prepare(a *attempt) {
+func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 	var err error
 	a.period, err = r.periodOf(a.cr)
-	a.work, a.refusal = r.Content.Prepare(a.cr, a.finalizing())
+	a.work, a.refusal = r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: a.finalizing()})
 	if err != nil && !a.finalizing() {
 		if a.refusal != nil && a.refusal.Reason == content.ReasonInvalidAnnotation {
 			err = errors.Join(err, errors.New(a.refusal.Message))

@@ -12,9 +12,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/observe/coldruns"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // chartExec is the name of the program that runs Helm's actions. It is beside the manager's.

@@ -2,12 +2,12 @@ package operator
 
 import (
 	"fmt"
+	"github.com/ensign-operator/ensign/internal/visible"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/manual"
 )
@@ -44,7 +44,7 @@ func textOf(d access.Denial) string {
 	if d.Namespace != "" {
 		text += " in the namespace " + d.Namespace
 	}
-	text = strings.ReplaceAll(content.Visible(text), "\n", `\n`)
+	text = strings.ReplaceAll(visible.Text(text), "\n", `\n`)
 	return strings.ToValidUTF8(text[:min(len(text), maxDenialText)], "")
 }
 

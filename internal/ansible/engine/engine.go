@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Runner runs Ansible content and keeps a directory for each CR.
@@ -74,33 +73,35 @@ type work struct {
 
 // Prepare reads the CR's annotations and builds its variables. If either is invalid, it
 // returns why the CR is refused. A finalizer run is not refused for an invalid annotation.
-func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (content.Work, *content.Outcome) {
-	w := &work{engine: e, uid: string(cr.GetUID()), finalizing: finalizing}
+func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *content.Outcome) {
+	w := &work{engine: e, uid: string(r.Object.GetUID()), finalizing: r.Finalizing}
 	var err error
-	if w.settings, err = e.settingsOf(cr); err != nil && !finalizing {
+	if w.settings, err = e.settingsOf(r.Object); err != nil && !r.Finalizing {
 		return w, content.Refusal(content.ReasonInvalidAnnotation, err)
 	}
-	if w.variables, err = e.Variables(cr, finalizing); err != nil {
+	if w.variables, err = e.Variables(r); err != nil {
 		return w, content.Refusal(content.ReasonInvalidSpec, err)
 	}
 	return w, nil
 }
 
 // Variables returns the variables that a run for the CR has.
-func (e *Engine) Variables(cr *unstructured.Unstructured, finalizing bool) (extravars.Variables, error) {
-	return extravars.Build(cr.Object, e.variableOptions(finalizing))
+func (e *Engine) Variables(r content.Request) (extravars.Variables, error) {
+	return extravars.Build(r.Object.Object, e.variableOptions(r))
 }
 
-func (e *Engine) variableOptions(finalizing bool) extravars.Options {
+func (e *Engine) variableOptions(r content.Request) extravars.Options {
 	options := extravars.Options{
 		GVK:        e.Watch.GVK,
 		SnakeCase:  e.Watch.SnakeCaseParameters,
 		MarkUnsafe: e.Watch.MarkUnsafe,
+		Values:     r.Values,
 		Vars:       e.Watch.Vars,
-		Finalizing: finalizing,
+		Overrides:  r.Overrides,
+		Finalizing: r.Finalizing,
 		RefuseSops: e.Defaults.RefuseSops,
 	}
-	if finalizing {
+	if r.Finalizing {
 		options.FinalizerVars = e.Watch.Finalizer.Vars
 	}
 	return options

@@ -18,9 +18,13 @@ type Options struct {
 	// MarkUnsafe makes Encode mark the object's strings as untrusted. Without
 	// it, whoever may write the object can run code in the operator.
 	MarkUnsafe bool
+	// Values take the place of the spec's fields as variables; nil: the spec's own.
+	Values map[string]any
 	// Vars and FinalizerVars are the variables of watches.yaml. They are trusted, and
 	// override variables of the object. FinalizerVars are used only if Finalizing is set.
 	Vars, FinalizerVars map[string]any
+	// Overrides are trusted too, and override all others.
+	Overrides map[string]any
 	// Finalizing builds the variables of a finalizer's run. Build never refuses such a
 	// run: it leaves fields with problems out and lists them in Variables.Dropped.
 	Finalizing bool
@@ -46,8 +50,8 @@ type Variables struct {
 // Finalizing is set, the error is nil.
 //
 // If two sources have the same name, the later one in this list wins: the fields of
-// the spec, ansible_operator_meta, the whole object, the spec as written, the watch's
-// vars, the finalizer's vars.
+// the spec or the values, ansible_operator_meta, the whole object, the spec as written, the
+// watch's vars, the finalizer's vars, the overrides.
 func Build(object map[string]any, o Options) (Variables, error) {
 	var problems, dropped problemList
 	clean := cleanObject(object, &problems)
@@ -55,7 +59,11 @@ func Build(object map[string]any, o Options) (Variables, error) {
 	if !ok {
 		spec = map[string]any{}
 	}
-	untrusted := specVariables(spec, o, &problems, &dropped)
+	values := spec
+	if o.Values != nil {
+		values, _ = cleanObject(map[string]any{"spec": o.Values}, &problems)["spec"].(map[string]any)
+	}
+	untrusted := specVariables(values, o, &problems, &dropped)
 	if problems.count > 0 && !o.Finalizing {
 		return Variables{}, &InvalidSpecError{Problems: problems.lines()}
 	}
@@ -83,14 +91,12 @@ func operatorMeta(object map[string]any) map[string]any {
 }
 
 func trustedVariables(o Options) map[string]any {
-	trusted := maps.Clone(o.Vars)
-	if !o.Finalizing {
-		return trusted
+	trusted := map[string]any{}
+	maps.Copy(trusted, o.Vars)
+	if o.Finalizing {
+		maps.Copy(trusted, o.FinalizerVars)
 	}
-	if trusted == nil {
-		trusted = map[string]any{}
-	}
-	maps.Copy(trusted, o.FinalizerVars)
+	maps.Copy(trusted, o.Overrides)
 	return trusted
 }
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Run describes the run that job events belong to, for the observers of job events.

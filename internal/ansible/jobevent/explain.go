@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
 )
 
 // maxStderr is how many bytes of a command's standard error a message shows.
@@ -95,5 +95,5 @@ func stderrText(stderr any, message string) string {
 	if text == "" || strings.Contains(message, text) {
 		return ""
 	}
-	return "\n" + clipFront(stabilize(content.Visible(text)), maxStderr)
+	return "\n" + clipFront(stabilize(visible.Text(text)), maxStderr)
 }

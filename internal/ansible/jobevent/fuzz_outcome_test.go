@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
 )
 
 // addCaptures adds the recorded output of ensign_run.py for some runs.
@@ -168,7 +168,7 @@ func checkMessage(t *testing.T, o jobevent.Outcome) {
 }
 
 // hasHidden reports whether a terminal or a log would not show the text as it is.
-func hasHidden(text string) bool { return content.Visible(text) != text }
+func hasHidden(text string) bool { return visible.Text(text) != text }
 
 // A canary stands for a value of a Secret.
 const canary = "hunter2-canary"

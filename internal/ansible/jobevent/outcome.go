@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // maxMessage is the maximum length of an outcome's message in bytes.
@@ -238,7 +239,7 @@ var banner = regexp.MustCompile(`(?s)\Aansible-playbook \[core .*?\n(No config f
 // output returns the part of the output that explains a run without statistics: from
 // Ansible's last error message on, or all of it if there is none.
 func output(e Ending) string {
-	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(content.Visible(e.Output))), "")
+	text := banner.ReplaceAllLiteralString(strings.TrimSpace(stabilize(visible.Text(e.Output))), "")
 	if secretPath.MatchString(text) {
 		text = maskInvalid(text)
 	}

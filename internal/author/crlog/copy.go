@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
 )
 
 // Printer writes lines of several logs, without control characters.
@@ -25,7 +25,7 @@ var ErrNoRecords = errors.New("this is no log of a manager with --log-format con
 func (p *Printer) print(line string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, err := fmt.Fprintln(p.Out, content.Visible(line))
+	_, err := fmt.Fprintln(p.Out, visible.Text(line))
 	return err
 }
 

@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/ensign-operator/ensign/internal/author/kinds"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/status"
+	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Outcome is what the status of a CR shows.
@@ -90,7 +91,7 @@ func RowOf(kind kinds.Kind, period time.Duration, cr *unstructured.Unstructured)
 	row.LastRun, row.Version, row.Digest = lastRun(cr, last), last.Version.Name, last.Version.Digest
 	row.NextRun, row.Period = row.nextRun(&watch, cr, last, period)
 	for _, text := range []*string{&row.APIVersion, &row.Kind, &row.Namespace, &row.Name, &row.Reason, &row.Message, &row.SlowedDown, &row.Version, &row.Digest} {
-		*text = content.Visible(*text)
+		*text = visible.Text(*text)
 	}
 	return row
 }

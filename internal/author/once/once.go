@@ -12,10 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
+	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // ErrFailed is returned for a run that did not succeed. The screen has said why.
@@ -74,14 +75,14 @@ func Run(ctx context.Context, o Options, c client.Client, bench Bench) error {
 			if r.last == nil || ctx.Err() != nil { // Nothing has ever run: no edit of a role would mend that.
 				return err
 			}
-			fmt.Fprintln(o.Err, content.Visible(err.Error()))
+			fmt.Fprintln(o.Err, visible.Text(err.Error()))
 		}
 		fmt.Fprintln(o.Err, "waiting for a change of a file; Ctrl-C ends")
 		changed, ok := files.changed(ctx)
 		if !ok {
 			return err
 		}
-		fmt.Fprintf(o.Err, "\n%s has changed\n", content.Visible(changed))
+		fmt.Fprintf(o.Err, "\n%s has changed\n", visible.Text(changed))
 	}
 }
 
@@ -98,7 +99,7 @@ func runOnce(ctx context.Context, o Options, r *reader, bench Bench) error {
 		return err
 	}
 	for _, note := range s.notes {
-		fmt.Fprintln(o.Err, "note:", content.Visible(note))
+		fmt.Fprintln(o.Err, "note:", visible.Text(note))
 	}
 	screen := newScreen(o)
 	reconciler, err := bench.Reconciler(s.watch, s.owned, screen)
@@ -113,7 +114,7 @@ func runOnce(ctx context.Context, o Options, r *reader, bench Bench) error {
 		screen.refused(outcome)
 	}
 	if !s.owned && bench.Missed(pathOf(r.client, s.cr)) {
-		fmt.Fprintln(o.Err, "note:", content.Visible(wayOut(o, s.cr)))
+		fmt.Fprintln(o.Err, "note:", visible.Text(wayOut(o, s.cr)))
 	}
 	if outcome.Verdict != content.Succeeded {
 		return ErrFailed

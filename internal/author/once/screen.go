@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // screen shows one run as the manager's log does at a terminal, with what each task changes.

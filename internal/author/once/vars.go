@@ -12,8 +12,9 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // secretName matches names of variables whose text is not shown. The name of a Secret object
@@ -32,15 +33,15 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 		return err
 	}
 	for _, note := range s.notes {
-		fmt.Fprintln(o.Err, "note:", content.Visible(note))
+		fmt.Fprintln(o.Err, "note:", visible.Text(note))
 	}
 	s.watch.MarkUnsafe = false // The marks are for Ansible's decoder: no variable shows them.
-	variables, err := (&engine.Engine{Watch: s.watch}).Variables(s.cr, o.Finalize)
+	variables, err := (&engine.Engine{Watch: s.watch}).Variables(content.Request{Object: s.cr, Finalizing: o.Finalize})
 	if err != nil {
 		return fmt.Errorf("nothing would be run: %w", err)
 	}
 	for _, path := range variables.Dropped {
-		fmt.Fprintln(o.Err, "note: not passed to Ansible:", content.Visible(path))
+		fmt.Fprintln(o.Err, "note: not passed to Ansible:", visible.Text(path))
 	}
 	text, err := variables.Encode()
 	if err != nil {
@@ -62,7 +63,7 @@ func Variables(ctx context.Context, o Options, c client.Client, list []watches.W
 	if err != nil {
 		return fmt.Errorf("write the variables: %w", err)
 	}
-	_, err = fmt.Fprint(o.Out, content.Visible(string(text)))
+	_, err = fmt.Fprint(o.Out, visible.Text(string(text)))
 	return err
 }
 

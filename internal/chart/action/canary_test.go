@@ -75,7 +75,7 @@ var places = map[string]place{
 // canary renders a chart as the manager and chart-exec do, and returns what came out.
 func canary(t *testing.T, dir string, spec map[string]any, all bool) (string, error) {
 	t.Helper()
-	built, err := values.Build(&watches.Chart{Path: dir, AllTemplates: all}, nil, spec)
+	built, err := values.Build(&watches.Chart{Path: dir, AllTemplates: all}, spec, nil, nil)
 	if err != nil {
 		return "", err
 	}

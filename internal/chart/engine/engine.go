@@ -21,8 +21,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/chart/seal"
 	"github.com/ensign-operator/ensign/internal/chart/values"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Runner carries out orders and keeps a directory for each CR.
@@ -94,11 +94,12 @@ type settings struct {
 
 // Prepare reads the CR's annotations, finds out where its release is, and makes the chart's values
 // of its spec. A finalizer run is never refused.
-func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (content.Work, *content.Outcome) {
-	w := &work{engine: e, cr: cr, finalizing: finalizing, seal: order.Seal{Owner: ownerOf(cr)}}
+func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *content.Outcome) {
+	cr := r.Object
+	w := &work{engine: e, cr: cr, finalizing: r.Finalizing, seal: order.Seal{Owner: ownerOf(cr)}}
 	var err error
 	w.settings, err = e.readSettings(cr.GetAnnotations())
-	if finalizing {
+	if r.Finalizing {
 		w.namespace, w.name = e.releaseToRemove(cr)
 		return w, nil
 	}
@@ -108,8 +109,7 @@ func (e *Engine) Prepare(cr *unstructured.Unstructured, finalizing bool) (conten
 	if w.namespace, w.name, err = e.Watch.Chart.ReleaseOf(cr.Object); err != nil {
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
-	spec, _, _ := unstructured.NestedMap(cr.Object, "spec")
-	w.values, err = values.Build(e.Watch.Chart, e.overrides, spec)
+	w.values, err = values.Build(e.Watch.Chart, r.Spec(), e.overrides, r.Overrides)
 	switch {
 	case errors.Is(err, values.ErrChart):
 		w.fault = err // Not the CR's: the next run may find the chart mended.

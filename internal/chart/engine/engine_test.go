@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 const (
@@ -200,7 +200,7 @@ func TestAnnotationsSteerTheActions(t *testing.T) {
 		if strings.HasSuffix(name, "description") {
 			continue
 		}
-		_, refusal := w.engine.Prepare(resource(nil, map[string]string{name: "perhaps\x1b"}), false)
+		_, refusal := w.engine.Prepare(t.Context(), content.Request{Object: resource(nil, map[string]string{name: "perhaps\x1b"})})
 		if refusal == nil || refusal.Reason != content.ReasonInvalidAnnotation || !strings.Contains(refusal.Message, name) || strings.Contains(refusal.Message, "\x1b") {
 			t.Errorf("%s: got %+v", name, refusal)
 		}
@@ -208,7 +208,7 @@ func TestAnnotationsSteerTheActions(t *testing.T) {
 }
 
 func TestASpecThatTheChartCannotTakeIsRefused(t *testing.T) {
-	_, refusal := newWorld(t, nil).engine.Prepare(resource(map[string]any{"size": "big"}, nil), false)
+	_, refusal := newWorld(t, nil).engine.Prepare(t.Context(), content.Request{Object: resource(map[string]any{"size": "big"}, nil)})
 	if refusal == nil || refusal.Reason != content.ReasonInvalidSpec || !strings.Contains(refusal.Message, "size") {
 		t.Errorf("got %+v", refusal)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // The Events of a deletion.

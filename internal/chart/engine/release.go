@@ -16,8 +16,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // site is where a run finds the release: its records and its cluster.
@@ -181,6 +182,6 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 func (w *work) carryOut(ctx context.Context, job content.Job, o order.Order) content.Outcome {
 	return w.engine.Runner.Run(ctx, runner.Spec{
 		UID: string(w.cr.GetUID()), ID: job.Run.ID, Kubeconfig: job.Kubeconfig, Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working,
-		Left: func(what string) { w.left(ctx, content.Visible(what)) },
+		Left: func(what string) { w.left(ctx, visible.Text(what)) },
 	})
 }

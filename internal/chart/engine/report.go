@@ -12,7 +12,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // The condition types that users of operator-sdk's Helm operator know.
@@ -51,7 +52,7 @@ func deployed(last *release.Release) content.Result {
 		Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
 		Conditions: []content.Condition{
 			{Type: initialized, Status: "True", Reason: "Initialized"},
-			{Type: deployedType, Status: "True", Reason: reason, Message: content.Visible(last.Info.Notes)},
+			{Type: deployedType, Status: "True", Reason: reason, Message: visible.Text(last.Info.Notes)},
 		},
 		Removed: []string{releaseFails, irreconciled},
 		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": shown(last.Manifest)}, attemptedRelease: nil},
@@ -114,7 +115,7 @@ func irreconcilable(ctx context.Context, err error) content.Result {
 }
 
 // short returns a message that is safe to show and has 4 KiB at most.
-func short(message string) string { return cut(content.Visible(message), 4<<10) }
+func short(message string) string { return cut(visible.Text(message), 4<<10) }
 
 func cut(text string, limit int) string {
 	const mark = "… [cut]"

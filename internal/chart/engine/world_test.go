@@ -29,8 +29,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/release"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/chart/seal"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -259,7 +259,7 @@ func resource(spec map[string]any, annotations map[string]string) *unstructured.
 // prepare returns work that was not refused.
 func (w *world) prepare(cr *unstructured.Unstructured, finalizing bool) content.Work {
 	w.t.Helper()
-	prepared, refusal := w.engine.Prepare(cr, finalizing)
+	prepared, refusal := w.engine.Prepare(w.t.Context(), content.Request{Object: cr, Finalizing: finalizing})
 	if refusal != nil {
 		w.t.Fatalf("refused: %+v", *refusal)
 	}

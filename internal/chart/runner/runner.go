@@ -21,10 +21,11 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // orderFile is the name of the order in the directory of a run.
@@ -193,7 +194,7 @@ func canceled() content.Outcome {
 // failed returns a failure. Its message is safe to show and has 4 KiB at most.
 func failed(reason content.Reason, message string) content.Outcome {
 	const limit = 4 << 10
-	message = content.Visible(message)
+	message = visible.Text(message)
 	if len(message) > limit {
 		message = strings.ToValidUTF8(message[:limit-len("…")], "") + "…"
 	}

@@ -24,8 +24,8 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Overrides returns the overrides with the templates in their strings evaluated. They are the
@@ -105,9 +105,10 @@ func (v *Values) ChartVersion() content.Version {
 // ErrChart is the error of a chart that cannot be loaded.
 var ErrChart = errors.New("load the chart")
 
-// Build loads the chart and makes the values of a CR. An error says what of the spec the
-// chart cannot take, or is ErrChart.
-func Build(c *watches.Chart, overrides []watches.Override, spec map[string]any) (*Values, error) {
+// Build loads the chart and makes the values of a CR: its spec, over which stand the overrides of
+// the watch, and over these those of a Go program, which are a tree. An error says what of the
+// spec the chart cannot take, or is ErrChart.
+func Build(c *watches.Chart, spec map[string]any, overrides []watches.Override, strongest map[string]any) (*Values, error) {
 	loaded, err := loader.Load(c.Path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrChart, err)
@@ -127,6 +128,8 @@ func Build(c *watches.Chart, overrides []watches.Override, spec map[string]any) 
 		}
 		v.Trusted = append(v.Trusted, texts(o.Value)...)
 	}
+	v.Values = loader.MergeMaps(v.Values, strongest)
+	v.Trusted = append(v.Trusted, texts(strongest)...)
 	if v.ChartDigest, v.Digest, err = digests(loaded, v.Values); err != nil {
 		return nil, err
 	}

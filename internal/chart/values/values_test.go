@@ -35,7 +35,7 @@ func chart(t *testing.T, files map[string]string) *watches.Chart {
 
 func mustBuild(t *testing.T, c *watches.Chart, overrides []watches.Override, spec map[string]any) *values.Values {
 	t.Helper()
-	got, err := values.Build(c, overrides, spec)
+	got, err := values.Build(c, spec, overrides, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestTheSchemaIsRespected(t *testing.T) {
 		"values.yaml":        "name: by default\n",
 	})
 	mustBuild(t, c, nil, map[string]any{"size": int64(1)})
-	if _, err := values.Build(c, nil, map[string]any{"size": "big"}); err == nil || !strings.Contains(err.Error(), "size") {
+	if _, err := values.Build(c, map[string]any{"size": "big"}, nil, nil); err == nil || !strings.Contains(err.Error(), "size") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -142,7 +142,7 @@ func TestTextThatLooksLikeATemplateIsRefused(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			c := chart(t, test.files)
 			c.TemplatesInSpec, c.AllTemplates = test.allow, test.all
-			got, err := values.Build(c, nil, test.spec)
+			got, err := values.Build(c, test.spec, nil, nil)
 			if test.path == "" {
 				if err != nil {
 					t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/controller/status"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 var (

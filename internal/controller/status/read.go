@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Condition is one of Ensign's conditions as it stands in an object. The zero value is none.

@@ -5,7 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Type is a condition type that Ensign owns. Each stands at most once in
@@ -140,7 +141,7 @@ func MessageSlowed(by string) string {
 // Working reports the task that the run executes, and since when. It is only written over a
 // status that shows a run at work. A long name is cut.
 func Working(generation int64, task string, since time.Time) Report {
-	name := strconv.Quote(bounded(content.Visible(task), maxTask))
+	name := strconv.Quote(bounded(visible.Text(task), maxTask))
 	return Report{generation: generation, idle: true, during: true, conditions: []condition{{
 		kind: Running, status: "True", reason: ReasonRunning,
 		message: fmt.Sprintf("%s: task %s since %s", messageRunning, name, since.UTC().Format(time.RFC3339)),

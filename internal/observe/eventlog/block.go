@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
+	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // The lines around a block: the first one of a task's and of a chart's, and the last one.
@@ -32,7 +33,7 @@ func taskText(e jobevent.Event) string {
 	b.WriteString(statusPrefix(e) + terminal.OneLine(e.Host) + "]")
 	b.WriteString(failureSuffix(e))
 	if e.Result != nil {
-		b.WriteString(" => " + content.Visible(render(cleanResult(e.Result))))
+		b.WriteString(" => " + visible.Text(render(cleanResult(e.Result))))
 	}
 	if e.Kind == jobevent.HostFailed && e.IgnoreErrors {
 		b.WriteString("\n...ignoring")

@@ -9,8 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
-	"github.com/ensign-operator/ensign/internal/content"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
+	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Screen shows runs to people at a terminal: a line for each task on each host, the result of
@@ -39,7 +40,7 @@ func (s Screen) Say(run content.Run, c terminal.Color, text string) {
 	}
 	var b strings.Builder
 	prefix := first
-	for line := range strings.Lines(content.Visible(strings.TrimRight(text, "\n")) + "\n") {
+	for line := range strings.Lines(visible.Text(strings.TrimRight(text, "\n")) + "\n") {
 		b.WriteString(s.Palette.Paint(terminal.Faint, prefix) + s.Palette.Paint(c, strings.TrimSuffix(line, "\n")) + "\n")
 		prefix = rest
 	}

@@ -1,4 +1,4 @@
-package content_test
+package visible_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ensign-operator/ensign/internal/content"
+	"github.com/ensign-operator/ensign/internal/visible"
 )
 
 func TestWhatIsMadeVisible(t *testing.T) {
@@ -26,24 +26,24 @@ func TestWhatIsMadeVisible(t *testing.T) {
 		"no text \xff\xfe":              "no text \uFFFD\uFFFD",
 		"colours of \x1b[\x1b[31m31mit": `colours of \x1b[31mit`,
 	} {
-		if got := content.Visible(text); got != want {
+		if got := visible.Text(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
 
-// FuzzVisible checks that no text controls a terminal.
-func FuzzVisible(f *testing.F) {
+// FuzzText checks that no text controls a terminal.
+func FuzzText(f *testing.F) {
 	f.Add("\x1b[0;31mred\x1b[0m\r\n\x1b]0;title\x07")
 	f.Fuzz(func(t *testing.T, text string) {
-		got := content.Visible(text)
+		got := visible.Text(text)
 		if !presentable(got) {
 			t.Errorf("%q is shown as %q", text, got)
 		}
 		if presentable(text) && !strings.ContainsRune(text, '\uFEFF') && printable(text) && got != text {
 			t.Errorf("%q needs no change and became %q", text, got)
 		}
-		if again := content.Visible(got); again != got {
+		if again := visible.Text(got); again != got {
 			t.Errorf("%q becomes %q", got, again)
 		}
 	})

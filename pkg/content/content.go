@@ -1,7 +1,7 @@
 // Package content is the seam between the controller and the kinds of content that it runs:
 // the interfaces of a kind of content, and the words in which both talk about one run: why
 // it runs, what it may use, and what came of it. Roles and playbooks are one kind of
-// content, Helm charts another.
+// content, Helm charts another, and a Go program may bring its own (ensign.Custom).
 //
 // It decides nothing, so that neither side has to know the other.
 package content
@@ -16,14 +16,47 @@ import (
 
 // Engine runs the content of one watch. Its methods may be called concurrently.
 type Engine interface {
-	// Prepare makes work of the CR as it is. It returns a refusal if no run can come of it;
-	// then nothing runs until the CR changes. Work that finalizes should not be refused for
-	// the CR's spec: the CR could never be deleted.
-	Prepare(cr *unstructured.Unstructured, finalizing bool) (work Work, refusal *Outcome)
+	// Prepare makes work of a request. It returns a refusal if no run can come of the CR as it
+	// is; then nothing runs until the CR changes. Work that finalizes should not be refused for
+	// the CR's spec: the CR could never be deleted. What may succeed later is no refusal: such
+	// work fails when it is run.
+	Prepare(ctx context.Context, request Request) (work Work, refusal *Outcome)
 	// Remove deletes what runs of the CR left on disk.
 	Remove(uid string) error
 	// Forget is called when a CR is gone.
 	Forget(watch, object string)
+}
+
+// Request is what content is to be run for.
+type Request struct {
+	// Object is the CR as it was read. Nobody changes it.
+	Object *unstructured.Unstructured
+	// Finalizing is true for a run of the finalizer.
+	Finalizing bool
+	// Values are given to the content in place of the CR's spec; nil is the spec. They are as
+	// untrusted as the spec, whoever made them of it, and have the types of JSON.
+	Values map[string]any
+	// Overrides are trusted, and stronger than the values: variables of Ansible by name, a
+	// tree of values of Helm.
+	Overrides map[string]any
+}
+
+// Spec returns the values of the request: Values, or else the spec of the object, which may be
+// nil. The caller does not change them.
+func (r Request) Spec() map[string]any {
+	if r.Values != nil {
+		return r.Values
+	}
+	spec, _ := r.Object.Object["spec"].(map[string]any)
+	return spec
+}
+
+// Digester is an Engine that knows what its runs depend on beside the CR.
+type Digester interface {
+	// Digest changes whenever a run may come out differently for the same CR. A CR that
+	// succeeded with the same digest does not run after a restart of the manager; "" makes
+	// every CR run once.
+	Digest() string
 }
 
 // Work is the content of a watch, ready to run for one CR.

@@ -1,4 +1,5 @@
-package content
+// Package visible makes text safe to be shown.
+package visible
 
 import (
 	"fmt"
@@ -10,11 +11,11 @@ import (
 
 var terminalColour = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// Visible returns text that is safe for a terminal or a log: without terminal colours,
+// Text returns text that is safe for a terminal or a log: without terminal colours,
 // with line feeds as line ends, and with Go escapes for all other characters that are
 // not graphic (controls, escapes, changes of the writing direction). It keeps tabs and
 // line feeds. The result is valid UTF-8.
-func Visible(text string) string {
+func Text(text string) string {
 	if !strings.ContainsFunc(text, isHidden) && utf8.ValidString(text) {
 		return text
 	}
