@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -131,7 +132,7 @@ type gates struct {
 }
 
 // Acquire implements Slots.
-func (g *gates) Acquire(ctx context.Context, _ string, _ slots.Priority) (func(), error) {
+func (g *gates) Acquire(ctx context.Context, _ schema.GroupVersionKind, _ slots.Priority) (func(), error) {
 	free := func() {}
 	if g.enter() {
 		return free, nil

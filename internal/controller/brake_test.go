@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
@@ -167,11 +168,11 @@ func TestABucketFillsInQuietTimes(t *testing.T) {
 // meter is a Meter that keeps what it was told.
 type meter struct{ lines []string }
 
-func (m *meter) TriggerHeld(_ string, backoff bool) {
+func (m *meter) TriggerHeld(_ schema.GroupVersionKind, backoff bool) {
 	m.lines = append(m.lines, fmt.Sprintf("held, by its back-off: %v", backoff))
 }
 
-func (m *meter) SetSlowed(_ string, number int) {
+func (m *meter) SetSlowed(_ schema.GroupVersionKind, number int) {
 	m.lines = append(m.lines, fmt.Sprintf("slowed: %d", number))
 }
 

@@ -28,7 +28,7 @@ func (r *Reconciler) hold(ctx context.Context, a *attempt) error {
 		}
 	})
 	if first && r.Meter != nil {
-		r.Meter.TriggerHeld(r.Watch.GVK.String(), !a.empty)
+		r.Meter.TriggerHeld(r.Watch.GVK, !a.empty)
 	}
 	if slowed != "" {
 		log.FromContext(ctx).Info("WARNING: the resource is triggered again and again, and its runs are slowed down; they may trigger themselves", "trigger", slowed, "nextRun", a.until.Sub(now).String())
@@ -63,7 +63,7 @@ func (r *Reconciler) reportBrake(ctx context.Context, a *attempt) error {
 
 func (r *Reconciler) countSlowed() {
 	if r.Meter != nil {
-		r.Meter.SetSlowed(r.Watch.GVK.String(), r.states.slowed())
+		r.Meter.SetSlowed(r.Watch.GVK, r.states.slowed())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 )
@@ -28,13 +29,13 @@ type Grant struct {
 type Meter interface {
 	// TriggerHeld is called when a CR begins to wait with a trigger: for its back-off, or
 	// because its bucket is empty.
-	TriggerHeld(watch string, backoff bool)
+	TriggerHeld(watch schema.GroupVersionKind, backoff bool)
 	// SetSlowed is called with the number of CRs whose bucket is empty.
-	SetSlowed(watch string, number int)
+	SetSlowed(watch schema.GroupVersionKind, number int)
 }
 
 // Slots limits how many runs are live in all watches together.
 type Slots interface {
 	// Acquire waits for a slot; release gives it back.
-	Acquire(ctx context.Context, watch string, priority slots.Priority) (release func(), err error)
+	Acquire(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (release func(), err error)
 }

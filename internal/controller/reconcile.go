@@ -98,7 +98,7 @@ func (r *Reconciler) admit(ctx, runCtx context.Context, req reconcile.Request) (
 			cancel(nil)
 			return a, err
 		}
-		release, err := r.Slots.Acquire(waitCtx, r.Watch.GVK.String(), a.priority())
+		release, err := r.Slots.Acquire(waitCtx, r.Watch.GVK, a.priority())
 		cancel(nil)
 		if err == nil {
 			return r.decideInSlot(ctx, runCtx, req, release)
@@ -219,7 +219,7 @@ func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
 	if r.Related != nil && len(r.Watch.References) > 0 {
 		r.Related.Refers(r.Watch.GVK, req.NamespacedName, nil)
 	}
-	r.Content.Forget(r.Watch.GVK.String(), named(req))
+	r.Content.Forget(r.Watch.GVK, named(req))
 	uid, slowed := r.states.forget(req.NamespacedName)
 	if uid != "" {
 		r.removeDirectory(ctx, string(uid))

@@ -72,8 +72,8 @@ func (f accessFunc) Grant(cr *unstructured.Unstructured, _ map[string]string) (G
 // journal is an Observer that keeps what it saw.
 type journal struct{ lines, forgotten []string }
 
-func (j *journal) Forget(watch, object string) {
-	j.forgotten = append(j.forgotten, watch+" "+object)
+func (j *journal) Forget(watch schema.GroupVersionKind, object string) {
+	j.forgotten = append(j.forgotten, watch.String()+" "+object)
 }
 
 func (j *journal) RunStarted(run jobevent.Run) {
@@ -646,7 +646,7 @@ func TestNothingBeginsThatIsToEndAtOnce(t *testing.T) {
 			before := b.stored().GetResourceVersion()
 			wantEqual(t, reconcile.Result{}, b.mustReconcile())
 			wantEqual(t, 2, reads)
-			wantEqual(t, 0, len(b.runner.specs)+hall.Live(b.Watch.GVK.String()))
+			wantEqual(t, 0, len(b.runner.specs)+hall.Live(b.Watch.GVK))
 			wantEqual(t, before, b.stored().GetResourceVersion())
 		})
 	}
@@ -725,13 +725,13 @@ func TestWhatWaitedForItsSlotIsReadAgain(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	hall := slots.New(1)
 	b.Slots = hall
-	release, err := hall.Acquire(t.Context(), "other", slots.Normal)
+	release, err := hall.Acquire(t.Context(), schema.GroupVersionKind{Kind: "Other"}, slots.Normal)
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan reconcile.Result)
 	go func() { done <- b.mustReconcile() }()
-	eventually(t, func() bool { return hall.Waiting(b.Watch.GVK.String()) == 1 })
+	eventually(t, func() bool { return hall.Waiting(b.Watch.GVK) == 1 })
 	changed := b.stored()
 	changed.SetGeneration(2)
 	if err := b.client.Update(t.Context(), changed); err != nil {
@@ -740,7 +740,7 @@ func TestWhatWaitedForItsSlotIsReadAgain(t *testing.T) {
 	release()
 	wantEqual(t, time.Hour, (<-done).RequeueAfter)
 	wantEqual(t, []string{"started ns/w generation 2: created", "playbook_on_stats", "ended Succeeded"}, b.journal.lines)
-	wantEqual(t, 0, hall.Live(b.Watch.GVK.String()))
+	wantEqual(t, 0, hall.Live(b.Watch.GVK))
 }
 
 func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
@@ -822,7 +822,7 @@ func TestAPanicGivesItsSlotBack(t *testing.T) {
 				}()
 				_, _ = b.reconcile()
 			}()
-			wantEqual(t, 0, hall.Live(b.Watch.GVK.String()))
+			wantEqual(t, 0, hall.Live(b.Watch.GVK))
 			b.runner.run = succeed
 			b.mustReconcile()
 			wantEqual(t, "True/Successful", b.conditions()["Successful"])
@@ -871,7 +871,7 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	b := newBench(t, finalizerWatch(), widget(withFinalizers(ourFinalizer)), interceptor.Funcs{})
 	var priorities []slots.Priority
 	ask := make(chan slots.Priority)
-	b.Slots = slotsFunc(func(ctx context.Context, _ string, priority slots.Priority) (func(), error) {
+	b.Slots = slotsFunc(func(ctx context.Context, _ schema.GroupVersionKind, priority slots.Priority) (func(), error) {
 		priorities = append(priorities, priority)
 		ask <- priority
 		if priority == slots.Urgent {
@@ -894,9 +894,9 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 }
 
 // slotsFunc are Slots that admit as it says.
-type slotsFunc func(ctx context.Context, watch string, priority slots.Priority) (func(), error)
+type slotsFunc func(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (func(), error)
 
-func (f slotsFunc) Acquire(ctx context.Context, watch string, priority slots.Priority) (func(), error) {
+func (f slotsFunc) Acquire(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (func(), error) {
 	return f(ctx, watch, priority)
 }
 
@@ -904,7 +904,7 @@ func (f slotsFunc) Acquire(ctx context.Context, watch string, priority slots.Pri
 func full(t *testing.T) *slots.Slots {
 	t.Helper()
 	s := slots.New(1)
-	if _, err := s.Acquire(t.Context(), "other", slots.Normal); err != nil {
+	if _, err := s.Acquire(t.Context(), schema.GroupVersionKind{Kind: "Other"}, slots.Normal); err != nil {
 		t.Fatal(err)
 	}
 	return s

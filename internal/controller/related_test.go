@@ -167,7 +167,7 @@ func TestWhatWaitsForItsSlotIsMorePressingOnceItIsDirty(t *testing.T) {
 	b.mustReconcile()
 	b.clock.SetTime(b.states.get(request.NamespacedName).due)
 	var priorities []slots.Priority
-	b.Slots = slotsFunc(func(ctx context.Context, _ string, priority slots.Priority) (func(), error) {
+	b.Slots = slotsFunc(func(ctx context.Context, _ schema.GroupVersionKind, priority slots.Priority) (func(), error) {
 		priorities = append(priorities, priority)
 		if priority == slots.Normal {
 			b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")

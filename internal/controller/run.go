@@ -141,7 +141,7 @@ func (r *Reconciler) settled(ctx context.Context, a *attempt, job content.Job) (
 func (r *Reconciler) describe(a *attempt) content.Run {
 	return content.Run{
 		ID:         string(uuid.NewUUID()),
-		Watch:      r.Watch.GVK.String(),
+		Watch:      r.Watch.GVK,
 		Object:     named(a.request),
 		Generation: a.cr.GetGeneration(),
 		Trigger:    a.cause(r.Clock.Now()),

@@ -85,13 +85,13 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error)
 // ended.
 func (a ansibleSetup) close() error { return errors.Join(a.warm.close(), a.runner.Root.Close()) }
 
-// watchNames returns the names of the watches in slots and metrics.
-func (a ansibleSetup) watchNames() []string {
-	var names []string
+// watchedKinds returns the kinds of the watches.
+func (a ansibleSetup) watchedKinds() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
 	for _, watch := range a.watches {
-		names = append(names, watch.GVK.String())
+		kinds = append(kinds, watch.GVK)
 	}
-	return names
+	return kinds
 }
 
 // loadWatches reads watches.yaml, applies the environment to it, and warns of settings that

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	ansible "github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
@@ -75,7 +76,7 @@ func (o chartObservers) Ended(run content.Run, outcome content.Outcome, elapsed 
 }
 
 // Forget implements chart.Observer.
-func (o chartObservers) Forget(watch, object string) {
+func (o chartObservers) Forget(watch schema.GroupVersionKind, object string) {
 	for _, observer := range o.relevant() {
 		if f, remembers := observer.(ansible.Forgetter); remembers {
 			f.Forget(watch, object)

@@ -86,7 +86,7 @@ func (c components) addToManager() error {
 		return err
 	}
 	c.slots.ObserveWait = counters.ObserveWait
-	if err := counters.RegisterSlots(c.slots, c.slots.Limit(), c.ansible.watchNames()); err != nil {
+	if err := counters.RegisterSlots(c.slots, c.slots.Limit(), c.ansible.watchedKinds()); err != nil {
 		return err
 	}
 	taskLog := eventlog.New(eventlog.Options{
@@ -126,7 +126,7 @@ func (c components) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
 	o := coldruns.Options{Reason: c.ansible.warm.coldReason, SetCold: counters.SetWatchCold, Logger: c.options.Logger.WithName("warm")}
 	for _, watch := range c.ansible.watches {
 		if watch.Warm && watch.Chart == nil {
-			o.Watches = append(o.Watches, watch.GVK.String())
+			o.Watches = append(o.Watches, watch.GVK)
 		}
 	}
 	return coldruns.New(o)
@@ -156,10 +156,10 @@ func (c components) addProxy() error {
 func (c components) supervisor(watch watches.Watch, runs content.Engine, counters *metrics.Metrics) *controller.Supervisor {
 	o := c.options
 	ready := func(gvk schema.GroupVersionKind, ready bool) {
-		counters.SetWatchReady(gvk.String(), ready)
-		counters.SetSlowed(gvk.String(), 0) // A new controller knows of none.
+		counters.SetWatchReady(gvk, ready)
+		counters.SetSlowed(gvk, 0) // A new controller knows of none.
 	}
-	counters.InitWatch(watch.GVK.String())
+	counters.InitWatch(watch.GVK)
 	concurrent := watch.MaxConcurrentReconciles
 	if concurrent == 0 {
 		concurrent = o.MaxConcurrentReconciles

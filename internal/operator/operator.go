@@ -103,7 +103,7 @@ func newSlots(o config.Options, a ansibleSetup) *slots.Slots {
 	if limit == 0 {
 		limit = config.DefaultMaxConcurrentRuns(len(a.watches), memory, warm)
 	}
-	return slots.New(limit, a.watchNames()...)
+	return slots.New(limit, a.watchedKinds()...)
 }
 
 // connect reads the client configuration and asks the API server for its version.

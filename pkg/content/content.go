@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Engine runs the content of one watch. Its methods may be called concurrently.
@@ -23,8 +24,8 @@ type Engine interface {
 	Prepare(ctx context.Context, request Request) (work Work, refusal *Outcome)
 	// Remove deletes what runs of the CR left on disk.
 	Remove(uid string) error
-	// Forget is called when a CR is gone.
-	Forget(watch, object string)
+	// Forget is called when a CR is gone. object names it as Run.Object does.
+	Forget(watch schema.GroupVersionKind, object string)
 }
 
 // Request is what content is to be run for.
@@ -78,8 +79,8 @@ type Work interface {
 type Run struct {
 	// ID is unique among all runs of this manager and safe as a file name.
 	ID string
-	// Watch is the watched kind as "group/version, Kind=kind".
-	Watch string
+	// Watch is the watched kind.
+	Watch schema.GroupVersionKind
 	// Object is the CR as "namespace/name", or "name" when it is cluster-scoped.
 	Object string
 	// Generation is the CR's metadata.generation that the run works on.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
@@ -38,7 +39,7 @@ type Observer interface {
 // Forgetter is an Observer that keeps data of CRs.
 type Forgetter interface {
 	// Forget is called when a CR is gone.
-	Forget(watch, object string)
+	Forget(watch schema.GroupVersionKind, object string)
 }
 
 // Defaults are the manager's settings where neither the watch nor the CR has one.
@@ -159,7 +160,7 @@ func (w *work) spec(job content.Job, vars []byte) runner.Spec {
 	}
 	return runner.Spec{
 		UID:          w.uid,
-		Watch:        job.Run.Watch,
+		Watch:        job.Run.Watch.String(),
 		CR:           job.Run.Object,
 		ID:           job.Run.ID,
 		Role:         what.Role,
@@ -178,7 +179,7 @@ func (w *work) spec(job content.Job, vars []byte) runner.Spec {
 func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }
 
 // Forget drops all data of a CR that is gone.
-func (e *Engine) Forget(watch, object string) {
+func (e *Engine) Forget(watch schema.GroupVersionKind, object string) {
 	for _, o := range e.Observers {
 		if f, remembers := o.(Forgetter); remembers {
 			f.Forget(watch, object)

@@ -63,7 +63,7 @@ func TestFaultsOfAFile(t *testing.T) {
 func TestWhatARunReturnsIsTextOnTheScreen(t *testing.T) {
 	var out bytes.Buffer
 	s := newScreen(Options{Out: &out, Diffs: true})
-	s.RunStarted(content.Run{Object: "a/b\x1b[31m", Watch: "w"})
+	s.RunStarted(content.Run{Object: "a/b\x1b[31m", Watch: schema.GroupVersionKind{Version: "v1", Kind: "W"}})
 	s.JobEvent(content.Run{}, jobevent.Event{Kind: jobevent.HostFailed, Task: "bad\nsucceeded\x1b]0;title\a", Host: "localhost", Result: map[string]any{
 		"msg": "no\x1b[2J", "invocation": map[string]any{"password": "hunter2"},
 	}})

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -35,7 +36,7 @@ type Runner interface {
 type Observer interface {
 	Started(run content.Run)
 	Ended(run content.Run, outcome content.Outcome, elapsed time.Duration)
-	Forget(watch, object string)
+	Forget(watch schema.GroupVersionKind, object string)
 }
 
 // Engine keeps the releases of one watch. New makes it; the other fields are set once.
@@ -239,4 +240,6 @@ func done(last *release.Release) string {
 func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }
 
 // Forget drops all data of a CR that is gone.
-func (e *Engine) Forget(watch, object string) { e.Observer.Forget(watch, object) }
+func (e *Engine) Forget(watch schema.GroupVersionKind, object string) {
+	e.Observer.Forget(watch, object)
+}

@@ -241,7 +241,7 @@ func (*world) Started(content.Run) {}
 func (*world) Ended(content.Run, content.Outcome, time.Duration) {}
 
 // Forget implements Observer.
-func (*world) Forget(string, string) {}
+func (*world) Forget(schema.GroupVersionKind, string) {}
 
 func resource(spec map[string]any, annotations map[string]string) *unstructured.Unstructured {
 	cr := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "K", "spec": spec}}

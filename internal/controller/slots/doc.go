@@ -1,8 +1,8 @@
 // Package slots limits how many runs are live in all watches together, and decides which
 // waiting run gets the next free slot.
 //
-// New makes the slots; Acquire waits for one. A group is the name of a watch. The package
-// knows nothing else of watches and runs, and does not limit the live runs of a single
+// New makes the slots; Acquire waits for one. A group is the runs of a watched kind. The
+// package knows nothing else of watches and runs, and does not limit the live runs of a single
 // group: the number of workers that call Acquire for a group does that.
 //
 // # Order

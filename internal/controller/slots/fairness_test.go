@@ -19,7 +19,7 @@ func TestLongRunsDoNotDelayAnotherGroup(t *testing.T) {
 	for _, limit := range []int{2, 3, 4, 8} {
 		t.Run(fmt.Sprintf("%d slots", limit), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := slots.New(limit, "long", "short")
+				s := slots.New(limit, kind("long"), kind("short"))
 				for range 50 {
 					go repeat(t, s, "long", time.Hour)
 				}
@@ -36,7 +36,7 @@ func TestLongRunsDoNotDelayAnotherGroup(t *testing.T) {
 				if p99 > ownTime+5*time.Second {
 					t.Errorf("99 of 100 waited for at most %s, want %s", p99, ownTime+5*time.Second)
 				}
-				if live := s.Live("long"); live != limit-1 {
+				if live := s.Live(kind("long")); live != limit-1 {
 					t.Errorf("the long runs have %d slots, want %d: what is kept free is one slot", live, limit-1)
 				}
 			})
@@ -47,7 +47,7 @@ func TestLongRunsDoNotDelayAnotherGroup(t *testing.T) {
 // repeat takes a slot again and again, until the test ends.
 func repeat(t *testing.T, s *slots.Slots, group string, length time.Duration) {
 	for t.Context().Err() == nil {
-		release, err := s.Acquire(t.Context(), group, slots.Normal)
+		release, err := s.Acquire(t.Context(), kind(group), slots.Normal)
 		if err != nil {
 			return // The test is over.
 		}
@@ -62,7 +62,7 @@ func repeat(t *testing.T, s *slots.Slots, group string, length time.Duration) {
 // occupy takes a slot once and returns how long it waited.
 func occupy(t *testing.T, s *slots.Slots, group string, length time.Duration) time.Duration {
 	began := time.Now()
-	release, err := s.Acquire(t.Context(), group, slots.Normal)
+	release, err := s.Acquire(t.Context(), kind(group), slots.Normal)
 	if err != nil {
 		t.Error(err)
 		return 0

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Priority orders the runs that wait for a slot: the highest goes first.
@@ -24,13 +26,13 @@ const (
 type Slots struct {
 	// ObserveWait is called with the time that a run of the group waited for its slot. It
 	// may be nil, must be set before the first Acquire, and must not block.
-	ObserveWait func(group string, wait time.Duration)
+	ObserveWait func(group schema.GroupVersionKind, wait time.Duration)
 
 	limit      int
 	now        func() time.Time
 	mu         sync.Mutex
 	free       int
-	groups     map[string]*group
+	groups     map[schema.GroupVersionKind]*group
 	admissions uint64 // number of admissions so far
 }
 
@@ -48,11 +50,11 @@ type waiter struct {
 
 // New returns limit slots, at least one. The groups that are named here have reserved
 // slots before they first call Acquire; others only from then on.
-func New(limit int, groups ...string) *Slots {
-	s := &Slots{limit: max(limit, 1), now: time.Now, groups: map[string]*group{}}
+func New(limit int, watches ...schema.GroupVersionKind) *Slots {
+	s := &Slots{limit: max(limit, 1), now: time.Now, groups: map[schema.GroupVersionKind]*group{}}
 	s.free = s.limit
-	for _, name := range groups {
-		s.groups[name] = &group{}
+	for _, watch := range watches {
+		s.groups[watch] = &group{}
 	}
 	return s
 }
@@ -62,24 +64,24 @@ func (s *Slots) Limit() int { return s.limit }
 
 // Acquire waits for a slot and takes it. release gives it back and may be called more than
 // once. If ctx ends first, Acquire returns the cause as an error and leaves the queue.
-func (s *Slots) Acquire(ctx context.Context, groupName string, priority Priority) (release func(), err error) {
+func (s *Slots) Acquire(ctx context.Context, watch schema.GroupVersionKind, priority Priority) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, waitError(ctx)
 	}
 	began := s.now()
-	w := s.enqueue(groupName, priority)
+	w := s.enqueue(watch, priority)
 	select {
 	case <-w.admitted:
 	case <-ctx.Done():
-		if s.removeWaiter(groupName, w) {
+		if s.removeWaiter(watch, w) {
 			return nil, waitError(ctx)
 		}
 		// The slot was given in the same moment. The caller sees that its context has ended.
 	}
 	if s.ObserveWait != nil {
-		s.ObserveWait(groupName, s.now().Sub(began))
+		s.ObserveWait(watch, s.now().Sub(began))
 	}
-	return sync.OnceFunc(func() { s.release(groupName) }), nil
+	return sync.OnceFunc(func() { s.release(watch) }), nil
 }
 
 func waitError(ctx context.Context) error {
@@ -87,34 +89,34 @@ func waitError(ctx context.Context) error {
 }
 
 // Live returns how many slots the group has taken.
-func (s *Slots) Live(groupName string) int {
+func (s *Slots) Live(watch schema.GroupVersionKind) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.group(groupName).live
+	return s.group(watch).live
 }
 
 // Waiting returns how many runs of the group wait for a slot.
-func (s *Slots) Waiting(groupName string) int {
+func (s *Slots) Waiting(watch schema.GroupVersionKind) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.group(groupName).waiting)
+	return len(s.group(watch).waiting)
 }
 
-func (s *Slots) enqueue(groupName string, priority Priority) *waiter {
+func (s *Slots) enqueue(watch schema.GroupVersionKind, priority Priority) *waiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &waiter{priority: priority, admitted: make(chan struct{})}
-	g := s.group(groupName)
+	g := s.group(watch)
 	g.waiting = append(g.waiting, w)
 	s.admitWaiting()
 	return w
 }
 
 // removeWaiter removes w from the queue. It returns false if w has been admitted.
-func (s *Slots) removeWaiter(groupName string, w *waiter) bool {
+func (s *Slots) removeWaiter(watch schema.GroupVersionKind, w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.group(groupName)
+	g := s.group(watch)
 	i := slices.Index(g.waiting, w)
 	if i < 0 {
 		return false
@@ -123,21 +125,21 @@ func (s *Slots) removeWaiter(groupName string, w *waiter) bool {
 	return true
 }
 
-func (s *Slots) release(groupName string) {
+func (s *Slots) release(watch schema.GroupVersionKind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.group(groupName).live--
+	s.group(watch).live--
 	s.free++
 	s.admitWaiting()
 }
 
 // group returns the state of the group, a new one if there is none. The caller holds the
 // lock.
-func (s *Slots) group(name string) *group {
-	g := s.groups[name]
+func (s *Slots) group(watch schema.GroupVersionKind) *group {
+	g := s.groups[watch]
 	if g == nil {
 		g = &group{}
-		s.groups[name] = g
+		s.groups[watch] = g
 	}
 	return g
 }

@@ -9,10 +9,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
+
+// kind returns the watched kind whose runs are a group.
+func kind(group string) schema.GroupVersionKind { return schema.GroupVersionKind{Kind: group} }
 
 // testQueue lets runs wait for slots and records the order in which they are admitted.
 type testQueue struct {
@@ -25,15 +29,19 @@ type testQueue struct {
 
 func newTestQueue(t *testing.T, limit int, groups ...string) *testQueue {
 	t.Helper()
-	return &testQueue{t: t, slots: slots.New(limit, groups...), admitted: make(chan string, 100), releases: map[string]func(){}}
+	var kinds []schema.GroupVersionKind
+	for _, group := range groups {
+		kinds = append(kinds, kind(group))
+	}
+	return &testQueue{t: t, slots: slots.New(limit, kinds...), admitted: make(chan string, 100), releases: map[string]func(){}}
 }
 
 // acquire takes a slot for the run, which must be free.
 func (h *testQueue) acquire(name, group string) {
 	h.t.Helper()
-	live := h.slots.Live(group)
+	live := h.slots.Live(kind(group))
 	h.request(name, group, slots.Normal)
-	if h.slots.Live(group) != live+1 {
+	if h.slots.Live(kind(group)) != live+1 {
 		h.t.Fatalf("%s waits, although there should be room", name)
 	}
 	h.nextAdmitted()
@@ -42,9 +50,9 @@ func (h *testQueue) acquire(name, group string) {
 // request returns when the run waits or has been admitted.
 func (h *testQueue) request(name, group string, priority slots.Priority) {
 	h.t.Helper()
-	before := h.slots.Live(group) + h.slots.Waiting(group)
+	before := h.slots.Live(kind(group)) + h.slots.Waiting(kind(group))
 	go func() {
-		release, err := h.slots.Acquire(context.Background(), group, priority)
+		release, err := h.slots.Acquire(context.Background(), kind(group), priority)
 		if err != nil {
 			h.t.Error(err)
 			return
@@ -54,7 +62,7 @@ func (h *testQueue) request(name, group string, priority slots.Priority) {
 		h.mu.Unlock()
 		h.admitted <- name
 	}()
-	eventually(h.t, func() bool { return h.slots.Live(group)+h.slots.Waiting(group) == before+1 })
+	eventually(h.t, func() bool { return h.slots.Live(kind(group))+h.slots.Waiting(kind(group)) == before+1 })
 }
 
 func (h *testQueue) nextAdmitted() string {
@@ -150,7 +158,7 @@ func TestReservedSlots(t *testing.T) {
 			for range 10 {
 				h.request("x", "busy", slots.Urgent)
 			}
-			if got := h.slots.Live("busy"); got != test.want {
+			if got := h.slots.Live(kind("busy")); got != test.want {
 				t.Errorf("want %d, got %d", test.want, got)
 			}
 		})
@@ -176,7 +184,7 @@ func TestAReservedSlotGoesToTheBusyGroupOnceAllOthersHaveOne(t *testing.T) {
 	h.acquire("a2", "a")
 	h.request("a3", "a", slots.Normal)
 	h.acquire("b1", "b")
-	if got := h.slots.Live("a"); got != 2 {
+	if got := h.slots.Live(kind("a")); got != 2 {
 		t.Fatalf("want 2 live of a, got %d", got)
 	}
 	h.release("a1")
@@ -192,23 +200,23 @@ func TestACanceledWaitLeavesTheQueue(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	result := make(chan error)
 	go func() {
-		_, err := h.slots.Acquire(ctx, "a", slots.Urgent)
+		_, err := h.slots.Acquire(ctx, kind("a"), slots.Urgent)
 		result <- err
 	}()
-	eventually(t, func() bool { return h.slots.Waiting("a") == 1 })
+	eventually(t, func() bool { return h.slots.Waiting(kind("a")) == 1 })
 	h.request("next", "a", slots.Normal)
 	cancel(gone)
 	if err := <-result; !errors.Is(err, gone) {
 		t.Errorf("want the cause, got %v", err)
 	}
-	if got := h.slots.Waiting("a"); got != 1 {
+	if got := h.slots.Waiting(kind("a")); got != 1 {
 		t.Errorf("want 1 waiting, got %d", got)
 	}
 	h.release("live")
 	if got := h.nextAdmitted(); got != "next" {
 		t.Errorf("want next, got %s", got)
 	}
-	if _, err := h.slots.Acquire(ctx, "a", slots.Urgent); !errors.Is(err, gone) {
+	if _, err := h.slots.Acquire(ctx, kind("a"), slots.Urgent); !errors.Is(err, gone) {
 		t.Errorf("want the cause at once, got %v", err)
 	}
 }
@@ -220,7 +228,7 @@ func TestReleaseCountsOnce(t *testing.T) {
 	h.release("a1")
 	h.acquire("a2", "a")
 	h.request("a3", "a", slots.Normal)
-	if got := h.slots.Live("a"); got != 1 {
+	if got := h.slots.Live(kind("a")); got != 1 {
 		t.Errorf("want 1 live, got %d", got)
 	}
 }
@@ -228,14 +236,14 @@ func TestReleaseCountsOnce(t *testing.T) {
 func TestObserveWaitIsCalled(t *testing.T) {
 	s := slots.New(1)
 	var waits []string
-	s.ObserveWait = func(group string, wait time.Duration) {
+	s.ObserveWait = func(watch schema.GroupVersionKind, wait time.Duration) {
 		if wait < 0 {
 			t.Errorf("got a wait of %s", wait)
 		}
-		waits = append(waits, group)
+		waits = append(waits, watch.Kind)
 	}
 	for _, group := range []string{"a", "b"} {
-		release, err := s.Acquire(context.Background(), group, slots.Normal)
+		release, err := s.Acquire(context.Background(), kind(group), slots.Normal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +257,7 @@ func TestObserveWaitIsCalled(t *testing.T) {
 // TestNeverMoreThanTheLimit starts many runs that are canceled at different moments.
 func TestNeverMoreThanTheLimit(t *testing.T) {
 	const limit, runs = 3, 300
-	s := slots.New(limit, "a", "b", "c")
+	s := slots.New(limit, kind("a"), kind("b"), kind("c"))
 	var live, most int
 	var mu sync.Mutex
 	count := func(n int) {
@@ -263,7 +271,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+i%7)*time.Millisecond)
 			defer cancel()
-			release, err := s.Acquire(ctx, string(rune('a'+i%3)), slots.Priority(i%3))
+			release, err := s.Acquire(ctx, kind(string(rune('a'+i%3))), slots.Priority(i%3))
 			if err != nil {
 				return
 			}
@@ -278,8 +286,8 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		t.Errorf("want 1 to %d at once, got %d", limit, most)
 	}
 	for _, group := range []string{"a", "b", "c"} {
-		if s.Live(group) != 0 || s.Waiting(group) != 0 {
-			t.Errorf("group %s: %d live and %d waiting are left", group, s.Live(group), s.Waiting(group))
+		if s.Live(kind(group)) != 0 || s.Waiting(kind(group)) != 0 {
+			t.Errorf("group %s: %d live and %d waiting are left", group, s.Live(kind(group)), s.Waiting(kind(group)))
 		}
 	}
 }

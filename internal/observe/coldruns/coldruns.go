@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/manual"
@@ -22,13 +23,13 @@ const (
 
 // Options are the settings of an Observer.
 type Options struct {
-	// Watches are the watches with warm runs enabled, as in jobevent.Run.
-	Watches []string
+	// Watches are the watched kinds with warm runs enabled.
+	Watches []schema.GroupVersionKind
 	// Reason returns why the last program was started cold.
 	Reason func() string
 	// SetCold is called with true when the runs of a watch have stayed cold, and with false after
 	// each warm run.
-	SetCold func(watch string, cold bool)
+	SetCold func(watch schema.GroupVersionKind, cold bool)
 	Logger  logr.Logger
 }
 
@@ -39,7 +40,7 @@ type Observer struct {
 	now func() time.Time
 
 	mu      sync.Mutex
-	streaks map[string]*streak // by watch
+	streaks map[schema.GroupVersionKind]*streak // by watch
 }
 
 // streak counts the cold runs of a watch since its last warm one.
@@ -51,7 +52,7 @@ type streak struct {
 
 // New returns an Observer that has seen no runs.
 func New(o Options) *Observer {
-	c := &Observer{Options: o, now: time.Now, streaks: map[string]*streak{}}
+	c := &Observer{Options: o, now: time.Now, streaks: map[schema.GroupVersionKind]*streak{}}
 	for _, watch := range o.Watches {
 		c.streaks[watch] = &streak{}
 	}
@@ -87,7 +88,7 @@ func (c *Observer) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobeve
 	c.SetCold(run.Watch, true)
 	reason := c.Reason()
 	c.Logger.Info("WARNING: the runs of a watch stay cold although they may be warm, and take seconds longer for it",
-		"gvk", run.Watch, "runs", s.runs, "reason", reason, "remedy", remedy(reason))
+		"gvk", run.Watch.String(), "runs", s.runs, "reason", reason, "remedy", remedy(reason))
 }
 
 // remedy returns what an administrator can do about a reason for cold runs.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
@@ -38,15 +39,15 @@ func TestWatchesThatStayColdAreReported(t *testing.T) {
 			var shown []bool
 			var said []string
 			c := New(Options{
-				Watches: []string{"Hot"},
+				Watches: []schema.GroupVersionKind{{Kind: "Hot"}},
 				Reason:  func() string { return "log file" },
-				SetCold: func(_ string, cold bool) { shown = append(shown, cold) },
+				SetCold: func(_ schema.GroupVersionKind, cold bool) { shown = append(shown, cold) },
 				Logger:  funcr.New(func(_, line string) { said = append(said, line) }, funcr.Options{}),
 			})
 			c.now = func() time.Time { return now }
 			for _, e := range test.ended {
 				now = now.Add(e.after)
-				c.RunEnded(jobevent.Run{Watch: test.watch, Warm: e.warm}, jobevent.Outcome{Verdict: e.verdict}, jobevent.Summary{}, e.after)
+				c.RunEnded(jobevent.Run{Watch: schema.GroupVersionKind{Kind: test.watch}, Warm: e.warm}, jobevent.Outcome{Verdict: e.verdict}, jobevent.Summary{}, e.after)
 			}
 			if diff := cmp.Diff(test.want, shown); diff != "" {
 				t.Error(diff)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
@@ -52,7 +53,7 @@ func (l *Log) RunStarted(run jobevent.Run) {
 		}
 		return
 	}
-	values := []any{"cr", run.Object, "watch", run.Watch, "generation", run.Generation, "reason", run.Trigger, "run", run.ID}
+	values := []any{"cr", run.Object, "watch", run.Watch.String(), "generation", run.Generation, "reason", run.Trigger, "run", run.ID}
 	if run.Finalizer {
 		l.options.Logger.Info("finalizer run started", values...)
 		return
@@ -70,7 +71,7 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 		l.draw(*l.options.Screen, run, e, out)
 		return
 	}
-	values := []any{"cr", run.Object, "watch", run.Watch, "task", terminal.OneLine(e.TaskName()), "host", terminal.OneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
+	values := []any{"cr", run.Object, "watch", run.Watch.String(), "task", terminal.OneLine(e.TaskName()), "host", terminal.OneLine(e.Host), "outcome", string(out), "seconds", seconds(e.Duration), "run", run.ID}
 	if out.isItem() {
 		l.options.Logger.Info("item", append(values, "item", itemLabel(e))...)
 		return
@@ -114,7 +115,7 @@ func (l *Log) failureCount(run jobevent.Run, e jobevent.Event, out outcome) int 
 func (l *Log) showsBlock(times int) bool { return times == 1 || l.options.Level == Everything }
 
 // Forget drops the failures of a deleted CR.
-func (l *Log) Forget(watch, object string) { l.failures.forget(watch, object) }
+func (l *Log) Forget(watch schema.GroupVersionKind, object string) { l.failures.forget(watch, object) }
 
 func (l *Log) logTask(out outcome, values []any) {
 	switch out {
@@ -139,7 +140,7 @@ func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Su
 		}
 		return
 	}
-	values := []any{"cr", run.Object, "watch", run.Watch, "outcome", string(outcome.Verdict), "reason", string(outcome.Reason)}
+	values := []any{"cr", run.Object, "watch", run.Watch.String(), "outcome", string(outcome.Verdict), "reason", string(outcome.Reason)}
 	if outcome.Verdict == jobevent.Failed {
 		values = append(values, "message", outcome.Message) // It comes early because the line is long.
 	}

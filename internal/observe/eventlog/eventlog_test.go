@@ -18,12 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 )
 
-var aRun = jobevent.Run{ID: "r1", Watch: "example.com/v1, Kind=Site", Object: "default/sample", Generation: 3, Trigger: "changed"}
+var aRun = jobevent.Run{ID: "r1", Watch: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Object: "default/sample", Generation: 3, Trigger: "changed"}
 
 // log is an eventlog as the manager makes it, without times.
 func log(out *bytes.Buffer, level eventlog.Level, asJSON bool) *eventlog.Log {

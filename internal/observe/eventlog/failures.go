@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
@@ -19,7 +21,10 @@ type failureHistory struct {
 }
 
 // crKey names a CR by the fields of jobevent.Run.
-type crKey struct{ watch, object string }
+type crKey struct {
+	watch  schema.GroupVersionKind
+	object string
+}
 
 // failureCounts has the digests of the failures of the last run and of the current run. Its values
 // are how many runs in a row have had the failure.
@@ -69,7 +74,7 @@ func (r *failureHistory) runEnded(run jobevent.Run, canceled bool) {
 	}
 }
 
-func (r *failureHistory) forget(watch, object string) {
+func (r *failureHistory) forget(watch schema.GroupVersionKind, object string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.crs, crKey{watch, object})

@@ -1,15 +1,17 @@
 package metrics
 
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
 // TriggerHeld implements controller.Meter.
-func (m *Metrics) TriggerHeld(gvk string, backoff bool) {
+func (m *Metrics) TriggerHeld(watch schema.GroupVersionKind, backoff bool) {
 	by := byBucket
 	if backoff {
 		by = byBackoff
 	}
-	m.heldBack.WithLabelValues(gvk, by).Inc()
+	m.heldBack.WithLabelValues(watch.String(), by).Inc()
 }
 
 // SetSlowed implements controller.Meter.
-func (m *Metrics) SetSlowed(gvk string, number int) {
-	m.slowed.WithLabelValues(gvk).Set(float64(number))
+func (m *Metrics) SetSlowed(watch schema.GroupVersionKind, number int) {
+	m.slowed.WithLabelValues(watch.String()).Set(float64(number))
 }

@@ -16,11 +16,11 @@ func TestTriggersThatWaitAreCountedByWhatHoldsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.InitWatch("g/v1, Kind=K")
-	m.TriggerHeld("g/v1, Kind=K", true)
-	m.TriggerHeld("g/v1, Kind=K", false)
-	m.TriggerHeld("g/v1, Kind=K", false)
-	m.SetSlowed("g/v1, Kind=K", 3)
+	m.InitWatch(kind("K"))
+	m.TriggerHeld(kind("K"), true)
+	m.TriggerHeld(kind("K"), false)
+	m.TriggerHeld(kind("K"), false)
+	m.SetSlowed(kind("K"), 3)
 	want := `
 # HELP ensign_operator_held_triggers_total How often a resource began to wait with a trigger of its next run: for the pause after a failure (backoff), or because it was triggered too often (bucket).
 # TYPE ensign_operator_held_triggers_total counter

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
@@ -111,31 +112,31 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 
 // InitWatch creates the series of a watch before its first run. So a missing kind is shown as not
 // ready, and the first run as an increase from 0.
-func (m *Metrics) InitWatch(gvk string) {
-	m.SetWatchReady(gvk, false)
-	m.SetWatchCold(gvk, false)
+func (m *Metrics) InitWatch(watch schema.GroupVersionKind) {
+	m.SetWatchReady(watch, false)
+	m.SetWatchCold(watch, false)
 	for _, v := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled} {
-		m.results.WithLabelValues(gvk, result(v))
+		m.results.WithLabelValues(watch.String(), result(v))
 	}
-	m.runs.WithLabelValues(gvk, cold)
-	m.runs.WithLabelValues(gvk, warm)
-	m.durations.WithLabelValues(gvk)
-	m.live.WithLabelValues(gvk)
-	m.failedTasks.WithLabelValues(gvk)
-	m.waits.WithLabelValues(gvk)
-	m.heldBack.WithLabelValues(gvk, byBackoff)
-	m.heldBack.WithLabelValues(gvk, byBucket)
-	m.SetSlowed(gvk, 0)
+	m.runs.WithLabelValues(watch.String(), cold)
+	m.runs.WithLabelValues(watch.String(), warm)
+	m.durations.WithLabelValues(watch.String())
+	m.live.WithLabelValues(watch.String())
+	m.failedTasks.WithLabelValues(watch.String())
+	m.waits.WithLabelValues(watch.String())
+	m.heldBack.WithLabelValues(watch.String(), byBackoff)
+	m.heldBack.WithLabelValues(watch.String(), byBucket)
+	m.SetSlowed(watch, 0)
 }
 
 // SetWatchReady sets whether the watched kind is served and its cache is filled.
-func (m *Metrics) SetWatchReady(gvk string, ready bool) {
-	m.watchReady.WithLabelValues(gvk).Set(boolValue(ready))
+func (m *Metrics) SetWatchReady(watch schema.GroupVersionKind, ready bool) {
+	m.watchReady.WithLabelValues(watch.String()).Set(boolValue(ready))
 }
 
 // SetWatchCold sets whether the runs of a watch stay cold although warm runs are enabled.
-func (m *Metrics) SetWatchCold(gvk string, cold bool) {
-	m.watchCold.WithLabelValues(gvk).Set(boolValue(cold))
+func (m *Metrics) SetWatchCold(watch schema.GroupVersionKind, cold bool) {
+	m.watchCold.WithLabelValues(watch.String()).Set(boolValue(cold))
 }
 
 func boolValue(b bool) float64 {
@@ -147,22 +148,22 @@ func boolValue(b bool) float64 {
 
 // RunStarted implements engine.Observer.
 func (m *Metrics) RunStarted(run jobevent.Run) {
-	m.live.WithLabelValues(run.Watch).Inc()
+	m.live.WithLabelValues(run.Watch.String()).Inc()
 }
 
 // JobEvent implements engine.Observer.
 func (m *Metrics) JobEvent(run jobevent.Run, event jobevent.Event) {
 	if event.Kind == jobevent.HostFailed || event.Kind == jobevent.HostUnreachable {
-		m.failedTasks.WithLabelValues(run.Watch).Inc()
+		m.failedTasks.WithLabelValues(run.Watch.String()).Inc()
 	}
 }
 
 // RunEnded implements engine.Observer.
 func (m *Metrics) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, elapsed time.Duration) {
-	m.live.WithLabelValues(run.Watch).Dec()
-	m.runs.WithLabelValues(run.Watch, mode(run)).Inc()
-	m.results.WithLabelValues(run.Watch, result(outcome.Verdict)).Inc()
-	m.durations.WithLabelValues(run.Watch).Observe(elapsed.Seconds())
+	m.live.WithLabelValues(run.Watch.String()).Dec()
+	m.runs.WithLabelValues(run.Watch.String(), mode(run)).Inc()
+	m.results.WithLabelValues(run.Watch.String(), result(outcome.Verdict)).Inc()
+	m.durations.WithLabelValues(run.Watch.String()).Observe(elapsed.Seconds())
 }
 
 func mode(run jobevent.Run) string {

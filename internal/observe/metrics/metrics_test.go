@@ -8,10 +8,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
+
+// kind returns a watched kind.
+func kind(name string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "g", Version: "v1", Kind: name}
+}
 
 func TestRunsAreCountedByWatchAndResult(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
@@ -19,11 +25,11 @@ func TestRunsAreCountedByWatchAndResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := jobevent.Run{Watch: "g/v1, Kind=K", Object: "ns/name"}
-	m.InitWatch("g/v1, Kind=K")
-	m.SetWatchReady("g/v1, Kind=K", true)
-	m.SetWatchCold("g/v1, Kind=K", true)
-	m.InitWatch("g/v1, Kind=Missing")
+	run := jobevent.Run{Watch: kind("K"), Object: "ns/name"}
+	m.InitWatch(kind("K"))
+	m.SetWatchReady(kind("K"), true)
+	m.SetWatchCold(kind("K"), true)
+	m.InitWatch(kind("Missing"))
 	for _, verdict := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled, jobevent.Failed} {
 		m.RunStarted(run)
 		m.JobEvent(run, jobevent.Event{Kind: jobevent.HostOK})

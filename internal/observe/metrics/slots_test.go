@@ -7,13 +7,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
 )
 
-type waiting map[string]int
+type waiting map[schema.GroupVersionKind]int
 
-func (w waiting) Waiting(gvk string) int { return w[gvk] }
+func (w waiting) Waiting(watch schema.GroupVersionKind) int { return w[watch] }
 
 func TestSlots(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
@@ -21,10 +22,10 @@ func TestSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.RegisterSlots(waiting{"g/v1, Kind=K": 3}, 4, []string{"g/v1, Kind=K", "g/v1, Kind=L"}); err != nil {
+	if err := m.RegisterSlots(waiting{kind("K"): 3}, 4, []schema.GroupVersionKind{kind("K"), kind("L")}); err != nil {
 		t.Fatal(err)
 	}
-	m.ObserveWait("g/v1, Kind=K", 2*time.Second)
+	m.ObserveWait(kind("K"), 2*time.Second)
 	want := `
 # HELP ansible_operator_slot_wait_seconds How long runs waited for a slot, in seconds.
 # TYPE ansible_operator_slot_wait_seconds histogram
