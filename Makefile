@@ -176,8 +176,7 @@ fmt: python ## Format Go and Python.
 	@hack/lint.sh fmt
 
 .PHONY: verify
-verify: controlplane python ## Fail when a module, a format, a lint rule or the chart is not as it should be.
-	@hack/chart.sh check
+verify: python ## Fail when a module, a format or a lint rule is not as it should be.
 	@hack/lint.sh modules formats check
 
 .PHONY: bench
@@ -207,16 +206,12 @@ build-installer: ## Write dist/install.yaml: config/default with image IMG.
 	@go -C hack/bundle run . -image $(IMG) install
 
 .PHONY: bundle
-bundle: ## Write and validate bundle/, for the Operator Lifecycle Manager, with image IMG.
+bundle: ## Write and validate dist/bundle, for the Operator Lifecycle Manager, with image IMG.
 	@go -C hack/bundle run . -image $(IMG) bundle
 
 .PHONY: pictures
 pictures: build controlplane python bin/devcluster ## Draw docs/images from what the programs print, on a cluster of its own (a minute).
 	@hack/pictures.sh
-
-.PHONY: chart
-chart: ## Derive from config/ what charts/ensign repeats of it.
-	@hack/chart.sh
 
 # Which compiler and Python the images are built on: BUILD_ARGS='--build-arg PYTHON_IMAGE=python:3.13-slim@sha256:…'.
 BUILD_ARGS ?=
@@ -242,5 +237,5 @@ docker-push: ## Push image IMG.
 ##@ Tidy up
 
 .PHONY: clean
-clean: ## Remove everything that make has made: bin, .venv, .dev.
-	@rm -rf bin .venv .dev
+clean: ## Remove everything that make has made: bin, dist, .venv, .dev.
+	@rm -rf bin dist .venv .dev

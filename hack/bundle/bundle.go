@@ -28,7 +28,7 @@ func labels(format string) string {
 	return text.String()
 }
 
-// bundle makes bundle/ and bundle.Dockerfile.
+// bundle makes bundle/, which is the context of its image too.
 func bundle(root, image string) (files, error) {
 	s, err := newService(root)
 	if err != nil {
@@ -61,7 +61,7 @@ func bundle(root, image string) (files, error) {
 }
 
 func (s *service) files() (files, error) {
-	made := files{"bundle/metadata/annotations.yaml": annotations(), "bundle.Dockerfile": dockerfile()}
+	made := files{"bundle/metadata/annotations.yaml": annotations(), "bundle/Dockerfile": dockerfile()}
 	whole, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.ClusterServiceVersion)
 	if err != nil {
 		return nil, err
@@ -86,6 +86,6 @@ func (s *service) files() (files, error) {
 func annotations() []byte { return []byte("---\nannotations:\n" + labels("  %s: %s\n")) }
 
 func dockerfile() []byte {
-	return []byte("# The bundle's image: docker build -f bundle.Dockerfile -t NAME . Made by `make bundle`.\nFROM scratch\n" +
-		labels("LABEL %s=%s\n") + "COPY bundle/manifests /manifests/\nCOPY bundle/metadata /metadata/\n")
+	return []byte("# The bundle's image: docker build -t NAME dist/bundle. Made by `make bundle`.\nFROM scratch\n" +
+		labels("LABEL %s=%s\n") + "COPY manifests /manifests/\nCOPY metadata /metadata/\n")
 }

@@ -69,7 +69,7 @@ func convert(object *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// install is dist/install.yaml.
+// install makes install.yaml.
 func install(root, image string) (files, error) {
 	objects, err := rendered(root, "default", image)
 	if err != nil {
@@ -84,5 +84,5 @@ func install(root, image string) (files, error) {
 		text.WriteString("---\n")
 		text.Write(document)
 	}
-	return files{"dist/install.yaml": text.Bytes()}, nil
+	return files{"install.yaml": text.Bytes()}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -39,6 +40,12 @@ var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
 		for _, probe := range []*corev1.Probe{container.StartupProbe, container.LivenessProbe, container.ReadinessProbe} {
 			Expect(probe.TimeoutSeconds).To(BeEquivalentTo(5), "a node that is busy with runs answers late")
 		}
+	})
+
+	It("is what the installer installs", func(ctx context.Context) {
+		runs(ctx, "build-installer", "IMG="+pod.Spec.Containers[0].Image)
+		out := kubectl(ctx, "apply", "--dry-run=server", "--filename="+filepath.Join(ground.Root, "dist", "install.yaml"))
+		Expect(strings.Split(strings.TrimSpace(out), "\n")).To(And(HaveLen(35), HaveEach(HaveSuffix(" unchanged (server dry run)"))))
 	})
 
 	It("has metrics where the ServiceMonitor and the NetworkPolicy look for them", func(ctx context.Context) {

@@ -80,10 +80,11 @@ func rbac(ctx context.Context, code int, args ...string) string {
 	return string(out)
 }
 
-func kubectl(ctx context.Context, args ...string) {
+func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	out, err := exec.CommandContext(ctx, ground.Cluster.Kubectl, append([]string{"--kubeconfig=" + ground.Cluster.Kubeconfig}, args...)...).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
+	return string(out)
 }
 
 func read[T client.Object](ctx context.Context, namespace, name string, object T) T {

@@ -90,7 +90,7 @@ capabilities:
 {{/*
 The rights of a role with what binds them to an account, in each of the namespaces, or in all by a
 ClusterRole where there are none. The argument is a dictionary: root, name, account, namespaces,
-role (the file with the rules), and annotations (YAML) if there are any.
+rules, and annotations (YAML) if there are any.
 */}}
 {{- define "ensign.grant" -}}
 {{- $kind := ternary "Role" "ClusterRole" (not (empty .namespaces)) -}}
@@ -107,7 +107,7 @@ metadata:
   {{- with $.annotations }}
   annotations: {{- . | nindent 4 }}
   {{- end }}
-rules: {{- toYaml ($.root.Files.Get $.role | fromYaml).rules | nindent 2 }}
+rules: {{- toYaml $.rules | nindent 2 }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ $kind }}Binding
