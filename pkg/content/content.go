@@ -60,6 +60,12 @@ type Digester interface {
 	Digest() string
 }
 
+// ValuelessFinalizer is an Engine whose finalizer may not need the values of the CR, as the one
+// that uninstalls a release. Then nobody translates them for it, which could fail.
+type ValuelessFinalizer interface {
+	FinalizesWithoutValues() bool
+}
+
 // Work is the content of a watch, ready to run for one CR.
 type Work interface {
 	// Labels are set on the objects that the run writes; nil: none.

@@ -23,6 +23,9 @@ const (
 	actionUninstall   = "Uninstall"
 )
 
+// FinalizesWithoutValues implements content.ValuelessFinalizer: a release is removed as it is.
+func (e *Engine) FinalizesWithoutValues() bool { return true }
+
 // finalize removes the release. Helm runs the hooks and deletes the objects; then the manager
 // looks at each object itself, and deletes what Helm has left. The history goes last, when all
 // objects are seen to be gone: it is what says which objects there are. Another's release stays,

@@ -1,0 +1,155 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// Wrap returns the engine with the hooks around its runs. The error is about the overrides.
+func Wrap(engine content.Engine, hooks Hooks) (content.Engine, error) {
+	if hooks.none() {
+		return engine, nil
+	}
+	var err error
+	if hooks.Overrides, err = asJSON(hooks.Overrides); err != nil {
+		return nil, err
+	}
+	return &hooked{Engine: engine, hooks: hooks}, nil
+}
+
+type hooked struct {
+	content.Engine
+
+	hooks Hooks
+}
+
+// Digest implements content.Digester.
+func (e *hooked) Digest() string {
+	digester, known := e.Engine.(content.Digester)
+	if !known {
+		return ""
+	}
+	return e.hooks.digest(digester.Digest())
+}
+
+// Prepare implements content.Engine.
+func (e *hooked) Prepare(ctx context.Context, r content.Request) (content.Work, *content.Outcome) {
+	r.Overrides = merge(r.Overrides, e.hooks.Overrides)
+	values, err := e.valuesFor(ctx, r)
+	switch {
+	case err != nil && r.Finalizing:
+		inner, _ := e.Engine.Prepare(ctx, r) // It says what stays.
+		return &failing{inner, err}, nil
+	case errors.As(err, &invalidAnnotationError{}):
+		return &failing{err: err}, refusal(content.ReasonInvalidAnnotation, err)
+	case isInvalidSpec(err):
+		return &failing{err: err}, refusal(content.ReasonInvalidSpec, err)
+	case err != nil:
+		return &failing{err: err}, nil
+	}
+	r.Values = values
+	inner, refused := e.Engine.Prepare(ctx, r)
+	if refused != nil {
+		return inner, refused
+	}
+	return &work{inner, e, r}, nil
+}
+
+// valuesFor returns the values of the request; a finalizer that needs none gets none.
+func (e *hooked) valuesFor(ctx context.Context, r content.Request) (map[string]any, error) {
+	if f, may := e.Engine.(content.ValuelessFinalizer); r.Finalizing && may && f.FinalizesWithoutValues() {
+		return r.Values, nil
+	}
+	return e.hooks.values(ctx, r)
+}
+
+func refusal(reason content.Reason, err error) *content.Outcome {
+	return &content.Outcome{Verdict: content.Failed, Reason: reason, Message: message(err)}
+}
+
+// work is the content of a CR between its hooks.
+type work struct {
+	content.Work
+
+	engine  *hooked
+	request content.Request
+}
+
+// Run implements content.Work.
+func (w *work) Run(ctx context.Context, job content.Job) content.Result {
+	hooks := &w.engine.hooks
+	if len(hooks.Before) > 0 {
+		job.Working("the hooks before the run")
+	}
+	if err := hooks.before(ctx, w.request); err != nil {
+		logr.FromContextOrDiscard(ctx).Info("a hook ends the attempt before its run", "message", message(err))
+		return content.Result{Outcome: failure(ctx, err)}
+	}
+	result := w.Work.Run(ctx, job)
+	if digest := w.engine.Digest(); digest != "" {
+		result.Version = content.ShortVersion(result.Version.Name, digest)
+	}
+	if result.Outcome.Verdict == content.Canceled {
+		return result
+	}
+	if len(hooks.After) > 0 {
+		job.Working("the hooks after the run")
+	}
+	if err := hooks.after(ctx, w.request, result.Outcome); err != nil {
+		logr.FromContextOrDiscard(ctx).Info("a hook fails the attempt after its run", "message", message(err))
+		if result.Outcome.Verdict == content.Failed {
+			result.Outcome.Message = cut(result.Outcome.Message + "\n" + message(err))
+			return result
+		}
+		result.Outcome = failure(ctx, err)
+	}
+	return result
+}
+
+// failing is the work of a CR whose values could not be made. The attempt fails and is
+// repeated.
+type failing struct {
+	inner content.Work // nil if the work does not finalize
+	err   error
+}
+
+// Labels implements content.Work.
+func (w *failing) Labels() map[string]string { return nil }
+
+// Settled implements content.Work.
+func (w *failing) Settled(context.Context, content.Job) (content.Result, bool) {
+	return content.Result{}, false
+}
+
+// Abandon implements content.Work.
+func (w *failing) Abandon(ctx context.Context, job content.Job) string {
+	if w.inner == nil {
+		return ""
+	}
+	return w.inner.Abandon(ctx, job)
+}
+
+// Run implements content.Work.
+func (w *failing) Run(ctx context.Context, _ content.Job) content.Result {
+	logr.FromContextOrDiscard(ctx).Info("a hook ends the attempt before its run", "message", message(w.err))
+	return content.Result{Outcome: failure(ctx, w.err)}
+}
+
+// failure returns the outcome of an attempt that a hook ends.
+func failure(ctx context.Context, err error) content.Outcome {
+	if ctx.Err() != nil {
+		return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}
+	}
+	reason := content.ReasonFailed
+	switch {
+	case isInvalidSpec(err):
+		reason = content.ReasonInvalidSpec
+	case errors.Is(err, context.DeadlineExceeded):
+		reason = content.ReasonTimeout
+	}
+	return content.Outcome{Verdict: content.Failed, Reason: reason, Message: message(err)}
+}

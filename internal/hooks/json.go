@@ -1,0 +1,48 @@
+package hooks
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// asJSON returns the values with the types of JSON, whatever types of Go they have.
+func asJSON(values map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("the values are no JSON: %w", err)
+	}
+	converted := map[string]any{}
+	if err := utiljson.Unmarshal(text, &converted); err != nil {
+		return nil, fmt.Errorf("the values are no JSON: %w", err)
+	}
+	if converted == nil { // They were nil.
+		converted = map[string]any{}
+	}
+	return converted, nil
+}
+
+// digest returns the digest of what runs depend on beside the CR: of the content and of the
+// hooks. It is "" if one of them is unknown.
+func (h *Hooks) digest(inner string) string {
+	if inner == "" || h.haveCode() && h.Version == "" {
+		return ""
+	}
+	overrides, err := json.Marshal(h.Overrides)
+	if err != nil {
+		return ""
+	}
+	return digestOf(inner, string(overrides), h.Version)
+}
+
+// digestLength is the number of hexadecimal digits of a digest.
+const digestLength = 32
+
+func digestOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:])[:digestLength]
+}
