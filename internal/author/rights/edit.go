@@ -163,7 +163,7 @@ func (u update) left(r *role, one rule) map[subject][]string {
 	written := one.writtenVerbs()
 	for _, right := range one.rights() {
 		takes := u.prune || one.own() && written[right.Verb]
-		if needed[right] || !takes || one.narrow || one.kept() || u.onlyAdd {
+		if needed[right] || !takes || one.narrow || one.kept || u.onlyAdd {
 			k := subject{right.Group, right.Resource}
 			verbs[k] = append(verbs[k], right.Verb)
 		}

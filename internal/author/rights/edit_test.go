@@ -218,3 +218,55 @@ func TestTheNameOfARoleThatIsNotThere(t *testing.T) {
 		t.Errorf("the project has these roles: %v\n%s", err, out.String())
 	}
 }
+
+// TestTheRolesOfAnotherProgramStay: what controller-gen generates of Go's markers is given, needs no
+// task, and is never edited; a second role of the account leaves no doubt which one gets rights.
+func TestTheRolesOfAnotherProgramStay(t *testing.T) {
+	const generated = `# keep: "make manifests" writes this file
+---
+kind: ClusterRole
+metadata:
+  name: manager-go
+rules:
+  - apiGroups: [""]
+    resources: [pods]
+    verbs: [get, list, watch]
+---
+kind: Role
+metadata:
+  name: leader-election-go
+  namespace: system
+rules:
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    verbs: [delete]
+---
+kind: ClusterRoleBinding
+roleRef: {kind: ClusterRole, name: manager-go}
+subjects: [{kind: ServiceAccount, name: manager}]
+---
+kind: RoleBinding
+roleRef: {kind: Role, name: leader-election-go}
+subjects: [{kind: ServiceAccount, name: manager}]
+`
+	dir := t.TempDir()
+	scratch.Write(t, dir, map[string]string{"a_role.yaml": generated, "rest.yaml": bindings, "role.yaml": head + "  []\n"})
+	needs := Needs{All: append(base(), needed(Manager, "the task", "", "pods", "list", "create")...)}
+	project, err := ReadProject(dir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := project.Update(needs, true, false); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := project.Save(); err != nil || len(files) != 1 || filepath.Base(files[0]) != "role.yaml" {
+		t.Errorf("written: %q, %v", files, err)
+	}
+	granted, err := ReadGranted(dir)
+	if lines := needs.Difference(granted); err != nil || len(lines) > 0 {
+		t.Errorf("left: %q, %v", lines, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "a_role.yaml")); err != nil || string(got) != generated {
+		t.Errorf("the role of another program: %v\n%s", err, got)
+	}
+}

@@ -46,7 +46,7 @@ func grantedBy(roles []*role) Granted {
 				g.Rights[right] = true
 				g.wide[right] = g.wide[right] || isAll || !r.isLease()
 				g.hasLease = g.hasLease || !isAll && r.isLease()
-				g.kept[right] = g.kept[right] || one.kept()
+				g.kept[right] = g.kept[right] || one.kept
 			}
 		}
 	}

@@ -20,6 +20,9 @@ type role struct {
 	at         content.Position
 	// bound is set if a service account has the role, as far as the files say it.
 	bound bool
+	// kept is set if a comment at the head of the file says that its roles stay as they are: another
+	// program writes them.
+	kept bool
 	// list is the list of rules; nil if there is none.
 	list  *yaml.Node
 	rules []rule
@@ -29,6 +32,8 @@ type role struct {
 type rule struct {
 	node                     *yaml.Node
 	groups, resources, verbs []string
+	// kept is set if a comment says that the rule stays, whatever the content needs.
+	kept bool
 	// narrow is set if the rule is for some names only, or for URLs, or repeats another part of the
 	// file. It is not changed.
 	narrow bool
@@ -43,14 +48,11 @@ var (
 	placeComment = regexp.MustCompile(`^\s*# (get|list|watch|create|update|patch|delete|deletecollection)(, [a-z]+)*: `)
 )
 
-// kept reports whether a comment says that the rule stays, whatever the content needs.
-func (r rule) kept() bool { return slices.ContainsFunc(r.comments, keepComment.MatchString) }
-
 // own reports whether the rule is one that this package wrote of what the content needs. What it
 // wrote of an audit log is not known to the content, and so is a person's.
 func (r rule) own() bool {
 	audited := slices.ContainsFunc(r.comments, func(line string) bool { return strings.Contains(line, ": the audit log") })
-	return !r.narrow && !r.kept() && !audited && len(r.groups) == 1 && len(r.resources) == 1 && len(r.writtenVerbs()) > 0
+	return !r.narrow && !r.kept && !audited && len(r.groups) == 1 && len(r.resources) == 1 && len(r.writtenVerbs()) > 0
 }
 
 // writtenVerbs returns the verbs for which the comments name a place.
@@ -132,6 +134,7 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 	r := &role{
 		kind: kind, name: content.Scalar(content.Field(content.Field(document, "metadata"), "name")),
 		at: content.Position{File: file, Line: document.Line, Column: document.Column}, list: content.Field(document, "rules"),
+		kept: slices.ContainsFunc(commentsAtHead(lines), keepComment.MatchString),
 	}
 	if r.list == nil {
 		return r
@@ -157,9 +160,16 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 		for number := n.Line - 1; number > r.at.Line && strings.HasPrefix(strings.TrimLeft(lines[number-1], " "), "#"); number-- {
 			one.comments = append([]string{lines[number-1]}, one.comments...)
 		}
+		one.kept = r.kept || slices.ContainsFunc(one.comments, keepComment.MatchString)
 		r.rules = append(r.rules, one)
 	}
 	return r
+}
+
+// commentsAtHead returns the comments before the first line of YAML.
+func commentsAtHead(lines []string) []string {
+	end := slices.IndexFunc(lines, func(line string) bool { return line != "" && !strings.HasPrefix(line, "#") })
+	return lines[:max(end, 0)]
 }
 
 func hasAlias(n *yaml.Node) bool {
@@ -207,9 +217,10 @@ func (r *role) fits(scope Scope) bool {
 // roleOf returns the role of a scope; nil if there is none. Several that may be the manager's are
 // an error, if the name is that of none of them.
 func roleOf(scope Scope, roles []*role, name string) (*role, error) {
-	fit := boundWhere(roles, func(r *role) bool { return r.fits(scope) })
+	own := slices.DeleteFunc(slices.Clone(roles), func(r *role) bool { return r.kept })
+	fit := boundWhere(own, func(r *role) bool { return r.fits(scope) })
 	if scope == Manager && len(fit) == 0 { // One role for all.
-		fit = boundWhere(roles, func(r *role) bool { return !r.isMetrics() && r.givesMore() })
+		fit = boundWhere(own, func(r *role) bool { return !r.isMetrics() && r.givesMore() })
 	}
 	switch named := slices.IndexFunc(fit, func(r *role) bool { return r.name == name }); {
 	case len(fit) == 0:
