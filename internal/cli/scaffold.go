@@ -66,7 +66,7 @@ func (f *planFlags) carryOut(cmd *cobra.Command, plan *scaffold.Plan, next strin
 }
 
 func newInitCommand() *cobra.Command {
-	flags, project := planFlags{}, scaffold.Project{}
+	flags, project, inGo := planFlags{}, scaffold.Project{}, false
 	cmd := &cobra.Command{
 		Use:   "init --domain DOMAIN",
 		Short: "Write the project of a new operator into this directory",
@@ -74,14 +74,28 @@ func newInitCommand() *cobra.Command {
 watches.yaml, places for roles and playbooks, manifests for kustomize, a Molecule
 scenario, a Dockerfile and a Makefile. "create api" then adds kinds, charts too.
 
+With --go it writes a Go module in kubebuilder's layout, whose cmd/main.go makes the
+manager: "kubebuilder create api" then adds kinds with reconcilers in Go.
+
 It overwrites nothing.`,
 		Example: `  mkdir mysql-operator && cd mysql-operator
   manager init --domain myorg.tld
-  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role`,
+  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role
+
+  # With reconcilers in Go beside roles, playbooks and charts:
+  manager init --domain myorg.tld --go --repo example.com/mysql-operator`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
 				return err
+			}
+			switch {
+			case inGo && project.Repo == "":
+				return errors.New("--repo is missing: it is the path of the Go module, as in --go --repo example.com/mysql-operator")
+			case !inGo && project.Repo != "":
+				return errors.New("--repo is the path of a Go module: add --go for a project with reconcilers in Go, or leave --repo out")
+			case inGo:
+				project.Source = clone()
 			}
 			project.Program, project.Schema = cmd.Root().Name(), watches.Schema()
 			plan, err := scaffold.Init(".", project)
@@ -94,7 +108,24 @@ It overwrites nothing.`,
 	flags.register(cmd.Flags())
 	cmd.Flags().StringVar(&project.Domain, "domain", "", "`domain` that ends the API groups of the kinds, such as myorg.tld")
 	cmd.Flags().StringVar(&project.ProjectName, "project-name", "", "`name` that begins the names of what is installed; default the directory's")
+	cmd.Flags().BoolVar(&inGo, "go", false, "write a Go module, for reconcilers in Go beside roles, playbooks and charts")
+	cmd.Flags().StringVar(&project.Repo, "repo", "", "`path` of the Go module, such as example.com/mysql-operator")
 	return cmd
+}
+
+// clone returns the directory of the clone of Ensign in whose bin this program lies; "" if there is
+// none.
+func clone() string {
+	executable, err := os.Executable()
+	if err == nil {
+		executable, err = filepath.EvalSymlinks(executable)
+	}
+	dir := filepath.Dir(filepath.Dir(executable))
+	text, readErr := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil || readErr != nil || !strings.HasPrefix(string(text), "module github.com/ensign-operator/ensign\n") {
+		return ""
+	}
+	return dir
 }
 
 func newCreateCommand() *cobra.Command {

@@ -1,8 +1,8 @@
 // Package scaffold writes the project of an operator, and kinds into it.
 //
-// Init (project.go) writes a project; CreateAPI (kind.go) adds a kind: its definition with
-// the schema that the argument specs of its role give (specs.go, schema.go), rights, a
-// sample, and entries in the files that list kinds. A definition is written again in its place
+// Init (project.go) writes a project, on request as a Go module in kubebuilder's layout; CreateAPI
+// (kind.go) adds a kind: its definition with the schema that the argument specs of its role give
+// (specs.go, schema.go), rights, a sample, and entries in the files that list kinds. A definition is written again in its place
 // (refresh.go), and what depends on it follows (follow.go). All make a Plan (plan.go), which is
 // shown, or carried out if it overwrites nothing. Every file is a template below templates/
 // (templates.go); lists are edited as text (insert.go), so that comments stay.
@@ -12,5 +12,7 @@
 // # Gotchas
 //
 //   - Templates are delimited by <% and %>: {{ and }} are Jinja's.
+//   - A file of templates/go takes the place of one of templates/project. Kubebuilder edits some of
+//     them later by its own markers and their columns: test/author runs it.
 //   - Many templates say the same as this repository's own config/. A test compares them.
 package scaffold

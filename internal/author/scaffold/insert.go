@@ -26,6 +26,8 @@ func insert(text []byte, item string, keys ...string) ([]byte, error) {
 	var after int // The item comes after so many lines.
 	column := list.Column
 	switch {
+	case list.Tag == "!!null": // Nothing stands there: then kubebuilder adds items too, in the column of the key.
+		after = list.Line
 	case before == 0: // "[]" stands there.
 		after = list.Line
 		line := lines[after-1]
@@ -87,12 +89,14 @@ func listAt(text []byte, keys []string) (*yaml.Node, error) {
 		return nil, fmt.Errorf("%d: no YAML, so nothing can be added: correct the file, then repeat the command: %w", content.ErrorLine(err), err)
 	}
 	node := document.Content[0]
-	for _, key := range keys {
-		found := valueOf(node, key)
+	for _, name := range keys {
+		key, found := entryOf(node, name)
 		if found == nil {
-			return nil, fmt.Errorf("%d: there is no %s", node.Line, key)
+			return nil, fmt.Errorf("%d: there is no %s", node.Line, name)
 		}
-		node = found
+		if node = found; found.Tag == "!!null" && found.Value == "" {
+			node = &yaml.Node{Kind: yaml.SequenceNode, Line: key.Line, Column: key.Column, Tag: found.Tag}
+		}
 	}
 	if node.Kind != yaml.SequenceNode {
 		return nil, fmt.Errorf("%d: a list is needed here, such as []; correct the file, then repeat the command", node.Line)

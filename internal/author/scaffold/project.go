@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/mod/module"
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -27,7 +28,10 @@ type Project struct {
 	// ProjectName begins the names of what is installed into a cluster. The default is the name
 	// of the directory.
 	ProjectName string `yaml:"projectName"`
-	Resources   []struct {
+	// Repo is the module of a project with reconcilers in Go, which has kubebuilder's layout; "" for a
+	// project of roles, playbooks and charts alone.
+	Repo      string `yaml:"repo"`
+	Resources []struct {
 		Group   string `yaml:"group"`
 		Version string `yaml:"version"`
 		Kind    string `yaml:"kind"`
@@ -35,6 +39,8 @@ type Project struct {
 
 	// Program is the name by which the reader calls this program.
 	Program string `yaml:"-"`
+	// Source is the directory of a clone of Ensign that the module Repo is built with.
+	Source string `yaml:"-"`
 	// Schema is the JSON Schema of watches.yaml; nil leaves it out.
 	Schema []byte `yaml:"-"`
 }
@@ -58,7 +64,26 @@ func Init(dir string, p Project) (*Plan, error) {
 	if p.Schema != nil {
 		plan.create("watches.schema.json", p.Schema)
 	}
-	return plan, render("project", p, strings.NewReplacer(), plan.create)
+	own := map[string]bool{}
+	if p.Repo != "" {
+		err := render("go", p, strings.NewReplacer(), func(path string, content []byte) {
+			own[path] = true
+			plan.create(path, content)
+		})
+		if err != nil {
+			return nil, err
+		}
+		next := "go mod tidy"
+		if p.Source == "" {
+			next = "go mod edit -replace github.com/ensign-operator/ensign=DIR, with the directory of a clone, because no version of Ensign is published yet; then go mod tidy"
+		}
+		plan.Notes = append(plan.Notes, "complete go.mod: "+next)
+	}
+	return plan, render("project", p, strings.NewReplacer(), func(path string, content []byte) {
+		if !own[path] {
+			plan.create(path, content)
+		}
+	})
 }
 
 func (p Project) check() error {
@@ -67,6 +92,11 @@ func (p Project) check() error {
 		errs = append(errs, errors.New("--domain is missing: the API groups of the kinds end with it, as in --domain example.com"))
 	} else if wrong := validation.IsDNS1123Subdomain(p.Domain); len(wrong) > 0 {
 		errs = append(errs, fmt.Errorf("--domain=%q: write a DNS name in lower case, such as example.com", p.Domain))
+	}
+	if p.Repo != "" {
+		if err := module.CheckImportPath(p.Repo); err != nil {
+			errs = append(errs, fmt.Errorf("--repo=%q: write the path of a Go module, such as example.com/shop: %w", p.Repo, err))
+		}
 	}
 	wrong := validation.IsDNS1123Label(p.ProjectName)
 	if limit := validation.DNS1123LabelMaxLength - len(longestSuffix); len(p.ProjectName) > limit {

@@ -1,0 +1,123 @@
+package scaffold
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/ensign-operator/ensign/test/harness/scratch"
+)
+
+// inGo returns the directory of a project with reconcilers in Go.
+func inGo(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	plan, err := Init(dir, Project{Domain: "myorg.tld", ProjectName: "ensign", Program: "ensign", Repo: "example.com/shop", Source: "/ensign"})
+	written(t, plan, err)
+	return dir
+}
+
+// TestAModuleNeedsWhatThisOneHas: with an older controller-runtime than this module's, go mod tidy
+// would change what init has written, and with a newer one it might not build.
+func TestAModuleNeedsWhatThisOneHas(t *testing.T) {
+	versions := func(path string) (*modfile.File, map[string]string) {
+		file, err := modfile.Parse(path, []byte(read(t, path)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, r := range file.Require {
+			all[r.Mod.Path] = r.Mod.Version
+		}
+		return file, all
+	}
+	ours, here := versions(filepath.Join(scratch.Repository(t), "go.mod"))
+	theirs, there := versions(filepath.Join(inGo(t), "go.mod"))
+	if theirs.Module.Mod.Path != "example.com/shop" || theirs.Go.Version != ours.Go.Version {
+		t.Errorf("module %s, go %s", theirs.Module.Mod.Path, theirs.Go.Version)
+	}
+	for path, version := range there {
+		if path != ours.Module.Mod.Path && version != here[path] {
+			t.Errorf("%s %s, and here %s", path, version, here[path])
+		}
+	}
+	if len(theirs.Replace) != 1 || theirs.Replace[0].New.Path != "/ensign" {
+		t.Errorf("want Ensign replaced by the clone, got %v", theirs.Replace)
+	}
+}
+
+// TestKubebuilderAndCreateAPIShareLists: kubebuilder adds its items above its markers, in the column of
+// the key.
+func TestKubebuilderAndCreateAPIShareLists(t *testing.T) {
+	dir := inGo(t)
+	for _, first := range []bool{true, false} {
+		for path, item := range map[string]string{"config/crd/kustomization.yaml": "bases/b.yaml", "config/samples/kustomization.yaml": "b.yaml"} {
+			if first {
+				continue
+			}
+			text := read(t, dir, path)
+			if !strings.Contains(text, "\n# +kubebuilder:scaffold:") {
+				t.Fatalf("%s has no marker:\n%s", path, text)
+			}
+			scratch.Write(t, dir, map[string]string{path: strings.Replace(text, "\n# +kubebuilder:scaffold:", "\n- "+item+"\n# +kubebuilder:scaffold:", 1)})
+		}
+		kind := cluster()
+		if !first {
+			kind.Kind = "MySQLUser"
+		}
+		plan, err := CreateAPI(dir, kind)
+		written(t, plan, err)
+	}
+	for path, want := range map[string]string{
+		"config/crd/kustomization.yaml":     "\nresources:\n- bases/myapp.myorg.tld_mysqlclusters.yaml\n- bases/b.yaml\n- bases/myapp.myorg.tld_mysqlusers.yaml\n# +kubebuilder:scaffold:crdkustomizeresource\n",
+		"config/samples/kustomization.yaml": "\nresources:\n- myapp_v1_mysqlcluster.yaml\n- b.yaml\n- myapp_v1_mysqluser.yaml\n# +kubebuilder:scaffold:manifestskustomizesamples\n",
+		"config/rbac/kustomization.yaml":    "\n- metrics_reader_role.yaml\n- mysqlcluster_admin_role.yaml\n",
+	} {
+		if text := read(t, dir, path); !strings.Contains(text, want) {
+			t.Errorf("want %q in %s, got\n%s", want, path, text)
+		}
+		parsed(t, dir, path)
+	}
+}
+
+// TestWhatIsTheSameInGo: a project in Go has every file of one without, some of them in its own way,
+// and no flag that its own main.go does not have.
+func TestWhatIsTheSameInGo(t *testing.T) {
+	dir, without := inGo(t), newProject(t)
+	err := filepath.WalkDir(without, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(without, path)
+		if err == nil {
+			_, err = os.Stat(filepath.Join(dir, name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	program := read(t, dir, "cmd/main.go")
+	_, recipe, _ := strings.Cut(read(t, dir, "Makefile"), "\tANSIBLE_GATHERING=explicit bin/manager")
+	recipe, _, _ = strings.Cut(recipe, "\n")
+	arguments := recipe + read(t, dir, "config/manager/manager.yaml") + read(t, dir, "config/default/leader_election_patch.yaml")
+	flags := regexp.MustCompile(` --([a-z][a-z-]+)`).FindAllStringSubmatch(arguments, -1)
+	for _, flag := range flags {
+		if !strings.Contains(program, `"`+flag[1]+`"`) {
+			t.Errorf("an argument is --%s, and cmd/main.go has no such flag", flag[1])
+		}
+	}
+	if len(flags) < 5 {
+		t.Errorf("found too few flags: %q", flags)
+	}
+	if text := read(t, dir, "hack/go_role_header.txt"); !strings.HasPrefix(read(t, dir, "config/rbac/go_role.yaml"), text) {
+		t.Errorf("go_role.yaml begins otherwise than controller-gen will write it:\n%s", text)
+	}
+	if _, err := Init(t.TempDir(), Project{Domain: "myorg.tld", ProjectName: "shop", Repo: "no module"}); err == nil || !strings.Contains(err.Error(), `--repo="no module"`) {
+		t.Errorf("got %v", err)
+	}
+}
