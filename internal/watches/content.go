@@ -156,22 +156,3 @@ func alternative(what string) string {
 	}
 	return ""
 }
-
-func (p *parser) findChart(search Search, chart textField) string {
-	if !p.notEmpty("chart", chart, "the path of a chart's directory or .tgz") {
-		return ""
-	}
-	path := search.absolute(chart.text)
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		p.addFault(chart.line, "chart: %q was not found; looked for %s; write a path relative to the operator's directory%s", chart.text, path, meantFile(chart.text, path))
-	case info.IsDir():
-		if _, err := os.Stat(filepath.Join(path, "Chart.yaml")); err != nil {
-			p.addFault(chart.line, "chart: %s holds no chart; give it a Chart.yaml", path)
-		}
-	case !info.Mode().IsRegular() || !strings.HasSuffix(path, ".tgz") && !strings.HasSuffix(path, ".tar.gz"):
-		p.addFault(chart.line, "chart: %s is no chart; write the path of a chart's directory or .tgz", path)
-	}
-	return path
-}

@@ -4,7 +4,8 @@
 //
 // Start with Load in watches.go. It reads the file (file.go), parses each entry
 // (entry.go, values.go, references.go) and finds its role or playbook on disk
-// (content.go). The parser is strict: an unknown field, a wrong type, a missing
+// (content.go). Each kind of content declares its own fields, defaults, annotations and
+// checks (kinds.go, ansiblefields.go, chartfields.go). The parser is strict: an unknown field, a wrong type, a missing
 // role or playbook, and an invalid selector are faults. Load returns all faults of
 // the file at once, each with its line.
 //

@@ -11,12 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Defaults of fields that no flag sets. A field whose default comes from a flag stays at
+// defaultTimeout is a default that no flag sets. A field whose default comes from a flag stays at
 // its zero value.
-const (
-	defaultTimeout            = time.Hour
-	defaultMaxRunnerArtifacts = 20
-)
+const defaultTimeout = time.Hour
 
 // rawWatch holds the fields of an entry as they are parsed, before they are checked
 // together.
@@ -31,17 +28,6 @@ type rawWatch struct {
 	lines map[string]int
 }
 
-type rawContent struct {
-	role, playbook textField
-}
-
-type rawFinalizer struct {
-	line    int
-	name    textField
-	content rawContent
-	vars    map[string]any
-}
-
 // parseWatch parses one entry. The second result reports whether the entry has a valid
 // kind.
 func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
@@ -49,59 +35,37 @@ func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
 		p.addFault(n.Line, "found %s; a watch is a mapping with version, kind and role, playbook or chart", describe(followAlias(n)))
 		return Watch{}, false
 	}
-	d := &rawWatch{verbosity: -1, lines: map[string]int{}, chart: rawChart{Chart: Chart{MaxHistory: defaultMaxHistory}}, Watch: Watch{
+	d := &rawWatch{lines: map[string]int{}, Watch: Watch{
 		Line:                    n.Line,
 		ManageStatus:            true,
 		WatchDependentResources: true,
-		SnakeCaseParameters:     true,
-		MarkUnsafe:              true,
-		Warm:                    true,
 		Selector:                labels.Everything(),
-		MaxRunnerArtifacts:      defaultMaxRunnerArtifacts,
 		Timeout:                 defaultTimeout,
 	}}
-	p.parseFields(followAlias(n), "a watch", recordLines(p.watchFields(d), d.lines))
-	if d.verbosity >= 0 {
-		d.Verbosity = &d.verbosity
-	}
+	kinds := p.contentFields(d)
+	p.parseFields(followAlias(n), "a watch", recordLines(p.watchFields(d, kinds), d.lines))
 	valid := p.validateGVK(d)
-	if d.chart.path.isSet() {
-		p.completeChart(d, search)
-		return d.Watch, valid
-	}
-	p.rejectUnfit(d.lines, onlyChart, "role or playbook")
-	d.Content = p.findContent(search, "the watch", d.Line, d.content)
-	d.Finalizer = p.buildFinalizer(d, search)
+	p.completeContent(d, kinds, search)
 	return d.Watch, valid
 }
 
-func (p *parser) watchFields(d *rawWatch) map[string]fieldParser {
+// watchFields returns the fields of a watch: those of every watch, and those of each kind of content.
+func (p *parser) watchFields(d *rawWatch, kinds []contentFields) map[string]fieldParser {
 	fields := map[string]fieldParser{
-		"group":                       p.text(&d.group),
-		"version":                     p.text(&d.version),
-		"kind":                        p.text(&d.kind),
-		"role":                        p.text(&d.content.role),
-		"playbook":                    p.text(&d.content.playbook),
-		"vars":                        p.vars(&d.Vars),
-		"finalizer":                   p.finalizer(d),
-		"reconcilePeriod":             p.duration(&d.ReconcilePeriod),
-		"manageStatus":                p.boolean(&d.ManageStatus),
-		"watchDependentResources":     p.boolean(&d.WatchDependentResources),
-		"watchClusterScopedResources": p.boolean(&d.WatchClusterScopedResources),
-		"blacklist":                   p.list(p.blacklisted(d)),
-		"references":                  p.list(p.reference(d)),
-		"watchAnnotationsChanges":     p.boolean(&d.WatchAnnotationsChanges),
-		"snakeCaseParameters":         p.boolean(&d.SnakeCaseParameters),
-		"confineToNamespace":          p.boolean(&d.ConfineToNamespace),
-		"markUnsafe":                  p.boolean(&d.MarkUnsafe),
-		"selector":                    p.selector(&d.Selector),
-		"maxRunnerArtifacts":          p.integer(&d.MaxRunnerArtifacts, 0, -1),
-		"timeout":                     p.duration(&d.Timeout),
-		"maxConcurrentReconciles":     p.integer(&d.MaxConcurrentReconciles, 1, -1),
-		"verbosity":                   p.integer(&d.verbosity, 0, 7),
-		"warm":                        p.boolean(&d.Warm),
+		"group":                   p.text(&d.group),
+		"version":                 p.text(&d.version),
+		"kind":                    p.text(&d.kind),
+		"reconcilePeriod":         p.duration(&d.ReconcilePeriod),
+		"watchDependentResources": p.boolean(&d.WatchDependentResources),
+		"references":              p.list(p.reference(d)),
+		"confineToNamespace":      p.boolean(&d.ConfineToNamespace),
+		"selector":                p.selector(&d.Selector),
+		"timeout":                 p.duration(&d.Timeout),
+		"maxConcurrentReconciles": p.integer(&d.MaxConcurrentReconciles, 1, -1),
 	}
-	maps.Copy(fields, p.chartFields(&d.chart))
+	for _, kind := range kinds {
+		maps.Copy(fields, kind.parsers)
+	}
 	return fields
 }
 
@@ -115,41 +79,6 @@ func (p *parser) validateGVK(d *rawWatch) bool {
 	p.validName("kind", d.kind, validation.IsDNS1035Label(strings.ToLower(d.kind.text)), "a kind such as MySQLCluster: letters and digits")
 	d.GVK.Group, d.GVK.Version, d.GVK.Kind = d.group.text, d.version.text, d.kind.text
 	return len(p.faults) == before && d.kind.text != "" && d.version.text != ""
-}
-
-func (p *parser) finalizer(d *rawWatch) fieldParser {
-	return func(field string, n *yaml.Node) {
-		f := &rawFinalizer{line: n.Line}
-		if followAlias(n).Kind == yaml.MappingNode {
-			d.finalizer = f
-		}
-		p.mapping("a finalizer", map[string]fieldParser{
-			"name":     p.text(&f.name),
-			"role":     p.text(&f.content.role),
-			"playbook": p.text(&f.content.playbook),
-			"vars":     p.vars(&f.vars),
-		})(field, n)
-	}
-}
-
-// buildFinalizer returns the finalizer that the entry describes, nil if there is none. A
-// finalizer without content of its own has the watch's.
-func (p *parser) buildFinalizer(d *rawWatch, search Search) *Finalizer {
-	f := d.finalizer
-	if f == nil {
-		return nil
-	}
-	finalizer := &Finalizer{Name: f.name.text, Content: d.Content, Vars: f.vars}
-	p.required("the finalizer's name", f.name, f.line, "myapp.example.com/finalizer")
-	p.validName("the finalizer's name", f.name, validation.IsQualifiedName(f.name.text), "a domain, a slash and a name, such as myapp.example.com/finalizer")
-	switch f.name.text {
-	case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, "kubernetes":
-		p.addFault(f.name.line, "the finalizer's name: %q is Kubernetes' own; write one such as myapp.example.com/finalizer", f.name.text)
-	}
-	if f.content.role.isSet() || f.content.playbook.isSet() {
-		finalizer.Content = p.findContent(search, "the finalizer", f.line, f.content)
-	}
-	return finalizer
 }
 
 // selector returns the parser of a metav1.LabelSelector.

@@ -60,6 +60,18 @@ func (p *parser) boolean(into *bool) fieldParser {
 	}
 }
 
+// oneOf returns the parser of a text that is one of the allowed ones.
+func (p *parser) oneOf(into *textField, allowed ...string) fieldParser {
+	return func(field string, n *yaml.Node) {
+		before := len(p.faults)
+		p.text(into)(field, n)
+		if len(p.faults) == before && !slices.Contains(allowed, into.text) {
+			p.invalidValue(field, n, strings.Join(allowed, ", ")+" (one of them)")
+			into.text = ""
+		}
+	}
+}
+
 // integer returns the parser of an integer from low to high. If high is below low, there
 // is no upper limit.
 func (p *parser) integer(into *int, low, high int) fieldParser {

@@ -17,8 +17,10 @@ type Watch struct {
 	// Line is the line of the file on which the entry begins.
 	Line    int
 	Content Content
-	// Chart is the Helm chart of the watch; nil if Content is set.
+	// Chart is the Helm chart of the watch; nil if its content is no chart.
 	Chart *Chart `json:",omitempty"`
+	// Custom is the kind of a content that is neither Content nor Chart: a Go program brings it.
+	Custom *ContentKind `json:"-"`
 	// Vars are trusted: Ansible evaluates templates in them. Values have the types of
 	// JSON: map[string]any, []any, string, bool, int64, float64, nil.
 	Vars map[string]any

@@ -15,6 +15,7 @@ import (
 const (
 	ansible = watches.AnsibleAnnotations
 	chart   = watches.ChartAnnotations
+	custom  = watches.CustomAnnotations
 )
 
 func TestAnnotationsOfAnOrder(t *testing.T) {
@@ -32,8 +33,11 @@ func TestAnnotationsOfAnOrder(t *testing.T) {
 		"a chart":                     {Order{Suspend, ""}, ofChart, "", `{}`, map[string]any{chart + "paused": "true"}},
 		"what shows that it is one":   {Order{Suspend, ""}, unknown(), `,"finalizers":["uninstall-helm-release"]`, `{}`, map[string]any{chart + "paused": "true"}},
 		"what shows it by its status": {Order{Suspend, ""}, unknown(), "", `{"conditions":[],"deployedRelease":{}}`, map[string]any{chart + "paused": "true"}},
-		"what ran, and shows none":    {Order{Suspend, ""}, unknown(), "", shows(succeeded), map[string]any{ansible + "paused": "true"}},
-		"what may be either":          {Order{Suspend, ""}, unknown(), "", `{}`, map[string]any{ansible + "paused": "true", chart + "paused": "true"}},
+		"what shows that it is none":  {Order{Suspend, ""}, unknown(), "", `{"conditions":[{"type":"Failure","ansibleResult":{"ok":1}}]}`, map[string]any{ansible + "paused": "true"}},
+		"what a Go program brings":    {Order{Suspend, ""}, store(func(w *watches.Watch) { w.Custom = &watches.ContentKind{} }), "", `{}`, map[string]any{custom + "paused": "true"}},
+		"its own prefix":              {Order{Suspend, ""}, store(func(w *watches.Watch) { w.Custom = &watches.ContentKind{AnnotationPrefix: "a.b/"} }), "", `{}`, map[string]any{"a.b/paused": "true"}},
+		"what ran, and shows nothing": {Order{Suspend, ""}, unknown(), "", shows(succeeded), map[string]any{ansible + "paused": "true", chart + "paused": "true", custom + "paused": "true"}},
+		"what may be any":             {Order{Suspend, ""}, unknown(), "", `{}`, map[string]any{ansible + "paused": "true", chart + "paused": "true", custom + "paused": "true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, test.order.annotations(test.kind, cr(t, test.metadata, test.status))); diff != "" {

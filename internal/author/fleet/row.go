@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -142,8 +141,8 @@ func lastRun(cr *unstructured.Unstructured, run status.LastRun) *time.Time {
 	return &last
 }
 
-// nextRun returns when content runs next, as far as that is certain, and the period. A chart's
-// period leads to a run only if something is to be done.
+// nextRun returns when content runs next, as far as that is certain, and the period. It is not
+// certain of content that looks first whether anything is to be done.
 func (r Row) nextRun(watch *watches.Watch, cr *unstructured.Unstructured, last status.LastRun, otherwise time.Duration) (next *time.Time, period string) {
 	pause, err := controller.Period(watch, otherwise, cr)
 	if err == nil && pause > 0 {
@@ -154,37 +153,30 @@ func (r Row) nextRun(watch *watches.Watch, cr *unstructured.Unstructured, last s
 	case !ended || r.Generation != r.ObservedGeneration:
 	case !last.Next.IsZero():
 		next = &last.Next
-	case r.Outcome == Successful && period != "" && watch.Chart == nil && !last.Ended.IsZero():
+	case r.Outcome == Successful && period != "" && !watch.ContentKind().Looks && !last.Ended.IsZero():
 		next = new(last.Ended.Add(pause))
 	}
 	return next, period
 }
 
-// watchFor returns the watch of a kind for a CR. If the kind is not known from watches.yaml, the
-// CR shows whether its content is a chart.
+// watchFor returns the watch of a kind for a CR. If the kind is not known from watches.yaml, its
+// kind of content is the one that the CR shows, and that of Ansible if it shows none.
 func watchFor(kind kinds.Kind, cr *unstructured.Unstructured) watches.Watch {
 	watch := kind.Watch
-	if !kind.Known && isRelease(cr) {
-		watch.Chart = &watches.Chart{}
+	if content, shown := watches.KindOfContent(cr); shown && !kind.Known {
+		watch.Custom = &content
 	}
 	return watch
 }
 
-// isRelease reports whether the CR shows that a chart is its content.
-func isRelease(cr *unstructured.Unstructured) bool {
-	_, deployed, _ := unstructured.NestedMap(cr.Object, "status", "deployedRelease")
-	return deployed || slices.ContainsFunc(cr.GetFinalizers(), watches.IsChartFinalizer)
-}
-
-// prefixesFor returns the prefixes of the annotations that steer the CR. A CR for which
-// nothing ran yet, of a kind that is not known from watches.yaml, may be of either kind of content.
+// prefixesFor returns the prefixes that annotations must have to control the CR. They are those of
+// all kinds of content if neither watches.yaml nor the CR shows its kind of content.
 func prefixesFor(kind kinds.Kind, cr *unstructured.Unstructured) []string {
-	_, reported, _ := unstructured.NestedFieldNoCopy(cr.Object, "status", "conditions")
-	if kind.Known || reported || isRelease(cr) {
+	if _, shown := watches.KindOfContent(cr); shown || kind.Known {
 		watch := watchFor(kind, cr)
 		return []string{watch.AnnotationPrefix()}
 	}
-	return []string{watches.AnsibleAnnotations, watches.ChartAnnotations}
+	return watches.AnnotationPrefixes()
 }
 
 // label names the CR for people: "Greeting shop/hello".

@@ -135,9 +135,15 @@ func TestTimes(t *testing.T) {
 		"none for a kind that is not known": {unknown(), "", good, at("11:50:00.5"), ""},
 		"but the annotation's":              {unknown(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
 		"none after a chart's success, whose period leads to a look": {unknown(), release + annotated(watches.ChartAnnotations), good, at("11:50:00.5"), ""},
-		"an annotation that does not parse":                          {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "often", 1), good, at("11:50:00.5"), ""},
-		"0s is never":                                                {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "0s", 1), good, at("11:50:00.5"), ""},
-		"a failure of which nothing else is known":                   {store(), "", shows(hasEnded, failed), at("11:30:00"), ""},
+		"what a Go program brings": {
+			store(func(w *watches.Watch) { w.Custom = &watches.ContentKind{} }), annotated(watches.CustomAnnotations), good, at("11:50:00.5"), at("12:20:00.5"),
+		},
+		"what a Go program brings and looks first": {
+			store(func(w *watches.Watch) { w.Custom = &watches.ContentKind{Looks: true} }), "", good, at("11:50:00.5"), "",
+		},
+		"an annotation that does not parse":        {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "often", 1), good, at("11:50:00.5"), ""},
+		"0s is never":                              {store(), strings.Replace(annotated(watches.AnsibleAnnotations), "30m", "0s", 1), good, at("11:50:00.5"), ""},
+		"a failure of which nothing else is known": {store(), "", shows(hasEnded, failed), at("11:30:00"), ""},
 		"a failure again, of which the schema keeps no more than the conditions": {
 			store(), "", shows(strings.Replace(hasEnded, `"message"`, `"lastTransitionTime":"2026-11-24T11:58:00Z","message"`, 1), failed), at("11:58:00"), "",
 		},

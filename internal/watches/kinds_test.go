@@ -1,0 +1,38 @@
+package watches
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestWhatAKindOfContentDeclares: everybody else asks for these and never for the kind.
+func TestWhatAKindOfContentDeclares(t *testing.T) {
+	for why, test := range map[string]struct {
+		watch           Watch
+		heading, prefix string
+		has, hasNot     string
+		looks           bool
+	}{
+		"a role":                         {Watch{Content: Content{Role: "r"}}, "Ansible Task StdOut", AnsibleAnnotations, "verbosity", "upgrade-force", false},
+		"a watch of a test":              {Watch{}, "Ansible Task StdOut", AnsibleAnnotations, "verbosity", "upgrade-force", false},
+		"a chart":                        {Watch{Chart: &Chart{}}, "Helm Chart", ChartAnnotations, "upgrade-force", "verbosity", true},
+		"a kind of a Go program":         {Watch{Custom: &ContentKind{}}, "Content", CustomAnnotations, "paused", "verbosity", false},
+		"with words and names its own":   {Watch{Custom: &ContentKind{Heading: "Manifests", AnnotationPrefix: "a.b/", Annotations: []string{"prune"}}}, "Manifests", "a.b/", "prune", "verbosity", false},
+		"a kind that takes a look first": {Watch{Custom: &ContentKind{Looks: true}}, "Content", CustomAnnotations, "paused", "verbosity", true},
+	} {
+		t.Run(why, func(t *testing.T) {
+			kind, names := test.watch.ContentKind(), test.watch.Annotations()
+			if kind.Heading != test.heading || kind.Looks != test.looks || test.watch.AnnotationPrefix() != test.prefix {
+				t.Errorf("got %+v", kind)
+			}
+			for _, name := range append([]string{test.has}, everyAnnotation...) {
+				if !slices.Contains(names, test.prefix+name) {
+					t.Errorf("%s%s means nothing; %q do", test.prefix, name, names)
+				}
+			}
+			if slices.Contains(names, test.prefix+test.hasNot) {
+				t.Errorf("%q have %s%s", names, test.prefix, test.hasNot)
+			}
+		})
+	}
+}
