@@ -1,14 +1,12 @@
-// Command manager is the Ensign operator. Package cli has its commands and flags.
+// Command manager is the Ensign operator. Package managercmd has its commands.
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/ensign-operator/ensign/internal/cli"
+	"github.com/ensign-operator/ensign/internal/cli/ensigncmd"
+	"github.com/ensign-operator/ensign/internal/cli/managercmd"
 )
 
 // Set by the linker.
@@ -17,17 +15,13 @@ var (
 	commit  = "unknown"
 )
 
-func main() { os.Exit(run()) }
-
-// run returns the exit code.
-func run() int {
-	// A second signal must not kill the manager: its runs have sessions of their own and
-	// would go on without it.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := cli.Execute(ctx, cli.Build{Version: version, Commit: commit}, os.Args[0], os.Args[1:])
-	if err != nil && err.Error() != "" {
-		fmt.Fprintln(os.Stderr, cli.ProgramName(os.Args[0])+":", err)
+func main() {
+	build := cli.Build{Version: version, Commit: commit}
+	root := managercmd.New(build)
+	for _, command := range ensigncmd.New(build).Commands() { // Until the program ensign is everywhere.
+		if found, _, err := root.Find([]string{command.Name()}); err != nil || found == root {
+			root.AddCommand(command)
+		}
 	}
-	return cli.ExitCode(err)
+	os.Exit(cli.Main(root))
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ensign-operator/ensign/internal/cli"
+	"github.com/ensign-operator/ensign/internal/cli/ensigncmd"
+	"github.com/ensign-operator/ensign/internal/cli/managercmd"
 )
 
 // code returns the pieces of a page that are code: what is between backticks, and the lines of
@@ -32,6 +34,18 @@ func code(page string) []string {
 // call matches the program where a command begins, after variables and a prompt; the rest of the
 // command, up to what ends it, is its second group.
 var call = regexp.MustCompile(`(?:^|&& |\| |; )\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:exec )?(?:\S*bin/|kubectl )?(manager|ensign|ansible-operator)((?: [^|;&#>]*)?)`)
+
+// program returns the commands of both programs, which are not to be executed.
+func program() *cobra.Command {
+	root := managercmd.New(cli.Build{})
+	root.InitDefaultCompletionCmd()
+	for _, command := range ensigncmd.New(cli.Build{}).Commands() {
+		if subcommand(root, command.Name()) == nil {
+			root.AddCommand(command)
+		}
+	}
+	return root
+}
 
 // wrongCall returns what is wrong with a piece of code that calls the program, or "". A command
 // with flags may stand without the program: "run-once -f FILE".
@@ -68,7 +82,7 @@ func subcommand(command *cobra.Command, name string) *cobra.Command {
 }
 
 func TestCommandsOfTheProgramThatPagesNameExist(t *testing.T) {
-	program := cli.Commands()
+	program := program()
 	for name, page := range all(t) {
 		for _, piece := range code(page) {
 			if wrong := wrongCall(program, piece); wrong != "" {
@@ -79,7 +93,7 @@ func TestCommandsOfTheProgramThatPagesNameExist(t *testing.T) {
 }
 
 func TestACommandThatIsNotThereIsFound(t *testing.T) {
-	program := cli.Commands()
+	program := program()
 	for piece, want := range map[string]string{
 		"ensign status --group demo":                   "",
 		"manager":                                      "",
@@ -111,7 +125,7 @@ func flags(command *cobra.Command) []string {
 // TestEachCommandIsInTheReference holds the page against the program in the other direction.
 func TestEachCommandIsInTheReference(t *testing.T) {
 	reference := pages(t)["docs/reference-command-line.md"]
-	for _, command := range cli.Commands().Commands() {
+	for _, command := range program().Commands() {
 		if !regexp.MustCompile("`(bin/manager )?" + command.Name() + `\b`).MatchString(reference) {
 			t.Errorf("docs/reference-command-line.md does not name %s", command.Name())
 		}
@@ -126,7 +140,7 @@ var foreign = []string{
 }
 
 func TestFlagsThatPagesNameExist(t *testing.T) {
-	known := append(flags(cli.Commands()), foreign...)
+	known := append(flags(program()), foreign...)
 	alone := regexp.MustCompile(`^--([a-z][a-z0-9-]+)(?:[= ].*)?$`)
 	for name, page := range all(t) {
 		for _, found := range span.FindAllString(fence.ReplaceAllString(page, ""), -1) {
@@ -204,7 +218,7 @@ func TestExitCodesAreInTheReference(t *testing.T) {
 		}
 	}
 	stated := 0
-	for _, command := range cli.Commands().Commands() {
+	for _, command := range program().Commands() {
 		_, said, states := strings.Cut(command.Long, "Exit codes: ")
 		if !states {
 			continue

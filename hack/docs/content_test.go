@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/ensign-operator/ensign/internal/cli"
 )
 
 // helps returns what the help of the program says, by its commands.
@@ -37,7 +35,7 @@ var onlyAnsible = []string{
 // playbooks, in the same paragraph or row.
 func TestKindsOfContentAreNamedInFull(t *testing.T) {
 	texts := all(t)
-	maps.Copy(texts, helps(cli.Commands()))
+	maps.Copy(texts, helps(program()))
 	texts["config/manifests"] = read(t, "config/manifests/ensign.clusterserviceversion.yaml")
 	ansible := regexp.MustCompile(`(?i)\broles?,? (?:and|or) (?:a )?playbooks?\b`)
 	for name, text := range texts {
@@ -103,7 +101,7 @@ func TestCommandsOfReadmeAreThoseOfTheQuickstart(t *testing.T) {
 // TestMigrationNamesEachCommand: what an operator's people get beside what they had.
 func TestMigrationNamesEachCommand(t *testing.T) {
 	page := read(t, "docs/howto-migrate.md")
-	for _, command := range cli.Commands().Commands() {
+	for _, command := range program().Commands() {
 		name := command.Name()
 		if !regexp.MustCompile("`"+name+`\b`).MatchString(page) && !slices.Contains([]string{"run", "version", "help"}, name) {
 			t.Errorf("docs/howto-migrate.md does not name %s", name)

@@ -9,12 +9,12 @@ import (
 )
 
 // parseWithWarnings parses the arguments and also returns what the command prints.
-func parseWithWarnings(t *testing.T, args ...string) (*runFlags, string) {
+func parseWithWarnings(t *testing.T, args ...string) (*Flags, string) {
 	t.Helper()
 	var out bytes.Buffer
-	flags, cmd := newRunFlags(), &cobra.Command{}
+	flags, cmd := NewFlags(), &cobra.Command{}
 	cmd.SetOut(&out)
-	flags.register(cmd)
+	flags.Register(cmd)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
@@ -24,31 +24,31 @@ func parseWithWarnings(t *testing.T, args ...string) (*runFlags, string) {
 func TestDeprecatedSpellingsAreAcceptedWithAWarning(t *testing.T) {
 	for args, test := range map[string]struct {
 		says string
-		want func(f *runFlags) bool
+		want func(f *Flags) bool
 	}{
-		"--metrics-addr=:1":                             {"give --metrics-bind-address", func(f *runFlags) bool { return f.options.MetricsBindAddress == ":1" }},
-		"--enable-leader-election":                      {"give --leader-elect", func(f *runFlags) bool { return f.options.LeaderElect }},
-		"--enable-leader-election=false":                {"give --leader-elect", func(f *runFlags) bool { return !f.options.LeaderElect }},
-		"--max-workers=7":                               {"give --max-concurrent-reconciles", func(f *runFlags) bool { return f.options.MaxConcurrentReconciles == 7 }},
-		"--leader-elect-resource-lock=endpoints":        {"ignored", func(f *runFlags) bool { return !f.options.LeaderElect }},
-		"--proxy-cache-max-bytes=256Mi":                 {"ignored", func(*runFlags) bool { return true }},
-		"--max-workers=7 --max-workers=8":               {"--max-workers", func(f *runFlags) bool { return f.options.MaxConcurrentReconciles == 8 }},
-		"--max-workers=1 --max-concurrent-reconciles=2": {"--max-workers", func(f *runFlags) bool { return f.options.MaxConcurrentReconciles == 2 }},
-		"--enable-leader-election --leader-elect=false": {"--enable-leader-election", func(f *runFlags) bool { return !f.options.LeaderElect }},
+		"--metrics-addr=:1":                             {"give --metrics-bind-address", func(f *Flags) bool { return f.Options.MetricsBindAddress == ":1" }},
+		"--enable-leader-election":                      {"give --leader-elect", func(f *Flags) bool { return f.Options.LeaderElect }},
+		"--enable-leader-election=false":                {"give --leader-elect", func(f *Flags) bool { return !f.Options.LeaderElect }},
+		"--max-workers=7":                               {"give --max-concurrent-reconciles", func(f *Flags) bool { return f.Options.MaxConcurrentReconciles == 7 }},
+		"--leader-elect-resource-lock=endpoints":        {"ignored", func(f *Flags) bool { return !f.Options.LeaderElect }},
+		"--proxy-cache-max-bytes=256Mi":                 {"ignored", func(*Flags) bool { return true }},
+		"--max-workers=7 --max-workers=8":               {"--max-workers", func(f *Flags) bool { return f.Options.MaxConcurrentReconciles == 8 }},
+		"--max-workers=1 --max-concurrent-reconciles=2": {"--max-workers", func(f *Flags) bool { return f.Options.MaxConcurrentReconciles == 2 }},
+		"--enable-leader-election --leader-elect=false": {"--enable-leader-election", func(f *Flags) bool { return !f.Options.LeaderElect }},
 	} {
 		t.Run(args, func(t *testing.T) {
 			f, said := parseWithWarnings(t, strings.Fields(args)...)
-			if _, err := f.complete(&bytes.Buffer{}); err != nil {
+			if _, err := f.Complete(&bytes.Buffer{}); err != nil {
 				t.Fatal(err)
 			}
 			name, _, _ := strings.Cut(strings.Fields(args)[0], "=")
 			if want := "Flag " + name + " has been deprecated, "; !test.want(f) || !strings.Contains(said, want) || !strings.Contains(said, test.says) {
-				t.Errorf("got %+v, and %q was said", f.options, said)
+				t.Errorf("got %+v, and %q was said", f.Options, said)
 			}
 		})
 	}
-	if f, said := parseWithWarnings(t, "--metrics-bind-address=:1", "--max-concurrent-reconciles=2", "--max-workers=1"); f.options.MaxConcurrentReconciles != 1 || strings.Contains(said, "metrics") {
-		t.Errorf("want the last spelling to count and no warning of newer ones, got %+v, %q", f.options, said)
+	if f, said := parseWithWarnings(t, "--metrics-bind-address=:1", "--max-concurrent-reconciles=2", "--max-workers=1"); f.Options.MaxConcurrentReconciles != 1 || strings.Contains(said, "metrics") {
+		t.Errorf("want the last spelling to count and no warning of newer ones, got %+v, %q", f.Options, said)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestFlagsThatContradictEachOther(t *testing.T) {
 		"--max-workers=0 --ansible-verbosity=8": "--max-concurrent-reconciles=0 --ansible-verbosity=8",
 	} {
 		t.Run(args, func(t *testing.T) {
-			_, err := parse(t, strings.Fields(args)...).complete(&bytes.Buffer{})
+			_, err := parse(t, strings.Fields(args)...).Complete(&bytes.Buffer{})
 			for name := range strings.FieldsSeq(wantNames) {
 				if err == nil || !strings.Contains(err.Error(), name) {
 					t.Errorf("want an error that names %s, got %v", name, err)
@@ -67,27 +67,12 @@ func TestFlagsThatContradictEachOther(t *testing.T) {
 			}
 		})
 	}
-	if _, err := parse(t, "--metrics-secure=false").complete(&bytes.Buffer{}); err != nil {
+	if _, err := parse(t, "--metrics-secure=false").Complete(&bytes.Buffer{}); err != nil {
 		t.Errorf("who says nothing of RBAC may switch TLS off: %v", err)
 	}
 	cmd := &cobra.Command{}
-	newRunFlags().register(cmd)
+	NewFlags().Register(cmd)
 	if err := cmd.ParseFlags([]string{"--max-workers=many"}); err == nil || !strings.Contains(err.Error(), "--max-workers") {
 		t.Errorf("want an error that names the flag as it was given, got %v", err)
-	}
-}
-
-func TestDeprecatedFlagsAreAcceptedAndHidden(t *testing.T) {
-	for _, args := range [][]string{{"run", "--help"}, {"__complete", "run", "--m"}} {
-		var out bytes.Buffer
-		root := newRootCommand(Build{})
-		root.SetArgs(args)
-		root.SetOut(&out)
-		if err := root.Execute(); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(out.String(), "--max-concurrent-reconciles") || strings.Contains(out.String(), "--max-workers") || strings.Contains(out.String(), "--metrics-addr") {
-			t.Errorf("%q: want the newer spellings alone, got\n%s", args, out.String())
-		}
 	}
 }

@@ -1,8 +1,9 @@
-// Package cli is the manager's command line.
+// Package cli is what the command lines of the programs share: Main, which executes a tree of
+// commands and returns the exit code, the flags and the logger of a manager, and the commands
+// that both programs have.
 //
-// Execute runs the cobra command that the arguments name. newRunCommand defines
-// "manager run": it parses the flags (flags.go) into config.Options, makes the logger
-// that they describe (logger.go), checks all settings and calls operator.Run.
+// Package managercmd has the commands of the manager, which runs in a pod, and package ensigncmd
+// those of ensign, which people call. The manager's program links nothing of the author's tools.
 // docs/reference-command-line.md lists the flags; a test compares that table with them.
 //
 // # Gotchas

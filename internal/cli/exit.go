@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 )
@@ -21,20 +22,26 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-func exitWith(code int, err error) error { return &exitError{code, err} }
+// ExitWith gives an error the exit code with which the program ends. The error may be nil.
+func ExitWith(code int, err error) error { return &exitError{code, err} }
 
-// asUnable gives the error, if it is one, the exit code of a command that could not do its
+// AsUnable gives the error, if it is one, the exit code of a command that could not do its
 // work, unless it has another.
-func asUnable(err error) error {
+func AsUnable(err error) error {
 	if _, has := errors.AsType[*exitError](err); err == nil || has {
 		return err
 	}
-	return exitWith(2, err)
+	return ExitWith(2, err)
 }
 
-// orUnable gives the error of a check of arguments that exit code, too.
-func orUnable(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return asUnable(check(cmd, args)) }
+// OrUnable gives the error of a check of arguments that exit code, too.
+func OrUnable(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return AsUnable(check(cmd, args)) }
+}
+
+// UsageError is the error of a flag, for commands whose exit code 1 is an answer.
+func UsageError(cmd *cobra.Command, err error) error {
+	return ExitWith(2, fmt.Errorf("%w; %q lists the flags", err, cmd.CommandPath()+" --help"))
 }
 
 // ExitCode returns the exit code for an error of Execute.

@@ -24,9 +24,10 @@ type flagGroup struct {
 	flags *pflag.FlagSet
 }
 
-// runFlags are the flags of "manager run".
-type runFlags struct {
-	options   config.Options
+// Flags are the flags of "manager run". Other commands take some of them, so that one flag means
+// the same everywhere.
+type Flags struct {
+	Options   config.Options
 	artifacts resource.QuantityValue
 	logEvents string
 	logFormat string
@@ -35,8 +36,9 @@ type runFlags struct {
 	groups    []flagGroup
 }
 
-func newRunFlags() *runFlags {
-	f := &runFlags{artifacts: resource.QuantityValue{Quantity: resource.MustParse("1Gi")}}
+// NewFlags returns the flags with their defaults, which no command has yet.
+func NewFlags() *Flags {
+	f := &Flags{artifacts: resource.QuantityValue{Quantity: resource.MustParse("1Gi")}}
 	f.addGroup("Content", f.addContentFlags)
 	f.addGroup("Runs", f.addRunFlags)
 	f.addGroup("API access", f.addAPIFlags)
@@ -46,14 +48,14 @@ func newRunFlags() *runFlags {
 	return f
 }
 
-func (f *runFlags) addGroup(title string, define func(*pflag.FlagSet, *config.Options)) {
+func (f *Flags) addGroup(title string, define func(*pflag.FlagSet, *config.Options)) {
 	set := pflag.NewFlagSet(title, pflag.ContinueOnError)
 	set.SortFlags = false
-	define(set, &f.options)
+	define(set, &f.Options)
 	f.groups = append(f.groups, flagGroup{title, set})
 }
 
-func (f *runFlags) addContentFlags(set *pflag.FlagSet, o *config.Options) {
+func (f *Flags) addContentFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.WatchesFile, "watches-file", "./watches.yaml", "`file` that says which kinds run which content")
 	set.StringVar(&o.AnsibleRolesPath, "ansible-roles-path", "", "`directories`, joined by \":\", where roles are searched; overrides ANSIBLE_ROLES_PATH")
 	set.StringVar(&o.AnsibleCollectionsPath, "ansible-collections-path", "", "`directories`, joined by \":\", where collections are searched; overrides ANSIBLE_COLLECTIONS_PATH")
@@ -63,7 +65,7 @@ func (f *runFlags) addContentFlags(set *pflag.FlagSet, o *config.Options) {
 	set.IntVar(&o.MaxVerbosity, "max-verbosity", 2, "the highest `number` to which a resource's annotation can set the verbosity, 0 to 7")
 }
 
-func (f *runFlags) addRunFlags(set *pflag.FlagSet, o *config.Options) {
+func (f *Flags) addRunFlags(set *pflag.FlagSet, o *config.Options) {
 	set.DurationVar(&o.ReconcilePeriod, "reconcile-period", 10*time.Hour, "`pause` after which a resource runs again although nothing triggers it; 0s is never. A watch's reconcilePeriod and a resource's annotation override it")
 	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "the highest `number` of live runs of one watch, by default the number of processors; a watch's maxConcurrentReconciles and MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP> override it")
 	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "the highest `number` of live runs of all watches together; 0: two for each processor or watch, as far as there are 160 MiB of memory for each")
@@ -75,7 +77,7 @@ func (f *runFlags) addRunFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
 }
 
-func (f *runFlags) addAPIFlags(set *pflag.FlagSet, o *config.Options) {
+func (f *Flags) addAPIFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that tells how to reach the API server; default KUBECONFIG, ~/.kube/config, or the pod's service account")
 	set.BoolVar(&o.InjectOwnerRef, "inject-owner-ref", true, "add an owner reference to the custom resource to the objects that its runs create")
 	set.DurationVar(&o.ChildrenUnused, "children-unused-after", 0, "")
@@ -85,7 +87,7 @@ func (f *runFlags) addAPIFlags(set *pflag.FlagSet, o *config.Options) {
 	set.IntVar(&o.ProxyOpenPort, "proxy-open-port", 0, "`port` at 127.0.0.1 where sidecars reach the API as the manager, without a token; 0 is none")
 }
 
-func (f *runFlags) addServingFlags(set *pflag.FlagSet, o *config.Options) {
+func (f *Flags) addServingFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.MetricsBindAddress, "metrics-bind-address", ":8443", "`address` of the metrics endpoint; 0 switches it off")
 	set.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics with TLS; at a loopback address only if this flag or metrics-require-rbac is given")
 	set.BoolVar(&o.MetricsRequireRBAC, "metrics-require-rbac", true, "serve metrics only to accounts that may get the non-resource URL /metrics; at a loopback address only if this flag or metrics-secure is given")
@@ -96,7 +98,7 @@ func (f *runFlags) addServingFlags(set *pflag.FlagSet, o *config.Options) {
 	set.BoolVar(&o.UserMetricsOpen, "user-metrics-open", true, "accept metrics without the token of a live run too")
 }
 
-func (f *runFlags) addElectionFlags(set *pflag.FlagSet, o *config.Options) {
+func (f *Flags) addElectionFlags(set *pflag.FlagSet, o *config.Options) {
 	set.BoolVar(&o.LeaderElect, "leader-elect", false, "let only one of several replicas work at a time")
 	set.StringVar(&o.LeaderElectionID, "leader-election-id", "", "`name` of the lease; default OPERATOR_NAME")
 	set.StringVar(&o.LeaderElectionNamespace, "leader-election-namespace", "", "`namespace` of the lease; default the pod's")
@@ -105,7 +107,7 @@ func (f *runFlags) addElectionFlags(set *pflag.FlagSet, o *config.Options) {
 	set.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 30*time.Second, "`time` to end runs and write their statuses; at least 10s")
 }
 
-func (f *runFlags) addLogFlags(set *pflag.FlagSet, _ *config.Options) {
+func (f *Flags) addLogFlags(set *pflag.FlagSet, _ *config.Options) {
 	set.StringVar(&f.logEvents, "ansible-log-events", "Tasks", "`what` the log shows of runs: Nothing, Tasks (a line a task, and the output of failed ones) or Everything (the output of all)")
 	set.StringVar(&f.logFormat, "log-format", "console", "`format`: pretty for people, console for people and grep, or json for one object a line; default pretty at a terminal, console elsewhere")
 	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
@@ -144,12 +146,12 @@ func addDeprecatedFlags(set *pflag.FlagSet) {
 	}
 }
 
-// complete returns the options that the flags set, or an error that names all invalid
+// Complete returns the options that the flags set, or an error that names all invalid
 // values. The options' logger writes to out.
-func (f *runFlags) complete(out io.Writer) (config.Options, error) {
-	o := f.options
+func (f *Flags) Complete(out io.Writer) (config.Options, error) {
+	o := f.Options
 	o.AnsibleArgs = trimQuotes(o.AnsibleArgs)
-	if config.IsLoopback(o.MetricsBindAddress) && !f.lookup("metrics-secure").Changed && !f.lookup("metrics-require-rbac").Changed {
+	if config.IsLoopback(o.MetricsBindAddress) && !f.Lookup("metrics-secure").Changed && !f.Lookup("metrics-require-rbac").Changed {
 		o.MetricsSecure, o.MetricsRequireRBAC = false, false // Older scaffolds put a proxy in front that does both.
 	}
 	level, levelErr := eventlog.ParseLevel(f.logEvents)
@@ -178,8 +180,8 @@ func (f *runFlags) complete(out io.Writer) (config.Options, error) {
 	return o, err
 }
 
-// lookup returns the flag with the name, nil if there is none.
-func (f *runFlags) lookup(name string) *pflag.Flag {
+// Lookup returns the flag with the name, nil if there is none.
+func (f *Flags) Lookup(name string) *pflag.Flag {
 	for _, g := range f.groups {
 		if flag := g.flags.Lookup(name); flag != nil {
 			return flag
@@ -191,8 +193,8 @@ func (f *runFlags) lookup(name string) *pflag.Flag {
 // checkMetricsAuth returns an error if --metrics-require-rbac is given without
 // --metrics-secure: readers of metrics would send their tokens without TLS. The default of
 // --metrics-require-rbac is no error.
-func (f *runFlags) checkMetricsAuth() error {
-	if f.options.MetricsRequireRBAC && !f.options.MetricsSecure && f.lookup("metrics-require-rbac").Changed {
+func (f *Flags) checkMetricsAuth() error {
+	if f.Options.MetricsRequireRBAC && !f.Options.MetricsSecure && f.Lookup("metrics-require-rbac").Changed {
 		return errors.New("--metrics-require-rbac needs --metrics-secure: without TLS the tokens of readers could be read by others")
 	}
 	return nil

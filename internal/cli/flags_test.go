@@ -13,11 +13,11 @@ import (
 )
 
 // parse returns the flags after reading the arguments.
-func parse(t *testing.T, args ...string) *runFlags {
+func parse(t *testing.T, args ...string) *Flags {
 	t.Helper()
-	flags := newRunFlags()
+	flags := NewFlags()
 	cmd := &cobra.Command{}
-	flags.register(cmd)
+	flags.Register(cmd)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func parse(t *testing.T, args ...string) *runFlags {
 }
 
 func TestDefaultsAreValid(t *testing.T) {
-	options, err := parse(t).complete(&bytes.Buffer{})
+	options, err := parse(t).Complete(&bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestCompleteReportsAllInvalidValues(t *testing.T) {
 		"--ansible-args=--tags 'open", "--artifacts-max-bytes=-1", "--artifacts-max-bytes=1", "--artifacts-max-bytes=1023Ki",
 	} {
 		t.Run(arg, func(t *testing.T) {
-			_, err := parse(t, arg, "--log-format=yaml").complete(&bytes.Buffer{})
+			_, err := parse(t, arg, "--log-format=yaml").Complete(&bytes.Buffer{})
 			name, _, _ := strings.Cut(arg, "=")
 			if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "--log-format") {
 				t.Errorf("want an error that names both flags, got %v", err)
@@ -68,18 +68,9 @@ func TestMetricsAreSecureUnlessAtALoopbackAddress(t *testing.T) {
 		"--metrics-bind-address=127.0.0.1:8080 --metrics-secure=false":       {false, true},
 		"--metrics-secure=false --metrics-require-rbac=false":                {},
 	} {
-		options, err := parse(t, strings.Fields(args)...).complete(&bytes.Buffer{})
+		options, err := parse(t, strings.Fields(args)...).Complete(&bytes.Buffer{})
 		if err != nil || options.MetricsSecure != want.secure || options.MetricsRequireRBAC != want.rbac {
 			t.Errorf("%s: got TLS %v, RBAC %v (error %v), want %+v", args, options.MetricsSecure, options.MetricsRequireRBAC, err, want)
-		}
-	}
-}
-
-func TestAFlagOfOtherOperatorsNamesItsVariable(t *testing.T) {
-	for arg, want := range map[string]bool{"--watch-namespace=ns": true, "--watch-namespaces=ns": false} {
-		err := Execute(t.Context(), Build{}, "manager", []string{"run", arg})
-		if err == nil || strings.Contains(err.Error(), "WATCH_NAMESPACE") != want || !strings.Contains(err.Error(), `"manager run --help"`) {
-			t.Errorf("%s: want an error that names the variable: %t, got %v", arg, want, err)
 		}
 	}
 }
@@ -97,13 +88,13 @@ func TestArgumentsForAnsible(t *testing.T) {
 		"''":                                         "",
 		"":                                           "",
 	} {
-		options, err := parse(t, "--ansible-args="+given).complete(&bytes.Buffer{})
+		options, err := parse(t, "--ansible-args="+given).Complete(&bytes.Buffer{})
 		if err != nil || options.AnsibleArgs != want {
 			t.Errorf("%s: got %s (error %v), want %s", given, options.AnsibleArgs, err, want)
 		}
 	}
 	for _, given := range []string{"'", `"a`, `a\`, `"a\"`, "'a' b'", `--tags "it's`} {
-		if _, err := parse(t, "--ansible-args="+given).complete(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--ansible-args") {
+		if _, err := parse(t, "--ansible-args="+given).Complete(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--ansible-args") {
 			t.Errorf("%s: want an error that names the flag, got %v", given, err)
 		}
 	}
@@ -114,13 +105,13 @@ func TestArtifactsMaxBytesIsAQuantity(t *testing.T) {
 		"--run-dir=/x": 1 << 30, "--artifacts-max-bytes=512Mi": 512 << 20, "--artifacts-max-bytes=0": 0, "--artifacts-max-bytes=0Gi": 0,
 		"--artifacts-max-bytes=1Mi": 1 << 20, "--artifacts-max-bytes=5000000": 5_000_000, "--artifacts-max-bytes=1.5G": 1_500_000_000,
 	} {
-		options, err := parse(t, arg).complete(&bytes.Buffer{})
+		options, err := parse(t, arg).Complete(&bytes.Buffer{})
 		if err != nil || options.ArtifactsMaxBytes != want {
 			t.Errorf("%s: got %d (error %v), want %d", arg, options.ArtifactsMaxBytes, err, want)
 		}
 	}
 	cmd := &cobra.Command{}
-	newRunFlags().register(cmd)
+	NewFlags().Register(cmd)
 	if err := cmd.ParseFlags([]string{"--artifacts-max-bytes=many"}); err == nil {
 		t.Error("got no error for what is no quantity")
 	}
@@ -130,7 +121,7 @@ func TestLogFormats(t *testing.T) {
 	for format, want := range map[string]string{"json": `"msg":"hello"`, "console": "INFO\thello"} {
 		t.Run(format, func(t *testing.T) {
 			var out bytes.Buffer
-			options, err := parse(t, "--log-format="+format).complete(&out)
+			options, err := parse(t, "--log-format="+format).Complete(&out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,20 +135,20 @@ func TestLogFormats(t *testing.T) {
 
 func TestZapEncoderSetsTheLogFormat(t *testing.T) {
 	for args, wantJSON := range map[string]bool{"--zap-encoder=json": true, "--zap-encoder=console": false, "--zap-encoder=json --log-format=json": true} {
-		options, err := parse(t, strings.Fields(args)...).complete(&bytes.Buffer{})
+		options, err := parse(t, strings.Fields(args)...).Complete(&bytes.Buffer{})
 		if err != nil || options.JSONLogs != wantJSON {
 			t.Errorf("%s: JSON %v, %v", args, options.JSONLogs, err)
 		}
 	}
-	if _, err := parse(t, "--zap-encoder=json", "--log-format=console").complete(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--zap-encoder") {
+	if _, err := parse(t, "--zap-encoder=json", "--log-format=console").Complete(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--zap-encoder") {
 		t.Errorf("want an error for flags that contradict each other, got %v", err)
 	}
 }
 
 func TestHelpShowsEveryFlagInAGroup(t *testing.T) {
-	flags := newRunFlags()
+	flags := NewFlags()
 	cmd := &cobra.Command{Use: "run"}
-	flags.register(cmd)
+	flags.Register(cmd)
 	usage := flags.usage(cmd)
 	for _, group := range flags.groups {
 		if !strings.Contains(usage, "\n"+group.title+":\n") {
@@ -171,44 +162,10 @@ func TestHelpShowsEveryFlagInAGroup(t *testing.T) {
 	}
 }
 
-func TestCommandsShowTheirOwnFlags(t *testing.T) {
-	for name, test := range map[string]struct {
-		args []string
-		want bool
-	}{
-		"the manager itself":          {[]string{"--help"}, true},
-		"run, which is the same":      {[]string{"run", "--help"}, true},
-		"version takes none of them":  {[]string{"version", "--help"}, false},
-		"and so do generated scripts": {[]string{"completion", "bash", "--help"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			root := newRootCommand(Build{})
-			root.SetArgs(test.args)
-			root.SetOut(&out)
-			if err := root.Execute(); err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.Contains(out.String(), "--watches-file"); got != test.want || !strings.Contains(out.String(), "Usage:") {
-				t.Errorf("want the flags of run: %t, got:\n%s", test.want, out.String())
-			}
-		})
-	}
-}
-
-func TestAnUnknownFlagRefersToTheHelp(t *testing.T) {
-	root := newRootCommand(Build{})
-	root.SetArgs([]string{"run", "--nope"})
-	err := root.Execute()
-	if err == nil || !strings.Contains(err.Error(), "--nope") || !strings.Contains(err.Error(), `"manager run --help"`) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestTheReferenceListsTheFlags compares the table of docs/reference-command-line.md with the flags.
 func TestTheReferenceListsTheFlags(t *testing.T) {
 	cmd := &cobra.Command{}
-	newRunFlags().register(cmd)
+	NewFlags().Register(cmd)
 	listed := map[string]string{}
 	for _, row := range tableBelow(t, "../../docs/reference-command-line.md", "## Flags") {
 		names, defaults := codeSpans(row[0]), codeSpans(row[1])
@@ -272,7 +229,7 @@ func codeSpans(text string) []string {
 func TestNoLogLineIsDropped(t *testing.T) {
 	const lines = 500
 	var out bytes.Buffer
-	options, err := parse(t).complete(&out)
+	options, err := parse(t).Complete(&out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +253,7 @@ func TestLogLevels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			options, err := parse(t, strings.Fields(test.args)...).complete(&out)
+			options, err := parse(t, strings.Fields(test.args)...).Complete(&out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -322,7 +279,7 @@ func TestTimeEncodings(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			var out bytes.Buffer
-			options, err := parse(t, strings.Fields(args)...).complete(&out)
+			options, err := parse(t, strings.Fields(args)...).Complete(&out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -336,7 +293,7 @@ func TestTimeEncodings(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	var out bytes.Buffer
-	root := newVersionCommand(Build{Version: "v1.2.3", Commit: "abc"})
+	root := NewVersionCommand(Build{Version: "v1.2.3", Commit: "abc"})
 	root.SetOut(&out)
 	if err := root.ExecuteContext(context.Background()); err != nil || out.String() != "ensign v1.2.3 (commit abc)\n" {
 		t.Errorf("got %q, %v", out.String(), err)

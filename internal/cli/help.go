@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// register adds the flags to the command, whose help then shows them in groups.
-func (f *runFlags) register(cmd *cobra.Command) {
+// Register adds the flags to the command, whose help then shows them in groups.
+func (f *Flags) Register(cmd *cobra.Command) {
 	for _, g := range f.groups {
 		cmd.Flags().AddFlagSet(g.flags)
 	}
@@ -33,7 +33,7 @@ func (f *runFlags) register(cmd *cobra.Command) {
 	})
 }
 
-func (f *runFlags) usage(cmd *cobra.Command) string {
+func (f *Flags) usage(cmd *cobra.Command) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Usage:\n  %s [flags]\n", cmd.CommandPath())
 	if cmd.HasAvailableSubCommands() {

@@ -16,7 +16,7 @@ import (
 
 // setLogger sets the logger that the flags describe. The blocks with the output of tasks
 // go to the same locked stream, so that lines never mix.
-func (f *runFlags) setLogger(o *config.Options, out io.Writer) error {
+func (f *Flags) setLogger(o *config.Options, out io.Writer) error {
 	stream := zapcore.Lock(zapcore.AddSync(out))
 	settings := []zap.Opts{
 		zap.UseFlagOptions(&f.zap), zap.WriteTo(stream),
@@ -52,7 +52,7 @@ func (f *runFlags) setLogger(o *config.Options, out io.Writer) error {
 
 // format returns the log format from --log-format, or from the older flag --zap-encoder if
 // only that is given, or else that for people if one reads it at a terminal.
-func (f *runFlags) format(atTerminal bool) (string, error) {
+func (f *Flags) format(atTerminal bool) (string, error) {
 	encoder, format := f.logFlags.Lookup("zap-encoder"), f.logFlags.Lookup("log-format")
 	switch {
 	case !encoder.Changed && !format.Changed && atTerminal:
@@ -67,7 +67,7 @@ func (f *runFlags) format(atTerminal bool) (string, error) {
 }
 
 // setTimeEncoder sets the format of times in log lines.
-func (f *runFlags) setTimeEncoder(c *zapcore.EncoderConfig) {
+func (f *Flags) setTimeEncoder(c *zapcore.EncoderConfig) {
 	c.EncodeTime = zapcore.ISO8601TimeEncoder
 	if f.zap.TimeEncoder != nil {
 		c.EncodeTime = f.zap.TimeEncoder
@@ -75,7 +75,7 @@ func (f *runFlags) setTimeEncoder(c *zapcore.EncoderConfig) {
 }
 
 // logLevel returns the level of --zap-log-level, or else the default.
-func (f *runFlags) logLevel() zapcore.LevelEnabler {
+func (f *Flags) logLevel() zapcore.LevelEnabler {
 	switch {
 	case f.zap.Level != nil:
 		return f.zap.Level

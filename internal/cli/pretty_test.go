@@ -17,7 +17,7 @@ import (
 
 func TestPrettyLines(t *testing.T) {
 	var out bytes.Buffer
-	options, err := parse(t, "--log-format=pretty").complete(&out)
+	options, err := parse(t, "--log-format=pretty").Complete(&out)
 	if err != nil {
 		t.Fatal(err)
 	}

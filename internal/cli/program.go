@@ -14,8 +14,8 @@ const (
 	completerPrefix = "kubectl_complete-"
 )
 
-// ProgramName returns what the help and errors call the program that was started as path.
-func ProgramName(path string) string {
+// programName returns what the help and errors call the program that was started as path.
+func programName(path string) string {
 	name := filepath.Base(path)
 	for _, prefix := range []string{pluginPrefix, completerPrefix} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -33,21 +33,18 @@ func asCalled(path string, args []string) []string {
 	return args
 }
 
-// Where the texts of commands show a command line.
-var (
-	exampleLine = regexp.MustCompile(`(?m)(^  |\| )manager `)
-	quotedLine  = regexp.MustCompile(`^manager |"manager `)
-)
-
-// rename makes the help of a command and of its subcommands call the program by its name.
+// rename makes the help of a command and of its subcommands call the program by its name, where
+// their texts show a command line.
 func rename(root *cobra.Command, path string) {
-	name := ProgramName(path)
+	own, name := regexp.QuoteMeta(root.Name()), programName(path)
+	example := regexp.MustCompile(`(?m)(^  |\| )` + own + ` `)
+	quoted := regexp.MustCompile(`(^|")` + own + ` `)
 	root.Use = strings.ReplaceAll(name, " ", "-")
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
-		cmd.Example = exampleLine.ReplaceAllString(cmd.Example, "${1}"+name+" ")
-		cmd.Long = quotedLine.ReplaceAllStringFunc(cmd.Long, func(found string) string { return strings.Replace(found, "manager", name, 1) })
+		cmd.Example = example.ReplaceAllString(cmd.Example, "${1}"+name+" ")
+		cmd.Long = quoted.ReplaceAllString(cmd.Long, "${1}"+name+" ")
 		for _, sub := range cmd.Commands() {
 			walk(sub)
 		}

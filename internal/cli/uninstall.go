@@ -10,11 +10,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/operator"
 )
 
-// maxShown is how many objects newCanUninstallCommand's command names.
+// maxShown is how many objects NewCanUninstallCommand's command names.
 const maxShown = 50
 
-func newCanUninstallCommand(build Build) *cobra.Command {
-	flags := newRunFlags()
+// NewCanUninstallCommand returns the command can-uninstall: a hook in the cluster calls it, and so
+// do people before they remove the operator.
+func NewCanUninstallCommand(build Build) *cobra.Command {
+	flags := NewFlags()
 	cmd := &cobra.Command{
 		Use:   "can-uninstall",
 		Short: "Fail while resources exist that only this operator can delete",
@@ -33,7 +35,7 @@ only --watches-file and --kubeconfig matter.`,
 			if err != nil {
 				return fmt.Errorf("find the working directory: %w", err)
 			}
-			options := flags.options
+			options := flags.Options
 			options.Build, options.Env, options.Dir = build, config.NewEnvironment(os.Environ()), dir
 			held, err := operator.Held(cmd.Context(), options)
 			if err != nil || len(held) == 0 {
@@ -48,6 +50,6 @@ only --watches-file and --kubeconfig matter.`,
 			return fmt.Errorf("%d of the custom resources need this operator for their deletion: delete them while it runs, then uninstall it. To go on without, leave this check out (helm uninstall --no-hooks, or kubectl delete -k instead of make) and remove the finalizers yourself", len(held))
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	return cmd
 }

@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/fleet"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -59,7 +60,7 @@ type steerFlags struct {
 }
 
 func newSteerCommand(text steerText) *cobra.Command {
-	f := &steerFlags{fleetFlags: fleetFlags{run: newRunFlags()}, steerText: text}
+	f := &steerFlags{fleetFlags: fleetFlags{run: cli.NewFlags()}, steerText: text}
 	cmd := &cobra.Command{
 		Use:   fmt.Sprintf("%s (KIND/NAME... | --all [KIND...])", text.verb),
 		Short: text.short,
@@ -71,10 +72,10 @@ and with --wait to list and watch them.
 
 Exit codes: 0; 1 what --wait waits for failed, or was not over in time; 2 a
 resource could not be changed.`,
-		Example: fmt.Sprintf(`  manager %[1]s greeting/hello -n shop --wait
-  manager %[1]s --all greetings -n shop`, text.verb),
+		Example: fmt.Sprintf(`  ensign %[1]s greeting/hello -n shop --wait
+  ensign %[1]s --all greetings -n shop`, text.verb),
 		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error { return asUnable(f.execute(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.execute(cmd, args)) },
 	}
 	f.register(cmd, "`namespace` of the resources; default the kubeconfig's")
 	set := cmd.Flags()
@@ -180,7 +181,7 @@ func (f *steerFlags) steer(cmd *cobra.Command, c *clusterOf, subjects []subject)
 	}
 	waiting.Wait()
 	if code > 0 {
-		return exitWith(code, nil)
+		return cli.ExitWith(code, nil)
 	}
 	return nil
 }

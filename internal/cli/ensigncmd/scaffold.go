@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"context"
@@ -79,11 +79,11 @@ manager: "kubebuilder create api" then adds kinds with reconcilers in Go.
 
 It overwrites nothing.`,
 		Example: `  mkdir mysql-operator && cd mysql-operator
-  manager init --domain myorg.tld
-  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role
+  ensign init --domain myorg.tld
+  ensign create api --group myapp --version v1 --kind MySQLCluster --generate-role
 
   # With reconcilers in Go beside roles, playbooks and charts:
-  manager init --domain myorg.tld --go --repo example.com/mysql-operator`,
+  ensign init --domain myorg.tld --go --repo example.com/mysql-operator`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {
@@ -164,13 +164,13 @@ new or required are added to the sample, the role's defaults and Molecule's play
 no longer fits there is named with its line, and left alone.
 
 It overwrites nothing, and can be repeated for other kinds.`,
-		Example: `  manager create api --group myapp --version v1 --kind MySQLCluster --generate-role --finalizer
+		Example: `  ensign create api --group myapp --version v1 --kind MySQLCluster --generate-role --finalizer
 
   # A Helm chart as an operator:
-  manager create api --group apps --version v1 --kind Nginx --chart ../charts/nginx
+  ensign create api --group apps --version v1 --kind Nginx --chart ../charts/nginx
 
   # After a change of roles/mysqlcluster/meta/argument_specs.yml:
-  manager create api --group myapp --version v1 --kind MySQLCluster --crd-only`,
+  ensign create api --group myapp --version v1 --kind MySQLCluster --crd-only`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.check(); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package managercmd
 
 import (
 	"errors"
@@ -7,12 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/operator"
 )
 
-func newRunCommand(build Build) *cobra.Command {
-	flags := newRunFlags()
+func newRunCommand(build cli.Build) *cobra.Command {
+	flags := cli.NewFlags()
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Watch the kinds of watches.yaml and run their content",
@@ -37,7 +38,7 @@ their statuses are written, and with 1 when something is wrong at the start
 			if err != nil {
 				return fmt.Errorf("find the working directory: %w", err)
 			}
-			options, err := flags.complete(cmd.ErrOrStderr())
+			options, err := flags.Complete(cmd.ErrOrStderr())
 			options.Build, options.Env, options.Dir = build, config.NewEnvironment(os.Environ()), dir
 			if err := errors.Join(err, options.Check()); err != nil {
 				return err
@@ -48,6 +49,6 @@ their statuses are written, and with 1 when something is wrong at the start
 			return operator.Run(cmd.Context(), options)
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	return cmd
 }

@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"github.com/spf13/cobra"
@@ -13,7 +13,7 @@ func newSchemaCommand() *cobra.Command {
 		Long: `schema prints the JSON Schema (draft 7) of watches.yaml. Editors complete and check
 the file by it. "init" writes it beside the watches.yaml of a new project, whose
 first line names it.`,
-		Example: `  manager schema > watches.schema.json
+		Example: `  ensign schema > watches.schema.json
 
   # The first line of watches.yaml, for the YAML language server:
   # yaml-language-server: $schema=watches.schema.json`,

@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"errors"
@@ -12,15 +12,11 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/fleet"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/operator"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
-
-// newFleetCommands returns the commands with which people look after the resources of a cluster.
-func newFleetCommands() []*cobra.Command {
-	return []*cobra.Command{newStatusCommand(), newLogsCommand(), newSteerCommand(reconcileText), newSteerCommand(suspendText), newSteerCommand(resumeText)}
-}
 
 // kindsHelp says for the help of these commands which kinds there are.
 const kindsHelp = `
@@ -28,9 +24,9 @@ KIND is a kind of watches.yaml (--watches-file) as kubectl takes it: greeting,
 greetings, greetings.demo.example.com. In a directory without watches.yaml it is
 any kind that the cluster serves, also by its short name.`
 
-// fleetFlags are common to these commands.
+// fleetFlags are common to the commands that show and control the resources of a cluster.
 type fleetFlags struct {
-	run           *runFlags
+	run           *cli.Flags
 	namespace     string
 	allNamespaces bool
 }
@@ -40,14 +36,14 @@ func (f *fleetFlags) register(cmd *cobra.Command, namespaceUsage string) {
 	set.SortFlags = false
 	set.StringVarP(&f.namespace, "namespace", "n", "", namespaceUsage)
 	for _, name := range []string{"watches-file", "kubeconfig"} {
-		set.AddFlag(f.run.lookup(name))
+		set.AddFlag(f.run.Lookup(name))
 	}
-	cmd.SetFlagErrorFunc(usageError)
+	cmd.SetFlagErrorFunc(cli.UsageError)
 }
 
 // options returns the settings that matter without a manager.
 func (f *fleetFlags) options() (config.Options, error) {
-	o, err := f.run.complete(io.Discard)
+	o, err := f.run.Complete(io.Discard)
 	if err != nil {
 		return o, err
 	}
@@ -61,7 +57,7 @@ func (f *fleetFlags) options() (config.Options, error) {
 
 // watches returns those of watches.yaml; nil if there is no such file, and nobody named one.
 func (f *fleetFlags) watches(o config.Options) ([]watches.Watch, error) {
-	if _, err := os.Stat(o.WatchesFile); errors.Is(err, os.ErrNotExist) && !f.run.lookup("watches-file").Changed {
+	if _, err := os.Stat(o.WatchesFile); errors.Is(err, os.ErrNotExist) && !f.run.Lookup("watches-file").Changed {
 		return nil, nil
 	}
 	list, err := operator.Watches(o)

@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/fleet"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/visible"
 )
 
@@ -29,7 +30,7 @@ type statusFlags struct {
 }
 
 func newStatusCommand() *cobra.Command {
-	f := &statusFlags{fleetFlags: fleetFlags{run: newRunFlags()}}
+	f := &statusFlags{fleetFlags: fleetFlags{run: cli.NewFlags()}}
 	cmd := &cobra.Command{
 		Use:   "status [KIND | KIND/NAME]...",
 		Short: "Show what became of each resource",
@@ -50,15 +51,15 @@ It takes the right to list the kinds, and changes nothing.
 
 Exit codes: 0; 1 the last run of a resource failed; 2 status could not look.`,
 		Example: `  # In the directory of the operator's watches.yaml:
-  manager status
+  ensign status
 
   # Without it, and again for each change:
-  manager status --group demo.example.com --watch
+  ensign status --group demo.example.com --watch
 
   # In a script:
-  manager status greeting/hello -n shop -o json | jq -r .items[0].outcome`,
+  ensign status greeting/hello -n shop -o json | jq -r .items[0].outcome`,
 		SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error { return asUnable(f.execute(cmd, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.execute(cmd, args)) },
 	}
 	f.register(cmd, "`namespace` to look in; default those of WATCH_NAMESPACE, or all")
 	set := cmd.Flags()
@@ -66,7 +67,7 @@ Exit codes: 0; 1 the last run of a resource failed; 2 status could not look.`,
 	set.StringVar(&f.group, "group", "", "show the kinds of this API `group`")
 	set.BoolVarP(&f.follow, "watch", "w", false, "then show each change; Ctrl-C ends")
 	set.StringVarP(&f.output, "output", "o", "", "`format`: wide, json or yaml")
-	set.AddFlag(f.run.lookup("reconcile-period"))
+	set.AddFlag(f.run.Lookup("reconcile-period"))
 	cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	cmd.ValidArgsFunction = f.completion(true)
 	return cmd
@@ -159,9 +160,9 @@ func (f *statusFlags) report(cmd *cobra.Command, errs []error) (failed bool) {
 func exitOf(failed bool, rows []fleet.Row) error {
 	switch {
 	case failed:
-		return exitWith(2, nil)
+		return cli.ExitWith(2, nil)
 	case slices.ContainsFunc(rows, func(r fleet.Row) bool { return r.Failed }):
-		return exitWith(1, nil)
+		return cli.ExitWith(1, nil)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/crlog"
 	"github.com/ensign-operator/ensign/internal/author/kinds"
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/visible"
 )
 
@@ -28,7 +29,7 @@ type logsFlags struct {
 }
 
 func newLogsCommand() *cobra.Command {
-	f := &logsFlags{fleetFlags: fleetFlags{run: newRunFlags()}}
+	f := &logsFlags{fleetFlags: fleetFlags{run: cli.NewFlags()}}
 	cmd := &cobra.Command{
 		Use:   "logs KIND/NAME",
 		Short: "Show one resource's lines of the manager's log",
@@ -44,16 +45,16 @@ killed for its memory.
 ` + kindsHelp + `
 
 Exit codes: 0; 2 the log could not be read.`,
-		Example: `  manager logs greeting/hello -n shop --follow
+		Example: `  ensign logs greeting/hello -n shop --follow
 
   # Of a manager that was started again: what it wrote before.
-  manager logs greeting/hello -n shop --previous
+  ensign logs greeting/hello -n shop --previous
 
   # From a file, or from another program; without -n in any namespace:
-  manager logs greeting/hello --file manager.log
-  journalctl -u my-operator | manager logs greeting/hello --file -`,
-		Args: orUnable(cobra.ExactArgs(1)), SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, args []string) error { return asUnable(f.execute(cmd, args[0])) },
+  ensign logs greeting/hello --file manager.log
+  journalctl -u my-operator | ensign logs greeting/hello --file -`,
+		Args: cli.OrUnable(cobra.ExactArgs(1)), SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error { return cli.AsUnable(f.execute(cmd, args[0])) },
 	}
 	f.register(cmd, "`namespace` of the resource; default the kubeconfig's")
 	set := cmd.Flags()

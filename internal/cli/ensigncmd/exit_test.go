@@ -1,27 +1,29 @@
-package cli
+package ensigncmd
 
 import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/ensign-operator/ensign/internal/cli"
 )
 
 // TestAFaultyFlagOrArgumentIsNoAnswer: where exit code 1 answers what was asked for, a call that
 // could not be understood ends with 2.
 func TestAFaultyFlagOrArgumentIsNoAnswer(t *testing.T) {
 	asked := 0
-	for _, command := range newRootCommand(Build{}).Commands() {
+	for _, command := range New(cli.Build{}).Commands() {
 		_, codes, _ := strings.Cut(command.Long, "Exit codes: ")
 		if !strings.Contains(codes, "2") {
 			continue
 		}
 		asked++
 		for _, args := range [][]string{{"--no-such-flag"}, {"--kubeconfig=/nowhere", "a/b/c", "d/e/f", "g/h/i"}} {
-			root := newRootCommand(Build{})
+			root := New(cli.Build{})
 			root.SetOut(&bytes.Buffer{})
 			root.SetErr(&bytes.Buffer{})
 			root.SetArgs(append([]string{command.Name()}, args...))
-			if code := ExitCode(root.Execute()); code != 2 {
+			if code := cli.ExitCode(root.Execute()); code != 2 {
 				t.Errorf("%s %q: got exit code %d, want 2", command.Name(), args, code)
 			}
 		}

@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/check"
 	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
 )
 
@@ -46,16 +47,16 @@ audit log says in JSON lines. --write then takes nothing away.
 Exit codes: 0; 1, --diff has found a difference; 2, the project, the log or the
 roles could not be read or written.`,
 		Example: `  # The roles, to be reviewed:
-  manager rbac
+  ensign rbac
 
   # Bring config/rbac up to date:
-  manager rbac --write
+  ensign rbac --write
 
   # What config/rbac lacks (+), and what it gives without a need (-):
-  manager rbac --diff config/rbac
+  ensign rbac --diff config/rbac
 
   # What was really asked, compared with it:
-  manager rbac --from-audit audit.log --user system:serviceaccount:my-system:my-manager --diff config/rbac`,
+  ensign rbac --from-audit audit.log --user system:serviceaccount:my-system:my-manager --diff config/rbac`,
 		Args: atMostOneDir, SilenceUsage: true, SilenceErrors: true,
 		RunE: f.run,
 	}
@@ -70,7 +71,7 @@ roles could not be read or written.`,
 		if strings.Contains(err.Error(), "needs an argument: --diff") {
 			err = fmt.Errorf("%w, the roles to compare with: --diff config/rbac", err)
 		}
-		return usageError(cmd, err)
+		return cli.UsageError(cmd, err)
 	})
 	return cmd
 }
@@ -78,19 +79,19 @@ roles could not be read or written.`,
 func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case f.prune && !f.write:
-		return exitWith(2, errors.New("--prune is for --write: add it"))
+		return cli.ExitWith(2, errors.New("--prune is for --write: add it"))
 	case f.prune && f.fromAudit != "":
-		return exitWith(2, errors.New("--prune: leave it out, because an audit log does not tell what is not needed"))
+		return cli.ExitWith(2, errors.New("--prune: leave it out, because an audit log does not tell what is not needed"))
 	case f.write && f.diff != "":
-		return exitWith(2, errors.New("--write, --diff: give one of them; --diff shows what --write would change"))
+		return cli.ExitWith(2, errors.New("--write, --diff: give one of them; --diff shows what --write would change"))
 	}
 	options, err := f.project.options(args)
 	if err != nil {
-		return exitWith(2, err)
+		return cli.ExitWith(2, err)
 	}
 	needs, err := f.needs(cmd, options)
 	if err != nil {
-		return exitWith(2, err)
+		return cli.ExitWith(2, err)
 	}
 	for _, unknown := range needs.Unknown {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", unknown.Position, unknown.Message)
@@ -108,14 +109,14 @@ func (f *rbacFlags) run(cmd *cobra.Command, args []string) error {
 func difference(cmd *cobra.Command, needs rights.Needs, path string) error {
 	granted, err := rights.ReadGranted(path)
 	if err != nil {
-		return exitWith(2, fmt.Errorf("read the roles of --diff: %w", err))
+		return cli.ExitWith(2, fmt.Errorf("read the roles of --diff: %w", err))
 	}
 	lines := needs.Difference(granted)
 	if len(lines) == 0 {
 		return nil
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), strings.Join(lines, "\n"))
-	return exitWith(1, nil)
+	return cli.ExitWith(1, nil)
 }
 
 // print prints the roles. Where the project has roles for metrics and leader election, kustomize
@@ -137,22 +138,22 @@ func (f *rbacFlags) print(cmd *cobra.Command, needs rights.Needs, dir string) er
 func (f *rbacFlags) update(cmd *cobra.Command, needs rights.Needs, dir string) error {
 	project, err := rights.ReadProject(dir, f.name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return exitWith(2, fmt.Errorf("--write: there is no directory config/rbac, which init writes; without --write the roles are printed: %w", err))
+		return cli.ExitWith(2, fmt.Errorf("--write: there is no directory config/rbac, which init writes; without --write the roles are printed: %w", err))
 	}
 	if err != nil {
-		return exitWith(2, fmt.Errorf("read config/rbac: %w", err))
+		return cli.ExitWith(2, fmt.Errorf("read config/rbac: %w", err))
 	}
 	notes, err := project.Update(needs, f.prune, f.fromAudit != "")
 	if err != nil {
-		return exitWith(2, fmt.Errorf("config/rbac: %w", err))
+		return cli.ExitWith(2, fmt.Errorf("config/rbac: %w", err))
 	}
 	files, err := project.Save()
 	if err != nil {
-		return exitWith(2, fmt.Errorf("write config/rbac: %w", err))
+		return cli.ExitWith(2, fmt.Errorf("write config/rbac: %w", err))
 	}
 	after, err := rights.ReadGranted(dir)
 	if err != nil {
-		return exitWith(2, fmt.Errorf("read config/rbac again: %w", err))
+		return cli.ExitWith(2, fmt.Errorf("read config/rbac again: %w", err))
 	}
 	left := needs.Difference(after)
 	for _, line := range needs.Difference(project.Granted) {

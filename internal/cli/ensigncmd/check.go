@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/check"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/operator"
 )
@@ -25,7 +26,7 @@ type checkFlags struct {
 	kubeconfig, as, namespace string
 }
 
-func newCheckCommand(build Build) *cobra.Command {
+func newCheckCommand(build cli.Build) *cobra.Command {
 	f := &checkFlags{}
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
@@ -45,13 +46,13 @@ A comment at the line of a finding silences it, with a reason:
 Exit codes: 0, no finding is as bad as --fail-on says; 1, there is one; 2, the
 project could not be checked.`,
 		Example: `  # The project in this directory:
-  manager check
+  ensign check
 
   # For a code host, with warnings as failures:
-  manager check --output=sarif --fail-on=warning path/to/project > check.sarif
+  ensign check --output=sarif --fail-on=warning path/to/project > check.sarif
 
   # Before a deployment, with the account that the operator will have:
-  manager check --cluster --as system:serviceaccount:my-system:my-manager`,
+  ensign check --cluster --as system:serviceaccount:my-system:my-manager`,
 		Args: atMostOneDir, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, build, args) },
 	}
@@ -62,7 +63,7 @@ project could not be checked.`,
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "`file` that tells how to reach the API server; default KUBECONFIG or ~/.kube/config")
 	cmd.Flags().StringVar(&f.as, "as", "", "`account` that the operator will have, whose rights --cluster asks for; default the kubeconfig's")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "`namespace` that the operator is deployed to; default that of config/default")
-	cmd.SetFlagErrorFunc(usageError)
+	cmd.SetFlagErrorFunc(cli.UsageError)
 	return cmd
 }
 
@@ -82,30 +83,30 @@ func (f *checkFlags) cluster(o config.Options) (*check.Cluster, error) {
 	return &check.Cluster{Config: connected.Config, As: f.as, Namespace: f.namespace, Namespaces: o.Env.Namespaces()}, nil
 }
 
-func (f *checkFlags) run(cmd *cobra.Command, build Build, args []string) error {
+func (f *checkFlags) run(cmd *cobra.Command, build cli.Build, args []string) error {
 	if !slices.Contains([]string{"text", "json", "sarif"}, f.output) {
-		return exitWith(2, fmt.Errorf("--output=%s: allowed are text, json and sarif", f.output))
+		return cli.ExitWith(2, fmt.Errorf("--output=%s: allowed are text, json and sarif", f.output))
 	}
 	if !slices.Contains([]string{"error", "warning", "none"}, f.failOn) {
-		return exitWith(2, fmt.Errorf("--fail-on=%s: allowed are error, warning and none", f.failOn))
+		return cli.ExitWith(2, fmt.Errorf("--fail-on=%s: allowed are error, warning and none", f.failOn))
 	}
 	options, err := f.project.options(args)
 	if err != nil {
-		return exitWith(2, err)
+		return cli.ExitWith(2, err)
 	}
 	cluster, err := f.cluster(options)
 	if err != nil {
-		return exitWith(2, err)
+		return cli.ExitWith(2, err)
 	}
 	r, err := check.RunWith(cmd.Context(), options, cluster)
 	if err != nil {
-		return exitWith(2, err)
+		return cli.ExitWith(2, err)
 	}
 	if err := r.Relative(options.Dir).Write(cmd.OutOrStdout(), f.output, build.Version); err != nil {
-		return exitWith(2, err)
+		return cli.ExitWith(2, err)
 	}
 	if f.failOn != "none" && r.Fails(report.Severity(f.failOn)) {
-		return exitWith(1, nil)
+		return cli.ExitWith(1, nil)
 	}
 	return nil
 }
@@ -140,11 +141,7 @@ func (p *projectFlags) options(args []string) (config.Options, error) {
 
 func atMostOneDir(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return exitWith(2, fmt.Errorf("give one directory, not %d", len(args)))
+		return cli.ExitWith(2, fmt.Errorf("give one directory, not %d", len(args)))
 	}
 	return nil
-}
-
-func usageError(cmd *cobra.Command, err error) error {
-	return exitWith(2, fmt.Errorf("%w; %q lists the flags", err, cmd.CommandPath()+" --help"))
 }

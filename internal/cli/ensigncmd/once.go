@@ -1,4 +1,4 @@
-package cli
+package ensigncmd
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ensign-operator/ensign/internal/author/once"
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
 	"github.com/ensign-operator/ensign/internal/operator"
@@ -22,15 +23,15 @@ import (
 
 // runOnceFlags are the flags of "run-once".
 type runOnceFlags struct {
-	run    *runFlags
+	run    *cli.Flags
 	once   once.Options
 	check  bool
 	vars   bool
 	output string
 }
 
-func newRunOnceCommand(build Build) *cobra.Command {
-	f := &runOnceFlags{run: newRunFlags()}
+func newRunOnceCommand(build cli.Build) *cobra.Command {
+	f := &runOnceFlags{run: cli.NewFlags()}
 	cmd := &cobra.Command{
 		Use:   "run-once (-f FILE | KIND/NAME)",
 		Short: "Run the content once for one resource, and show each task",
@@ -46,21 +47,21 @@ itself writes no finalizer, and no status without --status.
 
 Exit codes: 0 the run succeeded; 1 it did not; 2 it could not begin.`,
 		Example: `  # A resource of a file; then again each time that the role or the file is saved:
-  manager run-once -f config/samples/myapp_v1_mysqlcluster.yaml
-  manager run-once -f config/samples/myapp_v1_mysqlcluster.yaml --watch
+  ensign run-once -f config/samples/myapp_v1_mysqlcluster.yaml
+  ensign run-once -f config/samples/myapp_v1_mysqlcluster.yaml --watch
 
   # What would a run change? And what does Ansible get?
-  manager run-once mysqlcluster/sample -n shop --check
-  manager run-once mysqlcluster/sample -n shop --vars`,
-		Args:          orUnable(cobra.MaximumNArgs(1)),
+  ensign run-once mysqlcluster/sample -n shop --check
+  ensign run-once mysqlcluster/sample -n shop --vars`,
+		Args:          cli.OrUnable(cobra.MaximumNArgs(1)),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return asUnable(f.execute(cmd, build, args))
+			return cli.AsUnable(f.execute(cmd, build, args))
 		},
 	}
 	f.register(cmd)
-	cmd.SetFlagErrorFunc(usageError)
+	cmd.SetFlagErrorFunc(cli.UsageError)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -83,14 +84,14 @@ func (f *runOnceFlags) register(cmd *cobra.Command) {
 	set.BoolVar(&f.once.Watch, "watch", false, "run again when a file of the content, or the resource's, is saved; Ctrl-C ends")
 	set.BoolVar(&f.once.Status, "status", false, "write the result to the resource's status, for a resource of the cluster")
 	for _, name := range []string{"watches-file", "kubeconfig", "ansible-roles-path", "ansible-collections-path", "ansible-args", "ansible-verbosity", "inject-owner-ref", "confine-to-namespace", "drop-env"} {
-		set.AddFlag(f.run.lookup(name))
+		set.AddFlag(f.run.Lookup(name))
 	}
 	cmd.MarkFlagsMutuallyExclusive("vars", "watch")
 	cmd.MarkFlagsMutuallyExclusive("vars", "status")
 	cmd.MarkFlagsMutuallyExclusive("check", "status")
 }
 
-func (f *runOnceFlags) execute(cmd *cobra.Command, build Build, args []string) error {
+func (f *runOnceFlags) execute(cmd *cobra.Command, build cli.Build, args []string) error {
 	if err := f.checkArguments(args); err != nil {
 		return err
 	}
@@ -144,8 +145,8 @@ func (f *runOnceFlags) checkArguments(args []string) error {
 }
 
 // options returns the settings of the manager that would run the content.
-func (f *runOnceFlags) options(cmd *cobra.Command, build Build) (config.Options, error) {
-	o, err := f.run.complete(io.Discard)
+func (f *runOnceFlags) options(cmd *cobra.Command, build cli.Build) (config.Options, error) {
+	o, err := f.run.Complete(io.Discard)
 	if err != nil {
 		return o, err
 	}
@@ -200,7 +201,7 @@ func (f *runOnceFlags) perform(ctx context.Context, o config.Options, cluster *o
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	err = once.Run(ctx, f.once, cluster, bench)
 	if errors.Is(err, once.ErrFailed) {
-		return exitWith(1, nil)
+		return cli.ExitWith(1, nil)
 	}
 	return err
 }

@@ -1,0 +1,25 @@
+// Package ensigncmd is the command line of the program ensign, which people call, also as
+// "kubectl ensign": to write an operator, to check it, and to control its resources in a cluster.
+// The logic of each command is in a package below internal/author.
+package ensigncmd
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ensign-operator/ensign/internal/cli"
+)
+
+// New returns the commands.
+func New(build cli.Build) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "ensign",
+		Short: "Write, check and control operators of Ansible content and Helm charts",
+		Long: `ensign writes the project of an operator, checks it, and shows and controls the
+custom resources (below: resources) of an operator in a cluster. The operator itself
+is the program manager, which runs in a pod.`,
+	}
+	root.AddCommand(newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build),
+		newStatusCommand(), newLogsCommand(), newSteerCommand(reconcileText), newSteerCommand(suspendText), newSteerCommand(resumeText),
+		cli.NewCanUninstallCommand(build), cli.NewVersionCommand(build))
+	return root
+}

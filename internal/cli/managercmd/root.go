@@ -1,0 +1,23 @@
+// Package managercmd is the command line of the program manager, which runs in a pod. It has few
+// commands, so that the image has only what a manager needs: package ensigncmd has those that
+// people call.
+package managercmd
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/ensign-operator/ensign/internal/cli"
+)
+
+// New returns the commands. Called without one, the program does what run does.
+func New(build cli.Build) *cobra.Command {
+	root := newRunCommand(build)
+	root.Use = "manager"
+	root.Long = `manager is the Ensign operator: it watches the kinds named in watches.yaml and
+runs a role, playbook or Helm chart for each custom resource (below: resource). A
+run is one execution of that content; a watch is one entry of watches.yaml.
+
+Called without a command it does what "manager run" does.`
+	root.AddCommand(newRunCommand(build), cli.NewCanUninstallCommand(build), cli.NewVersionCommand(build))
+	return root
+}

@@ -1,0 +1,67 @@
+package managercmd
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/ensign-operator/ensign/internal/cli"
+)
+
+func TestCommandsShowTheirOwnFlags(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want bool
+	}{
+		"the manager itself":         {[]string{"--help"}, true},
+		"run, which is the same":     {[]string{"run", "--help"}, true},
+		"version takes none of them": {[]string{"version", "--help"}, false},
+		"and so does can-uninstall":  {[]string{"can-uninstall", "--help"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			root := New(cli.Build{})
+			root.SetArgs(test.args)
+			root.SetOut(&out)
+			if err := root.Execute(); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(out.String(), "--watches-file"); got != test.want || !strings.Contains(out.String(), "Usage:") {
+				t.Errorf("want the flags of run: %t, got:\n%s", test.want, out.String())
+			}
+		})
+	}
+}
+
+func TestAFlagOfOtherOperatorsNamesItsVariable(t *testing.T) {
+	for arg, want := range map[string]bool{"--watch-namespace=ns": true, "--watch-namespaces=ns": false} {
+		err := cli.Execute(t.Context(), New(cli.Build{}), "manager", []string{"run", arg})
+		if err == nil || strings.Contains(err.Error(), "WATCH_NAMESPACE") != want || !strings.Contains(err.Error(), `"manager run --help"`) {
+			t.Errorf("%s: want an error that names the variable: %t, got %v", arg, want, err)
+		}
+	}
+}
+
+func TestAnUnknownFlagRefersToTheHelp(t *testing.T) {
+	root := New(cli.Build{})
+	root.SetArgs([]string{"run", "--nope"})
+	err := root.Execute()
+	if err == nil || !strings.Contains(err.Error(), "--nope") || !strings.Contains(err.Error(), `"manager run --help"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDeprecatedFlagsAreAcceptedAndHidden(t *testing.T) {
+	for _, args := range [][]string{{"run", "--help"}, {"__complete", "run", "--m"}} {
+		var out bytes.Buffer
+		root := New(cli.Build{})
+		root.SetArgs(args)
+		root.SetOut(&out)
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "--max-concurrent-reconciles") || strings.Contains(out.String(), "--max-workers") || strings.Contains(out.String(), "--metrics-addr") {
+			t.Errorf("%q: want the newer spellings alone, got\n%s", args, out.String())
+		}
+	}
+}
