@@ -200,7 +200,11 @@ func (r *Reconciler) reportRefusal(ctx context.Context, a *attempt) {
 // content run when the pause ends.
 func (r *Reconciler) reportPaused(ctx context.Context, a *attempt) error {
 	r.states.markDirty(a.request.NamespacedName, causeResumed)
-	log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", r.Watch.AnnotationPrefix()+pausedSuffix)
+	if pausedByAnnotation(&r.Watch, a.cr) {
+		log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", r.Watch.AnnotationPrefix()+pausedSuffix)
+	} else {
+		log.FromContext(ctx).Info("nothing is run: the resource is paused by the operator's own rule")
+	}
 	return r.writeInterim(ctx, a, status.Paused(a.cr.GetGeneration()))
 }
 

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/ensign-operator/ensign/internal/controller/slots"
@@ -109,14 +107,11 @@ func (n relatedSource) String() string { return "related objects" }
 
 // Start implements source.Source.
 func (n relatedSource) Start(ctx context.Context, q queue) error {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(n.GVK)
-	informer, err := n.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	synced, err := n.synced(ctx)
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", n.GVK, err)
+		return err
 	}
 	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(name types.NamespacedName, uid types.UID, what string) {
-		synced := func(context.Context) (bool, error) { return informer.HasSynced(), nil }
 		if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) != nil {
 			return
 		}

@@ -64,7 +64,14 @@ func Period(watch *watches.Watch, otherwise time.Duration, cr *unstructured.Unst
 
 // paused reports whether nothing is to be run for the CR but its finalizer.
 func paused(watch *watches.Watch, cr *unstructured.Unstructured) bool {
-	return cr.GetAnnotations()[watch.AnnotationPrefix()+pausedSuffix] == "true" && cr.GetDeletionTimestamp() == nil
+	if cr.GetDeletionTimestamp() != nil {
+		return false
+	}
+	return pausedByAnnotation(watch, cr) || watch.Paused != nil && watch.Paused(cr.DeepCopy())
+}
+
+func pausedByAnnotation(watch *watches.Watch, cr *unstructured.Unstructured) bool {
+	return cr.GetAnnotations()[watch.AnnotationPrefix()+pausedSuffix] == "true"
 }
 
 // abandoned reports whether the CR is to go although its finalizer has not succeeded.

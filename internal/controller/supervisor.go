@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -53,7 +54,9 @@ type Supervisor struct {
 	// OpenAPI returns the schemas of a group's version; nil if they are not available.
 	OpenAPI                 func(schema.GroupVersion) (*spec3.OpenAPI, error)
 	MaxConcurrentReconciles int
-	Logger                  logr.Logger
+	// Sources are further sources of events, whose requests name CRs that are to run again.
+	Sources []Source
+	Logger  logr.Logger
 	// Ready is called when the controller begins and stops to work.
 	Ready func(gvk schema.GroupVersionKind, ready bool)
 
@@ -200,6 +203,9 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	err = c.Watch(source.Kind(singleKindCache{s.Cache}, object, &handler{watch: &r.Watch, states: &r.states, related: r.Related, writers: r.Writers}, triggers(&r.Watch)))
 	if err == nil && r.Related != nil {
 		err = c.Watch(relatedSource{s, r, kind})
+	}
+	for _, one := range s.Sources {
+		err = errors.Join(err, c.Watch(authoredSource{s, r, one}))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", s.GVK, err)

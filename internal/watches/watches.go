@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -57,6 +58,14 @@ type Watch struct {
 	Warm bool `json:"-"`
 	// Verbosity is 0 to 7; nil means --ansible-verbosity.
 	Verbosity *int
+
+	// What a Go program alone can say.
+
+	// TriggerAnnotations are further annotations whose change makes content run.
+	TriggerAnnotations []string `json:",omitempty"`
+	// Paused reports whether nothing is to be run for the CR; nil: its annotation alone does. It
+	// is not asked for a CR that is being deleted.
+	Paused func(cr *unstructured.Unstructured) bool `json:"-"`
 }
 
 // Reference finds the objects of a kind that a CR names.
