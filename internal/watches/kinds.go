@@ -108,6 +108,9 @@ type contentFields struct {
 // contentFields returns the fields of each kind of content, and sets their defaults. Entries that
 // choose no kind have the last one.
 func (p *parser) contentFields(d *rawWatch) []contentFields {
+	if p.custom != nil {
+		return []contentFields{p.customFields(d)}
+	}
 	return []contentFields{p.chartFields(d), p.ansibleFields(d)}
 }
 

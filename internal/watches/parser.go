@@ -26,9 +26,11 @@ const (
 // parser turns the nodes of the file into watches and collects the faults. After a fault
 // it goes on with the rest of the file.
 type parser struct {
-	path       string
-	lookupEnv  func(string) (string, bool)
-	onUnset    func(name string, line int) // may be nil; see Search.OnUnset
+	path      string
+	lookupEnv func(string) (string, bool)
+	onUnset   func(name string, line int) // may be nil; see Search.OnUnset
+	// custom is the kind of the content of a watch that a Go program makes; nil: that of a field.
+	custom     *ContentKind
 	faults     Faults
 	valueCount int // values so far, with aliases expanded
 }
