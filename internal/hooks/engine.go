@@ -9,31 +9,20 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Wrap returns the engine with the hooks around its runs. The error is about the overrides.
-func Wrap(engine content.Engine, hooks Hooks) (content.Engine, error) {
+// Wrap returns the engine with the hooks around its runs. digest is Hooks.Digest, for the version
+// that results have.
+func Wrap(engine content.Engine, hooks Hooks, digest string) content.Engine {
 	if hooks.none() {
-		return engine, nil
+		return engine
 	}
-	var err error
-	if hooks.Overrides, err = asJSON(hooks.Overrides); err != nil {
-		return nil, err
-	}
-	return &hooked{Engine: engine, hooks: hooks}, nil
+	return &hooked{engine, hooks, digest}
 }
 
 type hooked struct {
 	content.Engine
 
-	hooks Hooks
-}
-
-// Digest implements content.Digester.
-func (e *hooked) Digest() string {
-	digester, known := e.Engine.(content.Digester)
-	if !known {
-		return ""
-	}
-	return e.hooks.digest(digester.Digest())
+	hooks  Hooks
+	digest string
 }
 
 // Prepare implements content.Engine.
@@ -90,8 +79,8 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 		return content.Result{Outcome: failure(ctx, err)}
 	}
 	result := w.Work.Run(ctx, job)
-	if digest := w.engine.Digest(); digest != "" {
-		result.Version = content.ShortVersion(result.Version.Name, digest)
+	if w.engine.digest != "" {
+		result.Version = content.ShortVersion(result.Version.Name, w.engine.digest)
 	}
 	if result.Outcome.Verdict == content.Canceled {
 		return result
@@ -102,7 +91,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	if err := hooks.after(ctx, w.request, result.Outcome); err != nil {
 		logr.FromContextOrDiscard(ctx).Info("a hook fails the attempt after its run", "message", message(err))
 		if result.Outcome.Verdict == content.Failed {
-			result.Outcome.Message = cut(result.Outcome.Message + "\n" + message(err))
+			result.Outcome.Message = content.Shown(result.Outcome.Message + "\n" + message(err))
 			return result
 		}
 		result.Outcome = failure(ctx, err)

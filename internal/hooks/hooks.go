@@ -17,26 +17,25 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Hooks are the functions of one watch. Those of one kind are called in their order.
 type Hooks struct {
-	// Overrides are trusted values, stronger than all others. They have the types of JSON.
+	// Overrides are trusted values, stronger than all others, which Override adds.
 	Overrides map[string]any
 	// Translate make the values that the content gets of those that it would get, the first
 	// of the CR's spec.
@@ -201,24 +200,9 @@ func logIgnored(ctx context.Context, err error) {
 	logr.FromContextOrDiscard(ctx).Info("WARNING: a hook refuses the resource, which does not hold up its deletion", "message", message(err))
 }
 
-// maxMessage is the longest message of an outcome, in bytes.
-const maxMessage = 4 << 10
-
 // message returns the text of an error as a status may show it.
 func message(err error) string {
-	text := visible.Text(err.Error())
-	if text == "" {
-		return "a hook failed and does not say why"
-	}
-	return cut(text)
-}
-
-func cut(text string) string {
-	const mark = "… [cut]"
-	if len(text) <= maxMessage {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxMessage-len(mark)], "") + mark
+	return cmp.Or(content.Shown(err.Error()), "a hook failed and does not say why")
 }
 
 func deepCopy(values map[string]any) map[string]any {

@@ -32,7 +32,6 @@ type world struct {
 	calls   []string
 }
 
-func (w *world) Digest() string               { return w.digest }
 func (w *world) FinalizesWithoutValues() bool { return w.without }
 
 func (w *world) Prepare(_ context.Context, r content.Request) (content.Work, *content.Outcome) {
@@ -75,19 +74,21 @@ func finalizing(r content.Request) content.Request {
 
 func job() content.Job { return content.Job{Working: func(string) {}} }
 
-func wrap(t *testing.T, inner content.Engine, h hooks.Hooks) content.Engine {
+func wrap(inner *world, h hooks.Hooks) content.Engine {
+	return hooks.Wrap(inner, h, h.Digest(inner.digest))
+}
+
+func overriding(t *testing.T, h *hooks.Hooks, v values) {
 	t.Helper()
-	wrapped, err := hooks.Wrap(inner, h)
-	if err != nil {
+	if err := h.Override(v); err != nil {
 		t.Fatal(err)
 	}
-	return wrapped
 }
 
 // attempt prepares and runs, as the controller does.
 func attempt(t *testing.T, inner *world, h hooks.Hooks, r content.Request) content.Outcome {
 	t.Helper()
-	work, refusal := wrap(t, inner, h).Prepare(t.Context(), r)
+	work, refusal := wrap(inner, h).Prepare(t.Context(), r)
 	if refusal != nil {
 		inner.note("refused")
 		return *refusal
@@ -121,7 +122,7 @@ func annotation(name string, f func(string) (map[string]any, error)) hooks.Annot
 
 func TestWithoutHooksTheEngineIsItsOwn(t *testing.T) {
 	inner := succeeded()
-	if got := wrap(t, inner, hooks.Hooks{Timeout: time.Hour, Version: "1"}); got != content.Engine(inner) {
+	if got := wrap(inner, hooks.Hooks{Timeout: time.Hour, Version: "1"}); got != content.Engine(inner) {
 		t.Errorf("got %T", got)
 	}
 }
@@ -130,7 +131,9 @@ func TestWhatTheContentGets(t *testing.T) {
 	double := translate(func(v values) (values, error) {
 		return values{"size": v["size"].(int64) * 2, "list": []string{"go"}}, nil
 	})
-	tree := hooks.Hooks{Overrides: values{"image": values{"tag": 7}}}
+	tree := hooks.Hooks{}
+	overriding(t, &tree, values{"image": values{"tag": 6, "name": "a"}})
+	overriding(t, &tree, values{"image": values{"tag": 7}})
 	both := double
 	both.Overrides = tree.Overrides
 	both.Annotations = []hooks.Annotation{annotation("size", func(text string) (map[string]any, error) { return values{"size": text, "more": values{"a": 1}}, nil })}
@@ -143,9 +146,9 @@ func TestWhatTheContentGets(t *testing.T) {
 		spec              values
 		values, overrides values
 	}{
-		"overrides alone leave the spec to the content":    {tree, values{"size": int64(1)}, nil, values{"image": values{"tag": int64(7)}}},
+		"overrides alone leave the spec to the content":    {tree, values{"size": int64(1)}, nil, values{"image": values{"tag": int64(7), "name": "a"}}},
 		"what Translate returns, with the types of JSON":   {double, values{"size": int64(2)}, values{"size": int64(4), "list": []any{"go"}}, values{}},
-		"annotations go over Translate":                    {both, values{"size": int64(2)}, values{"size": "big", "more": values{"a": int64(1)}, "list": []any{"go"}}, values{"image": values{"tag": int64(7)}}},
+		"annotations go over Translate":                    {both, values{"size": int64(2)}, values{"size": "big", "more": values{"a": int64(1)}, "list": []any{"go"}}, values{"image": values{"tag": int64(7), "name": "a"}}},
 		"a function gets a copy, and may return no values": {untouched, values{"nested": values{"a": "b"}}, values{}, values{}},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -266,7 +269,7 @@ func TestNoHookIsCalledWhereNothingRuns(t *testing.T) {
 	inner := succeeded()
 	h := before(func(*unstructured.Unstructured, values) error { panic("before") })
 	h.After = after(func(content.Outcome) error { panic("after") }).After
-	work, _ := wrap(t, inner, h).Prepare(t.Context(), request(nil))
+	work, _ := wrap(inner, h).Prepare(t.Context(), request(nil))
 	if result, settled := work.Settled(t.Context(), job()); !settled || result.Outcome.Verdict != content.Succeeded || work.Labels()["a"] != "label" {
 		t.Errorf("got %+v, %t", result, settled)
 	}
@@ -311,7 +314,7 @@ func TestAHookThatEndsWithTheManagerIsNoFailure(t *testing.T) {
 		cancel()
 		return context.Canceled
 	})
-	work, _ := wrap(t, succeeded(), h).Prepare(ctx, request(nil))
+	work, _ := wrap(succeeded(), h).Prepare(ctx, request(nil))
 	if got := work.Run(ctx, job()).Outcome; got.Verdict != content.Canceled {
 		t.Errorf("got %+v", got)
 	}
@@ -319,7 +322,7 @@ func TestAHookThatEndsWithTheManagerIsNoFailure(t *testing.T) {
 
 func TestWhatStaysIsSaidWithoutTheValues(t *testing.T) {
 	h := translate(func(values) (values, error) { return nil, errors.New("boom") })
-	work, _ := wrap(t, succeeded(), h).Prepare(t.Context(), finalizing(request(nil)))
+	work, _ := wrap(succeeded(), h).Prepare(t.Context(), finalizing(request(nil)))
 	if got := work.Abandon(t.Context(), job()); got != "what stays" {
 		t.Errorf("got %q", got)
 	}
@@ -339,16 +342,12 @@ func TestDigest(t *testing.T) {
 	code := before(func(*unstructured.Unstructured, values) error { return nil })
 	versioned, newer := code, code
 	versioned.Version, newer.Version = "1.0", "1.1"
-	overrides := func(value any) hooks.Hooks { return hooks.Hooks{Overrides: values{"a": value}, Version: "1.0"} }
-	digest := func(inner string, h hooks.Hooks) string {
-		w := succeeded()
-		w.digest = inner
-		digester, ok := wrap(t, w, h).(content.Digester)
-		if !ok {
-			t.Fatal("no digest")
-		}
-		return digester.Digest()
+	overrides := func(value any) hooks.Hooks {
+		h := hooks.Hooks{Version: "1.0"}
+		overriding(t, &h, values{"a": value})
+		return h
 	}
+	digest := func(inner string, h hooks.Hooks) string { return h.Digest(inner) }
 	known := map[string]string{}
 	for why, got := range map[string]string{
 		"no hooks": digest("d", hooks.Hooks{}), "an override": digest("d", overrides(1)), "another": digest("d", overrides("1")),
@@ -372,7 +371,9 @@ func TestDigest(t *testing.T) {
 func TestTheVersionThatRanHasTheHooksInIt(t *testing.T) {
 	inner := succeeded()
 	inner.result.Version = content.ShortVersion("1.4", "dddddddddddddddd")
-	work, _ := wrap(t, inner, hooks.Hooks{Overrides: values{"a": 1}}).Prepare(t.Context(), request(nil))
+	h := hooks.Hooks{}
+	overriding(t, &h, values{"a": 1})
+	work, _ := wrap(inner, h).Prepare(t.Context(), request(nil))
 	got := work.Run(t.Context(), job()).Version
 	if got.Name != "1.4" || got.Digest == inner.result.Version.Digest || len(got.Digest) != len(inner.result.Version.Digest) {
 		t.Errorf("got %+v", got)
@@ -383,9 +384,9 @@ func TestNoValueIsLogged(t *testing.T) {
 	var logged strings.Builder
 	ctx := logr.NewContext(t.Context(), funcr.New(func(prefix, args string) { logged.WriteString(prefix + args) }, funcr.Options{Verbosity: 10}))
 	h := before(func(*unstructured.Unstructured, values) error { panic("by accident") })
-	h.Overrides = values{"password": "hunter2"}
+	overriding(t, &h, values{"password": "hunter2"})
 	h.Translate = translate(func(v values) (values, error) { return values{"password": v["secret"]}, nil }).Translate
-	work, _ := wrap(t, succeeded(), h).Prepare(ctx, request(values{"secret": "hunter2"}))
+	work, _ := wrap(succeeded(), h).Prepare(ctx, request(values{"secret": "hunter2"}))
 	work.Run(ctx, job())
 	if !strings.Contains(logged.String(), "by accident") || strings.Contains(logged.String(), "hunter2") {
 		t.Error(logged.String())
@@ -393,7 +394,7 @@ func TestNoValueIsLogged(t *testing.T) {
 }
 
 func TestOverridesThatAreNoJSON(t *testing.T) {
-	if _, err := hooks.Wrap(succeeded(), hooks.Hooks{Overrides: values{"a": make(chan int)}}); err == nil {
+	if err := (&hooks.Hooks{}).Override(values{"a": make(chan int)}); err == nil {
 		t.Error("no error")
 	}
 }

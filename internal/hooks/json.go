@@ -10,6 +10,15 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
+// Override adds trusted values. The error says that they have no form in JSON.
+func (h *Hooks) Override(values map[string]any) error {
+	converted, err := asJSON(values)
+	if err == nil {
+		h.Overrides = merge(h.Overrides, converted)
+	}
+	return err
+}
+
 // asJSON returns the values with the types of JSON, whatever types of Go they have.
 func asJSON(values map[string]any) (map[string]any, error) {
 	text, err := json.Marshal(values)
@@ -26,11 +35,14 @@ func asJSON(values map[string]any) (map[string]any, error) {
 	return converted, nil
 }
 
-// digest returns the digest of what runs depend on beside the CR: of the content and of the
-// hooks. It is "" if one of them is unknown.
-func (h *Hooks) digest(inner string) string {
-	if inner == "" || h.haveCode() && h.Version == "" {
+// Digest returns the digest of what runs depend on beside the CR: of the content, which is inner,
+// and of the hooks. It is "" if one of them is unknown.
+func (h *Hooks) Digest(inner string) string {
+	switch {
+	case inner == "", h.haveCode() && h.Version == "":
 		return ""
+	case h.none():
+		return inner
 	}
 	overrides, err := json.Marshal(h.Overrides)
 	if err != nil {

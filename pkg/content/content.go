@@ -205,15 +205,9 @@ func (o Outcome) Explained(job Job) Outcome {
 	if denied == "" {
 		return o
 	}
-	const mark = "… [cut]"
 	if room := maxMessage - len(denied) - 1; len(o.Message) > room {
-		o.Message = strings.ToValidUTF8(o.Message[:room-len(mark)], "") + mark
+		o.Message = strings.ToValidUTF8(o.Message[:room-len(cutMark)], "") + cutMark
 	}
 	o.Message += "\n" + denied
 	return o
-}
-
-// Refusal returns the outcome of a CR that nothing runs for until it changes.
-func Refusal(reason Reason, why error) *Outcome {
-	return &Outcome{Verdict: Failed, Reason: reason, Message: why.Error()}
 }

@@ -1,6 +1,8 @@
 package content_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -35,5 +37,54 @@ func TestAFailureSaysWhichRightsWereLacking(t *testing.T) {
 				t.Errorf("%d bytes: %q", len(got), got)
 			}
 		})
+	}
+}
+
+func TestResultOf(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	lacking := content.Job{Denied: func() string { return "a right is missing" }}
+	for why, c := range map[string]struct {
+		ctx  context.Context //nolint:containedctx // The case's.
+		err  error
+		want content.Outcome
+	}{
+		"no error":                     {t.Context(), nil, content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}},
+		"a success at the last moment": {ended, nil, content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}},
+		"an error":                     {t.Context(), errors.New("a\x1b[2Jb\x00"), content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "a\\x1b[2Jb\\x00\na right is missing"}},
+		"an end before its time":       {ended, errors.New("a"), content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			if got := content.ResultOf(c.ctx, lacking, c.err).Outcome; got != c.want {
+				t.Errorf("want %+v, got %+v", c.want, got)
+			}
+		})
+	}
+	long := content.Refusal(content.ReasonInvalidSpec, errors.New(strings.Repeat("€", 2000)))
+	if got := long.Message; len(got) > 4<<10 || !utf8.ValidString(got) || !strings.HasSuffix(got, "€… [cut]") || long.Reason != content.ReasonInvalidSpec {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
+
+// An engine and a work that only do what they must.
+type (
+	leastEngine struct{ content.EngineDefaults }
+	leastWork   struct{ content.WorkDefaults }
+)
+
+func (leastEngine) Prepare(context.Context, content.Request) (content.Work, *content.Outcome) {
+	return leastWork{}, nil
+}
+
+func (leastWork) Run(ctx context.Context, job content.Job) content.Result {
+	return content.ResultOf(ctx, job, nil)
+}
+
+func TestTheLeastKindOfContent(t *testing.T) {
+	var engine content.Engine = leastEngine{}
+	work, refusal := engine.Prepare(t.Context(), content.Request{})
+	_, settled := work.Settled(t.Context(), content.Job{})
+	if refusal != nil || settled || work.Labels() != nil || work.Abandon(t.Context(), content.Job{}) == "" || engine.Remove("uid") != nil {
+		t.Error("the defaults are not those of content that knows nothing")
 	}
 }

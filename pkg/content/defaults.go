@@ -1,0 +1,66 @@
+package content
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/visible"
+)
+
+// EngineDefaults are embedded in an Engine that keeps nothing of CRs. With it, a method that
+// Engine gets in a later version does not break the program.
+type EngineDefaults struct{}
+
+// Remove has nothing to delete.
+func (EngineDefaults) Remove(string) error { return nil }
+
+// Forget has nothing to forget.
+func (EngineDefaults) Forget(schema.GroupVersionKind, string) {}
+
+// WorkDefaults are embedded in Work that knows only by its run whether anything is to be done.
+type WorkDefaults struct{}
+
+// Labels returns none.
+func (WorkDefaults) Labels() map[string]string { return nil }
+
+// Settled returns false.
+func (WorkDefaults) Settled(context.Context, Job) (Result, bool) { return Result{}, false }
+
+// Abandon says that nobody knows.
+func (WorkDefaults) Abandon(context.Context, Job) string {
+	return "the finalizer did not succeed, so that what it removes may still be there"
+}
+
+// ResultOf returns the result of a run that ended with the error. Without one it succeeded. If ctx
+// has ended, the run was canceled. Otherwise it failed, and the message has the error's text, made
+// safe to be shown and cut, and the rights that the run lacked.
+func ResultOf(ctx context.Context, job Job, err error) Result {
+	switch {
+	case err == nil:
+		return Result{Outcome: Outcome{Verdict: Succeeded, Reason: ReasonSuccessful}}
+	case ctx.Err() != nil:
+		return Result{Outcome: Outcome{Verdict: Canceled, Reason: ReasonCanceled, Message: "the run was ended before its time"}}
+	}
+	return Result{Outcome: Refusal(ReasonFailed, err).Explained(job)}
+}
+
+// Refusal returns the outcome of a CR that nothing runs for until it changes. The message has the
+// error's text, made safe to be shown and cut.
+func Refusal(reason Reason, why error) *Outcome {
+	return &Outcome{Verdict: Failed, Reason: reason, Message: Shown(why.Error())}
+}
+
+// Shown returns a text as the message of an Outcome may have it: without control characters other
+// than tabs and line feeds, and at most 4 KiB long.
+func Shown(text string) string {
+	text = visible.Text(text)
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage-len(cutMark)], "") + cutMark
+}
+
+// cutMark ends a text that was longer.
+const cutMark = "… [cut]"
