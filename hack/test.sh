@@ -71,7 +71,7 @@ suite() {
 without_starts() { sed -u -E '/^=== (RUN|PAUSE|CONT|NAME) /d'; }
 
 # longest are the suites that begin first, so that none is left over at the end.
-longest='/test/(charts|contract|deploy|mysql|mysqlbackup|mysqlcluster|runs|safevars|warm)$'
+longest='/test/(charts|contract|deploy|mysql|mysqlbackup|mysqlcluster|runs|runs/warm|safevars)$'
 
 suites() {
   local packages number=0 total package

@@ -37,15 +37,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	root := scratch.Repository(t)
-	cluster, err := controlplane.Start(t.Context(), controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: os.Stdout})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cluster.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	cluster := controlplane.ForTest(t, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: os.Stdout})
 	path := strings.Join([]string{filepath.Join(root, ".venv", "bin"), filepath.Dir(cluster.Kubectl), os.Getenv("PATH")}, ":")
 	own := scratch.Short(t)
 	d := &desk{t: t, dir: filepath.Join(own, "shop"), manager: filepath.Join(root, "bin", "manager")}

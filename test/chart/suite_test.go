@@ -12,14 +12,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var (
@@ -29,29 +27,13 @@ var (
 	c        client.Client // an administrator's
 )
 
-func TestChart(t *testing.T) {
-	SetDefaultEventuallyTimeout(harness.Patience)
-	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "chart")
-}
+func TestChart(t *testing.T) { site.Run(t, "chart", harness.Patience, 100*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	log.SetLogger(GinkgoLogr)
-	var err error
-	root, err = filepath.Abs("../..")
-	Expect(err).NotTo(HaveOccurred())
+	ground := site.Prepare(ctx, controlplane.Options{AdmitServiceAccounts: true})
+	root, cluster, c = ground.Root, ground.Cluster, ground.Client
 	chartDir = filepath.Join(root, "charts", "ensign")
-	for _, needed := range []string{"bin/manager", "bin/tools/helm"} {
-		Expect(filepath.Join(root, needed)).To(BeARegularFile(), "run these tests by `make test`, which builds what they need")
-	}
-	cluster, err = controlplane.Start(ctx, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: GinkgoWriter, AdmitServiceAccounts: true})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(cluster.Stop()).To(Succeed()) })
-	Expect(apiextensionsv1.AddToScheme(scheme.Scheme)).To(Succeed())
-	c, err = client.New(cluster.Config, client.Options{})
-	Expect(err).NotTo(HaveOccurred())
+	Expect(filepath.Join(root, "bin", "tools", "helm")).To(BeARegularFile(), "run these tests by `make test`, which builds what they need")
 })
 
 // run runs a program in the repository's directory, and returns what it printed.

@@ -46,7 +46,7 @@ func TestCharts(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.log")
-	ground = site.Prepare(ctx, "../..", controlplane.Options{AuditLog: auditLog})
+	ground = site.Prepare(ctx, controlplane.Options{AuditLog: auditLog})
 	k8s = ground.Client
 	Expect(filepath.Join(ground.Root, "bin", "chart-exec")).To(BeAnExistingFile(), "run these tests by `make test`, which builds what they need")
 	hellos, memcacheds := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}

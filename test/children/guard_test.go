@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -20,8 +19,9 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
-	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/cores"
+	"github.com/ensign-operator/ensign/test/runs/bench"
 )
 
 // chosen uses names that a CR has chosen in every way in which kubernetes.core takes them.
@@ -29,14 +29,14 @@ import (
 //go:embed testdata/names.yml
 var chosen string
 
-// guarded has a runner of the manager's, and what its runs send to the API server.
+// guarded is a bench, and what its runs send to the API server.
 type guarded struct {
-	*runner.Runner
+	*bench.Bench
 	*listener
-	dir, own, other string
-	kubeconfig      []byte
-	decoys          []client.Object
-	modules         []string // why modules had interpreters of their own; "" for a fork
+	own, other string
+	kubeconfig []byte
+	decoys     []client.Object
+	modules    []string // why modules had interpreters of their own; "" for a fork
 }
 
 // newGuarded makes one, with objects that no run may reach.
@@ -62,47 +62,32 @@ func newGuarded(ctx context.Context) *guarded {
 	g.kubeconfig, revoke, err = startProxy(config).Grant(access.Owner{GVK: cr.GroupVersionKind(), Namespace: g.own, Name: cr.GetName(), UID: cr.GetUID()})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(revoke)
-	g.dir, err = os.MkdirTemp("/tmp", "t") // A path that sockets can have.
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(os.RemoveAll, g.dir)
-	Expect(os.WriteFile(filepath.Join(g.dir, "names.yml"), []byte(chosen), 0o600)).To(Succeed())
-	Expect(os.WriteFile(filepath.Join(g.dir, "heat.yml"), []byte("[{hosts: localhost, gather_facts: false}]"), 0o600)).To(Succeed())
-	root, reaper, err := process.TakeOver(filepath.Join(g.dir, "runs"), GinkgoLogr)
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(root.Close)
-	bin := filepath.Join(ground.Root, ".venv", "bin")
-	g.Runner = &runner.Runner{
-		Root: root, Reaper: reaper, Binary: filepath.Join(bin, "ansible-runner"), Python: filepath.Join(bin, "python"),
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.dir, "LC_ALL=C.UTF-8"},
-	}
+	g.Bench = bench.New(GinkgoTB(), cores.Find(GinkgoTB(), ".venv"), map[string]string{"names.yml": chosen})
+	g.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.Content, "LC_ALL=C.UTF-8"}
 	return g
 }
 
 // play runs a playbook, and returns its result and what failed last.
 func (g *guarded) play(ctx context.Context, book string) (runner.Result, string) {
 	var last string
-	result := g.Run(ctx, runner.Spec{
-		UID: "none", ID: "run", Playbook: filepath.Join(g.dir, book), Kubeconfig: g.kubeconfig,
-		ExtraVars: fmt.Appendf(nil, `{"own": %q, "other": %q}`, g.own, g.other),
-	}, func(e jobevent.Event) {
+	result, events := g.Do(ctx, runner.Spec{
+		Playbook: g.In(book), Kubeconfig: g.kubeconfig, ExtraVars: fmt.Appendf(nil, `{"own": %q, "other": %q}`, g.own, g.other),
+	})
+	for _, e := range events {
 		if strings.HasSuffix(string(e.Kind), "on_failed") {
 			last = fmt.Sprintf("%s: %v", e.TaskPath, e.Result)
 		}
-	})
+	}
 	return result, last
 }
 
 // heat lets further runs be warm, with their modules.
-func (g *guarded) heat(ctx context.Context) {
+func (g *guarded) heat() {
 	GinkgoHelper()
-	server, err := warm.New(filepath.Join(g.dir, "runs", ".warm"), g.Python, g.Program, g.Reaper, warm.Options{
+	g.Serve(warm.Options{
 		Logger: logr.Discard(), OnModule: func(reason string) { g.mu.Lock(); g.modules = append(g.modules, reason); g.mu.Unlock() },
 	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(server.Close)
-	g.Launcher = server
-	g.Prepare()
-	Eventually(ctx, func() bool { result, _ := g.play(ctx, "heat.yml"); return result.Warm }).Should(BeTrue())
+	g.Heat(bench.IsWarm)
 }
 
 // nothingElse fails if a request of a run has reached the API server that names another object, or
@@ -132,7 +117,7 @@ func (g *guarded) nothingElse(ctx context.Context) {
 var _ = DescribeTable("a name that a CR has chosen", func(ctx context.Context, isWarm bool) {
 	g := newGuarded(ctx)
 	if isWarm {
-		g.heat(ctx)
+		g.heat()
 	}
 	result, failed := g.play(ctx, "names.yml")
 	Expect(result.Outcome.Verdict).To(Equal(jobevent.Succeeded), "%+v\n%s", result.Outcome, failed)

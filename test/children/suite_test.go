@@ -47,7 +47,7 @@ func TestChildren(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
-	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true, AuditLog: auditLog})
+	ground = site.Prepare(ctx, controlplane.Options{AdmitServiceAccounts: true, AuditLog: auditLog})
 	cluster, k8s = ground.Cluster, ground.Client
 	boxes, tanks := harness.Definition(box), harness.Definition(tank)
 	older := *boxes.Spec.Versions[0].DeepCopy()

@@ -30,6 +30,6 @@ func TestContract(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true})
+	ground = site.Prepare(ctx, controlplane.Options{AdmitServiceAccounts: true})
 	k8s = ground.Client
 })

@@ -47,7 +47,7 @@ func TestDeploy(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
-	ground = site.Prepare(ctx, "../..", controlplane.Options{AdmitServiceAccounts: true, CheckOwnerReferences: true, AuditLog: auditLog})
+	ground = site.Prepare(ctx, controlplane.Options{AdmitServiceAccounts: true, CheckOwnerReferences: true, AuditLog: auditLog})
 	k8s = ground.Client
 	Expect(os.Setenv("PATH", filepath.Join(ground.Root, ".dev", "mariadb", "bin")+":"+os.Getenv("PATH"))).To(Succeed())
 })

@@ -38,7 +38,7 @@ func TestFaults(t *testing.T) { site.Run(t, "faults", harness.Patience, 250*time
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
-	ground = site.Prepare(ctx, "../..", controlplane.Options{AuditLog: auditLog})
+	ground = site.Prepare(ctx, controlplane.Options{AuditLog: auditLog})
 })
 
 // expectAllGood performs the plans in a Python environment, "" for the stub, so many at a

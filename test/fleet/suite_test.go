@@ -32,7 +32,7 @@ var (
 func TestFleet(t *testing.T) { site.Run(t, "fleet", harness.Patience, 100*time.Millisecond) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	ground = site.Prepare(ctx, controlplane.Options{})
 	ground.Define(ctx, harness.Definition(greeting), harness.Definition(note))
 })
 

@@ -1,10 +1,13 @@
 package harness
 
 import (
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // Process is a live process, as seen from outside.
@@ -84,4 +87,19 @@ func MemoryOf(pid int) (Memory, error) {
 	}
 	status, err := p.NewStatus()
 	return Memory{Resident: int64(status.VmRSS), Peak: int64(status.VmHWM)}, err
+}
+
+// Descriptors counts the open files of a process.
+func Descriptors(pid int) (int, error) {
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return len(entries), err
+}
+
+// Limit sets a process' limit of a resource, and returns the one before. Its hard limit stays.
+func Limit(pid, resource int, most uint64) (before uint64, err error) {
+	var old unix.Rlimit
+	if err := unix.Prlimit(pid, resource, nil, &old); err != nil {
+		return 0, err
+	}
+	return old.Cur, unix.Prlimit(pid, resource, &unix.Rlimit{Cur: most, Max: old.Max}, nil)
 }

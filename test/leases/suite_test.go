@@ -33,6 +33,6 @@ func TestLeases(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx context.Context) {
 	auditLog = filepath.Join(GinkgoT().TempDir(), "audit.jsonl")
-	ground = site.Prepare(ctx, "../..", controlplane.Options{AuditLog: auditLog})
+	ground = site.Prepare(ctx, controlplane.Options{AuditLog: auditLog})
 	ground.Define(ctx, harness.Definition(kind))
 })

@@ -30,7 +30,7 @@ func TestMySQL(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	ground = site.Prepare(ctx, controlplane.Options{})
 	out, err := exec.CommandContext(ctx, ground.Cluster.Kubectl, "--kubeconfig="+ground.Cluster.Kubeconfig, "apply",
 		"--filename="+filepath.Join(ground.Root, "config", "crd", "bases")).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))

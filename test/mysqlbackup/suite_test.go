@@ -39,7 +39,7 @@ func TestMySQLBackup(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	ground = site.Prepare(ctx, controlplane.Options{})
 	api = ground.Client
 	var kinds []*apiextensionsv1.CustomResourceDefinition
 	for _, plural := range []string{"mysqlclusters", "mysqlbackups", "mysqlrestores"} {

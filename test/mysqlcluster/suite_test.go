@@ -37,7 +37,7 @@ func TestMySQLCluster(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	ground = site.Prepare(ctx, controlplane.Options{})
 	k8s = ground.Client
 	paths, err := filepath.Glob(filepath.Join(ground.Root, "config", "crd", "bases", "*.yaml"))
 	Expect(err).NotTo(HaveOccurred())

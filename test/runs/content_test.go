@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,17 +60,16 @@ func TestWhatContentFinds(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, test.files)
-			in := func(path string) string { return filepath.Join(b.content, path) }
 			spec := b.playbook(test.playbook)
 			if test.role != "" {
 				spec = b.role(test.role)
 				b.SkipFacts = true
 			}
 			if test.rolesPath != "" {
-				b.RolesPath = []string{in(test.rolesPath)}
+				b.RolesPath = []string{b.In(test.rolesPath)}
 			}
 			if test.inventory != "" {
-				b.Inventory = in(test.inventory)
+				b.Inventory = b.In(test.inventory)
 			}
 			wantOutcome(t, b.run(t.Context(), spec), jobevent.Succeeded, jobevent.ReasonSuccessful)
 			if diff := cmp.Diff(test.want, b.messages()); diff != "" {

@@ -89,7 +89,7 @@ func TestTimeout(t *testing.T) {
 
 // newSleeper makes a role that sleeps; the file of the returned name tells that
 // it has begun to.
-func newSleeper(t *testing.T, first string) (*bench, string) {
+func newSleeper(t *testing.T, first string) (*tidy, string) {
 	t.Helper()
 	begun := filepath.Join(t.TempDir(), "begun")
 	script := strings.NewReplacer("%s", first, "{{ begun }}", begun).Replace(sleeper)

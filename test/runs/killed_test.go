@@ -15,6 +15,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
+	"github.com/ensign-operator/ensign/test/runs/bench"
 )
 
 // The test binary plays the manager.
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	code := m.Run()
-	if err := shared.close(); err != nil {
+	if err := closeShared(); err != nil {
 		panic(err)
 	}
 	os.Exit(code)
@@ -46,7 +47,7 @@ func manager() {
 }
 
 // uid is that of the custom resource that the manager runs the role for.
-const uid = "0b2e8f6a-uid"
+const uid = bench.UID
 
 // killed is a manager in a process of its own, in the middle of a run.
 type killed struct {
@@ -133,5 +134,5 @@ func TestTheNextManagerEndsWhatAKilledOneLeft(t *testing.T) {
 	if lines := k.takeOver(); len(lines) != 1 || !strings.Contains(lines[0], `"count"=`) {
 		t.Errorf("got log %q, want one line that says how many were ended", lines)
 	}
-	(&bench{t: t, runs: k.runs}).nothingLeft(uid)
+	(&tidy{t: t, Bench: &bench.Bench{Runs: k.runs}}).nothingLeft(uid)
 }

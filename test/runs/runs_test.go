@@ -17,6 +17,7 @@ import (
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
+	"github.com/ensign-operator/ensign/test/runs/bench"
 )
 
 // secret is the value of a variable of the manager's environment. No file that a
@@ -35,58 +36,51 @@ func managerEnv() []string {
 	return []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "SECRET_OF_THE_MANAGER=" + secret}
 }
 
-// bench is a runner with a content directory of its own.
-type bench struct {
-	t *testing.T
-	*runner.Runner
-	content string // for roles and playbooks
-	runs    string // the run directory
-	events  []jobevent.Event
+// tidy is a bench that shows after every run that nothing is left of it but artifacts without
+// secrets.
+type tidy struct {
+	*bench.Bench
+	t      *testing.T
+	events []jobevent.Event
 }
 
-func newBench(t *testing.T, files map[string]string) *bench {
+func newBench(t *testing.T, files map[string]string) *tidy {
 	t.Helper()
-	env := environment(t)
-	b := &bench{t: t, content: t.TempDir(), Runner: &runner.Runner{Binary: env.Runner, Python: env.Python, Env: env.Environ()}}
-	scratch.Write(t, b.content, files)
-	c := inCommon(t, env)
-	t.Cleanup(func() { c.empty(t) })
-	b.Root, b.runs = c.root, c.root.Path()
-	c.heat(t, b.Runner)
+	b := &tidy{t: t, Bench: inCommon(t).Bench(t, files)}
+	t.Cleanup(func() { empty(t) })
+	heat(t, b.Bench)
 	return b
 }
 
-func (b *bench) role(name string) runner.Spec {
-	return runner.Spec{UID: uid, ID: "run-1", Role: name, RolesPath: filepath.Join(b.content, "roles"), ExtraVars: []byte("\t\n{\"size\": 3}")}
+func (b *tidy) role(name string) runner.Spec {
+	return runner.Spec{UID: uid, ID: "run-1", Role: name, RolesPath: b.In("roles"), ExtraVars: []byte("\t\n{\"size\": 3}")}
 }
 
-func (b *bench) playbook(name string) runner.Spec {
-	return runner.Spec{UID: uid, ID: "run-1", Playbook: filepath.Join(b.content, name), ExtraVars: []byte("\t\n{\"size\": 3}")}
+func (b *tidy) playbook(name string) runner.Spec {
+	return runner.Spec{UID: uid, ID: "run-1", Playbook: b.In(name), ExtraVars: []byte("\t\n{\"size\": 3}")}
 }
 
-// run runs the spec and checks what holds after every run: nothing is left of
-// it but artifacts without secrets.
-func (b *bench) run(ctx context.Context, spec runner.Spec) runner.Result {
+// run runs the spec and checks what holds after every run.
+func (b *tidy) run(ctx context.Context, spec runner.Spec) (result runner.Result) {
 	b.t.Helper()
-	b.events = nil
-	result := b.Run(ctx, spec, func(e jobevent.Event) { b.events = append(b.events, e) })
+	result, b.events = b.Do(ctx, spec)
 	b.nothingLeft(spec.UID)
-	if left := processes(b.t, b.runs, b.content); len(left) > 0 {
+	if left := processes(b.t, b.Runs, b.Content); len(left) > 0 {
 		b.t.Errorf("processes are left: %q", left)
 	}
 	return result
 }
 
-func (b *bench) nothingLeft(uid string) {
+func (b *tidy) nothingLeft(uid string) {
 	b.t.Helper()
-	if temp, err := os.ReadDir(filepath.Join(b.runs, ".tmp")); err != nil || len(temp) > 0 {
+	if temp, err := os.ReadDir(filepath.Join(b.Runs, ".tmp")); err != nil || len(temp) > 0 {
 		b.t.Errorf("temporary files are left: %v (error %v)", temp, err)
 	}
-	err := filepath.WalkDir(filepath.Join(b.runs, uid), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(b.Runs, uid), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(b.runs, path)
+		rel, err := filepath.Rel(b.Runs, path)
 		if err != nil {
 			return err
 		}
@@ -102,7 +96,7 @@ func (b *bench) nothingLeft(uid string) {
 }
 
 // closed checks that nobody else can read a path and that it holds no secret.
-func (b *bench) closed(path string, d fs.DirEntry) error {
+func (b *tidy) closed(path string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if err != nil {
 		return err
@@ -121,9 +115,9 @@ func (b *bench) closed(path string, d fs.DirEntry) error {
 }
 
 // artifact reads a file of the only artifact.
-func (b *bench) artifact(uid, name string) string {
+func (b *tidy) artifact(uid, name string) string {
 	b.t.Helper()
-	paths, err := filepath.Glob(filepath.Join(b.runs, uid, "artifacts", "*", name))
+	paths, err := filepath.Glob(filepath.Join(b.Runs, uid, "artifacts", "*", name))
 	if err != nil || len(paths) != 1 {
 		b.t.Fatalf("got artifacts %q (error %v), want one", paths, err)
 	}
@@ -135,7 +129,7 @@ func (b *bench) artifact(uid, name string) string {
 }
 
 // messages lists the msg of each task that succeeded and printed one.
-func (b *bench) messages() []string {
+func (b *tidy) messages() []string {
 	var out []string
 	for _, e := range b.events {
 		if msg, ok := e.Result["msg"]; ok && e.Kind == jobevent.HostOK {
@@ -168,7 +162,7 @@ func wantOutcome(t *testing.T, got runner.Result, verdict jobevent.Verdict, reas
 	if got.Outcome.Verdict != verdict || got.Outcome.Reason != reason {
 		t.Errorf("got outcome %+v, want %s, %s", got.Outcome, verdict, reason)
 	}
-	if got.Ended.Before(got.Started) || time.Since(got.Ended) > time.Minute {
+	if got.Ended.Before(got.Started) || time.Since(got.Ended) > scratch.Patience {
 		t.Errorf("got a run from %v to %v", got.Started, got.Ended)
 	}
 }

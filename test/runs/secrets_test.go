@@ -13,6 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/test/harness"
 )
 
 // What the checks after every run look for is really there while the run goes
@@ -24,7 +25,7 @@ func TestSecretsAreThereOnlyWhileTheRunGoesOn(t *testing.T) {
 	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
 	spec := b.role("hello")
 	spec.Kubeconfig = []byte("token")
-	private := filepath.Join(b.runs, spec.UID, "run")
+	private := filepath.Join(b.Runs, spec.UID, "run")
 	seen := map[string]string{}
 	result := b.Run(t.Context(), spec, func(e jobevent.Event) {
 		if e.Kind != jobevent.Stats {
@@ -190,14 +191,8 @@ func TestNothingIsLeftElsewhere(t *testing.T) {
 	b.Env = append(b.Env, "HOME="+home, "TMPDIR="+temp)
 	wantOutcome(t, b.run(t.Context(), b.role("content")), jobevent.Succeeded, jobevent.ReasonSuccessful)
 	for _, dir := range []string{home, temp} {
-		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-			if err == nil && !d.IsDir() {
-				t.Errorf("%q is left", path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Error(err)
+		if left, err := harness.Files(dir); err != nil || len(left) > 0 {
+			t.Errorf("%q are left (error %v)", left, err)
 		}
 	}
 }
@@ -272,7 +267,7 @@ func TestAFailureSaysWhereAndWhy(t *testing.T) {
 			spec.ExtraVars = fmt.Appendf(nil, "\t\n{\"file\": %q}", file)
 			got := b.run(t.Context(), spec)
 			want = "play [localhost], task [content : Call] (roles/content/tasks/" + file + ".yml:1), host [localhost]: " + want
-			if message := strings.ReplaceAll(got.Outcome.Message, b.runs, "RUNS"); message != want {
+			if message := strings.ReplaceAll(got.Outcome.Message, b.Runs, "RUNS"); message != want {
 				t.Errorf("got message %q, want %q", message, want)
 			}
 		})

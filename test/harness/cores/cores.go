@@ -51,13 +51,13 @@ func at(t *testing.T, series, dir string) Core {
 
 // Find finds the environment in a directory of the tree, as a manager with a variable for
 // it and these finds it; another one, elsewhere, would not do.
-func Find(t *testing.T, dir string, environ ...string) pyenv.Env {
-	t.Helper()
-	dir = filepath.Join(scratch.Repository(t), dir)
+func Find(tb testing.TB, dir string, environ ...string) pyenv.Env {
+	tb.Helper()
+	dir = filepath.Join(scratch.Repository(tb), dir)
 	environ = append([]string{"VIRTUAL_ENV=" + dir, "PATH=/usr/bin:/bin"}, environ...)
 	env, err := pyenv.Find(pyenv.Search{Dir: dir, Environ: environ})
 	if err != nil || env.Bin != filepath.Join(dir, "bin") {
-		t.Fatalf("%s is no environment; run `make python-matrix` (found %q, error %v)", dir, env.Bin, err)
+		tb.Fatalf("%s is no environment; run `make python-matrix` (found %q, error %v)", dir, env.Bin, err)
 	}
 	return env
 }

@@ -11,11 +11,11 @@ import (
 const Patience = 10 * time.Minute
 
 // Eventually waits until the condition holds.
-func Eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
+func Eventually(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
 	for deadline := time.Now().Add(Patience); !holds(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
+			tb.Fatalf("waited in vain for %s", what)
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 
 // Short makes a directory whose path is short whatever the test's name is, as that of
 // t.TempDir is not: sockets have to fit below it. It goes with the test.
-func Short(t *testing.T) string {
-	t.Helper()
+func Short(tb testing.TB) string {
+	tb.Helper()
 	dir, err := os.MkdirTemp("/tmp", "t") //nolint:usetesting // See above.
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return dir
@@ -27,32 +27,32 @@ func Short(t *testing.T) string {
 
 // Write writes files, by their paths relative to a directory, with the directories that
 // they need.
-func Write(t *testing.T, dir string, files map[string]string) {
-	t.Helper()
+func Write(tb testing.TB, dir string, files map[string]string) {
+	tb.Helper()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // As files of content are.
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 }
 
 // Repository is the directory of the module that the test is in.
-func Repository(t *testing.T) string {
-	t.Helper()
+func Repository(tb testing.TB) string {
+	tb.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			return dir
 		}
 		if dir == filepath.Dir(dir) {
-			t.Fatal("no directory above the test has a go.mod")
+			tb.Fatal("no directory above the test has a go.mod")
 		}
 		dir = filepath.Dir(dir)
 	}

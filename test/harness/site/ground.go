@@ -23,6 +23,7 @@ import (
 
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 // Ground is what a suite's sites share.
@@ -46,15 +47,12 @@ func Run(t *testing.T, suite string, patience, interval time.Duration) {
 }
 
 // Prepare starts a control plane for the suite, which ends with it. Bin and Log of
-// the options are set here. It belongs into BeforeSuite; root is the repository's
-// directory.
-func Prepare(ctx context.Context, root string, options controlplane.Options) *Ground {
+// the options are set here. It belongs into BeforeSuite.
+func Prepare(ctx context.Context, options controlplane.Options) *Ground {
 	ginkgo.GinkgoHelper()
 	log.SetLogger(ginkgo.GinkgoLogr)
-	g := &Ground{}
+	g := &Ground{Root: scratch.Repository(ginkgo.GinkgoTB())}
 	var err error
-	g.Root, err = filepath.Abs(root)
-	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	for _, needed := range []string{"bin/manager", ".venv/bin/ansible-runner"} {
 		gomega.Expect(filepath.Join(g.Root, needed)).To(gomega.BeAnExistingFile(), "run these tests by `make test`, which builds what they need")
 	}
