@@ -74,22 +74,29 @@ node-down: ## Take the node down again.
 ##@ Build
 
 .PHONY: build
-build: manager ## Build bin/manager, and chart-exec beside it (OUT=path puts them elsewhere).
+build: manager ensign ## Build bin/manager, and ensign and chart-exec beside it (OUT=path puts them elsewhere).
 	@hack/compile/compile.sh chart-exec -buildvcs=false -ldflags '-s -w' -o $(dir $(OUT))chart-exec ./cmd/chart-exec
+
+link = -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 
 # The manager alone, for content that is no chart.
 .PHONY: manager
 manager:
-	@hack/compile/compile.sh manager -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o $(OUT) ./cmd/manager
+	@hack/compile/compile.sh manager -buildvcs=false $(link) -o $(OUT) ./cmd/manager
 
-# Where install-cli puts the program.
+.PHONY: ensign
+ensign:
+	@hack/compile/compile.sh ensign -buildvcs=false $(link) -o $(dir $(OUT))ensign ./cmd/ensign
+
+# Where install-cli puts the names of ensign. The programs lie side by side in ../lib/ensign, where ensign finds the others.
 PREFIX ?= $(HOME)/.local/bin
+lib = $(PREFIX)/../lib/ensign
 
 .PHONY: install-cli
-install-cli: build ## Install the program into PREFIX as ensign, and as the kubectl plugin "kubectl ensign".
-	@install -d '$(PREFIX)'
-	@install -m 0755 $(OUT) '$(PREFIX)/ensign'
-	@install -m 0755 $(dir $(OUT))chart-exec '$(PREFIX)/chart-exec'
+install-cli: build ## Install the program ensign into PREFIX, also as the kubectl plugin "kubectl ensign".
+	@install -d '$(PREFIX)' '$(lib)'
+	@install -m 0755 $(OUT) $(addprefix $(dir $(OUT)),ensign chart-exec) '$(lib)'
+	@ln -sf ../lib/ensign/ensign '$(PREFIX)/ensign'
 	@ln -sf ensign '$(PREFIX)/kubectl-ensign'
 	@ln -sf ensign '$(PREFIX)/kubectl_complete-ensign'
 	@printf '%s is installed, and for kubectl\n' '$(PREFIX)/ensign'

@@ -13,8 +13,8 @@ until kubectl get --raw /readyz >/dev/null 2>&1; do kill -0 $cluster; sleep 0.2;
 mkdir "$work/banner-operator"
 cd "$work/banner-operator"
 {
-	manager init --domain example.com
-	manager create api --group web --version v1 --kind Banner --generate-role
+	ensign init --domain example.com
+	ensign create api --group web --version v1 --kind Banner --generate-role
 	cat >>roles/banner/tasks/main.yml <<-'YAML'
 
 	- name: Read what the Service shows
@@ -58,9 +58,9 @@ manager=$!
 	kubectl create secret generic banner-words --namespace=shop --from-literal=text=Hello
 	for name in opening sale; do sed "s/banner-sample/$name/" config/samples/web_v1_banner.yaml | kubectl apply --namespace=shop -f -; done
 	kubectl wait --for=condition=Successful --all banners --namespace=shop --timeout=180s
-	manager reconcile banner/banner-sample --wait || true # It fails.
-	manager suspend banner/sale --namespace=shop --wait
+	ensign reconcile banner/banner-sample --wait || true # It fails.
+	ensign suspend banner/sale --namespace=shop --wait
 } >/dev/null 2>&1
-python "$root/hack/picture.py" "$root/docs/images/status.svg" 'manager status' manager status
+python "$root/hack/picture.py" "$root/docs/images/status.svg" 'ensign status' ensign status
 kill $manager
 wait $manager || true

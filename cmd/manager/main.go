@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"github.com/ensign-operator/ensign/internal/cli"
-	"github.com/ensign-operator/ensign/internal/cli/ensigncmd"
 	"github.com/ensign-operator/ensign/internal/cli/managercmd"
 )
 
@@ -15,13 +14,4 @@ var (
 	commit  = "unknown"
 )
 
-func main() {
-	build := cli.Build{Version: version, Commit: commit}
-	root := managercmd.New(build)
-	for _, command := range ensigncmd.New(build).Commands() { // Until the program ensign is everywhere.
-		if found, _, err := root.Find([]string{command.Name()}); err != nil || found == root {
-			root.AddCommand(command)
-		}
-	}
-	os.Exit(cli.Main(root))
-}
+func main() { os.Exit(cli.Main(managercmd.New(cli.Build{Version: version, Commit: commit}))) }

@@ -9,8 +9,8 @@
 #   DEMO_CLUSTER=current   uses the cluster of KUBECONFIG instead of its own, with the
 #                          kubectl of PATH
 #
-# It needs bin/manager, bin/devcluster, bin/controlplane and .venv: `make demo` makes
-# them. For DEMO_CLUSTER=current bin/manager and .venv do.
+# It needs bin/manager, bin/ensign, bin/devcluster, bin/controlplane and .venv: `make demo` makes
+# them. For DEMO_CLUSTER=current bin/manager, bin/ensign and .venv do.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -209,7 +209,7 @@ keep() {
 KEEP=1: cluster and manager stay up. In another terminal, in $PWD:
   $look_on
   kubectl -n $namespace apply -k config/samples
-  bin/manager status -n $namespace --watch
+  bin/ensign status -n $namespace --watch
   kubectl -n $namespace describe mysqlcluster $sample
   kubectl -n $namespace delete mysqlcluster $sample
   tail -f $log

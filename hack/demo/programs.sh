@@ -23,7 +23,7 @@ ansible &
 python=$!
 set +m
 trap 'kill -- "-$python" 2>/dev/null || true' EXIT
-step "2/$total bin/manager" make manager
+step "2/$total bin/manager and bin/ensign" make manager ensign
 if ((total == 4)); then
   step "3/4 Kubernetes, into bin/controlplane" make controlplane
   step "4/4 bin/devcluster" make bin/devcluster

@@ -35,26 +35,36 @@ func code(page string) []string {
 // command, up to what ends it, is its second group.
 var call = regexp.MustCompile(`(?:^|&& |\| |; )\s*(?:\$ )?(?:[A-Z_]+=\S+ )*(?:exec )?(?:\S*bin/|kubectl )?(manager|ensign|ansible-operator)((?: [^|;&#>]*)?)`)
 
-// program returns the commands of both programs, which are not to be executed.
-func program() *cobra.Command {
-	root := managercmd.New(cli.Build{})
-	root.InitDefaultCompletionCmd()
-	for _, command := range ensigncmd.New(cli.Build{}).Commands() {
-		if subcommand(root, command.Name()) == nil {
-			root.AddCommand(command)
-		}
-	}
-	return root
+// programs returns the commands of each program by its name. They are not to be executed.
+func programs() map[string]*cobra.Command {
+	manager := managercmd.New(cli.Build{})
+	return map[string]*cobra.Command{"ensign": ensigncmd.New(cli.Build{}), "manager": manager, "ansible-operator": manager}
 }
 
-// wrongCall returns what is wrong with a piece of code that calls the program, or "". A command
+// commands returns those of both programs that their help shows, each once.
+func commands() (list []*cobra.Command) {
+	for _, name := range []string{"manager", "ensign"} {
+		for _, command := range programs()[name].Commands() {
+			known := func(other *cobra.Command) bool { return other.Name() == command.Name() }
+			if !command.Hidden && !slices.ContainsFunc(list, known) {
+				list = append(list, command)
+			}
+		}
+	}
+	return list
+}
+
+// wrongCall returns what is wrong with a piece of code that calls a program, or "". A command
 // with flags may stand without the program: "run-once -f FILE".
-func wrongCall(root *cobra.Command, piece string) string {
-	if first, flags, _ := strings.Cut(piece, " "); subcommand(root, first) != nil && regexp.MustCompile(`(^| )-`).MatchString(flags) {
-		piece = "manager " + piece
+func wrongCall(piece string) string {
+	first, flags, _ := strings.Cut(piece, " ")
+	for _, command := range commands() {
+		if command.Name() == first && regexp.MustCompile(`(^| )-`).MatchString(flags) {
+			piece = command.Parent().Name() + " " + piece
+		}
 	}
 	for _, match := range call.FindAllStringSubmatch(piece, -1) {
-		command := root
+		command := programs()[match[1]]
 		for word := range strings.FieldsSeq(match[2]) {
 			name, isFlag := strings.CutPrefix(word, "--")
 			name, _, _ = strings.Cut(name, "=")
@@ -62,6 +72,8 @@ func wrongCall(root *cobra.Command, piece string) string {
 			switch {
 			case isFlag && name != "help" && command.Flags().Lookup(name) == nil:
 				return fmt.Sprintf("%q has no flag --%s", command.CommandPath(), name)
+			case sub != nil && sub.Hidden:
+				return sub.Long
 			case sub != nil:
 				command = sub
 			case !isFlag && command.HasAvailableSubCommands() && regexp.MustCompile(`^[a-z][a-z-]+$`).MatchString(word):
@@ -82,10 +94,9 @@ func subcommand(command *cobra.Command, name string) *cobra.Command {
 }
 
 func TestCommandsOfTheProgramThatPagesNameExist(t *testing.T) {
-	program := program()
 	for name, page := range all(t) {
 		for _, piece := range code(page) {
-			if wrong := wrongCall(program, piece); wrong != "" {
+			if wrong := wrongCall(piece); wrong != "" {
 				t.Errorf("%s: `%s`: %s", name, piece, wrong)
 			}
 		}
@@ -93,7 +104,6 @@ func TestCommandsOfTheProgramThatPagesNameExist(t *testing.T) {
 }
 
 func TestACommandThatIsNotThereIsFound(t *testing.T) {
-	program := program()
 	for piece, want := range map[string]string{
 		"ensign status --group demo":                   "",
 		"manager":                                      "",
@@ -104,9 +114,12 @@ func TestACommandThatIsNotThereIsFound(t *testing.T) {
 		"cat x | ../../bin/ensign chek --cluster":      "no command chek",
 		"ensign create apis":                           "no command apis",
 		"run-once --vers":                              "no flag --vers",
+		"bin/manager check":                            "check is a command of the program ensign",
+		"ansible-operator status":                      "status is a command of the program ensign",
+		"ensign run --bogus":                           "run is a command of the program manager",
 		"cd x && ensign rbac --dif":                    "no flag --dif",
 	} {
-		if got := wrongCall(program, piece); (want == "") != (got == "") || !strings.Contains(got, want) {
+		if got := wrongCall(piece); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%q: got %q, want %q", piece, got, want)
 		}
 	}
@@ -125,8 +138,8 @@ func flags(command *cobra.Command) []string {
 // TestEachCommandIsInTheReference holds the page against the program in the other direction.
 func TestEachCommandIsInTheReference(t *testing.T) {
 	reference := pages(t)["docs/reference-command-line.md"]
-	for _, command := range program().Commands() {
-		if !regexp.MustCompile("`(bin/manager )?" + command.Name() + `\b`).MatchString(reference) {
+	for _, command := range commands() {
+		if !regexp.MustCompile("`(bin/(manager|ensign) )?" + command.Name() + `\b`).MatchString(reference) {
 			t.Errorf("docs/reference-command-line.md does not name %s", command.Name())
 		}
 	}
@@ -140,7 +153,7 @@ var foreign = []string{
 }
 
 func TestFlagsThatPagesNameExist(t *testing.T) {
-	known := append(flags(program()), foreign...)
+	known := append(flags(programs()["manager"]), append(flags(programs()["ensign"]), foreign...)...)
 	alone := regexp.MustCompile(`^--([a-z][a-z0-9-]+)(?:[= ].*)?$`)
 	for name, page := range all(t) {
 		for _, found := range span.FindAllString(fence.ReplaceAllString(page, ""), -1) {
@@ -218,7 +231,7 @@ func TestExitCodesAreInTheReference(t *testing.T) {
 		}
 	}
 	stated := 0
-	for _, command := range program().Commands() {
+	for _, command := range commands() {
 		_, said, states := strings.Cut(command.Long, "Exit codes: ")
 		if !states {
 			continue

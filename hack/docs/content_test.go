@@ -35,7 +35,9 @@ var onlyAnsible = []string{
 // playbooks, in the same paragraph or row.
 func TestKindsOfContentAreNamedInFull(t *testing.T) {
 	texts := all(t)
-	maps.Copy(texts, helps(program()))
+	for _, program := range programs() {
+		maps.Copy(texts, helps(program))
+	}
 	texts["config/manifests"] = read(t, "config/manifests/ensign.clusterserviceversion.yaml")
 	ansible := regexp.MustCompile(`(?i)\broles?,? (?:and|or) (?:a )?playbooks?\b`)
 	for name, text := range texts {
@@ -101,7 +103,7 @@ func TestCommandsOfReadmeAreThoseOfTheQuickstart(t *testing.T) {
 // TestMigrationNamesEachCommand: what an operator's people get beside what they had.
 func TestMigrationNamesEachCommand(t *testing.T) {
 	page := read(t, "docs/howto-migrate.md")
-	for _, command := range program().Commands() {
+	for _, command := range commands() {
 		name := command.Name()
 		if !regexp.MustCompile("`"+name+`\b`).MatchString(page) && !slices.Contains([]string{"run", "version", "help"}, name) {
 			t.Errorf("docs/howto-migrate.md does not name %s", name)

@@ -121,7 +121,7 @@ project() {
 
 generated() {
   local ensign=$state/ensign
-  (cd "$root" && go build -o "$state/chart-exec" ./cmd/chart-exec && go build -o "$ensign" ./cmd/manager)
+  (cd "$root" && go build -o "$state" ./cmd/chart-exec ./cmd/ensign)
   rm -rf "$state/shop"
   mkdir "$state/shop"
   (

@@ -28,10 +28,10 @@ const (
 
 // desk is where the author works.
 type desk struct {
-	t       *testing.T
-	dir     string
-	manager string
-	env     []string
+	t      *testing.T
+	dir    string
+	ensign string
+	env    []string
 }
 
 func newDesk(t *testing.T) *desk {
@@ -40,8 +40,8 @@ func newDesk(t *testing.T) *desk {
 	cluster := controlplane.ForTest(t, controlplane.Options{Bin: filepath.Join(root, "bin", "controlplane"), Log: os.Stdout})
 	path := strings.Join([]string{filepath.Join(root, ".venv", "bin"), filepath.Dir(cluster.Kubectl), os.Getenv("PATH")}, ":")
 	own := scratch.Short(t)
-	d := &desk{t: t, dir: filepath.Join(own, "shop"), manager: filepath.Join(root, "bin", "manager")}
-	d.env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+path, "TMPDIR="+own, "ANSIBLE_GATHERING=explicit", "ENSIGN="+d.manager)
+	d := &desk{t: t, dir: filepath.Join(own, "shop"), ensign: filepath.Join(root, "bin", "ensign")}
+	d.env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig, "PATH="+path, "TMPDIR="+own, "ANSIBLE_GATHERING=explicit", "ENSIGN="+d.ensign)
 	if err := os.Mkdir(d.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -84,9 +84,9 @@ func (d *desk) wants(text, part string) {
 
 func (d *desk) newProject() {
 	d.t.Helper()
-	d.run(0, d.manager, "init", "--domain", "myorg.tld")
-	d.run(0, d.manager, "create", "api", "--group", "shop", "--version", "v1", "--kind", "Store", "--generate-role", "--finalizer")
-	if out := d.run(0, d.manager, "rbac", "--diff", "config/rbac"); out != "" {
+	d.run(0, d.ensign, "init", "--domain", "myorg.tld")
+	d.run(0, d.ensign, "create", "api", "--group", "shop", "--version", "v1", "--kind", "Store", "--generate-role", "--finalizer")
+	if out := d.run(0, d.ensign, "rbac", "--diff", "config/rbac"); out != "" {
 		d.t.Errorf("the rights that are written are not those that are needed:\n%s", out)
 	}
 }
@@ -123,31 +123,31 @@ func TestFromNothingToAnOperator(t *testing.T) {
 	role := filepath.Join("roles", "store", "tasks", "main.yml")
 	scratch.Write(t, d.dir, map[string]string{role: threeTasks})
 
-	d.wants(d.run(0, d.manager, "run-once", "-f", sample, "--vars"), "does not serve shop.myorg.tld/v1")
+	d.wants(d.run(0, d.ensign, "run-once", "-f", sample, "--vars"), "does not serve shop.myorg.tld/v1")
 	d.run(0, "make", "install")
 	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/stores.shop.myorg.tld", late)
 	scratch.Write(t, d.dir, map[string]string{"bare.yaml": "apiVersion: shop.myorg.tld/v1\nkind: Store\nmetadata: {name: bare}\n"})
-	d.wants(d.run(0, d.manager, "run-once", "-f", "bare.yaml", "--vars"), "message: Hello") // The schema's default.
+	d.wants(d.run(0, d.ensign, "run-once", "-f", "bare.yaml", "--vars"), "message: Hello") // The schema's default.
 
 	// The path of the image means the project's directory, as many projects write it.
 	d.run(0, "sed", "-i", "s,role: store$,role: /opt/ansible/roles/store,", "watches.yaml")
-	out := d.run(0, d.manager, "run-once", "-f", sample)
+	out := d.run(0, d.ensign, "run-once", "-f", sample)
 	d.run(0, "sed", "-i", "s,/opt/ansible/roles/,,", "watches.yaml")
 	d.wants(out, "gets no owner reference")
 	d.wants(out, "store : Require the text")
 	d.wants(out, "4 ok, 1 changed")
 	scratch.Write(t, d.dir, map[string]string{role: strings.ReplaceAll(threeTasks, "to all", "to each")})
-	out = d.run(1, d.manager, "run-once", "-f", sample, "--check") // The last task reads what a real run would have written.
+	out = d.run(1, d.ensign, "run-once", "-f", sample, "--check") // The last task reads what a real run would have written.
 	d.wants(out, "-  text: Hello to all\n")
 	d.wants(out, "+  text: Hello to each\n")
 	if text := d.run(0, "kubectl", "get", "configmap", "store-sample", "-o", "jsonpath={.data.text}"); text != "Hello to all" {
 		t.Errorf("--check wrote %q", text)
 	}
 	scratch.Write(t, d.dir, map[string]string{role: threeTasks + "\n- name: Fail\n  ansible.builtin.fail:\n    msg: no such luck\n"})
-	d.wants(d.run(1, d.manager, "run-once", "-f", sample), "no such luck")
-	d.wants(d.run(0, d.manager, "run-once", "-f", sample, "--finalize"), "is being deleted")
-	d.wants(d.run(2, d.manager, "run-once", "store/nobody"), "not found; -n names another namespace, and -f takes one from a file")
-	d.wants(d.run(2, d.manager, "run-once", "-f", "none.yaml"), "no such file")
+	d.wants(d.run(1, d.ensign, "run-once", "-f", sample), "no such luck")
+	d.wants(d.run(0, d.ensign, "run-once", "-f", sample, "--finalize"), "is being deleted")
+	d.wants(d.run(2, d.ensign, "run-once", "store/nobody"), "not found; -n names another namespace, and -f takes one from a file")
+	d.wants(d.run(2, d.ensign, "run-once", "-f", "none.yaml"), "no such file")
 	d.run(0, "kubectl", "delete", "configmap", "store-sample")
 
 	scratch.Write(t, d.dir, map[string]string{role: threeTasks})
@@ -157,7 +157,7 @@ func TestFromNothingToAnOperator(t *testing.T) {
 	if owner := d.run(0, "kubectl", "get", "configmap", "store-sample", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Store" {
 		t.Errorf("the ConfigMap's owner is %q", owner)
 	}
-	d.wants(d.run(0, d.manager, "run-once", "store/store-sample"), "4 ok, 0 changed")
+	d.wants(d.run(0, d.ensign, "run-once", "store/store-sample"), "4 ok, 0 changed")
 	d.run(0, "kubectl", "delete", "-k", "config/samples", late) // By the finalizer.
 	if err := syscall.Kill(-operator.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestASaveRunsAgain(t *testing.T) {
 	d.newProject()
 	role := filepath.Join("roles", "store", "tasks", "main.yml")
 	d.run(0, "make", "install")
-	watching, log := d.start(d.manager, "run-once", "-f", sample, "--watch")
+	watching, log := d.start(d.ensign, "run-once", "-f", sample, "--watch")
 	waits := func(count int) {
 		t.Helper()
 		for deadline := time.Now().Add(patience); strings.Count(string(log.Contents()), "waiting for a change") < count; time.Sleep(20 * time.Millisecond) {
@@ -224,13 +224,13 @@ func TestASaveRunsAgain(t *testing.T) {
 // TestAChartBecomesAnOperator: the rights that create api tells are those of the operator's account.
 func TestAChartBecomesAnOperator(t *testing.T) {
 	d := newDesk(t)
-	d.run(0, d.manager, "init", "--domain", "myorg.tld")
+	d.run(0, d.ensign, "init", "--domain", "myorg.tld")
 	hello := filepath.Join(scratch.Repository(t), "examples", "hello", "charts", "hello")
-	out := d.run(0, d.manager, "create", "api", "--group", "demo", "--version", "v1", "--kind", "Hello", "--chart", hello)
+	out := d.run(0, d.ensign, "create", "api", "--group", "demo", "--version", "v1", "--kind", "Hello", "--chart", hello)
 	d.wants(out, "4 of its objects")
 	d.wants(out, "hello/templates/ingress.yaml")
-	d.wants(d.run(0, d.manager, "check"), "0 errors")
-	out = d.run(1, d.manager, "check", "--cluster")
+	d.wants(d.run(0, d.ensign, "check"), "0 errors")
+	out = d.run(1, d.ensign, "check", "--cluster")
 	d.wants(out, "watches.yaml:4:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
 	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
 	d.run(0, "make", "install")
@@ -239,7 +239,7 @@ func TestAChartBecomesAnOperator(t *testing.T) {
 	d.checksTheCluster()
 	account := d.account("shop-system", "shop-manager")
 
-	d.start(d.manager, "run", "--kubeconfig="+account, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
+	d.start(filepath.Join(filepath.Dir(d.ensign), "manager"), "run", "--kubeconfig="+account, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
 	d.run(0, "kubectl", "apply", "-k", "config/samples")
 	d.run(0, "kubectl", "wait", "--for=condition=Successful", "hello/hello-sample", late)
 	if owner := d.run(0, "kubectl", "get", "deployment", "hello-sample-hello", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Hello" {
@@ -268,10 +268,10 @@ func (d *desk) checksTheCluster() {
 	d.t.Helper()
 	d.run(0, "kubectl", "wait", "--for=create", "serviceaccount/default", "--namespace=shop-system", late)
 	const account = "system:serviceaccount:shop-system:shop-manager"
-	if out := d.run(0, d.manager, "check", "--cluster", "--as", account); !strings.HasPrefix(out, "0 errors, 0 warnings, 0 info") {
+	if out := d.run(0, d.ensign, "check", "--cluster", "--as", account); !strings.HasPrefix(out, "0 errors, 0 warnings, 0 info") {
 		d.t.Errorf("want no finding, got\n%s", out)
 	}
-	out := d.run(1, d.manager, "check", "--cluster", "--as", "system:serviceaccount:shop-system:default")
+	out := d.run(1, d.ensign, "check", "--cluster", "--as", "system:serviceaccount:shop-system:default")
 	d.wants(out, "system:serviceaccount:shop-system:default may not: ")
 	d.wants(out, "patch hellos.demo.myorg.tld/status, ")
 	d.wants(out, "create deployments.apps, ")
@@ -289,12 +289,12 @@ func (d *desk) checksTheCluster() {
 			d.t.Fatal(err)
 		}
 		scratch.Write(d.t, d.dir, map[string]string{path: changed})
-		out := d.run(1, d.manager, "check", "--cluster", "--as", account)
+		out := d.run(1, d.ensign, "check", "--cluster", "--as", account)
 		d.wants(out, map[string]string{
 			"config/manager/manager.yaml": "the namespace shop-system refuses the operator's pod: ",
 			"watches.yaml":                "the cluster serves Hello.demo.myorg.tld in v1, and not in v2",
 		}[path])
 		scratch.Write(d.t, d.dir, map[string]string{path: string(before)})
 	}
-	d.wants(d.run(2, d.manager, "check", "--as", account), "are for --cluster: add it")
+	d.wants(d.run(2, d.ensign, "check", "--as", account), "are for --cluster: add it")
 }

@@ -32,8 +32,8 @@ func TestWhatAFileMayNotHave(t *testing.T) {
 	scratch.Write(t, d.dir, map[string]string{"misspelt.yaml": misspelt, "twice.yaml": twice, "sized.yaml": sized})
 	refuses := func() {
 		t.Helper()
-		d.wants(d.run(2, d.manager, "run-once", "-f", "misspelt.yaml", "--vars"), "misspelt.yaml:6: spec.mesage: the kind Store does not have this field; did you mean message?")
-		d.wants(d.run(2, d.manager, "run-once", "-f", "twice.yaml", "--vars"), `"message" already set`)
+		d.wants(d.run(2, d.ensign, "run-once", "-f", "misspelt.yaml", "--vars"), "misspelt.yaml:6: spec.mesage: the kind Store does not have this field; did you mean message?")
+		d.wants(d.run(2, d.ensign, "run-once", "-f", "twice.yaml", "--vars"), `"message" already set`)
 	}
 	refuses() // By the definition of the project.
 	d.run(0, "make", "install")
@@ -47,13 +47,13 @@ func TestWhatAFileMayNotHave(t *testing.T) {
 	}
 	newer := strings.Replace(string(older), "                message:\n", "                size:\n                  type: integer\n                message:\n", 1)
 	scratch.Write(t, d.dir, map[string]string{path: newer})
-	d.wants(d.run(2, d.manager, "run-once", "-f", "sized.yaml", "--vars"), "sized.yaml:4: spec.size: the kind Store does not have this field; the project's definition has it: install that first (make install)")
+	d.wants(d.run(2, d.ensign, "run-once", "-f", "sized.yaml", "--vars"), "sized.yaml:4: spec.size: the kind Store does not have this field; the project's definition has it: install that first (make install)")
 
 	d.run(0, "make", "install")
 	d.run(0, "kubectl", "apply", "-f", "sized.yaml")
-	d.wants(d.run(0, d.manager, "run-once", "-f", "sized.yaml", "--vars"), "size: 3")
+	d.wants(d.run(0, d.ensign, "run-once", "-f", "sized.yaml", "--vars"), "size: 3")
 	scratch.Write(t, d.dir, map[string]string{path: string(older)})
-	out := d.run(1, d.manager, "check", "--cluster")
+	out := d.run(1, d.ensign, "check", "--cluster")
 	d.wants(out, "config/crd/bases/shop.myorg.tld_stores.yaml:")
 	d.wants(out, "error: the Store default/sized in the cluster has spec.size, which this definition does not have [dropped-field]")
 }
@@ -65,11 +65,11 @@ func TestAFileHasNoStatus(t *testing.T) {
 	scratch.Write(t, d.dir, map[string]string{"roles/store/tasks/main.yml": statusTask})
 	d.run(0, "make", "install")
 	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/stores.shop.myorg.tld", late)
-	out := d.run(1, d.manager, "run-once", "-f", sample)
+	out := d.run(1, d.ensign, "run-once", "-f", sample)
 	d.wants(out, "note: a task asked the API server for store/store-sample itself, to read it or to write its status. run-once -f does not create it.")
 	d.wants(out, "(kubectl apply -n default -f "+sample+"), then give its name: run-once store/store-sample -n default")
 	d.run(0, "kubectl", "apply", "-n", "default", "-f", sample)
-	if out := d.run(0, d.manager, "run-once", "store/store-sample", "-n", "default"); strings.Contains(out, "note: ") {
+	if out := d.run(0, d.ensign, "run-once", "store/store-sample", "-n", "default"); strings.Contains(out, "note: ") {
 		t.Errorf("there is nothing to note:\n%s", out)
 	}
 	if number := d.run(0, "kubectl", "get", "store/store-sample", "-o", "jsonpath={.status.number}"); number != "3" {

@@ -69,9 +69,9 @@ func (p project) write(d *desk) *desk {
 	if err := os.Mkdir(at.dir, 0o700); err != nil {
 		d.t.Fatal(err)
 	}
-	at.run(0, at.manager, "init", "--domain", p.domain)
+	at.run(0, at.ensign, "init", "--domain", p.domain)
 	for _, k := range p.kinds {
-		at.run(0, at.manager, append([]string{"create", "api", "--group=shop", "--version=v1"}, k.flags...)...)
+		at.run(0, at.ensign, append([]string{"create", "api", "--group=shop", "--version=v1"}, k.flags...)...)
 	}
 	return &at
 }
@@ -128,7 +128,7 @@ func TestEveryTargetOfTheMakefile(t *testing.T) {
 // rightsFit compares what rbac prints and writes with what init and create api have written.
 func (d *desk) rightsFit() {
 	d.t.Helper()
-	if out := d.run(0, "bash", "-c", d.manager+" rbac --diff config/rbac 2>notes || { cat notes; exit 3; }"); out != "" {
+	if out := d.run(0, "bash", "-c", d.ensign+" rbac --diff config/rbac 2>notes || { cat notes; exit 3; }"); out != "" {
 		d.t.Errorf("rbac --diff: %s", out)
 	}
 	role := filepath.Join(d.dir, "config", "rbac", "role.yaml")
@@ -136,12 +136,12 @@ func (d *desk) rightsFit() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.run(0, d.manager, "rbac", "--write")
-	d.wants(d.run(0, d.manager, "rbac", "--write"), "config/rbac is up to date")
+	d.run(0, d.ensign, "rbac", "--write")
+	d.wants(d.run(0, d.ensign, "rbac", "--write"), "config/rbac is up to date")
 	// As somebody who reads no further would do it: the shell empties the file first.
-	d.run(0, "bash", "-c", d.manager+" rbac 2>notes >config/rbac/role.yaml")
+	d.run(0, "bash", "-c", d.ensign+" rbac 2>notes >config/rbac/role.yaml")
 	d.run(0, "bash", "-c", "kubectl kustomize config/default | kubectl apply --dry-run=client -f -")
-	if out := d.run(0, "bash", "-c", d.manager+" rbac --diff config/rbac 2>notes || { cat notes; exit 3; }"); out != "" {
+	if out := d.run(0, "bash", "-c", d.ensign+" rbac --diff config/rbac 2>notes || { cat notes; exit 3; }"); out != "" {
 		d.t.Errorf("rbac --diff, after what rbac prints was put in place: %s", out)
 	}
 	if err := os.WriteFile(role, before, 0o600); err != nil {
@@ -286,8 +286,8 @@ func (d *desk) deploys(p project) {
 	for _, definition := range d.definitions() {
 		d.run(0, "kubectl", "wait", "--for=condition=Established", definition, late)
 	}
-	d.wants(d.run(0, d.manager, "check", "--cluster", "--as", "system:serviceaccount:"+namespace+":"+account), "0 errors, 0 warnings")
-	operator, log := d.start(d.manager, "run", "--kubeconfig="+d.account(namespace, account), "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
+	d.wants(d.run(0, d.ensign, "check", "--cluster", "--as", "system:serviceaccount:"+namespace+":"+account), "0 errors, 0 warnings")
+	operator, log := d.start(filepath.Join(filepath.Dir(d.ensign), "manager"), "run", "--kubeconfig="+d.account(namespace, account), "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
 	d.reconciles(p, operator, log)
 	d.run(0, "make", "undeploy")
 	d.run(1, "kubectl", "get", "namespace", namespace)

@@ -55,7 +55,7 @@ rules:
 			scratch.Write(t, dir, good)
 			scratch.Write(t, dir, test.change)
 			o := options(t, dir)
-			o.Executable = filepath.Join(scratch.Repository(t), "bin", "manager")
+			o.Executable = filepath.Join(scratch.Repository(t), "bin", "ensign")
 			r, err := check.Run(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)

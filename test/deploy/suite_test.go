@@ -73,7 +73,7 @@ func runs(ctx context.Context, args ...string) string {
 // rbac runs the command for this project, which has to end with the exit code.
 func rbac(ctx context.Context, code int, args ...string) string {
 	GinkgoHelper()
-	command := exec.CommandContext(ctx, filepath.Join(ground.Root, "bin", "manager"), append([]string{"rbac"}, args...)...)
+	command := exec.CommandContext(ctx, filepath.Join(ground.Root, "bin", "ensign"), append([]string{"rbac"}, args...)...)
 	command.Dir, command.Stderr = ground.Root, GinkgoWriter
 	out, _ := command.Output() // The exit code says what is wrong.
 	Expect(command.ProcessState.ExitCode()).To(Equal(code), string(out))

@@ -75,7 +75,7 @@ func (d *desk) greeting(name, word string) *unstructured.Unstructured {
 }
 
 func (d *desk) command(args ...string) *exec.Cmd {
-	command := exec.Command(filepath.Join(ground.Root, "bin", "manager"), args...)
+	command := exec.Command(filepath.Join(ground.Root, "bin", "ensign"), args...)
 	command.Dir, command.Env = d.dir, []string{"KUBECONFIG=" + d.kubeconfig, "HOME=" + d.Dir}
 	return command
 }

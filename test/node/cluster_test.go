@@ -85,7 +85,7 @@ func tellsEachTask(ctx context.Context) {
 func showsOne(ctx context.Context) {
 	ensign := func(args ...string) string {
 		GinkgoHelper()
-		return run(ctx, "go", append([]string{"run", "./cmd/manager"}, args...)...)
+		return run(ctx, "go", append([]string{"run", "./cmd/ensign"}, args...)...)
 	}
 	Expect(ensign("reconcile", "mysqlcluster/"+sample, "--namespace="+namespace, "--wait")).To(ContainSubstring(sample + ": succeeded"))
 	logs := ensign("logs", "mysqlcluster/"+sample, "--namespace="+namespace)

@@ -18,8 +18,22 @@ func New(build cli.Build) *cobra.Command {
 custom resources (below: resources) of an operator in a cluster. The operator itself
 is the program manager, which runs in a pod.`,
 	}
-	root.AddCommand(newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build),
+	addGroup(root, "author", "To write an operator:",
+		newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build))
+	addGroup(root, "fleet", "To show and control its resources:",
 		newStatusCommand(), newLogsCommand(), newSteerCommand(reconcileText), newSteerCommand(suspendText), newSteerCommand(resumeText),
-		cli.NewCanUninstallCommand(build), cli.NewVersionCommand(build))
+		cli.NewCanUninstallCommand(build))
+	root.AddCommand(cli.NewVersionCommand(build))
+	root.InitDefaultCompletionCmd()
+	cli.AddElsewhere(root, []string{"manager"}, "run")
 	return root
+}
+
+// addGroup adds commands below a title of their own in the help.
+func addGroup(root *cobra.Command, id, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, command := range commands {
+		command.GroupID = id
+	}
+	root.AddCommand(commands...)
 }

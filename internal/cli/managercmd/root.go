@@ -17,7 +17,11 @@ func New(build cli.Build) *cobra.Command {
 runs a role, playbook or Helm chart for each custom resource (below: resource). A
 run is one execution of that content; a watch is one entry of watches.yaml.
 
-Called without a command it does what "manager run" does.`
+Called without a command it does what "manager run" does. The program ensign has the
+commands that write and check an operator, and show and control its resources.`
 	root.AddCommand(newRunCommand(build), cli.NewCanUninstallCommand(build), cli.NewVersionCommand(build))
+	root.CompletionOptions.DisableDefaultCmd = true
+	cli.AddElsewhere(root, []string{"ensign", "kubectl ensign"}, "init", "create", "check", "rbac", "schema", "run-once",
+		"status", "logs", "reconcile", "suspend", "resume", "completion")
 	return root
 }
