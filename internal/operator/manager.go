@@ -8,11 +8,11 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/observe/metricsauth"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -61,7 +61,7 @@ func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
 func metricsOptions(o config.Options) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.MetricsBindAddress, SecureServing: o.MetricsSecure}
 	if o.MetricsRequireRBAC {
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		options.FilterProvider = metricsauth.Filter
 	}
 	if !o.EnableHTTP2 {
 		// With HTTP/2, a single client can exhaust the server (CVE-2023-44487). Scrapers do not need it.
