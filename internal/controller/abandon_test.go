@@ -29,19 +29,19 @@ func TestWhoIsAbandoned(t *testing.T) {
 	ours := withFinalizers(ourFinalizer)
 	for name, test := range map[string]struct {
 		cr    *unstructured.Unstructured
-		state state
+		state known
 		want  step
 	}{
-		"a CR that is being deleted":                       {widget(ours, givenUp, deleting), state{}, abandon},
-		"even if its last result is not written yet":       {widget(ours, givenUp, deleting), state{unwritten: true}, abandon},
-		"not one that nobody deletes":                      {widget(ours, givenUp), state{}, run},
-		"not one that others hold":                         {widget(withFinalizers("x.io/y"), givenUp, deleting), state{}, ignore},
-		"not one that says something else than true":       {widget(ours, withAnnotations(map[string]string{abandonAnnotation: "1"}), deleting), state{}, finalize},
-		"the annotation alone is no reason for a run":      {widget(ours, givenUp), state{version: versionOf(&watch, widget(ours)), last: &conclusion{}}, upToDate},
-		"and if it goes, a finalizer's pause is not ended": {widget(ours, deleting), state{version: versionOf(&watch, widget(ours, deleting)), last: &conclusion{}}, upToDate},
+		"a CR that is being deleted":                       {widget(ours, givenUp, deleting), known{}, abandon},
+		"even if its last result is not written yet":       {widget(ours, givenUp, deleting), known{state: state{unwritten: true}}, abandon},
+		"not one that nobody deletes":                      {widget(ours, givenUp), known{}, run},
+		"not one that others hold":                         {widget(withFinalizers("x.io/y"), givenUp, deleting), known{}, ignore},
+		"not one that says something else than true":       {widget(ours, withAnnotations(map[string]string{abandonAnnotation: "1"}), deleting), known{}, finalize},
+		"the annotation alone is no reason for a run":      {widget(ours, givenUp), known{state: state{version: versionOf(&watch, widget(ours)), last: &conclusion{}}}, upToDate},
+		"and if it goes, a finalizer's pause is not ended": {widget(ours, deleting), known{state: state{version: versionOf(&watch, widget(ours, deleting)), last: &conclusion{}}}, upToDate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &attempt{cr: test.cr, version: versionOf(&watch, test.cr), state: test.state}
+			a := test.state.attempt(&watch, test.cr)
 			wantEqual(t, test.want, decide(a, &watch, a.state.due).step)
 		})
 	}

@@ -17,29 +17,43 @@ import (
 // attempt is one pass over one CR.
 type attempt struct {
 	request reconcile.Request
+	// entry has the state of the CR, which is the attempt's own until its end.
+	*entry
+	look
+
+	// release gives the slot of the run back; nil while there is none.
+	release func()
+	// conclusion is what the attempt reports; nil while there is nothing to report.
+	conclusion *conclusion
+}
+
+// look is what an attempt finds when it reads the CR, and what follows from that. An attempt
+// that has to wait for a slot looks again.
+type look struct {
+	// readCtx ends when an event of the CR comes after it was read.
+	readCtx context.Context            //nolint:containedctx // It belongs to this attempt alone.
 	cr      *unstructured.Unstructured // as it was read; later reads do not change it
 	version version
-	// state is the CR's as the attempt found it.
-	state state
+	// dirty is why the name is dirty; "" if it is not.
+	dirty string
 	// writer is whose run wrote what is new in the version.
 	writer writerOf
-	decision
-
-	period time.Duration // between two runs; 0 is none
-	work   content.Work
-	// refusal is why nothing may run for this version; nil for all other steps than refuse.
-	refusal *content.Outcome
+	// before is the outcome before this attempt.
+	before content.Outcome
 	// wasThere is true if no status says whether the CR ran before this manager, and the CR is older
 	// than its controller.
 	wasThere bool
+	proof    proof
+	decision
+	// finalizing is true if the content of the finalizer is to run.
+	finalizing bool
+
+	// What follows is set if content is to run: work, or why there is none for this version.
+	work    content.Work
+	refusal *content.Outcome
+	period  time.Duration // between two runs; 0 is none
 	// digest is that of Reconciler.digestWith when the run began.
 	digest string
-	// release gives the slot of a run back, and may be called more than once.
-	release func()
-	// readCtx ends when an event of the CR comes after it was read.
-	readCtx context.Context //nolint:containedctx // It belongs to this attempt alone.
-	// conclusion is what the attempt reports; nil while there is nothing to report.
-	conclusion *conclusion
 }
 
 // version is the part of a CR whose change makes content run again.
@@ -107,7 +121,22 @@ type conclusion struct {
 	refusals int
 }
 
-func (a *attempt) finalizing() bool { return a.step == finalize }
+// freeSlot gives the slot of the run back, if there is one.
+func (a *attempt) freeSlot() {
+	if a.release != nil {
+		a.release()
+		a.release = nil
+	}
+}
+
+// setVersion makes the attempt's version the one that content runs for or ran for.
+func (a *attempt) setVersion() {
+	if !a.state.version.sameSpec(a.version) && !a.writer.own {
+		a.state.failures = 0
+	}
+	a.state.version = a.version
+	a.mailbox.setRan(a.version)
+}
 
 // removesFinalizer reports whether the attempt ends with the removal of the finalizer.
 func (a *attempt) removesFinalizer() bool {
@@ -120,7 +149,7 @@ func (a *attempt) priority() slots.Priority {
 	switch {
 	case a.version.deleting:
 		return slots.Urgent
-	case a.state.dirty != "":
+	case a.dirty != "":
 		return slots.Changed
 	case a.state.last != nil && a.state.version == a.version:
 		return slots.Normal // Whatever the status says: the manager may not write it.
@@ -134,42 +163,36 @@ func (a *attempt) seenBefore() bool {
 	return a.state.last != nil && a.state.version.sameSpec(a.version)
 }
 
-// lastOutcome returns the outcome before this attempt. The status may have none, or that of an
+// outcomeBefore returns the outcome of the last run. The status may have none, or that of an
 // earlier run, so the state goes first.
-func (a *attempt) lastOutcome() content.Outcome {
-	if a.state.last != nil {
-		return a.state.last.Outcome
+func outcomeBefore(st *state, cr *unstructured.Unstructured) content.Outcome {
+	if st.last != nil {
+		return st.last.Outcome
 	}
-	return status.Last(a.cr)
+	return status.Last(cr)
 }
 
 // conclude sets the conclusion of the attempt and stores it in the CR's state.
 func (r *Reconciler) conclude(a *attempt, c conclusion) {
-	c.version, c.finalizing = a.version, a.finalizing()
-	c.before = a.lastOutcome()
-	failures := 0
-	if a.state.version.sameSpec(a.version) || a.writer.own {
-		failures = a.state.failures
-	}
+	st, now := &a.state, r.Clock.Now()
+	c.version, c.finalizing, c.before = a.version, a.finalizing, a.before
+	a.setVersion()
 	switch {
-	case c.refused: // Nothing has run.
+	case c.refused:
+		a.mailbox.take() // Only a change of the CR can make a run of it.
 	case c.Outcome.Verdict == content.Failed:
-		failures++
+		st.failures++
 	default:
-		failures = 0
+		st.failures = 0
+	}
+	if !c.refused {
+		st.brake.end(now, r.Defaults.MaxBackoff)
 	}
 	if c.Outcome.Verdict == content.Failed || c.RequeueAfter > 0 {
-		if after := requeueAfter(&c, backoffAfter(failures, r.Defaults.MaxBackoff)); after > 0 {
-			c.next = r.Clock.Now().Add(after)
+		if after := requeueAfter(&c, backoffAfter(st.failures, r.Defaults.MaxBackoff)); after > 0 {
+			c.next = now.Add(after)
 		}
 	}
 	a.conclusion = &c
-	r.states.update(a.request.NamespacedName, func(st *state) {
-		st.version, st.last, st.unwritten, st.failures, st.due = a.version, &c, true, failures, time.Time{}
-		if c.refused {
-			st.dirty, st.heldFor = "", version{} // Only a change of the CR can make a run of it.
-			return
-		}
-		st.brake.end(r.Clock.Now(), r.Defaults.MaxBackoff)
-	})
+	st.last, st.unwritten, st.due = &c, true, time.Time{}
 }

@@ -51,7 +51,7 @@ func (s authoredSource) Start(ctx context.Context, q queue) error {
 			return false
 		}
 		cr := s.cached(ctx, req.NamespacedName)
-		return cr != nil && cr.GetDeletionTimestamp() == nil && s.states.markDirty(req.NamespacedName, causeRelated+s.String())
+		return cr != nil && cr.GetDeletionTimestamp() == nil && s.states.of(req.NamespacedName).mailbox.markDirty(causeRelated+s.String())
 	}})
 }
 

@@ -62,7 +62,7 @@ func TestASourceOfTheAuthor(t *testing.T) {
 				if err := (authoredSource{&Supervisor{Cache: cacheOf{cr: test.cr}}, r, titled{given}}).Start(t.Context(), q); err != nil {
 					t.Fatal(err)
 				}
-				wantEqual(t, test.want, r.states.get(request.NamespacedName).dirty)
+				wantEqual(t, test.want, r.states.of(request.NamespacedName).mailbox.dirty)
 				if test.want == "" {
 					synctest.Wait()
 					wantEqual(t, 0, q.Len())
@@ -92,7 +92,7 @@ func TestAPauseOfTheAuthor(t *testing.T) {
 	wantEqual(t, 0, len(b.runner.specs))
 	wantEqual(t, status.ReasonPaused, status.Read(b.stored(), status.Running).Reason)
 	paused = false
-	if !b.states.needsRun(request.NamespacedName, versionOf(&watch, b.stored())) {
+	if !b.mailbox().needsRun(versionOf(&watch, b.stored())) {
 		t.Error("an event that changes no version would be lost, such as one of a label that pauses")
 	}
 	b.mustReconcile()

@@ -70,8 +70,8 @@ func (b *boss) list(ctx context.Context, behind int) {
 
 // informed is true where events have told all that the manager can know.
 func (b *boss) informed() bool {
-	uid := b.reconciler.states.get(request.NamespacedName).version.uid
-	return b.view.behind() == 0 && (uid == "" || slices.Contains(b.view.uids, uid))
+	known := b.reconciler.states.byName[request.NamespacedName]
+	return b.view.behind() == 0 && (known == nil || known.state.version.uid == "" || slices.Contains(b.view.uids, known.state.version.uid))
 }
 
 // drift does what a related object's event does. It is false where nobody is told.
@@ -79,7 +79,7 @@ func (b *boss) drift() bool {
 	if cr := b.view.cached; cr == nil || cr.GetDeletionTimestamp() != nil {
 		return false
 	}
-	if b.reconciler.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed") {
+	if b.reconciler.states.of(request.NamespacedName).mailbox.markDirty(causeRelated + "Secret ns/s changed") {
 		b.view.queue.Add(request)
 	}
 	return true
@@ -132,10 +132,10 @@ type gates struct {
 }
 
 // Acquire implements Slots.
-func (g *gates) Acquire(ctx context.Context, _ schema.GroupVersionKind, _ slots.Priority) (func(), error) {
+func (g *gates) Acquire(ctx context.Context, _ schema.GroupVersionKind, _ slots.Priority) (func(), bool, error) {
 	free := func() {}
 	if g.enter() {
-		return free, nil
+		return free, false, nil
 	}
 	var err error
 	select {
@@ -146,7 +146,7 @@ func (g *gates) Acquire(ctx context.Context, _ schema.GroupVersionKind, _ slots.
 	if g.leave() {
 		err = nil
 	}
-	return free, err
+	return free, true, err
 }
 
 func (g *gates) enter() (open bool) {

@@ -45,11 +45,11 @@ func triggerOf(a *attempt, missesFinalizer bool, now time.Time) trigger {
 		return scheduled
 	case !v.sameSpec(st.version), v.requestsAnew(st.version):
 		return a.writer.trigger()
-	case !v.deleting && (st.dirty == causeResumed || st.dirty == causeSelected):
+	case !v.deleting && (a.dirty == causeResumed || a.dirty == causeSelected):
 		return handed
 	case st.version != v, st.last == nil, missesFinalizer:
 		return caused
-	case st.dirty != "" && !v.deleting: // A finalizer's run removes children, and that is what the events are about.
+	case a.dirty != "" && !v.deleting: // A finalizer's run removes children, and that is what the events are about.
 		return caused
 	default:
 		return noTrigger

@@ -26,21 +26,21 @@ func TestWhatTheBrakeHolds(t *testing.T) {
 	watch := finalizerWatch()
 	ours := withFinalizers(ourFinalizer)
 	// failed is the state after a failed run for the CR, which is due after the pause.
-	failed := func(cr *unstructured.Unstructured) state {
-		return state{version: versionOf(&watch, cr), last: &conclusion{Result: content.Result{Outcome: content.Outcome{Verdict: content.Failed}}}, due: soon}
+	failed := func(cr *unstructured.Unstructured) known {
+		return known{state: state{version: versionOf(&watch, cr), last: &conclusion{Result: content.Result{Outcome: content.Outcome{Verdict: content.Failed}}}, due: soon}}
 	}
 	// emptied is the state after a success with an empty bucket.
-	emptied := func(cr *unstructured.Unstructured) state {
-		return state{version: versionOf(&watch, cr), last: &conclusion{}, brake: brake{taken: bucketSize, opens: soon}}
+	emptied := func(cr *unstructured.Unstructured) known {
+		return known{state: state{version: versionOf(&watch, cr), last: &conclusion{}, brake: brake{taken: bucketSize, opens: soon}}}
 	}
-	with := func(st state, change func(*state)) state { change(&st); return st }
-	isDirty := func(why string) func(*state) { return func(st *state) { st.dirty = why } }
+	with := func(st known, change func(*known)) known { change(&st); return st }
+	isDirty := func(why string) func(*known) { return func(st *known) { st.dirty = why } }
 	requested := withAnnotations(map[string]string{requestedAnnotation: "now"})
 	annotated := withAnnotations(map[string]string{verbosityAnnotation: "2"})
 	own, other := writerOf{own: true}, writerOf{Writer: Writer{Name: "Widget ns/other"}}
 	for name, test := range map[string]struct {
 		cr     *unstructured.Unstructured
-		state  state
+		state  known
 		writer writerOf
 		want   decision
 	}{
@@ -49,7 +49,7 @@ func TestWhatTheBrakeHolds(t *testing.T) {
 		"or takes its finalizer away":                              {widget(), failed(widget()), writerOf{}, decision{held, caused, soon, false}},
 		"or is written by its own run":                             {widget(ours, withGeneration(2)), failed(widget(ours)), own, decision{held, caused, soon, false}},
 		"or requests a run by its own run":                         {widget(ours, requested), failed(widget(ours)), own, decision{held, caused, soon, false}},
-		"it runs when it is due":                                   {widget(ours), with(failed(widget(ours)), func(st *state) { st.dirty, st.due = drift, now }), writerOf{}, decision{run, scheduled, time.Time{}, false}},
+		"it runs when it is due":                                   {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.due = drift, now }), writerOf{}, decision{run, scheduled, time.Time{}, false}},
 		"somebody's new spec does not wait":                        {widget(ours, withGeneration(2)), failed(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
 		"nor a request":                                            {widget(ours, requested), failed(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
 		"nor a deletion":                                           {widget(ours, deleting), failed(widget(ours)), writerOf{}, decision{finalize, asked, time.Time{}, false}},
@@ -59,21 +59,22 @@ func TestWhatTheBrakeHolds(t *testing.T) {
 		"nor the labels of the selector":                           {widget(ours), with(failed(widget(ours)), isDirty(causeSelected)), writerOf{}, decision{run, handed, time.Time{}, true}},
 		"a finalizer that fails is not hurried by an annotation":   {widget(ours, deleting, annotated), failed(widget(ours, deleting)), writerOf{}, decision{held, caused, soon, false}},
 		"nor by a spec of its own run":                             {widget(ours, deleting, withGeneration(3)), failed(widget(ours, deleting)), own, decision{held, caused, soon, false}},
-		"a CR that is refused has not run, and waits for nothing":  {widget(ours, annotated), with(failed(widget(ours)), func(st *state) { st.last.refused, st.due = true, time.Time{} }), writerOf{}, decision{run, caused, time.Time{}, true}},
+		"a CR that is refused has not run, and waits for nothing":  {widget(ours, annotated), with(failed(widget(ours)), func(st *known) { st.last.refused, st.due = true, time.Time{} }), writerOf{}, decision{run, caused, time.Time{}, true}},
 		"with an empty bucket a CR waits although it succeeds":     {widget(ours), with(emptied(widget(ours)), isDirty(drift)), writerOf{}, decision{held, caused, soon, true}},
 		"also with what its own run wrote":                         {widget(ours, withGeneration(2)), emptied(widget(ours)), own, decision{held, caused, soon, true}},
 		"also with what another CR's run wrote":                    {widget(ours, withGeneration(2)), emptied(widget(ours)), other, decision{held, handed, soon, true}},
 		"also when it is resumed again and again":                  {widget(ours), with(emptied(widget(ours)), isDirty(causeResumed)), writerOf{}, decision{held, handed, soon, true}},
-		"also when a run of it came to no conclusion":              {widget(ours), with(emptied(widget(ours)), func(st *state) { st.last = nil }), writerOf{}, decision{held, caused, soon, true}},
-		"its period does not wait":                                 {widget(ours), with(emptied(widget(ours)), func(st *state) { st.due = now }), writerOf{}, decision{run, scheduled, time.Time{}, false}},
+		"also when a run of it came to no conclusion":              {widget(ours), with(emptied(widget(ours)), func(st *known) { st.last = nil }), writerOf{}, decision{held, caused, soon, true}},
+		"its period does not wait":                                 {widget(ours), with(emptied(widget(ours)), func(st *known) { st.due = now }), writerOf{}, decision{run, scheduled, time.Time{}, false}},
 		"nor somebody's spec":                                      {widget(ours, withGeneration(2)), emptied(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
 		"nor a request of somebody":                                {widget(ours, requested), emptied(widget(ours)), writerOf{}, decision{run, asked, time.Time{}, false}},
-		"when the pause is over it runs":                           {widget(ours), with(emptied(widget(ours)), func(st *state) { st.dirty, st.brake.opens = drift, now }), writerOf{}, decision{run, caused, now, true}},
-		"the first run of an object waits for nothing":             {widget(ours), with(state{version: version{uid: "uid-1"}}, isDirty(drift)), other, decision{run, asked, time.Time{}, false}},
+		"when the pause is over it runs":                           {widget(ours), with(emptied(widget(ours)), func(st *known) { st.dirty, st.brake.opens = drift, now }), writerOf{}, decision{run, caused, now, true}},
+		"the first run of an object waits for nothing":             {widget(ours), with(known{state: state{version: version{uid: "uid-1"}}}, isDirty(drift)), other, decision{run, asked, time.Time{}, false}},
 		"what nothing triggers is not held":                        {widget(ours), emptied(widget(ours)), writerOf{}, decision{step: upToDate}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &attempt{cr: test.cr, version: versionOf(&watch, test.cr), state: test.state, writer: test.writer}
+			a := test.state.attempt(&watch, test.cr)
+			a.writer = test.writer
 			if diff := cmp.Diff(test.want, decide(a, &watch, now), cmp.AllowUnexported(decision{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -177,7 +178,7 @@ func (m *meter) SetSlowed(_ schema.GroupVersionKind, number int) {
 }
 
 // drift makes the CR dirty as the event of a related object does.
-func (b *bench) drift() { b.states.markDirty(request.NamespacedName, drift) }
+func (b *bench) drift() { b.mailbox().markDirty(drift) }
 
 func TestAFailingCRIsNotHurried(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
@@ -196,7 +197,7 @@ func TestAFailingCRIsNotHurried(t *testing.T) {
 	wantEqual(t, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}, pauses)
 	wantEqual(t, 4, len(b.runner.specs))
 	wantEqual(t, "started ns/w generation 1: "+drift, b.journal.lines[len(b.journal.lines)-3])
-	wantEqual(t, "", b.states.get(request.NamespacedName).dirty)
+	wantEqual(t, "", b.mailbox().dirty)
 }
 
 // A role that patches its own CR makes a new generation with each run.
@@ -256,7 +257,7 @@ func TestACRThatTriggersItselfIsSlowedDownAndNamed(t *testing.T) {
 	wantEqual(t, before, b.stored().GetResourceVersion())
 
 	for _, want := range []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second} { // It goes on, with longer pauses and not a word more.
-		b.clock.SetTime(b.states.get(request.NamespacedName).brake.opens)
+		b.clock.SetTime(b.state().brake.opens)
 		b.mustReconcile()
 		wantEqual(t, want, b.mustReconcile().RequeueAfter)
 		wantEqual(t, []string(nil), b.events())
@@ -264,7 +265,7 @@ func TestACRThatTriggersItselfIsSlowedDownAndNamed(t *testing.T) {
 	}
 
 	b.runner.run = succeed // And then it ends.
-	b.clock.SetTime(b.states.get(request.NamespacedName).brake.opens)
+	b.clock.SetTime(b.state().brake.opens)
 	after := b.mustReconcile().RequeueAfter
 	if after > 10*time.Minute {
 		t.Errorf("nobody looks for %s whether it is over", after)
@@ -368,15 +369,15 @@ func TestEventsOfACRThatIsHeldCostNoRead(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	b.runner.run = fail
 	b.mustReconcile()
-	wantEqual(t, true, b.states.markDirty(request.NamespacedName, drift))
+	wantEqual(t, true, b.mailbox().markDirty(drift))
 	b.mustReconcile()
-	wantEqual(t, false, b.states.markDirty(request.NamespacedName, drift))
+	wantEqual(t, false, b.mailbox().markDirty(drift))
 	v := versionOf(&b.Watch, b.stored())
-	wantEqual(t, false, b.states.needsRun(request.NamespacedName, v))
+	wantEqual(t, false, b.mailbox().needsRun(v))
 	v.generation++
-	wantEqual(t, true, b.states.needsRun(request.NamespacedName, v))
+	wantEqual(t, true, b.mailbox().needsRun(v))
 	b.mustReconcileDue()
-	wantEqual(t, true, b.states.markDirty(request.NamespacedName, drift))
+	wantEqual(t, true, b.mailbox().markDirty(drift))
 }
 
 func TestARefusalIsNoFailedRun(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 // cause returns why the attempt's run starts, for the log.
 func (a *attempt) cause(now time.Time) string {
 	switch {
-	case a.finalizing():
+	case a.finalizing:
 		return "deleted"
 	case a.state.isNew():
 		return a.firstCause()
@@ -43,9 +43,9 @@ func (a *attempt) firstCause() string {
 		return "restart"
 	case observed != a.version.generation:
 		return cmp.Or(a.writer.cause(), "changed")
-	case a.state.dirty != "":
-		return a.state.dirty
-	case a.lastOutcome().Verdict == content.Failed:
+	case a.dirty != "":
+		return a.dirty
+	case a.before.Verdict == content.Failed:
 		return "retry"
 	case differ(status.Digest(a.cr), a.digest):
 		return "content changed"
@@ -60,8 +60,8 @@ func (a *attempt) laterCause(now time.Time) string {
 	switch {
 	case !a.state.version.sameSpec(a.version):
 		return cmp.Or(a.writer.cause(), "changed")
-	case a.state.dirty != "":
-		return a.state.dirty
+	case a.dirty != "":
+		return a.dirty
 	case last == nil:
 		return "again"
 	case a.state.version.annotations != a.version.annotations:

@@ -24,48 +24,46 @@ func TestCause(t *testing.T) {
 	const drift = causeRelated + "Secret a/b changed"
 	succeeded, failed := reported(1, condition("Successful", "True")), reported(1, condition("Failure", "True"))
 	// ran is the state after a run of the first generation.
-	ran := func(change func(*state)) state {
-		st := state{version: version{uid: "uid-1", generation: 1}, last: &conclusion{}}
+	ran := func(change func(*known)) known {
+		st := known{state: state{version: version{uid: "uid-1", generation: 1}, last: &conclusion{}}}
 		change(&st)
 		return st
 	}
-	nothing := func(*state) {}
-	failure := func(st *state) { st.last.Outcome.Verdict = jobevent.Failed }
+	nothing := func(*known) {}
+	failure := func(st *known) { st.last.Outcome.Verdict = jobevent.Failed }
 	for name, test := range map[string]struct {
 		cr     *unstructured.Unstructured
-		state  state
+		state  known
 		digest string
 		want   string
 	}{
 		"a kind that keeps no status, after a change":                     {widget(withGeneration(2)), ran(nothing), "", "changed"},
-		"and after a run that came to no conclusion":                      {widget(), ran(func(st *state) { st.last = nil }), "", "again"},
-		"one that came to none though the status tells of an earlier one": {widget(succeeded), ran(func(st *state) { st.last = nil }), "d2", "again"},
-		"nothing reported yet":                                            {widget(), state{dirty: drift}, "", "created"},
-		"another generation":                                              {widget(withGeneration(2), succeeded), ran(func(st *state) { st.dirty = drift }), "", "changed"},
-		"another generation, for another manager":                         {widget(withGeneration(2), succeeded), state{}, "d2", "changed"},
-		"another content of a kind without generations":                   {widget(withGeneration(0), reported(0, condition("Successful", "True"))), ran(func(st *state) { st.version.generation, st.version.content = 0, "before" }), "", "changed"},
+		"and after a run that came to no conclusion":                      {widget(), ran(func(st *known) { st.last = nil }), "", "again"},
+		"one that came to none though the status tells of an earlier one": {widget(succeeded), ran(func(st *known) { st.last = nil }), "d2", "again"},
+		"nothing reported yet":                                            {widget(), known{dirty: drift}, "", "created"},
+		"another generation":                                              {widget(withGeneration(2), succeeded), ran(func(st *known) { st.dirty = drift }), "", "changed"},
+		"another generation, for another manager":                         {widget(withGeneration(2), succeeded), known{}, "d2", "changed"},
+		"another content of a kind without generations":                   {widget(withGeneration(0), reported(0, condition("Successful", "True"))), ran(func(st *known) { st.version.generation, st.version.content = 0, "before" }), "", "changed"},
 		"the same one after a failure":                                    {widget(failed), ran(failure), "", "retry"},
 		"and where the manager writes no status":                          {widget(), ran(failure), "", "retry"},
-		"a failure's cause may have been mended":                          {widget(failed), ran(func(st *state) { st.dirty = drift }), "", "related: Secret a/b changed"},
-		"an annotation may ask for the same once more":                    {widget(failed), ran(func(st *state) { st.version.annotations = "before" }), "", "annotation"},
-		"it gets the labels of the selector once more":                    {widget(succeeded), ran(func(st *state) { st.dirty = causeSelected }), "", "selected"},
-		"its period is over":                                              {widget(succeeded), ran(func(st *state) { st.due = now }), "", "period"},
-		"its role asked for it":                                           {widget(succeeded), ran(func(st *state) { st.due, st.last.RequeueAfter = now, time.Second }), "", "requeue_after"},
-		"it came back before its time":                                    {widget(succeeded), ran(func(st *state) { st.due = now.Add(1) }), "", "again"},
+		"a failure's cause may have been mended":                          {widget(failed), ran(func(st *known) { st.dirty = drift }), "", "related: Secret a/b changed"},
+		"an annotation may ask for the same once more":                    {widget(failed), ran(func(st *known) { st.version.annotations = "before" }), "", "annotation"},
+		"it gets the labels of the selector once more":                    {widget(succeeded), ran(func(st *known) { st.dirty = causeSelected }), "", "selected"},
+		"its period is over":                                              {widget(succeeded), ran(func(st *known) { st.due = now }), "", "period"},
+		"its role asked for it":                                           {widget(succeeded), ran(func(st *known) { st.due, st.last.RequeueAfter = now, time.Second }), "", "requeue_after"},
+		"it came back before its time":                                    {widget(succeeded), ran(func(st *known) { st.due = now.Add(1) }), "", "again"},
 		"it has no time to come back":                                     {widget(succeeded), ran(nothing), "", "again"},
 		"a kind that keeps no status, after its first run":                {widget(), ran(nothing), "", "again"},
-		"another manager has left it":                                     {widget(succeeded), state{}, "d1", "restart"},
-		"and with other content":                                          {widget(succeeded), state{}, "d2", "content changed"},
-		"and nobody knows its content":                                    {widget(succeeded), state{}, "", "restart"},
-		"another manager has left it after a failure":                     {widget(failed), state{}, "d2", "retry"},
-		"a finalizer's run is deletion, whatever came first":              {widget(deleting, failed), ran(func(st *state) { st.dirty = drift }), "", "deleted"},
+		"another manager has left it":                                     {widget(succeeded), known{}, "d1", "restart"},
+		"and with other content":                                          {widget(succeeded), known{}, "d2", "content changed"},
+		"and nobody knows its content":                                    {widget(succeeded), known{}, "", "restart"},
+		"another manager has left it after a failure":                     {widget(failed), known{}, "d2", "retry"},
+		"a finalizer's run is deletion, whatever came first":              {widget(deleting, failed), ran(func(st *known) { st.dirty = drift }), "", "deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch := plainWatch()
-			a := &attempt{cr: test.cr, version: versionOf(&watch, test.cr), state: test.state, digest: test.digest, decision: decision{step: run}}
-			if a.version.deleting {
-				a.step = finalize
-			}
+			a := test.state.attempt(&watch, test.cr)
+			a.digest, a.finalizing = test.digest, a.version.deleting
 			wantEqual(t, test.want, a.cause(now))
 		})
 	}
@@ -74,23 +72,23 @@ func TestCause(t *testing.T) {
 func TestPriorityOfAnAttempt(t *testing.T) {
 	watch := finalizerWatch()
 	observed := withStatus(map[string]any{"observedGeneration": int64(1)})
-	ran := func(cr *unstructured.Unstructured, dirty string) state {
-		return state{version: versionOf(&watch, cr), last: &conclusion{}, dirty: dirty}
+	ran := func(cr *unstructured.Unstructured, dirty string) known {
+		return known{state: state{version: versionOf(&watch, cr), last: &conclusion{}}, dirty: dirty}
 	}
 	ours := withFinalizers(watch.Finalizer.Name)
 	for name, test := range map[string]struct {
 		cr    *unstructured.Unstructured
-		state state
+		state known
 		want  slots.Priority
 	}{
-		"a generation that nobody has reported":                {widget(), state{}, slots.Changed},
-		"one that an earlier manager has reported":             {widget(observed), state{}, slots.Normal},
+		"a generation that nobody has reported":                {widget(), known{}, slots.Changed},
+		"one that an earlier manager has reported":             {widget(observed), known{}, slots.Normal},
 		"one that has run, where the manager writes no status": {widget(), ran(widget(), ""), slots.Normal},
 		"it was made dirty":                                    {widget(), ran(widget(), causeResumed), slots.Changed},
 		"a deletion, also when it is tried again":              {widget(ours, deleting), ran(widget(ours, deleting), ""), slots.Urgent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &attempt{cr: test.cr, version: versionOf(&watch, test.cr), state: test.state}
+			a := test.state.attempt(&watch, test.cr)
 			wantEqual(t, test.want, a.priority())
 		})
 	}
@@ -99,9 +97,9 @@ func TestPriorityOfAnAttempt(t *testing.T) {
 // What a refused CR depends on can't make it run: it waits for its own change.
 func TestARefusedCRIsNotDirty(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(withAnnotations(map[string]string{verbosityAnnotation: "loud"})), interceptor.Funcs{})
-	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+	b.mailbox().markDirty(causeRelated + "Secret ns/s changed")
 	b.mustReconcile()
-	wantEqual(t, "", b.states.get(request.NamespacedName).dirty)
+	wantEqual(t, "", b.mailbox().dirty)
 	wantEqual(t, 0, len(b.runner.specs))
 }
 

@@ -19,8 +19,8 @@ const (
 	rewrite             // the conclusion that is not written yet
 	reportPaused
 	upToDate
+	rest         // An earlier manager ran the version, as the CR's status proves.
 	held         // Content must run, and the brake lets it begin later.
-	refuse       // set by prepare
 	addFinalizer // and then run
 	run
 	finalize
@@ -40,7 +40,8 @@ type decision struct {
 	empty bool
 }
 
-// decide returns what to do with a CR as it was read. A conclusion that has not been
+// decide returns what to do with a CR as the attempt found it. Nothing else makes a step: a
+// refusal and a pause that comes late only end the attempt. A conclusion that has not been
 // written yet comes first: content does not run again before its last run is reported. But
 // somebody who gives a CR up does not wait for that.
 func decide(a *attempt, watch *watches.Watch, now time.Time) decision {
@@ -68,6 +69,8 @@ func decide(a *attempt, watch *watches.Watch, now time.Time) decision {
 		d.step = addFinalizer
 	case deleting:
 		d.step = finalize
+	case a.proof.succeeded:
+		d.step = rest
 	default:
 		d.step = run
 	}

@@ -85,43 +85,55 @@ func selectorWatch() watches.Watch {
 	return w
 }
 
+// known is what an attempt finds beside the CR itself.
+type known struct {
+	state
+
+	dirty string
+}
+
+// attempt returns one that has read the CR.
+func (k known) attempt(watch *watches.Watch, cr *unstructured.Unstructured) *attempt {
+	return &attempt{entry: &entry{state: k.state}, look: look{cr: cr, version: versionOf(watch, cr), dirty: k.dirty, before: outcomeBefore(&k.state, cr)}}
+}
+
 func TestDecide(t *testing.T) {
 	on := withLabels(map[string]string{"on": "yes"})
 	off := withAnnotations(map[string]string{pausedAnnotation: "true"})
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ran := func(cr *unstructured.Unstructured) state {
+	ran := func(cr *unstructured.Unstructured) known {
 		watch := plainWatch()
-		return state{version: versionOf(&watch, cr), last: &conclusion{}}
+		return known{state: state{version: versionOf(&watch, cr), last: &conclusion{}}}
 	}
-	dirty := func(st state) state { st.dirty = "related"; return st }
-	dueIn := func(st state, pause time.Duration) state { st.due = now.Add(pause); return st }
+	dirty := func(st known) known { st.dirty = "related"; return st }
+	dueIn := func(st known, pause time.Duration) known { st.due = now.Add(pause); return st }
 	ours := withFinalizers(ourFinalizer)
 	for name, test := range map[string]struct {
 		cr    *unstructured.Unstructured
 		watch watches.Watch
-		state state
+		state known
 		want  step
 	}{
-		"without a finalizer a CR runs at once":                      {widget(), plainWatch(), state{}, run},
-		"the finalizer comes before the first run":                   {widget(), finalizerWatch(), state{}, addFinalizer},
-		"somebody else's finalizer is not ours":                      {widget(withFinalizers("x.io/y")), finalizerWatch(), state{}, addFinalizer},
-		"a CR that holds the finalizer runs":                         {widget(ours), finalizerWatch(), state{}, run},
-		"deletion with our finalizer finalizes":                      {widget(withFinalizers("x.io/y", ourFinalizer), deleting), finalizerWatch(), state{}, finalize},
-		"deletion without our finalizer is others' business":         {widget(withFinalizers("x.io/y"), deleting), finalizerWatch(), state{}, ignore},
-		"deletion where the watch has no finalizer":                  {widget(withFinalizers("x.io/y"), deleting), plainWatch(), state{}, ignore},
-		"a CR that the selector does not match":                      {widget(), selectorWatch(), state{}, ignore},
-		"a CR that the selector matches":                             {widget(on, ours), selectorWatch(), state{}, run},
-		"a CR that lost its label is finalized all the same":         {widget(ours, deleting), selectorWatch(), state{}, finalize},
-		"an unwritten result goes before everything":                 {widget(), finalizerWatch(), state{unwritten: true}, rewrite},
-		"an unwritten result goes even before the finalizer's run":   {widget(ours, deleting), finalizerWatch(), state{unwritten: true}, rewrite},
-		"a deleted CR never gets a finalizer that it does not have.": {widget(deleting), finalizerWatch(), state{}, ignore},
-		"nothing runs in a pause":                                    {widget(off), finalizerWatch(), state{}, reportPaused},
-		"not even what something made dirty":                         {widget(off), finalizerWatch(), dirty(state{}), reportPaused},
-		"in a pause an unwritten result is written all the same":     {widget(off), finalizerWatch(), state{unwritten: true}, rewrite},
-		"deletion finalizes what is paused":                          {widget(off, ours, deleting), finalizerWatch(), state{}, finalize},
-		"what is paused and has no finalizer of ours just goes":      {widget(off, deleting), finalizerWatch(), state{}, ignore},
-		"a pause of what is not selected is nobody's business":       {widget(off), selectorWatch(), state{}, ignore},
-		"a pause that is over is none":                               {widget(withAnnotations(map[string]string{pausedAnnotation: "false"})), plainWatch(), state{}, run},
+		"without a finalizer a CR runs at once":                      {widget(), plainWatch(), known{}, run},
+		"the finalizer comes before the first run":                   {widget(), finalizerWatch(), known{}, addFinalizer},
+		"somebody else's finalizer is not ours":                      {widget(withFinalizers("x.io/y")), finalizerWatch(), known{}, addFinalizer},
+		"a CR that holds the finalizer runs":                         {widget(ours), finalizerWatch(), known{}, run},
+		"deletion with our finalizer finalizes":                      {widget(withFinalizers("x.io/y", ourFinalizer), deleting), finalizerWatch(), known{}, finalize},
+		"deletion without our finalizer is others' business":         {widget(withFinalizers("x.io/y"), deleting), finalizerWatch(), known{}, ignore},
+		"deletion where the watch has no finalizer":                  {widget(withFinalizers("x.io/y"), deleting), plainWatch(), known{}, ignore},
+		"a CR that the selector does not match":                      {widget(), selectorWatch(), known{}, ignore},
+		"a CR that the selector matches":                             {widget(on, ours), selectorWatch(), known{}, run},
+		"a CR that lost its label is finalized all the same":         {widget(ours, deleting), selectorWatch(), known{}, finalize},
+		"an unwritten result goes before everything":                 {widget(), finalizerWatch(), known{state: state{unwritten: true}}, rewrite},
+		"an unwritten result goes even before the finalizer's run":   {widget(ours, deleting), finalizerWatch(), known{state: state{unwritten: true}}, rewrite},
+		"a deleted CR never gets a finalizer that it does not have.": {widget(deleting), finalizerWatch(), known{}, ignore},
+		"nothing runs in a pause":                                    {widget(off), finalizerWatch(), known{}, reportPaused},
+		"not even what something made dirty":                         {widget(off), finalizerWatch(), dirty(known{}), reportPaused},
+		"in a pause an unwritten result is written all the same":     {widget(off), finalizerWatch(), known{state: state{unwritten: true}}, rewrite},
+		"deletion finalizes what is paused":                          {widget(off, ours, deleting), finalizerWatch(), known{}, finalize},
+		"what is paused and has no finalizer of ours just goes":      {widget(off, deleting), finalizerWatch(), known{}, ignore},
+		"a pause of what is not selected is nobody's business":       {widget(off), selectorWatch(), known{}, ignore},
+		"a pause that is over is none":                               {widget(withAnnotations(map[string]string{pausedAnnotation: "false"})), plainWatch(), known{}, run},
 		"the version that ran rests":                                 {widget(), plainWatch(), ran(widget()), upToDate},
 		"a status, a label or a finalizer of others is no version":   {widget(on, withStatus(map[string]any{"x": "y"}), withFinalizers("x.io/y"), withVersion("9")), plainWatch(), ran(widget()), upToDate},
 		"another generation runs":                                    {widget(withGeneration(2)), plainWatch(), ran(widget()), run},
@@ -142,7 +154,7 @@ func TestDecide(t *testing.T) {
 		"deletion does not wait as a run that failed does":           {widget(ours, deleting), finalizerWatch(), dueIn(ran(widget(ours)), time.Minute), finalize},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &attempt{cr: test.cr, version: versionOf(&test.watch, test.cr), state: test.state}
+			a := test.state.attempt(&test.watch, test.cr)
 			wantEqual(t, test.want, decide(a, &test.watch, now).step)
 		})
 	}

@@ -42,7 +42,7 @@ func TestAFencedManagerDoesNothing(t *testing.T) {
 			if len(b.runner.specs) != test.wantRuns || sent != test.wantSent {
 				t.Errorf("want %d runs and %d writes, got %d and %d", test.wantRuns, test.wantSent, len(b.runner.specs), sent)
 			}
-			if b.states.get(request.NamespacedName).unwritten {
+			if b.state().unwritten {
 				t.Error("want nothing to be kept for later")
 			}
 			if test.wantSent < 2 && len(b.recorder.Events) > 0 {

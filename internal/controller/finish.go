@@ -23,7 +23,7 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 	}
 	if a.conclusion != nil {
 		err := r.record(ctx, a)
-		r.states.update(a.request.NamespacedName, func(st *state) { st.unwritten = ignoreGone(err) != nil })
+		a.state.unwritten = ignoreGone(err) != nil
 		if errors.Is(err, errRefused) {
 			return r.retryRecord(ctx, a, err), nil
 		}
@@ -39,12 +39,10 @@ func (r *Reconciler) finish(ctx context.Context, a *attempt, cause error) (recon
 // setDue records when content runs again although nothing changes. The pause begins when
 // the conclusion has been written.
 func (r *Reconciler) setDue(ctx context.Context, a *attempt) {
-	failures := r.states.get(a.request.NamespacedName).failures
-	after := requeueAfter(a.conclusion, backoffAfter(failures, r.Defaults.MaxBackoff))
+	after := requeueAfter(a.conclusion, backoffAfter(a.state.failures, r.Defaults.MaxBackoff))
 	log.FromContext(ctx).V(1).Info("attempt finished", "reason", a.conclusion.Outcome.Reason, "requeueAfter", after)
 	if after > 0 {
-		due := r.Clock.Now().Add(after)
-		r.states.update(a.request.NamespacedName, func(st *state) { st.due = due })
+		a.state.due = r.Clock.Now().Add(after)
 	}
 }
 
@@ -61,15 +59,14 @@ func (r *Reconciler) retryRecord(ctx context.Context, a *attempt, err error) rec
 // requeue returns when the CR is reconciled again if no event comes.
 func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 	var after time.Duration
-	st := r.states.get(a.request.NamespacedName)
-	switch next := nextLook(a, &st, r.Clock.Now()); {
+	switch next := nextLook(a, r.Clock.Now()); {
 	case a.step == rewrite:
 		after = immediately // The event of this attempt may require a run, too.
 	case a.step == ignore, a.step == reportPaused, next.IsZero():
 	default:
 		after = max(next.Sub(r.Clock.Now()), immediately)
 	}
-	if a.step == upToDate {
+	if a.step == upToDate || a.step == rest {
 		log.FromContext(ctx).V(1).Info("nothing changed since its last run", "comesAgainAfter", after)
 	}
 	if after == 0 {
@@ -84,12 +81,12 @@ func (r *Reconciler) requeue(ctx context.Context, a *attempt) reconcile.Result {
 
 // errorResult returns the result of an attempt that met an error. A CR that turned out to be
 // gone is reconciled once more, which drops its state or finds its successor: the event of
-// the deletion may be missed. So is one that was found to be abandoned.
+// the deletion may be missed. So is one that was found to be abandoned or paused.
 func errorResult(err error) (reconcile.Result, error) {
 	switch {
 	case errors.Is(err, errGone):
 		return reconcile.Result{RequeueAfter: firstBackoff}, nil
-	case errors.Is(err, errAbandoned):
+	case errors.Is(err, errAbandoned), errors.Is(err, errPaused):
 		return reconcile.Result{RequeueAfter: immediately}, nil
 	}
 	return reconcile.Result{}, ignoreGone(err)

@@ -64,12 +64,12 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 		h.notify(e.ObjectOld, errGone)
 		before = nil
 	case !isWatched(h.watch, e.ObjectOld):
-		h.states.markDirty(name, causeSelected)
+		h.states.of(name).mailbox.markDirty(causeSelected)
 	default:
 		relevant = changed(h.watch, e.ObjectOld, e.ObjectNew)
 	}
 	h.warnOfAnnotations(ctx, before, e.ObjectNew)
-	if !relevant && !h.states.needsRun(name, versionOf(h.watch, e.ObjectNew)) {
+	if !relevant && !h.states.mailboxOf(name).needsRun(versionOf(h.watch, e.ObjectNew)) {
 		return
 	}
 	var end error
@@ -95,7 +95,7 @@ func (h *handler) Delete(ctx context.Context, e crDeleted, q queue) {
 }
 
 func (h *handler) notify(cr *unstructured.Unstructured, end error) {
-	h.states.notify(client.ObjectKeyFromObject(cr), signal{uid: cr.GetUID(), end: end})
+	h.states.mailboxOf(client.ObjectKeyFromObject(cr)).notify(signal{uid: cr.GetUID(), end: end})
 }
 
 // warnOfAnnotations logs annotations that have the operator's prefix and an unknown name,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -148,14 +149,15 @@ func TestEventsInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &states{}
 			h, q := &handler{watch: &watch, states: s}, newQueue(t)
-			readCtx, _ := s.interruptible(t.Context(), request.NamespacedName)
+			mail := &s.of(request.NamespacedName).mailbox
+			readCtx := mail.listen(t.Context())
 			test.happens(h, q)
 			wantEqual(t, test.endsWait, errors.Is(context.Cause(readCtx), errEvent))
 			wantEqual(t, 1, q.Len())
 
-			readCtx, _ = s.interruptible(t.Context(), request.NamespacedName)
+			readCtx = mail.listen(t.Context())
 			ctx, cancel := context.WithCancelCause(t.Context())
-			if !s.beginRun(readCtx, request.NamespacedName, "uid-1", cancel) {
+			if !mail.listenInRun(readCtx, "uid-1", cancel) {
 				t.Fatal("the run may not begin")
 			}
 			test.happens(h, q)
@@ -163,48 +165,55 @@ func TestEventsInterrupt(t *testing.T) {
 				t.Errorf("want the run to end with %v, got %v", test.endsRun, got)
 			}
 
-			readCtx, _ = s.interruptible(t.Context(), request.NamespacedName)
+			readCtx = mail.listen(t.Context())
 			test.happens(h, q)
-			wantEqual(t, test.isOfAnotherName, s.beginRun(readCtx, request.NamespacedName, "uid-1", cancel))
-			s.endAttempt(request.NamespacedName)
+			wantEqual(t, test.isOfAnotherName, mail.listenInRun(readCtx, "uid-1", cancel))
+			mail.close()
 			test.happens(h, q) // Nobody listens.
 		})
 	}
 }
 
-func TestStates(t *testing.T) {
-	name := request.NamespacedName
-	t.Run("a successor remembers nothing of its predecessor, but why it is dirty", func(t *testing.T) {
-		s := &states{}
-		wantEqual(t, types.UID(""), s.setObject(name, "uid-1"))
-		s.update(name, func(st *state) {
-			st.last, st.unwritten, st.failures, st.due, st.dirty = &conclusion{}, true, 3, time.Now(), "related"
-		})
-		wantEqual(t, types.UID("uid-1"), s.setObject(name, "uid-2"))
-		wantEqual(t, types.UID(""), s.setObject(name, "uid-2"))
-		got := s.get(name)
-		if got.last != nil || got.unwritten || got.failures != 0 || !got.due.IsZero() || got.dirty != "related" {
-			t.Errorf("got %+v", got)
-		}
-	})
+func TestASuccessorInheritsOnlyWhyItIsDirty(t *testing.T) {
+	e := &entry{state: state{version: version{uid: "uid-1"}, last: &conclusion{}, unwritten: true, failures: 3, due: time.Now()}}
+	e.mailbox.markDirty("related")
+	e.mailbox.setRan(version{uid: "uid-1"})
+	e.begin("uid-2")
+	if diff := cmp.Diff(state{version: version{uid: "uid-2"}}, e.state, cmp.AllowUnexported(state{}, version{}, brake{})); diff != "" {
+		t.Error(diff)
+	}
+	wantEqual(t, "related", e.mailbox.whyDirty())
+	wantEqual(t, true, e.mailbox.needsRun(version{uid: "uid-1"}))
+}
+
+func TestMailbox(t *testing.T) {
 	t.Run("a name that is forgotten takes no memory", func(t *testing.T) {
 		s := &states{}
-		s.setObject(name, "uid-1")
-		wantEqual(t, types.UID("uid-1"), first(s.forget(name)))
-		wantEqual(t, types.UID(""), first(s.forget(name)))
-		s.notify(name, signal{uid: "uid-1", end: errGone})
-		s.endAttempt(name)
+		s.of(request.NamespacedName)
+		s.forget(request.NamespacedName)
+		s.mailboxOf(request.NamespacedName).notify(signal{uid: "uid-1", end: errGone})
+		wantEqual(t, true, s.mailboxOf(request.NamespacedName).needsRun(version{uid: "uid-1"}))
 		wantEqual(t, 0, len(s.byName))
 	})
 	t.Run("the first reason interrupts a wait, and is kept", func(t *testing.T) {
-		s := &states{}
-		readCtx, _ := s.interruptible(t.Context(), name)
-		s.markDirty(name, "one")
+		m := &mailbox{}
+		readCtx := m.listen(t.Context())
+		m.markDirty("one")
 		wantEqual(t, true, readCtx.Err() != nil)
-		readCtx, _ = s.interruptible(t.Context(), name)
-		s.markDirty(name, "two")
+		readCtx = m.listen(t.Context())
+		m.markDirty("two")
 		wantEqual(t, false, readCtx.Err() != nil)
-		wantEqual(t, "one", s.get(name).dirty)
+		wantEqual(t, "one", m.whyDirty())
+	})
+	t.Run("what comes while the content looks is kept, unless there was a reason before", func(t *testing.T) {
+		m := &mailbox{}
+		wantEqual(t, "", m.take())
+		m.markDirty("two")
+		m.putBack("")
+		wantEqual(t, "two", m.take())
+		m.markDirty("three")
+		m.putBack("two")
+		wantEqual(t, "two", m.whyDirty())
 	})
 }
 
@@ -213,19 +222,20 @@ func TestAnUpdateThatChangesNothingCountsWhereSomethingElseRan(t *testing.T) {
 	watch := plainWatch()
 	annotated := widget(withAnnotations(map[string]string{requestedAnnotation: "now"}))
 	for name, test := range map[string]struct {
-		state state
+		ran   version
+		dirty string
 		want  int
 	}{
-		"the version ran":                        {state{version: versionOf(&watch, widget()), last: &conclusion{}}, 0},
-		"the version runs":                       {state{version: versionOf(&watch, widget())}, 0},
-		"another ran, which no event showed":     {state{version: versionOf(&watch, annotated), last: &conclusion{}}, 1},
-		"none ran":                               {state{}, 1},
-		"the version ran, and something drifted": {state{version: versionOf(&watch, widget()), last: &conclusion{}, dirty: causeRelated + "Secret ns/s changed"}, 1},
+		"the version ran, or runs":               {ran: versionOf(&watch, widget())},
+		"another ran, which no event showed":     {ran: versionOf(&watch, annotated), want: 1},
+		"none ran":                               {want: 1},
+		"the version ran, and something drifted": {versionOf(&watch, widget()), drift, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, q := &states{}, newQueue(t)
-			s.update(request.NamespacedName, func(st *state) { *st = test.state })
-			readCtx, _ := s.interruptible(t.Context(), request.NamespacedName)
+			mail := &s.of(request.NamespacedName).mailbox
+			mail.ran, mail.dirty = test.ran, test.dirty
+			readCtx := mail.listen(t.Context())
 			(&handler{watch: &watch, states: s}).Update(t.Context(), crUpdated{ObjectOld: widget(), ObjectNew: widget(withVersion("9"))}, q)
 			wantEqual(t, test.want, q.Len())
 			if readCtx.Err() != nil {
@@ -248,5 +258,3 @@ func TestAnEndThatIsNoneCostsARun(t *testing.T) {
 	wantEqual(t, 2, len(b.runner.specs))
 	wantEqual(t, "True/Successful", b.conditions()["Successful"])
 }
-
-func first[T, U any](value T, _ U) T { return value }

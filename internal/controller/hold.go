@@ -16,24 +16,19 @@ const eventSlowedDown = "SlowedDown"
 // hold keeps a run back until the brake lets it begin. The trigger is not lost: it stays in
 // the state, and requeue brings the CR back.
 func (r *Reconciler) hold(ctx context.Context, a *attempt) error {
-	now, slowed, first := r.Clock.Now(), "", false
-	r.states.update(a.request.NamespacedName, func(st *state) {
-		st.heldFor = a.version
-		if first = st.brake.since.IsZero(); first {
-			st.brake.since = now
+	now, b := r.Clock.Now(), &a.state.brake
+	a.mailbox.setHeld(a.version)
+	if b.since.IsZero() {
+		b.since = now
+		if r.Meter != nil {
+			r.Meter.TriggerHeld(r.Watch.GVK, !a.empty)
 		}
-		if a.empty && st.brake.slowedBy == "" {
-			slowed = a.cause(now)
-			st.brake.slowedBy = slowed
-		}
-	})
-	if first && r.Meter != nil {
-		r.Meter.TriggerHeld(r.Watch.GVK, !a.empty)
 	}
-	if slowed != "" {
-		log.FromContext(ctx).Info("WARNING: the resource is triggered again and again, and its runs are slowed down; they may trigger themselves", "trigger", slowed, "nextRun", a.until.Sub(now).String())
-		r.event(a, corev1.EventTypeWarning, eventSlowedDown, status.MessageSlowed(slowed))
-		r.countSlowed()
+	if a.empty && b.slowedBy == "" {
+		cause := a.cause(now)
+		r.setSlowedBy(a, cause)
+		log.FromContext(ctx).Info("WARNING: the resource is triggered again and again, and its runs are slowed down; they may trigger themselves", "trigger", cause, "nextRun", a.until.Sub(now).String())
+		r.event(a, corev1.EventTypeWarning, eventSlowedDown, status.MessageSlowed(cause))
 	}
 	return r.reportBrake(ctx, a)
 }
@@ -41,36 +36,41 @@ func (r *Reconciler) hold(ctx context.Context, a *attempt) error {
 // reportBrake makes the status show whether the CR's runs are slowed down, and by what. It
 // writes nothing if the status shows that already.
 func (r *Reconciler) reportBrake(ctx context.Context, a *attempt) error {
-	now, over := r.Clock.Now(), false
-	var slowedBy string
-	r.states.update(a.request.NamespacedName, func(st *state) {
-		b := &st.brake
-		if over = b.slowedBy != "" && b.since.IsZero() && b.takenAt(now) < bucketSize; over {
-			b.slowedBy = ""
-		}
-		slowedBy = b.slowedBy
-	})
-	if over {
+	b := &a.state.brake
+	if b.slowedBy != "" && b.since.IsZero() && b.takenAt(r.Clock.Now()) < bucketSize {
+		r.setSlowedBy(a, "")
 		log.FromContext(ctx).Info("the resource is not triggered too often any more; its runs are not slowed down")
-		r.countSlowed()
 	}
 	switch shown := status.Read(a.cr, status.SlowedDown).Message; {
-	case slowedBy == "" && shown == "", slowedBy != "" && shown == status.MessageSlowed(slowedBy):
+	case b.slowedBy == "" && shown == "", b.slowedBy != "" && shown == status.MessageSlowed(b.slowedBy):
 		return nil
 	}
-	return r.writeInterim(ctx, a, status.Slowed(a.cr.GetGeneration(), slowedBy))
+	return r.writeInterim(ctx, a, status.Slowed(a.cr.GetGeneration(), b.slowedBy))
 }
 
-func (r *Reconciler) countSlowed() {
+// setSlowedBy records by what the CR's runs are slowed down, "" by nothing, and counts it.
+func (r *Reconciler) setSlowedBy(a *attempt, by string) {
+	was := a.state.brake.slowedBy
+	a.state.brake.slowedBy = by
+	number := r.slowed.Load()
+	switch {
+	case was == by:
+		return
+	case was == "":
+		number = r.slowed.Add(1)
+	case by == "":
+		number = r.slowed.Add(-1)
+	}
 	if r.Meter != nil {
-		r.Meter.SetSlowed(r.Watch.GVK, r.states.slowed())
+		r.Meter.SetSlowed(r.Watch.GVK, int(number))
 	}
 }
 
 // nextLook returns when the CR is looked at again if no event comes: when its next run is due,
 // when the brake lets a held run begin, or when its runs are not slowed down any more. The zero
 // time is never.
-func nextLook(a *attempt, st *state, now time.Time) time.Time {
+func nextLook(a *attempt, now time.Time) time.Time {
+	st := &a.state
 	next := st.due
 	soonest := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {

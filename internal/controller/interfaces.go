@@ -36,6 +36,6 @@ type Meter interface {
 
 // Slots limits how many runs are live in all watches together.
 type Slots interface {
-	// Acquire waits for a slot; release gives it back.
-	Acquire(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (release func(), err error)
+	// Acquire takes a slot; release gives it back. waited is false if it was free at once.
+	Acquire(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (release func(), waited bool, err error)
 }

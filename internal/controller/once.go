@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
@@ -40,14 +41,10 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 }
 
 func newOnce(r *Reconciler, o Once) *attempt {
-	a := &attempt{
-		request: reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.CR)},
-		cr:      o.CR, version: versionOf(&r.Watch, o.CR), decision: decision{step: run},
+	return &attempt{
+		request: reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o.CR)}, entry: &entry{},
+		look: look{cr: o.CR, version: versionOf(&r.Watch, o.CR), before: status.Last(o.CR), finalizing: o.Finalizing},
 	}
-	if o.Finalizing {
-		a.step = finalize
-	}
-	return a
 }
 
 // reportOnce writes no digest: the manager runs the content once more, with its own

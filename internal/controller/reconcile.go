@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +57,8 @@ type Reconciler struct {
 	Fence func() bool
 
 	states states
+	// slowed is the number of CRs whose runs are slowed down.
+	slowed atomic.Int64
 }
 
 // Reconcile runs the CR's content if it must run, and updates the CR's status.
@@ -65,123 +68,99 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil // The manager stops; its successor starts from the CR as it is then.
 	}
 	defer done()
-	a, err := r.admit(ctx, runCtx, req)
-	switch {
-	case err != nil:
-	case a.step == abandon:
-		err = r.abandon(ctx, a)
-	case a.step == rewrite:
-		a.conclusion = a.state.last
-	case a.step == reportPaused:
-		err = r.reportPaused(ctx, a)
-	case a.step == held:
-		err = r.hold(ctx, a)
-	case a.step == upToDate:
-		err = r.reportBrake(ctx, a)
-	case a.step == refuse:
-		r.reportRefusal(ctx, a)
-	case a.step.runs():
-		err = r.perform(ctx, runCtx, a)
-	}
-	r.states.endAttempt(req.NamespacedName)
+	a := &attempt{request: req, entry: r.states.of(req.NamespacedName)}
+	err := r.act(ctx, runCtx, a)
 	return r.finish(ctx, a, err)
 }
 
-// admit reads the CR and decides what to do. If content is to run, it waits for a slot
-// and then reads and decides again, because the CR may have changed meanwhile. An event
-// of the CR ends the wait: the CR may now have a higher priority, or need no run.
-func (r *Reconciler) admit(ctx, runCtx context.Context, req reconcile.Request) (*attempt, error) {
+// act decides what to do with the CR, and does it. Its end frees the slot of a run, before the
+// result is written, which lasts as long as the API server is away.
+func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
+	defer a.mailbox.close()
+	defer a.freeSlot()
+	if err := r.admit(ctx, runCtx, a); err != nil {
+		return err
+	}
+	switch a.step {
+	case ignore:
+		return nil
+	case abandon:
+		return r.abandon(ctx, a)
+	case rewrite:
+		a.conclusion = a.state.last
+		return nil
+	case reportPaused:
+		return r.reportPaused(ctx, a)
+	case rest:
+		a.rest()
+		return r.reportBrake(ctx, a)
+	case upToDate:
+		return r.reportBrake(ctx, a)
+	case held:
+		return r.hold(ctx, a)
+	default:
+		return r.perform(ctx, runCtx, a)
+	}
+}
+
+// admit reads the CR and decides what to do. If content is to run, it is prepared, and then
+// waits for a slot. Only what had to wait is read, decided and prepared again, because the CR
+// may have changed meanwhile. An event of the CR ends the wait: the CR may now have a higher
+// priority, or need no run.
+func (r *Reconciler) admit(ctx, runCtx context.Context, a *attempt) error {
 	for runCtx.Err() == nil {
-		waitCtx, cancel := r.states.interruptible(runCtx, req.NamespacedName)
-		a, err := r.readAndDecide(ctx, req)
-		if err != nil || !a.step.runs() {
-			cancel(nil)
-			return a, err
+		if err := r.look(ctx, runCtx, a); err != nil || !a.step.runs() {
+			a.freeSlot()
+			return err
 		}
-		release, err := r.Slots.Acquire(waitCtx, r.Watch.GVK, a.priority())
-		cancel(nil)
-		if err == nil {
-			return r.decideInSlot(ctx, runCtx, req, release)
+		r.prepare(ctx, a)
+		if a.refusal != nil || a.release != nil {
+			return nil
+		}
+		release, waited, err := r.Slots.Acquire(a.readCtx, r.Watch.GVK, a.priority())
+		if err != nil {
+			continue
+		}
+		if a.release = release; !waited {
+			return nil
 		}
 	}
-	return &attempt{request: req}, nil // The manager stops.
+	return errStopped
 }
 
-// decideInSlot reads the CR again after the wait for a slot, and decides again. It releases
-// the slot if nothing is to run any more.
-func (r *Reconciler) decideInSlot(ctx, runCtx context.Context, req reconcile.Request, release func()) (a *attempt, err error) {
-	defer func() {
-		if a == nil || !a.step.runs() {
-			release()
-		}
-	}()
-	readCtx, _ := r.states.interruptible(runCtx, req.NamespacedName) // It ends with runCtx.
-	a, err = r.readAndDecide(ctx, req)
-	a.readCtx, a.release = readCtx, release
-	return a, err
-}
-
-// readAndDecide reads the CR live and decides what to do with it. If the CR is gone, its
-// state is dropped and there is nothing to do.
-func (r *Reconciler) readAndDecide(ctx context.Context, req reconcile.Request) (*attempt, error) {
-	a := &attempt{request: req}
-	cr, err := r.get(ctx, req)
-	if apierrors.IsNotFound(err) {
-		r.forget(ctx, req)
-		return a, nil
+// look reads the CR live and decides what to do with it. If the CR is gone, its state is
+// dropped and there is nothing to do.
+func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
+	a.look = look{readCtx: a.mailbox.listen(runCtx)}
+	cr, err := r.get(ctx, a.request)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.forget(ctx, a)
+		return nil
+	case err != nil:
+		return r.unlessFenced(err)
+	case a.state.version.uid != cr.GetUID():
+		r.forgetObject(ctx, a)
+		a.begin(cr.GetUID())
 	}
-	if err != nil {
-		return a, r.unlessFenced(err)
-	}
-	if predecessor := r.states.setObject(req.NamespacedName, cr.GetUID()); predecessor != "" {
-		r.removeDirectory(ctx, string(predecessor))
-	}
-	a.cr, a.version, a.state = cr, versionOf(&r.Watch, cr), r.states.get(req.NamespacedName)
+	a.cr, a.version, a.dirty = cr, versionOf(&r.Watch, cr), a.mailbox.whyDirty()
 	a.writer = r.Writers.between(a.state.version, a.version)
+	a.before = outcomeBefore(&a.state, cr)
 	// The API server's times have whole seconds.
 	a.wasThere = (r.NoStatus || !r.Watch.ManageStatus) && cr.GetCreationTimestamp().Time.Before(r.Began.Truncate(time.Second))
+	a.proof = r.proofOf(ctx, a)
 	a.decision = decide(a, &r.Watch, r.Clock.Now())
-	if a.step == run && r.provedByStatus(ctx, a) {
-		a.step = upToDate
-	}
-	if a.step.runs() {
-		r.prepare(ctx, a)
-	}
-	return a, nil
+	a.finalizing = a.step == finalize
+	return nil
 }
 
-// provedByStatus reports whether the CR's status proves that an earlier manager ran this
-// version successfully with the same content, and that the period has not elapsed since. If
-// so, it copies that into the CR's state. The status of a kind without a status subresource
-// proves nothing: everyone who may write the CR may write it.
-func (r *Reconciler) provedByStatus(ctx context.Context, a *attempt) bool {
-	if a.state.last != nil || a.state.dirty != "" || r.NoStatus || r.Digest == "" {
-		return false
-	}
-	a.digest = r.digestWith(ctx, a)
-	ended, ok := status.SucceededWith(a.cr, a.digest)
-	period, err := r.periodOf(a.cr)
-	if !ok || err != nil {
-		return false
-	}
-	var due time.Time
-	if now := r.Clock.Now(); period > 0 {
-		// If the clock was wrong then, the pause is still not longer than a period.
-		due = now.Add(min(period, period-now.Sub(ended)))
-		if !now.Before(due) {
-			return false
-		}
-	}
-	r.states.update(a.request.NamespacedName, func(st *state) {
-		st.version, st.last, st.due = a.version, &conclusion{Result: content.Result{Outcome: status.Last(a.cr)}}, due
-	})
-	return true
-}
-
-// perform runs the content of the step. It adds the finalizer before the first run. A CR
-// that is refused never gets here, so that it can always be deleted.
+// perform runs the prepared content. It adds the finalizer before the first run. A CR that is
+// refused gets none, so that it can always be deleted.
 func (r *Reconciler) perform(ctx, runCtx context.Context, a *attempt) error {
-	defer a.release() // Before the result is written, which lasts as long as the API server is away.
+	if a.refusal != nil {
+		r.reportRefusal(ctx, a)
+		return nil
+	}
 	if a.step == addFinalizer {
 		if err := r.addFinalizer(ctx, a); err != nil {
 			return err
@@ -199,7 +178,7 @@ func (r *Reconciler) reportRefusal(ctx context.Context, a *attempt) {
 // reportPaused writes to the status that nothing runs while the CR is paused, and makes
 // content run when the pause ends.
 func (r *Reconciler) reportPaused(ctx context.Context, a *attempt) error {
-	r.states.markDirty(a.request.NamespacedName, causeResumed)
+	a.mailbox.markDirty(causeResumed)
 	if pausedByAnnotation(&r.Watch, a.cr) {
 		log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", r.Watch.AnnotationPrefix()+pausedSuffix)
 	} else {
@@ -219,16 +198,19 @@ func (r *Reconciler) get(ctx context.Context, req reconcile.Request) (*unstructu
 
 // forget drops all data of a CR that is gone. Its references were dropped by the event of
 // its deletion, but an attempt may have set them again since.
-func (r *Reconciler) forget(ctx context.Context, req reconcile.Request) {
+func (r *Reconciler) forget(ctx context.Context, a *attempt) {
 	if r.Related != nil && len(r.Watch.References) > 0 {
-		r.Related.Refers(r.Watch.GVK, req.NamespacedName, nil)
+		r.Related.Refers(r.Watch.GVK, a.request.NamespacedName, nil)
 	}
-	r.Content.Forget(r.Watch.GVK, named(req))
-	uid, slowed := r.states.forget(req.NamespacedName)
-	if uid != "" {
+	r.Content.Forget(r.Watch.GVK, named(a.request))
+	r.forgetObject(ctx, a)
+	r.states.forget(a.request.NamespacedName)
+}
+
+// forgetObject drops what is kept of the object that the state is about, if there is one.
+func (r *Reconciler) forgetObject(ctx context.Context, a *attempt) {
+	r.setSlowedBy(a, "")
+	if uid := a.state.version.uid; uid != "" {
 		r.removeDirectory(ctx, string(uid))
-	}
-	if slowed {
-		r.countSlowed()
 	}
 }

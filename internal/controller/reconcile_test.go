@@ -34,6 +34,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // These tests put faults between the reconciler and the API server that a real
@@ -160,7 +161,7 @@ func (b *bench) mustReconcile() reconcile.Result {
 // mustReconcileDue reconciles when the time of the next run has come.
 func (b *bench) mustReconcileDue() reconcile.Result {
 	b.t.Helper()
-	due := b.states.get(request.NamespacedName).due
+	due := b.state().due
 	if due.IsZero() {
 		b.t.Fatal("no run is due, ever")
 	}
@@ -180,6 +181,10 @@ func (b *bench) annotate(name, value string) {
 		b.t.Fatal(err)
 	}
 }
+
+// state and mailbox are those of the CR.
+func (b *bench) state() *state     { return &b.states.of(request.NamespacedName).state }
+func (b *bench) mailbox() *mailbox { return &b.states.of(request.NamespacedName).mailbox }
 
 // handler tells the bench of events.
 func (b *bench) handler() *handler { return &handler{watch: &b.Watch, states: &b.states} }
@@ -357,12 +362,13 @@ func TestAPause(t *testing.T) {
 		b = newBench(t, plainWatch(), widget(), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				err := c.Get(ctx, key, obj, opts...)
-				if reads++; reads == 2 { // The decision in the slot stands.
+				if reads++; reads == 1 { // The decision in the slot stands.
 					b.annotate(pausedAnnotation, "true")
 				}
 				return err
 			},
 		})
+		wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 		wantEqual(t, reconcile.Result{}, b.mustReconcile())
 		wantEqual(t, map[string]string{"Running": "False/Paused"}, b.conditions())
 		wantEqual(t, 0, len(b.runner.specs))
@@ -628,27 +634,35 @@ func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 func TestNothingBeginsThatIsToEndAtOnce(t *testing.T) {
 	for name, happens := range map[string]func(b *bench){
 		"the manager stops before the run":      func(b *bench) { b.Attempts.Stop() },
-		"the deletion is told of with the read": func(b *bench) { b.states.notify(request.NamespacedName, signal{uid: "uid-1", end: errDeleted}) },
+		"the deletion is told of with the read": func(b *bench) { b.mailbox().notify(signal{uid: "uid-1", end: errDeleted}) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			reads := 0
-			var b *bench
-			b = newBench(t, plainWatch(), widget(), interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-					if reads++; reads == 2 { // A slot is held by then.
+		for wantReads, waits := range map[int]bool{1: false, 2: true} {
+			t.Run(fmt.Sprintf("%s, waits: %v", name, waits), func(t *testing.T) {
+				reads := 0
+				b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+				b.Reader = interceptor.NewClient(b.client, interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+						if reads++; reads == 2 { // A slot is held by then.
+							happens(b)
+						}
+						return c.Get(context.WithoutCancel(ctx), key, obj, opts...)
+					},
+				})
+				hall := slots.New(1)
+				b.Slots = slotsFunc(func(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (func(), bool, error) {
+					release, _, err := hall.Acquire(ctx, watch, priority)
+					if !waits {
 						happens(b)
 					}
-					return c.Get(context.WithoutCancel(ctx), key, obj, opts...)
-				},
+					return release, waits, err
+				})
+				before := b.stored().GetResourceVersion()
+				wantEqual(t, reconcile.Result{}, b.mustReconcile())
+				wantEqual(t, wantReads, reads)
+				wantEqual(t, 0, len(b.runner.specs)+hall.Live(b.Watch.GVK))
+				wantEqual(t, before, b.stored().GetResourceVersion())
 			})
-			hall := slots.New(1)
-			b.Slots = hall
-			before := b.stored().GetResourceVersion()
-			wantEqual(t, reconcile.Result{}, b.mustReconcile())
-			wantEqual(t, 2, reads)
-			wantEqual(t, 0, len(b.runner.specs)+hall.Live(b.Watch.GVK))
-			wantEqual(t, before, b.stored().GetResourceVersion())
-		})
+		}
 	}
 }
 
@@ -658,7 +672,7 @@ func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
 		if err := b.client.Delete(ctx, b.stored()); err != nil {
 			t.Error(err)
 		}
-		b.states.notify(request.NamespacedName, signal{uid: "uid-1", end: errGone})
+		b.mailbox().notify(signal{uid: "uid-1", end: errGone})
 		<-ctx.Done()
 		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled}}
 	}
@@ -708,7 +722,7 @@ func TestACRThatIsDeletedBeforeItsFinalizerCameEndsQuietly(t *testing.T) {
 	reads := 0
 	b := newBench(t, finalizerWatch(), widget(withFinalizers("x.io/y")), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if reads++; reads == 3 { // After a slot is held, before the finalizer is added.
+			if reads++; reads == 2 { // After a slot is held, before the finalizer is added.
 				if err := c.Delete(ctx, widget()); err != nil {
 					return err
 				}
@@ -725,7 +739,7 @@ func TestWhatWaitedForItsSlotIsReadAgain(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	hall := slots.New(1)
 	b.Slots = hall
-	release, err := hall.Acquire(t.Context(), schema.GroupVersionKind{Kind: "Other"}, slots.Normal)
+	release, _, err := hall.Acquire(t.Context(), schema.GroupVersionKind{Kind: "Other"}, slots.Normal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -743,6 +757,41 @@ func TestWhatWaitedForItsSlotIsReadAgain(t *testing.T) {
 	wantEqual(t, 0, hall.Live(b.Watch.GVK))
 }
 
+func TestOnlyWhatWaitedForItsSlotIsPreparedAgain(t *testing.T) {
+	for waits, want := range map[bool]int{false: 1, true: 2} {
+		reads, began := 0, false
+		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+				if !began {
+					reads++
+				}
+				return c.Get(ctx, key, obj, opts...)
+			},
+		})
+		b.Access = accessFunc(func(*unstructured.Unstructured) ([]byte, func(), error) {
+			began = true
+			return nil, func() {}, nil
+		})
+		prepared := &countingEngine{Engine: b.Content}
+		b.Content, b.Slots = prepared, after(b.Slots, waits)
+		b.mustReconcile()
+		wantEqual(t, []int{want, want}, []int{reads, prepared.times})
+		wantEqual(t, 1, len(b.runner.specs))
+	}
+}
+
+// countingEngine counts what is prepared.
+type countingEngine struct {
+	content.Engine
+
+	times int
+}
+
+func (e *countingEngine) Prepare(ctx context.Context, r content.Request) (content.Work, *content.Outcome) {
+	e.times++
+	return e.Engine.Prepare(ctx, r)
+}
+
 func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 	ran := func(b *bench) { b.mustReconcile() }
 	none := func(*bench) {}
@@ -753,7 +802,7 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 		after   time.Duration
 		already int // runs before
 	}{
-		"a CR that is gone": {nil, func(b *bench) { b.states.setObject(request.NamespacedName, "uid-1") }, []string{"uid-1"}, 0, 0},
+		"a CR that is gone": {nil, func(b *bench) { b.states.of(request.NamespacedName).begin("uid-1") }, []string{"uid-1"}, 0, 0},
 		"a CR that is being deleted without our finalizer": {widget(withFinalizers("x.io/y"), deleting), none, nil, 0, 0},
 		"a CR whose version has run":                       {widget(), ran, nil, time.Hour, 1},
 		"a CR with an annotation that cannot be read":      {widget(withAnnotations(map[string]string{periodAnnotation: "soon"})), none, nil, 0, 0},
@@ -783,6 +832,7 @@ func TestAPanicGivesItsSlotBack(t *testing.T) {
 		},
 		"in the read that follows the wait": func(b *bench) {
 			reads := 0
+			b.Slots = after(b.Slots, true)
 			b.Reader = interceptor.NewClient(b.client, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 					if reads++; reads == 2 {
@@ -860,7 +910,7 @@ func TestAnEventThatMetAnUnwrittenResultStillLeadsToARun(t *testing.T) {
 		t.Fatal("want the API server's error")
 	}
 	broken = false
-	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+	b.mailbox().markDirty(causeRelated + "Secret ns/s changed")
 	wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 	b.runner.run = succeed
 	b.mustReconcile()
@@ -871,14 +921,14 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	b := newBench(t, finalizerWatch(), widget(withFinalizers(ourFinalizer)), interceptor.Funcs{})
 	var priorities []slots.Priority
 	ask := make(chan slots.Priority)
-	b.Slots = slotsFunc(func(ctx context.Context, _ schema.GroupVersionKind, priority slots.Priority) (func(), error) {
+	b.Slots = slotsFunc(func(ctx context.Context, _ schema.GroupVersionKind, priority slots.Priority) (func(), bool, error) {
 		priorities = append(priorities, priority)
 		ask <- priority
 		if priority == slots.Urgent {
-			return func() {}, nil
+			return func() {}, true, nil
 		}
 		<-ctx.Done()
-		return nil, context.Cause(ctx)
+		return nil, true, context.Cause(ctx)
 	})
 	done := make(chan reconcile.Result)
 	go func() { done <- b.mustReconcile() }()
@@ -886,7 +936,7 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 	if err := b.client.Delete(t.Context(), b.stored()); err != nil {
 		t.Fatal(err)
 	}
-	b.states.notify(request.NamespacedName, signal{uid: "uid-1"})
+	b.mailbox().notify(signal{uid: "uid-1"})
 	<-ask
 	<-done
 	wantEqual(t, []slots.Priority{slots.Changed, slots.Urgent}, priorities)
@@ -894,17 +944,25 @@ func TestADeletionMovesAWaitingCRToTheFront(t *testing.T) {
 }
 
 // slotsFunc are Slots that admit as it says.
-type slotsFunc func(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (func(), error)
+type slotsFunc func(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (release func(), waited bool, err error)
 
-func (f slotsFunc) Acquire(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (func(), error) {
+func (f slotsFunc) Acquire(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (func(), bool, error) {
 	return f(ctx, watch, priority)
+}
+
+// after returns slots that say that the run has waited, or that it has not.
+func after(hall Slots, waits bool) slotsFunc {
+	return func(ctx context.Context, watch schema.GroupVersionKind, priority slots.Priority) (func(), bool, error) {
+		release, _, err := hall.Acquire(ctx, watch, priority)
+		return release, waits, err
+	}
 }
 
 // full returns slots that are all taken.
 func full(t *testing.T) *slots.Slots {
 	t.Helper()
 	s := slots.New(1)
-	if _, err := s.Acquire(t.Context(), schema.GroupVersionKind{Kind: "Other"}, slots.Normal); err != nil {
+	if _, _, err := s.Acquire(t.Context(), schema.GroupVersionKind{Kind: "Other"}, slots.Normal); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -116,7 +116,7 @@ func (n relatedSource) Start(ctx context.Context, q queue) error {
 			return
 		}
 		if cr := n.cached(ctx, name); cr != nil && (uid == "" || uid == cr.GetUID()) && cr.GetDeletionTimestamp() == nil {
-			if n.states.markDirty(name, causeRelated+what) {
+			if n.states.of(name).mailbox.markDirty(causeRelated + what) {
 				withPriority(q, slots.Changed).Add(reconcile.Request{NamespacedName: name})
 			}
 		}

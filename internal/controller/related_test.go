@@ -96,7 +96,7 @@ func TestNewsOfRelatedObjects(t *testing.T) {
 			if err := source.Start(t.Context(), q); err != nil {
 				t.Fatal(err)
 			}
-			wantEqual(t, test.want, r.states.get(request.NamespacedName).dirty)
+			wantEqual(t, test.want, r.states.of(request.NamespacedName).mailbox.dirty)
 			wantEqual(t, test.want != "", q.Len() == 1)
 		})
 	}
@@ -105,7 +105,7 @@ func TestNewsOfRelatedObjects(t *testing.T) {
 func TestADriftRunsWhatHasRun(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	b.mustReconcile()
-	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+	b.mailbox().markDirty(causeRelated + "Secret ns/s changed")
 	b.mustReconcile()
 	wantEqual(t, []string{"started ns/w generation 1: created", "started ns/w generation 1: related: Secret ns/s changed"}, []string{b.journal.lines[0], b.journal.lines[3]})
 	b.mustReconcile()
@@ -115,7 +115,7 @@ func TestADriftRunsWhatHasRun(t *testing.T) {
 func TestADriftDuringARunRunsAgain(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	b.runner.run = func(ctx context.Context, spec runner.Spec) runner.Result {
-		b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+		b.mailbox().markDirty(causeRelated + "Secret ns/s changed")
 		return succeed(ctx, spec)
 	}
 	b.mustReconcile()
@@ -130,7 +130,7 @@ func TestADriftOutlivesARunThatCouldNotBegin(t *testing.T) {
 	broken := false
 	b := newBench(t, plainWatch(), widget(), failing(&broken, apierrors.NewForbidden(schema.GroupResource{}, "w", errors.New("not now"))))
 	b.mustReconcile()
-	b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+	b.mailbox().markDirty(causeRelated + "Secret ns/s changed")
 	broken = true
 	if _, err := b.reconcile(); err == nil {
 		t.Fatal("want the API server's error")
@@ -151,7 +151,7 @@ func TestADriftBeforeTheFirstAttemptIsNotLost(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t, selectorWatch(), settled(t), interceptor.Funcs{})
 			if test.dirty != "" {
-				b.states.markDirty(request.NamespacedName, test.dirty)
+				b.mailbox().markDirty(test.dirty)
 			}
 			b.mustReconcile()
 			wantEqual(t, test.want, len(b.runner.specs))
@@ -165,16 +165,16 @@ func TestADriftBeforeTheFirstAttemptIsNotLost(t *testing.T) {
 func TestWhatWaitsForItsSlotIsMorePressingOnceItIsDirty(t *testing.T) {
 	b := newBench(t, selectorWatch(), settled(t), interceptor.Funcs{})
 	b.mustReconcile()
-	b.clock.SetTime(b.states.get(request.NamespacedName).due)
+	b.clock.SetTime(b.state().due)
 	var priorities []slots.Priority
-	b.Slots = slotsFunc(func(ctx context.Context, _ schema.GroupVersionKind, priority slots.Priority) (func(), error) {
+	b.Slots = slotsFunc(func(ctx context.Context, _ schema.GroupVersionKind, priority slots.Priority) (func(), bool, error) {
 		priorities = append(priorities, priority)
 		if priority == slots.Normal {
-			b.states.markDirty(request.NamespacedName, causeRelated+"Secret ns/s changed")
+			b.mailbox().markDirty(causeRelated + "Secret ns/s changed")
 			<-ctx.Done()
-			return nil, context.Cause(ctx)
+			return nil, true, context.Cause(ctx)
 		}
-		return func() {}, nil
+		return func() {}, true, nil
 	})
 	b.mustReconcile()
 	wantEqual(t, []slots.Priority{slots.Normal, slots.Changed}, priorities)

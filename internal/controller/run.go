@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,15 +21,12 @@ import (
 func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 	var err error
 	a.period, err = r.periodOf(a.cr)
-	a.work, a.refusal = r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: a.finalizing()})
-	if err != nil && !a.finalizing() {
+	a.work, a.refusal = r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: a.finalizing})
+	if err != nil && !a.finalizing {
 		if a.refusal != nil && a.refusal.Reason == content.ReasonInvalidAnnotation {
 			err = errors.Join(err, errors.New(a.refusal.Message))
 		}
 		a.refusal = content.Refusal(content.ReasonInvalidAnnotation, err)
-	}
-	if a.refusal != nil {
-		a.step = refuse
 	}
 }
 
@@ -39,7 +35,7 @@ func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	runCtx, cancel := context.WithCancelCause(runCtx)
 	defer cancel(nil)
-	if !r.states.beginRun(a.readCtx, a.request.NamespacedName, a.cr.GetUID(), cancel) {
+	if !a.mailbox.listenInRun(a.readCtx, a.cr.GetUID(), cancel) {
 		return nil
 	}
 	switch { // The run would be ended at once.
@@ -62,17 +58,13 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil
 	}
-	halted, err := r.reportStart(ctx, a)
-	switch {
-	case err != nil:
+	if err := r.reportStart(ctx, a); err != nil {
 		return err
-	case halted:
-		a.step = reportPaused
-		return r.reportPaused(ctx, a)
-	case !r.leads():
+	}
+	if !r.leads() {
 		return errFenced
 	}
-	r.begin(a)
+	a.beginRun()
 	result := r.runShown(ctx, runCtx, a, job, at)
 	r.warnOfCreated(ctx, a)
 	if !r.leads() {
@@ -94,46 +86,47 @@ func (r *Reconciler) runShown(ctx, runCtx context.Context, a *attempt, job conte
 // warnOfCreated logs what a finalizer's run has created and Kubernetes deletes with the CR,
 // however well the run ended.
 func (r *Reconciler) warnOfCreated(ctx context.Context, a *attempt) {
-	if created := r.Writers.takeCreated(a.cr.GetUID()); created != nil && a.finalizing() {
+	if created := r.Writers.takeCreated(a.cr.GetUID()); created != nil && a.finalizing {
 		log.FromContext(ctx).Info("WARNING: what the finalizer's run has created goes with the resource, because it belongs to it; the annotation helm.sh/resource-policy: keep on an object keeps it", "objects", created)
 	}
 }
 
 // reportStart writes to the status that a run is at work. If the CR is paused by now, it writes
-// nothing and reports true. So a status that shows a pause is one: no run begins any more that
-// was decided before it.
-func (r *Reconciler) reportStart(ctx context.Context, a *attempt) (halted bool, err error) {
-	started := r.merge(status.Started(a.cr.GetGeneration(), a.seenBefore()))
-	err = r.changeInterim(ctx, a, func(current *unstructured.Unstructured) []status.Operation {
+// nothing and returns errPaused. So a status that shows a pause is one: no run begins any more
+// that was decided before it.
+func (r *Reconciler) reportStart(ctx context.Context, a *attempt) error {
+	halted, started := false, r.merge(status.Started(a.cr.GetGeneration(), a.seenBefore()))
+	err := r.changeInterim(ctx, a, func(current *unstructured.Unstructured) []status.Operation {
 		if halted = paused(&r.Watch, current); halted {
 			return nil
 		}
 		return started(current)
 	})
-	return halted, err
+	if err == nil && halted {
+		return errPaused
+	}
+	return err
 }
 
-// begin marks the beginning of a run in the CR's state. An event from here on may tell of
-// what this run does not see, so it makes the CR dirty again. If the run comes to no
-// conclusion, last stays nil and content runs again.
-func (r *Reconciler) begin(a *attempt) {
-	r.states.update(a.request.NamespacedName, func(st *state) { st.version, st.last, st.dirty = a.version, nil, "" })
+// beginRun marks the beginning of a run in the CR's state. If the run comes to no conclusion,
+// last stays nil and content runs again.
+func (a *attempt) beginRun() {
+	a.setVersion()
+	a.state.last = nil
+	a.mailbox.take()
 }
 
 // settled reports whether the content finds everything as a run would leave it. That costs
 // requests, so that it takes a token as a run does. What makes the CR dirty while the content
 // looks is not lost.
 func (r *Reconciler) settled(ctx context.Context, a *attempt, job content.Job) (content.Result, bool) {
-	dirty := ""
-	r.states.update(a.request.NamespacedName, func(st *state) {
-		dirty, st.dirty, st.heldFor = st.dirty, "", version{}
-		st.brake.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff)
-	})
+	dirty := a.mailbox.take()
+	a.state.brake.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff)
 	result, settled := a.work.Settled(ctx, job)
 	if settled && ctx.Err() == nil && r.leads() {
 		return result, true
 	}
-	r.states.update(a.request.NamespacedName, func(st *state) { st.dirty = cmp.Or(dirty, st.dirty) })
+	a.mailbox.putBack(dirty)
 	return content.Result{}, false
 }
 
@@ -145,7 +138,7 @@ func (r *Reconciler) describe(a *attempt) content.Run {
 		Object:     named(a.request),
 		Generation: a.cr.GetGeneration(),
 		Trigger:    a.cause(r.Clock.Now()),
-		Finalizer:  a.finalizing(),
+		Finalizer:  a.finalizing,
 		Chart:      r.Watch.Chart != nil,
 	}
 }

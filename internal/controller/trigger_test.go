@@ -46,7 +46,7 @@ func TestUpdatesThatTrigger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, q := &states{}, newQueue(t)
-			s.update(request.NamespacedName, func(st *state) { st.version, st.last = versionOf(&test.watch, test.before), &conclusion{} })
+			s.of(request.NamespacedName).mailbox.setRan(versionOf(&test.watch, test.before))
 			update := crUpdated{ObjectOld: reduced(t, test.before), ObjectNew: reduced(t, test.after)}
 			if triggers(&test.watch).Update(update) {
 				(&handler{watch: &test.watch, states: s}).Update(t.Context(), update, q)

@@ -26,12 +26,15 @@ var errRefused = errors.New("the API server refuses the change")
 // to do for the CR.
 var errFenced = errors.New("this manager does not surely lead any more")
 
+// errPaused: the CR is paused since it was read. The next attempt reports that.
+var errPaused = errors.New("the custom resource is paused")
+
 func (r *Reconciler) leads() bool { return r.Fence == nil || r.Fence() }
 
-// unlessFenced returns nil for an error that a manager meets while it does not lead.
+// unlessFenced returns errFenced for an error that a manager meets while it does not lead.
 func (r *Reconciler) unlessFenced(err error) error {
 	if !r.leads() {
-		return nil
+		return errFenced
 	}
 	return err
 }

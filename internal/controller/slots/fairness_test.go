@@ -47,7 +47,7 @@ func TestLongRunsDoNotDelayAnotherGroup(t *testing.T) {
 // repeat takes a slot again and again, until the test ends.
 func repeat(t *testing.T, s *slots.Slots, group string, length time.Duration) {
 	for t.Context().Err() == nil {
-		release, err := s.Acquire(t.Context(), kind(group), slots.Normal)
+		release, _, err := s.Acquire(t.Context(), kind(group), slots.Normal)
 		if err != nil {
 			return // The test is over.
 		}
@@ -62,7 +62,7 @@ func repeat(t *testing.T, s *slots.Slots, group string, length time.Duration) {
 // occupy takes a slot once and returns how long it waited.
 func occupy(t *testing.T, s *slots.Slots, group string, length time.Duration) time.Duration {
 	began := time.Now()
-	release, err := s.Acquire(t.Context(), kind(group), slots.Normal)
+	release, _, err := s.Acquire(t.Context(), kind(group), slots.Normal)
 	if err != nil {
 		t.Error(err)
 		return 0

@@ -63,25 +63,31 @@ func New(limit int, watches ...schema.GroupVersionKind) *Slots {
 func (s *Slots) Limit() int { return s.limit }
 
 // Acquire waits for a slot and takes it. release gives it back and may be called more than
-// once. If ctx ends first, Acquire returns the cause as an error and leaves the queue.
-func (s *Slots) Acquire(ctx context.Context, watch schema.GroupVersionKind, priority Priority) (release func(), err error) {
+// once. waited is false if a slot was free at once. If ctx ends first, Acquire returns the
+// cause as an error and leaves the queue.
+func (s *Slots) Acquire(ctx context.Context, watch schema.GroupVersionKind, priority Priority) (release func(), waited bool, err error) {
 	if ctx.Err() != nil {
-		return nil, waitError(ctx)
+		return nil, false, waitError(ctx)
 	}
 	began := s.now()
 	w := s.enqueue(watch, priority)
 	select {
 	case <-w.admitted:
+	default:
+		waited = true
+	}
+	select {
+	case <-w.admitted:
 	case <-ctx.Done():
 		if s.removeWaiter(watch, w) {
-			return nil, waitError(ctx)
+			return nil, false, waitError(ctx)
 		}
 		// The slot was given in the same moment. The caller sees that its context has ended.
 	}
 	if s.ObserveWait != nil {
 		s.ObserveWait(watch, s.now().Sub(began))
 	}
-	return sync.OnceFunc(func() { s.release(watch) }), nil
+	return sync.OnceFunc(func() { s.release(watch) }), waited, nil
 }
 
 func waitError(ctx context.Context) error {

@@ -52,7 +52,7 @@ func (h *testQueue) request(name, group string, priority slots.Priority) {
 	h.t.Helper()
 	before := h.slots.Live(kind(group)) + h.slots.Waiting(kind(group))
 	go func() {
-		release, err := h.slots.Acquire(context.Background(), kind(group), priority)
+		release, _, err := h.slots.Acquire(context.Background(), kind(group), priority)
 		if err != nil {
 			h.t.Error(err)
 			return
@@ -200,7 +200,7 @@ func TestACanceledWaitLeavesTheQueue(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	result := make(chan error)
 	go func() {
-		_, err := h.slots.Acquire(ctx, kind("a"), slots.Urgent)
+		_, _, err := h.slots.Acquire(ctx, kind("a"), slots.Urgent)
 		result <- err
 	}()
 	eventually(t, func() bool { return h.slots.Waiting(kind("a")) == 1 })
@@ -216,7 +216,7 @@ func TestACanceledWaitLeavesTheQueue(t *testing.T) {
 	if got := h.nextAdmitted(); got != "next" {
 		t.Errorf("want next, got %s", got)
 	}
-	if _, err := h.slots.Acquire(ctx, kind("a"), slots.Urgent); !errors.Is(err, gone) {
+	if _, _, err := h.slots.Acquire(ctx, kind("a"), slots.Urgent); !errors.Is(err, gone) {
 		t.Errorf("want the cause at once, got %v", err)
 	}
 }
@@ -233,6 +233,24 @@ func TestReleaseCountsOnce(t *testing.T) {
 	}
 }
 
+func TestARunIsToldWhetherItWaited(t *testing.T) {
+	s := slots.New(1)
+	release, waited, err := s.Acquire(t.Context(), kind("a"), slots.Normal)
+	if err != nil || waited {
+		t.Fatalf("a free slot: waited %v, %v", waited, err)
+	}
+	second := make(chan bool)
+	go func() {
+		_, waited, err := s.Acquire(t.Context(), kind("a"), slots.Normal)
+		second <- waited && err == nil
+	}()
+	eventually(t, func() bool { return s.Waiting(kind("a")) == 1 })
+	release()
+	if !<-second {
+		t.Error("a slot that was taken: did not wait")
+	}
+}
+
 func TestObserveWaitIsCalled(t *testing.T) {
 	s := slots.New(1)
 	var waits []string
@@ -243,7 +261,7 @@ func TestObserveWaitIsCalled(t *testing.T) {
 		waits = append(waits, watch.Kind)
 	}
 	for _, group := range []string{"a", "b"} {
-		release, err := s.Acquire(context.Background(), kind(group), slots.Normal)
+		release, _, err := s.Acquire(context.Background(), kind(group), slots.Normal)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +289,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+i%7)*time.Millisecond)
 			defer cancel()
-			release, err := s.Acquire(ctx, kind(string(rune('a'+i%3))), slots.Priority(i%3))
+			release, _, err := s.Acquire(ctx, kind(string(rune('a'+i%3))), slots.Priority(i%3))
 			if err != nil {
 				return
 			}

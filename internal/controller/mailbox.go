@@ -1,0 +1,155 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// mailbox is what the events and the attempts of one name tell each other. All of it may be
+// called at any time. A nil mailbox is that of a name without any attempt so far.
+type mailbox struct {
+	mu sync.Mutex
+	// dirty is the reason, as the log shows it, why content must run although it ran for
+	// this version already; "" is none. Events set it, and the start of a run clears it.
+	dirty string
+	// ran is the version that content ran for last or runs for now, and held the one whose run
+	// the brake holds back: no event has to report them again. The zero version is none.
+	ran, held version
+	// interrupt passes an event to the attempt that is at work; nil while none waits or runs.
+	interrupt func(signal)
+}
+
+// signal is what an event means for the attempt that is at work on an object.
+type signal struct {
+	uid types.UID
+	// end is errGone, errDeleted or errAbandoned if a run of the object must end; else nil.
+	end error
+}
+
+// errEvent ends the wait for a slot: the CR has to be read again.
+var errEvent = errors.New("an event of the custom resource came")
+
+// markDirty records why the content of the CR must run again. If there was no reason
+// before, it returns true, and the caller must put the name into the queue. It then interrupts
+// a wait for a slot, because the CR may get one sooner now. If there was one, the CR is in the
+// queue already, or is put there by the event that ends its pause or selects it again.
+func (m *mailbox) markDirty(why string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dirty != "" {
+		return false
+	}
+	m.dirty = why
+	m.pass(signal{})
+	return true
+}
+
+// needsRun reports whether the name is dirty, or another version than that of an event ran
+// last, and the queue may not know of it.
+func (m *mailbox) needsRun(v version) bool {
+	if m == nil {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return (m.ran != v || m.dirty != "") && m.held != v
+}
+
+// notify passes a signal to the attempt at work, if there is one. The caller also puts the
+// name into the queue.
+func (m *mailbox) notify(sig signal) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pass(sig)
+}
+
+func (m *mailbox) pass(sig signal) {
+	if m.interrupt != nil {
+		m.interrupt(sig)
+	}
+}
+
+// listen returns a context that ends with ctx or with the next event.
+func (m *mailbox) listen(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.interrupt = func(signal) { cancel(errEvent) }
+	return ctx
+}
+
+// listenInRun makes cancel end the run when an event says that the object must not run any
+// more; other events do not disturb a run. It returns false if an event came since the CR
+// was read: then nothing may run, and the event's own request reads the CR again.
+func (m *mailbox) listenInRun(readCtx context.Context, uid types.UID, cancel context.CancelCauseFunc) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if context.Cause(readCtx) == errEvent { //nolint:errorlint // A cause is compared by identity: listen sets it.
+		return false
+	}
+	m.interrupt = func(sig signal) {
+		if sig.end != nil && sig.uid == uid {
+			cancel(sig.end)
+		}
+	}
+	return true
+}
+
+// close says that no attempt is at work any more.
+func (m *mailbox) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.interrupt = nil
+}
+
+// whyDirty returns the reason for which the name is dirty; "" if it is not.
+func (m *mailbox) whyDirty() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.dirty
+}
+
+// take returns the reason for which the name is dirty, and clears it: a run begins. What comes
+// from here on may be about what this run does not see, and makes the name dirty again.
+func (m *mailbox) take() (why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	why, m.dirty, m.held = m.dirty, "", version{}
+	return why
+}
+
+// putBack undoes take, where no run began.
+func (m *mailbox) putBack(why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if why != "" {
+		m.dirty = why
+	}
+}
+
+// setRan says for which version content runs or has run.
+func (m *mailbox) setRan(v version) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ran = v
+}
+
+// setHeld says that the brake holds the run of a version back.
+func (m *mailbox) setHeld(v version) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = v
+}
+
+// reset forgets the versions of a predecessor.
+func (m *mailbox) reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ran, m.held = version{}, version{}
+}
