@@ -5,8 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/observe/eventlog"
+	"github.com/ensign-operator/ensign/pkg/options"
 )
 
 // flagGroup is a group of flags in the help.
@@ -29,7 +27,9 @@ type flagGroup struct {
 type Flags struct {
 	Options   config.Options
 	artifacts resource.QuantityValue
-	logEvents string
+	// Flags that say yes to what an option says no to.
+	warm, injectOwnerRef, userMetricsOpen bool
+
 	logFormat string
 	zap       zap.Options
 	logFlags  *pflag.FlagSet
@@ -70,17 +70,17 @@ func (f *Flags) addRunFlags(set *pflag.FlagSet, o *config.Options) {
 	set.IntVar(&o.MaxConcurrentReconciles, "max-concurrent-reconciles", runtime.GOMAXPROCS(0), "the highest `number` of live runs of one watch, by default the number of processors; a watch's maxConcurrentReconciles and MAX_CONCURRENT_RECONCILES_<KIND>_<GROUP> override it")
 	set.IntVar(&o.MaxConcurrentRuns, "max-concurrent-runs", 0, "the highest `number` of live runs of all watches together; 0: two for each processor or watch, as far as there are 160 MiB of memory for each")
 	set.DurationVar(&o.MaxBackoff, "max-backoff", 5*time.Minute, "the longest `pause` after consecutive failures; at least 1s")
-	set.StringVar(&o.RunDir, "run-dir", filepath.Join(os.TempDir(), fmt.Sprintf("ensign-%d", os.Geteuid())), "`directory`, private to the manager, for the inputs and artifacts of runs; it must be empty or absent at first")
+	set.StringVar(&o.RunDir, "run-dir", options.DefaultRunDir(), "`directory`, private to the manager, for the inputs and artifacts of runs; it must be empty or absent at first")
 	set.Var(&f.artifacts, "artifacts-max-bytes", "the most `bytes`, such as 512Mi, that artifacts of runs may take in the run directory; those of one resource may take a sixteenth of it. The oldest are removed first; 0 is no limit")
 	set.DurationVar(&o.RunIdleTimeout, "run-idle-timeout", 0, "the longest `time` without a job event or output before a run is ended as hung; 0s is no limit")
-	set.BoolVar(&o.Warm, "warm", true, "fork runs from a server that has already imported Ansible, where the result is certain to be the same")
+	set.BoolVar(&f.warm, "warm", true, "fork runs from a server that has already imported Ansible, where the result is certain to be the same")
 	set.StringSliceVar(&o.DropEnv, "drop-env", nil, "`names` of environment variables that runs do not get")
 }
 
 func (f *Flags) addAPIFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "`file` that tells how to reach the API server; default KUBECONFIG, ~/.kube/config, or the pod's service account")
-	set.BoolVar(&o.InjectOwnerRef, "inject-owner-ref", true, "add an owner reference to the custom resource to the objects that its runs create")
-	set.DurationVar(&o.ChildrenUnused, "children-unused-after", 0, "")
+	set.BoolVar(&f.injectOwnerRef, "inject-owner-ref", true, "add an owner reference to the custom resource to the objects that its runs create")
+	set.DurationVar(&o.ChildrenUnusedAfter, "children-unused-after", 0, "")
 	_ = set.MarkHidden("children-unused-after") // For tests, which cannot wait for ten minutes.
 	set.BoolVar(&o.ConfineToNamespace, "confine-to-namespace", false, "let runs write in the namespace of their custom resource only")
 	set.IntVar(&o.ProxyPort, "proxy-port", 0, "`port` at 127.0.0.1 of the API proxy for runs; 0 takes any free one")
@@ -95,7 +95,7 @@ func (f *Flags) addServingFlags(set *pflag.FlagSet, o *config.Options) {
 	set.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", ":6789", "`address` of /healthz and /readyz; 0 switches them off")
 	set.StringVar(&o.PprofBindAddress, "pprof-bind-address", "0", "loopback `address` of profiles for go tool pprof, such as 127.0.0.1:6060; 0 switches them off")
 	set.StringVar(&o.UserMetricsBindAddress, "user-metrics-bind-address", "127.0.0.1:5050", "`address` where roles post metrics of their own; 0 switches it off")
-	set.BoolVar(&o.UserMetricsOpen, "user-metrics-open", true, "accept metrics without the token of a live run too")
+	set.BoolVar(&f.userMetricsOpen, "user-metrics-open", true, "accept metrics without the token of a live run too")
 }
 
 func (f *Flags) addElectionFlags(set *pflag.FlagSet, o *config.Options) {
@@ -107,8 +107,8 @@ func (f *Flags) addElectionFlags(set *pflag.FlagSet, o *config.Options) {
 	set.DurationVar(&o.GracefulShutdownTimeout, "graceful-shutdown-timeout", 30*time.Second, "`time` to end runs and write their statuses; at least 10s")
 }
 
-func (f *Flags) addLogFlags(set *pflag.FlagSet, _ *config.Options) {
-	set.StringVar(&f.logEvents, "ansible-log-events", "Tasks", "`what` the log shows of runs: Nothing, Tasks (a line a task, and the output of failed ones) or Everything (the output of all)")
+func (f *Flags) addLogFlags(set *pflag.FlagSet, o *config.Options) {
+	set.StringVar(&o.TaskEvents, "ansible-log-events", options.TaskEventsTasks, "`what` the log shows of runs: Nothing, Tasks (a line a task, and the output of failed ones) or Everything (the output of all)")
 	set.StringVar(&f.logFormat, "log-format", "console", "`format`: pretty for people, console for people and grep, or json for one object a line; default pretty at a terminal, console elsewhere")
 	zapFlags := flag.NewFlagSet("zap", flag.ContinueOnError)
 	f.zap.BindFlags(zapFlags)
@@ -154,30 +154,29 @@ func (f *Flags) Complete(out io.Writer) (config.Options, error) {
 	if config.IsLoopback(o.MetricsBindAddress) && !f.Lookup("metrics-secure").Changed && !f.Lookup("metrics-require-rbac").Changed {
 		o.MetricsSecure, o.MetricsRequireRBAC = false, false // Older scaffolds put a proxy in front that does both.
 	}
-	level, levelErr := eventlog.ParseLevel(f.logEvents)
-	if levelErr != nil {
-		levelErr = fmt.Errorf("--ansible-log-events: %w", levelErr)
-	}
+	o.Cold, o.NoOwnerReferences, o.UserMetricsNeedToken = !f.warm, !f.injectOwnerRef, !f.userMetricsOpen
+	o.ArtifactsMaxBytes = orNone(f.artifacts.Value())
 	err := errors.Join(
-		levelErr,
-		checkRange("--ansible-verbosity", o.AnsibleVerbosity, 0, 7),
-		checkRange("--max-verbosity", o.MaxVerbosity, 0, 7),
-		checkRange("--max-concurrent-reconciles", o.MaxConcurrentReconciles, 1, 1<<16),
-		checkRange("--max-concurrent-runs", o.MaxConcurrentRuns, 0, 1<<16),
-		checkRange("--proxy-port", o.ProxyPort, 0, 1<<16-1),
-		checkRange("--proxy-open-port", o.ProxyOpenPort, 0, 1<<16-1),
+		SayFlags(o.Options.Check()),
 		checkNotNegative("--reconcile-period", o.ReconcilePeriod),
-		checkNotNegative("--run-idle-timeout", o.RunIdleTimeout),
 		checkNotNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),
-		checkAtLeastOneSecond("--max-backoff", o.MaxBackoff),
-		checkQuotes("--ansible-args", o.AnsibleArgs),
-		checkZeroOrAtLeast("--artifacts-max-bytes", f.artifacts, 1<<20),
+		checkAtLeast("--max-backoff", o.MaxBackoff, o.MaxBackoff != 0, "1s"), // In options, 0 stands for the default.
+		checkAtLeast("--max-concurrent-reconciles", o.MaxConcurrentReconciles, o.MaxConcurrentReconciles != 0, "1"),
+		checkAtLeast("--artifacts-max-bytes", &f.artifacts, f.artifacts.Sign() >= 0, "0"),
 		f.checkMetricsAuth(),
 		f.setLogger(&o, out),
 	)
-	o.ArtifactsMaxBytes = f.artifacts.Value()
-	o.LogEvents = level
+	o.ReconcilePeriod = orNone(o.ReconcilePeriod)
 	return o, err
+}
+
+// orNone returns a limit or period as options have it, where 0 stands for the default and -1 for
+// none.
+func orNone[T time.Duration | int64](value T) T {
+	if value == 0 {
+		return -1
+	}
+	return value
 }
 
 // Lookup returns the flag with the name, nil if there is none.
@@ -200,13 +199,6 @@ func (f *Flags) checkMetricsAuth() error {
 	return nil
 }
 
-func checkRange(name string, value, low, high int) error {
-	if value < low || value > high {
-		return fmt.Errorf("%s=%d: allowed is %d to %d", name, value, low, high)
-	}
-	return nil
-}
-
 func checkNotNegative(name string, value time.Duration) error {
 	if value < 0 {
 		return fmt.Errorf("%s=%s: allowed is 0s and more", name, value)
@@ -214,16 +206,9 @@ func checkNotNegative(name string, value time.Duration) error {
 	return nil
 }
 
-func checkAtLeastOneSecond(name string, value time.Duration) error {
-	if value < time.Second {
-		return fmt.Errorf("%s=%s: allowed is 1s and more", name, value)
-	}
-	return nil
-}
-
-func checkZeroOrAtLeast(name string, value resource.QuantityValue, minimum int64) error {
-	if value.Sign() != 0 && value.Value() < minimum {
-		return fmt.Errorf("%s=%s: allowed is 0, or %s and more", name, &value, resource.NewQuantity(minimum, resource.BinarySI))
+func checkAtLeast(name string, value any, ok bool, least string) error {
+	if !ok {
+		return fmt.Errorf("%s=%v: allowed is %s and more", name, value, least)
 	}
 	return nil
 }

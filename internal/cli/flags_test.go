@@ -29,8 +29,8 @@ func TestDefaultsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if options.WatchesFile != "./watches.yaml" || options.AnsibleVerbosity != 2 || !options.InjectOwnerRef || !options.MetricsSecure || options.JSONLogs ||
-		!options.Warm {
+	if options.WatchesFile != "./watches.yaml" || options.AnsibleVerbosity != 2 || options.NoOwnerReferences || !options.MetricsSecure || options.TaskOutput == nil ||
+		options.Cold {
 		t.Errorf("got %+v", options)
 	}
 }
@@ -102,7 +102,7 @@ func TestArgumentsForAnsible(t *testing.T) {
 
 func TestArtifactsMaxBytesIsAQuantity(t *testing.T) {
 	for arg, want := range map[string]int64{
-		"--run-dir=/x": 1 << 30, "--artifacts-max-bytes=512Mi": 512 << 20, "--artifacts-max-bytes=0": 0, "--artifacts-max-bytes=0Gi": 0,
+		"--run-dir=/x": 1 << 30, "--artifacts-max-bytes=512Mi": 512 << 20, "--artifacts-max-bytes=0": -1, "--artifacts-max-bytes=0Gi": -1,
 		"--artifacts-max-bytes=1Mi": 1 << 20, "--artifacts-max-bytes=5000000": 5_000_000, "--artifacts-max-bytes=1.5G": 1_500_000_000,
 	} {
 		options, err := parse(t, arg).Complete(&bytes.Buffer{})
@@ -126,8 +126,8 @@ func TestLogFormats(t *testing.T) {
 				t.Fatal(err)
 			}
 			options.Logger.Info("hello")
-			if !strings.Contains(out.String(), want) || options.JSONLogs != (format == "json") {
-				t.Errorf("JSON %v, printed %q", options.JSONLogs, out.String())
+			if !strings.Contains(out.String(), want) || (options.TaskOutput == nil) != (format == "json") {
+				t.Errorf("JSON %v, printed %q", options.TaskOutput == nil, out.String())
 			}
 		})
 	}
@@ -136,8 +136,8 @@ func TestLogFormats(t *testing.T) {
 func TestZapEncoderSetsTheLogFormat(t *testing.T) {
 	for args, wantJSON := range map[string]bool{"--zap-encoder=json": true, "--zap-encoder=console": false, "--zap-encoder=json --log-format=json": true} {
 		options, err := parse(t, strings.Fields(args)...).Complete(&bytes.Buffer{})
-		if err != nil || options.JSONLogs != wantJSON {
-			t.Errorf("%s: JSON %v, %v", args, options.JSONLogs, err)
+		if err != nil || (options.TaskOutput == nil) != wantJSON {
+			t.Errorf("%s: JSON %v, %v", args, options.TaskOutput == nil, err)
 		}
 	}
 	if _, err := parse(t, "--zap-encoder=json", "--log-format=console").Complete(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "--zap-encoder") {

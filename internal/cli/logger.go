@@ -29,16 +29,18 @@ func (f *Flags) setLogger(o *config.Options, out io.Writer) error {
 		// A stack trace does not help users; --zap-stacktrace-level switches it on again.
 		settings = append(settings, zap.StacktraceLevel(uberzap.NewAtomicLevelAt(zapcore.DPanicLevel)))
 	}
+	o.TaskOutput = stream
 	format, err := f.format(terminal.Is(out))
 	if err != nil {
 		return err
 	}
 	switch format {
 	case "pretty":
-		o.Screen = &eventlog.Screen{Out: stream, Palette: terminal.For(out), Shared: true}
-		settings = append(settings, zap.Encoder(newPrettyEncoder(*o.Screen)))
+		screen := &eventlog.Screen{Out: stream, Palette: terminal.For(out), Shared: true}
+		o.TaskOutput = screen
+		settings = append(settings, zap.Encoder(newPrettyEncoder(*screen)))
 	case "json":
-		o.JSONLogs = true
+		o.TaskOutput = nil // It stands in the lines.
 		settings = append(settings, zap.JSONEncoder(f.setTimeEncoder))
 	case "console":
 		settings = append(settings, zap.ConsoleEncoder(f.setTimeEncoder))
@@ -46,7 +48,6 @@ func (f *Flags) setLogger(o *config.Options, out io.Writer) error {
 		return fmt.Errorf("--log-format=%s: allowed are pretty, console and json", format)
 	}
 	o.Logger = zap.New(settings...)
-	o.Blocks = stream
 	return nil
 }
 

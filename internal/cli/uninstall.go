@@ -36,7 +36,8 @@ only --watches-file and --kubeconfig matter.`,
 				return fmt.Errorf("find the working directory: %w", err)
 			}
 			options := flags.Options
-			options.Build, options.Env, options.Dir = build, config.NewEnvironment(os.Environ()), dir
+			options.Version, options.Commit = build.Version, build.Commit
+			options.Env, options.Dir = config.NewEnvironment(os.Environ()), dir
 			held, err := operator.Held(cmd.Context(), options)
 			if err != nil || len(held) == 0 {
 				return err

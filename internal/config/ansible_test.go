@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/ensign-operator/ensign/pkg/options"
 )
 
 func TestAnsibleSettings(t *testing.T) {
@@ -62,7 +64,7 @@ func TestAnsibleSettings(t *testing.T) {
 			for name, value := range test.want {
 				want[name] = strings.ReplaceAll(value, "PROJECT", dir)
 			}
-			got := Options{Dir: dir, WatchesFile: test.watches, Env: env}.WithAnsibleSettings().Env
+			got := Options{Options: options.Options{Dir: dir}, WatchesFile: test.watches, Env: env}.WithAnsibleSettings().Env
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -13,22 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Check returns everything that is wrong with the settings, alone or together, as far as
-// that is known without Ansible content and API server.
-func (o Options) Check() error { return o.check(fileExists) }
-
-// check is Check with a replaceable test whether a file exists.
-func (o Options) check(exists func(path string) bool) error {
+// Check returns everything that is wrong with the settings that only commands have, alone or
+// together, and with environment variables. Packages options and operator check the others.
+func (o Options) Check() error {
 	_, debug := o.Env.debugLogs()
-	return errors.Join(
-		o.checkListeners(),
-		o.checkElection(exists),
-		o.checkDropEnv(),
-		o.Env.checkNamespaces(),
-		o.Env.checkOneOf("ANSIBLE_GATHERING", "implicit", "explicit", "smart"),
-		o.checkInventory(),
-		debug,
-	)
+	return errors.Join(o.checkListeners(), o.CheckEnvironment(), o.Env.checkNamespaces(), debug)
+}
+
+// CheckEnvironment returns what is wrong with the environment variables that every manager reads.
+func (o Options) CheckEnvironment() error {
+	return errors.Join(o.Env.checkOneOf("ANSIBLE_GATHERING", "implicit", "explicit", "smart"), o.checkInventory())
 }
 
 func fileExists(path string) bool {
@@ -50,9 +44,9 @@ func (o Options) checkListeners() error {
 	}
 	metrics, metricsErr := parseAddress("--metrics-bind-address", o.MetricsBindAddress)
 	probes, probesErr := parseAddress("--health-probe-bind-address", o.HealthProbeBindAddress)
-	userMetrics, userMetricsErr := parseAddress("--user-metrics-bind-address", o.UserMetricsBindAddress)
+	userMetrics, _ := parseAddress("--user-metrics-bind-address", cmp.Or(o.UserMetricsBindAddress, "0")) // Its own Check reports it.
 	pprof, pprofErr := parseAddress("--pprof-bind-address", cmp.Or(o.PprofBindAddress, "0"))
-	errs := []error{metricsErr, probesErr, userMetricsErr, pprofErr}
+	errs := []error{metricsErr, probesErr, pprofErr}
 	if pprof.value != "" && !IsLoopback(pprof.value) {
 		errs = append(errs, fmt.Errorf("%s=%s: allowed is a loopback address such as 127.0.0.1:6060, because whoever reaches it may read profiles and use up the processor", pprof.flag, pprof.value))
 	}
@@ -89,15 +83,6 @@ func parseAddress(flag, value string) (listener, error) {
 		return listener{}, fmt.Errorf("%s=%s: allowed is an address such as :8443 or 127.0.0.1:8443, or 0 for none", flag, value)
 	}
 	return listener{flag, value, host, int(port)}, nil
-}
-
-func (o Options) checkDropEnv() error {
-	for _, name := range o.DropEnv {
-		if name == "" || strings.ContainsAny(name, "= \t") {
-			return fmt.Errorf("--drop-env: %q is no name of an environment variable: write names joined by commas, without values", name)
-		}
-	}
-	return nil
 }
 
 func (e Environment) checkNamespaces() error {

@@ -2,42 +2,43 @@ package operator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/observe/coldruns"
+	"github.com/ensign-operator/ensign/internal/observe/metrics"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// ansibleSetup is the part of a manager that needs no API server.
-type ansibleSetup struct {
-	watches     []watches.Watch
-	environment pyenv.Env
-	info        pyenv.Info
-	envChecker  *pyenv.Checker
-	runner      *runner.Runner
-	warm        *warmServer // nil: all runs are cold
-	// digests holds controller.Reconciler.Digest for each watch.
-	digests map[schema.GroupVersionKind]string
-	// sops is true if the collection community.sops is installed.
-	sops bool
+// python finds the Python environment of runs, once, when something needs it.
+type python struct {
+	mu    sync.Mutex
+	found bool
+	env   pyenv.Env
+	info  pyenv.Info
 }
 
-// prepareAnsible reads the watches, checks the Python environment and makes the runner. It
-// does not contact the API server. The caller closes the result.
-func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error) {
-	o = o.WithAnsibleSettings()
+// find returns the environment that the settings name, which is the same at each call. o has
+// Ansible's settings.
+func (p *python) find(ctx context.Context, o config.Options) (pyenv.Env, pyenv.Info, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found {
+		return p.env, p.info, nil
+	}
 	env, err := pyenv.Find(pyenv.Search{Dir: o.Dir, Executable: o.Executable, Environ: o.Env.List()})
 	if err != nil {
-		return ansibleSetup{}, err
+		return pyenv.Env{}, pyenv.Info{}, err
 	}
 	if env.VirtualEnvError != "" {
 		o.Logger.Info("WARNING: VIRTUAL_ENV names a Python environment that can't be used; another one is: install ansible-runner and ansible-core in the former, or do not set the variable",
@@ -49,49 +50,136 @@ func prepareAnsible(ctx context.Context, o config.Options) (ansibleSetup, error)
 	}
 	info, err := env.Inspect(ctx)
 	if err != nil {
-		return ansibleSetup{}, err
+		return pyenv.Env{}, pyenv.Info{}, err
 	}
-	a := ansibleSetup{environment: env, info: info}
+	p.found, p.env, p.info = true, env, info
+	return env, info, nil
+}
+
+// ansibleWing has the watches of roles and playbooks.
+type ansibleWing struct {
+	options config.Options
+	python  *python
+	// ready is called before each run, and may be nil.
+	ready func(ctx context.Context) error
+
+	watches []watches.Watch
+	info    pyenv.Info
+	runner  *runner.Runner
+	warm    *warmServer // nil: all runs are cold
+	// digests holds controller.Reconciler.Digest for each watch.
+	digests map[schema.GroupVersionKind]string
+	// sops is true if the collection community.sops is installed.
+	sops      bool
+	observers []engine.Observer
+}
+
+func (*ansibleWing) claims(w Watch) bool     { return w.Engine == nil && isAnsible(w.Watch) }
+func (a *ansibleWing) keepsServer() bool     { return a.warm != nil }
+func (a *ansibleWing) digest(w Watch) string { return a.digests[w.GVK] }
+
+// isAnsible reports whether the content of the watch is a role or playbook.
+func isAnsible(w watches.Watch) bool { return !isChart(w) }
+
+// prepare finds the Python environment, proves that it does not evaluate text of CRs, and makes
+// the runner.
+func (a *ansibleWing) prepare(ctx context.Context, list []Watch, at workplace) error {
+	o := a.options.WithAnsibleSettings()
+	a.watches = plain(list)
+	env, info, err := a.python.find(ctx, o)
+	if err != nil {
+		return err
+	}
+	a.info = info
 	paths := o.SearchPaths()
 	collectionsPath := slices.Concat(paths.DefaultCollections, paths.Collections, info.CollectionDirs)
-	if a.watches, err = loadWatches(o, watches.Search{
-		Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collectionsPath, LookupEnv: o.Env.Lookup, Here: o.InProject,
-	}); err != nil {
-		return ansibleSetup{}, err
-	}
 	warnOfOldCollection(o.Logger, collectionTrees(collectionsPath))
 	a.sops = info.HasCollection("community.sops", collectionsPath...)
 	if a.digests, err = a.digestWatches(paths.Roles, collectionsPath, o.AnsibleConfig()); err != nil {
-		return ansibleSetup{}, err
+		return err
 	}
 	variables, err := canaryVariables()
 	if err != nil {
-		return ansibleSetup{}, err
+		return err
 	}
-	a.envChecker = pyenv.NewChecker(env, info, variables)
-	if err := a.envChecker.Check(ctx); err != nil {
-		return ansibleSetup{}, err
+	checker := pyenv.NewChecker(env, info, variables)
+	if err := checker.Check(ctx); err != nil {
+		return err
 	}
-	if a.runner, err = newRunner(o, paths, env); err != nil {
-		return ansibleSetup{}, err
+	a.runner = newRunner(o, paths, env, at)
+	a.runner.Ready = func(ctx context.Context) error {
+		if err := checker.Check(ctx); err != nil {
+			return fmt.Errorf("the Python environment has changed since this operator started: %w", err)
+		}
+		if a.ready == nil {
+			return nil
+		}
+		return a.ready(ctx)
 	}
-	if slices.ContainsFunc(a.watches, func(watch watches.Watch) bool { return watch.Chart == nil }) {
-		a.warm = newWarmServer(o, env, a.runner, a.allContentPaths(paths.Roles, collectionTrees(collectionsPath)))
-	}
-	return a, nil
+	a.warm = newWarmServer(o, env, a.runner, a.allContentPaths(paths.Roles, collectionTrees(collectionsPath)))
+	o.Logger.Info("runs have a Python environment", "ansibleCore", info.AnsibleCore, "ansibleRunner", info.AnsibleRunner, "python", env.Python)
+	return nil
 }
 
-// close ends the server for warm runs and unlocks the run directory. All runs must have
-// ended.
-func (a ansibleSetup) close() error { return errors.Join(a.warm.close(), a.runner.Root.Close()) }
-
-// watchedKinds returns the kinds of the watches.
-func (a ansibleSetup) watchedKinds() []schema.GroupVersionKind {
-	var kinds []schema.GroupVersionKind
-	for _, watch := range a.watches {
-		kinds = append(kinds, watch.GVK)
+// connect adds what runs of Ansible have beside those of other content: the endpoint for metrics
+// of roles, and the watch over those that stay cold. Then the environment of runs is complete.
+func (a *ansibleWing) connect(c *components) error {
+	if err := a.warm.registerMetrics(c.registerer); err != nil {
+		return err
 	}
-	return kinds
+	a.observers = c.observers
+	if !a.options.Cold {
+		a.observers = append(slices.Clone(c.observers), a.coldRuns(c.counters))
+	}
+	if err := a.addUserMetrics(c); err != nil {
+		return err
+	}
+	a.runner.Prepare()
+	return nil
+}
+
+func (a *ansibleWing) coldRuns(counters *metrics.Metrics) *coldruns.Observer {
+	o := coldruns.Options{Reason: a.warm.coldReason, SetCold: counters.SetWatchCold, Logger: a.options.Logger.WithName("warm")}
+	for _, watch := range a.watches {
+		if watch.Warm {
+			o.Watches = append(o.Watches, watch.GVK)
+		}
+	}
+	return coldruns.New(o)
+}
+
+// engine returns what runs the role or playbook of the watch.
+func (a *ansibleWing) engine(w Watch) (content.Engine, error) {
+	return &engine.Engine{
+		Watch: w.Watch, Version: content.ShortVersion(a.options.Env.OperatorVersion(), a.digest(w)), Runner: ansibleRunner{a.runner}, Observers: a.observers,
+		Defaults: engine.Defaults{Verbosity: a.options.AnsibleVerbosity, MaxVerbosity: a.options.MaxVerbosity, RefuseSops: a.sops},
+	}, nil
+}
+
+// ansibleRunner adds to a runner the removal of run directories.
+type ansibleRunner struct{ *runner.Runner }
+
+// Remove implements engine.Runner.
+func (r ansibleRunner) Remove(uid string) error { return r.Root.Remove(uid) }
+
+// close ends the server for warm runs.
+func (a *ansibleWing) close() error { return a.warm.close() }
+
+// loadContent reads the watches file and finds the content of its watches. Only for roles and
+// playbooks does it look for the Python environment, which may have collections.
+func loadContent(ctx context.Context, o config.Options, p *python) ([]watches.Watch, error) {
+	o = o.WithAnsibleSettings()
+	paths := o.SearchPaths()
+	collections := slices.Concat(paths.DefaultCollections, paths.Collections)
+	kinds, _ := watches.Load(o.WatchesFile, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true}) // All faults are found below.
+	if slices.ContainsFunc(kinds, isAnsible) {
+		_, info, err := p.find(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		collections = append(collections, info.CollectionDirs...)
+	}
+	return loadWatches(o, watches.Search{Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collections, LookupEnv: o.Env.Lookup, Here: o.InProject})
 }
 
 // loadWatches reads watches.yaml, applies the environment to it, and warns of settings that
@@ -134,17 +222,10 @@ func canaryVariables() ([]byte, error) {
 	return encoded, nil
 }
 
-func newRunner(o config.Options, paths config.Paths, env pyenv.Env) (*runner.Runner, error) {
-	root, reaper, err := process.TakeOver(o.RunDir, o.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("%w (--run-dir chooses another)", err)
-	}
-	if err := root.Limit(o.ArtifactsMaxBytes); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w (--run-dir chooses another)", err), root.Close())
-	}
+func newRunner(o config.Options, paths config.Paths, env pyenv.Env, at workplace) *runner.Runner {
 	return &runner.Runner{
-		Root:            root,
-		Reaper:          reaper,
+		Root:            at.root,
+		Reaper:          at.reaper,
 		Binary:          env.Runner,
 		Python:          env.Python,
 		Env:             env.Environ(),
@@ -156,5 +237,5 @@ func newRunner(o config.Options, paths config.Paths, env pyenv.Env) (*runner.Run
 		SkipFacts:       o.SkipFacts(),
 		IdleTimeout:     o.RunIdleTimeout,
 		OOMKills:        func() uint64 { return config.OOMKills(os.DirFS("/")) },
-	}, nil
+	}
 }

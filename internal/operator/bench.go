@@ -7,9 +7,7 @@ import (
 	"sync"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/config"
@@ -18,47 +16,13 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// Watches reads the watches file for a command that runs no content. It needs no Python
-// environment, and leaves the Content of the watches empty.
-func Watches(o config.Options) ([]watches.Watch, error) {
-	return loadWatches(o, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
-}
-
-// Cluster is the API server for a command.
-type Cluster struct {
-	// Client has no cache.
-	client.Client
-
-	Config *rest.Config
-	// Namespace is that of the kubeconfig's context, or "default".
-	Namespace string
-}
-
-// Connect connects to the API server. What libraries have to say goes to o.Logger from then on.
-func Connect(o config.Options) (*Cluster, error) {
-	newLibraryLog(o.Logger).install()
-	connection, err := connect(o)
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(connection, client.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
-	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).Namespace()
-	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
-	}
-	return &Cluster{Client: c, Config: connection, Namespace: namespace}, nil
-}
-
-// Bench is what runs need, without a manager: the watches, the runner with its server for
-// warm runs, and the API proxy.
+// Bench is what runs of roles and playbooks need, without a manager: the watches, the runner with
+// its server for warm runs, and the API proxy.
 type Bench struct {
 	options config.Options
-	ansible ansibleSetup
+	ansible *ansibleWing
+	watches []watches.Watch
+	place   workplace
 	cluster *Cluster
 
 	// missed are objects for which runs of CRs asked that the API server does not have.
@@ -72,44 +36,59 @@ type Bench struct {
 // NewBench proves, as a manager does, that the Python environment does not evaluate text of
 // CRs. The caller closes the Bench when all runs have ended.
 func NewBench(ctx context.Context, o config.Options, cluster *Cluster) (*Bench, error) {
-	newLibraryLog(o.Logger).install()
-	ansible, err := prepareAnsible(ctx, o)
+	p := &python{}
+	list, err := loadContent(ctx, o, p)
 	if err != nil {
 		return nil, err
 	}
-	ansible.runner.Ready = ansible.envChecker.Check
-	ansible.runner.Prepare()
-	return &Bench{options: o, ansible: ansible, cluster: cluster, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}, nil
+	b := &Bench{options: o, watches: list, ansible: &ansibleWing{options: o, python: p}, cluster: cluster, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
+	if b.place, err = openWorkplace(o); err != nil {
+		return nil, err
+	}
+	var its []Watch
+	for _, w := range list {
+		if own := (Watch{Watch: w}); b.ansible.claims(own) {
+			its = append(its, own)
+		}
+	}
+	if len(its) == 0 {
+		return b, nil
+	}
+	if err := b.ansible.prepare(ctx, its, b.place); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	b.ansible.runner.Prepare()
+	return b, nil
 }
 
 // Close ends the servers of the Bench.
 func (b *Bench) Close() error {
 	b.endProxies()
 	b.served.Wait()
-	return b.ansible.close()
+	return errors.Join(b.ansible.close(), b.place.close())
 }
 
 // Watches returns the watches, with their content.
-func (b *Bench) Watches() []watches.Watch { return b.ansible.watches }
+func (b *Bench) Watches() []watches.Watch { return b.watches }
 
 // Reconciler returns a Reconciler for RunOnce, whose runs are observed by observer. owned is
 // false for CRs that the API server does not have: what their runs create gets no owner.
 func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Observer) (*controller.Reconciler, error) {
-	if watch.Chart != nil {
+	if !b.ansible.claims(Watch{Watch: watch}) {
 		return nil, fmt.Errorf("the content of %s is a chart: run-once runs roles and playbooks, helm template shows what a chart gives", watch.GVK.GroupKind())
 	}
 	p, err := b.proxy(owned)
 	if err != nil {
 		return nil, err
 	}
-	c := components{options: b.options, ansible: b.ansible}
-	runs, err := c.content(watch, []engine.Observer{observer})
+	b.ansible.observers = []engine.Observer{observer}
+	runs, err := b.ansible.engine(Watch{Watch: watch})
 	if err != nil {
 		return nil, err
 	}
 	return &controller.Reconciler{
 		Watch:    watch,
-		Defaults: c.defaults(),
+		Defaults: defaults(b.options),
 		Client:   b.cluster,
 		Reader:   b.cluster,
 		Content:  runs,
@@ -136,7 +115,7 @@ func (b *Bench) proxy(owned bool) (*proxy.Proxy, error) {
 		connection.Wrap(b.missed.watch)
 	}
 	p, err := proxy.New(connection, proxy.Options{
-		Port: b.options.ProxyPort, InjectOwnerRef: owned && b.options.InjectOwnerRef, IsConfined: confinement(b.options, b.ansible.watches),
+		Port: b.options.ProxyPort, InjectOwnerRef: owned && !b.options.NoOwnerReferences, IsConfined: confinement(b.options, b.watches),
 		Logger: b.options.Logger.WithName("proxy"),
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
-	"github.com/ensign-operator/ensign/internal/observe/coldruns"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -21,21 +21,52 @@ import (
 // chartExec is the name of the program that runs Helm's actions. It is beside the manager's.
 const chartExec = "chart-exec"
 
-// chart returns what keeps the releases of the watch.
-func (c components) chart(watch watches.Watch, observers []ansible.Observer) (content.Engine, error) {
-	binary := filepath.Join(filepath.Dir(c.options.Executable), chartExec)
+// chartWing has the watches of charts.
+type chartWing struct {
+	manager  *Manager
+	runner   *runner.Runner
+	sealKeys chart.Keys
+	all      *components
+}
+
+func (*chartWing) claims(w Watch) bool { return isChart(w.Watch) }
+func (*chartWing) keepsServer() bool   { return false }
+func (*chartWing) close() error        { return nil }
+
+// isChart reports whether the content of the watch is a chart.
+func isChart(w watches.Watch) bool { return w.Chart != nil }
+
+// digest returns none: after a restart, a look at the release tells whether it is as it should be.
+func (*chartWing) digest(Watch) string { return "" }
+
+// prepare finds the program that runs Helm's actions.
+func (c *chartWing) prepare(_ context.Context, list []Watch, at workplace) error {
+	o := c.manager.options
+	binary := filepath.Join(filepath.Dir(o.Executable), chartExec)
 	if _, err := os.Stat(binary); err != nil {
-		return nil, fmt.Errorf("the watch of %s has a chart, which needs the program %s beside the manager's: %w", watch.GVK.GroupKind(), chartExec, err)
+		return fmt.Errorf("the watch of %s has a chart, which needs the program %s beside the manager's: %w", list[0].GVK.GroupKind(), chartExec, err)
 	}
-	r := &runner.Runner{
-		Root: c.ansible.runner.Root, Reaper: c.ansible.runner.Reaper, Binary: binary,
-		Env: c.options.Env.List(), DropEnv: c.options.DropEnv, Ready: c.checkLease,
+	c.runner = &runner.Runner{
+		Root: at.root, Reaper: at.reaper, Binary: binary,
+		Env: o.Env.List(), DropEnv: o.DropEnv, Ready: c.manager.checkLease,
 	}
-	engine, err := chart.New(watch, chartRunner{r}, chartObservers(observers), c.manager.GetRESTMapper(), c.sealKeys)
+	return nil
+}
+
+// connect finds the keys of releases.
+func (c *chartWing) connect(all *components) (err error) {
+	c.all = all
+	c.sealKeys, err = newSealKeys(all.Manager)
+	return err
+}
+
+// engine returns what keeps the releases of the watch.
+func (c *chartWing) engine(w Watch) (content.Engine, error) {
+	engine, err := chart.New(w.Watch, chartRunner{c.runner}, chartObservers(c.all.observers), c.all.GetRESTMapper(), c.sealKeys)
 	if err != nil {
 		return nil, err
 	}
-	engine.Recorder, engine.SuppressOverrides = c.events, c.options.SuppressOverrideValues
+	engine.Recorder, engine.SuppressOverrides = c.all.events, c.all.options.SuppressOverrideValues
 	return engine, nil
 }
 
@@ -57,39 +88,28 @@ type chartRunner struct{ *runner.Runner }
 // Remove implements chart.Runner.
 func (r chartRunner) Remove(uid string) error { return r.Root.Remove(uid) }
 
-// chartObservers are the observers of runs that also watch those of charts, which have no
-// job events and are never warm.
+// chartObservers are observers of runs, as charts have them: without job events.
 type chartObservers []ansible.Observer
 
 // Started implements chart.Observer.
 func (o chartObservers) Started(run content.Run) {
-	for _, observer := range o.relevant() {
+	for _, observer := range o {
 		observer.RunStarted(run)
 	}
 }
 
 // Ended implements chart.Observer.
 func (o chartObservers) Ended(run content.Run, outcome content.Outcome, elapsed time.Duration) {
-	for _, observer := range o.relevant() {
+	for _, observer := range o {
 		observer.RunEnded(run, outcome, jobevent.Summary{}, elapsed)
 	}
 }
 
 // Forget implements chart.Observer.
 func (o chartObservers) Forget(watch schema.GroupVersionKind, object string) {
-	for _, observer := range o.relevant() {
+	for _, observer := range o {
 		if f, remembers := observer.(ansible.Forgetter); remembers {
 			f.Forget(watch, object)
 		}
 	}
-}
-
-func (o chartObservers) relevant() []ansible.Observer {
-	var all []ansible.Observer
-	for _, observer := range o {
-		if _, warmth := observer.(*coldruns.Observer); !warmth {
-			all = append(all, observer)
-		}
-	}
-	return all
 }

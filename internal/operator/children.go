@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
@@ -35,7 +34,8 @@ type relatedObjects struct {
 }
 
 // newRelatedObjects returns relatedObjects that use restConfig.
-func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, o config.Options) (*relatedObjects, error) {
+func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager) (*relatedObjects, error) {
+	o := m.options
 	client, err := dynamic.NewForConfig(restConfig)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to follow children: %w", err)
@@ -54,8 +54,8 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, o config.O
 		OnStateChange: func(key informers.Key, state informers.State) { r.observe(key, state) },
 	})
 	r.Children = children.New(children.Options{
-		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: o.Env.Namespaces(), Discovery: served,
-		Record: newChildKindsRecord(client, o), UnusedKindTimeout: o.ChildrenUnused, Logger: o.Logger.WithName("children"),
+		Informers: r.informers, Reducer: reducer, Watches: childWatches(list), Namespaces: m.namespaces, Discovery: served,
+		Record: newChildKindsRecord(client, m), UnusedKindTimeout: o.ChildrenUnusedAfter, Logger: o.Logger.WithName("children"),
 		OnUnknownWrite: func(cause access.Cause) { r.countUnknownWrite(string(cause)) },
 	})
 	return r, nil
@@ -118,29 +118,29 @@ func childWatches(list []watches.Watch) []children.Watch {
 
 // newChildKindsRecord returns the record of the kinds of children, a ConfigMap in the
 // manager's namespace. It returns nil if that namespace is not known.
-func newChildKindsRecord(client dynamic.Interface, o config.Options) children.Record {
-	namespace := managerNamespace(o)
+func newChildKindsRecord(client dynamic.Interface, m *Manager) children.Record {
+	namespace := m.ownNamespace()
 	if namespace == "" {
-		o.Logger.Info("after a restart no children are watched until a run writes to one: outside of a pod, --leader-election-namespace says where to note their kinds")
+		m.options.Logger.Info("after a restart no children are watched until a run writes to one: outside of a pod, the namespace for the lease says where to note their kinds")
 		return nil
 	}
 	return children.ConfigMap{
 		Client: client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace),
-		Name:   recordName(o, "children"),
+		Name:   m.recordName("children"),
 	}
 }
 
-// managerNamespace returns the namespace in which the manager keeps what outlives it; "" if it is
+// ownNamespace returns the namespace in which the manager keeps what outlives it; "" if it is
 // not known.
-func managerNamespace(o config.Options) string {
-	if o.LeaderElectionNamespace != "" {
-		return o.LeaderElectionNamespace
+func (m *Manager) ownNamespace() string {
+	if m.election.LeaderElectionNamespace != "" {
+		return m.election.LeaderElectionNamespace
 	}
-	content, _ := os.ReadFile(config.PodNamespaceFile) // Only a pod has it.
+	content, _ := os.ReadFile(podNamespaceFile) // Only a pod has it.
 	return strings.TrimSpace(string(content))
 }
 
 // recordName returns the name of an object in which the manager keeps something.
-func recordName(o config.Options, what string) string {
-	return cmp.Or(o.LeaderElectionID, o.Env["OPERATOR_NAME"], "ensign") + "-" + what
+func (m *Manager) recordName(what string) string {
+	return cmp.Or(m.election.LeaderElectionID, "ensign") + "-" + what
 }

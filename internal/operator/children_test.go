@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
 	"github.com/ensign-operator/ensign/internal/kubeapi/informers"
@@ -14,15 +14,8 @@ import (
 )
 
 func TestChildKindsRecordName(t *testing.T) {
-	for want, test := range map[string]struct {
-		id  string
-		env config.Environment
-	}{
-		"lease-children":  {"lease", config.Environment{"OPERATOR_NAME": "name"}},
-		"name-children":   {"", config.Environment{"OPERATOR_NAME": "name"}},
-		"ensign-children": {"", config.Environment{}},
-	} {
-		if got := recordName(config.Options{LeaderElectionID: test.id, Env: test.env}, "children"); got != want {
+	for want, id := range map[string]string{"lease-children": "lease", "ensign-children": ""} {
+		if got := (&Manager{election: ctrl.Options{LeaderElectionID: id}}).recordName("children"); got != want {
 			t.Errorf("want %q, got %q", want, got)
 		}
 	}

@@ -28,7 +28,7 @@ func TestTheErrorWithoutAKubeconfigNamesEachSource(t *testing.T) {
 			t.Setenv("KUBECONFIG", test.variable)
 			t.Setenv("HOME", dir)
 			t.Setenv("KUBERNETES_SERVICE_HOST", "") // as outside of a pod
-			_, err := connect(config.Options{Kubeconfig: test.flag})
+			_, err := RESTConfig(config.Options{Kubeconfig: test.flag})
 			for _, want := range append(test.want, "--kubeconfig") {
 				if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "KUBERNETES_MASTER") {
 					t.Errorf("want an error with %q, got %v", want, err)

@@ -22,14 +22,11 @@ const digestLength = 32
 // digestWatches returns a digest for each watch. It covers the watch's entry and content,
 // the collections that any content may use, the configuration file of Ansible, and the Python
 // environment. After a restart, a CR that succeeded with the same digest does not run.
-func (a ansibleSetup) digestWatches(roles, collections, settings []string) (map[schema.GroupVersionKind]string, error) {
+func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[schema.GroupVersionKind]string, error) {
 	trees := collectionTrees(collections)
 	installed := content.DigestCollections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
 	for _, watch := range a.watches {
-		if watch.Chart != nil {
-			continue // After a restart, a look at the release tells whether it is as it should be.
-		}
 		files, err := content.Digest(append(contentPaths(watch, roles, trees), settings...)...)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", watch.GVK.GroupKind(), err)
@@ -77,13 +74,11 @@ func contentPaths(watch watches.Watch, roles, trees []string) []string {
 	return paths
 }
 
-// allContentPaths returns the contentPaths of all watches but those of charts.
-func (a ansibleSetup) allContentPaths(roles, trees []string) []string {
+// allContentPaths returns the contentPaths of all watches.
+func (a *ansibleWing) allContentPaths(roles, trees []string) []string {
 	var paths []string
 	for _, watch := range a.watches {
-		if watch.Chart == nil {
-			paths = append(paths, contentPaths(watch, roles, trees)...)
-		}
+		paths = append(paths, contentPaths(watch, roles, trees)...)
 	}
 	return slices.Compact(slices.Sorted(slices.Values(paths)))
 }

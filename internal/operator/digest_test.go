@@ -14,10 +14,9 @@ import (
 )
 
 func TestWhereTemplatesAreLookedFor(t *testing.T) {
-	a := ansibleSetup{watches: []watches.Watch{
+	a := ansibleWing{watches: []watches.Watch{
 		{Content: watches.Content{Role: "one", RolesPath: "/roles"}, Finalizer: &watches.Finalizer{Content: watches.Content{Playbook: "/plays/bye.yml"}}},
 		{Content: watches.Content{Role: "two", RolesPath: "/roles"}},
-		{Chart: &watches.Chart{Path: "/charts/three"}},
 	}}
 	if got, want := a.allContentPaths([]string{"/more"}, []string{"/coll"}), []string{"/more", "/plays", "/roles"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -37,16 +36,16 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	state := func() (*watches.Watch, *ansibleSetup) {
+	state := func() (*watches.Watch, *ansibleWing) {
 		watch := watches.Watch{
 			GVK: gvk, Line: 1, Selector: labels.Everything(), Vars: map[string]any{"a": "b"},
 			Content:   watches.Content{Role: "mine", RolesPath: filepath.Join(dir, "roles")},
 			Finalizer: &watches.Finalizer{Name: "f", Content: watches.Content{Playbook: filepath.Join(dir, "plays/bye.yml")}},
 		}
-		a := &ansibleSetup{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}}
+		a := &ansibleWing{watches: []watches.Watch{watch}, info: pyenv.Info{Digest: "python"}}
 		return &a.watches[0], a
 	}
-	digest := func(a *ansibleSetup) string {
+	digest := func(a *ansibleWing) string {
 		t.Helper()
 		digests, err := a.digestWatches([]string{filepath.Join(dir, "more"), filepath.Join(dir, "none")}, []string{filepath.Join(dir, "coll")}, []string{filepath.Join(dir, "ansible.cfg")})
 		if err != nil {
@@ -64,8 +63,8 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 		}
 	}
 	edited := ""
-	edit := func(name string) func(*watches.Watch, *ansibleSetup) {
-		return func(*watches.Watch, *ansibleSetup) {
+	edit := func(name string) func(*watches.Watch, *ansibleWing) {
+		return func(*watches.Watch, *ansibleWing) {
 			edited = name
 			write(name, "[x]")
 		}
@@ -73,27 +72,27 @@ func TestWhatChangesTheDigestOfAWatch(t *testing.T) {
 	_, before := state()
 	want := digest(before)
 	for name, test := range map[string]struct {
-		change func(*watches.Watch, *ansibleSetup)
+		change func(*watches.Watch, *ansibleWing)
 		same   bool
 	}{
-		"nothing":               {func(*watches.Watch, *ansibleSetup) {}, true},
-		"the line of the entry": {func(w *watches.Watch, _ *ansibleSetup) { w.Line = 9 }, true},
-		"what no run has another result for": {func(w *watches.Watch, _ *ansibleSetup) {
+		"nothing":               {func(*watches.Watch, *ansibleWing) {}, true},
+		"the line of the entry": {func(w *watches.Watch, _ *ansibleWing) { w.Line = 9 }, true},
+		"what no run has another result for": {func(w *watches.Watch, _ *ansibleWing) {
 			w.MaxConcurrentReconciles, w.MaxRunnerArtifacts, w.Warm = 7, 7, true
 		}, true},
 		"a file that no run reads": {edit("elsewhere"), true},
 		"a file of an installed collection, which its manifest stands for": {edit("coll/ansible_collections/a/installed/plugins/x.py"), true},
 		"an installed collection, which content may name":                  {edit("coll/ansible_collections/a/installed/MANIFEST.json"), false},
 		"a checkout of a collection":                                       {edit("coll/ansible_collections/a/b/roles/c/tasks/main.yml"), false},
-		"a variable":                                                       {func(w *watches.Watch, _ *ansibleSetup) { w.Vars = map[string]any{"a": "c"} }, false},
-		"the selector":                                                     {func(w *watches.Watch, _ *ansibleSetup) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
-		"a role of another name":                                           {func(w *watches.Watch, _ *ansibleSetup) { w.Content.Role = "other" }, false},
+		"a variable":                                                       {func(w *watches.Watch, _ *ansibleWing) { w.Vars = map[string]any{"a": "c"} }, false},
+		"the selector":                                                     {func(w *watches.Watch, _ *ansibleWing) { w.Selector = labels.SelectorFromSet(labels.Set{"a": "b"}) }, false},
+		"a role of another name":                                           {func(w *watches.Watch, _ *ansibleWing) { w.Content.Role = "other" }, false},
 		"the role":                                                         {edit("roles/mine/tasks/main.yml"), false},
 		"a role beside it, which it may use":                               {edit("roles/other/tasks/main.yml"), false},
 		"a role in the search path":                                        {edit("more/r/tasks/main.yml"), false},
 		"the finalizer's playbook":                                         {edit("plays/bye.yml"), false},
 		"Ansible's settings":                                               {edit("ansible.cfg"), false},
-		"the Python environment":                                           {func(_ *watches.Watch, a *ansibleSetup) { a.info.Digest = "newer" }, false},
+		"the Python environment":                                           {func(_ *watches.Watch, a *ansibleWing) { a.info.Digest = "newer" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch, a := state()

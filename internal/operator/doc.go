@@ -1,11 +1,15 @@
-// Package operator builds a manager from config.Options and runs it.
+// Package operator composes a manager of a controller-runtime manager and all that watches need,
+// and runs it. Package ensign shows it to programs.
 //
-// Start with Run in operator.go. prepareAnsible reads the watches and checks the Python
-// environment (ansible.go). setUp makes the API proxy, the informers for children, leader
-// election and the controller-runtime manager. components.addToManager adds to the manager
-// everything that lives as long as it: the proxy, the sweeper, the observers and one
-// Supervisor for each watch. stopper (stop.go) ends the manager in two phases: first the
-// runs and their statuses, then everything that they need.
+// Start with manager.go: New makes the controller-runtime manager behind the fence of the lease,
+// LoadWatches and AddWatch give it watches, and Start composes what these need and runs it. compose
+// (compose.go) does that in steps: first what needs no API server, so that faults of content come
+// before anything is changed, then the API proxy, the informers for children, the cache of the
+// watched kinds, and one Supervisor for each watch. A wing (wing.go) is what a manager has for one
+// kind of content, where a watch has such content. stopper (stop.go) ends the manager in two
+// phases: first the runs and their statuses, then everything that they need.
+//
+// Bench, Connect and Held serve commands that run no manager.
 //
 // It is the only package that imports all others, and it holds none of their logic.
 //

@@ -26,13 +26,9 @@ func Held(ctx context.Context, o config.Options) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	connection, err := connect(o)
+	c, err := Connect(o)
 	if err != nil {
 		return nil, err
-	}
-	c, err := client.New(connection, client.Options{})
-	if err != nil {
-		return nil, fmt.Errorf("use the kubeconfig: %w", err)
 	}
 	namespaces := o.Env.Namespaces()
 	if len(namespaces) == 0 {

@@ -5,29 +5,31 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlelection "sigs.k8s.io/controller-runtime/pkg/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
-	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/fence"
 )
 
 // releaseTimeout bounds the release of the lease. A lease that is not released expires.
 const releaseTimeout = 3 * time.Second
 
+// podNamespaceFile is the file that holds the namespace of the manager's pod.
+const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
 // lease is the manager's part in leader election. Without leader election, lock and fence
 // are nil; a nil fence is always open.
 type lease struct {
-	name        string
-	fence       *fence.Fence
-	lock        *fencedLock
-	retryPeriod time.Duration
+	fence *fence.Fence
+	lock  *fencedLock
 }
 
 // lossHandlers are called when the lease is lost.
@@ -38,39 +40,59 @@ type lossHandlers struct {
 	endProcesses func(grace time.Duration)
 }
 
-// newLease prepares leader election if --leader-elect is set. config.Options.Check has
-// checked the settings.
-func newLease(client *rest.Config, o config.Options, h lossHandlers) (lease, error) {
-	name, err := o.LeaseName()
-	l := lease{name: name, retryPeriod: o.RetryPeriod()}
-	if err != nil || !o.LeaderElect {
-		return l, err
+// newLease prepares leader election if the options ask for it. checkElection has passed, and
+// withLeaseTimes has set the times.
+func newLease(client *rest.Config, o ctrl.Options, h lossHandlers) (l lease, err error) {
+	if !o.LeaderElection {
+		return lease{}, nil
+	}
+	if o.LeaderElectionConfig != nil {
+		client = o.LeaderElectionConfig
 	}
 	l.lock = &fencedLock{}
 	// A copy, because NewResourceLock sets a timeout and a user agent in its configuration.
 	l.lock.Interface, err = ctrlelection.NewResourceLock(rest.CopyConfig(client), deferredProvider{lock: l.lock}, ctrlelection.Options{
-		LeaderElection:          true,
-		LeaderElectionID:        name,
-		LeaderElectionNamespace: o.LeaderElectionNamespace,
-		RenewDeadline:           o.LeaderElectRenewDeadline,
+		LeaderElection:             true,
+		LeaderElectionResourceLock: o.LeaderElectionResourceLock,
+		LeaderElectionID:           o.LeaderElectionID,
+		LeaderElectionNamespace:    o.LeaderElectionNamespace,
+		RenewDeadline:              *o.RenewDeadline,
+		LeaderLabels:               o.LeaderElectionLabels,
 	})
 	if err != nil {
 		return lease{}, fmt.Errorf("prepare leader election: %w", err)
 	}
-	l.fence = fence.New(h.fenceOptions(o, l.retryPeriod))
+	l.fence = fence.New(h.fenceOptions(o))
 	l.lock.fence = l.fence
 	return l, nil
+}
+
+// electionOptions returns the options of a controller-runtime manager with this lease. Its probes
+// are served by this package.
+func (l lease) electionOptions(log logr.Logger, o ctrl.Options) ctrl.Options {
+	o.Logger, o.HealthProbeBindAddress = log, "0"
+	if l.lock != nil {
+		o.LeaderElectionResourceLockInterface, o.LeaderElectionConfig = l.lock, nil
+	}
+	return o
+}
+
+// setRecorder sets what records the Events of the lock.
+func (l lease) setRecorder(p recorder.Provider) {
+	if l.lock != nil {
+		l.lock.recorder = p
+	}
 }
 
 // fenceOptions returns options with which the runs end between the closing of the fence and
 // the moment at which another replica may lead. Half of this time passes between TERM and
 // KILL; the other half is for delays. The grace time of an orderly stop would be too long,
 // also for runs that such a stop is ending already.
-func (h lossHandlers) fenceOptions(o config.Options, retry time.Duration) fence.Options {
+func (h lossHandlers) fenceOptions(o ctrl.Options) fence.Options {
 	options := fence.Options{
 		// The lease object holds whole seconds, which is what other candidates read.
-		LeaseDuration: o.LeaderElectLeaseDuration.Truncate(time.Second),
-		RetryPeriod:   retry,
+		LeaseDuration: o.LeaseDuration.Truncate(time.Second),
+		RetryPeriod:   *o.RetryPeriod,
 	}
 	grace := options.Margin() / 2
 	options.OnLost = func(late time.Duration) {

@@ -16,17 +16,16 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/fence"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
-func electionOptions(duration, deadline time.Duration) config.Options {
-	return config.Options{
-		LeaderElect: true, LeaderElectionID: "lease", LeaderElectionNamespace: "ns",
-		LeaderElectLeaseDuration: duration, LeaderElectRenewDeadline: deadline,
-	}
+func electionOptions(duration, deadline time.Duration) ctrl.Options {
+	return withLeaseTimes(ctrl.Options{
+		LeaderElection: true, LeaderElectionID: "lease", LeaderElectionNamespace: "ns", LeaseDuration: &duration, RenewDeadline: &deadline,
+	})
 }
 
 func TestLeaseTimes(t *testing.T) {
@@ -49,8 +48,8 @@ func TestLeaseTimes(t *testing.T) {
 			began := fence.Now()
 			l.fence.RecordRenewal(began)
 			left := l.fence.Remaining()
-			if l.retryPeriod != test.wantRetry || left > test.wantLeft || left < test.wantLeft-fence.Now().Sub(began) {
-				t.Errorf("want a retry of %s and %s left, got %s and %s", test.wantRetry, test.wantLeft, l.retryPeriod, left)
+			if *o.RetryPeriod != test.wantRetry || left > test.wantLeft || left < test.wantLeft-fence.Now().Sub(began) {
+				t.Errorf("want a retry of %s and %s left, got %s and %s", test.wantRetry, test.wantLeft, *o.RetryPeriod, left)
 			}
 		})
 	}
@@ -58,7 +57,7 @@ func TestLeaseTimes(t *testing.T) {
 
 func TestWithoutLeaderElectionThereIsNoFence(t *testing.T) {
 	client := &rest.Config{}
-	l, err := newLease(client, config.Options{}, lossHandlers{})
+	l, err := newLease(client, ctrl.Options{}, lossHandlers{})
 	if err != nil || l.fence != nil || l.fencedConfig(client) != client {
 		t.Errorf("want nothing changed, got %+v, %v", l, err)
 	}
@@ -94,7 +93,7 @@ func TestTheGraceOfALostLease(t *testing.T) {
 			var told []string
 			ended := make(chan time.Duration, 1)
 			h := lossHandlers{stopRuns: func() { told = append(told, "stop") }, endProcesses: func(grace time.Duration) { ended <- grace }}
-			o := h.fenceOptions(electionOptions(15*time.Second, 10*time.Second), 2*time.Second)
+			o := h.fenceOptions(electionOptions(15*time.Second, 10*time.Second))
 			now := fence.Now()
 			o.Now = func() fence.Instant { return now }
 			f := fence.New(o)

@@ -4,8 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // libraryLog is the log of controller-runtime and client-go. While stopping is true, their
@@ -17,6 +15,11 @@ type libraryLog struct {
 	stopping *atomic.Bool
 }
 
+// LibraryLog returns the log for libraries. A manager that is given it as ctrl.Options.Logger has
+// the log itself for what it has to say. So a program can set it for the parts of the libraries
+// that take no logger, with ctrl.SetLogger and klog.SetLogger.
+func LibraryLog(log logr.Logger) logr.Logger { return newLibraryLog(log).Logger }
+
 func newLibraryLog(log logr.Logger) libraryLog {
 	l := libraryLog{Logger: log, stopping: &atomic.Bool{}}
 	if sink := log.GetSink(); sink != nil {
@@ -25,10 +28,12 @@ func newLibraryLog(log logr.Logger) libraryLog {
 	return l
 }
 
-// install makes it the global log of both libraries, for their parts that take no logger.
-func (l libraryLog) install() {
-	ctrl.SetLogger(l.Logger)
-	klog.SetLogger(l.WithName("client-go"))
+// splitLog returns the log for libraries and that of the manager.
+func splitLog(given logr.Logger) (libraryLog, logr.Logger) {
+	if sink, ok := given.GetSink().(librarySink); ok {
+		return libraryLog{Logger: given, stopping: sink.stopping}, given.WithSink(sink.LogSink)
+	}
+	return newLibraryLog(given), given
 }
 
 type librarySink struct {

@@ -1,71 +1,213 @@
 package operator
 
 import (
-	"crypto/tls"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
-	"github.com/ensign-operator/ensign/internal/observe/metricsauth"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
+	"github.com/ensign-operator/ensign/pkg/options"
 )
 
-func newManager(client *rest.Config, l lease, list []watches.Watch, o config.Options, log logr.Logger) (manager.Manager, error) {
-	options := ctrl.Options{
-		Logger:                 log,
-		Cache:                  cacheOptions(o.Env.Namespaces(), list),
-		Metrics:                metricsOptions(o),
-		HealthProbeBindAddress: "0", // See probes.
-		PprofBindAddress:       o.PprofBindAddress,
-		LeaderElection:         o.LeaderElect,
-		LeaderElectionID:       l.name,
-		LeaseDuration:          &o.LeaderElectLeaseDuration,
-		RenewDeadline:          &o.LeaderElectRenewDeadline,
-		RetryPeriod:            &l.retryPeriod,
-		// client-go would also release the lease after a failed renewal, and report the
-		// loss only afterwards: a successor could start beside live runs. So stopper
-		// releases the lease at the end of an orderly stop.
-		LeaderElectionReleaseOnCancel: false,
-		GracefulShutdownTimeout:       &o.GracefulShutdownTimeout,
-	}
-	if l.lock != nil {
-		options.LeaderElectionResourceLockInterface = l.lock
-	}
-	m, err := ctrl.NewManager(l.fencedConfig(client), options)
-	if err == nil && l.lock != nil {
-		l.lock.recorder = m
-	}
-	return m, err
+// defaultWatchesFile is where Ansible's settings are looked for if no file of watches is read.
+const defaultWatchesFile = "watches.yaml"
+
+// Watch is a kind and what reconciles it.
+type Watch struct {
+	watches.Watch
+
+	// Engine runs the content; nil: that of the kind of content which the watch names.
+	Engine content.Engine
+	// Wrap returns what the controller uses in place of the engine; nil: the engine.
+	Wrap func(content.Engine) content.Engine
 }
 
-// cacheOptions limits the cache to the namespaces, and its objects to the fields that
-// triggers need. The cache holds only watched kinds. The transform is the default one,
-// because a transform for a kind needs that kind to be served at the start.
-func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
-	options := cache.Options{DefaultTransform: controller.Reducer(list...)}
-	for _, namespace := range namespaces {
-		if options.DefaultNamespaces == nil {
-			options.DefaultNamespaces = map[string]cache.Config{}
+// Manager is a ctrl.Manager that also runs the content of watches. New makes it; LoadWatches and
+// AddWatch give it watches; Start composes everything that they need, and runs it.
+type Manager struct {
+	ctrl.Manager
+
+	options  config.Options // With defaults; its logger is the author's.
+	election ctrl.Options
+	// client reaches the API server behind the fence, without a limit of its own.
+	client *rest.Config
+	// namespaces are those that are watched; nil: all.
+	namespaces []string
+	lease      lease
+	libraryLog libraryLog
+	probes     probes
+	runs       *controller.Attempts
+	// reaper ends the processes of runs; nil before Start.
+	reaper atomic.Pointer[proctree.Reaper]
+	python *python
+	grace  time.Duration
+
+	mu      sync.Mutex
+	watches []Watch
+	started bool
+}
+
+// New returns a Manager that contacts nothing before Start. See ensign.NewManager.
+func New(cfg *rest.Config, o ctrl.Options, e options.Options) (*Manager, error) {
+	if cfg == nil {
+		return nil, errors.New("a manager needs a rest.Config")
+	}
+	e, err := e.WithDefaults()
+	if err = errors.Join(err, e.Check(), CheckElection(o), config.Of(e, logr.Discard()).CheckEnvironment()); err != nil {
+		return nil, err
+	}
+	if e.Registerer == nil {
+		e.Registerer = ctrlmetrics.Registry
+	}
+	o = withDefaults(o)
+	library, log := splitLog(o.Logger)
+	m := &Manager{options: config.Of(e, log), election: o, namespaces: namespacesOf(o.Cache), libraryLog: library, runs: controller.NewAttempts(), grace: *o.GracefulShutdownTimeout}
+	m.options.WatchesFile, m.python = defaultWatchesFile, &python{}
+	m.probes = newProbes(log, o.LivenessEndpointName, o.ReadinessEndpointName)
+	if m.lease, err = newLease(cfg, o, lossHandlers{stopRuns: m.runs.Stop, endProcesses: m.endProcesses}); err != nil {
+		return nil, err
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = cmp.Or(cfg.UserAgent, "ensign/"+cmp.Or(e.Version, "dev"))
+	cfg = m.lease.fencedConfig(cfg)
+	if m.Manager, err = ctrl.NewManager(cfg, m.lease.electionOptions(library.Logger, o)); err != nil {
+		return nil, fmt.Errorf("set up the manager: %w", err)
+	}
+	m.lease.setRecorder(m.Manager)
+	m.client = rest.CopyConfig(cfg)
+	m.client.QPS = -1 // The API server has priority and fairness; a limit here would only delay results.
+	return m, nil
+}
+
+// withDefaults returns controller-runtime's options with those that the manager itself needs.
+func withDefaults(o ctrl.Options) ctrl.Options {
+	if o.Logger.GetSink() == nil {
+		o.Logger = ctrl.Log
+	}
+	o.LivenessEndpointName = cmp.Or(o.LivenessEndpointName, "/healthz")
+	o.ReadinessEndpointName = cmp.Or(o.ReadinessEndpointName, "/readyz")
+	grace := defaultStopTimeout
+	if o.GracefulShutdownTimeout != nil {
+		grace = *o.GracefulShutdownTimeout
+	}
+	if grace >= 0 { // Less than 0 is no limit.
+		grace = max(grace, minStopTimeout)
+	}
+	o.GracefulShutdownTimeout = &grace
+	return withLeaseTimes(o)
+}
+
+// namespacesOf returns the namespaces to which the author's cache is limited; nil means all.
+func namespacesOf(o cache.Options) []string {
+	var names []string
+	for name := range o.DefaultNamespaces {
+		if name == cache.AllNamespaces {
+			return nil
 		}
-		options.DefaultNamespaces[namespace] = cache.Config{}
+		names = append(names, name)
 	}
-	return options
+	slices.Sort(names)
+	return names
 }
 
-func metricsOptions(o config.Options) metricsserver.Options {
-	options := metricsserver.Options{BindAddress: o.MetricsBindAddress, SecureServing: o.MetricsSecure}
-	if o.MetricsRequireRBAC {
-		options.FilterProvider = metricsauth.Filter
+// endProcesses ends the processes of all runs.
+func (m *Manager) endProcesses(grace time.Duration) {
+	if reaper := m.reaper.Load(); reaper != nil {
+		reaper.EndOwn(grace)
 	}
-	if !o.EnableHTTP2 {
-		// With HTTP/2, a single client can exhaust the server (CVE-2023-44487). Scrapers do not need it.
-		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
+}
+
+// AddHealthzCheck adds a check of the liveness probe.
+func (m *Manager) AddHealthzCheck(name string, check healthz.Checker) error {
+	return m.addCheck(m.probes.healthz, name, check)
+}
+
+// AddReadyzCheck adds a check of the readiness probe.
+func (m *Manager) AddReadyzCheck(name string, check healthz.Checker) error {
+	return m.addCheck(m.probes.readyz, name, check)
+}
+
+func (m *Manager) addCheck(p *probe, name string, check healthz.Checker) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started {
+		return fmt.Errorf("add the check %q: the manager has started", name)
 	}
-	return options
+	p.checks[name] = check
+	return nil
+}
+
+// LoadWatches reads the file at path, which is relative to Options.Dir. It finds the content of
+// the watches, and for roles of collections needs the Python environment. It returns all faults
+// of the file at once.
+func (m *Manager) LoadWatches(ctx context.Context, path string) ([]watches.Watch, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.options.WatchesFile = path // An ansible.cfg beside it counts.
+	return loadContent(ctx, m.options, m.python)
+}
+
+// AddWatch adds a watch, before Start. A kind can be watched once.
+func (m *Manager) AddWatch(w Watch) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started {
+		return fmt.Errorf("watch %s: the manager has started", w.GVK)
+	}
+	kind := w.GVK.GroupKind()
+	if slices.ContainsFunc(m.watches, func(other Watch) bool { return other.GVK.GroupKind() == kind }) {
+		return fmt.Errorf("watch %s: the kind is watched already, and its objects are the same in every version", w.GVK)
+	}
+	m.watches = append(m.watches, w)
+	return nil
+}
+
+// Start runs the manager until ctx ends. Before it changes anything at the API server, it returns
+// an error if content, or the Python environment that it needs, is invalid. It returns an error if
+// the lease is lost, and nil after an orderly stop, also if ctx ends during the start.
+func (m *Manager) Start(ctx context.Context) error {
+	list, err := m.begin()
+	if err != nil {
+		return err
+	}
+	c, err := m.compose(ctx, list)
+	defer c.close()
+	if ctx.Err() != nil {
+		m.options.Logger.Info("stopped before it began")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.logStart()
+	return stopper{
+		runs: m.runs, fence: m.lease.fence, release: m.lease.release, grace: m.grace, log: m.options.Logger, stopping: m.libraryLog.stopping,
+	}.runUntilStopped(ctx, m.Manager)
+}
+
+// begin returns the watches, after which none can be added.
+func (m *Manager) begin() ([]Watch, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started {
+		return nil, errors.New("the manager has started already")
+	}
+	m.started = true
+	return m.watches, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/options"
 )
 
 func TestWatchedNamespaces(t *testing.T) {
@@ -26,7 +27,7 @@ func TestConfinement(t *testing.T) {
 	}
 	all := []watches.Watch{{GVK: kind("A"), ConfineToNamespace: true}, {GVK: kind("B")}}
 	older := access.Owner{GVK: schema.GroupVersionKind{Group: "g.io", Version: "v1beta1", Kind: "A"}}
-	one, every := confinement(config.Options{}, all), confinement(config.Options{ConfineToNamespace: true}, all)
+	one, every := confinement(config.Options{}, all), confinement(config.Options{Options: options.Options{ConfineToNamespace: true}}, all)
 	if !one(access.Owner{GVK: kind("A")}) || !one(older) || one(access.Owner{GVK: kind("B")}) {
 		t.Error("want the watch's own word to count, in each version")
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ensign-operator/ensign/pkg/options"
 )
 
 // probeTimeout is the time that a client has to send its request.
@@ -22,7 +24,7 @@ const probeTimeout = 10 * time.Second
 // 500. Its answer and the log name the checks that fail and their errors, which
 // controller-runtime's handler does not.
 type probe struct {
-	name   string
+	path   string // with a slash before it
 	checks map[string]healthz.Checker
 	log    logr.Logger
 
@@ -33,12 +35,16 @@ type probe struct {
 // probes are the two probes of the manager.
 type probes struct{ healthz, readyz *probe }
 
-func newProbes(log logr.Logger) probes {
-	newProbe := func(name string) *probe {
-		return &probe{name: name, checks: map[string]healthz.Checker{}, log: log}
-	}
-	return probes{healthz: newProbe("healthz"), readyz: newProbe("readyz")}
+func newProbes(log logr.Logger, healthz, readyz string) probes {
+	return probes{healthz: newProbe(log, healthz), readyz: newProbe(log, readyz)}
 }
+
+func newProbe(log logr.Logger, path string) *probe {
+	return &probe{path: "/" + strings.Trim(path, "/"), checks: map[string]healthz.Checker{}, log: log}
+}
+
+// name returns the probe's name in its answers and in the log.
+func (p *probe) name() string { return strings.TrimPrefix(p.path, "/") }
 
 // addTo serves the probes at the address as long as the manager runs. "" and "0" mean no
 // probes.
@@ -48,12 +54,12 @@ func (p probes) addTo(m manager.Manager, address string) error {
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("listen for probes: %w", explainPortInUse(err))
+		return &options.Error{Field: "ctrl.Options.HealthProbeBindAddress", Err: fmt.Errorf("listen for probes: %w", err)}
 	}
 	mux := http.NewServeMux()
 	for _, probe := range []*probe{p.healthz, p.readyz} {
-		mux.Handle("/"+probe.name, probe)
-		mux.Handle("/"+probe.name+"/{check...}", probe)
+		mux.Handle(probe.path, probe)
+		mux.Handle(probe.path+"/{check...}", probe)
 	}
 	server := &http.Server{Handler: mux, ReadTimeout: probeTimeout, IdleTimeout: time.Minute}
 	return m.Add(&manager.Server{Name: "health probe", Server: server, Listener: listener})
@@ -87,9 +93,9 @@ func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch _, verbose := r.URL.Query()["verbose"]; {
 	case len(failures) > 0:
 		w.WriteHeader(http.StatusInternalServerError)
-		fmt.Fprintf(w, "%s\n%s check failed\n", strings.Join(lines, "\n"), p.name)
+		fmt.Fprintf(w, "%s\n%s check failed\n", strings.Join(lines, "\n"), p.name())
 	case verbose:
-		fmt.Fprintf(w, "%s\n%s check passed\n", strings.Join(lines, "\n"), p.name)
+		fmt.Fprintf(w, "%s\n%s check passed\n", strings.Join(lines, "\n"), p.name())
 	default:
 		fmt.Fprint(w, "ok")
 	}
@@ -103,9 +109,9 @@ func (p *probe) logChanges(failures []string) {
 	switch {
 	case text == p.logged:
 	case text == "":
-		p.log.Info("the probe succeeds again", "probe", p.name)
+		p.log.Info("the probe succeeds again", "probe", p.name())
 	default:
-		p.log.Info("the probe fails", "probe", p.name, "failing", text)
+		p.log.Info("the probe fails", "probe", p.name(), "failing", text)
 	}
 	p.logged = text
 }

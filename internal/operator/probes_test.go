@@ -14,7 +14,7 @@ func TestAProbeNamesTheFailingCheck(t *testing.T) {
 	var logged []string
 	log := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
 	var missing error
-	p := newProbes(log).readyz
+	p := newProbes(log, "/healthz", "readyz").readyz
 	p.checks["proxy"] = func(*http.Request) error { return nil }
 	p.checks["cache Note.test"] = func(*http.Request) error { return missing }
 	ask := func(path, check string) (int, string) {

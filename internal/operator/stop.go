@@ -13,8 +13,11 @@ import (
 	"github.com/ensign-operator/ensign/internal/fence"
 )
 
+// defaultStopTimeout is controller-runtime's.
+const defaultStopTimeout = 30 * time.Second
+
 // minStopTimeout is the least time for the end of all runs, even if
-// --graceful-shutdown-timeout is shorter: TERM, KILL after 4 s, and the wait for the end of
+// ctrl.Options.GracefulShutdownTimeout is shorter: TERM, KILL after 4 s, and the wait for the end of
 // the processes.
 const minStopTimeout = 10 * time.Second
 
@@ -69,7 +72,7 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 		s.log.Info("stopping: no new runs, live runs are ended, their statuses are written")
 		s.runs.Stop()
 		if err := s.waitForRuns(max(s.grace, minStopTimeout)); err != nil {
-			s.log.Error(err, "not every run was reported within --graceful-shutdown-timeout")
+			s.log.Error(err, "not every run was reported within the graceful shutdown timeout")
 			return
 		}
 		s.stopping.Store(true)
@@ -82,7 +85,7 @@ func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
 		s.fence.RecordLoss() // client-go does not renew the lease any more. A standby replica has none to lose.
 	}
 	s.runs.Stop()
-	err = errors.Join(explainPortInUse(err), s.waitForRuns(lostLeaseTimeout))
+	err = errors.Join(err, s.waitForRuns(lostLeaseTimeout))
 	if err == nil {
 		if err := s.release(); err != nil {
 			s.log.Info("the lease runs out by itself: it could not be released", "error", err.Error())

@@ -27,7 +27,7 @@ type warmServer struct {
 // newWarmServer sets the runner's launcher for warm runs of content at these paths. If that fails,
 // it logs the error and returns nil: cold runs do the same, only slower.
 func newWarmServer(o config.Options, env pyenv.Env, r *runner.Runner, content []string) *warmServer {
-	if !o.Warm {
+	if o.Cold {
 		return nil
 	}
 	w := &warmServer{counts: metrics.NewWarm()}

@@ -40,7 +40,7 @@ func newWarmTest(t *testing.T) (o config.Options, r *runner.Runner, logged *[]st
 		defer mu.Unlock()
 		*logged = append(*logged, line)
 	}, funcr.Options{})
-	return config.Options{Warm: true, Logger: log}, r, logged
+	return config.Options{Logger: log}, r, logged
 }
 
 func TestTheManagerWorksWithoutWarmRuns(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTheManagerWorksWithoutWarmRuns(t *testing.T) {
 	} {
 		t.Run(why, func(t *testing.T) {
 			o, r, said := newWarmTest(t)
-			o.Warm = test.warm
+			o.Cold = !test.warm
 			if err := os.RemoveAll(r.Root.Path()); err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,7 @@
 // Package content is the seam between the controller and the kinds of content that it runs:
 // the interfaces of a kind of content, and the words in which both talk about one run: why
 // it runs, what it may use, and what came of it. Roles and playbooks are one kind of
-// content, Helm charts another, and a Go program may bring its own (ensign.Custom).
+// content, Helm charts another, and a Go program may bring its own.
 //
 // It decides nothing, so that neither side has to know the other.
 package content

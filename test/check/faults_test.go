@@ -30,7 +30,9 @@ func options(t *testing.T, dir string) config.Options {
 	}
 	env := config.NewEnvironment(os.Environ())
 	delete(env, "ANSIBLE_ROLES_PATH")
-	return config.Options{Dir: dir, WatchesFile: "watches.yaml", Env: env}
+	o := config.Options{WatchesFile: "watches.yaml", Env: env}
+	o.Dir = dir
+	return o
 }
 
 func TestEachPlantedFaultIsFoundAndNothingElse(t *testing.T) {

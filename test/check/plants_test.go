@@ -134,7 +134,9 @@ func findings(t *testing.T, dir string, files map[string]string) []string {
 	scratch.Write(t, dir, files)
 	env := config.NewEnvironment(os.Environ())
 	delete(env, "ANSIBLE_ROLES_PATH")
-	r, err := check.Run(t.Context(), config.Options{Dir: dir, WatchesFile: "watches.yaml", Env: env, Executable: filepath.Join(scratch.Repository(t), "bin", "ensign")})
+	o := config.Options{WatchesFile: "watches.yaml", Env: env}
+	o.Dir, o.Executable = dir, filepath.Join(scratch.Repository(t), "bin", "ensign")
+	r, err := check.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

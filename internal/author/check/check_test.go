@@ -54,8 +54,10 @@ func project(t *testing.T, watch watches.Watch, files map[string]string) *Projec
 	t.Helper()
 	dir := t.TempDir()
 	scratch.Write(t, dir, files)
+	o := config.Options{}
+	o.Dir = dir
 	p := &Project{
-		options: config.Options{Dir: dir}, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config")),
+		options: o, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config")),
 		links: newLinks(dir), absentCollections: absences{}, absentLibraries: absences{},
 	}
 	for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: dir}) {

@@ -13,7 +13,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/operator"
 )
 
 // checkFlags are the flags of "check".
@@ -76,7 +75,7 @@ func (f *checkFlags) cluster(o config.Options) (*check.Cluster, error) {
 		return nil, nil //nolint:nilnil // There is none to compare with.
 	}
 	o.Kubeconfig = f.kubeconfig
-	connected, err := operator.Connect(o)
+	connected, err := cli.Connect(o)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +120,8 @@ func (p *projectFlags) register(cmd *cobra.Command) {
 }
 
 func (p *projectFlags) options(args []string) (config.Options, error) {
-	o := config.Options{
-		WatchesFile: p.watchesFile, AnsibleRolesPath: p.rolesPath, AnsibleCollectionsPath: p.collectionsPath, Env: config.NewEnvironment(os.Environ()),
-	}
+	o := config.Options{WatchesFile: p.watchesFile, Env: config.NewEnvironment(os.Environ())}
+	o.AnsibleRolesPath, o.AnsibleCollectionsPath = p.rolesPath, p.collectionsPath
 	dir := "."
 	if len(args) > 0 {
 		dir = args[0]

@@ -94,7 +94,7 @@ func (f *fleetFlags) settings() (o config.Options, list []watches.Watch, err err
 }
 
 func connectWith(o config.Options, list []watches.Watch) (*clusterOf, error) {
-	cluster, err := operator.Connect(o)
+	cluster, err := cli.Connect(o)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,7 @@ func (f *runOnceFlags) execute(cmd *cobra.Command, build cli.Build, args []strin
 	if f.vars {
 		return f.printVariables(cmd.Context(), o, list)
 	}
-	cluster, err := operator.Connect(o)
+	cluster, err := cli.Connect(o)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,8 @@ func (f *runOnceFlags) options(cmd *cobra.Command, build cli.Build) (config.Opti
 	if err != nil {
 		return o, err
 	}
-	o.Build, o.Project, o.Env = build, true, config.NewEnvironment(os.Environ())
+	o.Version, o.Commit = build.Version, build.Commit
+	o.Project, o.Env = true, config.NewEnvironment(os.Environ())
 	if o.Dir, err = os.Getwd(); err != nil {
 		return o, fmt.Errorf("find the working directory: %w", err)
 	}
@@ -159,7 +160,7 @@ func (f *runOnceFlags) options(cmd *cobra.Command, build cli.Build) (config.Opti
 	}
 	o.Logger = newCommandLogger(cmd.ErrOrStderr())
 	// A server for warm runs takes longer to start than one cold run.
-	o.Warm = f.once.Watch
+	o.Cold = !f.once.Watch
 	if f.check {
 		o.AnsibleArgs = strings.TrimSpace(o.AnsibleArgs + " --check")
 	}
@@ -170,7 +171,7 @@ func (f *runOnceFlags) options(cmd *cobra.Command, build cli.Build) (config.Opti
 }
 
 func (f *runOnceFlags) printVariables(ctx context.Context, o config.Options, list []watches.Watch) error {
-	cluster, err := operator.Connect(o)
+	cluster, err := cli.Connect(o)
 	switch {
 	case err == nil:
 		if f.once.Namespace == "" {

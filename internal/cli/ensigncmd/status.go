@@ -131,7 +131,7 @@ func (f *statusFlags) view(args []string) (fleet.View, error) {
 	if err != nil {
 		return fleet.View{}, err
 	}
-	view := fleet.View{Client: c.watching, Period: c.options.ReconcilePeriod}
+	view := fleet.View{Client: c.watching, Period: max(c.options.ReconcilePeriod, 0)}
 	switch {
 	case f.namespace != "":
 		view.Namespaces = []string{f.namespace}

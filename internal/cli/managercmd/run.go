@@ -1,15 +1,21 @@
 package managercmd
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/observe/metricsauth"
 	"github.com/ensign-operator/ensign/internal/operator"
+	"github.com/ensign-operator/ensign/pkg/ensign"
 )
 
 func newRunCommand(build cli.Build) *cobra.Command {
@@ -34,21 +40,78 @@ their statuses are written, and with 1 when something is wrong at the start
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := os.Getwd()
-			if err != nil {
-				return fmt.Errorf("find the working directory: %w", err)
-			}
-			options, err := flags.Complete(cmd.ErrOrStderr())
-			options.Build, options.Env, options.Dir = build, config.NewEnvironment(os.Environ()), dir
-			if err := errors.Join(err, options.Check()); err != nil {
+			o, err := flags.Complete(cmd.ErrOrStderr())
+			o.Version, o.Commit, o.Env = build.Version, build.Commit, config.NewEnvironment(os.Environ())
+			o.Options, _ = o.WithDefaults() // Its errors come again, from NewManager.
+			if err := errors.Join(err, o.Check(), cli.SayFlags(operator.CheckElection(controllerOptions(o)))); err != nil {
 				return err
 			}
-			if options.Executable, err = os.Executable(); err != nil {
-				return fmt.Errorf("find the path of the manager's program: %w", err)
-			}
-			return operator.Run(cmd.Context(), options)
+			return cli.SayFlags(runManager(cmd.Context(), o))
 		},
 	}
 	flags.Register(cmd)
 	return cmd
+}
+
+// runManager does what any Go program does that has such a manager, with flags in front.
+func runManager(ctx context.Context, o config.Options) error {
+	o = o.WithEnvironment()
+	settings := controllerOptions(o)
+	settings.Logger = cli.SetLibraryLog(o.Logger)
+	restConfig, err := operator.RESTConfig(o)
+	if err != nil {
+		return err
+	}
+	mgr, err := ensign.NewManager(restConfig, settings, o.Options)
+	if err != nil {
+		return err
+	}
+	list, err := mgr.LoadWatches(ctx, o.WatchesFile)
+	if ctx.Err() != nil {
+		o.Logger.Info("stopped before it began")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range list {
+		if err := mgr.AddWatch(w); err != nil {
+			return err
+		}
+	}
+	return mgr.Start(ctx)
+}
+
+// controllerOptions returns controller-runtime's options that the flags and WATCH_NAMESPACE set.
+func controllerOptions(o config.Options) ctrl.Options {
+	settings := ctrl.Options{
+		Metrics:                 metricsOptions(o),
+		HealthProbeBindAddress:  o.HealthProbeBindAddress,
+		PprofBindAddress:        o.PprofBindAddress,
+		LeaderElection:          o.LeaderElect,
+		LeaderElectionID:        o.LeaseName(),
+		LeaderElectionNamespace: o.LeaderElectionNamespace,
+		LeaseDuration:           &o.LeaderElectLeaseDuration,
+		RenewDeadline:           &o.LeaderElectRenewDeadline,
+		GracefulShutdownTimeout: &o.GracefulShutdownTimeout,
+	}
+	for _, namespace := range o.Env.Namespaces() {
+		if settings.Cache.DefaultNamespaces == nil {
+			settings.Cache.DefaultNamespaces = map[string]cache.Config{}
+		}
+		settings.Cache.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return settings
+}
+
+func metricsOptions(o config.Options) metricsserver.Options {
+	options := metricsserver.Options{BindAddress: o.MetricsBindAddress, SecureServing: o.MetricsSecure}
+	if o.MetricsRequireRBAC {
+		options.FilterProvider = metricsauth.Filter
+	}
+	if !o.EnableHTTP2 {
+		// With HTTP/2, a single client can exhaust the server (CVE-2023-44487). Scrapers do not need it.
+		options.TLSOpts = append(options.TLSOpts, func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} })
+	}
+	return options
 }

@@ -28,6 +28,10 @@ type Screen struct {
 	Now func() time.Time
 }
 
+// Write writes text past the screen's own lines, so that a Screen can be the stream of what is not
+// a run.
+func (s Screen) Write(text []byte) (int, error) { return s.Out.Write(text) }
+
 // clock is the format of times.
 const clock = "15:04:05"
 

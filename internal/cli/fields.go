@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"syscall"
+
+	"github.com/iancoleman/strcase"
+
+	"github.com/ensign-operator/ensign/pkg/options"
+)
+
+// flagsOf has the flags of fields that are named otherwise.
+var flagsOf = map[string]string{ //nolint:gochecknoglobals // A constant that Go cannot write as one.
+	"ctrl.Options.LeaseDuration": "leader-elect-lease-duration",
+	"ctrl.Options.RenewDeadline": "leader-elect-renew-deadline",
+	"TaskEvents":                 "ansible-log-events",
+}
+
+// SayFlags returns the error with the flags in place of the fields of options that it names.
+func SayFlags(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, one := range fieldErrors(err) {
+		field := one.Field[strings.LastIndexByte(one.Field, '.')+1:]
+		flag := cmp.Or(flagsOf[one.Field], strcase.ToKebab(field))
+		text = strings.ReplaceAll(text, one.Error(), one.Named("--"+flag))
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		text += " (another process has this port: choose another by --metrics-bind-address, --health-probe-bind-address or --pprof-bind-address; 0 switches the listener off)"
+	}
+	return &flagError{text, err}
+}
+
+// fieldErrors returns the errors of fields that the error wraps.
+func fieldErrors(err error) []*options.Error {
+	switch e := err.(type) { //nolint:errorlint // It walks what errors.As would.
+	case nil:
+		return nil
+	case *options.Error:
+		return []*options.Error{e}
+	case interface{ Unwrap() []error }:
+		var all []*options.Error
+		for _, one := range e.Unwrap() {
+			all = append(all, fieldErrors(one)...)
+		}
+		return all
+	default:
+		return fieldErrors(errors.Unwrap(err))
+	}
+}
+
+// flagError is an error as a person at the command line reads it.
+type flagError struct {
+	text string
+	err  error
+}
+
+func (e *flagError) Error() string { return e.text }
+func (e *flagError) Unwrap() error { return e.err }

@@ -1,0 +1,70 @@
+package operator
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// Watches reads the watches file for a command that runs no content. It needs no Python
+// environment, and leaves the Content of the watches empty.
+func Watches(o config.Options) ([]watches.Watch, error) {
+	return loadWatches(o, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
+}
+
+// Cluster is the API server for a command.
+type Cluster struct {
+	// Client has no cache.
+	client.Client
+
+	Config *rest.Config
+	// Namespace is that of the kubeconfig's context, or "default".
+	Namespace string
+}
+
+// Connect connects to the API server.
+func Connect(o config.Options) (*Cluster, error) {
+	restConfig, err := RESTConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := reachServer(o, restConfig); err != nil {
+		return nil, err
+	}
+	c, err := client.New(restConfig, client.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	namespace, _, err := clientConfig(o).Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("use the kubeconfig: %w", err)
+	}
+	return &Cluster{Client: c, Config: restConfig, Namespace: namespace}, nil
+}
+
+// RESTConfig reads the client configuration of a command.
+func RESTConfig(o config.Options) (*rest.Config, error) {
+	rules := loadingRules(o)
+	restConfig, err := clientConfig(o).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the API server (in a pod, or by --kubeconfig, KUBECONFIG or ~/.kube/config): %w", explainKubeconfig(rules, err))
+	}
+	restConfig.QPS = -1 // No client-side limit: the API server has priority and fairness, and a limit here would only delay results.
+	restConfig.UserAgent = "ensign/" + o.Version
+	return restConfig, nil
+}
+
+func loadingRules(o config.Options) *clientcmd.ClientConfigLoadingRules {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	return rules
+}
+
+func clientConfig(o config.Options) clientcmd.ClientConfig {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loadingRules(o), &clientcmd.ConfigOverrides{})
+}

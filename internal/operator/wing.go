@@ -1,0 +1,140 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/process"
+	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/pkg/content"
+	"github.com/ensign-operator/ensign/pkg/options"
+)
+
+// wing is what a manager has for one kind of content. It is there only if a watch has such content.
+type wing interface {
+	// claims reports whether the content of the watch is of this kind.
+	claims(w Watch) bool
+	// prepare checks the content of the watches, and makes what runs it. It does not contact the
+	// API server.
+	prepare(ctx context.Context, list []Watch, at workplace) error
+	// connect is called once, when all components are there but the watches.
+	connect(c *components) error
+	// engine returns what runs the content of a watch.
+	engine(w Watch) (content.Engine, error)
+	// digest returns controller.Reconciler.Digest for a watch.
+	digest(w Watch) string
+	// keepsServer reports whether a server for warm runs needs memory beside the runs.
+	keepsServer() bool
+	// close gives up what prepare took. All runs have ended.
+	close() error
+}
+
+// wings are those that the watches of a manager need.
+type wings []wing
+
+// newWings returns the wings for the watches. Of those that claim a watch the first has it.
+func newWings(m *Manager, list []Watch) wings {
+	all := wings{&customWing{}, &chartWing{manager: m}, &ansibleWing{options: m.options, python: m.python, ready: m.checkLease}}
+	var needed wings
+	for _, one := range all {
+		if len(all.share(one, list)) > 0 {
+			needed = append(needed, one)
+		}
+	}
+	return needed
+}
+
+// of returns the wing that has the watch.
+func (all wings) of(w Watch) wing {
+	for _, one := range all {
+		if one.claims(w) {
+			return one
+		}
+	}
+	return nil
+}
+
+// share returns the watches that the wing has.
+func (all wings) share(one wing, list []Watch) []Watch {
+	var its []Watch
+	for _, w := range list {
+		if all.of(w) == one {
+			its = append(its, w)
+		}
+	}
+	return its
+}
+
+func (all wings) prepare(ctx context.Context, list []Watch, at workplace) error {
+	for _, one := range all {
+		if err := one.prepare(ctx, all.share(one, list), at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (all wings) connect(c *components) error {
+	for _, one := range all {
+		if err := one.connect(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// engine returns what the controller of the watch uses.
+func (all wings) engine(w Watch) (content.Engine, error) {
+	engine, err := all.of(w).engine(w)
+	if err != nil || w.Wrap == nil {
+		return engine, err
+	}
+	return w.Wrap(engine), nil
+}
+
+func (all wings) keepsServer() bool {
+	for _, one := range all {
+		if one.keepsServer() {
+			return true
+		}
+	}
+	return false
+}
+
+func (all wings) close() error {
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, one.close())
+	}
+	return errors.Join(errs...)
+}
+
+// workplace is where runs of programs have their files, and what ends their processes.
+type workplace struct {
+	root   *rundir.Root
+	reaper *proctree.Reaper
+}
+
+// openWorkplace takes the run directory, after the processes that a killed manager left there
+// have been ended.
+func openWorkplace(o config.Options) (workplace, error) {
+	root, reaper, err := process.TakeOver(o.RunDir, o.Logger)
+	if err != nil {
+		return workplace{}, &options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}
+	}
+	if err := root.Limit(max(o.ArtifactsMaxBytes, 0)); err != nil {
+		return workplace{}, errors.Join(&options.Error{Field: "RunDir", Err: fmt.Errorf("%w; choose another", err)}, root.Close())
+	}
+	return workplace{root: root, reaper: reaper}, nil
+}
+
+// close unlocks the run directory.
+func (w workplace) close() error {
+	if w.root == nil {
+		return nil
+	}
+	return w.root.Close()
+}

@@ -1,0 +1,83 @@
+package ensign
+
+import (
+	"context"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/ensign-operator/ensign/internal/operator"
+	"github.com/ensign-operator/ensign/pkg/options"
+)
+
+// Options are the settings of a manager beside those of controller-runtime. The zero value works.
+type Options = options.Options
+
+// Error is an error that one field of Options, or of ctrl.Options, causes.
+type Error = options.Error
+
+// How much of runs the log shows: see Options.TaskEvents.
+const (
+	TaskEventsNothing    = options.TaskEventsNothing
+	TaskEventsTasks      = options.TaskEventsTasks
+	TaskEventsEverything = options.TaskEventsEverything
+)
+
+// Manager is a ctrl.Manager that also runs the content of watches.
+//
+// Its cache and its client are those of any ctrl.Manager: they have whole objects. What the watches
+// need has a cache of its own.
+//
+// Start stops in an order in which no run loses what it needs: when its context ends, no run begins
+// any more, all runs are ended, and their statuses are written, while reconcilers, caches, webhooks
+// and servers go on. Then these stop, and last the lease is released. All of this shares
+// ctrl.Options.GracefulShutdownTimeout, which is 10 s or more here; 30 s by default.
+//
+// When the lease is lost, Start ends all runs at once, writes nothing, and returns an error.
+type Manager struct {
+	ctrl.Manager
+
+	inner *operator.Manager
+}
+
+// NewManager returns a manager for the API server of cfg. It contacts nothing yet.
+//
+// All of o counts, with these differences. With o.LeaderElection the lease is fenced: a manager
+// that cannot be sure to hold it reaches the API server no more, and its runs end before another
+// replica may lead. So LeaderElectionReleaseOnCancel and LeaderElectionResourceLockInterface are
+// refused, and LeaseDuration is 3 s or more. The probes at HealthProbeBindAddress name the checks
+// that fail. The watched namespaces are those of o.Cache.DefaultNamespaces.
+//
+// An error about a setting has an *Error for each field that is wrong.
+func NewManager(cfg *rest.Config, o ctrl.Options, e Options) (*Manager, error) {
+	inner, err := operator.New(cfg, o, e)
+	if err != nil {
+		return nil, err
+	}
+	return &Manager{Manager: inner, inner: inner}, nil
+}
+
+// LoadWatches reads a file such as watches.yaml, at a path relative to Options.Dir, and finds the
+// content of its watches. For roles and playbooks it starts Python, which ends with ctx. It returns
+// all faults of the file at once. The watches are not added yet.
+func (m *Manager) LoadWatches(ctx context.Context, path string) ([]Watch, error) {
+	list, err := m.inner.LoadWatches(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	var all []Watch
+	for i := range list {
+		all = append(all, Watch{list[i]})
+	}
+	return all, nil
+}
+
+// AddWatch makes the manager reconcile a kind by the content of the watch. It returns an error if
+// the kind is watched already, in whatever version, or if the manager has started.
+func (m *Manager) AddWatch(w Watch, opts ...WatchOption) error {
+	added := operator.Watch{Watch: w.entry}
+	for _, opt := range opts {
+		opt(&added)
+	}
+	return m.inner.AddWatch(added)
+}
