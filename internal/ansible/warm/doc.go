@@ -19,6 +19,9 @@
 //     immortal (immortal.py). What would save less than a tenth of a run and needs the insides of
 //     the interpreter or the C library is left alone: functions that runs call laid together,
 //     holes of malloc filled, huge pages, docstrings stripped.
+//   - Each mechanism is bound to what it needs of Ansible by itself (bound.py), and a server tries
+//     all of them in a fork before it serves (trial.py, 0.2 s): a run that has begun as a fork
+//     can't become cold, so a mechanism that breaks would fail each run.
 //   - A server that is killed takes its runs along, because nobody else can tell how they end. So
 //     forks are the first that the kernel ends when memory runs out.
 //   - Files that were imported are looked at once a second at most (stamps.py, 8 ms).

@@ -60,7 +60,7 @@ func TestModulesAreCountedAndMechanismsThatAreOffAreTold(t *testing.T) {
 	s := newScene(t, "server", 0)
 	s.end(s.fork("echo 'module '; echo 'module async'; echo other"), 0)
 	s.await("modules", func() bool { return len(s.logged("module ")) == 2 })
-	if got := s.logged(); !slices.Equal(slices.Delete(got, 1, 2), []string{"off modules", "module ", "module async"}) || len(s.logged(`"mechanism"="modules" "unknown"="ansible.x:y z"`)) != 1 {
+	if got := s.logged(); !slices.Equal(slices.Delete(got, 1, 2), []string{"off modules", "module ", "module async"}) || len(s.logged(`"mechanism"="modules" "cause"="ansible.x:y z"`)) != 1 {
 		t.Errorf("got %q", s.logged())
 	}
 }

@@ -48,8 +48,8 @@ type Options struct {
 	// OnModule is called for each module of a run: with "" if it was a fork, and with the
 	// reason if it was started in a new interpreter. It must not block.
 	OnModule func(reason string)
-	// OnOff is called at the start of a process for each mechanism that is off, because it was not
-	// tried with the versions that are installed. It must not block.
+	// OnOff is called at the start of a process for each mechanism that is off, because what is
+	// installed lacks what it needs. It must not block.
 	OnOff func(mechanism string)
 	// LookPause replaces lookPause.
 	LookPause time.Duration
@@ -182,10 +182,10 @@ func (s *Server) note(served bool) (repeated bool) {
 	return repeated
 }
 
-// off tells of a mechanism that is off, and what it was not tried with.
+// off tells of a mechanism that is off, and why.
 func (s *Server) off(mechanism, cause string, _ bool) {
 	s.OnOff(mechanism)
-	s.Logger.Info("WARNING: a mechanism of warm runs is off, because it was not tried with what is installed; runs take longer", "mechanism", mechanism, "unknown", cause)
+	s.Logger.Info("WARNING: a mechanism of warm runs is off, because what is installed lacks what it needs; runs take longer", "mechanism", mechanism, "cause", cause)
 }
 
 // level is the verbosity of a message that may be repeated many times.

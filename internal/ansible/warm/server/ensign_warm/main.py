@@ -9,7 +9,7 @@ import time
 import traceback
 from typing import NoReturn
 
-from ensign_warm import immortal, loop, process, wire
+from ensign_warm import immortal, loop, process, trial, wire
 from ensign_warm.run import Run
 from ensign_warm.stamps import Stamps
 
@@ -30,17 +30,14 @@ def run(path: str, templates: str) -> NoReturn:
     if stamps.changed_since(_BEGUN - _SETTLED):
         sys.stderr.write("files changed while they were imported\n")
         os._exit(_UNSETTLED)
-    off = dict(program.off)
-    if not immortal.keep():
-        off["immortal"] = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+    off = {} if immortal.keep() else {"immortal": f"Python {sys.version_info.major}.{sys.version_info.minor}"}
     gc.disable()
     try:
+        program.off |= trial.failing(program, begin)
         serving = loop.Loop(stamps.changed)
-        for mechanism, cause in off.items():
+        for mechanism, cause in (program.off | off).items():
             serving.say(f"off {mechanism} {cause}")
-        connection = serving.next()
-        gc.enable()
-        begin(connection, program)
+        begin(serving.next(), program)
     except BaseException:
         traceback.print_exc()
     os._exit(_DEFECT)  # No end of an interpreter: its handlers are the server's.
@@ -48,6 +45,7 @@ def run(path: str, templates: str) -> NoReturn:
 
 def begin(connection: socket.socket, program: Run) -> NoReturn:
     """Become the run that the manager asks for, or tell it why not."""
+    gc.enable()
     try:
         request = wire.receive(connection)
         process.put(request)

@@ -5,14 +5,12 @@ and the connection runs the module in a fork when the marker comes to it. What i
 certain to do the same there keeps Ansible's own way (see _hindrance).
 """
 
-import contextlib
 import fnmatch
 import functools
 import importlib
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +20,6 @@ from ensign_warm.environment import AT_START
 from ensign_warm.module import Start, execute
 
 _DETAILED = 3  # the verbosity from which on Ansible shows commands
-_PLACE = re.compile(r"(/[\w.-]+)+", re.ASCII)
 # What a module's source has that this way does not heed: an interpreter of its own, a profile of its own.
 _RESPAWN, _PROFILE = b"respawn", re.compile(rb"METADATA\b(?<=^METADATA)", re.MULTILINE)  # ^METADATA is slow.
 
@@ -44,7 +41,7 @@ class Modules:
     def install(self) -> None:
         action: Any = importlib.import_module("ansible.plugins.action")
         base, build = action.ActionBase, action.modify_module
-        configure, make, remove = base._configure_module, base._make_tmp_path, base._remove_tmp_path
+        configure = base._configure_module
 
         @functools.wraps(configure)
         def configured(own: Any, *args: Any, **options: Any) -> Any:
@@ -62,23 +59,7 @@ class Modules:
                 return build(**of)
             return self._marker(of)
 
-        @functools.wraps(make)
-        def made(own: Any, remote_user: Any = None) -> str:
-            return self._make_directory(own) or str(make(own, remote_user))
-
-        @functools.wraps(remove)
-        def removed(own: Any, tmp_path: Any, force: bool = False) -> None:
-            if is_plain(own) and tmp_path and (force or own._should_remove_tmp_path(tmp_path)):
-                with contextlib.suppress(OSError):
-                    os.rmdir(tmp_path)  # It is empty, unless an action has put files there.
-                shutil.rmtree(tmp_path, ignore_errors=True)
-                if not os.path.lexists(tmp_path):
-                    own._connection._shell.tmpdir = None
-                    return
-            remove(own, tmp_path, force)
-
-        base._configure_module, base._make_tmp_path, base._remove_tmp_path = configured, made, removed
-        action.modify_module = built
+        base._configure_module, action.modify_module = configured, built
 
     def _hindrance(self, of: dict[str, Any]) -> str:
         """Return why a module needs an interpreter of its own; "" if it does not."""
@@ -93,6 +74,7 @@ class Modules:
                 fnmatch.fnmatchcase(str(name), pattern) for name in of["environment"] for pattern in AT_START.split()
             ),
             "module_utils": self._further_utils(),
+            "kind": _is_extended(of["task_vars"]),
         }
         return next((reason for reason, found in hindrances.items() if found), "") or self._hindrance_of_file(of)
 
@@ -166,25 +148,6 @@ class Modules:
 
         connection.exec_command = exec_command
 
-    def _make_directory(self, action: Any) -> str:
-        """Make the directory that Ansible has a shell make; "" if that is the shell's."""
-        base = str(action.get_shell_option("remote_tmp", default="~/.ansible/tmp"))
-        if not is_plain(action) or not _PLACE.fullmatch(base) or ".." in base:
-            return ""
-        shell = action._connection._shell
-        path = os.path.join(base, shell._generate_temp_dir_name())
-        mask = os.umask(0o077)
-        try:
-            os.makedirs(base, exist_ok=True)
-            os.mkdir(path)
-        except OSError:
-            return ""  # The shell says what is wrong.
-        finally:
-            os.umask(mask)
-        action._cleanup_remote_tmp = True
-        shell.tmpdir = path + "/"
-        return str(shell.tmpdir)
-
 
 def is_plain(action: Any) -> bool:
     """Report whether an action works on this machine, as this user, through Ansible's own plugins."""
@@ -196,6 +159,12 @@ def is_plain(action: Any) -> bool:
         and connection.become is None
         and display.verbosity < _DETAILED
     )
+
+
+def _is_extended(variables: object) -> bool:
+    """Report whether Ansible adds a debugger or a measurement to modules."""
+    builder = importlib.import_module("ansible._internal._ansiballz._builder")
+    return bool(builder.ExtensionManager.create(task_vars=variables).get_extensions())
 
 
 def _redirects(name: str) -> bool:

@@ -27,7 +27,7 @@ class Parsed:
 
     def __init__(self) -> None:
         self._documents: dict[object, Any] = {}  # by text and tags
-        self._routing: dict[bytes, Any] = {}  # by a digest of the text, which is long
+        self._routing: dict[object, Any] = {}  # by name and a digest of the text, which is long
 
     def load(self) -> None:
         """Parse, in the server. A version of Ansible that does it otherwise does without."""
@@ -48,17 +48,18 @@ class Parsed:
             module.__dict__["yaml"] = SimpleNamespace(**(vars(module.yaml) | {"load": self._reading(module.yaml.load)}))
 
     def _routing_of(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def parse(text: object, content_id: object) -> Any:
-            found = self._routing.pop(_digest(text), _MISSING) if isinstance(text, bytes) else _MISSING
-            return original(text, content_id) if found is _MISSING else found
+        def parse(text: object, name: object) -> Any:
+            key = (name, _digest(text)) if isinstance(text, bytes) else None
+            found = self._routing.pop(key, _MISSING)
+            return original(text, name) if found is _MISSING else found
 
         return parse
 
     def _reading(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def load(stream: Any, Loader: Any) -> Any:  # noqa: N803
-            known = isinstance(stream, str) and Loader is _loader()
+        def load(stream: Any, *args: Any, **options: Any) -> Any:
+            known = isinstance(stream, str) and not args and options == {"Loader": _loader()}
             found = self._documents.pop(_key(stream), _MISSING) if known else _MISSING
-            return original(stream, Loader=Loader) if found is _MISSING else found
+            return original(stream, *args, **options) if found is _MISSING else found
 
         return load
 
@@ -66,7 +67,8 @@ class Parsed:
         with open(_directory("config", "ansible_builtin_runtime.yml"), "rb") as file:
             text = file.read()
         parse = importlib.import_module("ansible.utils.collection_loader._collection_meta")._meta_yml_to_dict
-        self._routing[_digest(text)] = parse(text, ("ansible.builtin", "runtime.yml"))
+        name = "ansible.builtin", "runtime.yml"
+        self._routing[name, _digest(text)] = parse(text, name)
 
     def _load_documents(self) -> None:
         places = (*(("plugins", kind) for kind in _KINDS), *((place,) for place in _callbacks()))

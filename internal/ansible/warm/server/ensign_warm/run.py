@@ -9,11 +9,12 @@ import os
 import secrets
 import sys
 import tempfile
+from collections.abc import Callable
 from multiprocessing import process as workers
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
-from ensign_warm import bound, environment, leave, process
+from ensign_warm import bound, directories, environment, leave, process
 from ensign_warm.apart import Apart
 from ensign_warm.modules import Modules
 from ensign_warm.parsed import Parsed
@@ -43,33 +44,43 @@ class Run:
 
     def __init__(self, path: str, templates: str) -> None:
         """Take the paths of the program, and of the templates that it may have."""
-        self._path, self._texts = path, templates
+        self.path, self._texts = path, templates
         self._voice = -1  # where a fork tells the manager about its modules
         self._apart = Apart(collection_roots())
         self._parsed, self._templates = Parsed(), Templates()
-        self._own: dict[bytes, bytes] = {}
+        self.environment: dict[bytes, bytes] = {}
         self._of_playbook: dict[bytes, bytes] = {}
         self._config: tuple[str, str] = ("", "")
         self._unfit = ""
-        self.off: dict[str, str] = {}  # mechanisms, each with what of Ansible is not known
+        self.mechanisms: dict[str, Callable[[], None]] = {  # beside "run", each with what a fork begins it by
+            "modules": lambda: Modules(self._apart, self._tell).install(),
+            "directories": directories.install,
+            "parsed": self._parsed.give_out,
+            "templates": lambda: self._templates.give_out(self.tried),
+        }
+        self.off: dict[str, str] = {}  # those and "run", each with why
+        self.tried = False  # in the fork of a trial
+        self._look: object = None
 
     def load(self) -> list[ModuleType]:
-        self._own, before = environment.current(), set(sys.modules)
+        self.environment, before = environment.current(), set(sys.modules)
         ahead = self._apart.load()
-        self._code = source(self._path)
+        self._code = source(self.path)
         importlib.import_module("ansible_runner.__main__")
         os.environ.update(added_by_runner())
         self._of_playbook = environment.current()
         for name in _NEEDED.split():
             with contextlib.suppress(ImportError):  # Another version of Ansible has others.
                 importlib.import_module(name)
-        self.off = bound.unknown()
+        self.off = bound.unmet()
         prime()
         if "parsed" not in self.off:
             self._parsed.load()
         if "templates" not in self.off:
             self._templates.load(self._texts)
         constants = importlib.import_module("ansible.constants")
+        if "run" not in self.off:
+            self._look = look()
         self._config = digest(constants.CONFIG_FILE)
         self._unfit = unfit(vars(constants), os.getcwd())
         return ahead + imported(before)
@@ -79,7 +90,7 @@ class Run:
             raise Refused("version")
         if self._unfit:
             raise Refused(self._unfit)
-        if name := environment.difference(self._own, request.environment):
+        if name := environment.difference(self.environment, request.environment):
             raise Refused(f"variable {name}")
         manager = importlib.import_module("ansible.config.manager")
         warnings: set[str] = set()
@@ -88,7 +99,7 @@ class Run:
             raise Refused("place of ansible.cfg")
         if content != self._config[1]:
             raise Outdated("ansible.cfg")
-        if not request.arguments or os.fsdecode(request.arguments[0]) != self._path:
+        if not request.arguments or os.fsdecode(request.arguments[0]) != self.path:
             raise Refused("program")
 
     def become(self, request: Request) -> NoReturn:
@@ -120,11 +131,13 @@ class Run:
             os.write(self._voice, f"module {reason}\n".encode())
 
     def _begin_playbook(self) -> None:
-        refresh()
-        self._parsed.give_out()
-        self._templates.give_out()
-        if "modules" not in self.off:
-            Modules(self._apart, self._tell).install()
+        if self.tried:
+            try_refresh(self._look)
+        else:
+            refresh()
+        for mechanism, begin in self.mechanisms.items():
+            if mechanism not in self.off:
+                begin()
 
 
 def prime() -> None:
@@ -197,6 +210,34 @@ def unfit(settings: dict[str, Any], directory: str) -> str:
     if any(directory in repr(value) for name, value in settings.items() if name.isupper() and name not in _SETTINGS):
         return "working directory in a setting"
     return ""
+
+
+def look() -> list[object]:
+    """Return what Ansible makes for each process when it is imported, as far as it is the same in all."""
+    display = importlib.import_module("ansible.utils.display").Display()
+    constants = importlib.import_module("ansible.constants")
+    return [
+        *((stream.errors, sorted(vars(stream.buffer))) for stream in (sys.stdout, sys.stderr)),
+        getattr(display, "columns", None),
+        [name for name in _SETTINGS if name in vars(constants)],
+        os.path.isdir(temporary()),
+    ]
+
+
+def temporary() -> str:
+    """Return the directory that Ansible has made for temporary files of this process."""
+    return str(importlib.import_module("ansible.constants").DEFAULT_LOCAL_TMP)
+
+
+def try_refresh(wanted: object) -> None:
+    """Do what refresh does, and fail where a new interpreter would have something else."""
+    unique = importlib.import_module("ansible.utils.vars").get_unique_id
+    before = temporary(), unique().rpartition("-")[0]
+    refresh()
+    if look() != wanted:
+        raise RuntimeError(f"a fork has {look()} and not {wanted}")
+    if temporary() == before[0] or unique().rpartition("-")[0] == before[1]:
+        raise RuntimeError("a fork has names of the server's")
 
 
 def refresh() -> None:

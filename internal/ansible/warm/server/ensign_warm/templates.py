@@ -12,6 +12,16 @@ import warnings
 from types import CodeType, SimpleNamespace
 from typing import Any
 
+# What the code of templates may depend on; see trial.py.
+TEXTS = [
+    "{{ 'x' | upper ~ numbers | map('string') | join(',') }}{{ [numbers[0] + 1, 1] | first == 4 }}",
+    "{% set x = numbers | default([]) %}{% for n in x if n is odd %}{{ loop.index }}{% else %}-{% endfor %}",
+    "{% macro m(a, b=2) %}{{ a ~ b }}{% endmacro %}{{ m(1) }}{% if x is not defined %}{{ '{{ numbers }}' }}{% endif %}",
+]
+EXPRESSION = "numbers | length == 3 and missing is not defined"
+# What it does not depend on, beside the filters and tests that the text names.
+_IRRELEVANT = {"filters", "tests", "globals", "cache", "loader", "overlayed", "linked_to", "extensions"}
+
 
 class Templates:
     """Texts, and which of them are expressions, with what they were compiled to."""
@@ -23,8 +33,9 @@ class Templates:
 
     def load(self, path: str) -> None:
         """Compile, in the server, the templates that the file has."""
+        texts = [(text, False) for text in TEXTS] + [(EXPRESSION, True)]
         with contextlib.suppress(Exception), open(path, encoding="utf-8") as file:  # Runs do without.
-            self._compile([(template["text"], template["expression"]) for template in json.load(file)])
+            self._compile(texts + [(template["text"], template["expression"]) for template in json.load(file)])
 
     def _compile(self, texts: list[tuple[str, bool]]) -> None:
         defaults, uses = importlib.import_module("jinja2.defaults"), list[tuple[str, str, object]]()
@@ -48,8 +59,8 @@ class Templates:
                     self._known[text, expression] = made._template if expression else made, tuple(uses)
         sys.setrecursionlimit(limit)
 
-    def give_out(self) -> None:
-        """Have Ansible ask here, in a fork."""
+    def give_out(self, tried: bool = False) -> None:
+        """Have Ansible ask here, in a fork. In one that is tried, each answer has to be what Ansible would make."""
         if not self._known:
             return
         base, made = _environment(), importlib.import_module("jinja2.environment").TemplateExpression
@@ -57,11 +68,14 @@ class Templates:
 
         def compiled(own: Any, source: Any, *args: Any, **options: Any) -> Any:
             plain = isinstance(source, str) and not args and not options
-            return (self._find(own, source, False) if plain else None) or compile_text(own, source, *args, **options)
+            code = self._find(own, source, False) if plain else None
+            if tried and code is not None and code != compile_text(own, source):
+                raise RuntimeError(f"a template is compiled otherwise: {source}")
+            return code or compile_text(own, source, *args, **options)
 
         def expression(own: Any, source: str, undefined_to_none: bool = True) -> Any:
             code = self._find(own, source, True)
-            if code is None:
+            if tried or code is None:
                 return compile_expression(own, source, undefined_to_none)
             return made(own.template_class.from_code(own, code, own.make_globals(None), None), undefined_to_none)
 
@@ -81,7 +95,8 @@ def _environment() -> Any:
 
 def _state(environment: Any) -> object:
     """Return what of an environment the code of a template depends on."""
-    return type(environment), environment.lexer, environment.finalize, environment.autoescape, [*environment.extensions]
+    own = {name: value for name, value in vars(environment).items() if name not in _IRRELEVANT}
+    return type(environment), own, [*environment.extensions]
 
 
 def _passed(plugin: object) -> object:

@@ -33,6 +33,14 @@ def receive(connection: socket.socket) -> Request:
     return Request(directory, rest[: int(count)], {name: value for name, _, value in variables if name})
 
 
+def pack(request: Request) -> bytes:
+    """Return what receive reads."""
+    fields = [request.directory, b"%d" % len(request.arguments), *request.arguments]
+    fields += [name + b"=" + value for name, value in request.environment.items()]
+    text = b"".join(field + b"\0" for field in fields)
+    return struct.pack("<I", len(text)) + text
+
+
 def answer(connection: socket.socket, line: str) -> None:
     connection.sendall(ascii(line)[1:-1].encode() + b"\n")  # A variable may have any name.
 

@@ -33,7 +33,7 @@ class Program(run.Run):
         os._exit(0)
 
 stamps._PAUSE = 0
-main.Run = Program
+main.Run, main.trial.failing = Program, lambda *_: {}
 sys.path.remove(os.environ["SERVER"])
 main.run("", "")
 """

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from ansible.plugins.loader import init_plugin_loader, module_utils_loader
 from ansible.utils.display import Display
 from ensign_warm.module import Start, execute
+from ensign_warm import directories
 from ensign_warm.modules import Modules
 init_plugin_loader([place + "/one", place + "/two"])
 put("one/ansible_collections/our/routed/meta/runtime.yml", "plugin_routing: {module_utils: {a: {redirect: b.c.d}}}")
@@ -95,7 +96,7 @@ class Action(ActionBase):
         self._connection._connect()
     def _low_level_execute_command(self, *_, **__):
         raise AssertionError("a shell")
-Modules(apart, print).install()
+directories.install()
 own = Action()
 made = own._make_tmp_path()
 assert os.stat(made).st_mode & 0o777 == 0o700 and os.path.dirname(os.path.dirname(made)) == place + "/tmp/remote"
@@ -125,6 +126,7 @@ HINDRANCES = {
     "action._is_pipelining_enabled = lambda _: False": "pipelining",
     "of['environment'] = {'LC_ALL': 'C'}": "variable",
     "module_utils_loader.add_directory(place)": "module_utils",
+    """of['task_vars']['_ansible_ansiballz_coverage_config'] = '{"config": "", "output": ""}'""": "kind",
     "of['module_path'] = put('library/one.py', IMPORT)": "place",
     "of['module_path'] = put('my-modules/ansible_collections/our/own/plugins/modules/one.py', IMPORT)": "place",
     "of['module_path'] = written(IMPORT, 'routed', 'one')": "redirect",
