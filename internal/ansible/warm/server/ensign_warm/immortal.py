@@ -45,12 +45,6 @@ def _possible() -> bool:
     return False
 
 
-def mark(*items: object) -> None:
-    """Make objects immortal, where that is possible."""
-    for item in items:
-        _COUNT.from_address(id(item)).value = _IMMORTAL
-
-
 def _mark_all() -> None:
     """Mark all that garbage collectors know and are not spared from yet, with what only that refers to."""
     found: list[Any] = gc.get_objects()
@@ -62,7 +56,7 @@ def _mark_all() -> None:
         waiting.append(root)
         while waiting:
             item = waiting.pop()
-            mark(item)
+            _COUNT.from_address(id(item)).value = _IMMORTAL
             waiting += [other for other in _held(item) if not gc.is_tracked(other) and _is_mortal(other)]
 
 

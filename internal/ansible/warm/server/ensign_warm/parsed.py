@@ -72,7 +72,7 @@ class Parsed:
 
     def _load_documents(self) -> None:
         places = (*(("plugins", kind) for kind in _KINDS), *((place,) for place in _callbacks()))
-        for path in (path for place in places for path in files(*place)):
+        for path in (path for place in places for path in _files(*place)):
             document = self._parse(_documentation(path), path)
             names = document.get(_EXTENDED, ()) if isinstance(document, dict) else ()
             for name in names.split(",") if isinstance(names, str) else names:
@@ -105,7 +105,7 @@ def _directory(*names: str) -> str:
     return os.path.join(os.path.dirname(str(importlib.import_module("ansible").__file__)), *names)
 
 
-def files(*names: str) -> Iterator[str]:
+def _files(*names: str) -> Iterator[str]:
     """Return the plugins' files in a directory, which is named as it is below Ansible's package."""
     place = _directory(*names)
     for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
