@@ -34,12 +34,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(usage)
 	}
-	if o.Action == order.Render {
-		if err := action.Render(context.Background(), o, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	switch o.Action { // What changes nothing has no records.
+	case order.Render:
+		answer(action.Render(context.Background(), o, os.Stdout))
+	case order.Evaluate:
+		answer(action.Evaluate(o, os.Stdout))
 	}
 	logs, err := prepare()
 	if err != nil {
@@ -47,6 +46,15 @@ func main() {
 		os.Exit(usage)
 	}
 	os.Exit(execute(o, logs))
+}
+
+// answer ends the program after what it wrote to standard output, or with why it could not.
+func answer(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // prepare bounds the process, and returns what was its standard error, for logs. From here on

@@ -42,6 +42,12 @@ var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
 		}
 	})
 
+	It("is a program that nodes load fast", func() {
+		manager, err := os.Stat(filepath.Join(ground.Root, "bin", "manager"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(manager.Size()).To(BeNumerically("<", 50_000_000), "cmd/manager: TestWhatTheManagerDoesNotLink says what it can do without")
+	})
+
 	It("is what the installer installs", func(ctx context.Context) {
 		runs(ctx, "build-installer", "IMG="+pod.Spec.Containers[0].Image)
 		out := kubectl(ctx, "apply", "--dry-run=server", "--filename="+filepath.Join(ground.Root, "dist", "install.yaml"))

@@ -30,6 +30,8 @@ import (
 type Runner interface {
 	Run(ctx context.Context, spec runner.Spec) content.Outcome
 	Remove(uid string) error
+	// Evaluate is a values.Evaluate.
+	Evaluate(texts []string) ([]order.Evaluated, error)
 }
 
 // Observer watches runs. Its methods must not block for long.
@@ -60,7 +62,7 @@ type Keys func(ctx context.Context) (seal.Keys, error)
 
 // New returns the engine of a watch. The error is about its chart or its overrideValues.
 func New(watch watches.Watch, r Runner, o Observer, mapper meta.RESTMapper, keys Keys) (*Engine, error) {
-	overrides, err := values.Overrides(watch.Chart.Overrides)
+	overrides, err := values.Overrides(watch.Chart.Overrides, r.Evaluate)
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}

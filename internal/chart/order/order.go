@@ -42,14 +42,16 @@ const (
 type Action string
 
 // The actions. Reinstall removes what failed installations left, and installs. Uninstall keeps
-// the history: the manager deletes it last. Render changes nothing and needs no cluster:
-// chart-exec writes a File for each template to standard output.
+// the history: the manager deletes it last. Render and Evaluate change nothing and need no
+// cluster: chart-exec writes a File for each template of the chart, or a list with an Evaluated for
+// each text of the order, to standard output.
 const (
 	Install   Action = "install"
 	Reinstall Action = "reinstall"
 	Upgrade   Action = "upgrade"
 	Uninstall Action = "uninstall"
 	Render    Action = "render"
+	Evaluate  Action = "evaluate"
 )
 
 // Order says what chart-exec is to do.
@@ -72,6 +74,8 @@ type Order struct {
 	Digest string `json:"digest"`
 	// Templates says which text may be evaluated by the chart's tpl.
 	Templates Templates `json:"templates"`
+	// Texts are templates of the author of the watch, for Evaluate.
+	Texts []string `json:"texts,omitempty"`
 
 	Settings `json:"settings"`
 }
@@ -123,6 +127,12 @@ type Settings struct {
 type File struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+}
+
+// Evaluated is what a template of the order's Texts gives, or why it gives nothing.
+type Evaluated struct {
+	Text  string `json:"text"`
+	Error string `json:"error"`
 }
 
 // Decode reads an order as the manager wrote it. Whole numbers of the values stay whole: a

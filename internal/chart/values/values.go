@@ -6,16 +6,13 @@
 package values
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 
-	"github.com/Masterminds/sprig/v3"
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -24,16 +21,46 @@ import (
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
+// Evaluate returns what each of the texts gives as a template, in their order. An engine of
+// templates costs the manager 10 MB, so chart-exec has it.
+type Evaluate func(texts []string) ([]order.Evaluated, error)
+
 // Overrides returns the overrides with the templates in their strings evaluated. They are the
 // author's, and may use all functions of sprig.
-func Overrides(list []watches.Override) ([]watches.Override, error) {
+func Overrides(list []watches.Override, evaluate Evaluate) ([]watches.Override, error) {
+	var texts []string
+	for _, override := range list {
+		_, _ = replaced(override.Value, func(text string) (string, error) {
+			texts = append(texts, text)
+			return text, nil
+		})
+	}
+	results := map[string]order.Evaluated{}
+	if len(texts) > 0 {
+		evaluated, err := evaluate(texts)
+		if err == nil && len(evaluated) != len(texts) {
+			err = fmt.Errorf("%d results for %d templates", len(evaluated), len(texts))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("evaluate overrideValues: %w", err)
+		}
+		for i, text := range texts {
+			results[text] = evaluated[i]
+		}
+	}
 	list = slices.Clone(list)
 	for i := range list {
-		value, err := evaluate(list[i].Value)
+		value, err := replaced(list[i].Value, func(text string) (string, error) {
+			if results[text].Error != "" {
+				return "", errors.New(results[text].Error)
+			}
+			return results[text].Text, nil
+		})
 		if err == nil {
 			err = set(map[string]any{}, list[i].Key, value)
 		}
@@ -45,24 +72,19 @@ func Overrides(list []watches.Override) ([]watches.Override, error) {
 	return list, nil
 }
 
-func evaluate(value any) (any, error) {
+// replaced returns a value with its texts that are templates replaced.
+func replaced(value any, by func(text string) (string, error)) (any, error) {
 	switch v := value.(type) {
 	case string:
 		if !strings.Contains(v, "{{") {
 			return v, nil
 		}
-		t, err := template.New("override").Funcs(sprig.TxtFuncMap()).Option("missingkey=error").Parse(v)
-		if err != nil {
-			return nil, err
-		}
-		var text bytes.Buffer
-		err = t.Execute(&text, nil)
-		return text.String(), err
+		return by(v)
 	case []any:
 		changed := make([]any, len(v))
 		for i := range v {
 			var err error
-			if changed[i], err = evaluate(v[i]); err != nil {
+			if changed[i], err = replaced(v[i], by); err != nil {
 				return nil, err
 			}
 		}
@@ -71,7 +93,7 @@ func evaluate(value any) (any, error) {
 		changed := map[string]any{}
 		for key := range v {
 			var err error
-			if changed[key], err = evaluate(v[key]); err != nil {
+			if changed[key], err = replaced(v[key], by); err != nil {
 				return nil, err
 			}
 		}

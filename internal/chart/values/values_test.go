@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
+	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -63,17 +64,34 @@ func TestTheSpecIsTheValuesAsWritten(t *testing.T) {
 }
 
 func TestOverrides(t *testing.T) {
-	got, err := values.Overrides([]watches.Override{{Key: "a", Value: []any{`{{ "x:1" | splitList ":" | last }}`, int64(1), map[string]any{"b": `{{ upper "y" }}`}}}})
+	evaluate := func(texts []string) (results []order.Evaluated, err error) {
+		for _, text := range texts {
+			result := order.Evaluated{Text: strings.ToUpper(text)}
+			if strings.Contains(text, "nothing") {
+				result = order.Evaluated{Error: "no function"}
+			}
+			results = append(results, result)
+		}
+		return results, nil
+	}
+	got, err := values.Overrides([]watches.Override{{Key: "a", Value: []any{"{{a}}", int64(1), map[string]any{"b": "{{b}}"}, "c"}}}, evaluate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]any{"1", int64(1), map[string]any{"b": "Y"}}, got[0].Value); diff != "" {
+	if diff := cmp.Diff([]any{"{{A}}", int64(1), map[string]any{"b": "{{B}}"}, "c"}, got[0].Value); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, fault := range []watches.Override{{Key: "a", Value: "{{ nothing }}", Line: 7}, {Key: "a[x]", Value: "b", Line: 7}} {
-		if _, err := values.Overrides([]watches.Override{fault}); err == nil || !strings.Contains(err.Error(), "line 7: overrideValues.") {
+		if _, err := values.Overrides([]watches.Override{fault}, evaluate); err == nil || !strings.Contains(err.Error(), "line 7: overrideValues.") {
 			t.Errorf("%v was taken: %v", fault, err)
 		}
+	}
+	broken := func([]string) ([]order.Evaluated, error) { return nil, nil }
+	if _, err := values.Overrides([]watches.Override{{Key: "a", Value: "{{ a }}"}}, broken); err == nil {
+		t.Error("a template without a result was taken")
+	}
+	if _, err := values.Overrides([]watches.Override{{Key: "a", Value: "a"}}, nil); err != nil {
+		t.Errorf("chart-exec is needed without a template: %v", err)
 	}
 }
 
