@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,17 +62,17 @@ var _ = Describe("a chart that does harm", Ordered, ContinueOnFailure, func() {
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 		Expect(objectNamed(s, cr.GetName()+"-a", &corev1.ConfigMap{})(ctx)).To(Succeed())
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, objectNamed(s, cr.GetName(), cr)).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, objectNamed(s, cr.GetName(), cr)).Should(site.BeGone())
 	}
 
 	DescribeTable("has a clear status, and the next CR is not affected", func(ctx context.Context, kind schema.GroupKind, does, reason, message string) {
 		cr := create(ctx, kind, does, does)
 		Expect(s.Outcome(ctx, cr)).To(And(HaveField("Reason", reason), HaveField("Message", MatchRegexp(message))))
 		Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(And(HaveField("Status", "True"), HaveField("Reason", "InstallError"), HaveField("Message", MatchRegexp(message))))
-		Expect(objectNamed(s, does+"-a", &corev1.ConfigMap{})(ctx)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(objectNamed(s, does+"-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
 		next(ctx, does)
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, objectNamed(s, does, cr)).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, objectNamed(s, does, cr)).Should(site.BeGone())
 	},
 		Entry("a template of 2,000,000,000 loops", greeting, "loop", "Timeout", "the run took longer than its timeout"),
 		Entry("a list of 2,000,000,000 numbers", hello, "list", "RunnerCrashed", "fatal error: (runtime: )?out of memory"),
@@ -103,7 +102,7 @@ var _ = Describe("a chart that does harm", Ordered, ContinueOnFailure, func() {
 		Expect(objectNamed(s, "hook", cr)(ctx)).To(Succeed())
 		Expect(cr.GetFinalizers()).To(ConsistOf("helm.sdk.operatorframework.io/uninstall-release"))
 		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/uninstall-disable-hooks":"true"}}}`)))).To(Succeed())
-		Eventually(ctx, objectNamed(s, "hook", cr)).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, objectNamed(s, "hook", cr)).Should(site.BeGone())
 		Eventually(ctx, statuses(s, "hook")).Should(BeEmpty())
 	})
 })

@@ -9,20 +9,20 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 // expectNothing waits until the CR is gone with its release and all objects.
 func (l *faultLab) expectNothing(ctx context.Context, cr *unstructured.Unstructured, p *faultPlan) {
 	GinkgoHelper()
-	Eventually(ctx, objectNamed(l.Site, cr.GetName(), cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"), "%v", p)
+	Eventually(ctx, objectNamed(l.Site, cr.GetName(), cr.DeepCopy())).Should(site.BeGone(), "%v", p)
 	Eventually(ctx, statuses(l.Site, cr.GetName())).Should(BeEmpty(), "%v", p)
 	for _, name := range objects {
-		Eventually(ctx, objectNamed(l.Site, cr.GetName()+name, &corev1.ConfigMap{})).Should(MatchError(apierrors.IsNotFound, "IsNotFound"), "%v", p)
+		Eventually(ctx, objectNamed(l.Site, cr.GetName()+name, &corev1.ConfigMap{})).Should(site.BeGone(), "%v", p)
 	}
 }
 

@@ -53,8 +53,8 @@ var _ = Describe("the deletion of a CR", func() {
 		Consistently(ctx, isGone(cr), site.Calm).Should(Succeed())
 		Expect(statuses(s, "waits")(ctx)).To(HaveLen(1), "the history says what is to go")
 		holdBack(ctx, held, "null")
-		Eventually(ctx, isGone(cr)).Should(beGone())
-		Expect(objectNamed(s, "waits-a", held)(ctx)).To(beGone())
+		Eventually(ctx, isGone(cr)).Should(site.BeGone())
+		Expect(objectNamed(s, "waits-a", held)(ctx)).To(site.BeGone())
 		Eventually(ctx, statuses(s, "waits")).Should(BeEmpty())
 	},
 		Entry("without a word about it", `{}`),
@@ -70,7 +70,7 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(isGone(cr)(ctx)).To(Succeed())
 		Expect(s.Condition(cr, "ReleaseFailed")(ctx)).To(HaveField("Message", ContainSubstring("hooked-NO-NAME")))
 		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/uninstall-disable-hooks":"true"}}}`)))).To(Succeed())
-		Eventually(ctx, isGone(cr)).Should(beGone())
+		Eventually(ctx, isGone(cr)).Should(site.BeGone())
 		Eventually(ctx, statuses(s, "hooked")).Should(BeEmpty())
 	})
 
@@ -84,14 +84,14 @@ var _ = Describe("the deletion of a CR", func() {
 		}, "  reconcilePeriod: 500ms\n").Start(ctx, hello.Kind)
 		first, second := deployedBy(ctx, s, hello, "first"), deployedBy(ctx, s, hello, "second")
 		Expect(k8s.Delete(ctx, definition)).To(Succeed())
-		Eventually(ctx, isGone(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: definition.ObjectMeta})).Should(beGone())
+		Eventually(ctx, isGone(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: definition.ObjectMeta})).Should(site.BeGone())
 		Eventually(ctx, s.Condition(first, "Irreconcilable")).Should(HaveField("Message", ContainSubstring("Gadget")))
 		Expect(k8s.Patch(ctx, first, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"a":"without"}}`)))).To(Succeed())
 		Eventually(ctx, s.Condition(first, "Deployed")).Should(HaveField("Reason", "UpgradeSuccessful"))
 		remove(ctx, first)
 		remove(ctx, second)
 		for _, name := range []string{"first", "second"} {
-			Expect(objectNamed(s, name+"-a", &corev1.ConfigMap{})(ctx)).To(beGone())
+			Expect(objectNamed(s, name+"-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
 		}
 	})
 
@@ -108,8 +108,8 @@ var _ = Describe("the deletion of a CR", func() {
 		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "UninstallError"), HaveField("Message", And(ContainSubstring("PriorityClass "+s.Namespace+"-unread"), ContainSubstring("cannot be read")))))
 		Expect(isGone(priorityClass(s, "unread"))(ctx)).To(Succeed())
 		allow()
-		Eventually(ctx, isGone(cr)).Should(beGone())
-		Expect(isGone(priorityClass(s, "unread"))(ctx)).To(beGone())
+		Eventually(ctx, isGone(cr)).Should(site.BeGone())
+		Expect(isGone(priorityClass(s, "unread"))(ctx)).To(site.BeGone())
 	})
 
 	It("takes the cluster-scoped objects of hooks, too", func(ctx context.Context) {
@@ -118,7 +118,7 @@ var _ = Describe("the deletion of a CR", func() {
 		cr := deployedBy(ctx, s, hello, "hooks")
 		Expect(isGone(priorityClass(s, "hooks"))(ctx)).To(Succeed())
 		remove(ctx, cr)
-		Expect(isGone(priorityClass(s, "hooks"))(ctx)).To(beGone())
+		Expect(isGone(priorityClass(s, "hooks"))(ctx)).To(site.BeGone())
 	})
 
 	It("names what cannot be deleted, with the reason", func(ctx context.Context) {
@@ -133,8 +133,8 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "UninstallError"), HaveField("Message", ContainSubstring("ConfigMap "+s.Namespace+"/webhook-a: failed calling webhook"))))
 		allow()
-		Eventually(ctx, isGone(cr)).Should(beGone())
-		Expect(objectNamed(s, "webhook-a", &corev1.ConfigMap{})(ctx)).To(beGone())
+		Eventually(ctx, isGone(cr)).Should(site.BeGone())
+		Expect(objectNamed(s, "webhook-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
 	})
 
 	It("leaves what belongs to somebody else by now, and says so", func(ctx context.Context) {
@@ -171,8 +171,8 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"more":5}}`)))).To(Succeed())
 		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Reason", "UpgradeError"))
 		remove(ctx, cr)
-		Expect(isGone(priorityClass(s, "more"))(ctx)).To(beGone())
-		Expect(objectNamed(s, "more-a", &corev1.ConfigMap{})(ctx)).To(beGone())
+		Expect(isGone(priorityClass(s, "more"))(ctx)).To(site.BeGone())
+		Expect(objectNamed(s, "more-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
 	})
 
 	It("goes on without hooks in a namespace that is being deleted", func(ctx context.Context) {
@@ -186,8 +186,8 @@ var _ = Describe("the deletion of a CR", func() {
 		Expect(objectNamed(s, "sh.helm.release.v1.goes.v1", record)(ctx)).To(Succeed())
 		holdBack(ctx, record, `["example.com/hold"]`) // Else it may go before the CR. Helm's update of the record lets it go.
 		Expect(k8s.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})).To(Succeed())
-		Eventually(ctx, isGone(cr)).Should(beGone())
-		Expect(isGone(priorityClass(s, "goes"))(ctx)).To(beGone())
+		Eventually(ctx, isGone(cr)).Should(site.BeGone())
+		Expect(isGone(priorityClass(s, "goes"))(ctx)).To(site.BeGone())
 	})
 })
 
@@ -243,10 +243,10 @@ var _ = Describe("the deletion of a CR under faults", func() {
 			end := proxy.Add(apiproxy.Rule{Fault: fault, Match: func(r apiproxy.Request) bool { return p.concerns(r, name) && !over.Load() }})
 			defer end()
 			Expect(k8s.Delete(ctx, cr)).To(Succeed())
-			Eventually(ctx, isGone(cr)).Should(beGone(), "%s", p)
+			Eventually(ctx, isGone(cr)).Should(site.BeGone(), "%s", p)
 			// The CR is gone: so must be all else, at once.
-			Expect(isGone(priorityClass(s, name))(ctx)).To(beGone(), "%s", p)
-			Expect(objectNamed(s, name+"-a", &corev1.ConfigMap{})(ctx)).To(beGone(), "%s", p)
+			Expect(isGone(priorityClass(s, name))(ctx)).To(site.BeGone(), "%s", p)
+			Expect(objectNamed(s, name+"-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone(), "%s", p)
 			Expect(statuses(s, name)(ctx)).To(BeEmpty(), "%s", p)
 			Expect(struck).To(Receive(), "%s did not strike", p)
 		}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -142,9 +141,9 @@ var _ = Describe("the example hello", Ordered, func() {
 
 	It("uninstalls the release with its CR", func(ctx context.Context) {
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, present(cr.DeepCopy(), cr.GetName())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, present(cr.DeepCopy(), cr.GetName())).Should(site.BeGone())
 		for _, of := range []string{"example-hello", "example-greeter"} {
-			Eventually(ctx, present(&appsv1.Deployment{}, of)).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+			Eventually(ctx, present(&appsv1.Deployment{}, of)).Should(site.BeGone())
 		}
 		Eventually(ctx, revisions).Should(BeEmpty())
 		text, err := s.Log()

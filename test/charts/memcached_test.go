@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,7 +93,7 @@ var _ = Describe("the example memcached", Ordered, func() {
 		Expect(objectNamed(s, measured.GetName(), other)(ctx)).To(Succeed())
 		Expect(k8s.Delete(ctx, three)).To(Succeed())
 		for _, object := range []client.Object{three.DeepCopy(), &appsv1.StatefulSet{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}} {
-			Eventually(ctx, objectNamed(s, three.GetName(), object)).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+			Eventually(ctx, objectNamed(s, three.GetName(), object)).Should(site.BeGone())
 		}
 		Eventually(ctx, statuses(s, three.GetName())).Should(BeEmpty())
 		Expect(statuses(s, measured.GetName())(ctx)).To(Equal(map[string]string{"1": "deployed"}))

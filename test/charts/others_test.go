@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/types"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/release/common"
 	release "helm.sh/helm/v4/pkg/release/v1"
@@ -20,7 +19,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,9 +52,6 @@ func isGone(object client.Object) func(context.Context) error {
 	return func(ctx context.Context) error { return k8s.Get(ctx, client.ObjectKeyFromObject(object), object) }
 }
 
-// beGone succeeds for the error of an object that is not there.
-func beGone() types.GomegaMatcher { return MatchError(apierrors.IsNotFound, "IsNotFound") }
-
 func priorityClass(s *site.Site, name string) *schedulingv1.PriorityClass {
 	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-" + name}}
 }
@@ -72,7 +67,7 @@ func deployedBy(ctx context.Context, s *site.Site, kind schema.GroupKind, name s
 func remove(ctx context.Context, cr client.Object) {
 	GinkgoHelper()
 	Expect(k8s.Delete(ctx, cr)).To(Succeed())
-	Eventually(ctx, isGone(cr)).Should(beGone())
+	Eventually(ctx, isGone(cr)).Should(site.BeGone())
 }
 
 var _ = Describe("the release of another", func() {
@@ -99,7 +94,7 @@ var _ = Describe("the release of another", func() {
 		Eventually(ctx, s.Condition(second, "Irreconcilable")).Should(HaveField("Message", ContainSubstring("duplicate release name")))
 		Expect(k8s.Patch(ctx, first, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		Expect(k8s.Delete(ctx, first, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		Eventually(ctx, isGone(first)).Should(beGone())
+		Eventually(ctx, isGone(first)).Should(site.BeGone())
 		ask(ctx, second, "now")
 		Eventually(ctx, s.Condition(second, "Deployed")).Should(HaveField("Status", "True"))
 		remove(ctx, second)
@@ -130,8 +125,8 @@ var _ = Describe("the release of another", func() {
 		Eventually(ctx, s.Condition(cr, "Failure")).Should(HaveField("Message", ContainSubstring("releases do not move")))
 		remove(ctx, cr)
 		Eventually(ctx, statuses(s, "inner")).Should(BeEmpty())
-		Expect(isGone(priorityClass(s, "inner"))(ctx)).To(beGone())
-		Expect(objectNamed(s, "inner-a", &corev1.ConfigMap{})(ctx)).To(beGone())
+		Expect(isGone(priorityClass(s, "inner"))(ctx)).To(site.BeGone())
+		Expect(objectNamed(s, "inner-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
 	})
 
 	DescribeTable("is not needed for a CR whose name Helm does not take", func(ctx context.Context, length int) {
@@ -177,13 +172,13 @@ var _ = Describe("a release of the CR's own", func() {
 		cr := deployedBy(ctx, s, hello, "restored")
 		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		Expect(k8s.Delete(ctx, cr, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		Eventually(ctx, isGone(cr)).Should(beGone())
+		Eventually(ctx, isGone(cr)).Should(site.BeGone())
 		again := deployedBy(ctx, s, hello, "restored")
 		Expect(again.GetUID()).NotTo(Equal(cr.GetUID()))
 		Eventually(ctx, statuses(s, "restored")).Should(Equal(map[string]string{"1": "superseded", "2": "deployed"}))
 		remove(ctx, again)
 		Eventually(ctx, statuses(s, "restored")).Should(BeEmpty())
-		Expect(isGone(priorityClass(s, "restored"))(ctx)).To(beGone())
+		Expect(isGone(priorityClass(s, "restored"))(ctx)).To(site.BeGone())
 	})
 
 	It("is removed although its history was deleted", func(ctx context.Context) {
@@ -193,8 +188,8 @@ var _ = Describe("a release of the CR's own", func() {
 		Expect(k8s.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(s.Namespace), client.MatchingLabels{"owner": "helm"})).To(Succeed())
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		s.Start(ctx, hello.Kind)
-		Eventually(ctx, isGone(cr)).Should(beGone())
-		Expect(isGone(priorityClass(s, "forgotten"))(ctx)).To(beGone())
+		Eventually(ctx, isGone(cr)).Should(site.BeGone())
+		Expect(isGone(priorityClass(s, "forgotten"))(ctx)).To(site.BeGone())
 	})
 })
 
@@ -258,7 +253,7 @@ var _ = Describe("a forged record of a release", Ordered, func() {
 
 	nothingEvil := func(ctx context.Context) {
 		GinkgoHelper()
-		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "evil-" + s.Namespace}, &corev1.ConfigMap{})).To(beGone())
+		Expect(k8s.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "evil-" + s.Namespace}, &corev1.ConfigMap{})).To(site.BeGone())
 	}
 
 	DescribeTable("has no effect, and the release is as its CR wants it", func(ctx context.Context, name string, attack func(context.Context, string)) {
@@ -276,8 +271,8 @@ var _ = Describe("a forged record of a release", Ordered, func() {
 		attack(ctx, name) // The deletion meets it, too.
 		remove(ctx, cr)
 		nothingEvil(ctx)
-		Eventually(ctx, objectNamed(s, name+"-a", &corev1.ConfigMap{})).Should(beGone()) // By the garbage collector, without a record.
-		Expect(isGone(priorityClass(s, name))(ctx)).To(beGone())
+		Eventually(ctx, objectNamed(s, name+"-a", &corev1.ConfigMap{})).Should(site.BeGone()) // By the garbage collector, without a record.
+		Expect(isGone(priorityClass(s, name))(ctx)).To(site.BeGone())
 		Expect(isGone(binding)(ctx)).To(Succeed(), "the victim of a forged record was deleted")
 		if name == "labels" { // No record of the manager's own was left: that one is another's.
 			Expect(statuses(s, name)(ctx)).To(HaveLen(1))

@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,7 +129,7 @@ var _ = Describe("a release", func() {
 		Expect(objectNamed(s, "trusted-a", object)(ctx)).To(Succeed())
 		Expect(object.Data).To(HaveKeyWithValue("a", "EXECUTED"))
 		for _, of := range []string{"plain-a", "coded-a"} {
-			Expect(objectNamed(s, of, object)(ctx)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+			Expect(objectNamed(s, of, object)(ctx)).To(site.BeGone())
 		}
 		text, err := s.Log()
 		Expect(err).NotTo(HaveOccurred())
@@ -148,8 +147,8 @@ var _ = Describe("a release", func() {
 		Expect(kept.OwnerReferences).To(BeEmpty())
 		Expect(owned.OwnerReferences).To(HaveLen(1))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, objectNamed(s, "kept-b", owned)).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
-		Eventually(ctx, objectNamed(s, "kept", cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, objectNamed(s, "kept-b", owned)).Should(site.BeGone())
+		Eventually(ctx, objectNamed(s, "kept", cr.DeepCopy())).Should(site.BeGone())
 		Consistently(ctx, objectNamed(s, "kept-a", kept), site.Calm).Should(Succeed())
 	})
 
@@ -184,7 +183,7 @@ var _ = Describe("a release", func() {
 		s.Create(ctx, cr)
 		Eventually(ctx, s.Condition(cr, "Irreconcilable")).Should(And(HaveField("Reason", "ReconcileError"), HaveField("Message", ContainSubstring("duplicate release name"))))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, objectNamed(s, "taken", cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, objectNamed(s, "taken", cr.DeepCopy())).Should(site.BeGone())
 		Expect(statuses(s, "taken")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
 		Expect(objectNamed(s, "taken-a", &corev1.ConfigMap{})(ctx)).To(Succeed())
 	})
@@ -205,8 +204,8 @@ var _ = Describe("a release", func() {
 		answered(ctx, s, cr, "once more")
 		Expect(statuses(s, "adopted")(ctx)).To(Equal(map[string]string{"2": "superseded", "3": "deployed"}))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, objectNamed(s, "adopted", cr.DeepCopy())).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
-		Expect(objectNamed(s, "adopted-a", object)(ctx)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, objectNamed(s, "adopted", cr.DeepCopy())).Should(site.BeGone())
+		Expect(objectNamed(s, "adopted-a", object)(ctx)).To(site.BeGone())
 		Eventually(ctx, statuses(s, "adopted")).Should(BeEmpty())
 	},
 		Entry("with other values", map[string]any{"a": "c"}, "c"),

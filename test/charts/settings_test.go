@@ -11,12 +11,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 // deployment is a template of one whose pods become ready.
@@ -54,8 +54,8 @@ var _ = Describe("a watch with a chart", func() {
 		Expect(objectNamed(s, "awaited", made)(ctx)).To(Succeed())
 		Expect(made.Status.AvailableReplicas).To(BeEquivalentTo(2))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		Eventually(ctx, objectNamed(s, "awaited", cr)).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
-		Expect(objectNamed(s, "awaited", made)(ctx)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Eventually(ctx, objectNamed(s, "awaited", cr)).Should(site.BeGone())
+		Expect(objectNamed(s, "awaited", made)(ctx)).To(site.BeGone())
 		text, err := s.Log()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(text).To(And(ContainSubstring("Uninstall wait"), ContainSubstring("Waiting until all resources are deleted"), ContainSubstring("Removing finalizer")))

@@ -109,7 +109,7 @@ var _ = Describe("a forged status", Ordered, func() {
 		s.Start(ctx, kind.Kind)
 
 		By("running the finalizer, and what the status does not prove to be done")
-		gone(ctx, customs["goes"])
+		ground.Gone(ctx, customs["goes"])
 		Expect(s.Log()).To(MatchRegexp(`run started.*/goes".*"reason": "deleted"`))
 		for _, name := range []string{"guessed", "torn", "running"} {
 			Eventually(s.Ended(customs[name])).Should(Equal(1), name)

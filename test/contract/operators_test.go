@@ -42,14 +42,6 @@ func read[T client.Object](ctx context.Context, namespace, name string, object T
 	return object
 }
 
-// gone waits until the object is no more.
-func gone(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) error {
-		return k8s.Get(ctx, client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object))
-	}).Should(Satisfy(apierrors.IsNotFound))
-}
-
 func owners(object client.Object) []string {
 	names := []string{}
 	for _, reference := range object.GetOwnerReferences() {
@@ -78,7 +70,7 @@ var _ = Describe("an operator for the base image", func() {
 		Expect(success.Status).To(Equal("True"))
 		Expect(success.Result).To(And(HaveKeyWithValue("ok", int64(3)), HaveKeyWithValue("changed", int64(1)), HaveKeyWithValue("skipped", int64(1)), HaveKeyWithValue("failures", int64(0))))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		gone(ctx, cr)
+		ground.Gone(ctx, cr)
 	})
 
 	row("§operators role-based", "FQCN roles of a collection, a vault, trusted vars, keys as they are", func(ctx context.Context) {
@@ -101,7 +93,7 @@ var _ = Describe("an operator for the base image", func() {
 		Expect(till.Data).To(And(HaveKeyWithValue("code", []byte("4711")), HaveKeyWithValue("key", []byte("sk-shop"))))
 		Expect([][]string{owners(window), owners(till)}).To(HaveEach(ConsistOf("Webshop/corner")))
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		gone(ctx, cr)
+		ground.Gone(ctx, cr)
 		Expect(read(ctx, s.Namespace, "closed", &corev1.ConfigMap{}).Data).To(Equal(map[string]string{"sign": "corner is closed", "money": "5.00 EUR"}))
 		Expect(s.Log()).NotTo(Or(ContainSubstring("4711"), ContainSubstring("sk-shop"), ContainSubstring("open sesame")))
 	})

@@ -134,7 +134,7 @@ var _ = Describe("modules for content", Ordered, ContinueOnFailure, func() {
 		Eventually(s.Runs(cr)).Should(BeNumerically(">=", 3))
 		Expect(s.Failed(cr)()).To(BeZero())
 		Expect(k8s.Delete(ctx, cr)).To(Succeed())
-		gone(ctx, cr)
+		ground.Gone(ctx, cr)
 	})
 
 	row("§10 k8s_event, §10 operator_sdk.util", "by its bare name; with appendTimestamp false it is counted", func(ctx context.Context) {

@@ -246,7 +246,7 @@ var _ = Describe("an account without a right to Events", func() {
 			s.Create(ctx, page)
 			Eventually(s.Ended(page)).Should(Equal(1))
 			Expect(k8s.Delete(ctx, page)).To(Succeed())
-			gone(ctx, page)
+			ground.Gone(ctx, page)
 			Eventually(s.Log).Should(ContainSubstring("WARNING: Events are not written"))
 		}
 		text, err := s.Log()

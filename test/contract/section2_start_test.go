@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -70,7 +69,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		entry("§2 --watches-file", "a file that is not there", given("--watches-file=nowhere.yaml"), "nowhere.yaml"),
 		entry("§2 --kubeconfig", "a server that does not answer", func(o *harness.Options) {
 			o.Kubeconfig = filepath.Join(s.Dir, "dead")
-			text := regexp.MustCompile(`server: .*`).ReplaceAllString(kubectl(context.Background(), "config", "view", "--raw"), "server: https://127.0.0.1:"+freePort())
+			text := regexp.MustCompile(`server: .*`).ReplaceAllString(ground.Kubectl(context.Background(), "config", "view", "--raw"), "server: https://127.0.0.1:"+freePort())
 			Expect(os.WriteFile(o.Kubeconfig, []byte(text), 0o600)).To(Succeed())
 		}, "reach the API server", "--kubeconfig"),
 		entry("§2 --proxy-port", "a port that is taken", taken("--proxy-port="), "--proxy-port"),
@@ -172,10 +171,3 @@ var _ = Describe("an older deployment", Ordered, ContinueOnFailure, func() {
 		Expect(lastSaid(s, cr, 1).Server).To(Equal("https://127.0.0.1:" + proxyPort))
 	})
 })
-
-func kubectl(ctx context.Context, args ...string) string {
-	GinkgoHelper()
-	out, err := exec.CommandContext(ctx, ground.Cluster.Kubectl, append([]string{"--kubeconfig=" + ground.Cluster.Kubeconfig}, args...)...).CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
-	return string(out)
-}

@@ -152,7 +152,7 @@ func selectorRows(w *settings) {
 	})
 	row("§1 selector finalizer", "without its labels it is finalized all the same", func(ctx context.Context) {
 		Expect(k8s.Delete(ctx, w.packed)).To(Succeed())
-		gone(ctx, w.packed)
+		ground.Gone(ctx, w.packed)
 		Expect(lastSaid(w.Site, w.packed, 2)).To(HaveField("Phase", "final"))
 	})
 }
@@ -161,7 +161,7 @@ func endingRows(w *settings) {
 	row("§1 finalizer content", "the watch's own, with the finalizer's vars", func(ctx context.Context) {
 		before := w.Calms(w.one)
 		Expect(k8s.Delete(ctx, w.one)).To(Succeed())
-		gone(ctx, w.one)
+		ground.Gone(ctx, w.one)
 		Expect(lastSaid(w.Site, w.one, before+1)).To(And(HaveField("Phase", "final"), HaveField("Role", HaveSuffix("/roles/own"))))
 	})
 	row("§1 finalizer role, §2 paused", "a role of its own, with vars, of a paused CR too", func(ctx context.Context) {
@@ -169,7 +169,7 @@ func endingRows(w *settings) {
 		annotate(ctx, w.two, steering+"paused", `"true"`)
 		Eventually(ctx, w.Condition(w.two, "Running")).Should(HaveField("Reason", "Paused"))
 		Expect(k8s.Delete(ctx, w.two)).To(Succeed())
-		gone(ctx, w.two)
+		ground.Gone(ctx, w.two)
 		Expect(lastSaid(w.Site, w.two, before+1)).To(And(HaveField("Phase", "away"), HaveField("Role", HaveSuffix("/roles/bye"))))
 	})
 }

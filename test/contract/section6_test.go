@@ -20,7 +20,7 @@ func triggerRows(w *deeds) {
 		Eventually(w.Ended(tick)).Should(BeNumerically(">=", 2))
 		Expect(w.Log()).To(MatchRegexp(`run started.*/tick".*"reason": "period"`))
 		Expect(k8s.Delete(ctx, tick)).To(Succeed())
-		gone(ctx, tick)
+		ground.Gone(ctx, tick)
 	})
 }
 
@@ -97,7 +97,7 @@ func finalizerRows(w *deeds) {
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(staying), staying)).To(Succeed())
 		Expect(staying.GetFinalizers()).To(Equal([]string{"deeds.example.com/finalizer"}))
 		patch(ctx, staying, `{"spec": {"stay": false}}`)
-		gone(ctx, staying)
+		ground.Gone(ctx, staying)
 	})
 	row("§6 displayed text", "of the spec neither ends a run nor keeps a finalizer from its end", func(ctx context.Context) {
 		var texts []any
@@ -107,7 +107,7 @@ func finalizerRows(w *deeds) {
 		shown := w.deed(ctx, "shown", map[string]any{"how": "good", "shown": texts})
 		Eventually(ctx, w.Condition(shown, "Successful")).Should(HaveField("Status", "True"))
 		Expect(k8s.Delete(ctx, shown)).To(Succeed())
-		gone(ctx, shown)
+		ground.Gone(ctx, shown)
 		Expect(w.Failed(shown)()).To(BeZero())
 	})
 	row("§6 deleted during a run", "with a finalizer the run ends first; without one it is canceled", func(ctx context.Context) {
@@ -117,11 +117,11 @@ func finalizerRows(w *deeds) {
 			Eventually(ctx, w.Condition(cr, "Running")).Should(HaveField("Reason", "Running"))
 			Expect(k8s.Delete(ctx, cr)).To(Succeed())
 		}
-		gone(ctx, loose)
+		ground.Gone(ctx, loose)
 		Eventually(w.Log).Should(MatchRegexp(`run canceled.*/loose"`))
 		Expect(w.Condition(waiting, "Running")(ctx)).To(HaveField("Reason", "Running"))
 		Expect(os.WriteFile(filepath.Join(w.Dir, "go"), nil, 0o600)).To(Succeed())
-		gone(ctx, waiting)
+		ground.Gone(ctx, waiting)
 		Expect(os.Remove(filepath.Join(w.Dir, "go"))).To(Succeed())
 		Expect(w.Log()).To(MatchRegexp(`(?s)run succeeded.*/waiting".*run started.*/waiting".*"reason": "deleted"`))
 	})

@@ -99,7 +99,7 @@ var _ = Describe("variables", Ordered, ContinueOnFailure, func() {
 			final := keptVariables(s, "full", "final")
 			Expect(final).To(And(HaveKeyWithValue("stronger", "finalizer"), HaveKeyWithValue("fromWatch", "full of 3"), HaveKeyWithValue("size", 3.0)))
 			Expect(final).To(And(HaveKeyWithValue("much", "absent"), HaveKeyWithValue("omit", Not(Equal("theirs")))))
-			gone(ctx, cr)
+			ground.Gone(ctx, cr)
 		})
 	row("§3 names, §3 no spec", "the core group gives __secret, and an object without spec {}", func(ctx context.Context) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "core", Labels: map[string]string{"place": s.Namespace}}}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/test/faults/audit"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 // request is one that the API server has answered to the manager's account.
@@ -67,14 +68,14 @@ func grants(ctx context.Context, overlay string) map[right]bool {
 	for _, binding := range everywhere.Items {
 		if binds(binding.Subjects) {
 			clusterRoles = append(clusterRoles, binding.RoleRef.Name)
-			rules = append(rules, read(ctx, "", binding.RoleRef.Name, &rbacv1.ClusterRole{}).Rules...)
+			rules = append(rules, site.Read(ctx, ground, "", binding.RoleRef.Name, &rbacv1.ClusterRole{}).Rules...)
 		}
 	}
 	for _, binding := range here.Items {
 		if binds(binding.Subjects) {
 			Expect(binding.RoleRef.Kind).To(Equal("Role"))
 			Expect(binding.Namespace).To(Equal(namespace))
-			rules = append(rules, read(ctx, namespace, binding.RoleRef.Name, &rbacv1.Role{}).Rules...)
+			rules = append(rules, site.Read(ctx, ground, namespace, binding.RoleRef.Name, &rbacv1.Role{}).Rules...)
 		}
 	}
 	want := []string{"ensign-metrics-auth"}
@@ -124,7 +125,7 @@ func reasons() map[right]string {
 // verbs are those that a ClusterRole of the cluster has for a resource of ours.
 func verbs(ctx context.Context, role, resource string) (found []string) {
 	GinkgoHelper()
-	for _, rule := range read(ctx, "", role, &rbacv1.ClusterRole{}).Rules {
+	for _, rule := range site.Read(ctx, ground, "", role, &rbacv1.ClusterRole{}).Rules {
 		if slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, resource) {
 			found = append(found, rule.Verbs...)
 		}

@@ -59,9 +59,9 @@ func elsewhere(ctx context.Context, s *site.Site, place string) {
 	Eventually(ctx, s.Condition(backup, "Failure")).Should(HaveField("Generation", BeEquivalentTo(2)))
 
 	By("deleting them, the cluster last")
-	deleted(ctx, backup)
-	deleted(ctx, app, schema, user)
-	deleted(ctx, db, claim)
+	ground.Delete(ctx, backup)
+	ground.Delete(ctx, app, schema, user)
+	ground.Delete(ctx, db, claim)
 }
 
 func secret(place, name, key, value string) *corev1.Secret {

@@ -98,7 +98,7 @@ func deploy(ctx context.Context, overlay string) *appsv1.Deployment {
 	DeferCleanup(func(ctx context.Context) { runs(ctx, "undeploy", "FORCE=1") })
 	deployment := &appsv1.Deployment{}
 	Eventually(ctx, func(ctx context.Context) bool {
-		read(ctx, namespace, manager, deployment)
+		site.Read(ctx, ground, namespace, manager, deployment)
 		return deployment.Status.AvailableReplicas == *deployment.Spec.Replicas && deployment.Status.ObservedGeneration == deployment.Generation
 	}).Should(BeTrue(), "the restricted profile admits the pods")
 	return deployment
@@ -108,7 +108,7 @@ func deploy(ctx context.Context, overlay string) *appsv1.Deployment {
 // Its addresses are its own, because it is no pod.
 func start(ctx context.Context, overlay string) *site.Site {
 	GinkgoHelper()
-	container := read(ctx, namespace, manager, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0]
+	container := site.Read(ctx, ground, namespace, manager, &appsv1.Deployment{}).Spec.Template.Spec.Containers[0]
 	s := ground.Site(ctx, nil)
 	s.Options.Project, s.Options.Namespace = ground.Root, ""
 	s.Options.Args = slices.DeleteFunc(container.Args, func(arg string) bool { return strings.Contains(arg, "-bind-address=") })
@@ -136,7 +136,7 @@ func life(ctx context.Context, s *site.Site, place string) {
 	GinkgoHelper()
 	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: place}}
 	Expect(client.IgnoreAlreadyExists(k8s.Create(ctx, home))).To(Succeed())
-	kubectl(ctx, "apply", "--namespace="+place, "--filename="+filepath.Join(ground.Root, "config", "samples", "secrets.yaml"))
+	ground.Kubectl(ctx, "apply", "--namespace="+place, "--filename="+filepath.Join(ground.Root, "config", "samples", "secrets.yaml"))
 
 	By("creating an endpoint, which waits for its cluster, and the cluster")
 	app, db := endpoint(place, "app", "db"), cluster(place, "db")
@@ -146,12 +146,12 @@ func life(ctx context.Context, s *site.Site, place string) {
 	s.Create(ctx, db)
 	Eventually(ctx, s.Condition(db, "Successful")).Should(HaveField("Status", "True"))
 	Eventually(ctx, s.Condition(app, "Published")).Should(HaveField("Status", "True"))
-	Expect(read(ctx, place, "db", db).GetFinalizers()).To(ConsistOf(clusterFinalizer))
+	Expect(site.Read(ctx, ground, place, "db", db).GetFinalizers()).To(ConsistOf(clusterFinalizer))
 
 	By("changing the cluster's port, and its volume's size")
 	Expect(k8s.Patch(ctx, db.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"mysqlPort": 3307, "size": "3Gi"}}`)))).To(Succeed())
 	published := func(ctx context.Context) map[string]string {
-		return read(ctx, place, "app-connection", &corev1.ConfigMap{}).Data
+		return site.Read(ctx, ground, place, "app-connection", &corev1.ConfigMap{}).Data
 	}
 	Eventually(ctx, published).Should(HaveKeyWithValue("port", "3307"))
 
@@ -163,10 +163,10 @@ func life(ctx context.Context, s *site.Site, place string) {
 	text, err := metrics(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	expectMetrics(text)
-	budget := read(ctx, place, "db", &policyv1.PodDisruptionBudget{})
+	budget := site.Read(ctx, ground, place, "db", &policyv1.PodDisruptionBudget{})
 	Expect(k8s.Patch(ctx, budget.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec": {"maxUnavailable": 0}}`)))).To(Succeed())
 	Eventually(ctx, func(ctx context.Context) *intstr.IntOrString {
-		return read(ctx, place, "db", budget).Spec.MaxUnavailable
+		return site.Read(ctx, ground, place, "db", budget).Spec.MaxUnavailable
 	}).Should(HaveValue(Equal(intstr.FromInt32(1))))
 
 	By("creating a database and an account, which find no cluster, and deleting them")
@@ -181,7 +181,7 @@ func life(ctx context.Context, s *site.Site, place string) {
 	for _, object := range content {
 		Eventually(ctx, s.Condition(object, "Failure")).Should(HaveField("Message", ContainSubstring("Could not find requested MySQLCluster nowhere")))
 	}
-	deleted(ctx, content[0], content[1])
+	ground.Delete(ctx, content[0], content[1])
 	By("creating a backup that finds no cluster, and a restore that finds no dump, and deleting them")
 	store := map[string]any{"persistentVolumeClaim": "dumps"}
 	backup := harness.Custom(backupKind, place, "nightly", map[string]any{"cluster": to, "storage": store})
@@ -189,10 +189,10 @@ func life(ctx context.Context, s *site.Site, place string) {
 	s.Create(ctx, backup, restore)
 	Eventually(ctx, s.Condition(backup, "Failure")).Should(HaveField("Message", ContainSubstring("Could not find requested MySQLCluster nowhere")))
 	Eventually(ctx, s.Condition(restore, "Failure")).Should(HaveField("Message", ContainSubstring("MySQLBackup nightly has no dump yet")))
-	deleted(ctx, backup, restore)
+	ground.Delete(ctx, backup, restore)
 
 	By("deleting both, the cluster with a pod that was left, and with its claim, which is in use for a while")
-	claim := read(ctx, place, "data-db-0", &corev1.PersistentVolumeClaim{})
+	claim := site.Read(ctx, ground, place, "data-db-0", &corev1.PersistentVolumeClaim{})
 	hold := func(finalizers string) {
 		GinkgoHelper()
 		Expect(k8s.Patch(ctx, claim.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": `+finalizers+`}}`)))).To(Succeed())
@@ -201,7 +201,7 @@ func life(ctx context.Context, s *site.Site, place string) {
 	leave(ctx, place, "db")
 	log, err := audit.Open(auditLog)
 	Expect(err).NotTo(HaveOccurred())
-	deleted(ctx, app)
+	ground.Delete(ctx, app)
 	Expect(k8s.Delete(ctx, db)).To(Succeed())
 	Eventually(ctx, func() (times int) {
 		for _, r := range requests(log) {
@@ -212,5 +212,5 @@ func life(ctx context.Context, s *site.Site, place string) {
 		return times
 	}).Should(BeNumerically(">", 3), "the finalizer waits for the claim")
 	hold("null")
-	deleted(ctx, db, claim)
+	ground.Delete(ctx, db, claim)
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
@@ -25,7 +27,7 @@ var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("is held to the restricted profile, cannot write to its image, and has time to stop", func(ctx context.Context) {
-		Expect(read(ctx, "", namespace, &corev1.Namespace{}).Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"))
+		Expect(site.Read(ctx, ground, "", namespace, &corev1.Namespace{}).Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"))
 		// A pod that may gain rights is refused there, so the profile is really on.
 		stranger := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stranger"},
@@ -50,13 +52,13 @@ var _ = Describe("what is deployed", Ordered, ContinueOnFailure, func() {
 
 	It("is what the installer installs", func(ctx context.Context) {
 		runs(ctx, "build-installer", "IMG="+pod.Spec.Containers[0].Image)
-		out := kubectl(ctx, "apply", "--dry-run=server", "--filename="+filepath.Join(ground.Root, "dist", "install.yaml"))
+		out := ground.Kubectl(ctx, "apply", "--dry-run=server", "--filename="+filepath.Join(ground.Root, "dist", "install.yaml"))
 		Expect(strings.Split(strings.TrimSpace(out), "\n")).To(And(HaveLen(35), HaveEach(HaveSuffix(" unchanged (server dry run)"))))
 	})
 
 	It("has metrics where the ServiceMonitor and the NetworkPolicy look for them", func(ctx context.Context) {
-		kubectl(ctx, "apply", "--kustomize="+filepath.Join(ground.Root, "config", "network-policy"))
-		policy := read(ctx, namespace, manager, &networkingv1.NetworkPolicy{})
+		ground.Kubectl(ctx, "apply", "--kustomize="+filepath.Join(ground.Root, "config", "network-policy"))
+		policy := site.Read(ctx, ground, namespace, manager, &networkingv1.NetworkPolicy{})
 		Expect(labels.SelectorFromSet(policy.Spec.PodSelector.MatchLabels).Matches(labels.Set(pod.Labels))).To(BeTrue())
 		open := policy.Spec.Ingress[0].Ports[0].Port.StrVal
 		Expect(slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == open })).To(BeTrue())

@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,32 +77,6 @@ func rbac(ctx context.Context, code int, args ...string) string {
 	out, _ := command.Output() // The exit code says what is wrong.
 	Expect(command.ProcessState.ExitCode()).To(Equal(code), string(out))
 	return string(out)
-}
-
-func kubectl(ctx context.Context, args ...string) string {
-	GinkgoHelper()
-	out, err := exec.CommandContext(ctx, ground.Cluster.Kubectl, append([]string{"--kubeconfig=" + ground.Cluster.Kubeconfig}, args...)...).CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), "kubectl %v: %s", args, out)
-	return string(out)
-}
-
-func read[T client.Object](ctx context.Context, namespace, name string, object T) T {
-	GinkgoHelper()
-	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)).To(Succeed())
-	return object
-}
-
-// deleted deletes objects, and waits until they are gone.
-func deleted(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, object := range objects {
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, object))).To(Succeed())
-	}
-	for _, object := range objects {
-		Eventually(ctx, func(ctx context.Context) error {
-			return k8s.Get(ctx, client.ObjectKeyFromObject(object), object)
-		}).Should(Satisfy(apierrors.IsNotFound), "%T %s stays", object, object.GetName())
-	}
 }
 
 func cluster(namespace, name string) *unstructured.Unstructured {

@@ -16,6 +16,8 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var _ = Describe("make", func() {
@@ -30,7 +32,7 @@ var _ = Describe("make", func() {
 	It("undeploy refuses while custom resources exist, lists them, and leaves nothing once they are gone", func(ctx context.Context) {
 		deploy(ctx, "high-availability")
 		app := endpoint(place, "app", "db")
-		create(ctx, db, app)
+		ground.Create(ctx, db, app)
 		before := leftovers(ctx)
 		Expect(len(before)).To(BeNumerically(">", 15))
 		out, err := run(ctx, "undeploy")
@@ -46,7 +48,7 @@ var _ = Describe("make", func() {
 		Expect(leftovers(ctx)).To(Equal(before))
 
 		unlock(ctx, db)
-		deleted(ctx, db, app)
+		ground.Delete(ctx, db, app)
 		runs(ctx, "undeploy")
 		Eventually(ctx, leftovers).Should(BeEmpty())
 		runs(ctx, "undeploy") // Nothing is there, which is what was asked for.
@@ -55,7 +57,7 @@ var _ = Describe("make", func() {
 	It("undeploy FORCE=1 takes our finalizers off, and leaves nothing", func(ctx context.Context) {
 		deploy(ctx, "default")
 		db.SetFinalizers([]string{clusterFinalizer})
-		create(ctx, db)
+		ground.Create(ctx, db)
 		out := runs(ctx, "undeploy", "FORCE=1")
 		Expect(out).To(ContainSubstring("without its finalizer " + clusterFinalizer + ": MySQLCluster " + place + "/db"))
 		Eventually(ctx, leftovers).Should(BeEmpty())
@@ -63,7 +65,7 @@ var _ = Describe("make", func() {
 
 	It("uninstall FORCE=1 leaves finalizers of others alone, and says what they hold up", func(ctx context.Context) {
 		runs(ctx, "install")
-		create(ctx, db)
+		ground.Create(ctx, db)
 		out, err := run(ctx, "uninstall", "FORCE=1", "PATIENCE=3")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("MySQLCluster " + place + "/db [\"example.com/another\"]"))
@@ -74,7 +76,7 @@ var _ = Describe("make", func() {
 
 	It("uninstall lists what exists although a definition goes meanwhile", func(ctx context.Context) {
 		runs(ctx, "install")
-		create(ctx, db)
+		ground.Create(ctx, db)
 		kubectl := filepath.Join(GinkgoT().TempDir(), "kubectl")
 		script := fmt.Sprintf("#!/bin/sh\ncase $* in\n'get mysqlbackups.%[2]s --all'*) %[1]s delete crd mysqlbackups.%[2]s >&2 ;;\nesac\nexec %[1]s \"$@\"\n",
 			ground.Cluster.Kubectl, group)
@@ -84,7 +86,7 @@ var _ = Describe("make", func() {
 		Expect(out).To(And(ContainSubstring("\"mysqlbackups."+group+"\" deleted"),
 			ContainSubstring("nothing was removed"), ContainSubstring("MySQLCluster "+place+"/db")))
 		unlock(ctx, db)
-		deleted(ctx, db)
+		ground.Delete(ctx, db)
 		runs(ctx, "uninstall")
 		Eventually(ctx, leftovers).Should(BeEmpty())
 	})
@@ -105,19 +107,12 @@ var _ = Describe("make", func() {
 		Expect(pods.Items).To(HaveLen(2))
 		budget := &policyv1.PodDisruptionBudget{}
 		Eventually(ctx, func(ctx context.Context) int32 {
-			return read(ctx, namespace, manager, budget).Status.DisruptionsAllowed
+			return site.Read(ctx, ground, namespace, manager, budget).Status.DisruptionsAllowed
 		}).Should(BeEquivalentTo(1))
 		Expect(budget.Status.ExpectedPods).To(BeEquivalentTo(2))
 		runs(ctx, "undeploy")
 	})
 })
-
-func create(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, object := range objects {
-		Expect(k8s.Create(ctx, object)).To(Succeed())
-	}
-}
 
 // unlock takes all finalizers off, as their owners do once they are done.
 func unlock(ctx context.Context, object *unstructured.Unstructured) {

@@ -32,7 +32,7 @@ var _ = Describe("20 users and 10 databases at once", func() {
 			all = append(all, d)
 		}
 		for _, o := range all {
-			create(ctx, o)
+			ground.Create(ctx, o)
 		}
 		succeed(ctx, all...)
 		AddReportEntry("seconds", fmt.Sprintf("%d objects were done after %s", len(all), time.Since(began)))

@@ -16,10 +16,10 @@ var _ = Describe("a MySQLEndpoint", func() {
 		// One of another endpoint, too, is somebody else's.
 		another := &corev1.ConfigMap{ObjectMeta: metaOf(place, "another"), Data: map[string]string{"host": "another"}}
 		another.Labels = map[string]string{"mysql-endpoint": "another", "app.kubernetes.io/managed-by": "ensign"}
-		create(ctx, theirs, another)
+		ground.Create(ctx, theirs, another)
 		for _, victim := range []*corev1.ConfigMap{theirs, another} {
 			e := object("MySQLEndpoint", place, "greedy-"+victim.Name, spec{"cluster": "server", "configMap": victim.Name})
-			create(ctx, e)
+			ground.Create(ctx, e)
 			fail(ctx, e, ContainSubstring("ConfigMap "+place+"/"+victim.Name+" exists and does not belong to this MySQLEndpoint"))
 			Expect(ground.Client.Get(ctx, client.ObjectKeyFromObject(victim), victim)).To(Succeed())
 			Expect(victim.Data).To(Equal(map[string]string{"host": victim.Name}))

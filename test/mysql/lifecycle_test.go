@@ -19,7 +19,7 @@ var _ = Describe("a database and its user", func() {
 		first, second := rand.Text(), `'"\%`+"`; "+rand.Text()
 		secret(ctx, place, "password", first)
 		d, u := database(place, base, "Delete"), user(place, name, base, "SELECT")
-		create(ctx, d, u)
+		ground.Create(ctx, d, u)
 		succeed(ctx, d, u)
 
 		By("logging in with the Secret's password")
@@ -54,7 +54,7 @@ var _ = Describe("a database and its user", func() {
 	It("keeps its data when its policy says so", func(ctx context.Context) {
 		place, base := ground.Namespace(ctx), own("kept")
 		d := database(place, base, "Retain")
-		create(ctx, d)
+		ground.Create(ctx, d)
 		succeed(ctx, d)
 		ask(ctx, "CREATE TABLE "+base+".t (c INT); INSERT INTO "+base+".t VALUES (7)")
 		remove(ctx, d)
@@ -67,7 +67,7 @@ var _ = Describe("a database and its user", func() {
 		ask(ctx, "CREATE USER "+name+"@'10.0.0.1'")
 		u := user(place, name, "nowhere", "SELECT")
 		Expect(unstructured.SetNestedSlice(u.Object, []any{"127.0.0.1", "10.%"}, "spec", "hosts")).To(Succeed())
-		create(ctx, u)
+		ground.Create(ctx, u)
 		succeed(ctx, u)
 		hosts := func() string { return ask(ctx, "SELECT host FROM mysql.user WHERE user = '"+name+"' ORDER BY host") }
 		Expect(hosts()).To(Equal("10.%\n10.0.0.1\n127.0.0.1"))
@@ -82,7 +82,7 @@ var _ = Describe("a database and its user", func() {
 		place, name, base := ground.Namespace(ctx), own("again"), own("again")
 		secret(ctx, place, "password", rand.Text())
 		d, u := database(place, base, "Delete"), user(place, name, base, "SELECT", "INSERT")
-		create(ctx, d, u)
+		ground.Create(ctx, d, u)
 		succeed(ctx, d, u)
 		before := ask(ctx, "SHOW CREATE USER "+name+"@'%'; SHOW GRANTS FOR "+name+"@'%'")
 		first := harness.ConditionOf(u, "Successful").Result["completion"]

@@ -49,7 +49,7 @@ var _ = Describe("names", func() {
 		ask(ctx, "CREATE DATABASE "+lookalike+"; CREATE TABLE "+lookalike+".t (c INT)")
 		secret(ctx, place, "password", "wild")
 		d, u := database(place, base, "Delete"), user(place, name, base, "SELECT", "CREATE")
-		create(ctx, d, u)
+		ground.Create(ctx, d, u)
 		succeed(ctx, d, u)
 		Expect(as(name, "wild", "CREATE TABLE "+base+".t (c INT); SELECT COUNT(*) FROM "+base+".t")(ctx)).To(Equal("0"))
 		_, err := as(name, "wild", "SELECT COUNT(*) FROM "+lookalike+".t")(ctx)
@@ -65,7 +65,7 @@ var _ = Describe("names", func() {
 		name := (own("A.b@c+d-e") + strings.Repeat("x", 32))[:32]
 		secret(ctx, place, "password", "long")
 		d, u := database(place, base, "Delete"), user(place, name, base, "CREATE")
-		create(ctx, d, u)
+		ground.Create(ctx, d, u)
 		succeed(ctx, d, u)
 		Expect(as(name, "long", "CREATE TABLE `"+base+"`.t (c INT)")(ctx)).To(BeEmpty())
 		remove(ctx, u)

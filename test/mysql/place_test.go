@@ -39,7 +39,7 @@ func newPlace(ctx context.Context) (namespace string) {
 	namespace = ground.Namespace(ctx)
 	secret(ctx, namespace, "admin", server.Password)
 	c := clusterOf(namespace, server)
-	create(ctx, c)
+	ground.Create(ctx, c)
 	succeed(ctx, c)
 	return namespace
 }
@@ -78,13 +78,6 @@ func granted(database string, privileges ...any) []any {
 	return []any{spec{"database": database, "privileges": privileges}}
 }
 
-func create(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, o := range objects {
-		Expect(ground.Client.Create(ctx, o)).To(Succeed())
-	}
-}
-
 // secret creates a Secret with a password, or changes it.
 func secret(ctx context.Context, namespace, name, password string) {
 	GinkgoHelper()
@@ -99,7 +92,7 @@ func secret(ctx context.Context, namespace, name, password string) {
 // login creates the Secret of an administrator who is not root.
 func login(ctx context.Context, namespace, name, password string) {
 	GinkgoHelper()
-	create(ctx, &corev1.Secret{
+	ground.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "admin", Labels: mariadb.SecretLabels()},
 		StringData: map[string]string{"username": name, "password": password},
 	})
@@ -141,9 +134,7 @@ func fail(ctx context.Context, o *unstructured.Unstructured, message types.Gomeg
 func remove(ctx context.Context, o *unstructured.Unstructured) {
 	GinkgoHelper()
 	Expect(ground.Client.Delete(ctx, o)).To(Succeed())
-	Eventually(ctx, func(ctx context.Context) error {
-		return ground.Client.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())
-	}).Should(Satisfy(apierrors.IsNotFound))
+	ground.Gone(ctx, o)
 }
 
 // ask sends statements as root.

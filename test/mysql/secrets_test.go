@@ -41,7 +41,7 @@ var _ = Describe("passwords", func() {
 		secrets := map[string]string{"root's": server.Password, "the first": rand.Text(), "the second": rand.Text(), "a wrong administrator's": rand.Text()}
 		secret(ctx, place, "password", secrets["the first"])
 		u := here(user(place, name, "nowhere", "SELECT"))
-		create(ctx, u)
+		ground.Create(ctx, u)
 		succeed(ctx, u)
 		secret(ctx, place, "password", secrets["the second"])
 		Eventually(ctx, as(name, secrets["the second"], "SELECT 1")).Should(Equal("1"))

@@ -30,7 +30,7 @@ var _ = Describe("a server of a tenant's own", func() {
 		place := ground.Namespace(ctx)
 		secret(ctx, place, "admin", "of admin")
 		secret(ctx, place, "password", "of the user")
-		create(ctx, clusterOf(place, &mariadb.Server{Host: "127.0.0.1", Port: s.Port}))
+		ground.Create(ctx, clusterOf(place, &mariadb.Server{Host: "127.0.0.1", Port: s.Port}))
 		return s, place
 	}
 
@@ -48,7 +48,7 @@ var _ = Describe("a server of a tenant's own", func() {
 		succeed(ctx, object("MySQLCluster", place, "server", nil))
 		Expect(s.Asked()).To(BeEmpty(), "a login that looks fine")
 		d, u := here(database(place, own("robbed"), "Retain")), here(user(place, own("robbed"), "nowhere", "SELECT"))
-		create(ctx, d, u)
+		ground.Create(ctx, d, u)
 		fail(ctx, d, Not(BeEmpty()))
 		fail(ctx, u, Not(BeEmpty()))
 		Expect(len(s.Asked())).To(BeNumerically(">=", 2), "both modules were asked for a file")
@@ -61,9 +61,9 @@ var _ = Describe("a server of a tenant's own", func() {
 	It("gets only passwords whose Secrets allow it", func(ctx context.Context) {
 		place := ground.Namespace(ctx)
 		plain := &corev1.Secret{ObjectMeta: metaOf(place, "admin"), StringData: map[string]string{"password": server.Password}}
-		create(ctx, plain)
+		ground.Create(ctx, plain)
 		c := clusterOf(place, server)
-		create(ctx, c)
+		ground.Create(ctx, c)
 		label := "myapp.myorg.tld/mysql-login=allowed"
 		fail(ctx, c, And(ContainSubstring("Secret "+place+"/admin has no label "+label), ContainSubstring("kubectl label --namespace="+place+" secret admin "+label)))
 
@@ -81,9 +81,9 @@ var _ = Describe("a server of a tenant's own", func() {
 
 		By("as with an account's")
 		name := own("unlabeled")
-		create(ctx, &corev1.Secret{ObjectMeta: metaOf(place, "password"), StringData: map[string]string{"password": "of another application"}})
+		ground.Create(ctx, &corev1.Secret{ObjectMeta: metaOf(place, "password"), StringData: map[string]string{"password": "of another application"}})
 		u := here(user(place, name, "nowhere", "SELECT"))
-		create(ctx, u)
+		ground.Create(ctx, u)
 		fail(ctx, u, ContainSubstring("Secret "+place+"/password has no label "+label))
 		_, err := as(name, "of another application", "SELECT 1")(ctx)
 		Expect(err).To(refused())
@@ -100,7 +100,7 @@ var _ = Describe("a server of a tenant's own", func() {
 		forged := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"status": {"endpoint": "127.0.0.1:%d"}}`, s.Port))
 		Expect(ground.Client.Status().Patch(ctx, c, forged)).To(Succeed())
 		u := here(user(place, own("led"), "nowhere", "SELECT"))
-		create(ctx, u)
+		ground.Create(ctx, u)
 		succeed(ctx, u)
 		Expect(s.Asked()).To(BeEmpty())
 	})

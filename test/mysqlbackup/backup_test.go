@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,7 +97,7 @@ var _ = Describe("a MySQLBackup and a MySQLRestore", Ordered, func() {
 
 		By("keeping the dumps when the backup is deleted")
 		Expect(api.Delete(ctx, cr.DeepCopy())).To(Succeed())
-		Eventually(ctx, func() error { return api.Get(ctx, client.ObjectKeyFromObject(cr), cr.DeepCopy()) }).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		ground.Gone(ctx, cr)
 		Expect(p.files("all")).NotTo(BeEmpty())
 	})
 })

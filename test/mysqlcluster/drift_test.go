@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var _ = Describe("what somebody changes by hand of a MySQLCluster", Ordered, ContinueOnFailure, func() {
@@ -97,7 +99,7 @@ var _ = Describe("what somebody changes by hand of a MySQLCluster", Ordered, Con
 		o.succeeds(ctx, late)
 		Expect(columns(ctx, late)).To(MatchRegexp(`^NAME +SUCCESSFUL +REASON +READY +ENDPOINT +AGE\n` +
 			`late +True +Successful +true +late-writer\S+:3306 +\S+\n$`))
-		writer := read(ctx, o.Namespace, "late-writer", &corev1.Service{})
+		writer := site.Read(ctx, ground, o.Namespace, "late-writer", &corev1.Service{})
 		Expect(writer.Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
 		Expect(writer.Labels).To(And(HaveKey("app.kubernetes.io/managed-by"), HaveKey("app.kubernetes.io/created-by")))
 	})

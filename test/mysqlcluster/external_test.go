@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 	"github.com/ensign-operator/ensign/test/mariadb"
 )
 
@@ -101,8 +102,8 @@ var _ = Describe("a MySQLCluster whose server runs elsewhere", Ordered, func() {
 
 	It("goes although its server cannot be reached, and takes nothing with it", func(ctx context.Context) {
 		Expect(server.Kill()).To(Succeed())
-		removed(ctx, there)
-		Expect(read(ctx, o.Namespace, kept.Name, kept).DeletionTimestamp).To(BeNil())
+		ground.Delete(ctx, there)
+		Expect(site.Read(ctx, ground, o.Namespace, kept.Name, kept).DeletionTimestamp).To(BeNil())
 		text, err := o.Log()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(text).NotTo(ContainSubstring(server.Password))

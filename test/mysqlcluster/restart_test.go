@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var _ = Describe("after an operator that was cut off while a StatefulSet was gone, another one", func() {
@@ -29,13 +31,13 @@ var _ = Describe("after an operator that was cut off while a StatefulSet was gon
 		Eventually(ctx, sets.ResultChan()).Should(Receive(HaveField("Type", watch.Deleted)))
 		Expect(o.Kill()).To(Succeed())
 		sets.Stop()
-		gone(ctx, grown.set)
+		ground.Gone(ctx, grown.set)
 
 		By("leaving the pod of the other alone, and deleting its cluster")
 		Expect(k8s.Delete(ctx, left.set, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		gone(ctx, left.set)
+		ground.Gone(ctx, left.set)
 		Expect(k8s.Delete(ctx, goes)).To(Succeed())
-		Expect(read(ctx, o.Namespace, "goes-0", left.pod).DeletionTimestamp).To(BeNil())
+		Expect(site.Read(ctx, ground, o.Namespace, "goes-0", left.pod).DeletionTimestamp).To(BeNil())
 
 		o.start(ctx)
 		o.succeeds(ctx, grows)
@@ -43,7 +45,7 @@ var _ = Describe("after an operator that was cut off while a StatefulSet was gon
 		Expect(after.sizes()).To(HaveEach("2Gi"))
 		Expect(after.pod.UID).To(Equal(grown.pod.UID))
 		Expect(metav1.IsControlledBy(after.pod, after.set)).To(BeTrue())
-		gone(ctx, goes, left.pod, left.claim)
+		ground.Gone(ctx, goes, left.pod, left.claim)
 
 		By("naming an image in the operator's environment, which the schema does not see")
 		Expect(o.Stop()).To(Succeed())

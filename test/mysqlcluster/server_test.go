@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 // parts are what a cluster is made of, as it stands.
@@ -28,8 +29,8 @@ func partsOf(ctx context.Context, cr *unstructured.Unstructured) parts {
 	GinkgoHelper()
 	namespace, name := cr.GetNamespace(), cr.GetName()
 	return parts{
-		read(ctx, namespace, name, &appsv1.StatefulSet{}), read(ctx, namespace, name+"-0", &corev1.Pod{}),
-		read(ctx, namespace, "data-"+name+"-0", &corev1.PersistentVolumeClaim{}),
+		site.Read(ctx, ground, namespace, name, &appsv1.StatefulSet{}), site.Read(ctx, ground, namespace, name+"-0", &corev1.Pod{}),
+		site.Read(ctx, ground, namespace, "data-"+name+"-0", &corev1.PersistentVolumeClaim{}),
 	}
 }
 
@@ -63,7 +64,7 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 	})
 
 	It("has a Service for readers that says whom it selects", func(ctx context.Context) {
-		readers := read(ctx, o.Namespace, "db-readers", &corev1.Service{})
+		readers := site.Read(ctx, ground, o.Namespace, "db-readers", &corev1.Service{})
 		Expect(readers.Annotations["kubernetes.io/description"]).To(And(ContainSubstring("the one server"), ContainSubstring("accepts writes too")))
 		selected := &corev1.PodList{}
 		Expect(k8s.List(ctx, selected, client.InNamespace(o.Namespace), client.MatchingLabels(readers.Spec.Selector))).To(Succeed())
@@ -103,7 +104,7 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 		Expect(after.sizes()).To(HaveEach("2Gi"))
 		Expect(after.set.UID).To(Equal(before.set.UID))
 		Expect(after.set.Generation).To(Equal(before.set.Generation))
-		Expect(read(ctx, o.Namespace, "db-mysql-config", &corev1.ConfigMap{}).Data["ensign.cnf"]).To(ContainSubstring("port = 3306"))
+		Expect(site.Read(ctx, ground, o.Namespace, "db-mysql-config", &corev1.ConfigMap{}).Data["ensign.cnf"]).To(ContainSubstring("port = 3306"))
 		By("growing once the class can")
 		expandable(ctx, true)
 		o.succeeds(ctx, db)
@@ -174,7 +175,7 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 		o.Create(ctx, next)
 		Expect(o.fails(ctx, next)).To(ContainSubstring("PersistentVolumeClaim " + o.Namespace + "/data-next-0 exists and does not belong to this MySQLCluster"))
 		By("beginning once the claim is gone")
-		removed(ctx, theirs)
+		ground.Delete(ctx, theirs)
 		o.succeeds(ctx, next)
 		By("leaving a copy that somebody made of its own, with all of its labels")
 		copied := &corev1.PersistentVolumeClaim{}
@@ -182,7 +183,7 @@ var _ = Describe("a MySQLCluster", Ordered, func() {
 		copied.ObjectMeta = metav1.ObjectMeta{Namespace: o.Namespace, Name: "restored", Labels: copied.Labels}
 		copied.Spec.VolumeName = ""
 		o.Create(ctx, copied)
-		removed(ctx, next)
-		Expect(read(ctx, o.Namespace, copied.Name, copied).DeletionTimestamp).To(BeNil())
+		ground.Delete(ctx, next)
+		Expect(site.Read(ctx, ground, o.Namespace, copied.Name, copied).DeletionTimestamp).To(BeNil())
 	})
 })

@@ -126,27 +126,3 @@ func status(cr *unstructured.Unstructured, field string) func(context.Context) (
 		return value, err
 	}
 }
-
-func read[T client.Object](ctx context.Context, namespace, name string, object T) T {
-	GinkgoHelper()
-	Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object)).To(Succeed())
-	return object
-}
-
-// removed deletes the objects, and waits until they are gone.
-func removed(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, object := range objects {
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, object))).To(Succeed())
-	}
-	gone(ctx, objects...)
-}
-
-func gone(ctx context.Context, objects ...client.Object) {
-	GinkgoHelper()
-	for _, object := range objects {
-		Eventually(ctx, func(ctx context.Context) error {
-			return k8s.Get(ctx, client.ObjectKeyFromObject(object), object)
-		}).Should(Satisfy(apierrors.IsNotFound), "%T %s stays", object, object.GetName())
-	}
-}

@@ -84,9 +84,7 @@ func (s *Site) FailsAtStart(ctx context.Context) (int, string) {
 // Create creates CRs or other objects.
 func (s *Site) Create(ctx context.Context, objects ...client.Object) {
 	ginkgo.GinkgoHelper()
-	for _, object := range objects {
-		gomega.Expect(s.ground.Client.Create(ctx, object)).To(gomega.Succeed())
-	}
+	s.ground.Create(ctx, objects...)
 }
 
 // Script lets the site's managers work with the Python environment that the test binary
