@@ -75,6 +75,18 @@ var _ = Describe("a watch with a chart", func() {
 		Expect(object.Data).To(Equal(map[string]string{"a": "not for everyone"}))
 	})
 
+	It("evaluates the templates of values that go over the CR's, with the manager's environment", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.key | quote }}")}, "  overrideValues: {key: '{{ env \"SOME_KEY\" | upper }}'}\n")
+		s.Options.Env = append(s.Options.Env, "SOME_KEY=loud")
+		s.Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "evaluated", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		object := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "evaluated-a", object)(ctx)).To(Succeed())
+		Expect(object.Data).To(Equal(map[string]string{"a": "LOUD"}))
+	})
+
 	It("keeps so many revisions", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | quote }}")}, "  maxHistory: 2\n").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "long-lived", map[string]any{"a": "0"})
