@@ -75,7 +75,11 @@ var places = map[string]place{
 // canary renders a chart as the manager and chart-exec do, and returns what came out.
 func canary(t *testing.T, dir string, spec map[string]any, all bool) (string, error) {
 	t.Helper()
-	built, err := values.Build(&watches.Chart{Path: dir, AllTemplates: all}, spec, nil, nil)
+	source, err := values.NewSource(&watches.Chart{Path: dir, AllTemplates: all}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := source.Build(spec, nil)
 	if err != nil {
 		return "", err
 	}

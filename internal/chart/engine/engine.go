@@ -54,6 +54,7 @@ type Engine struct {
 	SuppressOverrides bool
 
 	keys      Keys
+	values    *values.Source
 	overrides []watches.Override
 }
 
@@ -66,10 +67,11 @@ func New(watch watches.Watch, r Runner, o Observer, mapper meta.RESTMapper, keys
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	if err := values.Check(watch.Chart); err != nil {
+	source, err := values.NewSource(watch.Chart, overrides)
+	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	return &Engine{Watch: watch, Runner: r, Observer: o, Mapper: mapper, keys: keys, overrides: overrides}, nil
+	return &Engine{Watch: watch, Runner: r, Observer: o, Mapper: mapper, keys: keys, values: source, overrides: overrides}, nil
 }
 
 // work is a release as its CR wants it.
@@ -112,7 +114,7 @@ func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *c
 	if w.namespace, w.name, err = e.Watch.Chart.ReleaseOf(cr.Object); err != nil {
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
-	w.values, err = values.Build(e.Watch.Chart, r.Spec(), e.overrides, r.Overrides)
+	w.values, err = e.values.Build(r.Spec(), r.Overrides)
 	switch {
 	case errors.Is(err, values.ErrChart):
 		w.fault = err // Not the CR's: the next run may find the chart mended.

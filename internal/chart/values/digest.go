@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,23 +29,21 @@ type fileSum struct {
 	Sum  [sha256.Size]byte
 }
 
-// digests returns the digest of a chart, and that of what a release is made of, fit for a label.
-// The chart must be as it was loaded: Helm's ProcessDependencies changes it.
-func digests(c *chart.Chart, values map[string]any) (of, release string, err error) {
-	if of, err = chartDigest(c); err != nil {
-		return "", "", fmt.Errorf("digest the chart: %w", err)
-	}
+// releaseDigest returns the digest of what a release is made of: a chart with a digest, and
+// values. It is fit for a label.
+func releaseDigest(chart string, values map[string]any) (string, error) {
+	const digits = 32
 	whole, err := sum(struct {
 		Chart  string
 		Values map[string]any
-	}{of, values})
+	}{chart, values})
 	if err != nil {
-		return "", "", fmt.Errorf("digest the values: %w", err)
+		return "", err
 	}
-	const digits = 32
-	return of, whole[:digits], nil
+	return whole[:digits], nil
 }
 
+// chartDigest returns the digest of a chart as it was loaded.
 func chartDigest(c *chart.Chart) (string, error) {
 	m := meaning{Metadata: c.Metadata, Values: c.Values, Schema: c.Schema, Templates: fileSums(c.Templates), Files: fileSums(c.Files)}
 	for _, subchart := range c.Dependencies() {

@@ -127,24 +127,24 @@ func (v *Values) ChartVersion() content.Version {
 // ErrChart is the error of a chart that cannot be loaded.
 var ErrChart = errors.New("load the chart")
 
-// Build loads the chart and makes the values of a CR: its spec, over which stand the overrides of
-// the watch, and over these those of a Go program, which are a tree. An error says what of the
-// spec the chart cannot take, or is ErrChart.
-func Build(c *watches.Chart, spec map[string]any, overrides []watches.Override, strongest map[string]any) (*Values, error) {
-	loaded, err := loader.Load(c.Path)
+// Build makes the values of a CR: its spec, over which stand the overrides of the watch, and over
+// these those of a Go program, which are a tree. An error says what of the spec the chart cannot
+// take, or is ErrChart.
+func (s *Source) Build(spec, strongest map[string]any) (*Values, error) {
+	loaded, err := s.load()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrChart, err)
+		return nil, err
 	}
-	v := &Values{Chart: loaded.Name(), Version: loaded.Metadata.Version, Values: runtime.DeepCopyJSON(spec)}
+	v := &Values{Chart: loaded.chart.Name(), Version: loaded.chart.Metadata.Version, ChartDigest: loaded.digest, Values: runtime.DeepCopyJSON(spec)}
 	if v.Values == nil {
 		v.Values = map[string]any{}
 	}
-	if !c.AllTemplates && callsTpl(loaded) {
-		if v.Trusted, err = checkTemplates(spec, c.TemplatesInSpec); err != nil {
+	if !s.watch.AllTemplates && loaded.callsTpl {
+		if v.Trusted, err = checkTemplates(spec, s.watch.TemplatesInSpec); err != nil {
 			return nil, err
 		}
 	}
-	for _, o := range overrides {
+	for _, o := range s.overrides {
 		if err := set(v.Values, o.Key, o.Value); err != nil {
 			return nil, fmt.Errorf("override %s: %w", o.Key, err)
 		}
@@ -152,13 +152,14 @@ func Build(c *watches.Chart, spec map[string]any, overrides []watches.Override, 
 	}
 	v.Values = loader.MergeMaps(v.Values, strongest)
 	v.Trusted = append(v.Trusted, texts(strongest)...)
-	if v.ChartDigest, v.Digest, err = digests(loaded, v.Values); err != nil {
-		return nil, err
+	if v.Digest, err = releaseDigest(loaded.digest, v.Values); err != nil {
+		return nil, fmt.Errorf("digest the values: %w", err)
 	}
-	return v, checkSchema(loaded, runtime.DeepCopyJSON(v.Values))
+	return v, checkSchema(forHelm(loaded.chart), runtime.DeepCopyJSON(v.Values))
 }
 
-// checkSchema checks the values as the chart will see them, by values.schema.json.
+// checkSchema checks the values as the chart will see them, by values.schema.json. It changes the
+// chart and the values.
 func checkSchema(c *chart.Chart, values map[string]any) error {
 	if err := chartutil.ProcessDependencies(c, values); err != nil {
 		return fmt.Errorf("the chart's dependencies: %w", err)
@@ -225,12 +226,4 @@ func covered(path string, paths []string) bool {
 func texts(value any) []string {
 	found, _ := checkTemplates(map[string]any{"value": value}, []string{"spec"})
 	return found
-}
-
-// Check loads the chart of a watch, so that one that cannot be loaded is found at the start.
-func Check(c *watches.Chart) error {
-	if _, err := loader.Load(c.Path); err != nil {
-		return fmt.Errorf("load the chart %s: %w", c.Path, err)
-	}
-	return nil
 }

@@ -36,11 +36,19 @@ func chart(t *testing.T, files map[string]string) *watches.Chart {
 
 func mustBuild(t *testing.T, c *watches.Chart, overrides []watches.Override, spec map[string]any) *values.Values {
 	t.Helper()
-	got, err := values.Build(c, spec, overrides, nil)
+	got, err := build(c, overrides, spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return got
+}
+
+func build(c *watches.Chart, overrides []watches.Override, spec map[string]any) (*values.Values, error) {
+	source, err := values.NewSource(c, overrides)
+	if err != nil {
+		return nil, err
+	}
+	return source.Build(spec, nil)
 }
 
 func TestTheSpecIsTheValuesAsWritten(t *testing.T) {
@@ -128,7 +136,7 @@ func TestTheSchemaIsRespected(t *testing.T) {
 		"values.yaml":        "name: by default\n",
 	})
 	mustBuild(t, c, nil, map[string]any{"size": int64(1)})
-	if _, err := values.Build(c, map[string]any{"size": "big"}, nil, nil); err == nil || !strings.Contains(err.Error(), "size") {
+	if _, err := build(c, nil, map[string]any{"size": "big"}); err == nil || !strings.Contains(err.Error(), "size") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -160,7 +168,7 @@ func TestTextThatLooksLikeATemplateIsRefused(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			c := chart(t, test.files)
 			c.TemplatesInSpec, c.AllTemplates = test.allow, test.all
-			got, err := values.Build(c, test.spec, nil, nil)
+			got, err := build(c, nil, test.spec)
 			if test.path == "" {
 				if err != nil {
 					t.Fatal(err)
