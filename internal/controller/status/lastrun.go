@@ -1,8 +1,6 @@
 package status
 
 import (
-	"maps"
-	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,34 +32,20 @@ type LastRun struct {
 // WithRun adds the run that the report is about. Where nothing has run, Ended is zero: then the
 // status keeps the run before, without its Next.
 func (r Report) WithRun(run LastRun) Report {
-	r.run = &run
-	return r
-}
-
-// runChanges sets what the status says of the last run.
-func runChanges(current map[string]any, r Report) []Operation {
-	if r.run == nil {
-		return nil
+	if run.Ended.IsZero() {
+		r.nothingRan = true
+		return r
 	}
-	old, _ := current[runKey].(map[string]any)
 	value := map[string]any{}
-	if r.run.Ended.IsZero() {
-		maps.Copy(value, old)
-		delete(value, nextKey)
-	} else {
-		for key, text := range map[string]string{
-			endedKey: timeText(r.run.Ended), nextKey: timeText(r.run.Next),
-			versionKey: bounded(r.run.Version.Name, maxReason), contentKey: r.run.Version.Digest,
-		} {
-			if text != "" {
-				value[key] = text
-			}
+	for key, text := range map[string]string{
+		endedKey: timeText(run.Ended), nextKey: timeText(run.Next),
+		versionKey: bounded(run.Version.Name, maxReason), contentKey: run.Version.Digest,
+	} {
+		if text != "" {
+			value[key] = text
 		}
 	}
-	if len(value) == 0 || reflect.DeepEqual(old, value) {
-		return nil
-	}
-	return []Operation{{Op: "add", Path: "/status/" + runKey, Value: value}}
+	return r.with(runKey, value)
 }
 
 func timeText(t time.Time) string {

@@ -43,16 +43,7 @@ func Patch(obj *unstructured.Unstructured, r Report, now time.Time) []Operation 
 	if r.during && !showsRun(current) {
 		return nil
 	}
-	changes := conditionChanges(current, r, now)
-	if current["observedGeneration"] != r.generation && !r.idle {
-		changes = append(changes, Operation{Op: "add", Path: "/status/observedGeneration", Value: r.generation})
-	}
-	changes = append(changes, digestChanges(current, r)...)
-	changes = append(changes, runChanges(current, r)...)
-	if r.requested != "" && current[requestedKey] != r.requested {
-		changes = append(changes, Operation{Op: "add", Path: "/status/" + requestedKey, Value: r.requested})
-	}
-	changes = append(changes, fieldChanges(current, r.fields)...)
+	changes := append(conditionChanges(current, r, now), fieldChanges(current, r.wantedFields(current))...)
 	if len(changes) == 0 {
 		return nil
 	}
@@ -70,7 +61,20 @@ func showsRun(current map[string]any) bool {
 	return running["status"] == "True" && running["reason"] == string(ReasonRunning)
 }
 
-// fieldChanges sets and removes the fields of the content, sorted by their keys.
+// wantedFields returns the keys that a status must have, and those that it must not have.
+func (r Report) wantedFields(current map[string]any) map[string]any {
+	if !r.idle {
+		r = r.with("observedGeneration", r.generation)
+	}
+	if old, _ := current[runKey].(map[string]any); r.nothingRan && old[nextKey] != nil {
+		kept := maps.Clone(old)
+		delete(kept, nextKey)
+		r = r.with(runKey, kept)
+	}
+	return r.fields
+}
+
+// fieldChanges sets and removes keys of the status, sorted.
 func fieldChanges(current, fields map[string]any) []Operation {
 	var ops []Operation
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
@@ -83,17 +87,6 @@ func fieldChanges(current, fields map[string]any) []Operation {
 		}
 	}
 	return ops
-}
-
-func digestChanges(current map[string]any, r Report) []Operation {
-	old, known := current[digestKey]
-	switch {
-	case r.digest != "" && old != r.digest:
-		return []Operation{{Op: "add", Path: "/status/" + digestKey, Value: r.digest}}
-	case r.digest == "" && r.success && known:
-		return []Operation{{Op: "remove", Path: "/status/" + digestKey}}
-	}
-	return nil
 }
 
 // Tests returns the operations with which a patch of obj starts. They make it fail if the
@@ -114,7 +107,7 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 		ops = append(ops, Operation{Op: "add", Path: "/status/conditions", Value: []any{}})
 	}
 	for _, want := range r.wanted(list) {
-		index, old := find(list, want.kind)
+		index, old := find(list, Type(want.Type))
 		value := want.render(old, r.generation, now)
 		switch {
 		case old == nil:
@@ -131,10 +124,10 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 	return ops
 }
 
-func (r Report) wanted(list []any) []condition {
+func (r Report) wanted(list []any) []Condition {
 	wanted := r.conditions
 	for _, c := range r.onlyNew {
-		if _, old := find(list, c.kind); old == nil || old["observedGeneration"] != r.generation {
+		if _, old := find(list, Type(c.Type)); old == nil || old["observedGeneration"] != r.generation {
 			wanted = append(slices.Clip(wanted), c)
 		}
 	}
@@ -150,21 +143,21 @@ func find(list []any, kind Type) (int, map[string]any) {
 	return -1, nil
 }
 
-func (c condition) render(old map[string]any, generation int64, now time.Time) map[string]any {
+func (c Condition) render(old map[string]any, generation int64, now time.Time) map[string]any {
 	transition := now.UTC().Format(time.RFC3339)
-	if since, ok := old["lastTransitionTime"].(string); ok && old["status"] == c.status {
+	if since, ok := old["lastTransitionTime"].(string); ok && old["status"] == c.Status {
 		transition = since
 	}
 	value := map[string]any{
-		"type":               string(c.kind),
-		"status":             c.status,
-		"reason":             bounded(string(c.reason), maxReason),
-		"message":            bounded(c.message, maxMessage),
+		"type":               c.Type,
+		"status":             c.Status,
+		"reason":             bounded(string(c.Reason), maxReason),
+		"message":            bounded(c.Message, maxMessage),
 		"lastTransitionTime": transition,
 		"observedGeneration": generation,
 	}
-	if c.result != nil {
-		value["ansibleResult"] = c.result
+	if c.Result != nil {
+		value["ansibleResult"] = c.Result
 	}
 	return value
 }

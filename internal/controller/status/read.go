@@ -8,12 +8,14 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Condition is one of Ensign's conditions as it stands in an object. The zero value is none.
+// Condition is one of the conditions of a report, or one of Ensign's as it stands in an object.
+// The zero value is none.
 type Condition struct {
-	Status  string // "True", "False", or whatever others wrote
-	Reason  content.Reason
-	Message string
-	// Since is when the status of the condition changed; zero if unknown.
+	content.Condition
+
+	// Result is its ansibleResult; nil if it has none. Read does not set it.
+	Result map[string]any
+	// Since is when the status of the condition changed; zero if unknown. Only Read sets it.
 	Since time.Time
 }
 
@@ -23,5 +25,5 @@ func Read(obj *unstructured.Unstructured, kind Type) Condition {
 	_, found := find(list, kind)
 	text := func(key string) string { s, _ := found[key].(string); return s }
 	since, _ := time.Parse(time.RFC3339, text("lastTransitionTime")) // Zero if it is no time.
-	return Condition{Status: text("status"), Reason: content.Reason(text("reason")), Message: text("message"), Since: since}
+	return Condition{Condition: content.Condition{Type: text("type"), Status: text("status"), Reason: content.Reason(text("reason")), Message: text("message")}, Since: since}
 }

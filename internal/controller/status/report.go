@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -44,38 +45,43 @@ const (
 	messagePaused    = "Nothing is run while the resource is paused"
 )
 
-// Report is a change of the conditions that Ensign owns. Conditions that it does not name
-// stay as they are.
+// Report is a change of a status: the one type of all that is written to it. Conditions and
+// keys that it does not name stay as they are.
 type Report struct {
 	generation int64
-	conditions []condition
+	conditions []Condition
 	// onlyNew holds conditions that are set only if the existing one of their type observes
 	// another generation.
-	onlyNew []condition
+	onlyNew []Condition
 	// removed are the types of conditions that the status must not have.
 	removed []string
 	// fields are keys of the status with their values; nil removes one.
 	fields map[string]any
-	// success is true for a report of success. digest is that of what its run depended on,
-	// "" if unknown.
-	success bool
-	digest  string
-	// run is the run that the report is about; nil if it says nothing of one.
-	run *LastRun
-	// requested is the request that the report answers, "" if there was none.
-	requested string
+	// nothingRan is true if the report is about no run: the status keeps the run before, without
+	// the time of its retry.
+	nothingRan bool
 	// idle is true for a report that does not make the generation observed.
 	idle bool
 	// during is true for a report that is only written over a status that shows a run at work.
 	during bool
 }
 
-type condition struct {
-	kind    Type
-	status  string
-	reason  content.Reason
-	message string
-	result  map[string]any
+// with returns the report with a key of the status.
+func (r Report) with(key string, value any) Report {
+	fields := map[string]any{}
+	maps.Copy(fields, r.fields)
+	fields[key] = value
+	r.fields = fields
+	return r
+}
+
+func condition(kind Type, status string, reason content.Reason, message string) Condition {
+	return Condition{Condition: content.Condition{Type: string(kind), Status: status, Reason: reason, Message: message}}
+}
+
+func (c Condition) with(result map[string]any) Condition {
+	c.Result = result
+	return c
 }
 
 // Started reports that a run of the generation begins. For a generation that has not been
@@ -85,10 +91,10 @@ type condition struct {
 func Started(generation int64, again bool) Report {
 	report := Report{
 		generation: generation,
-		conditions: []condition{{kind: Running, status: "True", reason: ReasonRunning, message: messageRunning}},
+		conditions: []Condition{condition(Running, "True", ReasonRunning, messageRunning)},
 	}
 	if !again {
-		report.onlyNew = []condition{{kind: Successful, status: "False", reason: ReasonRunning, message: messageRunning}}
+		report.onlyNew = []Condition{condition(Successful, "False", ReasonRunning, messageRunning)}
 	}
 	return report
 }
@@ -96,9 +102,12 @@ func Started(generation int64, again bool) Report {
 // Finished reports the result of a run.
 func Finished(generation int64, result content.Result) Report {
 	report := finished(generation, result)
-	report.fields, report.removed = result.Fields, result.Removed
+	report.removed = result.Removed
+	for key, value := range result.Fields {
+		report = report.with(key, value)
+	}
 	for _, c := range result.Conditions {
-		report.conditions = append(report.conditions, condition{kind: Type(c.Type), status: c.Status, reason: c.Reason, message: c.Message})
+		report.conditions = append(report.conditions, Condition{Condition: c})
 	}
 	return report
 }
@@ -108,8 +117,8 @@ func finished(generation int64, result content.Result) Report {
 	case content.Succeeded:
 		return succeeded(generation, result.Counts)
 	case content.Canceled:
-		return Report{generation: generation, conditions: []condition{
-			{kind: Running, status: "False", reason: content.ReasonCanceled, message: messageCanceled},
+		return Report{generation: generation, conditions: []Condition{
+			condition(Running, "False", content.ReasonCanceled, messageCanceled),
 		}}
 	default:
 		return failed(generation, result.Outcome, result.Counts)
@@ -118,8 +127,8 @@ func finished(generation int64, result content.Result) Report {
 
 // Paused reports that nothing runs for now. The result of the generation before stays.
 func Paused(generation int64) Report {
-	return Report{generation: generation, idle: true, conditions: []condition{
-		{kind: Running, status: "False", reason: ReasonPaused, message: messagePaused},
+	return Report{generation: generation, idle: true, conditions: []Condition{
+		condition(Running, "False", ReasonPaused, messagePaused),
 	}}
 }
 
@@ -128,8 +137,8 @@ func Slowed(generation int64, by string) Report {
 	if by == "" {
 		return Report{generation: generation, idle: true, removed: []string{string(SlowedDown)}}
 	}
-	return Report{generation: generation, idle: true, conditions: []condition{
-		{kind: SlowedDown, status: "True", reason: ReasonTriggered, message: MessageSlowed(by)},
+	return Report{generation: generation, idle: true, conditions: []Condition{
+		condition(SlowedDown, "True", ReasonTriggered, MessageSlowed(by)),
 	}}
 }
 
@@ -142,17 +151,16 @@ func MessageSlowed(by string) string {
 // status that shows a run at work. A long name is cut.
 func Working(generation int64, task string, since time.Time) Report {
 	name := strconv.Quote(bounded(visible.Text(task), maxTask))
-	return Report{generation: generation, idle: true, during: true, conditions: []condition{{
-		kind: Running, status: "True", reason: ReasonRunning,
-		message: fmt.Sprintf("%s: task %s since %s", messageRunning, name, since.UTC().Format(time.RFC3339)),
-	}}}
+	return Report{generation: generation, idle: true, during: true, conditions: []Condition{
+		condition(Running, "True", ReasonRunning, fmt.Sprintf("%s: task %s since %s", messageRunning, name, since.UTC().Format(time.RFC3339))),
+	}}
 }
 
 // Unwritable reports that a run has ended whose result the kind's schema refuses. It is only
 // written over a status that shows a run at work.
 func Unwritable(generation int64) Report {
-	return Report{generation: generation, idle: true, during: true, conditions: []condition{
-		{kind: Running, status: "False", reason: ReasonUnwritable, message: messageRefused},
+	return Report{generation: generation, idle: true, during: true, conditions: []Condition{
+		condition(Running, "False", ReasonUnwritable, messageRefused),
 	}}
 }
 
@@ -163,18 +171,18 @@ func Refused(generation int64, reason content.Reason, message string) Report {
 
 func succeeded(generation int64, result map[string]any) Report {
 	const reason = content.ReasonSuccessful
-	return Report{generation: generation, success: true, conditions: []condition{
-		{kind: Running, status: "True", reason: reason, message: messageAwaiting, result: result},
-		{kind: Successful, status: "True", reason: reason, message: messageSucceeded, result: result},
-		{kind: Failure, status: "False", reason: reason},
+	return Report{generation: generation, fields: map[string]any{digestKey: nil}, conditions: []Condition{
+		condition(Running, "True", reason, messageAwaiting).with(result),
+		condition(Successful, "True", reason, messageSucceeded).with(result),
+		condition(Failure, "False", reason, ""),
 	}}
 }
 
 func failed(generation int64, outcome content.Outcome, result map[string]any) Report {
 	const reason = content.ReasonFailed
-	return Report{generation: generation, conditions: []condition{
-		{kind: Running, status: "False", reason: reason, message: messageFailed},
-		{kind: Successful, status: "False", reason: reason, message: messageFailed},
-		{kind: Failure, status: "True", reason: outcome.Reason, message: outcome.Message, result: result},
+	return Report{generation: generation, conditions: []Condition{
+		condition(Running, "False", reason, messageFailed),
+		condition(Successful, "False", reason, messageFailed),
+		condition(Failure, "True", outcome.Reason, outcome.Message).with(result),
 	}}
 }

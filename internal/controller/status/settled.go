@@ -19,8 +19,10 @@ const digestKey = "contentDigest"
 // WithDigest adds the digest of what a successful run depended on. A report of success
 // without a digest removes that of an earlier run.
 func (r Report) WithDigest(digest string) Report {
-	r.digest = digest
-	return r
+	if digest == "" {
+		return r
+	}
+	return r.with(digestKey, digest)
 }
 
 // requestedKey is the key of the status for the request of a run that was answered last.
@@ -29,8 +31,10 @@ const requestedKey = "reconcileRequestedAt"
 // WithRequest adds the value of the annotation that requested a run, as the run has seen it;
 // "" is none. The status keeps its first 256 bytes, and an earlier one where there is none.
 func (r Report) WithRequest(value string) Report {
-	r.requested = bounded(value, maxReason)
-	return r
+	if value == "" {
+		return r
+	}
+	return r.with(requestedKey, bounded(value, maxReason))
 }
 
 // Request returns the value of the last request that a run has answered, from the status of

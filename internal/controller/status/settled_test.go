@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/internal/controller/status"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 func TestSettled(t *testing.T) {
@@ -82,7 +83,7 @@ func TestWhatIsReadFromAStatus(t *testing.T) {
 	if want, got := summary().Completion, status.ReadRun(after).Ended; !got.Equal(want) {
 		t.Errorf("the end: want %s, got %s", want, got)
 	}
-	want := status.Condition{Status: "True", Reason: "Successful", Message: "Last reconciliation succeeded", Since: later}
+	want := status.Condition{Condition: content.Condition{Type: "Successful", Status: "True", Reason: "Successful", Message: "Last reconciliation succeeded"}, Since: later}
 	if diff := cmp.Diff(want, status.Read(after, status.Successful)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
