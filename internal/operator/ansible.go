@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
@@ -79,7 +80,7 @@ func (a *ansibleWing) keepsServer() bool     { return a.warm != nil }
 func (a *ansibleWing) digest(w Watch) string { return a.digests[w.GVK] }
 
 // isAnsible reports whether the content of the watch is a role or playbook.
-func isAnsible(w watches.Watch) bool { return !isChart(w) }
+func isAnsible(w watches.Watch) bool { return !isChart(w) && w.Custom == nil }
 
 // prepare finds the Python environment, proves that it does not evaluate text of CRs, and makes
 // the runner.
@@ -168,18 +169,28 @@ func (a *ansibleWing) close() error { return a.warm.close() }
 // loadContent reads the watches file and finds the content of its watches. Only for roles and
 // playbooks does it look for the Python environment, which may have collections.
 func loadContent(ctx context.Context, o config.Options, p *python) ([]watches.Watch, error) {
+	kinds, _ := watches.Load(o.WatchesFile, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true}) // All faults are found below.
+	search, err := contentSearch(ctx, o, p, slices.ContainsFunc(kinds, isAnsible))
+	if err != nil {
+		return nil, err
+	}
+	return loadWatches(o, search)
+}
+
+// contentSearch returns where content is searched. withPython adds the collections of the Python
+// environment.
+func contentSearch(ctx context.Context, o config.Options, p *python, withPython bool) (watches.Search, error) {
 	o = o.WithAnsibleSettings()
 	paths := o.SearchPaths()
 	collections := slices.Concat(paths.DefaultCollections, paths.Collections)
-	kinds, _ := watches.Load(o.WatchesFile, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true}) // All faults are found below.
-	if slices.ContainsFunc(kinds, isAnsible) {
+	if withPython {
 		_, info, err := p.find(ctx, o)
 		if err != nil {
-			return nil, err
+			return watches.Search{}, err
 		}
 		collections = append(collections, info.CollectionDirs...)
 	}
-	return loadWatches(o, watches.Search{Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collections, LookupEnv: o.Env.Lookup, Here: o.InProject})
+	return watches.Search{Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collections, LookupEnv: o.Env.Lookup, Here: o.InProject}, nil
 }
 
 // loadWatches reads watches.yaml, applies the environment to it, and warns of settings that
@@ -198,14 +209,19 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 	if names := o.Env.UnmatchedVariables(list); len(names) > 0 {
 		o.Logger.Info("WARNING: environment variables name a kind that is not watched; after the prefix stand kind and group, in upper case, with dots as underscores", "variables", names)
 	}
+	warnOfDangers(o.Logger, list)
+	return list, nil
+}
+
+// warnOfDangers warns of settings by which whoever writes a CR can do more than write a CR.
+func warnOfDangers(log logr.Logger, list []watches.Watch) {
 	for i := range list {
-		warnOfTemplates(o.Logger, list[i])
+		warnOfTemplates(log, list[i])
 		if !list[i].MarkUnsafe {
-			o.Logger.Info("WARNING: markUnsafe is false: whoever may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
+			log.Info("WARNING: markUnsafe is false: whoever may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
 				"gvk", list[i].GVK.String(), "line", list[i].Line)
 		}
 	}
-	return list, nil
 }
 
 // canaryVariables returns the variables of the canary run, which proves that Ansible does

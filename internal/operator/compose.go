@@ -275,6 +275,7 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 		Discovery:               c.served,
 		OpenAPI:                 openapi3.NewRoot(c.served.OpenAPIV3()).GVSpec,
 		MaxConcurrentReconciles: concurrent,
+		Sources:                 watch.Sources,
 		Logger:                  o.Logger.WithName("controller").WithValues("kind", watch.GVK.Kind),
 		Ready:                   ready,
 		NewReconciler: func(noStatus bool) *controller.Reconciler {
@@ -291,7 +292,7 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 				Recorder: c.events,
 				Attempts: c.runs,
 				Slots:    c.slots,
-				Digest:   c.wings.of(watch).digest(watch),
+				Digest:   c.wings.digest(watch),
 				Clock:    clock.RealClock{},
 				NoStatus: noStatus,
 				Began:    time.Now(),

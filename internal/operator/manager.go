@@ -19,6 +19,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/hooks"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -34,8 +35,10 @@ type Watch struct {
 
 	// Engine runs the content; nil: that of the kind of content which the watch names.
 	Engine content.Engine
-	// Wrap returns what the controller uses in place of the engine; nil: the engine.
-	Wrap func(content.Engine) content.Engine
+	// Hooks are the functions and values of a Go program.
+	Hooks hooks.Hooks
+	// Sources are further sources of events.
+	Sources []controller.Source
 }
 
 // Manager is a ctrl.Manager that also runs the content of watches. New makes it; LoadWatches and
@@ -161,6 +164,27 @@ func (m *Manager) LoadWatches(ctx context.Context, path string) ([]watches.Watch
 	defer m.mu.Unlock()
 	m.options.WatchesFile = path // An ansible.cfg beside it counts.
 	return loadContent(ctx, m.options, m.python)
+}
+
+// MakeWatch returns the watch of the fields that a Go program has: see watches.Make.
+func (m *Manager) MakeWatch(what string, fields []watches.Field, custom *watches.ContentKind) (Watch, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	needsPython := slices.ContainsFunc(fields, func(f watches.Field) bool { return f.Name == "role" })
+	search, err := contentSearch(context.Background(), m.options, m.python, needsPython)
+	if err != nil {
+		return Watch{}, err
+	}
+	watch, err := watches.Make(what, fields, custom, search)
+	if err != nil {
+		return Watch{}, err
+	}
+	list := []watches.Watch{watch}
+	if err := m.options.Env.Override(list); err != nil {
+		return Watch{}, err
+	}
+	warnOfDangers(m.options.Logger, list)
+	return Watch{Watch: list[0]}, nil
 }
 
 // AddWatch adds a watch, before Start. A kind can be watched once.

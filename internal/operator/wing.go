@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/hooks"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
@@ -24,7 +25,7 @@ type wing interface {
 	connect(c *components) error
 	// engine returns what runs the content of a watch.
 	engine(w Watch) (content.Engine, error)
-	// digest returns controller.Reconciler.Digest for a watch.
+	// digest returns that of what runs of the content depend on beside the CR.
 	digest(w Watch) string
 	// keepsServer reports whether a server for warm runs needs memory beside the runs.
 	keepsServer() bool
@@ -86,14 +87,20 @@ func (all wings) connect(c *components) error {
 	return nil
 }
 
-// engine returns what the controller of the watch uses.
+// engine returns what the controller of the watch uses: what runs its content, with the hooks of a
+// Go program around it.
 func (all wings) engine(w Watch) (content.Engine, error) {
 	engine, err := all.of(w).engine(w)
-	if err != nil || w.Wrap == nil {
-		return engine, err
+	if err != nil {
+		return nil, err
 	}
-	return w.Wrap(engine), nil
+	h := w.Hooks
+	h.Timeout = w.Timeout
+	return hooks.Wrap(engine, h, all.digest(w)), nil
 }
+
+// digest returns controller.Reconciler.Digest for the watch.
+func (all wings) digest(w Watch) string { return w.Hooks.Digest(all.of(w).digest(w)) }
 
 func (all wings) keepsServer() bool {
 	for _, one := range all {

@@ -2,6 +2,8 @@ package ensign
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -67,17 +69,25 @@ func (m *Manager) LoadWatches(ctx context.Context, path string) ([]Watch, error)
 	}
 	var all []Watch
 	for i := range list {
-		all = append(all, Watch{list[i]})
+		all = append(all, loaded{list[i]})
 	}
 	return all, nil
 }
 
 // AddWatch makes the manager reconcile a kind by the content of the watch. It returns an error if
-// the kind is watched already, in whatever version, or if the manager has started.
+// the watch or an option is wrong, if its content is not found, if the kind is watched already, in
+// whatever version, or if the manager has started.
 func (m *Manager) AddWatch(w Watch, opts ...WatchOption) error {
-	added := operator.Watch{Watch: w.entry}
+	added, err := w.resolve(m.inner)
+	if err != nil {
+		return err
+	}
+	var errs []error
 	for _, opt := range opts {
-		opt(&added)
+		errs = append(errs, opt(&added))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("watch %s: %w", w.WatchedKind(), err)
 	}
 	return m.inner.AddWatch(added)
 }

@@ -1,17 +1,277 @@
 package ensign
 
 import (
+	"errors"
+	"reflect"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/operator"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// Watch is a kind and the content that reconciles it: an entry of watches.yaml.
-type Watch struct{ entry watches.Watch }
+// Watch is a kind and the content that reconciles it: an entry of a file that LoadWatches has
+// read, or one that a program makes as a Role, Playbook, Chart or Custom.
+type Watch interface {
+	// WatchedKind returns the kind.
+	WatchedKind() schema.GroupVersionKind
 
-// GVK returns the watched kind.
-func (w Watch) GVK() schema.GroupVersionKind { return w.entry.GVK }
+	// resolve checks the watch as an entry of watches.yaml, and finds its content.
+	resolve(m *operator.Manager) (operator.Watch, error)
+}
 
-// WatchOption changes how a watch is reconciled.
-type WatchOption func(*operator.Watch)
+// Kind is the kind that a watch reconciles.
+type Kind = schema.GroupVersionKind
+
+// Settings are those of a watch with any content. A field that is not set has the default of
+// watches.yaml, which docs/reference-watches.md describes.
+type Settings struct {
+	// ReconcilePeriod is the pause after which content runs again although nothing triggers it;
+	// 0 is Options.ReconcilePeriod, for charts one minute.
+	ReconcilePeriod time.Duration `watch:"reconcilePeriod"`
+	// Timeout ends a run that takes longer, and a hook; 0 is an hour, less than 0 no limit.
+	Timeout time.Duration `watch:"timeout"`
+	// MaxConcurrentReconciles limits the live runs of this watch; 0 is the manager's limit.
+	MaxConcurrentReconciles int `watch:"maxConcurrentReconciles"`
+	// Selector selects the resources that content runs for; nil: all.
+	Selector *metav1.LabelSelector `watch:"selector"`
+	// References are objects that resources name. A change of one triggers its resource.
+	References []Reference `watch:"references"`
+	// WatchDependentResources is whether a change of a child triggers its resource; nil: yes.
+	WatchDependentResources *bool `watch:"watchDependentResources"`
+	// ConfineToNamespace lets runs write in the namespace of their resource alone.
+	ConfineToNamespace bool `watch:"confineToNamespace"`
+}
+
+// Reference finds the objects of a kind that a resource names.
+type Reference struct {
+	Group   string `json:"group,omitempty"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	// Name is the path to the object's name in the resource, such as spec.passwordSecret or
+	// spec.users[*].secret.
+	Name string `json:"name"`
+	// Namespace is the path to its namespace; "": the resource's own.
+	Namespace string `json:"namespace,omitempty"`
+	// StatusFields are fields at the top of the object's status whose change triggers too.
+	StatusFields []string `json:"statusFields,omitempty"`
+}
+
+// GroupKind names a kind in any version.
+type GroupKind struct {
+	Group string `json:"group,omitempty"`
+	Kind  string `json:"kind"`
+}
+
+// Triggers are settings of a watch with any content but a chart.
+type Triggers struct {
+	// ManageStatus is whether the status of resources is written; nil: yes.
+	ManageStatus *bool `watch:"manageStatus"`
+	// WatchClusterScopedResources extends WatchDependentResources to children that cannot have an
+	// owner reference to their resource.
+	WatchClusterScopedResources bool `watch:"watchClusterScopedResources"`
+	// Blacklist has kinds of children whose changes trigger nothing.
+	Blacklist []GroupKind `watch:"blacklist"`
+	// WatchAnnotationsChanges makes each change of an annotation trigger.
+	WatchAnnotationsChanges bool `watch:"watchAnnotationsChanges"`
+}
+
+// Finalizer is the content that must succeed before a resource is gone.
+type Finalizer struct {
+	// Name is the entry of metadata.finalizers, such as cache.example.com/finalizer.
+	Name string `json:"name"`
+	// Role or Playbook is what runs; "" and "": the content of the watch.
+	Role     string `json:"role,omitempty"`
+	Playbook string `json:"playbook,omitempty"`
+	// Vars go over those of the watch. They are trusted.
+	Vars map[string]any `json:"vars,omitempty"`
+}
+
+// AnsibleSettings are settings of roles and playbooks.
+type AnsibleSettings struct {
+	// Vars are variables that go over the resource's. They are trusted: templates in them are
+	// evaluated.
+	Vars map[string]any `watch:"vars"`
+	// Finalizer is what runs at a deletion; nil: nothing does.
+	Finalizer *Finalizer `watch:"finalizer"`
+	// SnakeCaseParameters is whether spec.fooBar is the variable foo_bar; nil: yes.
+	SnakeCaseParameters *bool `watch:"snakeCaseParameters"`
+	// MarkUnsafe is whether templates in resources stay text; nil: yes. With false, whoever may
+	// write such a resource can run code in the manager.
+	MarkUnsafe *bool `watch:"markUnsafe"`
+	// MaxRunnerArtifacts is how many runs of a resource keep their artifacts; 0 is 20, less than
+	// 0 all.
+	MaxRunnerArtifacts int `watch:"maxRunnerArtifacts"`
+	// Verbosity is a number of -v, 0 to 7; nil: Options.AnsibleVerbosity.
+	Verbosity *int `watch:"verbosity"`
+	// Warm is whether runs may be forked from a server; nil: yes.
+	Warm *bool `watch:"warm"`
+}
+
+// Role is a watch whose content is an Ansible role.
+type Role struct {
+	Kind Kind
+	// Role is the name of a role, namespace.collection.role, or a path.
+	Role string `watch:"role"`
+
+	Settings
+	Triggers
+	AnsibleSettings
+}
+
+// Playbook is a watch whose content is an Ansible playbook.
+type Playbook struct {
+	Kind Kind
+	// Playbook is a path, relative to Options.Dir.
+	Playbook string `watch:"playbook"`
+
+	Settings
+	Triggers
+	AnsibleSettings
+}
+
+// Chart is a watch whose content is a Helm chart. Values that are stronger than the resource's are
+// given by the option OverrideValues.
+type Chart struct {
+	Kind Kind
+	// Chart is the path of a chart's directory or archive, relative to Options.Dir.
+	Chart string `watch:"chart"`
+
+	// MaxHistory is how many revisions of a release are kept; 0 is 10, less than 0 all.
+	MaxHistory int `watch:"maxHistory"`
+	// Wait makes a run wait until the objects of the release are ready.
+	Wait bool `watch:"wait"`
+	// Drift is what is done about objects that others have changed: repair, warn or off; "":
+	// repair.
+	Drift string `watch:"drift"`
+	// DriftIgnore are fields that others may change.
+	DriftIgnore []DriftIgnore `watch:"driftIgnore"`
+	// Adopt takes over objects that exist and belong to no release.
+	Adopt bool `watch:"adopt"`
+	// CRDs is what is done with the chart's directory crds: create, replace or skip; "": create.
+	CRDs string `watch:"crds"`
+	// TemplatesInSpec are paths of the spec, such as spec.config, whose text may hold templates
+	// that the chart evaluates.
+	TemplatesInSpec []string `watch:"templatesInSpec"`
+	// ReleaseName and ReleaseNamespace are texts, or paths into the resource such as
+	// spec.target; "": the resource's own name and namespace.
+	ReleaseName      string `watch:"releaseName"`
+	ReleaseNamespace string `watch:"releaseNamespace"`
+
+	Settings
+}
+
+// DriftIgnore names fields of a kind of objects.
+type DriftIgnore struct {
+	Kind string `json:"kind"`
+	// Pointers are JSON pointers such as /spec/replicas.
+	Pointers []string `json:"pointers"`
+}
+
+// Custom is a watch whose kind of content the program brings.
+type Custom struct {
+	Kind Kind
+	// Engine runs the content. If it is a content.Digester too, resources that succeeded do not
+	// run again after a restart.
+	Engine content.Engine
+	// Finalizer is the entry of metadata.finalizers by which the content runs at a deletion; "":
+	// nothing does, and children go by their owner references.
+	Finalizer string
+
+	// Heading stands in the log above what a run says in several lines; "": Content.
+	Heading string
+	// AnnotationPrefix begins the annotations by which resources control their runs, and ends
+	// with a slash; "": ensign-operator.github.io/.
+	AnnotationPrefix string
+	// Annotations are names, without that prefix, of those that the engine itself reads.
+	Annotations []string
+	// Looks is true if the content looks, after each period, whether anything is to be done
+	// (Work.Settled), so that a period leads to a run only then.
+	Looks bool
+
+	Settings
+	Triggers
+}
+
+// WatchedKind implements Watch.
+func (w Role) WatchedKind() schema.GroupVersionKind { return w.Kind }
+
+// WatchedKind implements Watch.
+func (w Playbook) WatchedKind() schema.GroupVersionKind { return w.Kind }
+
+// WatchedKind implements Watch.
+func (w Chart) WatchedKind() schema.GroupVersionKind { return w.Kind }
+
+// WatchedKind implements Watch.
+func (w Custom) WatchedKind() schema.GroupVersionKind { return w.Kind }
+
+func (w Role) resolve(m *operator.Manager) (operator.Watch, error) {
+	return m.MakeWatch("ensign.Role", fieldsOf(w.Kind, w), nil)
+}
+
+func (w Playbook) resolve(m *operator.Manager) (operator.Watch, error) {
+	return m.MakeWatch("ensign.Playbook", fieldsOf(w.Kind, w), nil)
+}
+
+func (w Chart) resolve(m *operator.Manager) (operator.Watch, error) {
+	return m.MakeWatch("ensign.Chart", fieldsOf(w.Kind, w), nil)
+}
+
+func (w Custom) resolve(m *operator.Manager) (operator.Watch, error) {
+	if w.Engine == nil {
+		return operator.Watch{}, errors.New("ensign.Custom: Engine: there is none; it is what runs the content")
+	}
+	fields := fieldsOf(w.Kind, w)
+	if w.Finalizer != "" {
+		fields = append(fields, watches.Field{Name: "finalizer", GoName: "Finalizer", Value: Finalizer{Name: w.Finalizer}})
+	}
+	made, err := m.MakeWatch("ensign.Custom", fields, &watches.ContentKind{
+		Heading: w.Heading, AnnotationPrefix: w.AnnotationPrefix, Annotations: w.Annotations, Looks: w.Looks,
+	})
+	made.Engine = w.Engine
+	return made, err
+}
+
+// loaded is a watch of a file.
+type loaded struct{ entry watches.Watch }
+
+// WatchedKind implements Watch.
+func (w loaded) WatchedKind() schema.GroupVersionKind { return w.entry.GVK }
+
+func (w loaded) resolve(*operator.Manager) (operator.Watch, error) {
+	return operator.Watch{Watch: w.entry}, nil
+}
+
+// fieldsOf returns the fields of a watch that have a value, by their tags.
+func fieldsOf(kind Kind, watch any) []watches.Field {
+	fields := []watches.Field{
+		{Name: "group", GoName: "Kind.Group", Value: kind.Group}, {Name: "version", GoName: "Kind.Version", Value: kind.Version}, {Name: "kind", GoName: "Kind.Kind", Value: kind.Kind},
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(watch)) {
+		value := reflect.ValueOf(watch).FieldByIndex(f.Index)
+		if name := f.Tag.Get("watch"); name != "" && !value.IsZero() {
+			fields = append(fields, watches.Field{Name: name, GoName: f.Name, Value: inFile(name, value.Interface())})
+		}
+	}
+	return fields
+}
+
+// inFile returns a value as it stands in watches.yaml. Where 0 means something there, a number
+// below 0 means it in Go, and 0 is the default.
+func inFile(name string, value any) any {
+	switch v := value.(type) {
+	case time.Duration:
+		if v < 0 && name == "timeout" {
+			v = 0
+		}
+		return v.String()
+	case int:
+		if name == "maxHistory" || name == "maxRunnerArtifacts" {
+			return max(v, 0)
+		}
+	}
+	return value
+}
