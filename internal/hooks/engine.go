@@ -3,8 +3,10 @@ package hooks
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -66,6 +68,25 @@ type work struct {
 
 	engine  *hooked
 	request content.Request
+}
+
+// Settled implements content.Work. Content that is as it should be is not enough where hooks are
+// called after a run: if the status does not say that the last attempt succeeded, one of them has
+// failed, or was never called.
+func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bool) {
+	if len(w.engine.hooks.After) > 0 && !w.request.Finalizing && !succeeded(w.request.Object) {
+		return content.Result{}, false
+	}
+	return w.Work.Settled(ctx, job)
+}
+
+// succeeded reports whether the CR's status says that its last attempt did.
+func succeeded(cr *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(cr.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(one any) bool {
+		condition, _ := one.(map[string]any)
+		return condition["type"] == "Running" && condition["reason"] == string(content.ReasonSuccessful)
+	})
 }
 
 // Run implements content.Work.

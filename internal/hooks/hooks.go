@@ -46,7 +46,8 @@ type Hooks struct {
 	// are not called where nothing is to be done, as for a release at rest.
 	Before []func(ctx context.Context, cr *unstructured.Unstructured, values map[string]any) error
 	// After are called when a run has ended, with the outcome so far, but not after one that
-	// was canceled: the next manager repeats it. An error fails the attempt.
+	// was canceled: the next manager repeats it. An error fails the attempt, and the next one
+	// runs the content again, even if there is nothing to be done.
 	After []func(ctx context.Context, cr *unstructured.Unstructured, outcome content.Outcome) error
 	// Version stands for the code of the functions in the engine's digest. While it is "",
 	// every CR runs once after a restart.

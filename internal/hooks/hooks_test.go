@@ -267,11 +267,29 @@ func TestHooksStandAroundTheRun(t *testing.T) {
 
 func TestNoHookIsCalledWhereNothingRuns(t *testing.T) {
 	inner := succeeded()
-	h := before(func(*unstructured.Unstructured, values) error { panic("before") })
-	h.After = after(func(content.Outcome) error { panic("after") }).After
-	work, _ := wrap(inner, h).Prepare(t.Context(), request(nil))
+	work, _ := wrap(inner, before(func(*unstructured.Unstructured, values) error { panic("before") })).Prepare(t.Context(), request(nil))
 	if result, settled := work.Settled(t.Context(), job()); !settled || result.Outcome.Verdict != content.Succeeded || work.Labels()["a"] != "label" {
 		t.Errorf("got %+v, %t", result, settled)
+	}
+}
+
+// A hook after the run that failed, or was not called because the manager ended, must be called by
+// a later attempt, which finds its content as it should be.
+func TestWhatIsAsItShouldBeIsNotDoneBeforeItsHook(t *testing.T) {
+	for reason, want := range map[string]bool{"Successful": true, "Failed": false, "Canceled": false, "Running": false, "Paused": false, "": false} {
+		r := request(nil)
+		if reason != "" {
+			r.Object.Object["status"] = values{"conditions": []any{values{"type": "Successful", "reason": "Successful"}, values{"type": "Running", "reason": reason}}}
+		}
+		h := after(func(content.Outcome) error { panic("after") })
+		work, _ := wrap(succeeded(), h).Prepare(t.Context(), r)
+		if _, settled := work.Settled(t.Context(), job()); settled != want {
+			t.Errorf("with the status %q: settled is %t", reason, settled)
+		}
+		work, _ = wrap(succeeded(), h).Prepare(t.Context(), finalizing(r))
+		if _, settled := work.Settled(t.Context(), job()); !settled {
+			t.Errorf("with the status %q: a finalizer that waits for somebody must run", reason)
+		}
 	}
 }
 
