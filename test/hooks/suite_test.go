@@ -37,7 +37,7 @@ var (
 func TestHooks(t *testing.T) { site.Run(t, "hooks", harness.Patience, interval) }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	ground = site.Prepare(ctx, "../..", controlplane.Options{})
+	ground = site.Prepare(ctx, controlplane.Options{})
 	k8s = ground.Client
 	ground.Define(ctx, harness.Definition(note))
 })

@@ -67,8 +67,13 @@ func SucceededWith(obj *unstructured.Unstructured, digest string) (ended time.Ti
 	if running["reason"] != string(content.ReasonSuccessful) || successful["status"] != "True" {
 		return time.Time{}, false
 	}
-	result, _ := running["ansibleResult"].(map[string]any)
-	text, _ := result["completion"].(string)
-	ended, err := time.Parse(completionFormat, text)
-	return ended, err == nil && !ended.Before(obj.GetCreationTimestamp().Time)
+	if result, counted := running["ansibleResult"].(map[string]any); counted {
+		text, _ := result["completion"].(string)
+		ended, _ = time.Parse(completionFormat, text)
+	} else {
+		run, _ := status[runKey].(map[string]any) // Of content that counts nothing.
+		text, _ := run[endedKey].(string)
+		ended, _ = time.Parse(time.RFC3339, text)
+	}
+	return ended, !ended.IsZero() && !ended.Before(obj.GetCreationTimestamp().Time)
 }

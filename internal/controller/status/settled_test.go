@@ -75,6 +75,19 @@ func TestSettled(t *testing.T) {
 	}
 }
 
+func TestSettledWithoutAResultOfAnsible(t *testing.T) {
+	ended := summary().Completion.Truncate(time.Second)
+	success := status.Finished(2, content.Result{Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}}).WithDigest("d1").WithRun(status.LastRun{Ended: ended})
+	obj := apply(t, object(t, ""), success, first)
+	if got, ok := status.SucceededWith(obj, "d1"); !ok || !got.Equal(ended) {
+		t.Errorf("got %s, %t", got, ok)
+	}
+	obj.SetCreationTimestamp(metav1.NewTime(ended.Add(time.Minute)))
+	if _, ok := status.SucceededWith(obj, "d1"); ok {
+		t.Error("the object is younger than its run")
+	}
+}
+
 func TestWhatIsReadFromAStatus(t *testing.T) {
 	after := apply(t, apply(t, object(t, ""), finished(2, failed(), summary()), first), finished(2, succeeded(), summary()).WithRequest("now"), later)
 	if got := status.Request(after); got != "now" {
