@@ -15,7 +15,7 @@ source hack/steps.sh
 # place: nothing that was compiled before is taken.
 build() {
   mkdir -p "$1/src"
-  tar -c go.mod go.sum cmd internal | tar -x -C "$1/src"
+  tar -c go.mod go.sum cmd internal pkg | tar -x -C "$1/src"
   compile "$1/src" "$1" GOCACHE="$1/cache"
 }
 
