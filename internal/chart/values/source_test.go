@@ -34,13 +34,13 @@ func sourceOf(t *testing.T, path string) *Source {
 	return s
 }
 
-func written(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
+func written(tb testing.TB, files map[string]string) string {
+	tb.Helper()
+	dir := tb.TempDir()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := cmp.Or(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return dir
