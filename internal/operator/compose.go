@@ -68,7 +68,12 @@ func (m *Manager) compose(ctx context.Context, list []Watch) (*components, error
 			return c, err
 		}
 	}
-	return c, m.probes.addTo(m.Manager, m.election.HealthProbeBindAddress)
+	return c, errors.Join(m.stopper().addTo(m.Manager), m.probes.addTo(m.Manager, m.election.HealthProbeBindAddress))
+}
+
+// stopper returns what ends the manager.
+func (m *Manager) stopper() stopper {
+	return stopper{runs: m.runs, fence: m.lease.fence, release: m.lease.release, grace: m.grace, log: m.options.Logger, stopping: m.libraryLog.stopping}
 }
 
 // prepare takes the run directory and prepares the kinds of content.

@@ -220,9 +220,7 @@ func (m *Manager) Start(ctx context.Context) error {
 		return err
 	}
 	c.logStart()
-	return stopper{
-		runs: m.runs, fence: m.lease.fence, release: m.lease.release, grace: m.grace, log: m.options.Logger, stopping: m.libraryLog.stopping,
-	}.runUntilStopped(ctx, m.Manager)
+	return c.stopper().runUntilStopped(ctx, m.Manager)
 }
 
 // begin returns the watches, after which none can be added.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/fence"
@@ -17,8 +18,8 @@ import (
 const defaultStopTimeout = 30 * time.Second
 
 // minStopTimeout is the least time for the end of all runs, even if
-// ctrl.Options.GracefulShutdownTimeout is shorter: TERM, KILL after 4 s, and the wait for the end of
-// the processes.
+// ctrl.Options.GracefulShutdownTimeout is shorter: TERM, KILL after 4 s, and the wait for the end
+// of the processes.
 const minStopTimeout = 10 * time.Second
 
 // lostLeaseTimeout bounds the wait for the end of all runs when the lease is lost.
@@ -29,73 +30,95 @@ type starter interface {
 	Start(ctx context.Context) error
 }
 
-// stopper runs a manager and ends it.
+// stopper runs a controller-runtime manager and ends its runs.
 type stopper struct {
 	runs *controller.Attempts
 	// fence calls runs.Stop when it closes. It is nil without leader election.
 	fence *fence.Fence
 	// release releases the lease if this manager holds it.
 	release func() error
-	grace   time.Duration
-	log     logr.Logger
+	// grace is the manager's graceful shutdown timeout; less than 0: none.
+	grace time.Duration
+	log   logr.Logger
 	// stopping becomes true when all runs have ended and the manager begins to stop.
 	stopping *atomic.Bool
 }
 
-// runUntilStopped runs the manager until ctx ends, and then stops it in two phases.
-// controller-runtime would stop the proxy and the caches while runs still need them. So the
-// manager has a context of its own, which ends when all runs have ended and their statuses
-// are written. Last, the lease is released: the next leader begins when nothing of this one
-// is left.
-//
-// When the lease is lost, runUntilStopped waits until all runs have ended, writes nothing,
-// and returns an error. It does so even if the lease could be renewed later, because the
-// runs have been ended: a new process starts from a known state. The next leader writes the
-// statuses.
-func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
-	managerCtx, stopManager := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopManager()
-	managerEnded := make(chan struct{})
-	if s.fence != nil {
-		go s.fence.Watch(managerCtx)
-	}
-	go func() {
-		defer stopManager()
-		select {
-		case <-managerEnded:
-			return
-		case <-s.fence.Lost():
-			s.log.Info("the lease is not surely held any more: live runs are ended, nothing is written")
-			return
-		case <-ctx.Done():
-		}
-		s.log.Info("stopping: no new runs, live runs are ended, their statuses are written")
-		s.runs.Stop()
-		if err := s.waitForRuns(max(s.grace, minStopTimeout)); err != nil {
-			s.log.Error(err, "not every run was reported within the graceful shutdown timeout")
-			return
-		}
-		s.stopping.Store(true)
-	}()
-	err := m.Start(managerCtx)
-	close(managerEnded)
-	if err == nil {
-		err = s.lostLeaseError()
-	} else {
-		s.fence.RecordLoss() // client-go does not renew the lease any more. A standby replica has none to lose.
-	}
-	s.runs.Stop()
-	err = errors.Join(err, s.waitForRuns(lostLeaseTimeout))
-	if err == nil {
-		if err := s.release(); err != nil {
-			s.log.Info("the lease runs out by itself: it could not be released", "error", err.Error())
-		}
-	}
-	return err
+// addTo adds the part of the stop that the manager runs. controller-runtime stops what needs no
+// leader election first, and waits for it: so the runs end, and their statuses are written, while
+// controllers, caches and the proxy, which it stops later, go on.
+func (s stopper) addTo(m manager.Manager) error {
+	return errors.Join(m.Add(standing{s.drain}), m.Add(standing{s.watchLease}))
 }
 
-// lostLeaseError returns an error if the lease was lost.
-func (s stopper) lostLeaseError() error {
+// standing is a Runnable that a standby replica has too.
+type standing struct{ start func(ctx context.Context) error }
+
+// Start implements manager.Runnable.
+func (r standing) Start(ctx context.Context) error { return r.start(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (standing) NeedLeaderElection() bool { return false }
+
+// drain waits until ctx ends, ends all runs, and returns when their statuses are written. It leaves
+// a tenth of the graceful shutdown timeout to what stops next.
+func (s stopper) drain(ctx context.Context) error {
+	if s.fence != nil {
+		guarded, stop := context.WithCancel(context.WithoutCancel(ctx)) // The lease can also be lost during the stop.
+		defer stop()
+		go s.fence.Watch(guarded)
+	}
+	<-ctx.Done()
+	if s.lost() == nil {
+		s.log.Info("stopping: no new runs, live runs are ended, their statuses are written")
+	}
+	s.runs.Stop()
+	if err := s.waitForRuns(s.grace - s.grace/10); err != nil {
+		s.log.Error(err, "not every run was reported within the graceful shutdown timeout")
+		return nil
+	}
+	s.stopping.Store(s.lost() == nil)
+	return nil
+}
+
+// watchLease returns an error, which ends the manager, when the lease is lost. client-go may go on
+// trying to renew it for a while.
+func (s stopper) watchLease(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.fence.Lost():
+		s.log.Info("the lease is not surely held any more: live runs are ended, nothing is written")
+		return fence.ErrLost
+	}
+}
+
+// runUntilStopped runs the manager, to which the stopper is added, until ctx ends. Last, when
+// nothing of this manager is left, the lease is released: the next leader begins.
+//
+// When client-go loses the lease, controller-runtime waits for nothing, not even for drain. So
+// runUntilStopped waits for the end of all runs itself, and returns an error. It does so even if
+// the lease could be renewed later, because the runs have been ended: a new process starts from a
+// known state. The next leader writes the statuses.
+func (s stopper) runUntilStopped(ctx context.Context, m starter) error {
+	err := m.Start(ctx)
+	if err == nil {
+		err = s.lost()
+	} else {
+		s.fence.RecordLoss() // Nobody renews the lease any more. A standby replica has none to lose.
+	}
+	s.runs.Stop()
+	if err = errors.Join(err, s.waitForRuns(lostLeaseTimeout)); err != nil {
+		return err
+	}
+	if err := s.release(); err != nil {
+		s.log.Info("the lease runs out by itself: it could not be released", "error", err.Error())
+	}
+	return nil
+}
+
+// lost returns an error if the lease was lost.
+func (s stopper) lost() error {
 	select {
 	case <-s.fence.Lost():
 		return fence.ErrLost
@@ -104,8 +127,12 @@ func (s stopper) lostLeaseError() error {
 	}
 }
 
+// waitForRuns returns when all runs have ended; less than 0 is no limit.
 func (s stopper) waitForRuns(limit time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("runs were still live after %s", limit))
+	ctx, cancel := context.WithCancel(context.Background())
+	if limit >= 0 {
+		ctx, cancel = context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("runs were still live after %s", limit))
+	}
 	defer cancel()
 	return s.runs.Wait(ctx)
 }

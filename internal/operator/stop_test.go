@@ -10,6 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/fence"
@@ -20,25 +24,66 @@ type startFunc func(ctx context.Context) error
 
 func (f startFunc) Start(ctx context.Context) error { return f(ctx) }
 
+// newStopped returns a manager of controller-runtime with the stopper, and a controller that notes
+// in order when it ends. Nothing of the manager contacts the API server.
+func newStopped(t *testing.T, s stopper, order *[]string) ctrl.Manager {
+	t.Helper()
+	m, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}, Logger: logr.Discard(), GracefulShutdownTimeout: &s.grace})
+	if err == nil {
+		err = s.addTo(m)
+	}
+	if err == nil {
+		err = m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			*order = append(*order, "the controllers end")
+			return nil
+		}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// An orderly stop ends the runs first, while everything that they need goes on; the lease is
+// released last.
 func TestTheManagerStopsAfterItsRuns(t *testing.T) {
-	runs := controller.NewAttempts()
-	signal, stop := context.WithCancel(t.Context())
-	manager := startFunc(func(managerCtx context.Context) error {
-		runCtx, leave, _ := runs.Enter(managerCtx)
-		stop()
-		<-runCtx.Done() // Phase one: the run is told to end.
-		if managerCtx.Err() != nil {
-			t.Error("the manager was stopped under a live run")
-		}
-		if _, _, ok := runs.Enter(managerCtx); ok {
-			t.Error("a run began after the signal")
-		}
-		leave()
-		<-managerCtx.Done() // Phase two.
-		return nil
-	})
-	if err := (stopper{runs: runs, release: noLease, log: logr.Discard(), stopping: &atomic.Bool{}}).runUntilStopped(signal, manager); err != nil {
-		t.Errorf("want an orderly end, got %v", err)
+	for why, release := range map[string]error{
+		"the lease is released":              nil,
+		"or runs out, without an API server": errors.New("no route to the API server"),
+	} {
+		t.Run(why, func(t *testing.T) {
+			runs := controller.NewAttempts()
+			var order []string
+			stopping := &atomic.Bool{}
+			s := stopper{runs: runs, fence: heldFence(runs), grace: time.Minute, log: logr.Discard(), stopping: stopping, release: func() error {
+				order = append(order, "the lease is released")
+				return release
+			}}
+			m := newStopped(t, s, &order)
+			signal, stop := context.WithCancel(t.Context())
+			runCtx, leave, _ := runs.Enter(t.Context())
+			go func() {
+				<-m.Elected()
+				stop()
+				<-runCtx.Done()
+				if _, _, ok := runs.Enter(t.Context()); ok {
+					t.Error("a run began after the signal")
+				}
+				if stopping.Load() {
+					t.Error("the libraries are quiet while a run is live")
+				}
+				order = append(order, "the run ends")
+				leave()
+			}()
+			err := s.runUntilStopped(signal, m)
+			if diff := cmp.Diff([]string{"the run ends", "the controllers end", "the lease is released"}, order); diff != "" || err != nil {
+				t.Errorf("%v\n%s", err, diff)
+			}
+			if !stopping.Load() {
+				t.Error("what libraries say of the stop is an error")
+			}
+		})
 	}
 }
 
@@ -65,9 +110,6 @@ func TestALostElectionIsReturnedAfterTheRunsHaveEnded(t *testing.T) {
 	}
 }
 
-// noLease is the release of a manager without leader election.
-func noLease() error { return nil }
-
 // mustNotRelease returns a release that fails the test.
 func mustNotRelease(t *testing.T) func() error {
 	return func() error {
@@ -85,30 +127,26 @@ func heldFence(runs *controller.Attempts) *fence.Fence {
 
 func TestAClosedFenceEndsRunsAndManager(t *testing.T) {
 	runs := controller.NewAttempts()
-	lease := heldFence(runs)
-	left := make(chan struct{})
-	manager := startFunc(func(managerCtx context.Context) error {
-		runCtx, leave, _ := runs.Enter(context.Background())
-		lease.RecordLoss()
+	var order []string
+	s := stopper{runs: runs, fence: heldFence(runs), grace: time.Minute, release: mustNotRelease(t), log: logr.Discard(), stopping: &atomic.Bool{}}
+	m := newStopped(t, s, &order)
+	runCtx, leave, _ := runs.Enter(t.Context())
+	go func() {
+		<-m.Elected()
+		s.fence.RecordLoss() // client-go has not noticed anything.
 		<-runCtx.Done()
-		if _, _, ok := runs.Enter(managerCtx); ok {
+		if _, _, ok := runs.Enter(t.Context()); ok {
 			t.Error("a run began after the loss")
 		}
-		<-managerCtx.Done() // client-go has not noticed anything.
-		go func() {
-			close(left)
-			leave()
-		}()
-		return nil
-	})
-	err := stopper{runs: runs, fence: lease, release: mustNotRelease(t), log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(t.Context(), manager)
-	if !errors.Is(err, fence.ErrLost) {
-		t.Errorf("want %v, got %v", fence.ErrLost, err)
+		order = append(order, "the run ends")
+		leave()
+	}()
+	err := s.runUntilStopped(t.Context(), m)
+	if diff := cmp.Diff([]string{"the run ends", "the controllers end"}, order); diff != "" || !errors.Is(err, fence.ErrLost) {
+		t.Errorf("want %v, got %v\n%s", fence.ErrLost, err, diff)
 	}
-	select {
-	case <-left:
-	default:
-		t.Error("it returned while a run was live")
+	if s.stopping.Load() {
+		t.Error("what libraries say of the loss is no error")
 	}
 }
 
@@ -122,31 +160,6 @@ func TestALostElectionClosesTheFence(t *testing.T) {
 	}
 	if lease.Held() {
 		t.Error("want the fence to close before its time")
-	}
-}
-
-func TestAnOrderlyStopReleasesTheLeaseLast(t *testing.T) {
-	runs := controller.NewAttempts()
-	lease := heldFence(runs)
-	signal, stop := context.WithCancel(t.Context())
-	var order []string
-	manager := startFunc(func(managerCtx context.Context) error {
-		runCtx, leave, _ := runs.Enter(managerCtx)
-		stop()
-		<-runCtx.Done()
-		order = append(order, "the run ends")
-		leave()
-		<-managerCtx.Done()
-		order = append(order, "the manager ends")
-		return nil
-	})
-	release := func() error {
-		order = append(order, "the lease is released")
-		return errors.New("no route to the API server") // It runs out instead.
-	}
-	err := stopper{runs: runs, fence: lease, release: release, log: logr.Discard(), stopping: &atomic.Bool{}}.runUntilStopped(signal, manager)
-	if diff := cmp.Diff([]string{"the run ends", "the manager ends", "the lease is released"}, order); diff != "" || err != nil {
-		t.Errorf("%v\n%s", err, diff)
 	}
 }
 
