@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/netutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	settings "github.com/ensign-operator/ensign/pkg/options"
 )
 
 // listenOpenPort listens on the open port, unless port is 0.
@@ -18,10 +20,10 @@ func (p *Proxy) listenOpenPort(port int) error {
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if err != nil {
-		return fmt.Errorf("listen without tokens (--proxy-open-port=%d): %w", port, err)
+		return &settings.Error{Field: "ProxyOpenPort", Value: strconv.Itoa(port), Err: fmt.Errorf("listen without tokens: %w", err)}
 	}
 	p.openListener = netutil.LimitListener(listener, maxConnections)
-	p.log.Info("whoever reaches this port has the rights of the manager, without a token (--proxy-open-port)", "address", listener.Addr().String())
+	p.log.Info("whoever reaches this port has the rights of the manager, without a token", "address", listener.Addr().String())
 	return nil
 }
 

@@ -79,7 +79,7 @@ func TestTheOpenPort(t *testing.T) {
 	base, log := startOpen(t, b, proxy.Options{
 		InjectOwnerRef: true, Fence: lease, WriteObservers: []access.WriteObserver{n}, IsConfined: func(access.Owner) bool { return true },
 	})
-	if !strings.Contains(log, "--proxy-open-port") || !strings.Contains(log, strings.TrimPrefix(base, "http://")) {
+	if !strings.Contains(log, "without a token") || !strings.Contains(log, strings.TrimPrefix(base, "http://")) {
 		t.Errorf("want a warning with the address, got %q", log)
 	}
 	const path = "/api/v1/namespaces/any/configmaps"
@@ -145,7 +145,7 @@ func TestAnOccupiedOpenPortNamesTheFlag(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	port := listener.Addr().(*net.TCPAddr).Port
-	if _, err := proxy.New(newBackend(t).config(), proxy.Options{OpenPort: port}); err == nil || !strings.Contains(err.Error(), "--proxy-open-port") {
-		t.Errorf("want an error that names --proxy-open-port, got %v", err)
+	if _, err := proxy.New(newBackend(t).config(), proxy.Options{OpenPort: port}); err == nil || !strings.Contains(err.Error(), "Options.ProxyOpenPort=") {
+		t.Errorf("want an error that names the setting, got %v", err)
 	}
 }

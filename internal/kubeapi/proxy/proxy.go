@@ -22,6 +22,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy/upstream"
+	settings "github.com/ensign-operator/ensign/pkg/options"
 )
 
 const (
@@ -100,7 +101,7 @@ func New(cfg *rest.Config, options Options) (*Proxy, error) {
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(options.Port)))
 	if err != nil {
-		return nil, fmt.Errorf("listen for the API proxy (--proxy-port=%d; 0 takes any free port): %w", options.Port, err)
+		return nil, &settings.Error{Field: "ProxyPort", Value: strconv.Itoa(options.Port), Err: fmt.Errorf("listen for the API proxy (0 takes any free port): %w", err)}
 	}
 	p := &Proxy{
 		listener: certificate.listener(netutil.LimitListener(listener, maxConnections)),

@@ -439,8 +439,8 @@ func TestAnOccupiedPortNamesTheFlag(t *testing.T) {
 	}
 	defer func() { _ = listener.Close() }()
 	port := listener.Addr().(*net.TCPAddr).Port
-	if _, err := proxy.New(newBackend(t).config(), proxy.Options{Port: port}); err == nil || !strings.Contains(err.Error(), "--proxy-port") {
-		t.Errorf("want an error that names --proxy-port, got %v", err)
+	if _, err := proxy.New(newBackend(t).config(), proxy.Options{Port: port}); err == nil || !strings.Contains(err.Error(), "Options.ProxyPort=") {
+		t.Errorf("want an error that names the setting, got %v", err)
 	}
 }
 

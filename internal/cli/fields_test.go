@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"syscall"
+	"testing"
+
+	"github.com/iancoleman/strcase"
+
+	"github.com/ensign-operator/ensign/pkg/options"
+)
+
+func TestErrorsOfFieldsNameTheFlags(t *testing.T) {
+	broken := errors.New("it is broken")
+	for want, err := range map[string]error{
+		"--run-dir: it is broken":                            &options.Error{Field: "RunDir", Err: broken},
+		"--ansible-verbosity=8: it is broken":                &options.Error{Field: "AnsibleVerbosity", Value: "8", Err: broken},
+		"--ansible-log-events=x: it is broken":               &options.Error{Field: "TaskEvents", Value: "x", Err: broken},
+		"start: --leader-elect-lease-duration: it is broken": fmt.Errorf("start: %w", &options.Error{Field: "ctrl.Options.LeaseDuration", Err: broken}),
+		"--proxy-port: it is broken\nanother":                errors.Join(fmt.Errorf("%w", &options.Error{Field: "ProxyPort", Err: broken}), errors.New("another")),
+		"no field":                                           errors.New("no field"),
+	} {
+		got := SayFlags(err)
+		if got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("want %q, got %q", want, got)
+		}
+	}
+	if SayFlags(nil) != nil {
+		t.Error("no error becomes one")
+	}
+	if got := SayFlags(fmt.Errorf("listen: %w", syscall.EADDRINUSE)); !errors.Is(got, syscall.EADDRINUSE) || got.Error() == "listen: address already in use" {
+		t.Errorf("want the flags of listeners, got %v", got)
+	}
+}
+
+// A field of Options has a flag, so that its errors can name it, or no command sets it.
+func TestEveryFieldHasAFlag(t *testing.T) {
+	other := map[string]string{
+		"Cold": "warm", "NoOwnerReferences": "inject-owner-ref", "UserMetricsNeedToken": "user-metrics-open", "TaskEvents": flagsOf["TaskEvents"], "TaskOutput": "log-format",
+		// Of the program and its surroundings.
+		"Version": "", "Commit": "", "Dir": "", "Environ": "", "Executable": "", "Registerer": "",
+	}
+	flags := NewFlags()
+	for field := range reflect.TypeFor[options.Options]().Fields() {
+		flag, named := other[field.Name]
+		if !named {
+			flag = strcase.ToKebab(field.Name)
+		}
+		if flag != "" && flags.Lookup(flag) == nil {
+			t.Errorf("%s: there is no flag --%s", field.Name, flag)
+		}
+	}
+}
