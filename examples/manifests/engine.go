@@ -80,7 +80,7 @@ type work struct {
 
 // Run applies the objects through the API proxy, which adds the owner references.
 func (w *work) Run(ctx context.Context, job content.Job) content.Result {
-	result := content.ResultOf(ctx, job, w.apply(ctx, job))
+	result := content.ResultOf(ctx, w.apply(ctx, job))
 	result.Version = content.ShortVersion("", w.engine.digest)
 	return result
 }

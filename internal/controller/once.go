@@ -36,7 +36,7 @@ func (r *Reconciler) RunOnce(ctx context.Context, o Once) (content.Outcome, erro
 		return content.Outcome{}, fmt.Errorf("open the API to the run: %w", err)
 	}
 	defer grant.Revoke()
-	result := a.work.Run(ctx, content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(string) {}, Denied: grant.Denied})
+	result := r.observe(ctx, a.work, content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(string) {}, Denied: grant.Denied})
 	return result.Outcome, r.reportOnce(ctx, a, o, conclusion{Result: result, ended: r.Clock.Now()})
 }
 

@@ -46,6 +46,8 @@ type Reconciler struct {
 	Writers *Writers
 	// Meter may be nil.
 	Meter Meter
+	// Observers are told of each run, whatever its kind of content.
+	Observers []content.Observer
 	// Related may be nil: then no other object makes content run.
 	Related Related
 	// NoStatus is true where the kind has no status subresource.
@@ -202,7 +204,7 @@ func (r *Reconciler) forget(ctx context.Context, a *attempt) {
 	if r.Related != nil && len(r.Watch.References) > 0 {
 		r.Related.Refers(r.Watch.GVK, a.request.NamespacedName, nil)
 	}
-	r.Content.Forget(r.Watch.GVK, named(a.request))
+	r.forgetRuns(named(a.request))
 	r.forgetObject(ctx, a)
 	r.states.forget(a.request.NamespacedName)
 }

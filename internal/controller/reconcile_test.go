@@ -77,7 +77,7 @@ func (j *journal) Forget(watch schema.GroupVersionKind, object string) {
 	j.forgotten = append(j.forgotten, watch.String()+" "+object)
 }
 
-func (j *journal) RunStarted(run jobevent.Run) {
+func (j *journal) RunStarted(run content.Run) {
 	j.lines = append(j.lines, fmt.Sprintf("started %s generation %d: %s", run.Object, run.Generation, run.Trigger))
 }
 
@@ -85,8 +85,8 @@ func (j *journal) JobEvent(_ jobevent.Run, event jobevent.Event) {
 	j.lines = append(j.lines, string(event.Kind))
 }
 
-func (j *journal) RunEnded(_ jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, _ time.Duration) {
-	j.lines = append(j.lines, "ended "+string(outcome.Verdict))
+func (j *journal) RunEnded(_ content.Run, result content.Result, _ time.Duration) {
+	j.lines = append(j.lines, "ended "+string(result.Outcome.Verdict))
 }
 
 // bench is a reconciler with its surroundings.
@@ -135,7 +135,8 @@ func newBench(t *testing.T, watch watches.Watch, cr *unstructured.Unstructured, 
 	b.engine = &engine.Engine{Watch: watch, Runner: b.runner, Observers: []engine.Observer{b.journal}, Defaults: engine.Defaults{Verbosity: 2, MaxVerbosity: 2}}
 	b.Reconciler = &Reconciler{
 		Watch: watch, Client: c, Reader: c, Content: b.engine, Recorder: b.recorder, Attempts: NewAttempts(), Slots: slots.New(1), Digest: "d1",
-		Defaults: Defaults{ReconcilePeriod: time.Hour, MaxBackoff: time.Minute},
+		Observers: []content.Observer{b.journal},
+		Defaults:  Defaults{ReconcilePeriod: time.Hour, MaxBackoff: time.Minute},
 		Access: accessFunc(func(*unstructured.Unstructured) ([]byte, func(), error) {
 			return []byte("config"), func() { b.revoked++ }, nil
 		}),

@@ -80,7 +80,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 // runShown runs the content, and shows in the status what it is at until it ends, by a panic too.
 func (r *Reconciler) runShown(ctx, runCtx context.Context, a *attempt, job content.Job, at *progress) content.Result {
 	defer r.showProgress(ctx, a, at)()
-	return a.work.Run(runCtx, job)
+	return r.observe(runCtx, a.work, job)
 }
 
 // warnOfCreated logs what a finalizer's run has created and Kubernetes deletes with the CR,
@@ -139,7 +139,7 @@ func (r *Reconciler) describe(a *attempt) content.Run {
 		Generation: a.cr.GetGeneration(),
 		Trigger:    a.cause(r.Clock.Now()),
 		Finalizer:  a.finalizing,
-		Chart:      r.Watch.Chart != nil,
+		Heading:    r.Watch.ContentKind().Heading,
 	}
 }
 

@@ -128,9 +128,13 @@ func (a *ansibleWing) connect(c *components) error {
 	if err := a.warm.registerMetrics(c.registerer); err != nil {
 		return err
 	}
-	a.observers = c.observers
+	for _, o := range c.observers {
+		if sees, ok := o.(engine.Observer); ok {
+			a.observers = append(a.observers, sees)
+		}
+	}
 	if !a.options.Cold {
-		a.observers = append(slices.Clone(c.observers), a.coldRuns(c.counters))
+		c.observers = append(c.observers, a.coldRuns(c.counters))
 	}
 	if err := a.addUserMetrics(c); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Bench is what runs of roles and playbooks need, without a manager: the watches, the runner with
@@ -87,14 +88,15 @@ func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Obse
 		return nil, err
 	}
 	return &controller.Reconciler{
-		Watch:    watch,
-		Defaults: defaults(b.options),
-		Client:   b.cluster,
-		Reader:   b.cluster,
-		Content:  runs,
-		Access:   proxyAccess{p},
-		Attempts: controller.NewAttempts(),
-		Clock:    clock.RealClock{},
+		Watch:     watch,
+		Defaults:  defaults(b.options),
+		Client:    b.cluster,
+		Reader:    b.cluster,
+		Content:   runs,
+		Access:    proxyAccess{p},
+		Observers: []content.Observer{observer},
+		Attempts:  controller.NewAttempts(),
+		Clock:     clock.RealClock{},
 	}, nil
 }
 

@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	ansible "github.com/ensign-operator/ensign/internal/ansible/engine"
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -62,7 +58,7 @@ func (c *chartWing) connect(all *components) (err error) {
 
 // engine returns what keeps the releases of the watch.
 func (c *chartWing) engine(w Watch) (content.Engine, error) {
-	engine, err := chart.New(w.Watch, chartRunner{c.runner}, chartObservers(c.all.observers), c.all.GetRESTMapper(), c.sealKeys)
+	engine, err := chart.New(w.Watch, chartRunner{c.runner}, c.all.GetRESTMapper(), c.sealKeys)
 	if err != nil {
 		return nil, err
 	}
@@ -87,29 +83,3 @@ type chartRunner struct{ *runner.Runner }
 
 // Remove implements chart.Runner.
 func (r chartRunner) Remove(uid string) error { return r.Root.Remove(uid) }
-
-// chartObservers are observers of runs, as charts have them: without job events.
-type chartObservers []ansible.Observer
-
-// Started implements chart.Observer.
-func (o chartObservers) Started(run content.Run) {
-	for _, observer := range o {
-		observer.RunStarted(run)
-	}
-}
-
-// Ended implements chart.Observer.
-func (o chartObservers) Ended(run content.Run, outcome content.Outcome, elapsed time.Duration) {
-	for _, observer := range o {
-		observer.RunEnded(run, outcome, jobevent.Summary{}, elapsed)
-	}
-}
-
-// Forget implements chart.Observer.
-func (o chartObservers) Forget(watch schema.GroupVersionKind, object string) {
-	for _, observer := range o {
-		if f, remembers := observer.(ansible.Forgetter); remembers {
-			f.Forget(watch, object)
-		}
-	}
-}

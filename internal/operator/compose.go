@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
@@ -54,7 +53,7 @@ type components struct {
 
 	registerer *registrations
 	counters   *metrics.Metrics
-	observers  []engine.Observer
+	observers  []content.Observer
 }
 
 // compose makes everything that the watches need and adds it to the manager. None of it runs yet,
@@ -155,7 +154,7 @@ func (c *components) observeRuns(context.Context) (err error) {
 		metrics.RegisterRunDirectory(c.registerer, c.place.root.Bytes),
 		c.counters.RegisterSlots(c.slots, c.slots.Limit(), kindsOf(c.list)),
 	)
-	c.observers = []engine.Observer{eventlog.New(logOptions(c.options)), c.counters}
+	c.observers = []content.Observer{eventlog.New(logOptions(c.options)), c.counters}
 	return err
 }
 
@@ -285,23 +284,24 @@ func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Su
 		Ready:                   ready,
 		NewReconciler: func(noStatus bool) *controller.Reconciler {
 			return &controller.Reconciler{
-				Watch:    watch.Watch,
-				Defaults: defaults(o),
-				Client:   c.writer,
-				Reader:   c.writer,
-				Content:  runs,
-				Access:   proxyAccess{c.proxy},
-				Related:  c.related,
-				Writers:  c.crWrites.writers,
-				Meter:    c.counters,
-				Recorder: c.events,
-				Attempts: c.runs,
-				Slots:    c.slots,
-				Digest:   c.wings.digest(watch),
-				Clock:    clock.RealClock{},
-				NoStatus: noStatus,
-				Began:    time.Now(),
-				Fence:    c.lease.fence.Held,
+				Watch:     watch.Watch,
+				Defaults:  defaults(o),
+				Client:    c.writer,
+				Reader:    c.writer,
+				Content:   runs,
+				Access:    proxyAccess{c.proxy},
+				Related:   c.related,
+				Writers:   c.crWrites.writers,
+				Meter:     c.counters,
+				Observers: c.observers,
+				Recorder:  c.events,
+				Attempts:  c.runs,
+				Slots:     c.slots,
+				Digest:    c.wings.digest(watch),
+				Clock:     clock.RealClock{},
+				NoStatus:  noStatus,
+				Began:     time.Now(),
+				Fence:     c.lease.fence.Held,
 			}
 		},
 	}

@@ -22,10 +22,9 @@ type Engine interface {
 	// the CR's spec: the CR could never be deleted. What may succeed later is no refusal: such
 	// work fails when it is run.
 	Prepare(ctx context.Context, request Request) (work Work, refusal *Outcome)
-	// Remove deletes what runs of the CR left on disk.
+	// Remove deletes what runs of the CR left on disk, and what the engine remembers of it. It
+	// is called when the CR is gone.
 	Remove(uid string) error
-	// Forget is called when a CR is gone. object names it as Run.Object does.
-	Forget(watch schema.GroupVersionKind, object string)
 }
 
 // Request is what content is to be run for.
@@ -95,10 +94,22 @@ type Run struct {
 	Trigger string
 	// Finalizer is true for the run of a finalizer's content.
 	Finalizer bool
-	// Warm is true if the run was forked from a server. It is set at the end of the run.
-	Warm bool
-	// Chart is true for a run of a Helm chart, which has no tasks.
-	Chart bool
+	// Heading stands in the log above what the run has to say in several lines. The kind of
+	// content declares it.
+	Heading string
+}
+
+// Observer is told of the runs of all kinds of content. Its methods are called by one goroutine
+// a run, and must not block for long: the run waits for them.
+type Observer interface {
+	RunStarted(run Run)
+	RunEnded(run Run, result Result, elapsed time.Duration)
+}
+
+// Forgetter is an Observer that keeps data of CRs.
+type Forgetter interface {
+	// Forget is called when a CR is gone. object names it as Run.Object does.
+	Forget(watch schema.GroupVersionKind, object string)
 }
 
 // Version says which version of a watch's content a run has.
@@ -146,6 +157,30 @@ type Result struct {
 	Removed    []string
 	// Fields are set in the status, by their key. A nil value removes the key.
 	Fields map[string]any
+	// Account is what the log and the metrics say of the run beside all that.
+	Account Account
+}
+
+// Account is what a kind of content has to say of a run for the log and the metrics. Its zero
+// value says nothing.
+type Account struct {
+	// Start is how the run was started, in a word such as warm; "" if there is one way only.
+	// Metrics count runs by it: there are few words, and none comes from a CR.
+	Start string
+	// Numbers are what the run counted, such as ok 3 or applied 7. The log shows them in this
+	// order.
+	Numbers []Number
+	// Summary says the same in words for a line at a terminal.
+	Summary string
+	// Shown is true if the log has shown in full why the run failed, so that the message of the
+	// outcome only stands in its last line.
+	Shown bool
+}
+
+// Number is what a run counted.
+type Number struct {
+	Name  string
+	Value int
 }
 
 // Condition is a condition that belongs to a kind of content. Its message is cut at 4 KiB.
@@ -188,7 +223,8 @@ type Outcome struct {
 	Verdict Verdict
 	Reason  Reason
 	// Message is for people: ≤ 4 KiB, valid UTF-8, without control characters other than
-	// tabs and line feeds. The same failure gives the same message.
+	// tabs and line feeds. The same failure gives the same message. That of a success only
+	// stands in the log.
 	Message string
 }
 
@@ -196,7 +232,7 @@ type Outcome struct {
 const maxMessage = 4 << 10
 
 // Explained returns the outcome of a run. The message of a failure ends with the rights that the
-// run lacked.
+// run lacked. The controller calls it for the outcomes of all kinds of content.
 func (o Outcome) Explained(job Job) Outcome {
 	if o.Verdict != Failed || job.Denied == nil {
 		return o

@@ -43,7 +43,6 @@ func TestAFailureSaysWhichRightsWereLacking(t *testing.T) {
 func TestResultOf(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	lacking := content.Job{Denied: func() string { return "a right is missing" }}
 	for why, c := range map[string]struct {
 		ctx  context.Context //nolint:containedctx // The case's.
 		err  error
@@ -51,11 +50,11 @@ func TestResultOf(t *testing.T) {
 	}{
 		"no error":                     {t.Context(), nil, content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}},
 		"a success at the last moment": {ended, nil, content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}},
-		"an error":                     {t.Context(), errors.New("a\x1b[2Jb\x00"), content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "a\\x1b[2Jb\\x00\na right is missing"}},
+		"an error":                     {t.Context(), errors.New("a\x1b[2Jb\x00"), content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "a\\x1b[2Jb\\x00"}},
 		"an end before its time":       {ended, errors.New("a"), content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}},
 	} {
 		t.Run(why, func(t *testing.T) {
-			if got := content.ResultOf(c.ctx, lacking, c.err).Outcome; got != c.want {
+			if got := content.ResultOf(c.ctx, c.err).Outcome; got != c.want {
 				t.Errorf("want %+v, got %+v", c.want, got)
 			}
 		})
@@ -76,8 +75,8 @@ func (leastEngine) Prepare(context.Context, content.Request) (content.Work, *con
 	return leastWork{}, nil
 }
 
-func (leastWork) Run(ctx context.Context, job content.Job) content.Result {
-	return content.ResultOf(ctx, job, nil)
+func (leastWork) Run(ctx context.Context, _ content.Job) content.Result {
+	return content.ResultOf(ctx, nil)
 }
 
 func TestTheLeastKindOfContent(t *testing.T) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/ensign-operator/ensign/internal/visible"
 )
 
@@ -15,9 +13,6 @@ type EngineDefaults struct{}
 
 // Remove has nothing to delete.
 func (EngineDefaults) Remove(string) error { return nil }
-
-// Forget has nothing to forget.
-func (EngineDefaults) Forget(schema.GroupVersionKind, string) {}
 
 // WorkDefaults are embedded in Work that knows only by its run whether anything is to be done.
 type WorkDefaults struct{}
@@ -35,15 +30,15 @@ func (WorkDefaults) Abandon(context.Context, Job) string {
 
 // ResultOf returns the result of a run that ended with the error. Without one it succeeded. If ctx
 // has ended, the run was canceled. Otherwise it failed, and the message has the error's text, made
-// safe to be shown and cut, and the rights that the run lacked.
-func ResultOf(ctx context.Context, job Job, err error) Result {
+// safe to be shown and cut. The controller adds the rights that the run lacked.
+func ResultOf(ctx context.Context, err error) Result {
 	switch {
 	case err == nil:
 		return Result{Outcome: Outcome{Verdict: Succeeded, Reason: ReasonSuccessful}}
 	case ctx.Err() != nil:
 		return Result{Outcome: Outcome{Verdict: Canceled, Reason: ReasonCanceled, Message: "the run was ended before its time"}}
 	}
-	return Result{Outcome: Refusal(ReasonFailed, err).Explained(job)}
+	return Result{Outcome: *Refusal(ReasonFailed, err)}
 }
 
 // Refusal returns the outcome of a CR that nothing runs for until it changes. The message has the

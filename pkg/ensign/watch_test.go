@@ -211,7 +211,7 @@ func (e engine) Prepare(context.Context, content.Request) (content.Work, *conten
 }
 
 func (e engine) Run(ctx context.Context, job content.Job) content.Result {
-	return content.ResultOf(ctx, job, nil)
+	return content.ResultOf(ctx, nil)
 }
 
 func TestOptions(t *testing.T) {

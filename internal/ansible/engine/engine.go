@@ -8,10 +8,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
@@ -28,18 +26,11 @@ type Runner interface {
 	Remove(uid string) error
 }
 
-// Observer watches runs. Its methods are called in the order of the events, by
-// one goroutine a run, and must not block for long: the run waits for them.
+// Observer is a content.Observer that also sees the job events of runs, in their order.
 type Observer interface {
-	RunStarted(run content.Run)
-	JobEvent(run content.Run, event jobevent.Event)
-	RunEnded(run content.Run, outcome content.Outcome, summary jobevent.Summary, elapsed time.Duration)
-}
+	content.Observer
 
-// Forgetter is an Observer that keeps data of CRs.
-type Forgetter interface {
-	// Forget is called when a CR is gone.
-	Forget(watch schema.GroupVersionKind, object string)
+	JobEvent(run content.Run, event jobevent.Event)
 }
 
 // Defaults are the manager's settings where neither the watch nor the CR has one.
@@ -57,9 +48,10 @@ type Defaults struct {
 type Engine struct {
 	Watch watches.Watch
 	// Version is that of the content.
-	Version   content.Version
-	Defaults  Defaults
-	Runner    Runner
+	Version  content.Version
+	Defaults Defaults
+	Runner   Runner
+	// Observers get the job events of the runs. The controller tells them of start and end.
 	Observers []Observer
 }
 
@@ -132,24 +124,25 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 	if err != nil {
 		return content.Result{Outcome: *content.Refusal(content.ReasonRunnerCrashed, fmt.Errorf("encode the variables: %w", err))}
 	}
-	started, run := time.Now(), job.Run
-	for _, o := range w.engine.Observers {
-		o.RunStarted(run)
-	}
 	result := w.engine.Runner.Run(ctx, w.spec(job, vars), func(event jobevent.Event) {
 		if event.Kind == jobevent.TaskStart {
 			job.Working(event.TaskName())
 		}
 		for _, o := range w.engine.Observers {
-			o.JobEvent(run, event)
+			o.JobEvent(job.Run, event)
 		}
 	})
-	run.Warm = result.Warm
-	result.Outcome = result.Outcome.Explained(job)
-	for _, o := range w.engine.Observers {
-		o.RunEnded(run, result.Outcome, result.Summary, time.Since(started))
+	if result.Outcome.Verdict == content.Succeeded {
+		result.Outcome.Message = "Ansible-runner exited successfully" // The base image says so. Scripts look for it.
 	}
-	return content.Result{Outcome: result.Outcome, Version: w.engine.Version, RequeueAfter: result.Summary.RequeueAfter, Counts: Counts(result.Summary)}
+	start := jobevent.StartCold
+	if result.Warm {
+		start = jobevent.StartWarm
+	}
+	return content.Result{
+		Outcome: result.Outcome, Version: w.engine.Version, RequeueAfter: result.Summary.RequeueAfter,
+		Counts: Counts(result.Summary), Account: result.Summary.Account(start),
+	}
 }
 
 func (w *work) spec(job content.Job, vars []byte) runner.Spec {
@@ -177,12 +170,3 @@ func (w *work) spec(job content.Job, vars []byte) runner.Spec {
 
 // Remove deletes what runs of the CR left on disk.
 func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }
-
-// Forget drops all data of a CR that is gone.
-func (e *Engine) Forget(watch schema.GroupVersionKind, object string) {
-	for _, o := range e.Observers {
-		if f, remembers := o.(Forgetter); remembers {
-			f.Forget(watch, object)
-		}
-	}
-}

@@ -70,7 +70,7 @@ const (
 func TestLinesThatBelongTogether(t *testing.T) {
 	lines := func(object string) []string { return []string{object + " | TASK [t] ****", object + " | " + ours} }
 	block := func(object string) []string {
-		return append(append([]string{eventlog.TaskHeader}, lines(object)...), eventlog.BlockFooter)
+		return append(append([]string{eventlog.Header("Ansible Task StdOut")}, lines(object)...), eventlog.BlockFooter)
 	}
 	join := func(parts ...[]string) (all []string) {
 		for _, part := range parts {
@@ -81,7 +81,7 @@ func TestLinesThatBelongTogether(t *testing.T) {
 	for name, test := range map[string]struct{ log, want []string }{
 		"a block follows its record":                      {join([]string{ours}, block("shop/a")), join([]string{ours}, lines("shop/a"))},
 		"and is found after the record of another":        {join([]string{ours, other}, block("shop/a")), join([]string{ours}, lines("shop/a"))},
-		"a block of a chart, too":                         {[]string{ours, eventlog.ChartHeader, "shop/a | x", eventlog.BlockFooter, other, eventlog.ChartHeader, "shop/b | x", eventlog.BlockFooter}, []string{ours, "shop/a | x"}},
+		"a block of a chart, too":                         {[]string{ours, eventlog.Header("Helm Chart"), "shop/a | x", eventlog.BlockFooter, other, eventlog.Header("Helm Chart"), "shop/b | x", eventlog.BlockFooter}, []string{ours, "shop/a | x"}},
 		"the block of another has no line of ours":        {join([]string{ours, other}, block("shop/b"), []string{ours}), []string{ours, ours}},
 		"the block of a namesake of another kind":         {join([]string{twin}, block("shop/a")), nil},
 		"a stack trace belongs to the record before it":   {[]string{ours, "main.run", "\t/src/main.go:12", other, "main.run", "\t/src/main.go:12"}, []string{ours, "main.run", "\t/src/main.go:12"}},

@@ -73,7 +73,9 @@ func TestWhatARunReturnsIsTextOnTheScreen(t *testing.T) {
 			"after":  map[string]any{"data": map[string]any{"a": "2"}, "metadata": map[string]any{"managedFields": "y"}},
 		},
 	}})
-	s.RunEnded(content.Run{}, content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "m"}, jobevent.Summary{}, time.Second)
+	s.RunEnded(content.Run{}, content.Result{
+		Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "m"}, Account: content.Account{Start: jobevent.StartCold},
+	}, time.Second)
 	text := out.String()
 	for _, never := range []string{"\x1b", "\a", "hunter2", "managedFields", "\nsucceeded"} {
 		if strings.Contains(text, never) {

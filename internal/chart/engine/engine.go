@@ -10,11 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -34,18 +32,10 @@ type Runner interface {
 	Evaluate(texts []string) ([]order.Evaluated, error)
 }
 
-// Observer watches runs. Its methods must not block for long.
-type Observer interface {
-	Started(run content.Run)
-	Ended(run content.Run, outcome content.Outcome, elapsed time.Duration)
-	Forget(watch schema.GroupVersionKind, object string)
-}
-
 // Engine keeps the releases of one watch. New makes it; the other fields are set once.
 type Engine struct {
-	Watch    watches.Watch
-	Runner   Runner
-	Observer Observer
+	Watch  watches.Watch
+	Runner Runner
 	// Mapper finds the resources of kinds.
 	Mapper meta.RESTMapper
 	// Recorder gets an Event for each value of overrideValues before an installation or
@@ -62,7 +52,7 @@ type Engine struct {
 type Keys func(ctx context.Context) (seal.Keys, error)
 
 // New returns the engine of a watch. The error is about its chart or its overrideValues.
-func New(watch watches.Watch, r Runner, o Observer, mapper meta.RESTMapper, keys Keys) (*Engine, error) {
+func New(watch watches.Watch, r Runner, mapper meta.RESTMapper, keys Keys) (*Engine, error) {
 	overrides, err := values.Overrides(watch.Chart.Overrides, r.Evaluate)
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
@@ -71,7 +61,7 @@ func New(watch watches.Watch, r Runner, o Observer, mapper meta.RESTMapper, keys
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	return &Engine{Watch: watch, Runner: r, Observer: o, Mapper: mapper, keys: keys, values: source, overrides: overrides}, nil
+	return &Engine{Watch: watch, Runner: r, Mapper: mapper, keys: keys, values: source, overrides: overrides}, nil
 }
 
 // work is a release as its CR wants it.
@@ -178,14 +168,10 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 
 // Run brings the release to where the CR wants it, or removes it.
 func (w *work) Run(ctx context.Context, job content.Job) content.Result {
-	started := time.Now()
-	w.engine.Observer.Started(job.Run)
 	result := w.run(ctx, job)
-	result.Outcome = result.Outcome.Explained(job)
 	if w.values != nil {
 		result.Version = w.values.ChartVersion()
 	}
-	w.engine.Observer.Ended(job.Run, result.Outcome, time.Since(started))
 	return result
 }
 
@@ -242,8 +228,3 @@ func done(last *release.Release) string {
 
 // Remove deletes what runs of the CR left on disk.
 func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }
-
-// Forget drops all data of a CR that is gone.
-func (e *Engine) Forget(watch schema.GroupVersionKind, object string) {
-	e.Observer.Forget(watch, object)
-}

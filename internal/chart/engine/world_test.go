@@ -78,7 +78,7 @@ func newWorld(t *testing.T, change func(*watches.Watch)) *world {
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, meta.RESTScopeRoot)
 	var err error
-	if w.engine, err = New(watch, w, w, mapper, func(context.Context) (seal.Keys, error) { return testKeys, nil }); err != nil {
+	if w.engine, err = New(watch, w, mapper, func(context.Context) (seal.Keys, error) { return testKeys, nil }); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(w)
@@ -241,15 +241,6 @@ func (*world) Evaluate(texts []string) (results []order.Evaluated, err error) {
 	}
 	return results, nil
 }
-
-// Started implements Observer.
-func (*world) Started(content.Run) {}
-
-// Ended implements Observer.
-func (*world) Ended(content.Run, content.Outcome, time.Duration) {}
-
-// Forget implements Observer.
-func (*world) Forget(schema.GroupVersionKind, string) {}
 
 func resource(spec map[string]any, annotations map[string]string) *unstructured.Unstructured {
 	cr := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "K", "spec": spec}}

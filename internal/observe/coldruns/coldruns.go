@@ -11,6 +11,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/manual"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 const (
@@ -33,7 +34,7 @@ type Options struct {
 	Logger  logr.Logger
 }
 
-// Observer reports the watches whose runs stay cold. It is an engine.Observer.
+// Observer reports the watches whose runs stay cold. It is a content.Observer.
 type Observer struct {
 	Options
 
@@ -59,21 +60,18 @@ func New(o Options) *Observer {
 	return c
 }
 
-// RunStarted implements engine.Observer.
-func (c *Observer) RunStarted(jobevent.Run) {}
+// RunStarted implements content.Observer.
+func (c *Observer) RunStarted(content.Run) {}
 
-// JobEvent implements engine.Observer.
-func (c *Observer) JobEvent(jobevent.Run, jobevent.Event) {}
-
-// RunEnded implements engine.Observer.
-func (c *Observer) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, elapsed time.Duration) {
+// RunEnded implements content.Observer.
+func (c *Observer) RunEnded(run content.Run, result content.Result, elapsed time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.streaks[run.Watch]
 	switch {
-	case s == nil || outcome.Verdict == jobevent.Canceled: // A run may be canceled before it is cold or warm.
+	case s == nil || result.Outcome.Verdict == content.Canceled: // A run may be canceled before it is cold or warm.
 		return
-	case run.Warm:
+	case result.Account.Start == jobevent.StartWarm:
 		*s = streak{}
 		c.SetCold(run.Watch, false)
 		return

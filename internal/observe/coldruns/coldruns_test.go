@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 func TestWatchesThatStayColdAreReported(t *testing.T) {
@@ -47,7 +48,11 @@ func TestWatchesThatStayColdAreReported(t *testing.T) {
 			c.now = func() time.Time { return now }
 			for _, e := range test.ended {
 				now = now.Add(e.after)
-				c.RunEnded(jobevent.Run{Watch: schema.GroupVersionKind{Kind: test.watch}, Warm: e.warm}, jobevent.Outcome{Verdict: e.verdict}, jobevent.Summary{}, e.after)
+				start := jobevent.StartCold
+				if e.warm {
+					start = jobevent.StartWarm
+				}
+				c.RunEnded(content.Run{Watch: schema.GroupVersionKind{Kind: test.watch}}, content.Result{Outcome: content.Outcome{Verdict: e.verdict}, Account: content.Account{Start: start}}, e.after)
 			}
 			if diff := cmp.Diff(test.want, shown); diff != "" {
 				t.Error(diff)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
@@ -11,12 +12,20 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-// The lines around a block: the first one of a task's and of a chart's, and the last one.
-const (
-	TaskHeader  = "--------------------------- Ansible Task StdOut -------------------------------"
-	ChartHeader = "-------------------------------- Helm Chart -----------------------------------"
-	BlockFooter = "-------------------------------------------------------------------------------"
-)
+// BlockFooter is the line below a block.
+const BlockFooter = "-------------------------------------------------------------------------------"
+
+// Header returns the line above a block, with the heading of the run's kind of content where the
+// ansible-operator base image has its own: a little left of the middle.
+func Header(heading string) string {
+	const most = len(BlockFooter) - 8
+	if heading = terminal.OneLine(heading); heading == "" || utf8.RuneCountInString(heading) > most {
+		return BlockFooter
+	}
+	dashes := len(BlockFooter) - utf8.RuneCountInString(heading) - 2
+	left := (dashes - 3) / 2
+	return BlockFooter[:left] + " " + heading + " " + BlockFooter[:dashes-left]
+}
 
 const (
 	// maxLineBytes is the longest result that is shown on one line.
@@ -112,11 +121,8 @@ func joinLines(text string) string {
 // block returns the text with the run's CR before each line, between a header and a footer.
 func block(run content.Run, text string) []byte {
 	var b bytes.Buffer
-	object, header := run.Object, TaskHeader
-	if run.Chart {
-		header = ChartHeader
-	}
-	b.WriteString(header + "\n")
+	object := run.Object
+	b.WriteString(Header(run.Heading) + "\n")
 	for line := range strings.Lines(text) {
 		if b.Len()+len(object)+len(line) > maxBlockBytes {
 			b.WriteString(object + " | " + jobevent.CutMark + "\n")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Options are the settings of a Log. The zero value logs nothing.
@@ -31,7 +32,7 @@ type Options struct {
 	Screen *Screen
 }
 
-// Log is an engine.Observer that logs runs. It is safe for concurrent use.
+// Log is an observer that logs runs of any kind of content, and the job events of those that have them. It is safe for concurrent use.
 type Log struct {
 	options  Options
 	failures failureHistory
@@ -45,8 +46,8 @@ func New(o Options) *Log {
 	return &Log{options: o}
 }
 
-// RunStarted implements engine.Observer: it logs the start of a run.
-func (l *Log) RunStarted(run jobevent.Run) {
+// RunStarted implements content.Observer: it logs the start of a run.
+func (l *Log) RunStarted(run content.Run) {
 	if l.options.Screen != nil {
 		if l.options.Logger.Enabled() {
 			l.options.Screen.RunStarted(run)
@@ -130,42 +131,51 @@ func (l *Log) logTask(out outcome, values []any) {
 	}
 }
 
-// RunEnded implements engine.Observer: it logs the end of a run. If the run failed without a
-// failed task, it also shows the outcome's message as a block.
-func (l *Log) RunEnded(run jobevent.Run, outcome jobevent.Outcome, s jobevent.Summary, elapsed time.Duration) {
-	defer l.failures.runEnded(run, outcome.Verdict == jobevent.Canceled)
+// RunEnded implements content.Observer: it logs the end of a run. If the run failed and nothing
+// has shown why, it also shows the outcome's message as a block.
+func (l *Log) RunEnded(run content.Run, result content.Result, elapsed time.Duration) {
+	outcome := result.Outcome
+	defer l.failures.runEnded(run, outcome.Verdict == content.Canceled)
 	if l.options.Screen != nil {
-		if outcome.Verdict == jobevent.Failed || l.options.Logger.Enabled() {
-			l.options.Screen.RunEnded(run, outcome, s, elapsed)
+		if outcome.Verdict == content.Failed || l.options.Logger.Enabled() {
+			l.options.Screen.RunEnded(run, result, elapsed)
 		}
 		return
 	}
-	values := []any{"cr", run.Object, "watch", run.Watch.String(), "outcome", string(outcome.Verdict), "reason", string(outcome.Reason)}
-	if outcome.Verdict == jobevent.Failed {
-		values = append(values, "message", outcome.Message) // It comes early because the line is long.
-	}
-	values = append(values, "seconds", seconds(elapsed))
-	if !run.Chart {
-		values = append(values, "ok", s.OK, "changed", s.Changed, "skipped", s.Skipped, "failures", s.Failures,
-			"unreachable", s.Unreachable, "rescued", s.Rescued, "ignored", s.Ignored)
-	}
-	if s.RequeueAfter > 0 && outcome.Verdict == jobevent.Succeeded && !run.Finalizer {
-		values = append(values, "requeueAfter", s.RequeueAfter.String())
-	}
+	values := append(lastLine(run, result, elapsed), "run", run.ID)
 	switch outcome.Verdict {
-	case jobevent.Succeeded:
-		if !run.Chart { // The message is that of the ansible-operator base image. Scripts look for it.
-			values = append(values, "message", "Ansible-runner exited successfully")
-		}
-		l.options.Logger.Info("run succeeded", append(values, "run", run.ID)...)
-	case jobevent.Canceled:
-		l.options.Logger.Info("run canceled", append(values, "run", run.ID)...)
+	case content.Succeeded:
+		l.options.Logger.Info("run succeeded", values...)
+	case content.Canceled:
+		l.options.Logger.Info("run canceled", values...)
 	default:
-		l.options.Logger.Error(nil, "run failed", append(values, "run", run.ID)...)
-		if len(s.Failed)+len(s.UnreachableHosts) == 0 && l.showsBlock(l.failures.count(run, outcome.Message)) {
+		l.options.Logger.Error(nil, "run failed", values...)
+		if !result.Account.Shown && l.showsBlock(l.failures.count(run, outcome.Message)) {
 			l.writeBlock(run, outcome.Message)
 		}
 	}
+}
+
+// lastLine returns the values of a run's last line.
+func lastLine(run content.Run, result content.Result, elapsed time.Duration) []any {
+	outcome := result.Outcome
+	values := []any{"cr", run.Object, "watch", run.Watch.String(), "outcome", string(outcome.Verdict), "reason", string(outcome.Reason)}
+	if outcome.Verdict == content.Failed {
+		values = append(values, "message", outcome.Message) // It comes early because the line is long.
+	}
+	values = append(values, "seconds", seconds(elapsed))
+	for _, n := range result.Account.Numbers {
+		values = append(values, n.Name, n.Value)
+	}
+	if outcome.Verdict == content.Succeeded {
+		if result.RequeueAfter > 0 && !run.Finalizer {
+			values = append(values, "requeueAfter", result.RequeueAfter.String())
+		}
+		if outcome.Message != "" {
+			values = append(values, "message", outcome.Message)
+		}
+	}
+	return values
 }
 
 func (l *Log) withBlock(values []any, text string) []any {

@@ -22,9 +22,10 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-var aRun = jobevent.Run{ID: "r1", Watch: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Object: "default/sample", Generation: 3, Trigger: "changed"}
+var aRun = jobevent.Run{ID: "r1", Watch: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Object: "default/sample", Generation: 3, Trigger: "changed", Heading: "Ansible Task StdOut"}
 
 // log is an eventlog as the manager makes it, without times.
 func log(out *bytes.Buffer, level eventlog.Level, asJSON bool) *eventlog.Log {
@@ -36,6 +37,11 @@ func log(out *bytes.Buffer, level eventlog.Level, asJSON bool) *eventlog.Log {
 	}
 	logger := zapr.NewLogger(zap.New(zapcore.NewCore(encoder, stream, zapcore.DebugLevel)))
 	return eventlog.New(eventlog.Options{Logger: logger, Blocks: stream, JSON: asJSON, Level: level})
+}
+
+// ended returns the result of a run of Ansible that was started cold.
+func ended(outcome content.Outcome, s jobevent.Summary) content.Result {
+	return content.Result{Outcome: outcome, RequeueAfter: s.RequeueAfter, Account: s.Account(jobevent.StartCold)}
 }
 
 // replay shows a run that the real ansible-runner reported.
@@ -60,7 +66,11 @@ func replay(t *testing.T, l *eventlog.Log, name string, exit int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.RunEnded(aRun, jobevent.Judge(jobevent.Ending{ExitCode: exit, Output: strings.Join(output, "\n")}, s), s, 2345678*time.Microsecond)
+	outcome := jobevent.Judge(jobevent.Ending{ExitCode: exit, Output: strings.Join(output, "\n")}, s)
+	if outcome.Verdict == jobevent.Succeeded {
+		outcome.Message = "Ansible-runner exited successfully"
+	}
+	l.RunEnded(aRun, ended(outcome, s), 2345678*time.Microsecond)
 }
 
 const (
@@ -143,28 +153,49 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// A chart has no tasks, and Ansible nothing to do with it.
-func TestARunOfAChartIsNotSaidToBeAnsibles(t *testing.T) {
-	run, failure := aRun, jobevent.Outcome{Verdict: jobevent.Failed, Reason: "Failed", Message: "first\nsecond"}
-	run.Chart = true
-	const about = `{"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": `
+// TestEachKindOfContentSaysWhatItsRunsCame: whatever a kind of content has to say of a run is
+// shown, and nothing of another kind.
+func TestEachKindOfContentSaysWhatItsRunsCame(t *testing.T) {
+	failure := content.Result{Outcome: content.Outcome{Verdict: content.Failed, Reason: "Failed", Message: "first\nsecond"}}
+	success := content.Result{Outcome: content.Outcome{Verdict: content.Succeeded, Reason: "Successful"}}
+	applied := success
+	applied.Outcome.Message, applied.RequeueAfter = "All is there", time.Minute
+	applied.Account = content.Account{Start: "fast", Numbers: []content.Number{{Name: "applied", Value: 3}, {Name: "pruned", Value: 0}}, Summary: "3 applied"}
+	shown := failure
+	shown.Account.Shown = true
+	const (
+		about  = `{"cr": "default/sample", "watch": "example.com/v1, Kind=Site", "outcome": `
+		failed = "ERROR run failed " + about + `"Failed", "reason": "Failed", "message": "first\nsecond", "seconds": 2, "run": "r1"}` + "\n"
+		block  = "default/sample | first\ndefault/sample | second\n" + bottom
+	)
 	for why, test := range map[string]struct {
-		outcome jobevent.Outcome
-		want    string
+		heading  string
+		result   content.Result
+		want     string
+		terminal string
 	}{
-		"a success": {jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: "Successful"}, "INFO run succeeded " + about + `"Succeeded", "reason": "Successful", "seconds": 2, "run": "r1"}` + "\n"},
-		"a failure": {failure, "ERROR run failed " + about + `"Failed", "reason": "Failed", "message": "first\nsecond", "seconds": 2, "run": "r1"}` + "\n" +
-			"-------------------------------- Helm Chart -----------------------------------\ndefault/sample | first\ndefault/sample | second\n" + bottom},
+		"a success of a chart": {"Helm Chart", success, "INFO run succeeded " + about + `"Succeeded", "reason": "Successful", "seconds": 2, "run": "r1"}` + "\n", "in 2.00 s\n"},
+		"a failure of a chart": {"Helm Chart", failure, failed + "-------------------------------- Helm Chart -----------------------------------\n" + block, "in 2.00 s\n"},
+		"a success of another kind": {
+			"Manifests", applied, "INFO run succeeded " + about + `"Succeeded", "reason": "Successful", "seconds": 2, "applied": 3, "pruned": 0, "requeueAfter": "1m0s", "message": "All is there", "run": "r1"}` + "\n",
+			"in 2.00 s, fast: 3 applied; it asks to run again after 1m0s\n",
+		},
+		"a failure of another kind":   {"Manifests", failure, failed + "-------------------------------- Manifests ------------------------------------\n" + block, "in 2.00 s\n"},
+		"one without a heading":       {"", failure, failed + bottom + block, "in 2.00 s\n"},
+		"one with a heading of lines": {"a\nb" + strings.Repeat("c", 100), failure, failed + bottom + block, "in 2.00 s\n"},
+		"one that was shown":          {"Manifests", shown, failed, "in 2.00 s\n"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			var out, terminal bytes.Buffer
-			log(&out, eventlog.Tasks, false).RunEnded(run, test.outcome, jobevent.Summary{}, 2*time.Second)
+			run := aRun
+			run.Heading = test.heading
+			log(&out, eventlog.Tasks, false).RunEnded(run, test.result, 2*time.Second)
 			if diff := cmp.Diff(test.want, out.String()); diff != "" {
 				t.Error(diff)
 			}
-			eventlog.Screen{Out: &terminal}.RunEnded(run, test.outcome, jobevent.Summary{}, 2*time.Second)
-			if got := terminal.String(); !strings.Contains(got, "in 2.00 s\n") {
-				t.Errorf("at a terminal: got %q, want the time alone", got)
+			eventlog.Screen{Out: &terminal}.RunEnded(run, test.result, 2*time.Second)
+			if got := terminal.String(); !strings.Contains(got, test.terminal) {
+				t.Errorf("at a terminal: got %q, want %q", got, test.terminal)
 			}
 		})
 	}
@@ -174,7 +205,7 @@ func TestARunOfAChartIsNotSaidToBeAnsibles(t *testing.T) {
 func TestAHostThatWasClearedIsNoFailure(t *testing.T) {
 	for lost, want := range []string{" 0 failed", " 1 failed"} {
 		var terminal bytes.Buffer
-		eventlog.Screen{Out: &terminal}.RunEnded(aRun, jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{Unreachable: 1, Lost: lost}, time.Second)
+		eventlog.Screen{Out: &terminal}.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{Unreachable: 1, Lost: lost}), time.Second)
 		if got := terminal.String(); !strings.Contains(got, want) {
 			t.Errorf("%d lost: got %q, want %q in it", lost, got, want)
 		}
@@ -195,7 +226,7 @@ func TestARequeueIntervalIsLoggedOnlyWhereItCounts(t *testing.T) {
 			var out bytes.Buffer
 			run := aRun
 			run.Finalizer = test.finalizer
-			log(&out, eventlog.Nothing, false).RunEnded(run, jobevent.Outcome{Verdict: test.verdict}, jobevent.Summary{RequeueAfter: time.Minute}, time.Second)
+			log(&out, eventlog.Nothing, false).RunEnded(run, ended(jobevent.Outcome{Verdict: test.verdict}, jobevent.Summary{RequeueAfter: time.Minute}), time.Second)
 			if got := strings.Contains(out.String(), "requeueAfter"); got != test.want {
 				t.Errorf("%s", out.String())
 			}
@@ -311,7 +342,7 @@ func play(l *eventlog.Log, run jobevent.Run, failures []string) {
 		s.Fold(e)
 		l.JobEvent(run, e)
 	}
-	l.RunEnded(run, outcome, s, 0)
+	l.RunEnded(run, ended(outcome, s), 0)
 }
 
 // blocks counts those that are written meanwhile.
@@ -359,7 +390,7 @@ func TestNothingPassesForARecord(t *testing.T) {
 			"msg": evil, evil: []any{evil}, "_ansible_item_label": evil, "invocation": "hidden arguments",
 			"result": map[string]any{"kind": "Secret", "data": map[string]any{"key": "hidden value"}},
 		}})
-		l.RunEnded(aRun, jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: evil}, jobevent.Summary{}), jobevent.Summary{}, 0)
+		l.RunEnded(aRun, ended(jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: evil}, jobevent.Summary{}), jobevent.Summary{}), 0)
 		for line := range strings.Lines(out.String()) {
 			record := strings.HasPrefix(line, "INFO task {") || strings.HasPrefix(line, "INFO item {") || strings.HasPrefix(line, "ERROR ") && strings.Contains(line, ` {"cr"`)
 			if !record && line != top && line != bottom && !strings.HasPrefix(line, "default/sample | ") {
@@ -442,7 +473,7 @@ func TestALogWithoutLoggerWritesBlocksOnly(t *testing.T) {
 	l := eventlog.New(eventlog.Options{Level: eventlog.Everything, Blocks: &out})
 	l.RunStarted(aRun)
 	l.JobEvent(aRun, jobevent.Event{Kind: jobevent.HostFailed, Task: "t", Host: "h"})
-	l.RunEnded(aRun, jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{}, time.Second)
+	l.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{}), time.Second)
 	want := top + "default/sample | TASK [t] ****\ndefault/sample | fatal: [h]: FAILED!\n" + bottom
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)

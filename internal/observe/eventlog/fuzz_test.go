@@ -39,7 +39,7 @@ func FuzzLog(f *testing.F) {
 			l := log(&out, eventlog.Everything, asJSON)
 			l.RunStarted(aRun)
 			l.JobEvent(aRun, e)
-			l.RunEnded(aRun, outcome, s, time.Second)
+			l.RunEnded(aRun, ended(outcome, s), time.Second)
 			want := 3
 			if e.Kind == jobevent.TaskStart {
 				want = 2

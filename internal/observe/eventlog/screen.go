@@ -140,17 +140,16 @@ func Below(e jobevent.Event) string {
 }
 
 // RunEnded shows the end of a run.
-func (s Screen) RunEnded(run content.Run, outcome content.Outcome, sum jobevent.Summary, elapsed time.Duration) {
-	how := "cold"
-	if run.Warm {
-		how = "warm"
+func (s Screen) RunEnded(run content.Run, result content.Result, elapsed time.Duration) {
+	outcome, counts := result.Outcome, fmt.Sprintf("%.2f s", elapsed.Seconds())
+	if start := result.Account.Start; start != "" {
+		counts += ", " + start
 	}
-	counts := fmt.Sprintf("%.2f s", elapsed.Seconds())
-	if !run.Chart {
-		counts += fmt.Sprintf(", %s: %d ok, %d changed, %d skipped, %d failed", how, sum.OK, sum.Changed, sum.Skipped, sum.Failures+sum.Lost)
+	if summary := result.Account.Summary; summary != "" {
+		counts += ": " + summary
 	}
-	if sum.RequeueAfter > 0 {
-		counts += fmt.Sprintf("; it asks to run again after %s", sum.RequeueAfter)
+	if result.RequeueAfter > 0 {
+		counts += fmt.Sprintf("; it asks to run again after %s", result.RequeueAfter)
 	}
 	if outcome.Verdict == content.Succeeded {
 		s.Say(run, terminal.Green, "succeeded in "+counts)

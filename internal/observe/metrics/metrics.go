@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // The names of labels are those of the ansible-operator base image.
@@ -24,12 +26,6 @@ const (
 	byBucket  = "bucket"
 )
 
-// The values of labelMode.
-const (
-	cold = "cold"
-	warm = "warm"
-)
-
 // runBuckets are in seconds, from the duration of a warm run to the longest default timeout.
 var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
 
@@ -37,7 +33,7 @@ var runBuckets = []float64{0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300, 600, 180
 // timeout.
 var waitBuckets = []float64{0.01, 0.1, 1, 5, 15, 60, 300, 1800, 3600} //nolint:gochecknoglobals // A constant that Go cannot write as one.
 
-// Metrics has the manager's collectors. It is an engine.Observer.
+// Metrics has the manager's collectors. It is an observer of runs and of their job events.
 type Metrics struct {
 	results     *prometheus.CounterVec
 	runs        *prometheus.CounterVec
@@ -116,10 +112,10 @@ func (m *Metrics) InitWatch(watch schema.GroupVersionKind) {
 	m.SetWatchReady(watch, false)
 	m.SetWatchCold(watch, false)
 	for _, v := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled} {
-		m.results.WithLabelValues(watch.String(), result(v))
+		m.results.WithLabelValues(watch.String(), resultOf(v))
 	}
-	m.runs.WithLabelValues(watch.String(), cold)
-	m.runs.WithLabelValues(watch.String(), warm)
+	m.runs.WithLabelValues(watch.String(), jobevent.StartCold)
+	m.runs.WithLabelValues(watch.String(), jobevent.StartWarm)
 	m.durations.WithLabelValues(watch.String())
 	m.live.WithLabelValues(watch.String())
 	m.failedTasks.WithLabelValues(watch.String())
@@ -146,8 +142,8 @@ func boolValue(b bool) float64 {
 	return 0
 }
 
-// RunStarted implements engine.Observer.
-func (m *Metrics) RunStarted(run jobevent.Run) {
+// RunStarted implements content.Observer.
+func (m *Metrics) RunStarted(run content.Run) {
 	m.live.WithLabelValues(run.Watch.String()).Inc()
 }
 
@@ -158,22 +154,16 @@ func (m *Metrics) JobEvent(run jobevent.Run, event jobevent.Event) {
 	}
 }
 
-// RunEnded implements engine.Observer.
-func (m *Metrics) RunEnded(run jobevent.Run, outcome jobevent.Outcome, _ jobevent.Summary, elapsed time.Duration) {
-	m.live.WithLabelValues(run.Watch.String()).Dec()
-	m.runs.WithLabelValues(run.Watch.String(), mode(run)).Inc()
-	m.results.WithLabelValues(run.Watch.String(), result(outcome.Verdict)).Inc()
-	m.durations.WithLabelValues(run.Watch.String()).Observe(elapsed.Seconds())
+// RunEnded implements content.Observer.
+func (m *Metrics) RunEnded(run content.Run, result content.Result, elapsed time.Duration) {
+	watch := run.Watch.String()
+	m.live.WithLabelValues(watch).Dec()
+	m.runs.WithLabelValues(watch, cmp.Or(result.Account.Start, jobevent.StartCold)).Inc()
+	m.results.WithLabelValues(watch, resultOf(result.Outcome.Verdict)).Inc()
+	m.durations.WithLabelValues(watch).Observe(elapsed.Seconds())
 }
 
-func mode(run jobevent.Run) string {
-	if run.Warm {
-		return warm
-	}
-	return cold
-}
-
-func result(v jobevent.Verdict) string {
+func resultOf(v jobevent.Verdict) string {
 	switch v {
 	case jobevent.Succeeded:
 		return "succeeded"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/metrics"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // kind returns a watched kind.
@@ -36,8 +37,11 @@ func TestRunsAreCountedByWatchAndResult(t *testing.T) {
 		if verdict == jobevent.Failed {
 			m.JobEvent(run, jobevent.Event{Kind: jobevent.HostFailed})
 		}
-		run.Warm = verdict == jobevent.Succeeded
-		m.RunEnded(run, jobevent.Outcome{Verdict: verdict}, jobevent.Summary{}, 3*time.Second)
+		start := "" // As of content that has one way to start.
+		if verdict == jobevent.Succeeded {
+			start = jobevent.StartWarm
+		}
+		m.RunEnded(run, content.Result{Outcome: content.Outcome{Verdict: verdict}, Account: content.Account{Start: start}}, 3*time.Second)
 	}
 	m.RunStarted(run)
 

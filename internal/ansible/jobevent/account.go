@@ -1,0 +1,27 @@
+package jobevent
+
+import (
+	"fmt"
+
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// How a run of Ansible is started: by a new interpreter, or forked from one that has imported
+// Ansible.
+const (
+	StartCold = "cold"
+	StartWarm = "warm"
+)
+
+// Account returns what the log and the metrics say of a run that was started so.
+func (s Summary) Account(start string) content.Account {
+	return content.Account{
+		Start: start,
+		Numbers: []content.Number{
+			{Name: "ok", Value: s.OK}, {Name: "changed", Value: s.Changed}, {Name: "skipped", Value: s.Skipped}, {Name: "failures", Value: s.Failures},
+			{Name: "unreachable", Value: s.Unreachable}, {Name: "rescued", Value: s.Rescued}, {Name: "ignored", Value: s.Ignored},
+		},
+		Summary: fmt.Sprintf("%d ok, %d changed, %d skipped, %d failed", s.OK, s.Changed, s.Skipped, s.Failures+s.Lost),
+		Shown:   len(s.Failed)+len(s.UnreachableHosts) > 0,
+	}
+}

@@ -1,0 +1,37 @@
+package controller
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+var errPanicked = errors.New("the run was ended by a defect of the manager, which its log shows")
+
+// observe runs the work and tells the observers when it starts and ends, by a panic too. The
+// message of a failure names the rights that the run lacked.
+func (r *Reconciler) observe(ctx context.Context, work content.Work, job content.Job) (result content.Result) {
+	result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, errPanicked)
+	started := r.Clock.Now()
+	for _, o := range r.Observers {
+		o.RunStarted(job.Run)
+	}
+	defer func() {
+		for _, o := range r.Observers {
+			o.RunEnded(job.Run, result, r.Clock.Now().Sub(started))
+		}
+	}()
+	result = work.Run(ctx, job)
+	result.Outcome = result.Outcome.Explained(job)
+	return result
+}
+
+// forgetRuns makes the observers forget the runs of a CR that is gone.
+func (r *Reconciler) forgetRuns(object string) {
+	for _, o := range r.Observers {
+		if f, remembers := o.(content.Forgetter); remembers {
+			f.Forget(r.Watch.GVK, object)
+		}
+	}
+}
