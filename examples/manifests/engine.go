@@ -27,7 +27,7 @@ type Engine struct {
 	content.EngineDefaults
 
 	mapper    meta.RESTMapper
-	manifests []map[string]any
+	manifests []unstructured.Unstructured
 	digest    string
 }
 
@@ -36,10 +36,10 @@ func New(dir fs.FS, mapper meta.RESTMapper) (*Engine, error) {
 	e, sum := &Engine{mapper: mapper}, sha256.New()
 	names, _ := fs.Glob(dir, "*.yaml") // The pattern is a good one.
 	for _, name := range names {
-		var manifest map[string]any
+		var manifest unstructured.Unstructured
 		text, err := fs.ReadFile(dir, name)
 		if err == nil {
-			err = yaml.Unmarshal(text, &manifest)
+			err = yaml.Unmarshal(text, &manifest.Object)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -59,12 +59,13 @@ func (e *Engine) Digest() string { return e.digest }
 // changes.
 func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *content.Outcome) {
 	w := &work{engine: e, namespace: r.Object.GetNamespace()}
-	for _, manifest := range e.manifests {
-		object, err := fill(manifest, map[string]any{"metadata": r.Object.Object["metadata"], "spec": r.Spec()})
-		if err != nil {
+	from := map[string]any{"metadata": r.Object.Object["metadata"], "spec": r.Spec()}
+	for i := range e.manifests {
+		object := e.manifests[i].DeepCopy()
+		if err := fill(object.Object, from); err != nil {
 			return w, content.Refusal(content.ReasonInvalidSpec, err)
 		}
-		w.objects = append(w.objects, &unstructured.Unstructured{Object: object.(map[string]any)})
+		w.objects = append(w.objects, object)
 	}
 	return w, nil
 }
@@ -105,35 +106,34 @@ func (w *work) apply(ctx context.Context, job content.Job) error {
 	return nil
 }
 
-// fill returns the value with each text $path in it replaced by what the path leads to.
-func fill(value any, from map[string]any) (filled any, err error) {
+// fill replaces each text $path in the fields by what the path leads to.
+func fill(fields map[string]any, from map[string]any) (err error) {
+	for key, value := range fields {
+		if fields[key], err = filled(value, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func filled(value any, from map[string]any) (_ any, err error) {
 	switch v := value.(type) {
 	case string:
-		path, is := strings.CutPrefix(v, "$")
-		if !is {
-			return v, nil
+		if path, is := strings.CutPrefix(v, "$"); is {
+			found, ok, err := unstructured.NestedFieldCopy(from, strings.Split(path, ".")...)
+			if err != nil || !ok {
+				return nil, fmt.Errorf("%s is missing", path)
+			}
+			return found, nil
 		}
-		found, ok, err := unstructured.NestedFieldCopy(from, strings.Split(path, ".")...)
-		if err != nil || !ok {
-			return nil, fmt.Errorf("%s is missing", path)
-		}
-		return found, nil
 	case map[string]any:
-		all := map[string]any{}
-		for key := range v {
-			if all[key], err = fill(v[key], from); err != nil {
-				return nil, err
-			}
-		}
-		return all, nil
+		return v, fill(v, from)
 	case []any:
-		all := make([]any, len(v))
 		for i := range v {
-			if all[i], err = fill(v[i], from); err != nil {
+			if v[i], err = filled(v[i], from); err != nil {
 				return nil, err
 			}
 		}
-		return all, nil
 	}
 	return value, nil
 }

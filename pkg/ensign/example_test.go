@@ -1,3 +1,4 @@
+//nolint:testableexamples // They need an API server: they are compiled, not run.
 package ensign_test
 
 import (
@@ -131,7 +132,7 @@ func ExampleAnnotation() {
 // Runs that other objects cause, and runs that wait.
 func ExampleWatches() {
 	var mgr *ensign.Manager
-	ofNamespace := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, settings *corev1.ConfigMap) []reconcile.Request {
+	ofNamespace := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, settings *corev1.ConfigMap) []reconcile.Request {
 		if settings.Name != "cache-settings" {
 			return nil
 		}

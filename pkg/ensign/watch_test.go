@@ -142,8 +142,10 @@ func directoryOf(t *testing.T, m *Manager) string {
 func TestEveryFieldOfTheFileIsThereInGo(t *testing.T) {
 	var schema struct {
 		Definitions struct {
-			Watch struct{ Properties map[string]any }
-		}
+			Watch struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"watch"`
+		} `json:"definitions"`
 	}
 	if err := json.Unmarshal(watches.Schema(), &schema); err != nil {
 		t.Fatal(err)
@@ -217,7 +219,7 @@ func (e engine) Run(ctx context.Context, job content.Job) content.Result {
 func TestOptions(t *testing.T) {
 	no := func(*unstructured.Unstructured) bool { return false }
 	yes := func(*unstructured.Unstructured) bool { return true }
-	noValues := func(string) (map[string]any, error) { return nil, nil }
+	noValues := func(string) (map[string]any, error) { return map[string]any{}, nil }
 	m := managerIn(t, chartFiles)
 	w, err := Chart{Kind: widget, Chart: "chart"}.resolve(m.inner)
 	if err != nil {
