@@ -99,6 +99,11 @@ var _ = Describe("a manager as a Go program has it", func() {
 		h.furnish(ctx, o, e).start()
 		h.reconciled(ctx, hello, "lonely", map[string]any{"replicaCount": int64(1)})
 		Expect(h.log.String()).NotTo(ContainSubstring("ansible"))
+		By("as a program too")
+		s := ground.Site(ctx, nil)
+		Expect(os.CopyFS(s.Options.Project, os.DirFS("../../examples/hello"))).To(Succeed())
+		s.Options.Env = append(s.Options.Env, e.Environ[0])
+		s.Start(ctx, hello.Kind)
 	})
 
 	It("changes nothing before its content is in order", func(ctx context.Context) {

@@ -97,12 +97,12 @@ func (e *Endpoint) checkRequest(w http.ResponseWriter, r *http.Request) (code in
 		return http.StatusNotFound, fmt.Errorf("only %s is here", path)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
-		return http.StatusMethodNotAllowed, errors.New("roles POST their metrics here; the manager shows them at its own metrics endpoint (--metrics-bind-address)")
+		return http.StatusMethodNotAllowed, errors.New("roles POST their metrics here; the manager shows them at its own metrics endpoint")
 	case r.Header.Get("Origin") != "":
 		return http.StatusForbidden, errors.New("pages of browsers do not post here")
 	case e.allow != nil && !e.allow(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		return http.StatusUnauthorized, errors.New("only the bearer token of a live run may post here (--user-metrics-open=false); it stands in the file that K8S_AUTH_KUBECONFIG names")
+		return http.StatusUnauthorized, errors.New("only the bearer token of a live run may post here; it stands in the file that K8S_AUTH_KUBECONFIG names")
 	}
 	return 0, nil
 }
