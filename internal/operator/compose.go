@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/controller"
@@ -42,14 +44,15 @@ type components struct {
 	wings wings
 	slots *slots.Slots
 
-	served    *discovery.DiscoveryClient
-	related   *relatedObjects
-	crWrites  crWrites
-	proxy     *proxy.Proxy
-	cache     cache.Cache
-	writer    client.Client
-	events    events.EventRecorder
-	endEvents context.CancelFunc
+	served   *discovery.DiscoveryClient
+	related  *relatedObjects
+	crWrites crWrites
+	proxy    *proxy.Proxy
+	cache    cache.Cache
+	writer   client.Client
+	events   events.EventRecorder
+	// undo gives up what compose took, the last first.
+	undo []func()
 
 	registerer *registrations
 	counters   *metrics.Metrics
@@ -59,7 +62,7 @@ type components struct {
 // compose makes everything that the watches need and adds it to the manager. None of it runs yet,
 // and nothing is changed at the API server. The caller closes the components, also after an error.
 func (m *Manager) compose(ctx context.Context, list []Watch) (*components, error) {
-	c := &components{Manager: m, list: list, endEvents: func() {}, registerer: &registrations{Registerer: m.options.Registerer}}
+	c := &components{Manager: m, list: list, registerer: &registrations{Registerer: m.options.Registerer}}
 	for _, step := range []func(context.Context) error{
 		c.prepare, c.reachServer, c.observeRuns, c.followObjects, c.serveRuns, c.readObjects, c.addWatches,
 	} {
@@ -188,15 +191,27 @@ func (c *components) serveRuns(ctx context.Context) (err error) {
 		return err
 	}
 	for _, server := range c.proxy.Servers() {
-		if err := c.Add(server); err != nil {
-			return fmt.Errorf("add the %s: %w", server.Name, err)
-		}
+		err = errors.Join(err, c.addServer(server))
+	}
+	if err != nil {
+		return err
 	}
 	c.probes.healthz.checks["proxy"], c.probes.readyz.checks["proxy"] = c.proxy.Check, c.proxy.Check
-	eventsCtx, endEvents := context.WithCancel(context.WithoutCancel(ctx))
-	c.endEvents = endEvents
-	c.events, err = newRecorder(eventsCtx, c.client, c.GetScheme(), c.options.Logger.WithName("events"))
+	var end func()
+	if c.events, end, err = newRecorder(ctx, c.client, c.GetScheme(), c.options.Logger.WithName("events")); err == nil {
+		c.undo = append(c.undo, end)
+	}
 	return err
+}
+
+// addServer adds a server that listens already. Its port is free after close, also if the manager
+// never starts to serve there.
+func (c *components) addServer(server *manager.Server) error {
+	c.undo = append(c.undo, func() { _ = server.Listener.Close() }) // A server that has ended has closed it.
+	if err := c.Add(server); err != nil {
+		return fmt.Errorf("add the %s: %w", server.Name, err)
+	}
+	return nil
 }
 
 // readObjects makes the cache of the watched kinds, a client that writes, and what removes the run
@@ -325,7 +340,9 @@ func (c *components) logStart() {
 
 // close releases what compose has taken. All runs have ended.
 func (c *components) close() {
-	c.endEvents()
+	for _, undo := range slices.Backward(c.undo) {
+		undo()
+	}
 	c.registerer.unregister()
 	if err := errors.Join(c.wings.close(), c.place.close()); err != nil {
 		c.options.Logger.Error(err, "could not give up the run directory")

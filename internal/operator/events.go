@@ -15,18 +15,25 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// newRecorder returns a recorder of Events about CRs. It writes until the process ends,
-// because the last Events are recorded after ctx, the context of the signal, has ended.
-func newRecorder(ctx context.Context, restConfig *rest.Config, scheme *runtime.Scheme, log logr.Logger) (events.EventRecorder, error) {
+// newRecorder returns a recorder of Events about CRs. It takes Events until end is called, because
+// the last ones are recorded after ctx, the context of the signal, has ended. What it has taken by
+// then is still written.
+func newRecorder(ctx context.Context, restConfig *rest.Config, scheme *runtime.Scheme, log logr.Logger) (recorder events.EventRecorder, end func(), err error) {
 	client, err := eventsclient.NewForConfig(restConfig)
 	if err != nil {
-		return nil, fmt.Errorf("prepare to write Events: %w", err)
+		return nil, nil, fmt.Errorf("prepare to write Events: %w", err)
 	}
 	broadcaster := events.NewBroadcaster(&eventSink{EventSink: &events.EventSinkImpl{Interface: client}, log: log})
-	if err := broadcaster.StartRecordingToSinkWithContext(logr.NewContext(context.WithoutCancel(ctx), log)); err != nil {
-		return nil, fmt.Errorf("begin to write Events: %w", err)
+	ctx, cancel := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), log))
+	end = func() {
+		broadcaster.Shutdown() // It passes on what it has.
+		cancel()
 	}
-	return broadcaster.NewRecorder(scheme, "ensign"), nil
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		end()
+		return nil, nil, fmt.Errorf("begin to write Events: %w", err)
+	}
+	return broadcaster.NewRecorder(scheme, "ensign"), end, nil
 }
 
 // eventSink writes Events. If the account may not write them, it logs that once. The
@@ -40,13 +47,13 @@ type eventSink struct {
 
 // Create implements events.EventSink.
 func (s *eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	written, err := s.EventSink.Create(ctx, event)
+	written, err := s.EventSink.Create(context.WithoutCancel(ctx), event)
 	return s.handleForbidden(event, written, err)
 }
 
 // Patch implements events.EventSink.
 func (s *eventSink) Patch(ctx context.Context, event *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
-	written, err := s.EventSink.Patch(ctx, event, patch)
+	written, err := s.EventSink.Patch(context.WithoutCancel(ctx), event, patch)
 	return s.handleForbidden(event, written, err)
 }
 

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 )
 
@@ -58,4 +62,17 @@ func TestForbiddenEventsAreLoggedOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Of a manager that has ended nothing goes on. synctest fails if a goroutine does.
+func TestARecorderOfEventsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, end, err := newRecorder(ctx, &rest.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme(), logr.Discard())
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		end()
+	})
 }

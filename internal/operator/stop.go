@@ -52,7 +52,9 @@ func (s stopper) addTo(m manager.Manager) error {
 }
 
 // standing is a Runnable that a standby replica has too.
-type standing struct{ start func(ctx context.Context) error }
+type standing struct {
+	start func(ctx context.Context) error
+}
 
 // Start implements manager.Runnable.
 func (r standing) Start(ctx context.Context) error { return r.start(ctx) }

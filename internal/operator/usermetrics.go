@@ -28,8 +28,5 @@ func (a *ansibleWing) addUserMetrics(c *components) error {
 		return &options.Error{Field: "UserMetricsBindAddress", Err: fmt.Errorf("%w; choose another, 0 switches it off (roles that post by operator_sdk.util.osdk_metric need 127.0.0.1:5050)", err)}
 	}
 	a.runner.Env = append(a.runner.Env, userMetricsVariable+"="+endpoint.URL())
-	if err := c.Add(endpoint.Server()); err != nil {
-		return fmt.Errorf("add the endpoint for metrics of roles: %w", err)
-	}
-	return nil
+	return c.addServer(endpoint.Server())
 }
