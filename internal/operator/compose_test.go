@@ -58,6 +58,7 @@ func TestAStartThatFailsLeavesNothing(t *testing.T) {
 	defer api.Close()
 	taken, port := listen(t)
 	registry, ports, dir := prometheus.NewPedanticRegistry(), []int{freePort(t), freePort(t)}, filepath.Join(t.TempDir(), "runs")
+	var managers []*Manager // What they leave open, the garbage collector would close.
 	for range 2 {
 		m, err := New(&rest.Config{Host: api.URL}, ctrl.Options{
 			Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
@@ -68,11 +69,13 @@ func TestAStartThatFailsLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		managers = append(managers, m)
 		if is, err := (*options.Error)(nil), m.Start(context.Background()); !errors.As(err, &is) || is.Field != "ctrl.Options.HealthProbeBindAddress" {
 			t.Fatalf("want the address of the probes to be taken, and nothing else, got %v", err)
 		}
 	}
 	runtime.KeepAlive(taken)
+	runtime.KeepAlive(managers)
 	if left, err := registry.Gather(); err != nil || len(left) > 0 {
 		t.Errorf("metrics are left: %v, %v", left, err)
 	}
