@@ -114,6 +114,11 @@ python-matrix: python ## Install the other versions of ansible-core that test-al
 helm: ## Build helm, for a test, into bin/tools (3 to 6 minutes on two cores, once).
 	@hack/tools/build.sh helm
 
+.PHONY: kubebuilder
+kubebuilder: ## Build kubebuilder and controller-gen, for a test, into bin/tools (a minute, once).
+	@hack/tools/build.sh kubebuilder
+	@hack/tools/build.sh controller-gen
+
 .PHONY: mariadb
 mariadb: ## Put MariaDB's programs that are not on PATH into .dev/mariadb, without root (Debian's packages, 5 s, once).
 	@hack/mariadb.sh
@@ -125,7 +130,7 @@ controlplane: ## Build Kubernetes' servers that are not in KUBEBUILDER_ASSETS or
 ##@ Check
 
 .PHONY: test
-test: build controlplane helm mariadb python ## Unit tests, then the suites on a real control plane with real Ansible.
+test: build controlplane helm kubebuilder mariadb python ## Unit tests, then the suites on a real control plane with real Ansible.
 	@hack/test.sh unit collections suites
 
 .PHONY: test-unit
@@ -133,7 +138,7 @@ test-unit: ## Unit tests alone.
 	@hack/test.sh unit
 
 .PHONY: test-all
-test-all: build controlplane helm mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node where the machine can.
+test-all: build controlplane helm kubebuilder mariadb python python-matrix ## What `make test` runs, the tests that take long (build tag "long"), molecule, and test-node where the machine can.
 	@TAGS=long hack/test.sh unit collections suites cold
 	@$(MAKE) molecule
 	@hack/node/test.sh || (($$? == 77))

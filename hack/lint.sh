@@ -25,8 +25,11 @@ tracked() { git ls-files --cached --others --exclude-standard -- "$@" | while re
 
 go_lint() {
   tool golangci-lint run --allow-serial-runners ./...
-  # A module of its own, with the same rules.
-  (cd hack/bundle && ../../bin/tools/golangci-lint run --config ../../.golangci.yml ./...)
+  # Modules of their own, with the same rules.
+  local module
+  for module in hack/bundle examples/hybrid; do
+    (cd "$module" && ../../bin/tools/golangci-lint run --config ../../.golangci.yml ./...)
+  done
 }
 
 shell_lint() {

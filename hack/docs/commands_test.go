@@ -150,6 +150,7 @@ var foreign = []string{
 	"help", "as", "cascade", "take-ownership", "no-hooks", "target", "sbom", "build-arg", "force", // cobra, kubectl, helm, docker
 	"single-transaction",              // mysqldump
 	"parts", "json", "strict", "full", // make bench
+	"webhook-cert-path", // examples/hybrid
 }
 
 func TestFlagsThatPagesNameExist(t *testing.T) {

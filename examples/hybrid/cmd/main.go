@@ -1,0 +1,107 @@
+// Command manager runs the operator: roles, playbooks and charts of watches.yaml, and the
+// reconcilers of this module, in one manager.
+package main
+
+import (
+	"flag"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/ensign-operator/ensign/pkg/ensign"
+
+	cachev1 "github.com/ensign-operator/ensign/examples/hybrid/api/v1"
+	"github.com/ensign-operator/ensign/examples/hybrid/internal/controller"
+	webhookv1 "github.com/ensign-operator/ensign/examples/hybrid/internal/webhook/v1"
+	// +kubebuilder:scaffold:imports
+)
+
+var (
+	scheme   = runtime.NewScheme()
+	setupLog = ctrl.Log.WithName("setup")
+)
+
+func init() {
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(cachev1.AddToScheme(scheme))
+	// +kubebuilder:scaffold:scheme
+}
+
+func main() {
+	var watchesFile, metricsAddress, probeAddress, certificates string
+	var webhookPort int
+	var leaderElect bool
+	flag.StringVar(&watchesFile, "watches-file", "watches.yaml", "which content reconciles which kind")
+	flag.StringVar(&metricsAddress, "metrics-bind-address", ":8443", "where metrics are served by HTTPS; 0 is nowhere")
+	flag.StringVar(&probeAddress, "health-probe-bind-address", ":6789", "where probes are answered; 0 is nowhere")
+	flag.StringVar(&certificates, "webhook-cert-path", "", "directory with tls.crt and tls.key; without it there is no webhook")
+	flag.IntVar(&webhookPort, "webhook-port", webhook.DefaultPort, "where the webhook is served")
+	flag.BoolVar(&leaderElect, "leader-elect", false, "one of several replicas works, the others stand by")
+	logging := zap.Options{}
+	logging.BindFlags(flag.CommandLine)
+	flag.Parse()
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+
+	mgr, err := ensign.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Scheme: scheme,
+		Metrics: metricsserver.Options{
+			BindAddress: metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+		WebhookServer:          webhook.NewServer(webhook.Options{CertDir: certificates, Port: webhookPort}),
+		HealthProbeBindAddress: probeAddress,
+		LeaderElection:         leaderElect,
+		LeaderElectionID:       "hybrid.my.domain",
+	}, ensign.Options{})
+	if err != nil {
+		setupLog.Error(err, "make the manager")
+		os.Exit(1)
+	}
+	ctx := ctrl.SetupSignalHandler()
+	watches, err := mgr.LoadWatches(ctx, watchesFile)
+	if err != nil {
+		setupLog.Error(err, "load the watches")
+		os.Exit(1)
+	}
+	for _, watch := range watches {
+		if err := mgr.AddWatch(watch); err != nil {
+			setupLog.Error(err, "add a watch")
+			os.Exit(1)
+		}
+	}
+
+	if err := (&controller.MemcachedBackupReconciler{
+		Client: mgr.GetClient(),
+		Scheme: mgr.GetScheme(),
+	}).SetupWithManager(mgr); err != nil {
+		setupLog.Error(err, "add the controller of MemcachedBackup")
+		os.Exit(1)
+	}
+	if certificates != "" {
+		if err := webhookv1.SetupMemcachedBackupWebhookWithManager(mgr); err != nil {
+			setupLog.Error(err, "add the webhook")
+			os.Exit(1)
+		}
+	}
+	// +kubebuilder:scaffold:builder
+
+	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
+		setupLog.Error(err, "add the liveness probe")
+		os.Exit(1)
+	}
+	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
+		setupLog.Error(err, "add the readiness probe")
+		os.Exit(1)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		setupLog.Error(err, "run the manager")
+		os.Exit(1)
+	}
+}
