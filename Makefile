@@ -144,7 +144,7 @@ test-all: build controlplane helm kubebuilder mariadb python python-matrix ## Wh
 	@hack/node/test.sh || (($$? == 77))
 
 .PHONY: test-node
-test-node: controlplane helm ## The image on a real node with a MySQL server, as root (SHORT=1: a few minutes; KEEP=1: leave the node up).
+test-node: controlplane helm python ## The image on a real node with a MySQL server, as root (SHORT=1: a few minutes; KEEP=1: leave the node up).
 	@hack/node/test.sh
 
 .PHONY: molecule

@@ -9,8 +9,9 @@
 #                                   project's Makefile deploys, or DIR:dev
 #   image.sh generated              shop:node, FROM the same base: a project of init and create api as it
 #                                   comes, in NODE_WORK/state/shop, and the program that made it beside it
+#   image.sh hybrid                 hybrid:node, of examples/hybrid, and memcached:1.6, a stand-in: Debian's memcached
 #
-# The last four are built by hack/image/builder.sh on stand-ins of the images that the
+# The last five are built by hack/image/builder.sh on stand-ins of the images that the
 # Dockerfile names. What they prove is its steps, not the published bases.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -113,7 +114,10 @@ project() {
   # Whatever its only FROM names: a project of another base image is tried on this one.
   (($(grep -ciE '^[[:space:]]*FROM[[:space:]]' "$dir/Dockerfile") > 1)) || from=(--from ensign-base)
   say "building $name of $dir, FROM ensign-base"
+  # The container that compiles a project in Go does not see a clone that go.mod replaces a module by.
+  [[ ! -f $dir/go.mod ]] || go -C "$dir" mod vendor -o .vendor
   image_bud "$name" "$dir" "${from[@]+"${from[@]}"}" --build-arg BASE_IMG=ensign-base
+  [[ ! -f $dir/go.mod ]] || rm -r "$dir/.vendor"
   import "$name"
   say "deploy it: export KUBECONFIG=$KUBECONFIG, then in $dir: make deploy IMG=$name"
   say "where it runs already: kubectl rollout restart deployment --namespace its namespace"
@@ -134,7 +138,13 @@ generated() {
   project "$state/shop" shop:node
 }
 
+hybrid() {
+  rootfs memcached.tar bookworm memcached
+  pack memcached:1.6 '"Cmd":["memcached"]' "$images/memcached.tar"
+  project "$root/examples/hybrid" hybrid:node
+}
+
 case ${1:-} in
-program | mysql | product | fixture | project | generated) "$@" ;;
-*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | project DIR [NAME] | generated" ;;
+program | mysql | product | fixture | project | generated | hybrid) "$@" ;;
+*) die "usage: hack/node/image.sh program PROGRAM NAME | mysql | product | fixture | project DIR [NAME] | generated | hybrid" ;;
 esac

@@ -17,9 +17,9 @@ flags=(-ginkgo.v -ginkgo.no-color)
 "$here/node.sh" up
 "$here/image.sh" product
 "$here/image.sh" mysql
-[[ -n ${SHORT:-} ]] || { "$here/image.sh" fixture && "$here/image.sh" generated; }
+[[ -n ${SHORT:-} ]] || { "$here/image.sh" fixture && "$here/image.sh" generated && "$here/image.sh" hybrid; }
 say "the images are in the node"
 cd "$root"
-export ENSIGN_NODE_IMAGE=ensign:node NODE_NAME NODE_WORK NODE_NET PATH=$controlplane:$PATH
+export ENSIGN_NODE_IMAGE=ensign:node NODE_NAME NODE_WORK NODE_NET PATH=$controlplane:$root/.venv/bin:$PATH
 go test -tags node -count=1 -timeout 60m ./test/node -v "${flags[@]}"
 say "test/node passed"
