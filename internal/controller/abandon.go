@@ -31,6 +31,9 @@ func (r *Reconciler) leftBehind(ctx context.Context, a *attempt) string {
 	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
 	defer cancel()
 	work, _ := r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: true}) // A refusal does not matter: nothing runs.
+	if work == nil {
+		return "the finalizer's content did not succeed, because it refuses the resource"
+	}
 	job := content.Job{Run: r.describe(a), Working: func(string) {}}
 	if grant, err := r.Access.Grant(a.cr, nil); err == nil {
 		defer grant.Revoke()

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 const abandonAnnotation = watches.AnsibleAnnotations + abandonSuffix
@@ -121,6 +123,15 @@ func TestAnAbandonedCRGoesAlthoughItsStatusCannotBeWritten(t *testing.T) {
 		wantEqual(t, 20, tries)
 		wantAbandoned(t, b)
 	})
+}
+
+func TestAnAbandonedCRGoesThoughItsContentRefusesIt(t *testing.T) {
+	b := newBench(t, finalizerWatch(), widget(withFinalizers(ourFinalizer), givenUp, deleting), interceptor.Funcs{})
+	b.Content = preparing{b.Content, func(context.Context) (content.Work, *content.Outcome) {
+		return nil, content.Refusal(content.ReasonInvalidSpec, errors.New("no size"))
+	}}
+	b.mustReconcile()
+	wantAbandoned(t, b)
 }
 
 func TestASuccessIsNoAbandonment(t *testing.T) {

@@ -74,7 +74,7 @@ func TestAKindOfContentThatNobodyKnows(t *testing.T) {
 		"a defect": {
 			content.Result{}, `"msg"="run failed" "error"=null "cr"="ns/w" "watch"="g.io/v1, Kind=Widget" "outcome"="Failed" "reason"="RunnerCrashed"`,
 			" Manifests ------------------------------------\nns/w | the run was ended by a defect", "cold", "failed",
-			content.Version{}, map[string]string{"Running": "True/Running", "Successful": "False/Running"},
+			content.Version{}, map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/RunnerCrashed"},
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -90,12 +90,9 @@ func TestAKindOfContentThatNobodyKnows(t *testing.T) {
 			})
 			b.Content, b.Observers = &manifests{test.result}, []content.Observer{log, counters}
 			b.Access = lacking{b.Access}
-			func() {
-				defer func() { _ = recover() }() // As controller-runtime does.
-				if next, err := b.reconcile(); err == nil && test.verdict == "succeeded" && next.RequeueAfter != 30*time.Minute {
-					t.Errorf("the next run is in %s", next.RequeueAfter)
-				}
-			}()
+			if next := b.mustReconcile(); test.verdict == "succeeded" && next.RequeueAfter != 30*time.Minute {
+				t.Errorf("the next run is in %s", next.RequeueAfter)
+			}
 			if !strings.Contains(lines.String(), test.log) {
 				t.Errorf("want %s\nin the log\n%s", test.log, lines.String())
 			}

@@ -3,14 +3,19 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 var errPanicked = errors.New("the run was ended by a defect of the manager, which its log shows")
 
-// observe runs the work and tells the observers when it starts and ends, by a panic too. The
-// message of a failure names the rights that the run lacked.
+// observe runs the work and tells the observers when it starts and ends. The message of a failure
+// names the rights that the run lacked. A panic is a failure: the status says so, and the usual
+// pauses hold, where the queue would repeat the attempt within milliseconds.
 func (r *Reconciler) observe(ctx context.Context, work content.Work, job content.Job) (result content.Result) {
 	result.Outcome = *content.Refusal(content.ReasonRunnerCrashed, errPanicked)
 	started := r.Clock.Now()
@@ -18,6 +23,9 @@ func (r *Reconciler) observe(ctx context.Context, work content.Work, job content
 		o.RunStarted(job.Run)
 	}
 	defer func() {
+		if cause := recover(); cause != nil {
+			log.FromContext(ctx).Error(errPanicked, "the content panicked", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		}
 		for _, o := range r.Observers {
 			o.RunEnded(job.Run, result, r.Clock.Now().Sub(started))
 		}

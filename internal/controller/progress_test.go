@@ -75,24 +75,23 @@ func (defective) Run(_ context.Context, _ runner.Spec, observe func(jobevent.Eve
 
 func TestNothingIsShownOfARunThatPanicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		panicked, writes := false, 0
+		ended, writes := false, 0
 		b := newBench(t, plainWatch(), widget(), interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-				if panicked {
+				if ended {
 					writes++
 				}
 				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 			},
 		})
 		b.engine.Runner = defective{}
-		func() {
-			defer func() { panicked = recover() != nil }()
-			b.mustReconcile()
-		}()
+		b.mustReconcile()
+		ended = true
 		time.Sleep(10 * progressPause)
 		synctest.Wait()
-		if !panicked || writes > 0 {
-			t.Errorf("panicked: %v, %d writes after that", panicked, writes)
+		wantEqual(t, "True/RunnerCrashed", b.conditions()["Failure"])
+		if writes > 0 {
+			t.Errorf("%d writes after its result", writes)
 		}
 	})
 }

@@ -115,7 +115,7 @@ func (r *Reconciler) admit(ctx, runCtx context.Context, a *attempt) error {
 			a.freeSlot()
 			return err
 		}
-		r.prepare(ctx, a)
+		r.prepare(runCtx, a) // It may call functions of the program, which must not hold up a stop.
 		if a.refusal != nil || a.release != nil {
 			return nil
 		}

@@ -828,9 +828,6 @@ func TestWhatNeedsNoRunTakesNoSlot(t *testing.T) {
 
 func TestAPanicGivesItsSlotBack(t *testing.T) {
 	for name, where := range map[string]func(b *bench){
-		"in the run": func(b *bench) {
-			b.runner.run = func(context.Context, runner.Spec) runner.Result { panic("a defect") }
-		},
 		"in the read that follows the wait": func(b *bench) {
 			reads := 0
 			b.Slots = after(b.Slots, true)
@@ -879,6 +876,46 @@ func TestAPanicGivesItsSlotBack(t *testing.T) {
 			wantEqual(t, "True/Successful", b.conditions()["Successful"])
 		})
 	}
+}
+
+func TestARunThatPanicsFails(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.runner.run = func(context.Context, runner.Spec) runner.Result { panic("a defect") }
+	wantEqual(t, time.Second, b.mustReconcile().RequeueAfter)
+	wantEqual(t, "True/RunnerCrashed", b.conditions()["Failure"])
+	wantEqual(t, "ended Failed", b.journal.lines[len(b.journal.lines)-1])
+	b.runner.run = succeed
+	b.mustReconcileDue()
+	wantEqual(t, "True/Successful", b.conditions()["Successful"])
+}
+
+// preparing is an engine that prepares as it is told.
+type preparing struct {
+	content.Engine
+
+	prepare func(ctx context.Context) (content.Work, *content.Outcome)
+}
+
+func (e preparing) Prepare(ctx context.Context, _ content.Request) (content.Work, *content.Outcome) {
+	return e.prepare(ctx)
+}
+
+func TestAStopEndsWhatPreparesARun(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	inner := b.Content
+	b.Content = preparing{inner, func(ctx context.Context) (content.Work, *content.Outcome) {
+		b.Attempts.Stop()
+		<-ctx.Done()
+		return inner.Prepare(ctx, content.Request{Object: widget()})
+	}}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	result, err := b.Reconcile(ctx, request)
+	if err != nil || ctx.Err() != nil {
+		t.Errorf("the function of the program did not see the stop: %v, %v", err, ctx.Err())
+	}
+	wantEqual(t, reconcile.Result{}, result)
+	wantEqual(t, 0, len(b.runner.specs))
 }
 
 func TestAResultIsWrittenThoughNoSlotIsFree(t *testing.T) {
