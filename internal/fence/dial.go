@@ -2,6 +2,7 @@ package fence
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 )
@@ -12,21 +13,47 @@ const (
 	keepAlive   = 30 * time.Second
 )
 
+// DialFunc connects to an address, as net.Dialer.DialContext does.
+type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // Dial connects like a net.Dialer. When the fence closes, the connection is reset, and no
 // byte is written to it any more. Data that the server has not acknowledged when another
 // candidate may lead is not sent again, even if this process is stopped or has ended.
 func (f *Fence) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: setUserTimeout(f.options.Margin())}
-	raw, err := dialer.DialContext(ctx, network, address)
+	dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+	return f.Guard(dialer.DialContext)(ctx, network, address)
+}
+
+// Guard returns dial with connections that end as those of Dial do. That unacknowledged data is
+// not sent again holds for TCP alone.
+func (f *Fence) Guard(dial DialFunc) DialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		raw, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: raw, fence: f}
+		if err := errors.Join(f.bound(raw), f.register(c)); err != nil {
+			f.unregister(c)
+			c.reset()
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
+// bound makes the kernel drop what the server does not acknowledge in time.
+func (f *Fence) bound(raw net.Conn) error {
+	tcp, ok := raw.(*net.TCPConn)
+	control := setUserTimeout(f.options.Margin())
+	if !ok || control == nil {
+		return nil
+	}
+	socket, err := tcp.SyscallConn()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &conn{Conn: raw, fence: f}
-	if err := f.register(c); err != nil {
-		c.reset()
-		return nil, err
-	}
-	return c, nil
+	return control("", "", socket)
 }
 
 // conn is a connection that the fence guards.

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/ensign-operator/ensign/internal/fence"
+	"github.com/ensign-operator/ensign/pkg/options"
 )
 
 // releaseTimeout bounds the release of the lease. A lease that is not released expires.
@@ -45,6 +47,9 @@ type lossHandlers struct {
 func newLease(client *rest.Config, o ctrl.Options, h lossHandlers) (l lease, err error) {
 	if !o.LeaderElection {
 		return lease{}, nil
+	}
+	if client.Transport != nil {
+		return lease{}, &options.Error{Field: "rest.Config.Transport", Err: errors.New("with leader election the manager needs connections of its own, which end when the lease is lost: set Dial instead")}
 	}
 	if o.LeaderElectionConfig != nil {
 		client = o.LeaderElectionConfig
@@ -89,17 +94,17 @@ func (l lease) setRecorder(p recorder.Provider) {
 // KILL; the other half is for delays. The grace time of an orderly stop would be too long,
 // also for runs that such a stop is ending already.
 func (h lossHandlers) fenceOptions(o ctrl.Options) fence.Options {
-	options := fence.Options{
+	settings := fence.Options{
 		// The lease object holds whole seconds, which is what other candidates read.
 		LeaseDuration: o.LeaseDuration.Truncate(time.Second),
 		RetryPeriod:   *o.RetryPeriod,
 	}
-	grace := options.Margin() / 2
-	options.OnLost = func(late time.Duration) {
+	grace := settings.Margin() / 2
+	settings.OnLost = func(late time.Duration) {
 		h.stopRuns()
 		go h.endProcesses(grace - late)
 	}
-	return options
+	return settings
 }
 
 // fencedConfig returns a configuration whose connections end when the lease is lost. The
@@ -110,7 +115,11 @@ func (l lease) fencedConfig(client *rest.Config) *rest.Config {
 		return client
 	}
 	client = rest.CopyConfig(client)
-	client.Dial = l.fence.Dial
+	if client.Dial == nil {
+		client.Dial = l.fence.Dial
+	} else {
+		client.Dial = l.fence.Guard(client.Dial)
+	}
 	return client
 }
 

@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -75,6 +79,33 @@ func TestTheFenceGuardsAllButTheLock(t *testing.T) {
 	}
 	if behind.Timeout != 0 || behind.UserAgent != "ensign/test" {
 		t.Errorf("want no watch to end by the lock's timeout, and the manager's name, got %s, %q", behind.Timeout, behind.UserAgent)
+	}
+}
+
+// A program may reach its API server through a tunnel.
+func TestTheFenceGuardsTheDialerOfTheProgram(t *testing.T) {
+	near, far := net.Pipe()
+	defer func() { _ = far.Close() }()
+	client := &rest.Config{Host: "h", Dial: func(context.Context, string, string) (net.Conn, error) { return near, nil }}
+	l, err := newLease(client, electionOptions(15*time.Second, 10*time.Second), lossHandlers{stopRuns: func() {}, endProcesses: func(time.Duration) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.fence.RecordRenewal(fence.Now())
+	c, err := l.fencedConfig(client).Dial(t.Context(), "tcp", "h:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.fence.RecordLoss()
+	if _, err := c.Write([]byte{'.'}); !errors.Is(err, fence.ErrLost) {
+		t.Errorf("want %v, got %v", fence.ErrLost, err)
+	}
+	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("want the program's connection to end, got %v", err)
+	}
+	client.Transport = http.DefaultTransport
+	if _, err := newLease(client, electionOptions(15*time.Second, 10*time.Second), lossHandlers{}); err == nil || !strings.Contains(err.Error(), "rest.Config.Transport: ") {
+		t.Errorf("want an error that names the transport, which nothing guards, got %v", err)
 	}
 }
 

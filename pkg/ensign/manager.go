@@ -46,8 +46,8 @@ type Manager struct {
 //
 // All of o counts, with these differences. With o.LeaderElection the lease is fenced: a manager
 // that cannot be sure to hold it reaches the API server no more, and its runs end before another
-// replica may lead. So LeaderElectionReleaseOnCancel and LeaderElectionResourceLockInterface are
-// refused, and LeaseDuration is 3 s or more. The probes at HealthProbeBindAddress name the checks
+// replica may lead. So LeaderElectionReleaseOnCancel, LeaderElectionResourceLockInterface and a
+// Transport in cfg are refused, and LeaseDuration is 3 s or more. The probes at HealthProbeBindAddress name the checks
 // that fail. The watched namespaces are those of o.Cache.DefaultNamespaces.
 //
 // An error about a setting has an *Error for each field that is wrong.
