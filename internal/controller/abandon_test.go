@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -94,7 +93,7 @@ func TestAFinalizerThatRunsIsEndedWhenItsCRIsAbandoned(t *testing.T) {
 			t.Errorf("the run goes on: %v", context.Cause(ctx))
 		}
 		wantEqual(t, 1, q.Len())
-		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled}}
+		return runner.Result{Outcome: content.Outcome{Verdict: content.Canceled}}
 	}
 	wantEqual(t, immediately, b.mustReconcile().RequeueAfter)
 	b.mustReconcile()

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 func TestCause(t *testing.T) {
@@ -30,7 +30,7 @@ func TestCause(t *testing.T) {
 		return st
 	}
 	nothing := func(*known) {}
-	failure := func(st *known) { st.last.Outcome.Verdict = jobevent.Failed }
+	failure := func(st *known) { st.last.Outcome.Verdict = content.Failed }
 	for name, test := range map[string]struct {
 		cr     *unstructured.Unstructured
 		state  known

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -173,19 +172,19 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 
 func TestRequeueAfter(t *testing.T) {
 	const period, backoff, wish = 10 * time.Hour, 8 * time.Second, 90 * time.Second
-	outcome := func(v jobevent.Verdict) jobevent.Outcome { return jobevent.Outcome{Verdict: v} }
+	outcome := func(v content.Verdict) content.Outcome { return content.Outcome{Verdict: v} }
 	for name, test := range map[string]struct {
 		conclusion conclusion
 		want       time.Duration
 	}{
-		"a success waits for the period":              {conclusion{Result: content.Result{Outcome: outcome(jobevent.Succeeded)}, period: period}, period},
-		"a period of zero is none":                    {conclusion{Result: content.Result{Outcome: outcome(jobevent.Succeeded)}}, 0},
-		"a role's wish goes over the period":          {conclusion{Result: content.Result{Outcome: outcome(jobevent.Succeeded), RequeueAfter: wish}, period: period}, wish},
-		"a failure backs off, whatever the role asks": {conclusion{Result: content.Result{Outcome: outcome(jobevent.Failed), RequeueAfter: wish}, period: period}, backoff},
-		"a failed finalizer is retried":               {conclusion{Result: content.Result{Outcome: outcome(jobevent.Failed)}, finalizing: true}, backoff},
-		"a finalized CR does not come back":           {conclusion{Result: content.Result{Outcome: outcome(jobevent.Succeeded)}, finalizing: true, period: period}, 0},
-		"a refused CR waits for its change":           {conclusion{Result: content.Result{Outcome: outcome(jobevent.Failed)}, refused: true, period: period}, 0},
-		"a canceled run is the next manager's":        {conclusion{Result: content.Result{Outcome: outcome(jobevent.Canceled)}, period: period}, 0},
+		"a success waits for the period":              {conclusion{Result: content.Result{Outcome: outcome(content.Succeeded)}, period: period}, period},
+		"a period of zero is none":                    {conclusion{Result: content.Result{Outcome: outcome(content.Succeeded)}}, 0},
+		"a role's wish goes over the period":          {conclusion{Result: content.Result{Outcome: outcome(content.Succeeded), RequeueAfter: wish}, period: period}, wish},
+		"a failure backs off, whatever the role asks": {conclusion{Result: content.Result{Outcome: outcome(content.Failed), RequeueAfter: wish}, period: period}, backoff},
+		"a failed finalizer is retried":               {conclusion{Result: content.Result{Outcome: outcome(content.Failed)}, finalizing: true}, backoff},
+		"a finalized CR does not come back":           {conclusion{Result: content.Result{Outcome: outcome(content.Succeeded)}, finalizing: true, period: period}, 0},
+		"a refused CR waits for its change":           {conclusion{Result: content.Result{Outcome: outcome(content.Failed)}, refused: true, period: period}, 0},
+		"a canceled run is the next manager's":        {conclusion{Result: content.Result{Outcome: outcome(content.Canceled)}, period: period}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := requeueAfter(&test.conclusion, backoff); got != test.want {

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // settled is a CR that an earlier manager has left as it should be.
@@ -250,7 +250,7 @@ func TestAnEndThatIsNoneCostsARun(t *testing.T) {
 	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
 	b.runner.run = func(ctx context.Context, _ runner.Spec) runner.Result {
 		b.handler().Delete(ctx, crDeleted{Object: widget()}, newQueue(t))
-		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled}}
+		return runner.Result{Outcome: content.Outcome{Verdict: content.Canceled}}
 	}
 	wantEqual(t, firstBackoff, b.mustReconcile().RequeueAfter)
 	b.runner.run = succeed

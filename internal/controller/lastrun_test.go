@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -36,7 +35,7 @@ func TestTheStatusSaysWhenTheLastRunEndedAndTheRetryIs(t *testing.T) {
 		}
 	}
 	ends(func(context.Context, runner.Spec) runner.Result {
-		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.ReasonTimeout, Message: "too long"}}
+		return runner.Result{Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonTimeout, Message: "too long"}}
 	})
 	b.mustReconcile()
 	check(time.Second)

@@ -20,6 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 var (
@@ -138,7 +139,7 @@ func (g *game) Run(ctx context.Context, spec runner.Spec, _ func(jobevent.Event)
 		select {
 		case run.result = <-run.end:
 		case <-ctx.Done():
-			run.result = runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}}
+			run.result = runner.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}}
 		}
 	}
 	g.logf("  the run of %s ends: %s", spec.UID, run.result.Outcome.Verdict)
@@ -185,7 +186,7 @@ func (g *game) justified(run *ran) bool {
 	last := g.last()
 	switch {
 	case last != nil && last.boss == run.boss:
-		again := last.result.Outcome.Verdict == jobevent.Failed || last.result.Summary.RequeueAfter > 0 || last.drifts != run.drifts
+		again := last.result.Outcome.Verdict == content.Failed || last.result.Summary.RequeueAfter > 0 || last.drifts != run.drifts
 		return again || last.facts != run.facts || last.deleting != run.deleting || g.boss.gained.CompareAndSwap(true, false)
 	case g.boss.settled != nil:
 		return g.server.factsOf(g.boss.settled) != run.facts || run.drifts > 0 || g.boss.gained.Load()
@@ -207,7 +208,7 @@ func (g *game) isUnasked(run *ran) bool {
 
 // failuresWith counts the failures in a row up to and with the run.
 func (r *ran) failuresWith() int {
-	if r.result.Outcome.Verdict != jobevent.Failed {
+	if r.result.Outcome.Verdict != content.Failed {
 		return 0
 	}
 	return r.failures + 1

@@ -81,7 +81,7 @@ func (j *journal) RunStarted(run content.Run) {
 	j.lines = append(j.lines, fmt.Sprintf("started %s generation %d: %s", run.Object, run.Generation, run.Trigger))
 }
 
-func (j *journal) JobEvent(_ jobevent.Run, event jobevent.Event) {
+func (j *journal) JobEvent(_ content.Run, event jobevent.Event) {
 	j.lines = append(j.lines, string(event.Kind))
 }
 
@@ -104,14 +104,14 @@ type bench struct {
 
 func succeed(context.Context, runner.Spec) runner.Result {
 	return runner.Result{
-		Outcome: jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: jobevent.ReasonSuccessful},
+		Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
 		Summary: jobevent.Summary{StatsSeen: true, OK: 1, Hosts: 1},
 	}
 }
 
 func fail(context.Context, runner.Spec) runner.Result {
 	return runner.Result{
-		Outcome: jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.ReasonFailed, Message: "no disk"},
+		Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: "no disk"},
 		Summary: jobevent.Summary{StatsSeen: true, Failures: 1, Hosts: 1},
 	}
 }
@@ -622,7 +622,7 @@ func TestARunThatIsStoppedIsCanceledAndNotFailed(t *testing.T) {
 	b.runner.run = func(ctx context.Context, _ runner.Spec) runner.Result {
 		b.Attempts.Stop()
 		<-ctx.Done()
-		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}}
+		return runner.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}}
 	}
 	result := b.mustReconcile()
 	wantEqual(t, map[string]string{"Running": "False/Canceled", "Successful": "False/Running"}, b.conditions())
@@ -675,7 +675,7 @@ func TestACRThatGoesDuringItsRunEndsIt(t *testing.T) {
 		}
 		b.mailbox().notify(signal{uid: "uid-1", end: errGone})
 		<-ctx.Done()
-		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled}}
+		return runner.Result{Outcome: content.Outcome{Verdict: content.Canceled}}
 	}
 	b.mustReconcile()
 	b.mustReconcile()

@@ -8,10 +8,10 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/controller/status"
 	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 func TestPeriodOf(t *testing.T) {
@@ -87,7 +87,7 @@ func TestTheStatusSaysWhichRequestWasAnswered(t *testing.T) {
 	wantEqual(t, "during the run of first", status.Request(b.stored()))
 
 	b.runner.run = func(context.Context, runner.Spec) runner.Result {
-		return runner.Result{Outcome: jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}}
+		return runner.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}}
 	}
 	b.annotate(requestedAnnotation, "canceled")
 	b.mustReconcile()

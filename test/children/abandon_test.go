@@ -24,7 +24,7 @@ var _ = Describe("a CR whose finalizer does not succeed", func() {
 	var p *operator
 	BeforeEach(func(ctx context.Context) {
 		p = &operator{ground.Site(ctx, map[string]string{
-			"content.yml": content, "bye.yml": bye, "watches.yaml": watching("finalizer: {name: children.ensign.io/finalizer, playbook: bye.yml}"),
+			"content.yml": boxes, "bye.yml": bye, "watches.yaml": watching("finalizer: {name: children.ensign.io/finalizer, playbook: bye.yml}"),
 		})}
 		p.start(ctx)
 	})

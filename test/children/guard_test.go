@@ -15,10 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/runs/bench"
@@ -120,7 +120,7 @@ var _ = DescribeTable("a name that a CR has chosen", func(ctx context.Context, i
 		g.heat()
 	}
 	result, failed := g.play(ctx, "names.yml")
-	Expect(result.Outcome.Verdict).To(Equal(jobevent.Succeeded), "%+v\n%s", result.Outcome, failed)
+	Expect(result.Outcome.Verdict).To(Equal(content.Succeeded), "%+v\n%s", result.Outcome, failed)
 	Expect(result.Warm).To(Equal(isWarm))
 	if isWarm {
 		Expect(g.modules).To(HaveEach(BeElementOf("", "variable"))) // The task with a PYTHONPATH.

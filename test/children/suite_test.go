@@ -73,11 +73,11 @@ func startProxy(config *rest.Config) *proxy.Proxy {
 	return p
 }
 
-// content makes the objects of the spec in one task, waits at the gate that the
+// boxes makes the objects of the spec in one task, waits at the gate that the
 // spec names, and unmakes what it names.
 //
 //go:embed testdata/content.yml
-var content string
+var boxes string
 
 // operator is a namespace, and managers that work for its boxes, one after another.
 type operator struct{ *site.Site }
@@ -94,7 +94,7 @@ func newWideOperator(ctx context.Context, watches string) *operator {
 // newOperator makes a namespace and an operator with these watches, for that namespace.
 func newOperator(ctx context.Context, watches string, options harness.Options) *operator {
 	GinkgoHelper()
-	p := &operator{ground.Site(ctx, map[string]string{"content.yml": content, "watches.yaml": watches})}
+	p := &operator{ground.Site(ctx, map[string]string{"content.yml": boxes, "watches.yaml": watches})}
 	p.Options.Env = append(p.Options.Env, options.Env...)
 	p.Options.Args = append(p.Options.Args, options.Args...)
 	return p

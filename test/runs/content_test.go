@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 const helloRole = `
@@ -71,7 +71,7 @@ func TestWhatContentFinds(t *testing.T) {
 			if test.inventory != "" {
 				b.Inventory = b.In(test.inventory)
 			}
-			wantOutcome(t, b.run(t.Context(), spec), jobevent.Succeeded, jobevent.ReasonSuccessful)
+			wantOutcome(t, b.run(t.Context(), spec), content.Succeeded, content.ReasonSuccessful)
 			if diff := cmp.Diff(test.want, b.messages()); diff != "" {
 				t.Errorf("messages (-want +got):\n%s", diff)
 			}

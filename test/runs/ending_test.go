@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -24,7 +24,7 @@ func TestALargeResultIsCutAndNotPassedOver(t *testing.T) {
       loop: [a]
 `})
 	got := b.run(t.Context(), b.playbook("play.yml"))
-	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonFailed)
+	wantOutcome(t, got, content.Failed, content.ReasonFailed)
 	if !strings.Contains(got.Outcome.Message, "task [Say much] (play.yml:5), host [localhost]: ") || !strings.Contains(got.Outcome.Message, "much much") {
 		t.Errorf("got outcome %+v, want a failure that says what the task said", got.Outcome)
 	}
@@ -60,7 +60,7 @@ func TestCancel(t *testing.T) {
 			}()
 			got := b.run(ctx, b.role("content"))
 			cancel()
-			wantOutcome(t, got, jobevent.Canceled, jobevent.ReasonCanceled)
+			wantOutcome(t, got, content.Canceled, content.ReasonCanceled)
 			if took := got.Ended.Sub(<-told); took > scratch.Patience {
 				t.Errorf("it took %v to end", took)
 			}
@@ -77,7 +77,7 @@ func TestTimeout(t *testing.T) {
 		spec.ID, spec.Timeout = spec.ID+"-again", 2*spec.Timeout
 		got = b.run(t.Context(), spec)
 	}
-	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonTimeout)
+	wantOutcome(t, got, content.Failed, content.ReasonTimeout)
 	want := fmt.Sprintf("the timeout of the watch is %s\nended in play [localhost], task [content : Sleep] (roles/content/tasks/main.yml:2)", spec.Timeout)
 	if !strings.HasSuffix(got.Outcome.Message, want) {
 		t.Errorf("got message %q, want %q at its end", got.Outcome.Message, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
@@ -157,7 +158,7 @@ func processes(t *testing.T, dirs ...string) (found []string) {
 	return found
 }
 
-func wantOutcome(t *testing.T, got runner.Result, verdict jobevent.Verdict, reason jobevent.Reason) {
+func wantOutcome(t *testing.T, got runner.Result, verdict content.Verdict, reason content.Reason) {
 	t.Helper()
 	if got.Outcome.Verdict != verdict || got.Outcome.Reason != reason {
 		t.Errorf("got outcome %+v, want %s, %s", got.Outcome, verdict, reason)

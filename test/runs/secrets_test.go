@@ -13,6 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
@@ -44,7 +45,7 @@ func TestSecretsAreThereOnlyWhileTheRunGoesOn(t *testing.T) {
 			t.Errorf("ansible-runner's own record does not hold the environment (error %v)", err)
 		}
 	})
-	wantOutcome(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	wantOutcome(t, result, content.Succeeded, content.ReasonSuccessful)
 	want := map[string]string{".": "drwx------", "env/extravars": "-rw-------", "kubeconfig": "-rw-------"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Error(diff)
@@ -82,13 +83,13 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
 `
 	tests := map[string]struct {
 		last, want string
-		wantReason jobevent.Reason
+		wantReason content.Reason
 	}{
 		"a handler that does not exist":     {"- ansible.builtin.command: echo hello\n  notify: nobody\n", "The requested handler", jobevent.ReasonContentError},
 		"a handler whose name is a secret":  {"- ansible.builtin.command: echo hello\n  notify: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "The requested handler", jobevent.ReasonContentError},
 		"a keyword whose value is a secret": {"- ansible.builtin.command: echo hello\n  throttle: '{{ secret }}'\n  vars: {secret: pa55word}\n  no_log: true\n", "throttle value", jobevent.ReasonContentError},
 		"a file that is no YAML":            {"- ansible.builtin.include_tasks: broken.yml\n", "broken.yml", jobevent.ReasonContentError},
-		"the end of its first process":      {killer, "was ended by SIGKILL", jobevent.ReasonRunnerCrashed},
+		"the end of its first process":      {killer, "was ended by SIGKILL", content.ReasonRunnerCrashed},
 	}
 	for name, test := range tests {
 		for _, verbosity := range []int{0, 3} {
@@ -101,7 +102,7 @@ func TestNoLogHoldsWhereARunEndsWithoutStats(t *testing.T) {
 				spec := b.role("content")
 				spec.Verbosity = verbosity
 				got := b.run(t.Context(), spec)
-				wantOutcome(t, got, jobevent.Failed, test.wantReason)
+				wantOutcome(t, got, content.Failed, test.wantReason)
 				if !strings.Contains(got.Outcome.Message, test.want) {
 					t.Errorf("got message %q, want %q in it", got.Outcome.Message, test.want)
 				}
@@ -132,7 +133,7 @@ func TestNoLogHoldsInTheNamesOfTasks(t *testing.T) {
 `, "roles/content/vars/main.yml": "secret: pa55word\nmodule: ansible.builtin.debug\n"})
 	b.SkipFacts = true
 	got := b.run(t.Context(), b.role("content"))
-	wantOutcome(t, got, jobevent.Failed, jobevent.ReasonFailed)
+	wantOutcome(t, got, content.Failed, content.ReasonFailed)
 	const want = "task [content : (an action that was not resolved)]"
 	if kept := b.artifact(uid, "events.jsonl"); !strings.Contains(got.Outcome.Message, want) || strings.Contains(got.Outcome.Message+kept, "pa55word") {
 		t.Errorf("got message %q and artifact %s", got.Outcome.Message, kept)
@@ -159,7 +160,7 @@ func TestSanitizedFactsHoldNoEnvironment(t *testing.T) {
 - ansible.builtin.setup: {gather_subset: [env]}
   loop: [1]
 `})
-	wantOutcome(t, b.run(t.Context(), b.role("content")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	wantOutcome(t, b.run(t.Context(), b.role("content")), content.Succeeded, content.ReasonSuccessful)
 	there := 0
 	for _, e := range b.events {
 		if strings.Contains(fmt.Sprint(e.Result), secret) {
@@ -189,7 +190,7 @@ func TestNothingIsLeftElsewhere(t *testing.T) {
 `})
 	home, temp := t.TempDir(), t.TempDir()
 	b.Env = append(b.Env, "HOME="+home, "TMPDIR="+temp)
-	wantOutcome(t, b.run(t.Context(), b.role("content")), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	wantOutcome(t, b.run(t.Context(), b.role("content")), content.Succeeded, content.ReasonSuccessful)
 	for _, dir := range []string{home, temp} {
 		if left, err := harness.Files(dir); err != nil || len(left) > 0 {
 			t.Errorf("%q are left (error %v)", left, err)
@@ -206,7 +207,7 @@ func TestALongRunDirectoryDoes(t *testing.T) {
 	}
 	defer func() { _ = root.Close() }()
 	b.Root = root
-	wantOutcome(t, b.Run(t.Context(), b.role("hello"), func(jobevent.Event) {}), jobevent.Succeeded, jobevent.ReasonSuccessful)
+	wantOutcome(t, b.Run(t.Context(), b.role("hello"), func(jobevent.Event) {}), content.Succeeded, content.ReasonSuccessful)
 }
 
 // The same failure must give the same text, run after run: it ends up in a
@@ -221,18 +222,18 @@ func TestTheSameFailureGivesTheSameMessage(t *testing.T) {
 	})
 	b.SkipFacts = true
 	for role, want := range map[string]struct {
-		reason  jobevent.Reason
+		reason  content.Reason
 		message string
 	}{
 		"nowhere": {jobevent.ReasonContentError, "nowhere"}, "broken": {jobevent.ReasonContentError, "main.yml"}, "nomodule": {jobevent.ReasonContentError, "no.such.module"},
-		"failing": {jobevent.ReasonFailed, "Error executing command"}, "crash": {jobevent.ReasonFailed, "missing interpreter line"},
+		"failing": {content.ReasonFailed, "Error executing command"}, "crash": {content.ReasonFailed, "missing interpreter line"},
 	} {
 		t.Run(role, func(t *testing.T) {
 			first := b.run(t.Context(), b.role(role))
 			spec := b.role(role)
 			spec.ID = "run-2"
 			second := b.run(t.Context(), spec)
-			wantOutcome(t, first, jobevent.Failed, want.reason)
+			wantOutcome(t, first, content.Failed, want.reason)
 			if !strings.Contains(first.Outcome.Message, want.message) {
 				t.Errorf("got message %q, want %q in it", first.Outcome.Message, want.message)
 			}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/runs/bench"
 )
@@ -73,7 +73,7 @@ func heat(t *testing.T, b *bench.Bench) {
 func TestRunsAreInTheModeOfTheSuites(t *testing.T) {
 	b := newBench(t, map[string]string{"roles/hello/tasks/main.yml": helloRole})
 	result := b.run(t.Context(), b.role("hello"))
-	wantOutcome(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	wantOutcome(t, result, content.Succeeded, content.ReasonSuccessful)
 	if result.Warm != harness.Warm() {
 		t.Errorf("the run is warm: %t", result.Warm)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 type run struct {
@@ -52,31 +53,31 @@ const hiddenByNoLog = "the output has been hidden due to the fact that 'no_log: 
 func TestRealRuns(t *testing.T) {
 	cases := map[string]struct {
 		exit   int
-		reason jobevent.Reason
+		reason content.Reason
 		says   string
 		counts jobevent.Summary
 	}{
-		"ok":           {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 4, Changed: 1, Skipped: 1}},
-		"rescued_only": {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 1, Rescued: 1}},
-		"ignored":      {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 2, Changed: 1, Ignored: 1}},
-		"requeue":      {0, jobevent.ReasonSuccessful, "", jobevent.Summary{OK: 3}},
-		"rescued": {2, jobevent.ReasonFailed, "play [Repair], task [Fails for good] (/run/project/rescued.yml:12), host [localhost]: the disk is full",
+		"ok":           {0, content.ReasonSuccessful, "", jobevent.Summary{OK: 4, Changed: 1, Skipped: 1}},
+		"rescued_only": {0, content.ReasonSuccessful, "", jobevent.Summary{OK: 1, Rescued: 1}},
+		"ignored":      {0, content.ReasonSuccessful, "", jobevent.Summary{OK: 2, Changed: 1, Ignored: 1}},
+		"requeue":      {0, content.ReasonSuccessful, "", jobevent.Summary{OK: 3}},
+		"rescued": {2, content.ReasonFailed, "play [Repair], task [Fails for good] (/run/project/rescued.yml:12), host [localhost]: the disk is full",
 			jobevent.Summary{OK: 1, Rescued: 1, Failures: 1}},
-		"always": {2, jobevent.ReasonFailed, "play [Repair], task [Fails for good] (/run/project/always.yml:7), host [localhost]: the disk is full",
+		"always": {2, content.ReasonFailed, "play [Repair], task [Fails for good] (/run/project/always.yml:7), host [localhost]: the disk is full",
 			jobevent.Summary{OK: 1, Failures: 1}},
-		"loop": {2, jobevent.ReasonFailed, "play [Loop], task [Each] (/run/project/loop.yml:5), host [localhost]: One or more items failed\n(item=a) no room for a\n(item=c) no room for c",
+		"loop": {2, content.ReasonFailed, "play [Loop], task [Each] (/run/project/loop.yml:5), host [localhost]: One or more items failed\n(item=a) no room for a\n(item=c) no room for c",
 			jobevent.Summary{Failures: 1}},
-		"no_log": {2, jobevent.ReasonFailed, "play [Discreet], task [Log in] (/run/project/no_log.yml:13), host [localhost]: " + hiddenByNoLog,
+		"no_log": {2, content.ReasonFailed, "play [Discreet], task [Log in] (/run/project/no_log.yml:13), host [localhost]: " + hiddenByNoLog,
 			jobevent.Summary{OK: 2, Changed: 1, Failures: 1, Ignored: 1}},
 		"unreachable": {4, jobevent.ReasonUnreachable,
 			"play [Far away], task [Call] (/run/project/unreachable.yml:5), host [far]: Task failed: Failed to connect to the host via ssh: ssh: connect to host 127.0.0.1 port 1: Connection refused",
 			jobevent.Summary{Unreachable: 1}},
 		"no_hosts":     {0, jobevent.ReasonNoHosts, "no host took part: what the play says under hosts matches nothing in the inventory", jobevent.Summary{}},
-		"half_matched": {0, jobevent.ReasonSuccessful, "", jobevent.Summary{}},
-		"empty_play":   {0, jobevent.ReasonSuccessful, "", jobevent.Summary{}},
-		"empty_role":   {0, jobevent.ReasonSuccessful, "", jobevent.Summary{}},
-		"end_play":     {0, jobevent.ReasonSuccessful, "", jobevent.Summary{}},
-		"bad_requeue": {0, jobevent.ReasonFailed,
+		"half_matched": {0, content.ReasonSuccessful, "", jobevent.Summary{}},
+		"empty_play":   {0, content.ReasonSuccessful, "", jobevent.Summary{}},
+		"empty_role":   {0, content.ReasonSuccessful, "", jobevent.Summary{}},
+		"end_play":     {0, content.ReasonSuccessful, "", jobevent.Summary{}},
+		"bad_requeue": {0, content.ReasonFailed,
 			`play [Come back], task [Soon] (/run/project/bad_requeue.yml:5), host [localhost]: requeue_after: period "soon" is no positive duration such as "90s" or "1h30m"`,
 			jobevent.Summary{OK: 1}},
 		"syntax": {4, jobevent.ReasonContentError, "Ansible cannot load the content (/run/project/syntax.yml:6): " +

@@ -3,12 +3,7 @@ package jobevent
 import (
 	"strings"
 	"time"
-
-	"github.com/ensign-operator/ensign/pkg/content"
 )
-
-// Run describes the run that job events belong to, for the observers of job events.
-type Run = content.Run
 
 // Kind is the name that ansible-runner gives an event, such as "runner_on_failed".
 type Kind string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // addCaptures adds the recorded output of ensign_run.py for some runs.
@@ -75,7 +76,7 @@ func FuzzOutcome(f *testing.F) {
 		if again := jobevent.Judge(ending, folded(t, stream, true)); again != outcome {
 			t.Errorf("one run, two outcomes: %+v and %+v", outcome, again)
 		}
-		if outcome.Verdict == jobevent.Succeeded {
+		if outcome.Verdict == content.Succeeded {
 			checkSuccess(t, stream, ending)
 		}
 		checkSummary(t, summary)
@@ -157,12 +158,12 @@ func checkSummary(t *testing.T, s jobevent.Summary) {
 	}
 }
 
-func checkMessage(t *testing.T, o jobevent.Outcome) {
+func checkMessage(t *testing.T, o content.Outcome) {
 	t.Helper()
 	if len(o.Message) > 4<<10 || hasHidden(o.Message) {
 		t.Errorf("the message cannot be shown: %d bytes, %q", len(o.Message), o.Message)
 	}
-	if o.Verdict == jobevent.Failed && (strings.TrimSpace(o.Message) == "" || o.Reason == "") {
+	if o.Verdict == content.Failed && (strings.TrimSpace(o.Message) == "" || o.Reason == "") {
 		t.Errorf("a failure without a word: %+v", o)
 	}
 }

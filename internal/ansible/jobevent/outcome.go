@@ -54,55 +54,33 @@ type Ending struct {
 	Hint string
 }
 
-// The words that all kinds of content have for what came of a run.
-type (
-	// Verdict says whether a run succeeded.
-	Verdict = content.Verdict
-	// Reason is the machine-readable reason of a condition.
-	Reason = content.Reason
-	// Outcome is the result of a run, as it is reported.
-	Outcome = content.Outcome
-)
-
-// Canceled is the verdict of a run that the manager interrupted.
+// The reasons that the outcome of a run can have beside those of every kind of content. All
+// belong to content.Failed.
 const (
-	Succeeded = content.Succeeded
-	Failed    = content.Failed
-	Canceled  = content.Canceled
-)
-
-// The reasons that the outcome of a run can have. ReasonSuccessful and
-// ReasonCanceled belong to their verdicts, all others to Failed.
-const (
-	ReasonSuccessful           = content.ReasonSuccessful
-	ReasonFailed               = content.ReasonFailed
-	ReasonTimeout              = content.ReasonTimeout
-	ReasonUnreachable   Reason = "Unreachable"
-	ReasonNoHosts       Reason = "NoHosts"
-	ReasonNoStats       Reason = "NoStats"
-	ReasonContentError  Reason = "ContentError"
-	ReasonRunnerCrashed        = content.ReasonRunnerCrashed
-	ReasonCanceled             = content.ReasonCanceled
+	ReasonUnreachable  content.Reason = "Unreachable"
+	ReasonNoHosts      content.Reason = "NoHosts"
+	ReasonNoStats      content.Reason = "NoStats"
+	ReasonContentError content.Reason = "ContentError"
 )
 
 // Judge returns the outcome of a run. A run succeeded if and only if ansible-runner exited
 // with 0, a play started on a host, the run's statistics count no failure, no host was
 // unreachable in the end, and no task asked for an invalid requeue period. The first rule
 // that matches decides.
-func Judge(e Ending, s Summary) Outcome {
+func Judge(e Ending, s Summary) content.Outcome {
 	switch {
 	case e.Cause == Crashed:
-		return explained(e, ReasonRunnerCrashed, "ansible-runner could not be run", cause(e))
+		return explained(e, content.ReasonRunnerCrashed, "ansible-runner could not be run", cause(e))
 	case e.ExitCode == 0 && succeeded(s):
-		return Outcome{Verdict: Succeeded, Reason: ReasonSuccessful, Message: ""}
+		return content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful, Message: ""}
 	case e.Cause == Interrupted:
-		return Outcome{Verdict: Canceled, Reason: ReasonCanceled, Message: "the run was ended before its time"}
+		return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}
 	case e.Cause == TimedOut:
-		return failed(e, ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
+		return failed(e, content.ReasonTimeout, "the run took longer than its timeout", cause(e), at(s))
 	case e.Cause == Idle:
-		return failed(e, ReasonTimeout, "the run was idle", cause(e), at(s))
+		return failed(e, content.ReasonTimeout, "the run was idle", cause(e), at(s))
 	case signalName(e.ExitCode) != "":
-		return explained(e, ReasonRunnerCrashed, "ansible-runner was ended by "+signalName(e.ExitCode), at(s), failures(s))
+		return explained(e, content.ReasonRunnerCrashed, "ansible-runner was ended by "+signalName(e.ExitCode), at(s), failures(s))
 	case !s.StatsSeen && s.Refusal != nil:
 		return refused(e, s)
 	case !s.StatsSeen:
@@ -122,7 +100,7 @@ func early(e Ending) string {
 
 // refused returns the outcome of a run whose content Ansible refused to load. The message
 // begins with Ansible's own words, because lists of CRs show the beginning of a message.
-func refused(e Ending, s Summary) Outcome {
+func refused(e Ending, s Summary) content.Outcome {
 	said := strings.TrimPrefix(output(e), "[ERROR]: ")
 	if said == "" {
 		said = early(e)
@@ -134,27 +112,27 @@ func refused(e Ending, s Summary) Outcome {
 }
 
 // judgeStats returns the outcome of a run that ended by itself and reported statistics.
-func judgeStats(e Ending, s Summary) Outcome {
+func judgeStats(e Ending, s Summary) content.Outcome {
 	switch {
 	case s.Failures > 0:
-		return failed(e, ReasonFailed, failures(s))
+		return failed(e, content.ReasonFailed, failures(s))
 	case s.Lost > 0:
 		return failed(e, ReasonUnreachable, failures(s))
 	case !s.started() && s.Unmatched > 0:
 		return failed(e, ReasonNoHosts, noHosts)
 	case !s.started():
-		return explained(e, ReasonFailed, noPlay)
+		return explained(e, content.ReasonFailed, noPlay)
 	case s.BadRequeue == nil:
-		return explained(e, ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode))
+		return explained(e, content.ReasonFailed, fmt.Sprintf("ansible-runner exited with %d although no task failed", e.ExitCode))
 	}
-	return failed(e, ReasonFailed, failures(s))
+	return failed(e, content.ReasonFailed, failures(s))
 }
 
 func succeeded(s Summary) bool {
 	return s.StatsSeen && s.started() && s.Failures == 0 && s.Lost == 0 && s.BadRequeue == nil
 }
 
-func failed(e Ending, r Reason, parts ...string) Outcome {
+func failed(e Ending, r content.Reason, parts ...string) content.Outcome {
 	e.Output = ""
 	return explained(e, r, parts...)
 }
@@ -163,7 +141,7 @@ func failed(e Ending, r Reason, parts ...string) Outcome {
 // hint or a remedy. The output gets at least half of the space and loses its beginning if
 // it is too long. If the disk is full, the output is left out: a full disk ends a run
 // anywhere, with a different traceback each time, and the hint is enough.
-func explained(e Ending, r Reason, parts ...string) Outcome {
+func explained(e Ending, r content.Reason, parts ...string) content.Outcome {
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	message, printed := strings.Join(parts, "\n"), output(e)
 	if e.Hint != "" && diskWords.MatchString(printed) {
@@ -180,7 +158,7 @@ func explained(e Ending, r Reason, parts ...string) Outcome {
 	if help != "" {
 		message += "\n" + help
 	}
-	return Outcome{Verdict: Failed, Reason: r, Message: message}
+	return content.Outcome{Verdict: content.Failed, Reason: r, Message: message}
 }
 
 func cause(e Ending) string {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // counted is a run whose stats count these on the hosts that took part.
@@ -43,19 +44,19 @@ func TestEveryCombinationHasARow(t *testing.T) {
 		refused, lateRefused,
 	}
 	const (
-		S = jobevent.ReasonSuccessful
-		F = jobevent.ReasonFailed
-		T = jobevent.ReasonTimeout
+		S = content.ReasonSuccessful
+		F = content.ReasonFailed
+		T = content.ReasonTimeout
 		U = jobevent.ReasonUnreachable
 		H = jobevent.ReasonNoHosts
 		N = jobevent.ReasonNoStats
 		E = jobevent.ReasonContentError
-		R = jobevent.ReasonRunnerCrashed
-		C = jobevent.ReasonCanceled
+		R = content.ReasonRunnerCrashed
+		C = content.ReasonCanceled
 	)
-	all := func(r jobevent.Reason) []jobevent.Reason { return slices.Repeat([]jobevent.Reason{r}, len(summaries)) }
-	failed := []jobevent.Reason{N, N, F, F, H, F, U, F, F, F, F, F, F, F, U, E, F}
-	rows := map[jobevent.Cause]map[int][]jobevent.Reason{
+	all := func(r content.Reason) []content.Reason { return slices.Repeat([]content.Reason{r}, len(summaries)) }
+	failed := []content.Reason{N, N, F, F, H, F, U, F, F, F, F, F, F, F, U, E, F}
+	rows := map[jobevent.Cause]map[int][]content.Reason{
 		jobevent.Exited: {
 			0:   {N, N, S, S, H, F, U, F, F, S, S, F, S, F, U, E, S},
 			1:   failed, // no hosts at all, a parse error, a worker that died
@@ -113,17 +114,17 @@ func TestEveryCombinationHasARow(t *testing.T) {
 		for code, reasons := range codes {
 			for i, want := range reasons {
 				got := jobevent.Judge(jobevent.Ending{ExitCode: code, Cause: cause}, summaries[i])
-				verdict := jobevent.Failed
+				verdict := content.Failed
 				switch want {
 				case S:
-					verdict = jobevent.Succeeded
+					verdict = content.Succeeded
 				case C:
-					verdict = jobevent.Canceled
+					verdict = content.Canceled
 				}
 				if got.Reason != want || got.Verdict != verdict {
 					t.Errorf("%s with %d, %+v: %s %s instead of %s", cause, code, summaries[i], got.Verdict, got.Reason, want)
 				}
-				if verdict == jobevent.Failed && strings.TrimSpace(got.Message) == "" {
+				if verdict == content.Failed && strings.TrimSpace(got.Message) == "" {
 					t.Errorf("%s with %d, %+v: no message", cause, code, summaries[i])
 				}
 			}
@@ -233,7 +234,7 @@ func TestFailuresOfTheMachineNameTheirRemedy(t *testing.T) {
 
 // A full disk makes another line of code fail each time.
 func TestAFullDiskSaysTheSameEachTime(t *testing.T) {
-	judged := func(line int) jobevent.Outcome {
+	judged := func(line int) content.Outcome {
 		trace := fmt.Sprintf("  File \"x.py\", line %d\nOSError: [Errno 28] No space left on device\n", line)
 		return jobevent.Judge(jobevent.Ending{ExitCode: 1, Output: trace, Hint: "the disk is full"}, jobevent.Summary{Play: "p", Task: "t"})
 	}

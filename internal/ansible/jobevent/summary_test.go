@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 func fold(events ...jobevent.Event) jobevent.Summary {
@@ -82,16 +83,16 @@ func TestAHostThatIsUnreachableNoMore(t *testing.T) {
 	cases := map[string]struct {
 		exit  int
 		stats jobevent.HostStats
-		want  jobevent.Reason
+		want  content.Reason
 		told  string // which hosts the message names
 	}{
-		"it was cleared":                     {0, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}}, jobevent.ReasonSuccessful, ""},
+		"it was cleared":                     {0, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}}, content.ReasonSuccessful, ""},
 		"nobody says so":                     {0, jobevent.HostStats{Unreachable: counts{"a": 1}}, jobevent.ReasonUnreachable, "a"},
 		"it is lost, whatever the exit code": {0, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{"a": 1}}, jobevent.ReasonUnreachable, "a"},
 		"another one is":                     {4, jobevent.HostStats{Unreachable: counts{"a": 1, "b": 1}, Lost: counts{"b": 1}}, jobevent.ReasonUnreachable, "b"},
 		"it was cleared and lost again":      {4, jobevent.HostStats{Unreachable: counts{"a": 2}, Lost: counts{"a": 2}}, jobevent.ReasonUnreachable, "a"},
-		"the exit code says otherwise":       {4, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}}, jobevent.ReasonFailed, ""},
-		"a task of it failed":                {2, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}, Failures: counts{"a": 1}}, jobevent.ReasonFailed, ""},
+		"the exit code says otherwise":       {4, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}}, content.ReasonFailed, ""},
+		"a task of it failed":                {2, jobevent.HostStats{Unreachable: counts{"a": 1}, Lost: counts{}, Failures: counts{"a": 1}}, content.ReasonFailed, ""},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
@@ -123,19 +124,19 @@ func TestPlaysThatStarted(t *testing.T) {
 	whole := stats(jobevent.HostStats{Failures: none, Unreachable: none, Processed: none})
 	cases := map[string]struct {
 		events []jobevent.Event
-		want   jobevent.Reason
+		want   content.Reason
 	}{
-		"a play without a result":                   {[]jobevent.Event{begun, whole}, jobevent.ReasonSuccessful},
+		"a play without a result":                   {[]jobevent.Event{begun, whole}, content.ReasonSuccessful},
 		"no host matched":                           {[]jobevent.Event{begun, unmatched, whole}, jobevent.ReasonNoHosts},
 		"no host matched twice":                     {[]jobevent.Event{begun, unmatched, begun, unmatched, whole}, jobevent.ReasonNoHosts},
-		"none matched the first play":               {[]jobevent.Event{begun, unmatched, begun, whole}, jobevent.ReasonSuccessful},
-		"none matched the last play":                {[]jobevent.Event{begun, begun, unmatched, whole}, jobevent.ReasonSuccessful},
-		"no play":                                   {[]jobevent.Event{whole}, jobevent.ReasonFailed},
+		"none matched the first play":               {[]jobevent.Event{begun, unmatched, begun, whole}, content.ReasonSuccessful},
+		"none matched the last play":                {[]jobevent.Event{begun, begun, unmatched, whole}, content.ReasonSuccessful},
+		"no play":                                   {[]jobevent.Event{whole}, content.ReasonFailed},
 		"a play that was lost, and a word about it": {[]jobevent.Event{unmatched, begun, unmatched, whole}, jobevent.ReasonNoHosts},
-		"counts without failures":                   {[]jobevent.Event{begun, stats(jobevent.HostStats{Unreachable: none, Processed: none})}, jobevent.ReasonFailed},
-		"counts without unreachable hosts":          {[]jobevent.Event{begun, stats(jobevent.HostStats{Failures: none, Processed: none})}, jobevent.ReasonFailed},
-		"counts without hosts":                      {[]jobevent.Event{begun, stats(jobevent.HostStats{Failures: none, Unreachable: none})}, jobevent.ReasonFailed},
-		"a play after the counts":                   {[]jobevent.Event{whole, begun}, jobevent.ReasonFailed},
+		"counts without failures":                   {[]jobevent.Event{begun, stats(jobevent.HostStats{Unreachable: none, Processed: none})}, content.ReasonFailed},
+		"counts without unreachable hosts":          {[]jobevent.Event{begun, stats(jobevent.HostStats{Failures: none, Processed: none})}, content.ReasonFailed},
+		"counts without hosts":                      {[]jobevent.Event{begun, stats(jobevent.HostStats{Failures: none, Unreachable: none})}, content.ReasonFailed},
+		"a play after the counts":                   {[]jobevent.Event{whole, begun}, content.ReasonFailed},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 func TestAnIdleRunIsEnded(t *testing.T) {
@@ -19,7 +20,7 @@ func TestAnIdleRunIsEnded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, fake)
 			got := b.runOnceReady(time.Second/2, func(_ *Spec, limit time.Duration) { b.IdleTimeout = limit })
-			want(t, got, jobevent.Failed, jobevent.ReasonTimeout)
+			want(t, got, content.Failed, content.ReasonTimeout)
 			if !strings.HasPrefix(got.Outcome.Message, fmt.Sprintf("the run was idle\nno job event and no output for %s", b.IdleTimeout)) {
 				t.Errorf("got message %q", got.Outcome.Message)
 			}
@@ -35,11 +36,11 @@ func (b *bench) runsInSpite(run func(limit time.Duration) Result) {
 	var got Result
 	for limit := time.Second / 2; limit < time.Minute; limit *= 2 {
 		b.IdleTimeout = limit
-		if got = run(limit); got.Outcome.Reason != jobevent.ReasonTimeout {
+		if got = run(limit); got.Outcome.Reason != content.ReasonTimeout {
 			break
 		}
 	}
-	want(b.t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	want(b.t, got, content.Succeeded, content.ReasonSuccessful)
 }
 
 func TestWhatIsHeardOfARunKeepsItGoing(t *testing.T) {

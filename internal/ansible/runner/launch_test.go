@@ -14,6 +14,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // launcher starts runs itself unless there is a reason not to.
@@ -59,7 +60,7 @@ func TestRunsAreStarted(t *testing.T) {
 			b.Launcher = test.launcher
 			events := 0
 			result := b.Run(t.Context(), spec(test.cold), func(jobevent.Event) { events++ })
-			if result.Outcome.Verdict != jobevent.Succeeded || result.Warm != test.warm || events != 2 {
+			if result.Outcome.Verdict != content.Succeeded || result.Warm != test.warm || events != 2 {
 				t.Errorf("got %+v, warm %t, after %d events", result.Outcome, result.Warm, events)
 			}
 			if len(test.launcher.started) != test.asked {
@@ -70,18 +71,18 @@ func TestRunsAreStarted(t *testing.T) {
 }
 
 func TestAWarmRunEndsAsAColdOneDoes(t *testing.T) {
-	for fake, reason := range map[string]jobevent.Reason{"crash": jobevent.ReasonNoStats, "killed": jobevent.ReasonRunnerCrashed} {
+	for fake, reason := range map[string]content.Reason{"crash": jobevent.ReasonNoStats, "killed": content.ReasonRunnerCrashed} {
 		t.Run(fake, func(t *testing.T) {
 			b := newBench(t, fake)
 			b.Launcher = &launcher{}
-			want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Failed, reason)
+			want(t, b.Run(t.Context(), someSpec(), ignore), content.Failed, reason)
 		})
 	}
 	t.Run("canceled", func(t *testing.T) {
 		b := newBench(t, "parent") // Its child has no mark.
 		b.Launcher = &launcher{}
 		result, _ := b.runUntilReady(someSpec())
-		want(t, result, jobevent.Canceled, jobevent.ReasonCanceled)
+		want(t, result, content.Canceled, content.ReasonCanceled)
 		b.wantGone()
 	})
 }
@@ -135,7 +136,7 @@ func TestOnlyRunsThatMayBeWarmArePipelined(t *testing.T) {
 				inventory, err = os.ReadFile(filepath.Join(b.runs, someSpec().UID, "run", "inventory", "hosts"))
 				return err
 			}
-			if result := b.Run(t.Context(), spec(test.cold), ignore); result.Outcome.Verdict != jobevent.Succeeded {
+			if result := b.Run(t.Context(), spec(test.cold), ignore); result.Outcome.Verdict != content.Succeeded {
 				t.Errorf("got %+v", result.Outcome)
 			}
 			if got := strings.Contains(string(inventory), "ansible_pipelining=True"); got != test.want {

@@ -20,6 +20,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -126,7 +127,7 @@ func (b *bench) wantGone() {
 	}
 }
 
-func want(t *testing.T, got Result, verdict jobevent.Verdict, reason jobevent.Reason) {
+func want(t *testing.T, got Result, verdict content.Verdict, reason content.Reason) {
 	t.Helper()
 	if got.Outcome.Verdict != verdict || got.Outcome.Reason != reason {
 		t.Errorf("got outcome %+v, want %s, %s", got.Outcome, verdict, reason)
@@ -135,17 +136,17 @@ func want(t *testing.T, got Result, verdict jobevent.Verdict, reason jobevent.Re
 
 func TestRun(t *testing.T) {
 	tests := map[string]struct {
-		verdict jobevent.Verdict
-		reason  jobevent.Reason
+		verdict content.Verdict
+		reason  content.Reason
 		message string
 	}{
-		"success":       {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
-		"longline":      {jobevent.Succeeded, jobevent.ReasonSuccessful, ""},
-		"nothing":       {jobevent.Failed, jobevent.ReasonNoStats, ""},
-		"crash":         {jobevent.Failed, jobevent.ReasonNoStats, "Traceback: on stderr"},
-		"unknown error": {jobevent.Failed, jobevent.ReasonNoStats, "OSError: [Errno 5] Input"},
-		"noise":         {jobevent.Failed, jobevent.ReasonNoStats, "the last words"},
-		"killed":        {jobevent.Failed, jobevent.ReasonRunnerCrashed, ""},
+		"success":       {content.Succeeded, content.ReasonSuccessful, ""},
+		"longline":      {content.Succeeded, content.ReasonSuccessful, ""},
+		"nothing":       {content.Failed, jobevent.ReasonNoStats, ""},
+		"crash":         {content.Failed, jobevent.ReasonNoStats, "Traceback: on stderr"},
+		"unknown error": {content.Failed, jobevent.ReasonNoStats, "OSError: [Errno 5] Input"},
+		"noise":         {content.Failed, jobevent.ReasonNoStats, "the last words"},
+		"killed":        {content.Failed, content.ReasonRunnerCrashed, ""},
 	}
 	for fake, test := range tests {
 		t.Run(fake, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestEventsComeInOrderToASlowObserver(t *testing.T) {
 		}
 		tasks = append(tasks, e.Task)
 	})
-	want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	want(t, got, content.Succeeded, content.ReasonSuccessful)
 	if len(tasks) != 5001 {
 		t.Fatalf("got %d events, want 5001", len(tasks))
 	}
@@ -188,15 +189,15 @@ func TestCancel(t *testing.T) {
 	tests := map[string]struct {
 		fake    string
 		grace   time.Duration
-		verdict jobevent.Verdict
+		verdict content.Verdict
 		atLeast time.Duration
 	}{
-		"what heeds TERM ends at once":                               {fake: "sleep", grace: long, verdict: jobevent.Canceled},
-		"what takes its time on TERM gets it":                        {fake: "slow", grace: long, verdict: jobevent.Canceled, atLeast: 300 * time.Millisecond},
-		"what ignores TERM is killed after the grace time":           {fake: "stubborn", grace: 400 * time.Millisecond, verdict: jobevent.Canceled, atLeast: 400 * time.Millisecond},
-		"what is started while the rest ends is found too":           {fake: "respawn", grace: 400 * time.Millisecond, verdict: jobevent.Canceled},
-		"a child with an environment of its own is found by descent": {fake: "parent", grace: 400 * time.Millisecond, verdict: jobevent.Canceled, atLeast: 400 * time.Millisecond},
-		"a run that succeeds in spite of TERM has succeeded":         {fake: "finisher", grace: long, verdict: jobevent.Succeeded},
+		"what heeds TERM ends at once":                               {fake: "sleep", grace: long, verdict: content.Canceled},
+		"what takes its time on TERM gets it":                        {fake: "slow", grace: long, verdict: content.Canceled, atLeast: 300 * time.Millisecond},
+		"what ignores TERM is killed after the grace time":           {fake: "stubborn", grace: 400 * time.Millisecond, verdict: content.Canceled, atLeast: 400 * time.Millisecond},
+		"what is started while the rest ends is found too":           {fake: "respawn", grace: 400 * time.Millisecond, verdict: content.Canceled},
+		"a child with an environment of its own is found by descent": {fake: "parent", grace: 400 * time.Millisecond, verdict: content.Canceled, atLeast: 400 * time.Millisecond},
+		"a run that succeeds in spite of TERM has succeeded":         {fake: "finisher", grace: long, verdict: content.Succeeded},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -233,7 +234,7 @@ func TestTimeoutIsToldFromCancel(t *testing.T) {
 	b := newBench(t, "sleep")
 	var timeout time.Duration
 	got := b.runOnceReady(200*time.Millisecond, func(spec *Spec, limit time.Duration) { timeout, spec.Timeout = limit, limit })
-	want(t, got, jobevent.Failed, jobevent.ReasonTimeout)
+	want(t, got, content.Failed, content.ReasonTimeout)
 	if !strings.HasPrefix(got.Outcome.Message, fmt.Sprintf("the run took longer than its timeout\nthe timeout of the watch is %s", timeout)) {
 		t.Errorf("got message %q", got.Outcome.Message)
 	}
@@ -248,14 +249,14 @@ func TestDeadlineOfTheCallerIsACancel(t *testing.T) {
 	b := newBench(t, "sleep")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	want(t, b.Run(ctx, someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
+	want(t, b.Run(ctx, someSpec(), ignore), content.Canceled, content.ReasonCanceled)
 }
 
 func TestNothingStartsForAContextThatHasEnded(t *testing.T) {
 	b := newBench(t, "sleep")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the manager stops"))
-	want(t, b.Run(ctx, someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
+	want(t, b.Run(ctx, someSpec(), ignore), content.Canceled, content.ReasonCanceled)
 	if readyPids(b.ready) != "" {
 		t.Error("something was started")
 	}
@@ -268,7 +269,7 @@ func TestWhatIsLeftAfterARunThatEndedWell(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, fake)
-			want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Succeeded, jobevent.ReasonSuccessful)
+			want(t, b.Run(t.Context(), someSpec(), ignore), content.Succeeded, content.ReasonSuccessful)
 			b.wantGone()
 		})
 	}
@@ -279,7 +280,7 @@ func TestWhatIsLeftAfterARunThatEndedWell(t *testing.T) {
 func TestAHiddenDaemonDoesNotBlockTheRun(t *testing.T) {
 	b := newBench(t, "hidden")
 	got := b.Run(t.Context(), someSpec(), ignore)
-	want(t, got, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	want(t, got, content.Succeeded, content.ReasonSuccessful)
 	if took := got.Ended.Sub(got.Started); took < process.PipeTimeout || took > sleepTime {
 		t.Errorf("it took %v, want %v and no more than is needed", took, process.PipeTimeout)
 	}
@@ -297,7 +298,7 @@ func TestAHiddenDaemonThatTalksDoesNotBlockTheRun(t *testing.T) {
 	for _, fake := range []string{"hidden mumbler", "hidden babbler"} {
 		t.Run(fake, func(t *testing.T) {
 			b := newBench(t, fake)
-			want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Succeeded, jobevent.ReasonSuccessful)
+			want(t, b.Run(t.Context(), someSpec(), ignore), content.Succeeded, content.ReasonSuccessful)
 			pid, err := strconv.Atoi(strings.TrimSpace(readyPids(b.ready)))
 			if err != nil {
 				t.Fatal(err)
@@ -372,7 +373,7 @@ func TestNothingIsStartedOnceItsContextHasEnded(t *testing.T) {
 		end()
 		return errors.New("not ready either")
 	}
-	want(t, b.Run(ctx, someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
+	want(t, b.Run(ctx, someSpec(), ignore), content.Canceled, content.ReasonCanceled)
 }
 
 func TestRunsDoNotEndEachOther(t *testing.T) {
@@ -391,13 +392,13 @@ func TestRunsDoNotEndEachOther(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	canceled, _ := b.runUntilReady(someSpec())
-	want(t, canceled, jobevent.Canceled, jobevent.ReasonCanceled)
+	want(t, canceled, content.Canceled, content.ReasonCanceled)
 	if !alive(strings.TrimSpace(readyPids(b.ready + "-other"))) {
 		t.Error("the other run's process ended too")
 	}
 	cancel()
 	wg.Wait()
-	want(t, result, jobevent.Succeeded, jobevent.ReasonSuccessful)
+	want(t, result, content.Succeeded, content.ReasonSuccessful)
 }
 
 func TestASecondRunOfTheSameCRIsRefused(t *testing.T) {
@@ -410,9 +411,9 @@ func TestASecondRunOfTheSameCRIsRefused(t *testing.T) {
 		second = b.Run(t.Context(), someSpec(), ignore)
 		cancel()
 	})
-	want(t, b.Run(ctx, someSpec(), ignore), jobevent.Canceled, jobevent.ReasonCanceled)
+	want(t, b.Run(ctx, someSpec(), ignore), content.Canceled, content.ReasonCanceled)
 	wg.Wait()
-	want(t, second, jobevent.Failed, jobevent.ReasonRunnerCrashed)
+	want(t, second, content.Failed, content.ReasonRunnerCrashed)
 	if !strings.Contains(second.Outcome.Message, rundir.ErrBusy.Error()) {
 		t.Errorf("got message %q", second.Outcome.Message)
 	}
@@ -437,7 +438,7 @@ func TestWhatCannotBeStarted(t *testing.T) {
 			b := newBench(t, "")
 			b.Python = test.binary
 			got := b.Run(t.Context(), someSpec(), ignore)
-			want(t, got, jobevent.Failed, jobevent.ReasonRunnerCrashed)
+			want(t, got, content.Failed, content.ReasonRunnerCrashed)
 			if !strings.Contains(got.Outcome.Message, test.want) {
 				t.Errorf("got message %q, want %q in it", got.Outcome.Message, test.want)
 			}
@@ -449,7 +450,7 @@ func TestUnusableNamesAreAnOutcome(t *testing.T) {
 	b := newBench(t, "success")
 	spec := someSpec()
 	spec.UID = "../../etc"
-	want(t, b.Run(t.Context(), spec, ignore), jobevent.Failed, jobevent.ReasonRunnerCrashed)
+	want(t, b.Run(t.Context(), spec, ignore), content.Failed, content.ReasonRunnerCrashed)
 }
 
 // alive reports whether a process has not ended; a zombie has.
@@ -479,8 +480,8 @@ func zombies(t *testing.T) []string {
 func TestAPanicAtAnEventEndsNothingButItsRunsEvents(t *testing.T) {
 	b := newBench(t, "many")
 	result := b.Run(t.Context(), someSpec(), func(jobevent.Event) { panic("no such host") })
-	if result.Outcome.Reason != jobevent.ReasonRunnerCrashed {
-		t.Errorf("want reason %s, got %+v", jobevent.ReasonRunnerCrashed, result.Outcome)
+	if result.Outcome.Reason != content.ReasonRunnerCrashed {
+		t.Errorf("want reason %s, got %+v", content.ReasonRunnerCrashed, result.Outcome)
 	}
 	if message := result.Outcome.Message; !strings.Contains(message, "no such host") || strings.Contains(message, "goroutine") {
 		t.Errorf("want what happened and no stack, got %q", message)
@@ -491,13 +492,13 @@ func TestARunStartsOnlyWhenItMay(t *testing.T) {
 	unready := errors.New("the environment is another")
 	for name, test := range map[string]struct {
 		ready      func(end func()) error
-		want       jobevent.Reason
+		want       content.Reason
 		wantReason string
 	}{
-		"it may":                         {func(func()) error { return nil }, jobevent.ReasonSuccessful, ""},
-		"it may not, which fails it":     {func(func()) error { return unready }, jobevent.ReasonRunnerCrashed, unready.Error()},
-		"its context ends meanwhile":     {func(end func()) error { end(); return nil }, jobevent.ReasonCanceled, ""},
-		"its context ends while it asks": {func(end func()) error { end(); return context.Canceled }, jobevent.ReasonCanceled, ""},
+		"it may":                         {func(func()) error { return nil }, content.ReasonSuccessful, ""},
+		"it may not, which fails it":     {func(func()) error { return unready }, content.ReasonRunnerCrashed, unready.Error()},
+		"its context ends meanwhile":     {func(end func()) error { end(); return nil }, content.ReasonCanceled, ""},
+		"its context ends while it asks": {func(end func()) error { end(); return context.Canceled }, content.ReasonCanceled, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, "success")
@@ -505,7 +506,7 @@ func TestARunStartsOnlyWhenItMay(t *testing.T) {
 			defer end()
 			b.Ready = func(context.Context) error { return test.ready(end) }
 			got := b.Run(ctx, Spec{UID: "u", ID: "1", Role: "r"}, func(e jobevent.Event) {
-				if test.want != jobevent.ReasonSuccessful {
+				if test.want != content.ReasonSuccessful {
 					t.Errorf("got event %+v of a run that must not start", e)
 				}
 			})
@@ -523,15 +524,15 @@ func TestEndingOfARunThatWasToldToEnd(t *testing.T) {
 		code    int
 		cause   error
 		summary jobevent.Summary
-		want    jobevent.Reason
+		want    content.Reason
 	}{
 		"by itself, before its end":            {0, nil, jobevent.Summary{}, jobevent.ReasonNoStats},
-		"by itself, through":                   {0, nil, through, jobevent.ReasonSuccessful},
-		"through, when it was told":            {0, context.Canceled, through, jobevent.ReasonSuccessful},
-		"as told":                              {254, context.Canceled, jobevent.Summary{}, jobevent.ReasonCanceled},
-		"by ansible-playbook's death, as told": {0, context.Canceled, jobevent.Summary{}, jobevent.ReasonCanceled},
-		"the same, for its timeout":            {0, fmt.Errorf("%w is 1m", process.ErrTimeout), jobevent.Summary{}, jobevent.ReasonTimeout},
-		"the same, for its silence":            {0, process.ErrIdle, jobevent.Summary{}, jobevent.ReasonTimeout},
+		"by itself, through":                   {0, nil, through, content.ReasonSuccessful},
+		"through, when it was told":            {0, context.Canceled, through, content.ReasonSuccessful},
+		"as told":                              {254, context.Canceled, jobevent.Summary{}, content.ReasonCanceled},
+		"by ansible-playbook's death, as told": {0, context.Canceled, jobevent.Summary{}, content.ReasonCanceled},
+		"the same, for its timeout":            {0, fmt.Errorf("%w is 1m", process.ErrTimeout), jobevent.Summary{}, content.ReasonTimeout},
+		"the same, for its silence":            {0, process.ErrIdle, jobevent.Summary{}, content.ReasonTimeout},
 	} {
 		t.Run(why, func(t *testing.T) {
 			if got := jobevent.Judge(ending(test.code, test.cause, nil, ""), test.summary); got.Reason != test.want {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 const (
@@ -134,12 +135,12 @@ func (k *record) append(line []byte) {
 // result writes outcome.json.
 func (k *record) result(r Result, e jobevent.Ending) {
 	k.write("outcome.json", struct {
-		Verdict  jobevent.Verdict `json:"verdict"`
-		Reason   jobevent.Reason  `json:"reason"`
-		Message  string           `json:"message"`
-		ExitCode int              `json:"exitCode"`
-		Started  time.Time        `json:"started"`
-		Ended    time.Time        `json:"ended"`
+		Verdict  content.Verdict `json:"verdict"`
+		Reason   content.Reason  `json:"reason"`
+		Message  string          `json:"message"`
+		ExitCode int             `json:"exitCode"`
+		Started  time.Time       `json:"started"`
+		Ended    time.Time       `json:"ended"`
 	}{r.Outcome.Verdict, r.Outcome.Reason, r.Outcome.Message, e.ExitCode, r.Started, r.Ended})
 }
 

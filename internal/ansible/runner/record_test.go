@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // artifacts reads the files of the only artifact.
@@ -38,7 +39,7 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 	spec := someSpec()
 	spec.Watch, spec.CR = "example.com/v1, Kind=Site", "default/sample"
 	spec.ExtraVars, spec.Kubeconfig = []byte("hidden-variable"), []byte("hidden-token")
-	want(t, b.Run(t.Context(), spec, ignore), jobevent.Failed, jobevent.ReasonFailed)
+	want(t, b.Run(t.Context(), spec, ignore), content.Failed, content.ReasonFailed)
 	got := b.artifacts()
 	for name, content := range got {
 		if strings.Contains(content, "hidden-") {
@@ -78,7 +79,7 @@ func TestArtifactHoldsWhatHappenedAndNoSecrets(t *testing.T) {
 func TestArtifactOfACommandThatCannotBeStarted(t *testing.T) {
 	b := newBench(t, "")
 	b.Python = "/missing/python"
-	want(t, b.Run(t.Context(), someSpec(), ignore), jobevent.Failed, jobevent.ReasonRunnerCrashed)
+	want(t, b.Run(t.Context(), someSpec(), ignore), content.Failed, content.ReasonRunnerCrashed)
 	got := b.artifacts()
 	if len(got) != 2 || got["command.json"] == "" || !strings.Contains(got["outcome.json"], "/missing/python") {
 		t.Errorf("got %q", got)
@@ -90,7 +91,7 @@ func TestMaxArtifacts(t *testing.T) {
 	for _, id := range []string{"run-1", "run-2", "run-3"} {
 		spec := someSpec()
 		spec.ID, spec.MaxArtifacts = id, 2
-		want(t, b.Run(t.Context(), spec, ignore), jobevent.Succeeded, jobevent.ReasonSuccessful)
+		want(t, b.Run(t.Context(), spec, ignore), content.Succeeded, content.ReasonSuccessful)
 	}
 	paths, err := filepath.Glob(filepath.Join(b.runs, "uid-1", "artifacts", "*"))
 	if err != nil || len(paths) != 2 || !strings.HasSuffix(paths[0], "-run-2") || !strings.HasSuffix(paths[1], "-run-3") {
@@ -134,7 +135,7 @@ func TestRecordEndsWithinTheLimitOfTheRunDirectory(t *testing.T) {
 	for range 1000 {
 		keep.event(jobevent.Event{Kind: jobevent.TaskStart, Task: "one of many"})
 	}
-	keep.result(Result{Outcome: jobevent.Outcome{Message: strings.Repeat("\"<", 2<<10)}}, jobevent.Ending{})
+	keep.result(Result{Outcome: content.Outcome{Message: strings.Repeat("\"<", 2<<10)}}, jobevent.Ending{})
 	keep.close(0)
 	got := b.artifacts()
 	lines := strings.SplitAfter(got["events.jsonl"], "\n")

@@ -14,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // Runner starts runs. Root, Binary and Python are required. A Runner must not be changed
@@ -93,7 +94,7 @@ type Spec struct {
 
 // Result is the result of a run.
 type Result struct {
-	Outcome        jobevent.Outcome
+	Outcome        content.Outcome
 	Summary        jobevent.Summary
 	Started, Ended time.Time
 	// Warm is true if the run was a warm run.

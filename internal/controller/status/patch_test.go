@@ -32,20 +32,20 @@ func summary() jobevent.Summary {
 	}
 }
 
-func finished(generation int64, outcome jobevent.Outcome, s jobevent.Summary) status.Report {
+func finished(generation int64, outcome content.Outcome, s jobevent.Summary) status.Report {
 	return status.Finished(generation, content.Result{Outcome: outcome, Counts: engine.Counts(s)})
 }
 
-func succeeded() jobevent.Outcome {
-	return jobevent.Outcome{Verdict: jobevent.Succeeded, Reason: jobevent.ReasonSuccessful}
+func succeeded() content.Outcome {
+	return content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful}
 }
 
-func failed() jobevent.Outcome {
-	return jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.ReasonUnreachable, Message: "host db is unreachable"}
+func failed() content.Outcome {
+	return content.Outcome{Verdict: content.Failed, Reason: jobevent.ReasonUnreachable, Message: "host db is unreachable"}
 }
 
-func canceled() jobevent.Outcome {
-	return jobevent.Outcome{Verdict: jobevent.Canceled, Reason: jobevent.ReasonCanceled}
+func canceled() content.Outcome {
+	return content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled}
 }
 
 // object returns a CR whose status is the JSON text; "" is none.
@@ -261,12 +261,12 @@ func TestTransitionTimeMovesWithTheStatusOnly(t *testing.T) {
 func TestLast(t *testing.T) {
 	for name, test := range map[string]struct {
 		report status.Report
-		want   jobevent.Outcome
+		want   content.Outcome
 	}{
 		"a success":                    {finished(2, succeeded(), summary()), succeeded()},
 		"a failure with its message":   {finished(2, failed(), summary()), failed()},
-		"a run at work tells nothing":  {status.Started(2, false), jobevent.Outcome{}},
-		"a canceled run tells nothing": {finished(2, canceled(), summary()), jobevent.Outcome{}},
+		"a run at work tells nothing":  {status.Started(2, false), content.Outcome{}},
+		"a canceled run tells nothing": {finished(2, canceled(), summary()), content.Outcome{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, status.Last(apply(t, object(t, ""), test.report, first))); diff != "" {
@@ -310,7 +310,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 				}
 				for _, report := range []status.Report{
 					status.Started(generation, false),
-					status.Refused(generation, jobevent.Reason(text()), text()),
+					status.Refused(generation, content.Reason(text()), text()),
 					finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: text()}, s), s),
 				} {
 					obj = apply(t, obj, report, later)

@@ -15,7 +15,7 @@ import (
 
 func TestWatchesThatStayColdAreReported(t *testing.T) {
 	const each = 31 * time.Second
-	run := func(warm bool) ended { return ended{warm: warm, verdict: jobevent.Succeeded, after: each} }
+	run := func(warm bool) ended { return ended{warm: warm, verdict: content.Succeeded, after: each} }
 	tests := map[string]struct {
 		watch    string
 		ended    []ended
@@ -23,12 +23,12 @@ func TestWatchesThatStayColdAreReported(t *testing.T) {
 		wantTold int
 	}{
 		"a minute and three runs":             {ended: []ended{run(false), run(false), run(false), run(false)}, want: []bool{true}, wantTold: 1},
-		"failed runs count":                   {ended: []ended{{verdict: jobevent.Failed, after: each}, {verdict: jobevent.Failed, after: each}, run(false)}, want: []bool{true}, wantTold: 1},
-		"two runs may have had no luck":       {ended: []ended{{verdict: jobevent.Succeeded, after: time.Hour}, {verdict: jobevent.Succeeded, after: time.Hour}}},
+		"failed runs count":                   {ended: []ended{{verdict: content.Failed, after: each}, {verdict: content.Failed, after: each}, run(false)}, want: []bool{true}, wantTold: 1},
+		"two runs may have had no luck":       {ended: []ended{{verdict: content.Succeeded, after: time.Hour}, {verdict: content.Succeeded, after: time.Hour}}},
 		"many runs may be before the servers": {ended: []ended{{after: time.Second}, {after: time.Second}, {after: time.Second}, {after: time.Second}}},
 		"a warm run begins anew":              {ended: []ended{run(false), run(false), run(true), run(false), run(false)}, want: []bool{false}},
 		"and tells that it is over":           {ended: []ended{run(false), run(false), run(false), run(true)}, want: []bool{true, false}, wantTold: 1},
-		"what was canceled says nothing":      {ended: []ended{run(false), run(false), {verdict: jobevent.Canceled, after: each}}},
+		"what was canceled says nothing":      {ended: []ended{run(false), run(false), {verdict: content.Canceled, after: each}}},
 		"a watch with warm: false is cold":    {watch: "Chill", ended: []ended{run(false), run(false), run(false), run(false)}},
 	}
 	for why, test := range tests {
@@ -67,6 +67,6 @@ func TestWatchesThatStayColdAreReported(t *testing.T) {
 // ended is a run that took all the time since the one before.
 type ended struct {
 	warm    bool
-	verdict jobevent.Verdict
+	verdict content.Verdict
 	after   time.Duration
 }

@@ -63,7 +63,7 @@ func (l *Log) RunStarted(run content.Run) {
 }
 
 // JobEvent implements engine.Observer: it logs the event of a task as the level demands.
-func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
+func (l *Log) JobEvent(run content.Run, e jobevent.Event) {
 	out := outcomeOf(e)
 	if out == noOutcome || l.options.Level < out.minLevel() {
 		return
@@ -88,7 +88,7 @@ func (l *Log) JobEvent(run jobevent.Run, e jobevent.Event) {
 }
 
 // draw shows a task on the screen, with what JobEvent logs.
-func (l *Log) draw(s Screen, run jobevent.Run, e jobevent.Event, out outcome) {
+func (l *Log) draw(s Screen, run content.Run, e jobevent.Event, out outcome) {
 	if !out.isFailure() && !l.options.Logger.Enabled() {
 		return
 	}
@@ -104,7 +104,7 @@ func (l *Log) draw(s Screen, run jobevent.Run, e jobevent.Event, out outcome) {
 }
 
 // failureCount returns how many runs in a row have had this failure; 0 if the outcome is no failure.
-func (l *Log) failureCount(run jobevent.Run, e jobevent.Event, out outcome) int {
+func (l *Log) failureCount(run content.Run, e jobevent.Event, out outcome) int {
 	if !out.isFailure() {
 		return 0
 	}
@@ -186,7 +186,7 @@ func (l *Log) withBlock(values []any, text string) []any {
 }
 
 // writeBlock writes a block in one Write. Like the log's lines, it has nowhere to report an error.
-func (l *Log) writeBlock(run jobevent.Run, text string) {
+func (l *Log) writeBlock(run content.Run, text string) {
 	if l.options.JSON || l.options.Blocks == nil || l.options.Level == Nothing || text == "" {
 		return
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
-var aRun = jobevent.Run{ID: "r1", Watch: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Object: "default/sample", Generation: 3, Trigger: "changed", Heading: "Ansible Task StdOut"}
+var aRun = content.Run{ID: "r1", Watch: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}, Object: "default/sample", Generation: 3, Trigger: "changed", Heading: "Ansible Task StdOut"}
 
 // log is an eventlog as the manager makes it, without times.
 func log(out *bytes.Buffer, level eventlog.Level, asJSON bool) *eventlog.Log {
@@ -67,7 +67,7 @@ func replay(t *testing.T, l *eventlog.Log, name string, exit int) {
 		t.Fatal(err)
 	}
 	outcome := jobevent.Judge(jobevent.Ending{ExitCode: exit, Output: strings.Join(output, "\n")}, s)
-	if outcome.Verdict == jobevent.Succeeded {
+	if outcome.Verdict == content.Succeeded {
 		outcome.Message = "Ansible-runner exited successfully"
 	}
 	l.RunEnded(aRun, ended(outcome, s), 2345678*time.Microsecond)
@@ -205,7 +205,7 @@ func TestEachKindOfContentSaysWhatItsRunsCame(t *testing.T) {
 func TestAHostThatWasClearedIsNoFailure(t *testing.T) {
 	for lost, want := range []string{" 0 failed", " 1 failed"} {
 		var terminal bytes.Buffer
-		eventlog.Screen{Out: &terminal}.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{Unreachable: 1, Lost: lost}), time.Second)
+		eventlog.Screen{Out: &terminal}.RunEnded(aRun, ended(content.Outcome{Verdict: content.Succeeded}, jobevent.Summary{Unreachable: 1, Lost: lost}), time.Second)
 		if got := terminal.String(); !strings.Contains(got, want) {
 			t.Errorf("%d lost: got %q, want %q in it", lost, got, want)
 		}
@@ -214,19 +214,19 @@ func TestAHostThatWasClearedIsNoFailure(t *testing.T) {
 
 func TestARequeueIntervalIsLoggedOnlyWhereItCounts(t *testing.T) {
 	for why, test := range map[string]struct {
-		verdict   jobevent.Verdict
+		verdict   content.Verdict
 		finalizer bool
 		want      bool
 	}{
-		"after a success":               {jobevent.Succeeded, false, true},
-		"not where back-off rules":      {jobevent.Failed, false, false},
-		"not where nothing comes again": {jobevent.Succeeded, true, false},
+		"after a success":               {content.Succeeded, false, true},
+		"not where back-off rules":      {content.Failed, false, false},
+		"not where nothing comes again": {content.Succeeded, true, false},
 	} {
 		t.Run(why, func(t *testing.T) {
 			var out bytes.Buffer
 			run := aRun
 			run.Finalizer = test.finalizer
-			log(&out, eventlog.Nothing, false).RunEnded(run, ended(jobevent.Outcome{Verdict: test.verdict}, jobevent.Summary{RequeueAfter: time.Minute}), time.Second)
+			log(&out, eventlog.Nothing, false).RunEnded(run, ended(content.Outcome{Verdict: test.verdict}, jobevent.Summary{RequeueAfter: time.Minute}), time.Second)
 			if got := strings.Contains(out.String(), "requeueAfter"); got != test.want {
 				t.Errorf("%s", out.String())
 			}
@@ -324,18 +324,18 @@ func TestEverythingIsEverything(t *testing.T) {
 }
 
 // play shows a run in which tasks fail.
-func play(l *eventlog.Log, run jobevent.Run, failures []string) {
+func play(l *eventlog.Log, run content.Run, failures []string) {
 	var s jobevent.Summary
-	outcome := jobevent.Outcome{Verdict: jobevent.Succeeded}
+	outcome := content.Outcome{Verdict: content.Succeeded}
 	l.RunStarted(run)
 	for _, message := range failures {
-		outcome.Verdict = jobevent.Failed
+		outcome.Verdict = content.Failed
 		if said, ofRun := strings.CutPrefix(message, "run: "); ofRun {
 			outcome.Message = said
 			continue
 		}
 		if message == "-" {
-			outcome.Verdict = jobevent.Canceled
+			outcome.Verdict = content.Canceled
 			continue
 		}
 		e := jobevent.Event{Kind: jobevent.HostFailed, Task: "t", Host: "h", Result: map[string]any{"msg": message}}
@@ -473,7 +473,7 @@ func TestALogWithoutLoggerWritesBlocksOnly(t *testing.T) {
 	l := eventlog.New(eventlog.Options{Level: eventlog.Everything, Blocks: &out})
 	l.RunStarted(aRun)
 	l.JobEvent(aRun, jobevent.Event{Kind: jobevent.HostFailed, Task: "t", Host: "h"})
-	l.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{}), time.Second)
+	l.RunEnded(aRun, ended(content.Outcome{Verdict: content.Succeeded}, jobevent.Summary{}), time.Second)
 	want := top + "default/sample | TASK [t] ****\ndefault/sample | fatal: [h]: FAILED!\n" + bottom
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // maxFailures bounds the failures that are kept of a CR's run. The log shows further ones in full
@@ -20,7 +20,7 @@ type failureHistory struct {
 	crs map[crKey]*failureCounts
 }
 
-// crKey names a CR by the fields of jobevent.Run.
+// crKey names a CR by the fields of content.Run.
 type crKey struct {
 	watch  schema.GroupVersionKind
 	object string
@@ -32,7 +32,7 @@ type failureCounts struct{ lastRun, thisRun map[[sha256.Size]byte]int }
 
 // count adds a failure of a run and returns how many runs in a row have had it. Equal failures
 // must have equal texts.
-func (r *failureHistory) count(run jobevent.Run, failure string) int {
+func (r *failureHistory) count(run content.Run, failure string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := crKey{run.Watch, run.Object}
@@ -57,7 +57,7 @@ func (r *failureHistory) count(run jobevent.Run, failure string) int {
 
 // runEnded makes the current run the last run. A canceled run is ignored, because it may have ended
 // before it had all of its failures.
-func (r *failureHistory) runEnded(run jobevent.Run, canceled bool) {
+func (r *failureHistory) runEnded(run content.Run, canceled bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := crKey{run.Watch, run.Object}

@@ -14,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/observe/eventlog"
 	"github.com/ensign-operator/ensign/internal/observe/terminal"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 func noon() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
@@ -103,7 +104,7 @@ func TestAScreenShowsARepeatedFailureOnce(t *testing.T) {
 	for range 3 {
 		l.RunStarted(aRun)
 		l.JobEvent(aRun, event(jobevent.HostFailed, map[string]any{"msg": "it broke"}))
-		l.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Failed, Reason: "Failed", Message: "m"}, jobevent.Summary{}), time.Second)
+		l.RunEnded(aRun, ended(content.Outcome{Verdict: content.Failed, Reason: "Failed", Message: "m"}, jobevent.Summary{}), time.Second)
 	}
 	if got := strings.Count(out.String(), "it broke"); got != 1 {
 		t.Errorf("want the block once, got it %d times:\n%s", got, out.String())
@@ -116,7 +117,7 @@ func TestAScreenShowsARepeatedFailureOnce(t *testing.T) {
 func TestAScreenObeysTheLevelOfTheLogger(t *testing.T) {
 	var out bytes.Buffer
 	l := pretty(&out, eventlog.Tasks, false)
-	l.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{OK: 2}), time.Second)
+	l.RunEnded(aRun, ended(content.Outcome{Verdict: content.Succeeded}, jobevent.Summary{OK: 2}), time.Second)
 	if want := "12:00:00 default/sample  succeeded in 1.00 s, cold: 2 ok, 0 changed, 0 skipped, 0 failed\n"; out.String() != want {
 		t.Errorf("want %q, got %q", want, out.String())
 	}
@@ -124,12 +125,12 @@ func TestAScreenObeysTheLevelOfTheLogger(t *testing.T) {
 	quiet := eventlog.New(eventlog.Options{Logger: logr.Discard(), Level: eventlog.Tasks, Screen: &eventlog.Screen{Out: &out, Shared: true, Now: noon}})
 	quiet.RunStarted(aRun)
 	quiet.JobEvent(aRun, event(jobevent.HostOK, nil))
-	quiet.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Succeeded}, jobevent.Summary{}), time.Second)
+	quiet.RunEnded(aRun, ended(content.Outcome{Verdict: content.Succeeded}, jobevent.Summary{}), time.Second)
 	if out.Len() > 0 {
 		t.Errorf("errors alone were asked for, got\n%s", out.String())
 	}
 	quiet.JobEvent(aRun, event(jobevent.HostFailed, map[string]any{"msg": "it broke"}))
-	quiet.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Failed, Message: "why"}, jobevent.Summary{}), time.Second)
+	quiet.RunEnded(aRun, ended(content.Outcome{Verdict: content.Failed, Message: "why"}, jobevent.Summary{}), time.Second)
 	if !strings.Contains(out.String(), "it broke") || !strings.Contains(out.String(), "why") {
 		t.Errorf("want the errors, got\n%s", out.String())
 	}
@@ -144,7 +145,7 @@ func TestAScreenHoldsNothingThatARunForges(t *testing.T) {
 	})
 	e.Task, e.Host = "bad\nsucceeded\x1b]0;title\a", "db\n1"
 	l.JobEvent(aRun, e)
-	l.RunEnded(aRun, ended(jobevent.Outcome{Verdict: jobevent.Failed, Message: "x\n12:00:01 default/other  succeeded\r"}, jobevent.Summary{}), time.Second)
+	l.RunEnded(aRun, ended(content.Outcome{Verdict: content.Failed, Message: "x\n12:00:01 default/other  succeeded\r"}, jobevent.Summary{}), time.Second)
 	for _, never := range []string{"\x1b", "\a", "\r", "\u202e", "hunter2", "aHVudGVyMg==", "\n12:00:01"} {
 		if strings.Contains(out.String(), never) {
 			t.Errorf("%q is in\n%q", never, out.String())

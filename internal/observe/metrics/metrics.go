@@ -111,7 +111,7 @@ func New(registry prometheus.Registerer, build Build) (*Metrics, error) {
 func (m *Metrics) InitWatch(watch schema.GroupVersionKind) {
 	m.SetWatchReady(watch, false)
 	m.SetWatchCold(watch, false)
-	for _, v := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled} {
+	for _, v := range []content.Verdict{content.Succeeded, content.Failed, content.Canceled} {
 		m.results.WithLabelValues(watch.String(), resultOf(v))
 	}
 	m.runs.WithLabelValues(watch.String(), jobevent.StartCold)
@@ -148,7 +148,7 @@ func (m *Metrics) RunStarted(run content.Run) {
 }
 
 // JobEvent implements engine.Observer.
-func (m *Metrics) JobEvent(run jobevent.Run, event jobevent.Event) {
+func (m *Metrics) JobEvent(run content.Run, event jobevent.Event) {
 	if event.Kind == jobevent.HostFailed || event.Kind == jobevent.HostUnreachable {
 		m.failedTasks.WithLabelValues(run.Watch.String()).Inc()
 	}
@@ -163,11 +163,11 @@ func (m *Metrics) RunEnded(run content.Run, result content.Result, elapsed time.
 	m.durations.WithLabelValues(watch).Observe(elapsed.Seconds())
 }
 
-func resultOf(v jobevent.Verdict) string {
+func resultOf(v content.Verdict) string {
 	switch v {
-	case jobevent.Succeeded:
+	case content.Succeeded:
 		return "succeeded"
-	case jobevent.Canceled:
+	case content.Canceled:
 		return "canceled"
 	default:
 		return "failed"

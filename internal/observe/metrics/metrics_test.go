@@ -26,19 +26,19 @@ func TestRunsAreCountedByWatchAndResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := jobevent.Run{Watch: kind("K"), Object: "ns/name"}
+	run := content.Run{Watch: kind("K"), Object: "ns/name"}
 	m.InitWatch(kind("K"))
 	m.SetWatchReady(kind("K"), true)
 	m.SetWatchCold(kind("K"), true)
 	m.InitWatch(kind("Missing"))
-	for _, verdict := range []jobevent.Verdict{jobevent.Succeeded, jobevent.Failed, jobevent.Canceled, jobevent.Failed} {
+	for _, verdict := range []content.Verdict{content.Succeeded, content.Failed, content.Canceled, content.Failed} {
 		m.RunStarted(run)
 		m.JobEvent(run, jobevent.Event{Kind: jobevent.HostOK})
-		if verdict == jobevent.Failed {
+		if verdict == content.Failed {
 			m.JobEvent(run, jobevent.Event{Kind: jobevent.HostFailed})
 		}
 		start := "" // As of content that has one way to start.
-		if verdict == jobevent.Succeeded {
+		if verdict == content.Succeeded {
 			start = jobevent.StartWarm
 		}
 		m.RunEnded(run, content.Result{Outcome: content.Outcome{Verdict: verdict}, Account: content.Account{Start: start}}, 3*time.Second)

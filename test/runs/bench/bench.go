@@ -24,6 +24,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/process"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
 	"github.com/ensign-operator/ensign/internal/process/rundir"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -170,7 +171,7 @@ func (b *Bench) Heat(hot func(runner.Result) bool) {
 	scratch.Eventually(b.tb, "a warm run", func() bool {
 		b.tb.Helper()
 		result, _ := b.Do(context.Background(), runner.Spec{UID: "heat", Playbook: b.In("heat.yml"), Timeout: scratch.Patience})
-		if result.Outcome.Verdict != jobevent.Succeeded {
+		if result.Outcome.Verdict != content.Succeeded {
 			b.tb.Fatalf("a play that does nothing: %+v", result.Outcome)
 		}
 		return hot(result)

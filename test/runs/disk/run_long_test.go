@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 var _ = Describe("a run on a disk that is full for a while", func() {
@@ -30,7 +31,7 @@ var _ = Describe("a run on a disk that is full for a while", func() {
 				b.fill()
 			}
 		})
-		if result.Outcome.Verdict == jobevent.Succeeded {
+		if result.Outcome.Verdict == content.Succeeded {
 			Expect(result.Summary.StatsSeen).To(BeTrue(), "the run was faster than the disk was full")
 		} else {
 			expectShortage(result)

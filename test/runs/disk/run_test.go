@@ -16,6 +16,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 	"github.com/ensign-operator/ensign/test/harness/script"
@@ -71,14 +72,14 @@ func ignore(jobevent.Event) {}
 func expectShortage(result runner.Result) {
 	GinkgoHelper()
 	Expect(result.Outcome).To(And(
-		HaveField("Verdict", jobevent.Failed),
+		HaveField("Verdict", content.Failed),
 		HaveField("Message", And(ContainSubstring("the disk of the run directory has no space"), ContainSubstring("--run-dir"))),
 	))
 }
 
 func expectSuccess(result runner.Result) {
 	GinkgoHelper()
-	Expect(result.Outcome).To(HaveField("Verdict", jobevent.Succeeded), "%+v", result.Outcome)
+	Expect(result.Outcome).To(HaveField("Verdict", content.Succeeded), "%+v", result.Outcome)
 }
 
 const quick = "- ansible.builtin.command: 'true'\n"

@@ -19,6 +19,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/ansible/warm"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/escapes"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
@@ -28,8 +29,8 @@ import (
 // seen is what came of a run: its events without their texts, and its outcome.
 type seen struct {
 	Events  []string
-	Verdict jobevent.Verdict
-	Reason  jobevent.Reason
+	Verdict content.Verdict
+	Reason  content.Reason
 	OK      int
 	Failed  int
 	Requeue time.Duration
@@ -48,7 +49,7 @@ func TestNoTextBecomesAnEvent(t *testing.T) {
 		for name, book := range playbooks(len(hostile)) {
 			t.Run(name, func(t *testing.T) {
 				want := b.play(t, book, harmless, true)
-				if len(want.Events) < 8 || cameToNothing(want) && !slices.Contains(endless(), name) || name == goingOn && (want.Verdict != jobevent.Succeeded || want.Requeue != time.Hour) {
+				if len(want.Events) < 8 || cameToNothing(want) && !slices.Contains(endless(), name) || name == goingOn && (want.Verdict != content.Succeeded || want.Requeue != time.Hour) {
 					t.Fatalf("the play without an attack came to %+v", want)
 				}
 				for _, hot := range []bool{false, true} {
@@ -78,7 +79,7 @@ func disarm(text string) string {
 }
 
 func cameToNothing(s seen) bool {
-	return s.Reason == jobevent.ReasonNoStats || s.Reason == jobevent.ReasonContentError || s.Reason == jobevent.ReasonRunnerCrashed
+	return s.Reason == jobevent.ReasonNoStats || s.Reason == jobevent.ReasonContentError || s.Reason == content.ReasonRunnerCrashed
 }
 
 // goingOn names the playbook in which a run goes on after each text.

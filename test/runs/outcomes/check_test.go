@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/pkg/content"
 )
 
 // corpus runs plays, two at a time.
@@ -42,9 +42,9 @@ func (c *corpus) check(t *testing.T, p play, f form) {
 // expect holds an outcome against what the play says.
 func (p play) expect(t *testing.T, f form, got runner.Result) {
 	t.Helper()
-	verdict := jobevent.Failed
-	if p.reason == jobevent.ReasonSuccessful {
-		verdict = jobevent.Succeeded
+	verdict := content.Failed
+	if p.reason == content.ReasonSuccessful {
+		verdict = content.Succeeded
 	}
 	o := got.Outcome
 	if o.Verdict != verdict || o.Reason != p.reason {
@@ -56,7 +56,7 @@ func (p play) expect(t *testing.T, f form, got runner.Result) {
 	}
 	// Where a task stands depends on the form.
 	message := place.ReplaceAllLiteralString(o.Message, "]")
-	if o.Reason == jobevent.ReasonFailed && len(got.Summary.Failed) > 0 && message == o.Message {
+	if o.Reason == content.ReasonFailed && len(got.Summary.Failed) > 0 && message == o.Message {
 		t.Errorf("got message %q, which names no file", o.Message)
 	}
 	if want := strings.ReplaceAll(p.message, "@", prefix); !strings.Contains(message, want) {
@@ -73,7 +73,7 @@ func (p play) compare(t *testing.T, said truth, got runner.Result) {
 	if said.exit != p.exit {
 		t.Errorf("ansible-playbook exited with %d, want %d", said.exit, p.exit)
 	}
-	if said.success() != (got.Outcome.Verdict == jobevent.Succeeded) {
+	if said.success() != (got.Outcome.Verdict == content.Succeeded) {
 		t.Errorf("the verdict is %+v, but Ansible exited with %d and counted %v", got.Outcome, said.exit, said.counts)
 	}
 	if !said.agrees(got.Summary) {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/controlplane"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/cores"
@@ -80,7 +80,7 @@ type watched struct {
 	client client.Client
 	play   play
 	table  *table
-	laid   content
+	laid   laidOut
 	kind   schema.GroupKind
 }
 
@@ -117,7 +117,7 @@ func (w *watched) check(t *testing.T) {
 	}
 	w.await(t, cr, "failure", func() bool { return harness.ConditionOf(cr, "Failure").Status == "True" })
 	failure := harness.ConditionOf(cr, "Failure")
-	if got := (jobevent.Outcome{Verdict: jobevent.Failed, Reason: jobevent.Reason(failure.Reason), Message: failure.Message}); got != alone.Outcome {
+	if got := (content.Outcome{Verdict: content.Failed, Reason: content.Reason(failure.Reason), Message: failure.Message}); got != alone.Outcome {
 		t.Errorf("got %+v, but by the runner alone %+v", got, alone.Outcome)
 	}
 	if len(cr.GetFinalizers()) != 1 {

@@ -23,8 +23,8 @@ const (
 	asFinalizer form = "finalizer"
 )
 
-// content is a play that was laid out in one form.
-type content struct {
+// laidOut is a play that was laid out in one form.
+type laidOut struct {
 	spec     runner.Spec
 	playbook string // what plain ansible-playbook gets
 	vars     []byte
@@ -38,9 +38,9 @@ func (p play) forms() []form {
 }
 
 // lay writes the content of a play in a form.
-func (b *table) lay(t *testing.T, p play, f form) content {
+func (b *table) lay(t *testing.T, p play, f form) laidOut {
 	t.Helper()
-	c := content{vars: variables(t, f)}
+	c := laidOut{vars: variables(t, f)}
 	c.spec.ExtraVars = c.vars
 	if f == asPlaybook || p.tasks == "" {
 		text := p.playbook

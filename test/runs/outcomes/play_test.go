@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -49,7 +49,7 @@ type play struct {
 
 // expected is what a play must come to.
 type expected struct {
-	reason jobevent.Reason
+	reason content.Reason
 	// message is a part of the outcome's, and silent is none. "@" stands for what
 	// precedes the names of a role's tasks.
 	message, silent string
@@ -124,7 +124,7 @@ func set(p *play, key, value string) (err error) {
 	}
 	switch key {
 	case "reason":
-		want.reason = jobevent.Reason(value)
+		want.reason = content.Reason(value)
 	case "exit":
 		want.exit, err = strconv.Atoi(value)
 	case "message":

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -167,14 +167,14 @@ func (v *victim) goOn() {
 // judge shows that the run's result is true and that nothing is left of it.
 func (v *victim) judge(got runner.Result) {
 	v.t.Helper()
-	content, _ := os.ReadFile(v.out("lines")) // There is none when the module was not run.
-	lines := strings.Fields(string(content))
+	text, _ := os.ReadFile(v.out("lines")) // There is none when the module was not run.
+	lines := strings.Fields(string(text))
 	switch got.Outcome.Verdict {
-	case jobevent.Succeeded:
+	case content.Succeeded:
 		if !slices.Equal(lines, []string{"begun", "done"}) || got.Summary.Changed != 1 {
 			v.t.Errorf("the run has succeeded, and its module %q, with %+v", lines, got.Summary)
 		}
-	case jobevent.Failed:
+	case content.Failed:
 		if len(lines) > 2 || got.Outcome.Message == "" {
 			v.t.Errorf("the module %q in a run that has failed: %+v", lines, got.Outcome)
 		}
@@ -190,13 +190,13 @@ func (v *victim) recover() {
 	v.await("a warm run", func() bool {
 		v.refusals()
 		result, _ := v.play("heat.yml")
-		if result.Outcome.Verdict == jobevent.Succeeded && result.Summary.OK != 1 {
+		if result.Outcome.Verdict == content.Succeeded && result.Summary.OK != 1 {
 			v.t.Errorf("got %+v", result.Summary)
 		}
 		v.mu.Lock()
 		cold := len(v.refused)
 		v.mu.Unlock()
-		return result.Warm && cold == 0 && result.Outcome.Verdict == jobevent.Succeeded && len(servers(v.t, v.counted)) == 1
+		return result.Warm && cold == 0 && result.Outcome.Verdict == content.Succeeded && len(servers(v.t, v.counted)) == 1
 	})
 }
 
@@ -262,7 +262,7 @@ func TestARunBeginsOnce(t *testing.T) {
 		_ = syscall.Kill(server, syscall.SIGCONT) // Where it has been killed all the same, nothing is left that could begin.
 	}()
 	result, _ := b.play("once.yml")
-	if result.Outcome.Verdict != jobevent.Succeeded || result.Warm {
+	if result.Outcome.Verdict != content.Succeeded || result.Warm {
 		t.Errorf("got %+v, warm %t", result.Outcome, result.Warm)
 	}
 	b.heat()

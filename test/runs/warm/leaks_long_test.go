@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -88,20 +88,20 @@ func TestNothingGrows(t *testing.T) {
 		"many.yml": "- hosts: localhost\n  gather_facts: false\n  tasks: [{ping: , with_sequence: start=1 end=500}]\n",
 	})
 	b.heat()
-	play := func(count int, name string, want jobevent.Verdict) {
+	play := func(count int, name string, want content.Verdict) {
 		for range count {
 			if result, _ := b.play(name); result.Outcome.Verdict != want {
 				t.Fatalf("got %+v", result.Outcome)
 			}
 		}
 	}
-	play(20, "heat.yml", jobevent.Succeeded)
+	play(20, "heat.yml", content.Succeeded)
 	b.refusals()
 	before := b.footprint()
 	begun := time.Now()
-	play(modules/500, "many.yml", jobevent.Succeeded)
-	play(runs*9/10, "heat.yml", jobevent.Succeeded)
-	play(runs/10, "fail.yml", jobevent.Failed)
+	play(modules/500, "many.yml", content.Succeeded)
+	play(runs*9/10, "heat.yml", content.Succeeded)
+	play(runs/10, "fail.yml", content.Failed)
 	after := b.footprint()
 	t.Logf("%d modules and %d runs took %s; from %v to %v", modules, runs, time.Since(begun).Round(time.Second), before, after)
 	if grown := after.grown(before); len(grown) > 0 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
@@ -34,7 +34,7 @@ func modulesAreForks(t *testing.T, b *counted) {
 `,
 	})
 	result, events := b.play("forks.yml")
-	if result.Outcome.Verdict != jobevent.Succeeded {
+	if result.Outcome.Verdict != content.Succeeded {
 		t.Fatalf("got %+v", result.Outcome)
 	}
 	got := map[string]any{}

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
 	"github.com/ensign-operator/ensign/internal/process/proctree"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 	"github.com/ensign-operator/ensign/test/runs/bench"
@@ -135,7 +135,7 @@ func canceledLeavesNothing(t *testing.T, b *counted) {
 	before := servers(t, b)
 	a := fallAsleep(t, b)
 	a.cancel()
-	if got := a.end(t).Outcome.Verdict; got != jobevent.Canceled {
+	if got := a.end(t).Outcome.Verdict; got != content.Canceled {
 		t.Errorf("got %s", got)
 	}
 	a.nothingLeft(t)
@@ -174,7 +174,7 @@ func TestOwnersFindServersAndForks(t *testing.T) {
 			if ended := end(b.Root.Path(), b); ended.Count < len(a.forks)+len(before) || ended.Left > 0 {
 				t.Errorf("got %+v, and there were servers %v with forks %v", ended, before, a.forks)
 			}
-			if got := a.end(t).Outcome.Verdict; got == jobevent.Succeeded {
+			if got := a.end(t).Outcome.Verdict; got == content.Succeeded {
 				t.Error("the run has succeeded")
 			}
 			a.nothingLeft(t)

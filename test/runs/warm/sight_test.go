@@ -13,13 +13,14 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/runs/bench"
 )
 
 // sight is what is seen of a run, without what differs each time.
 type sight struct {
-	Verdict jobevent.Verdict
-	Reason  jobevent.Reason
+	Verdict content.Verdict
+	Reason  content.Reason
 	Message string
 	Exit    int
 	Counts  [7]int

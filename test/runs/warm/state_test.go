@@ -10,6 +10,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 	"github.com/ensign-operator/ensign/internal/ansible/runner"
+	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/cores"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -70,7 +71,7 @@ func (b *counted) warmly(name string, cold ...string) []jobevent.Event {
 	b.t.Helper()
 	b.refusals()
 	result, events := b.play(name)
-	if got := b.refusals(); !slices.Equal(got, cold) || result.Outcome.Verdict != jobevent.Succeeded {
+	if got := b.refusals(); !slices.Equal(got, cold) || result.Outcome.Verdict != content.Succeeded {
 		b.t.Fatalf("%s: got %+v, started cold: %q", name, result.Outcome, got)
 	}
 	return events
@@ -266,7 +267,7 @@ func resourcesShare(t *testing.T, b *counted) {
 				UID: uid, ID: "run-" + watch + "-" + uid, Role: "same", RolesPath: b.In(watch, "roles"), Timeout: patience,
 				ExtraVars: []byte("\t\n{}"), Kubeconfig: []byte(uid + watch),
 			}, func(e jobevent.Event) { events = append(events, e) })
-			if cold := b.refusals(); !slices.Equal(cold, []string{"python: place"}) || result.Outcome.Verdict != jobevent.Succeeded {
+			if cold := b.refusals(); !slices.Equal(cold, []string{"python: place"}) || result.Outcome.Verdict != content.Succeeded {
 				t.Fatalf("%s %s: got %+v, started cold: %q", watch, uid, result.Outcome, cold)
 			}
 			got := slices.Concat(values(events, "tell", "watch"), values(events, "tell", "config"), values(events, "what is looked up", "msg"))
