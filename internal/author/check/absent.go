@@ -5,19 +5,19 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // absent is a collection or a Python library that is not installed, with all that needs it.
 type absent struct {
-	at    content.Position
+	at    source.Position
 	users []string
 }
 
 type absences map[string]*absent
 
-func (a absences) add(name, user string, at content.Position) {
+func (a absences) add(name, user string, at source.Position) {
 	if a[name] == nil {
 		a[name] = &absent{at: at}
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/extravars"
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // arguments asks whether the roles' argument specs take what the CRs become. The function adds
@@ -43,7 +43,7 @@ func (p *Project) arguments(all []*customResource) (asked []reader.Arguments, ad
 // the CR.
 func (u *Unit) asked(c *customResource) (reader.Arguments, bool) {
 	spec := map[string]any{}
-	if n := content.Field(readSpecs(u.Dir)["main"], "options"); n == nil || n.Decode(&spec) != nil {
+	if n := source.Field(readSpecs(u.Dir)["main"], "options"); n == nil || n.Decode(&spec) != nil {
 		return reader.Arguments{}, false
 	}
 	variables, err := extravars.Build(c.object, extravars.Options{GVK: c.gvk, SnakeCase: u.Watch.SnakeCaseParameters, Vars: u.Watch.Vars})
@@ -71,7 +71,7 @@ func (u *Unit) asked(c *customResource) (reader.Arguments, bool) {
 var word = regexp.MustCompile(`\w+`)
 
 // option returns the position of the field that a message names.
-func (c *customResource) option(message string) content.Position {
+func (c *customResource) option(message string) source.Position {
 	spec, _ := c.object["spec"].(map[string]any)
 	for _, name := range word.FindAllString(message, -1) {
 		for key := range spec {

@@ -10,8 +10,8 @@ import (
 
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
@@ -23,7 +23,7 @@ type sample struct {
 
 // chart loads the chart of a watch, renders it for each sample of its kind, and keeps the objects.
 func (p *Project) chart(ctx context.Context, u *Unit) {
-	at := content.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
+	at := source.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 	path := u.Watch.Chart.Path
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return // That is a fault of watches.yaml.
@@ -52,7 +52,7 @@ func (p *Project) chart(ctx context.Context, u *Unit) {
 		case err == nil:
 		case s.file != "":
 			p.add(finding{
-				"chart-values", report.Error, content.Position{File: s.file, Line: 1, Column: 1}, err.Error(),
+				"chart-values", report.Error, source.Position{File: s.file, Line: 1, Column: 1}, err.Error(),
 				"the resource gets a Failure, and nothing is installed", "correct the sample, or the chart",
 			})
 		case len(samples) == 0:

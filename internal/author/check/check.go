@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/config"
 )
 
@@ -67,7 +67,7 @@ func RunWith(ctx context.Context, o config.Options, c *Cluster) (r report.Report
 type finding struct {
 	id       string
 	severity report.Severity
-	at       content.Position
+	at       source.Position
 	message  string
 	why      string
 	remedy   string

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
@@ -60,7 +60,7 @@ func project(t *testing.T, watch watches.Watch, files map[string]string) *Projec
 		options: o, watchesFile: filepath.Join(dir, "watches.yaml"), CRDs: schema.Load(filepath.Join(dir, "config")),
 		links: newLinks(dir), absentCollections: absences{}, absentLibraries: absences{},
 	}
-	for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: dir}) {
+	for _, unit := range source.Walk([]watches.Watch{watch}, source.Search{Dir: dir}) {
 		p.Units = append(p.Units, &Unit{Unit: unit, Index: unit.Index(), Variables: schema.For(watch, p.CRDs)})
 	}
 	return p
@@ -99,7 +99,7 @@ func TestALinkedDirectoryOfRolesDoublesNoFinding(t *testing.T) {
 			link(t, "../roles", filepath.Join(p.options.Dir, "playbooks", "roles"))
 			role, play := thing(), thing()
 			play.Content = watches.Content{Playbook: filepath.Join(p.options.Dir, "playbooks", "play.yml")}
-			for _, unit := range content.Walk([]watches.Watch{role, play}, content.Search{Dir: p.options.Dir}) {
+			for _, unit := range source.Walk([]watches.Watch{role, play}, source.Search{Dir: p.options.Dir}) {
 				p.faults(&Unit{Unit: unit, Index: unit.Index()})
 			}
 			want(t, p, "roles/r/tasks/main.yml:1 warning missing-file", "roles/r/tasks/main.yml:1 warning missing-file")

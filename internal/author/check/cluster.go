@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // Cluster is a cluster that a project is compared with. Nothing in it is changed.
@@ -67,7 +67,7 @@ func (p *Project) cluster(ctx context.Context, c Cluster) error {
 
 // served adds a kind that the cluster does not serve as the watch wants it.
 func (p *Project) served(k kubernetes.Interface, u *Unit) error {
-	at := content.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
+	at := source.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 	gvk := u.Watch.GVK
 	groups, err := k.Discovery().ServerGroups()
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *Project) served(k kubernetes.Interface, u *Unit) error {
 	return nil
 }
 
-func (p *Project) statusServed(u *Unit, list *metav1.APIResourceList, name, version string, at content.Position) {
+func (p *Project) statusServed(u *Unit, list *metav1.APIResourceList, name, version string, at source.Position) {
 	there := slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name+"/status" })
 	if version == u.Watch.GVK.Version && u.Watch.ManageStatus && !there {
 		p.add(finding{
@@ -127,7 +127,7 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 		namespace string
 	}
 	type cause struct {
-		at       content.Position
+		at       source.Position
 		optional bool
 	}
 	allowed, lacking := map[place]bool{}, map[cause]map[string]bool{}
@@ -146,7 +146,7 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 			}
 			at := need.At
 			if at.File == "" {
-				at = content.Position{File: p.watchesFile, Line: max(at.Line, 1), Column: 1}
+				at = source.Position{File: p.watchesFile, Line: max(at.Line, 1), Column: 1}
 			}
 			if !allowed[key] {
 				because := cause{at, need.Optional}
@@ -210,14 +210,14 @@ func (p *Project) podSecurity(ctx context.Context, k kubernetes.Interface, c Clu
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: d.Name + "-", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
 			pod.Spec.ServiceAccountName = "" // It may not be there yet.
 			_, err := k.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-			p.pod(content.Position{File: path, Line: 1, Column: 1}, namespace, err)
+			p.pod(source.Position{File: path, Line: 1, Column: 1}, namespace, err)
 		}
 	}
 	return nil
 }
 
 // pod adds what the API server says against the operator's pod.
-func (p *Project) pod(at content.Position, namespace string, err error) {
+func (p *Project) pod(at source.Position, namespace string, err error) {
 	switch {
 	case err == nil:
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "violates PodSecurity"):

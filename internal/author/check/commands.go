@@ -7,14 +7,14 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // templates returns the literal names of the templates that a task renders.
-func (u *Unit) templates(t *content.Task) []string {
+func (u *Unit) templates(t *source.Task) []string {
 	n := t.Arg("template")
-	if content.Plain(t.Module) == "template" {
+	if source.Plain(t.Module) == "template" {
 		n = t.Arg("src")
 	} else if rights.Module(t) == "" {
 		return nil
@@ -23,8 +23,8 @@ func (u *Unit) templates(t *content.Task) []string {
 }
 
 // literals returns the names of an argument: a text, a mapping with a path, or a list of these.
-func (u *Unit) literals(n *yaml.Node, t *content.Task) []string {
-	if path := content.Field(n, "path"); path != nil {
+func (u *Unit) literals(n *yaml.Node, t *source.Task) []string {
+	if path := source.Field(n, "path"); path != nil {
 		n = path
 	}
 	if n == nil || n.Kind != yaml.SequenceNode {
@@ -39,14 +39,14 @@ func (u *Unit) literals(n *yaml.Node, t *content.Task) []string {
 }
 
 // terms returns the names that the term of a lookup may have.
-func (u *Unit) terms(v reader.Value, t *content.Task) []string {
+func (u *Unit) terms(v reader.Value, t *source.Task) []string {
 	names, _ := u.TermNames(v, t)
 	return names
 }
 
 // command adds text of the custom resource that gets into a command line.
-func (p *Project) command(u *Unit, t *content.Task) {
-	switch module := content.Plain(t.Module); {
+func (p *Project) command(u *Unit, t *source.Task) {
+	switch module := source.Plain(t.Module); {
 	case slices.Contains([]string{"shell", "raw", "win_shell", "script", "expect"}, module):
 		p.line(u, t, commandArgument(t), "a line of "+module, inShell)
 	case module == "command" && t.Args != nil:
@@ -64,7 +64,7 @@ func (p *Project) command(u *Unit, t *content.Task) {
 }
 
 // keywords adds keywords of a task that get into a command line, and the names of facts.
-func (p *Project) keywords(u *Unit, t *content.Task) {
+func (p *Project) keywords(u *Unit, t *source.Task) {
 	for _, keyword := range []string{"become_user", "remote_user", "delegate_to"} {
 		p.line(u, t, t.Keys[keyword], keyword+", which is part of a command line", harmless)
 	}
@@ -73,21 +73,21 @@ func (p *Project) keywords(u *Unit, t *content.Task) {
 			p.line(u, t, n, "names of environment variables, which are part of a shell's line", harmless)
 		}
 	}
-	if content.Plain(t.Module) == "set_fact" && t.Args != nil && t.Args.Kind == yaml.MappingNode {
+	if source.Plain(t.Module) == "set_fact" && t.Args != nil && t.Args.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(t.Args.Content); i += 2 {
 			p.line(u, t, t.Args.Content[i], "the name of a variable that set_fact makes", harmless)
 		}
 	}
 }
 
-func commandArgument(t *content.Task) *yaml.Node {
+func commandArgument(t *source.Task) *yaml.Node {
 	if t.Args != nil && t.Args.Kind == yaml.ScalarNode {
 		return t.Args
 	}
 	return t.Arg("cmd", "_raw_params", "command")
 }
 
-func (p *Project) line(u *Unit, t *content.Task, n *yaml.Node, what string, safe []string) {
+func (p *Project) line(u *Unit, t *source.Task, n *yaml.Node, what string, safe []string) {
 	if n == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (p *Project) line(u *Unit, t *content.Task, n *yaml.Node, what string, safe
 	}
 }
 
-func (p *Project) addCommand(u *Unit, at content.Position, s content.Source, what string, safe []string) {
+func (p *Project) addCommand(u *Unit, at source.Position, s source.Source, what string, safe []string) {
 	remedy := "check the text first: value is match('[A-Za-z0-9_][A-Za-z0-9_.-]*\\Z'), or give the field a pattern in the schema"
 	if slices.Contains(safe, "quote") {
 		remedy = "write | quote behind the value, use ansible.builtin.command with argv, or give the field a narrow pattern in the schema"
@@ -116,9 +116,9 @@ func (p *Project) addCommand(u *Unit, at content.Position, s content.Source, wha
 }
 
 // termsOf adds files and roles that the custom resource chooses.
-func (p *Project) termsOf(u *Unit, t *content.Task) {
+func (p *Project) termsOf(u *Unit, t *source.Task) {
 	var n *yaml.Node
-	switch module := content.Plain(t.Module); module {
+	switch module := source.Plain(t.Module); module {
 	case "include_tasks", "include_vars", "import_tasks":
 		if n = t.Arg("file", "_raw_params"); t.Args != nil && t.Args.Kind == yaml.ScalarNode {
 			n = t.Args

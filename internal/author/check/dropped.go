@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // dropped adds the fields of CRs of the cluster that the project's definition does not have: those of a
@@ -34,7 +34,7 @@ func (p *Project) dropped(ctx context.Context, client dynamic.Interface, u *Unit
 	if !crd.Namespaced || len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	at := content.Position{File: crd.File, Line: version.Line, Column: 1}
+	at := source.Position{File: crd.File, Line: version.Line, Column: 1}
 	lost, err := fieldsLost(ctx, client.Resource(u.Watch.GVK.GroupVersion().WithResource(crd.Plural)), version.Root, namespaces)
 	switch {
 	case apierrors.IsNotFound(err): // It is not served, which is a finding of its own.

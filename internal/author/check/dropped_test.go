@@ -10,8 +10,8 @@ import (
 	kubeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
@@ -65,7 +65,7 @@ func TestWhatAnOlderDefinitionDrops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &Project{CRDs: schema.Load(dir), links: newLinks(dir)}
-			u := &Unit{Unit: &content.Unit{Watch: watches.Watch{GVK: gvk}}}
+			u := &Unit{Unit: &source.Unit{Watch: watches.Watch{GVK: gvk}}}
 			if err := p.dropped(t.Context(), client, u, test.namespaces); err != nil {
 				t.Fatal(err)
 			}

@@ -7,10 +7,10 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 //nolint:gochecknoglobals // A constant.
@@ -52,7 +52,7 @@ func isText(types []reader.Type) bool {
 	return len(types) > 0 && !slices.ContainsFunc(types, func(t reader.Type) bool { return t.Type != "str" })
 }
 
-func (p *Project) condition(u *Unit, t *content.Text) {
+func (p *Project) condition(u *Unit, t *source.Text) {
 	const remedy = "say what is meant: `| bool` for a text such as \"yes\", `is truthy` or `| length > 0` for not empty, `is defined`"
 	if !t.Bare {
 		if sources := u.textSources(t, nil); len(sources) > 0 && t.Analysis.Whole {
@@ -78,7 +78,7 @@ func (p *Project) condition(u *Unit, t *content.Text) {
 
 // typeOf returns a type that is no boolean in words, "bool", or "" if it is not known. certain
 // says that no run has another one.
-func (u *Unit) typeOf(kind reader.Type, task *content.Task, depth int) (what string, certain bool) {
+func (u *Unit) typeOf(kind reader.Type, task *source.Task, depth int) (what string, certain bool) {
 	if kind.Type != "" || depth > 5 {
 		return inWords(kind.Type), true
 	}
@@ -100,11 +100,11 @@ func (u *Unit) typeOf(kind reader.Type, task *content.Task, depth int) (what str
 	return first, false
 }
 
-func (u *Unit) definedType(d *content.Definition, path []string, depth int) string {
+func (u *Unit) definedType(d *source.Definition, path []string, depth int) string {
 	switch {
-	case d.How == content.Register:
+	case d.How == source.Register:
 		return registered(d.Task, path)
-	case d.How == content.LoopVar || len(path) > 0 || d.Value == nil:
+	case d.How == source.LoopVar || len(path) > 0 || d.Value == nil:
 		return ""
 	}
 	if text := u.Text(d.Value); text != nil {
@@ -130,7 +130,7 @@ var parts = map[string]map[string]string{ //nolint:gochecknoglobals // A table.
 }
 
 // registered is the type of a part of a task's result, of a task without a loop.
-func registered(t *content.Task, path []string) string {
+func registered(t *source.Task, path []string) string {
 	if len(path) == 0 {
 		return "a mapping"
 	}
@@ -138,7 +138,7 @@ func registered(t *content.Task, path []string) string {
 		return ""
 	}
 	if t != nil && t.Loop == nil {
-		module := content.Plain(t.Module)
+		module := source.Plain(t.Module)
 		if own := parts[module[strings.LastIndex(module, ".")+1:]][path[0]]; own != "" {
 			return own
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
@@ -45,7 +45,7 @@ func otherShape(filter string) bool { return !slices.Contains(keepsShape, filter
 
 // throughPlugin reports whether a loop around the task goes through a lookup that makes other
 // elements of a list, such as with_subelements.
-func throughPlugin(t *content.Task) bool {
+func throughPlugin(t *source.Task) bool {
 	for ; t != nil; t = t.Parent {
 		if t.With != "" && t.With != "items" {
 			return true
@@ -54,7 +54,7 @@ func throughPlugin(t *content.Task) bool {
 	return false
 }
 
-func (p *Project) unknownField(u *Unit, at content.Position, s content.Source) {
+func (p *Project) unknownField(u *Unit, at source.Position, s source.Source) {
 	if slices.ContainsFunc(s.Filters, otherShape) || !u.Variables.Has(s.Name) || len(s.Path) == 0 {
 		return
 	}

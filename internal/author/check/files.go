@@ -9,22 +9,22 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // missingFiles adds templates and files that tasks and lookups name, and that are not there.
 func (p *Project) missingFiles(u *Unit) {
 	for _, t := range u.Tasks {
-		switch module := content.Plain(t.Module); {
+		switch module := source.Plain(t.Module); {
 		case module == "template":
 			p.missingFile(u, t, "templates", t.Arg("src"))
-		case module == "copy" && !content.True(t.Arg("remote_src")), module == "script":
+		case module == "copy" && !source.True(t.Arg("remote_src")), module == "script":
 			p.missingFile(u, t, "files", t.Arg("src", "cmd"))
 		case rights.Module(t) == "k8s":
 			template := t.Arg("template")
-			if path := content.Field(template, "path"); path != nil {
+			if path := source.Field(template, "path"); path != nil {
 				template = path
 			}
 			p.missingFile(u, t, "templates", template)
@@ -33,7 +33,7 @@ func (p *Project) missingFiles(u *Unit) {
 	}
 	for _, t := range u.Texts {
 		for _, l := range t.Analysis.Lookups {
-			part := map[string]string{"template": "templates", "file": "files"}[content.Plain(l.Plugin)]
+			part := map[string]string{"template": "templates", "file": "files"}[source.Plain(l.Plugin)]
 			if _, lenient := l.Options["errors"]; part == "" || lenient || len(l.Terms) == 0 {
 				continue
 			}
@@ -44,7 +44,7 @@ func (p *Project) missingFiles(u *Unit) {
 	}
 }
 
-func (p *Project) missingFile(u *Unit, t *content.Task, part string, n *yaml.Node) {
+func (p *Project) missingFile(u *Unit, t *source.Task, part string, n *yaml.Node) {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return
 	}
@@ -52,26 +52,26 @@ func (p *Project) missingFile(u *Unit, t *content.Task, part string, n *yaml.Nod
 	if name == "" || strings.Contains(name, "{{") || strings.Contains(name, "{%") || u.hasFile(t, part, name) {
 		return
 	}
-	p.addMissingFile(content.Position{File: t.File, Line: n.Line, Column: n.Column}, name, part)
+	p.addMissingFile(source.Position{File: t.File, Line: n.Line, Column: n.Column}, name, part)
 }
 
 // relativeSource adds a file of definitions by a relative path. On the manager itself the module
 // k8s takes it as it is, and its directory is the run's.
-func (p *Project) relativeSource(t *content.Task) {
+func (p *Project) relativeSource(t *source.Task) {
 	n := t.Arg("src")
-	name := content.Scalar(n)
+	name := source.Scalar(n)
 	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(name, "~") || strings.Contains(name, "{{") || strings.Contains(name, "://") ||
-		content.True(t.Arg("remote_src")) || t.Keys["delegate_to"] != nil {
+		source.True(t.Arg("remote_src")) || t.Keys["delegate_to"] != nil {
 		return
 	}
 	p.add(finding{
-		"missing-file", report.Warning, content.Position{File: t.File, Line: n.Line, Column: n.Column},
+		"missing-file", report.Warning, source.Position{File: t.File, Line: n.Line, Column: n.Column},
 		fmt.Sprintf("src: %s is looked for in the directory of the run, in no role and beside no playbook", name),
 		"a run that gets here fails", fmt.Sprintf("write src: \"{{ role_path }}/files/%s\", or definition: \"{{ lookup('file', '%s') | from_yaml_all }}\"", filepath.Base(name), filepath.Base(name)),
 	})
 }
 
-func (p *Project) addMissingFile(at content.Position, name, part string) {
+func (p *Project) addMissingFile(at source.Position, name, part string) {
 	p.add(finding{
 		"missing-file", report.Warning, at, fmt.Sprintf("there is no %s in %s", name, part),
 		"a run that gets here fails", "correct the name, or add the file",
@@ -81,7 +81,7 @@ func (p *Project) addMissingFile(at content.Position, name, part string) {
 // hasFile reports whether the file is beside the task, or in a role or playbook of the unit:
 // Ansible looks in those that include the task's own, too. A path from the root may come to be in
 // a run, or in the image.
-func (u *Unit) hasFile(t *content.Task, part, name string) bool {
+func (u *Unit) hasFile(t *source.Task, part, name string) bool {
 	if filepath.IsAbs(name) || strings.HasPrefix(name, "~") {
 		return true
 	}
@@ -102,7 +102,7 @@ func (u *Unit) hasFile(t *content.Task, part, name string) bool {
 // duplicateKeys adds keys that stand twice in a mapping of the content.
 func (p *Project) duplicateKeys() {
 	for file := range p.files {
-		documents, _ := content.ReadYAML(file)
+		documents, _ := source.ReadYAML(file)
 		for _, document := range documents {
 			p.duplicatesIn(file, document)
 		}
@@ -115,7 +115,7 @@ func (p *Project) duplicatesIn(file string, n *yaml.Node) {
 		if key := child.Value; n.Kind == yaml.MappingNode && i%2 == 0 && key != "<<" && child.Kind == yaml.ScalarNode {
 			if line := seen[key]; line > 0 {
 				p.add(finding{
-					"duplicate-key", report.Warning, content.Position{File: file, Line: child.Line, Column: child.Column},
+					"duplicate-key", report.Warning, source.Position{File: file, Line: child.Line, Column: child.Column},
 					fmt.Sprintf("the key %s stands in line %d already", key, line), "the last one counts, and the others say nothing", "keep one of them",
 				})
 			}

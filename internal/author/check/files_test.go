@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 func TestFilesThatAreNotThere(t *testing.T) {
@@ -83,7 +83,7 @@ func TestFieldsThatTheSchemaDoesNotHave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := project(t, thing(), map[string]string{"roles/r/tasks/main.yml": "- debug: {msg: '{{ it }}'}\n", "config/crd.yaml": definition + closed})
 			u := p.Units[0]
-			u.FromCR = func(name string, _ []*content.Definition) bool { return u.Variables.Has(name) }
+			u.FromCR = func(name string, _ []*source.Definition) bool { return u.Variables.Has(name) }
 			test.flow.Lookup = -1
 			u.Texts[0].Analysis = reader.Analysis{Outputs: []reader.Output{{Line: 1, Flows: []reader.Flow{test.flow}}}}
 			p.unknownFields(u)

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // Needs returns the rights that the project needs. Places in it are relative to the project.
@@ -39,7 +39,7 @@ func (p *Project) grants() {
 	granted, err := rights.ReadGranted(dir)
 	if err != nil {
 		p.add(finding{
-			"rbac", report.Error, content.Position{File: dir}, "the roles cannot be read: " + err.Error(),
+			"rbac", report.Error, source.Position{File: dir}, "the roles cannot be read: " + err.Error(),
 			"kustomize refuses the files too", "correct the file",
 		})
 		return
@@ -73,10 +73,10 @@ func (p *Project) grants() {
 // lack is what the roles in config/rbac do not give: of one resource, or of what the manager
 // does for one watch.
 type lack struct {
-	at       content.Position
+	at       source.Position
 	optional bool
 	rights   map[string]bool
-	places   []content.Position
+	places   []source.Position
 }
 
 func (p *Project) lacks(l *lack) {
@@ -114,7 +114,7 @@ func few(words []string) string {
 func (p *Project) namespaces(u *Unit) {
 	owner := rights.ClusterScoped(u.Watch.GVK.GroupVersion().String(), u.Watch.GVK.Kind, p.CRDs)
 	for _, t := range u.Tasks {
-		if rights.Module(t) != "k8s" || content.Scalar(t.Arg("state")) == "absent" || content.Scalar(t.Arg("state")) == "patched" || owner {
+		if rights.Module(t) != "k8s" || source.Scalar(t.Arg("state")) == "absent" || source.Scalar(t.Arg("state")) == "patched" || owner {
 			continue
 		}
 		objects, _ := rights.Objects(u.Index, t)
@@ -145,7 +145,7 @@ func (p *Project) createdInVain(u *Unit) {
 		return
 	}
 	for _, t := range u.Tasks {
-		if rights.Module(t) != "k8s" || content.Scalar(t.Arg("state")) == "absent" || content.Scalar(t.Arg("state")) == "patched" {
+		if rights.Module(t) != "k8s" || source.Scalar(t.Arg("state")) == "absent" || source.Scalar(t.Arg("state")) == "patched" {
 			continue
 		}
 		objects, _ := rights.Objects(u.Index, t)
@@ -161,7 +161,7 @@ func (p *Project) createdInVain(u *Unit) {
 }
 
 // elsewhere says where an object is, if that is not the namespace of the resource.
-func (u *Unit) elsewhere(crds []schema.CRD, o rights.Object, t *content.Task) string {
+func (u *Unit) elsewhere(crds []schema.CRD, o rights.Object, t *source.Task) string {
 	if rights.ClusterScoped(o.APIVersion, o.Kind, crds) {
 		return "has no namespace"
 	}
@@ -170,12 +170,12 @@ func (u *Unit) elsewhere(crds []schema.CRD, o rights.Object, t *content.Task) st
 	}
 	text := u.Text(o.Namespace)
 	if text == nil {
-		return "is in the namespace " + content.Scalar(o.Namespace)
+		return "is in the namespace " + source.Scalar(o.Namespace)
 	}
 	if values, known := u.Values(o.Namespace, t); known {
 		for _, v := range values {
-			if v.Node != o.Namespace && u.Text(v.Node) == nil && content.Scalar(v.Node) != "" {
-				return "is in the namespace " + content.Scalar(v.Node)
+			if v.Node != o.Namespace && u.Text(v.Node) == nil && source.Scalar(v.Node) != "" {
+				return "is in the namespace " + source.Scalar(v.Node)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func (u *Unit) elsewhere(crds []schema.CRD, o rights.Object, t *content.Task) st
 }
 
 // chosen returns the field of the resource that a text has.
-func (u *Unit) chosen(text *content.Text, t *content.Task) string {
+func (u *Unit) chosen(text *source.Text, t *source.Task) string {
 	for _, output := range text.Analysis.Outputs {
 		for _, flow := range output.Flows {
 			for _, s := range u.Sources(flow, t) {

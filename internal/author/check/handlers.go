@@ -7,8 +7,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
@@ -33,7 +33,7 @@ func (p *Project) handlers(u *Unit) {
 			_, plain, ofRole := strings.Cut(name.Value, " : ")
 			if !there[name.Value] && !(ofRole && there[plain]) && !strings.Contains(name.Value, "{{") {
 				p.add(finding{
-					"missing-handler", report.Warning, content.Position{File: t.File, Line: name.Line, Column: name.Column}, "there is no handler " + name.Value + nearest.DidYouMean(name.Value, slices.Sorted(maps.Keys(there))),
+					"missing-handler", report.Warning, source.Position{File: t.File, Line: name.Line, Column: name.Column}, "there is no handler " + name.Value + nearest.DidYouMean(name.Value, slices.Sorted(maps.Keys(there))),
 					"the task fails once it changes something", "correct the name, or add the handler to handlers/main.yml",
 				})
 			}

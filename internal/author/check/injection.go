@@ -7,10 +7,10 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // Filters whose result cannot mean more than itself in YAML, or as a word of a shell.
@@ -25,8 +25,8 @@ var (
 
 // textSources returns the values of the custom resource in the text that did not go through
 // one of the filters.
-func (u *Unit) textSources(t *content.Text, safe []string) []content.Source {
-	var found []content.Source
+func (u *Unit) textSources(t *source.Text, safe []string) []source.Source {
+	var found []source.Source
 	for _, output := range t.Analysis.Outputs {
 		for _, flow := range output.Flows {
 			found = append(found, u.unsafe(flow, t.Task, safe)...)
@@ -35,28 +35,28 @@ func (u *Unit) textSources(t *content.Text, safe []string) []content.Source {
 	return found
 }
 
-func (u *Unit) unsafe(flow reader.Flow, task *content.Task, safe []string) []content.Source {
-	return slices.DeleteFunc(u.Sources(flow, task), func(s content.Source) bool {
+func (u *Unit) unsafe(flow reader.Flow, task *source.Task, safe []string) []source.Source {
+	return slices.DeleteFunc(u.Sources(flow, task), func(s source.Source) bool {
 		return slices.ContainsFunc(s.Filters, func(f string) bool { return slices.Contains(safe, f) }) ||
 			u.Variables.Identity(s.Name, s.Path) || schema.Restricted(u.Variables.Find(s.Name, s.Path))
 	})
 }
 
 // severity is an error for a text that the schema lets through, a warning where no schema tells.
-func (u *Unit) severity(s content.Source) report.Severity {
+func (u *Unit) severity(s source.Source) report.Severity {
 	if u.Variables.Has(s.Name) && u.Variables.Known && u.Variables.Find(s.Name, s.Path) != nil {
 		return report.Error
 	}
 	return report.Warning
 }
 
-func describeSource(s content.Source) string {
+func describeSource(s source.Source) string {
 	return strings.ReplaceAll(strings.Join(append([]string{s.Name}, s.Path...), "."), ".[]", "[]")
 }
 
 // injections adds where a text of the custom resource may become more than a text.
 func (p *Project) injections(u *Unit) {
-	written := map[string][]*content.Text{} // templates by the file that a task makes of them
+	written := map[string][]*source.Text{} // templates by the file that a task makes of them
 	for _, t := range u.Tasks {
 		p.yamlArgument(u, t, written)
 		p.command(u, t)
@@ -69,9 +69,9 @@ func (p *Project) injections(u *Unit) {
 }
 
 // yamlArgument adds pasted text in the objects of a task, and in the templates that it names.
-func (p *Project) yamlArgument(u *Unit, t *content.Task, written map[string][]*content.Text) {
-	if content.Plain(t.Module) == "template" {
-		if dest := content.Scalar(t.Arg("dest", "path")); dest != "" {
+func (p *Project) yamlArgument(u *Unit, t *source.Task, written map[string][]*source.Text) {
+	if source.Plain(t.Module) == "template" {
+		if dest := source.Scalar(t.Arg("dest", "path")); dest != "" {
 			written[dest] = append(written[dest], u.filesOf(t, u.templates(t))...)
 		}
 		return
@@ -79,7 +79,7 @@ func (p *Project) yamlArgument(u *Unit, t *content.Task, written map[string][]*c
 	if rights.Module(t) == "" {
 		return
 	}
-	for _, text := range append(u.filesOf(t, u.templates(t)), written[content.Scalar(t.Arg("src"))]...) {
+	for _, text := range append(u.filesOf(t, u.templates(t)), written[source.Scalar(t.Arg("src"))]...) {
 		p.pasted(u, text)
 	}
 	n := rights.Definition(t)
@@ -94,7 +94,7 @@ func (p *Project) yamlArgument(u *Unit, t *content.Task, written map[string][]*c
 	p.yamlText(u, t, n)
 }
 
-func (p *Project) yamlText(u *Unit, t *content.Task, n *yaml.Node) {
+func (p *Project) yamlText(u *Unit, t *source.Task, n *yaml.Node) {
 	text := u.Text(n)
 	switch {
 	case text == nil || text.Analysis.Error != "":
@@ -102,7 +102,7 @@ func (p *Project) yamlText(u *Unit, t *content.Task, n *yaml.Node) {
 		p.pasted(u, text)
 	default:
 		for _, l := range text.Analysis.Lookups {
-			if content.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
+			if source.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
 				for _, file := range u.filesOf(t, u.terms(l.Terms[0], t)) {
 					p.pasted(u, file)
 				}
@@ -119,7 +119,7 @@ func (p *Project) yamlText(u *Unit, t *content.Task, n *yaml.Node) {
 }
 
 // definedText adds YAML text in variables that the text reads.
-func (p *Project) definedText(u *Unit, t *content.Task, text *content.Text) {
+func (p *Project) definedText(u *Unit, t *source.Task, text *source.Text) {
 	for _, output := range text.Analysis.Outputs {
 		for _, flow := range output.Flows {
 			for _, d := range u.Defined(flow.Name, t) {
@@ -133,7 +133,7 @@ func (p *Project) definedText(u *Unit, t *content.Task, text *content.Text) {
 
 // pasted adds the values of the custom resource in YAML text: one finding for each template in
 // it, of all values that it may have.
-func (p *Project) pasted(u *Unit, t *content.Text) {
+func (p *Project) pasted(u *Unit, t *source.Text) {
 	for _, output := range t.Analysis.Outputs {
 		var values []string
 		severity := report.Warning
@@ -157,13 +157,13 @@ func (p *Project) pasted(u *Unit, t *content.Text) {
 }
 
 // fromYAML adds text of the custom resource that is read as YAML.
-func (p *Project) fromYAML(u *Unit, t *content.Text) {
+func (p *Project) fromYAML(u *Unit, t *source.Text) {
 	for _, output := range t.Analysis.Outputs {
 		for _, flow := range output.Flows {
 			reads := func(f string) bool { return f == "from_yaml" || f == "from_yaml_all" }
 			if flow.Lookup >= 0 && slices.ContainsFunc(flow.Filters, reads) {
 				l := t.Analysis.Lookups[flow.Lookup]
-				if content.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
+				if source.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
 					for _, file := range u.filesOf(t.Task, u.terms(l.Terms[0], t.Task)) {
 						p.pasted(u, file)
 					}
@@ -184,8 +184,8 @@ func (p *Project) fromYAML(u *Unit, t *content.Text) {
 
 // evaluated adds text of the custom resource that Ansible takes for an expression, the name of
 // a variable or of a file.
-func (p *Project) evaluated(u *Unit, t *content.Text) {
-	add := func(line int, s content.Source, as string) {
+func (p *Project) evaluated(u *Unit, t *source.Text) {
+	add := func(line int, s source.Source, as string) {
 		severity := u.severity(s)
 		if strings.HasPrefix(as, "an expression") && !u.Variables.Known {
 			severity = report.Warning
@@ -213,9 +213,9 @@ func (p *Project) evaluated(u *Unit, t *content.Text) {
 }
 
 // lookups adds lookups of what the custom resource names.
-func (p *Project) lookups(u *Unit, t *content.Text, add func(line int, s content.Source, as string)) {
+func (p *Project) lookups(u *Unit, t *source.Text, add func(line int, s source.Source, as string)) {
 	for _, l := range t.Analysis.Lookups {
-		plugin := content.Plain(l.Plugin)
+		plugin := source.Plain(l.Plugin)
 		for _, term := range l.Terms {
 			for _, flow := range term.Flows {
 				for _, s := range u.unsafe(flow, t.Task, nil) {
@@ -232,15 +232,15 @@ func (p *Project) lookups(u *Unit, t *content.Text, add func(line int, s content
 }
 
 // filesOf returns the texts of the templates that the task names.
-func (u *Unit) filesOf(t *content.Task, names []string) []*content.Text {
-	var found []*content.Text
+func (u *Unit) filesOf(t *source.Task, names []string) []*source.Text {
+	var found []*source.Text
 	if t == nil {
 		t = u.anyTask()
 	}
 	for _, name := range names {
 		var paths []string
 		if t != nil {
-			paths = content.FindFiles(t, "templates", name)
+			paths = source.FindFiles(t, "templates", name)
 		}
 		for _, text := range u.Texts {
 			if text.Where == "template" && slices.Contains(paths, text.File) {

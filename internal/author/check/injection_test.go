@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // TestValuesOfOneTemplateAreOneFinding: a variable that may hold many values of the resource is
@@ -15,7 +15,7 @@ func TestValuesOfOneTemplateAreOneFinding(t *testing.T) {
 		"roles/r/tasks/main.yml": "- kubernetes.core.k8s:\n    definition: |\n      a: {{ secret_name }}{{ users }}\n",
 	})
 	u := p.Units[0]
-	u.FromCR = func(name string, _ []*content.Definition) bool { return u.Variables.Has(name) }
+	u.FromCR = func(name string, _ []*source.Definition) bool { return u.Variables.Has(name) }
 	for _, text := range u.Texts {
 		text.Analysis = reader.Analysis{Outputs: []reader.Output{{Flows: []reader.Flow{{Name: "users", Lookup: -1}, {Name: "secret_name", Lookup: -1}, {Name: "users", Lookup: -1}}}}}
 	}

@@ -9,9 +9,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -24,7 +24,7 @@ func (p *Project) relative(file string) string {
 
 // kinds adds what is wrong with a watch and the CRD of its kind.
 func (p *Project) kinds(u *Unit) {
-	at := content.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
+	at := source.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
 	if !u.Watch.MarkUnsafe && u.Watch.Chart == nil {
 		p.add(finding{
 			"mark-unsafe", report.Warning, at, "markUnsafe is false for " + u.Watch.GVK.Kind,
@@ -58,7 +58,7 @@ func (p *Project) kinds(u *Unit) {
 }
 
 // release adds what is wrong with the place of a chart's releases.
-func (p *Project) release(u *Unit, crd *schema.CRD, at content.Position) {
+func (p *Project) release(u *Unit, crd *schema.CRD, at source.Position) {
 	chart := u.Watch.Chart
 	if !crd.Namespaced && chart.ReleaseNamespace.Fixed == "" && chart.ReleaseNamespace.Path == nil {
 		p.add(finding{
@@ -78,7 +78,7 @@ var (
 	ofRelease   = use{"chart-release", "the release always has the name or namespace of its resource", ""}                                                           //nolint:gochecknoglobals // A constant.
 )
 
-func (p *Project) version(u *Unit, crd *schema.CRD, at content.Position) {
+func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 	version := crd.Version(u.Watch.GVK.Version)
 	switch {
 	case version == nil || !version.Served:
@@ -88,14 +88,14 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at content.Position) {
 		})
 	case u.Watch.ManageStatus && !version.Status:
 		p.add(finding{
-			"crd", report.Warning, content.Position{File: crd.File, Line: version.Line, Column: 1}, crd.Kind + " has no status subresource",
+			"crd", report.Warning, source.Position{File: crd.File, Line: version.Line, Column: 1}, crd.Kind + " has no status subresource",
 			"no outcome of a run is written anywhere but in the log", "add subresources: {status: {}} to the version, or set manageStatus: false",
 		})
 	case version.Root == nil:
 	case u.Watch.ManageStatus:
 		if _, found, open := schema.Find(version.Root, []string{"status", "conditions"}, schema.Same); !found && !open {
 			p.add(finding{
-				"crd", report.Warning, content.Position{File: crd.File, Line: version.Line, Column: 1}, "the schema of " + crd.Kind + " has no status.conditions",
+				"crd", report.Warning, source.Position{File: crd.File, Line: version.Line, Column: 1}, "the schema of " + crd.Kind + " has no status.conditions",
 				"the API server drops what the manager writes there, and nobody sees the outcome of a run", "add status with x-kubernetes-preserve-unknown-fields: true, or with conditions",
 			})
 		}
@@ -106,7 +106,7 @@ func (p *Project) version(u *Unit, crd *schema.CRD, at content.Position) {
 func (p *Project) fields(u *Unit) {
 	v := u.Variables
 	for _, name := range slices.Sorted(maps.Keys(v.Keys)) {
-		at := content.Position{File: v.File, Line: v.Keys[name].Line, Column: v.Keys[name].Column}
+		at := source.Position{File: v.File, Line: v.Keys[name].Line, Column: v.Keys[name].Column}
 		switch {
 		case strings.HasPrefix(name, "ansible_"), strings.HasPrefix(name, "_ansible_"), strings.HasPrefix(name, "__ansible_"), strings.HasPrefix(name, "inventory_"), name == "group_names", name == "omit":
 			p.add(finding{
@@ -122,14 +122,14 @@ func (p *Project) fields(u *Unit) {
 	}
 	for _, twice := range v.Twice {
 		p.add(finding{
-			"refused-name", report.Error, content.Position{File: v.File, Line: twice.Line, Column: twice.Column}, "the field " + twice.Value + " becomes the same variable as another one",
+			"refused-name", report.Error, source.Position{File: v.File, Line: twice.Line, Column: twice.Column}, "the field " + twice.Value + " becomes the same variable as another one",
 			"a resource with both is refused: Failure, reason InvalidSpec", "rename one of them, or set snakeCaseParameters: false",
 		})
 	}
 }
 
 // path adds a path that the schema does not have.
-func (p *Project) path(u *Unit, path watches.Path, watch content.Position, to use) {
+func (p *Project) path(u *Unit, path watches.Path, watch source.Position, to use) {
 	if len(path) == 0 || !u.Variables.Known {
 		return
 	}
@@ -159,8 +159,8 @@ func (p *Project) path(u *Unit, path watches.Path, watch content.Position, to us
 }
 
 // referenceLine returns the line of a path below the line of its watch.
-func (p *Project) referenceLine(path watches.Path, watch content.Position) content.Position {
-	documents, _ := content.ReadYAML(p.watchesFile)
+func (p *Project) referenceLine(path watches.Path, watch source.Position) source.Position {
+	documents, _ := source.ReadYAML(p.watchesFile)
 	at := watch
 	var visit func(n *yaml.Node)
 	visit = func(n *yaml.Node) {

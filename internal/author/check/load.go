@@ -12,9 +12,9 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/pyenv"
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/manual"
@@ -45,8 +45,8 @@ type Project struct {
 
 // Unit is the content of a watch with the variables of its kind.
 type Unit struct {
-	*content.Unit
-	*content.Index
+	*source.Unit
+	*source.Index
 
 	Variables schema.Variables
 	// Objects are what a chart renders for the samples of the kind, and with its own values.
@@ -87,7 +87,7 @@ func load(ctx context.Context, o config.Options) (*Project, error) {
 	list := p.loadWatches()
 	p.CRDs = schema.Load(filepath.Join(o.Dir, "config"))
 	p.files[p.watchesFile] = true
-	for _, unit := range content.Walk(list, content.Search{Dir: o.Dir, Roles: p.paths.Roles, Trees: p.trees, Here: o.InProject}) {
+	for _, unit := range source.Walk(list, source.Search{Dir: o.Dir, Roles: p.paths.Roles, Trees: p.trees, Here: o.InProject}) {
 		u := &Unit{Unit: unit, Variables: schema.For(unit.Watch, p.CRDs)}
 		p.Units = append(p.Units, u)
 		if u.Watch.Chart != nil {
@@ -95,7 +95,7 @@ func load(ctx context.Context, o config.Options) (*Project, error) {
 		}
 	}
 	for _, dir := range p.playbooks() {
-		p.trees = append(p.trees, content.Beside(filepath.Join(dir, "any")))
+		p.trees = append(p.trees, source.Beside(filepath.Join(dir, "any")))
 	}
 	if p.reader, err = reader.Start(ctx, p.env, p.trees, p.paths.Roles); err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (p *Project) loadWatches() []watches.Watch {
 	if faults, ok := errors.AsType[watches.Faults](err); ok {
 		for _, fault := range faults {
 			p.add(finding{
-				id: "watches", severity: report.Error, at: content.Position{File: p.watchesFile, Line: fault.Line, Column: min(fault.Line, 1)},
+				id: "watches", severity: report.Error, at: source.Position{File: p.watchesFile, Line: fault.Line, Column: min(fault.Line, 1)},
 				message: fault.Message, why: "the manager does not start with this file", remedy: "see " + manual.Watches.URL(),
 			})
 		}
@@ -128,7 +128,7 @@ func (p *Project) loadWatches() []watches.Watch {
 
 // analyse asks the Python environment about all texts, and about the templates that they name.
 func (p *Project) analyse() error {
-	if err := p.ask(func(u *Unit) []*content.Text { return u.Texts }); err != nil {
+	if err := p.ask(func(u *Unit) []*source.Text { return u.Texts }); err != nil {
 		return err
 	}
 	for _, u := range p.Units {
@@ -147,12 +147,12 @@ func (p *Project) analyse() error {
 		before[u] = len(u.Texts)
 		u.addTemplates()
 	}
-	return p.ask(func(u *Unit) []*content.Text { return u.Texts[before[u]:] })
+	return p.ask(func(u *Unit) []*source.Text { return u.Texts[before[u]:] })
 }
 
-func (p *Project) ask(which func(*Unit) []*content.Text) error {
+func (p *Project) ask(which func(*Unit) []*source.Text) error {
 	var question reader.Question
-	var all []*content.Text
+	var all []*source.Text
 	asked := map[reader.Text]int{} // Many texts stand in several places, and in several units.
 	for _, u := range p.Units {
 		for _, t := range which(u) {
@@ -181,14 +181,14 @@ func (p *Project) ask(which func(*Unit) []*content.Text) error {
 // addTemplates adds the files that template tasks, template arguments and lookups name.
 func (u *Unit) addTemplates() {
 	seen := map[string]bool{}
-	add := func(task *content.Task, name string) {
+	add := func(task *source.Task, name string) {
 		for _, path := range u.templateFiles(task, name) {
 			if seen[path] {
 				continue
 			}
 			seen[path] = true
 			if text, err := os.ReadFile(path); err == nil && len(text) < 1<<20 {
-				u.Texts = append(u.Texts, &content.Text{Position: content.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task})
+				u.Texts = append(u.Texts, &source.Text{Position: source.Position{File: path, Line: 1, Column: 1}, Value: string(text), Where: "template", Task: task})
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (u *Unit) addTemplates() {
 	}
 	for _, t := range slices.Clone(u.Texts) {
 		for _, l := range t.Analysis.Lookups {
-			if content.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
+			if source.Plain(l.Plugin) == "template" && len(l.Terms) > 0 {
 				for _, name := range u.terms(l.Terms[0], t.Task) {
 					add(cmp.Or(t.Task, u.anyTask()), name)
 				}
@@ -208,12 +208,12 @@ func (u *Unit) addTemplates() {
 	}
 }
 
-func (u *Unit) templateFiles(task *content.Task, name string) []string {
+func (u *Unit) templateFiles(task *source.Task, name string) []string {
 	switch path := filepath.Join(u.Dir, "templates", name); {
 	case name == "" || strings.Contains(name, "{{"):
 		return nil
 	case task != nil:
-		return content.FindFiles(task, "templates", name)
+		return source.FindFiles(task, "templates", name)
 	case existing(path) != "":
 		return []string{path}
 	default:
@@ -222,7 +222,7 @@ func (u *Unit) templateFiles(task *content.Task, name string) []string {
 }
 
 // anyTask stands for the role of a text that no task has.
-func (u *Unit) anyTask() *content.Task {
+func (u *Unit) anyTask() *source.Task {
 	if len(u.Tasks) == 0 {
 		return nil
 	}
@@ -238,12 +238,12 @@ func existing(path string) string {
 
 // fromCR reports whether a name is a variable of the custom resource: of its schema or, where
 // nothing says which fields there are, one that nobody defines, or that has a default alone.
-func (u *Unit) fromCR(name string, defined []*content.Definition) bool {
+func (u *Unit) fromCR(name string, defined []*source.Definition) bool {
 	if u.Variables.Has(name) {
 		return true
 	}
 	for _, d := range defined {
-		if d.How != content.Default || u.Variables.Known {
+		if d.How != source.Default || u.Variables.Known {
 			return false
 		}
 	}

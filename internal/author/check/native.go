@@ -6,12 +6,12 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // native adds values of other types where Kubernetes wants text.
-func (p *Project) native(u *Unit, t *content.Task, n *yaml.Node, path []string, file string) {
+func (p *Project) native(u *Unit, t *source.Task, n *yaml.Node, path []string, file string) {
 	if file == "" {
 		file = t.File
 	}
@@ -41,7 +41,7 @@ func (p *Project) native(u *Unit, t *content.Task, n *yaml.Node, path []string, 
 	}
 }
 
-func (p *Project) nativeScalar(u *Unit, t *content.Task, n *yaml.Node, path []string, file string) {
+func (p *Project) nativeScalar(u *Unit, t *source.Task, n *yaml.Node, path []string, file string) {
 	what, certain := u.scalarType(n, t)
 	if what == "" || what == "a text" || what == "None" {
 		return
@@ -54,13 +54,13 @@ func (p *Project) nativeScalar(u *Unit, t *content.Task, n *yaml.Node, path []st
 		severity = report.Error
 	}
 	p.add(finding{
-		"native-type", severity, content.Position{File: file, Line: n.Line, Column: n.Column},
+		"native-type", severity, source.Position{File: file, Line: n.Line, Column: n.Column},
 		strings.Join(path, ".") + " becomes " + what + ", and Kubernetes wants a text",
 		"a template that is the whole value keeps its type since ansible-core 2.19, and the API server refuses the object", "write | string at the end of the expression, or quotes around a literal",
 	})
 }
 
-func (u *Unit) scalarType(n *yaml.Node, t *content.Task) (string, bool) {
+func (u *Unit) scalarType(n *yaml.Node, t *source.Task) (string, bool) {
 	text := u.Text(n)
 	if text == nil {
 		return inWords(map[string]string{"!!int": "int", "!!bool": "bool", "!!float": "float"}[n.ShortTag()]), true

@@ -9,9 +9,9 @@ import (
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
@@ -37,7 +37,7 @@ func (p *Project) objects(u *Unit) {
 				})
 			}
 		}
-		if state := content.Scalar(t.Arg("state")); rights.Module(t) == "k8s" && (state == "" || state == "present") {
+		if state := source.Scalar(t.Arg("state")); rights.Module(t) == "k8s" && (state == "" || state == "present") {
 			p.nameless(u, t)
 		}
 	}
@@ -95,21 +95,21 @@ func gone(o rights.Object) string {
 
 // nameless adds objects that a task creates and that have no name, or no namespace though their
 // kind needs one.
-func (p *Project) nameless(u *Unit, t *content.Task) {
+func (p *Project) nameless(u *Unit, t *source.Task) {
 	if hasDefaults(u, t) || rights.Definition(t) == nil {
 		return
 	}
 	values, _ := u.Values(rights.Definition(t), t)
 	for _, v := range values {
-		metadata, kind := content.Field(v.Node, "metadata"), content.Scalar(content.Field(v.Node, "kind"))
+		metadata, kind := source.Field(v.Node, "metadata"), source.Scalar(source.Field(v.Node, "kind"))
 		if !stored(kind) || !written(v.Node) || metadata != nil && !written(metadata) {
 			continue
 		}
-		o := rights.Object{APIVersion: content.Scalar(content.Field(v.Node, "apiVersion")), Kind: kind}
-		if content.Field(metadata, "name") == nil && content.Field(metadata, "generateName") == nil && t.Arg("name") == nil {
+		o := rights.Object{APIVersion: source.Scalar(source.Field(v.Node, "apiVersion")), Kind: kind}
+		if source.Field(metadata, "name") == nil && source.Field(metadata, "generateName") == nil && t.Arg("name") == nil {
 			p.lacksField(t, o, "name", "metadata.name, or metadata.generateName")
 		}
-		if content.Field(metadata, "namespace") == nil && t.Arg("namespace") == nil && p.namespaced(o) {
+		if source.Field(metadata, "namespace") == nil && t.Arg("namespace") == nil && p.namespaced(o) {
 			p.lacksField(t, o, "namespace", "metadata.namespace, such as \"{{ ansible_operator_meta.namespace }}\"")
 		}
 	}
@@ -122,9 +122,9 @@ func stored(kind string) bool {
 }
 
 // written reports whether all keys of a mapping stand in it.
-func written(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && content.Key(n, "<<") == nil }
+func written(n *yaml.Node) bool { return n.Kind == yaml.MappingNode && source.Key(n, "<<") == nil }
 
-func (p *Project) lacksField(t *content.Task, o rights.Object, what, field string) {
+func (p *Project) lacksField(t *source.Task, o rights.Object, what, field string) {
 	p.add(finding{
 		"object", report.Error, t.Position, fmt.Sprintf("the %s has no %s", o.Kind, what),
 		"the task fails: the module gives none", "add " + field,

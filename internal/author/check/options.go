@@ -10,14 +10,14 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
 // moduleOptions adds options that a task's module does not have, or not with such a value.
-func (p *Project) moduleOptions(u *Unit, t *content.Task, module reader.Plugin) {
-	if len(module.Options) == 0 || t.Args == nil || t.Args.Kind != yaml.MappingNode || content.Plain(t.Module) == "add_host" {
+func (p *Project) moduleOptions(u *Unit, t *source.Task, module reader.Plugin) {
+	if len(module.Options) == 0 || t.Args == nil || t.Args.Kind != yaml.MappingNode || source.Plain(t.Module) == "add_host" {
 		return // A host that is added has any variables.
 	}
 	o := options{p: p, u: u, t: t, severity: report.Warning}
@@ -32,7 +32,7 @@ func (p *Project) moduleOptions(u *Unit, t *content.Task, module reader.Plugin) 
 type options struct {
 	p        *Project
 	u        *Unit
-	t        *content.Task
+	t        *source.Task
 	severity report.Severity
 }
 
@@ -88,7 +88,7 @@ func (o options) required(n *yaml.Node, known reader.Options, given map[string]b
 }
 
 // hasDefaults reports whether module_defaults may give options to the task.
-func hasDefaults(u *Unit, t *content.Task) bool {
+func hasDefaults(u *Unit, t *source.Task) bool {
 	for around := t; around != nil; around = around.Parent {
 		if around.Keys["module_defaults"] != nil {
 			return true
@@ -152,7 +152,7 @@ func fits(text, kind string) bool {
 
 func (o options) add(n *yaml.Node, message, remedy string) {
 	o.p.add(finding{
-		"module-option", o.severity, content.Position{File: o.t.File, Line: n.Line, Column: n.Column}, message,
+		"module-option", o.severity, source.Position{File: o.t.File, Line: n.Line, Column: n.Column}, message,
 		"a run that gets here fails", remedy,
 	})
 }

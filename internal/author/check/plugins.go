@@ -11,15 +11,15 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/ansible/content"
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	walk "github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/config"
 )
 
 // places are where something is used, by its name.
-type places map[string]walk.Position
+type places map[string]source.Position
 
-func (p places) add(name string, at walk.Position) {
+func (p places) add(name string, at source.Position) {
 	if _, known := p[name]; !known && name != "" {
 		p[name] = at
 	}
@@ -28,7 +28,7 @@ func (p places) add(name string, at walk.Position) {
 // installed adds plugins and libraries that are missing. It returns what Ansible's own loader
 // says.
 func (p *Project) installed(ctx context.Context) ([]reader.Fault, error) {
-	modules, filters, tests, lookups := map[string]*walk.Task{}, places{}, places{}, places{}
+	modules, filters, tests, lookups := map[string]*source.Task{}, places{}, places{}, places{}
 	var question reader.Question
 	seen := map[string]bool{}
 	for _, u := range p.Units {
@@ -92,7 +92,7 @@ func (p *Project) allOptions(modules map[string]reader.Plugin) {
 }
 
 // moduleKey is the same for tasks that get the same module.
-func moduleKey(t *walk.Task) string { return t.Module + " " + strings.Join(t.Collections, " ") }
+func moduleKey(t *source.Task) string { return t.Module + " " + strings.Join(t.Collections, " ") }
 
 func (p *Project) used(u *Unit, filters, tests, lookups places) {
 	for _, t := range u.Texts {
@@ -108,8 +108,8 @@ func (p *Project) used(u *Unit, filters, tests, lookups places) {
 	}
 }
 
-func (p *Project) module(t *walk.Task, found reader.Plugin) {
-	p.missing(found.Path != "" || walk.Plain(t.Module) == "", "module", t.Module, t.Position, found.Error)
+func (p *Project) module(t *source.Task, found reader.Plugin) {
+	p.missing(found.Path != "" || source.Plain(t.Module) == "", "module", t.Module, t.Position, found.Error)
 	if strings.HasPrefix(found.FQCN, "ansible.") {
 		return // Modules of Ansible's own need a library for some of their options alone.
 	}
@@ -119,7 +119,7 @@ func (p *Project) module(t *walk.Task, found reader.Plugin) {
 }
 
 // missing adds a plugin that is not installed.
-func (p *Project) missing(there bool, kind, name string, at walk.Position, why string) {
+func (p *Project) missing(there bool, kind, name string, at source.Position, why string) {
 	if there {
 		return
 	}
@@ -174,7 +174,7 @@ func (u *Unit) directories() []string {
 }
 
 // collections returns the collections that the content names.
-func (p *Project) collections(modules map[string]*walk.Task, others ...places) []reader.Collection {
+func (p *Project) collections(modules map[string]*source.Task, others ...places) []reader.Collection {
 	names := map[string]bool{}
 	add := func(name string) {
 		if parts := strings.Split(name, "."); len(parts) >= 3 && parts[0]+"."+parts[1] != "ansible.builtin" {
@@ -213,7 +213,7 @@ func (p *Project) optionVariables(all []reader.OptionVariable) {
 			case u.Watch.Chart != nil, v.Directory != "" && !slices.Contains(u.directories(), v.Directory):
 			case key != nil:
 				p.add(finding{
-					"plugin-variable", report.Warning, walk.Position{File: u.Variables.File, Line: key.Line, Column: key.Column},
+					"plugin-variable", report.Warning, source.Position{File: u.Variables.File, Line: key.Line, Column: key.Column},
 					fmt.Sprintf("%s: its field %s becomes %s, an option of the %s plugin %s", u.Watch.GVK.Kind, key.Value, v.Variable, v.Kind, v.Plugin),
 					setsOption, "rename the field, or set the variable in the watch's vars, which win",
 				})
@@ -231,7 +231,7 @@ func (p *Project) optionVariables(all []reader.OptionVariable) {
 		slices.Sort(options)
 		options = slices.Compact(options) // A finalizer's content is a unit of its own.
 		p.add(finding{
-			"plugin-variable", severity, walk.Position{File: p.watchesFile, Line: line, Column: 1},
+			"plugin-variable", severity, source.Position{File: p.watchesFile, Line: line, Column: 1},
 			fmt.Sprintf("%s: %s, so that a field may become one of %d variables that are options of plugins: %s", u.Watch.GVK.Kind, how, len(options), few(options)),
 			setsOption, "close the schema, or set the variables in the watch's vars, which win",
 		})
@@ -257,7 +257,7 @@ func (p *Project) syntax(faults []reader.Fault) {
 			severity = report.Warning // The name of a file depends on variables.
 		}
 		p.add(finding{
-			"syntax", severity, walk.Position{File: f.File, Line: f.Line, Column: f.Column}, f.Message,
+			"syntax", severity, source.Position{File: f.File, Line: f.Line, Column: f.Column}, f.Message,
 			"Ansible's own loader refuses the content, so that no run begins, or a run ends here", "correct the line; ansible-playbook --syntax-check says the same",
 		})
 	}

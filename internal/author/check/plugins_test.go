@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -18,8 +18,8 @@ func TestWhatIsNotInstalled(t *testing.T) {
 	} {
 		p := project(t, thing(), map[string]string{"tree/here/it/MANIFEST.json": `{"collection_info":{"version":"1.0.0"}}`})
 		p.trees = []string{filepath.Join(p.options.Dir, "tree")}
-		p.missing(false, "module", name, content.Position{File: p.watchesFile, Line: 3}, "")
-		p.missing(true, "module", "there", content.Position{}, "")
+		p.missing(false, "module", name, source.Position{File: p.watchesFile, Line: 3}, "")
+		p.missing(true, "module", "there", source.Position{}, "")
 		p.absentees()
 		want(t, p, "watches.yaml:3 error "+id)
 	}
@@ -131,7 +131,7 @@ func TestAnOpenSchemaIsOneFindingHoweverManyNamesThereAre(t *testing.T) {
 func TestWhatIsAbsentIsSaidOnce(t *testing.T) {
 	p := project(t, thing(), map[string]string{})
 	for n, name := range []string{"community.mysql.user", "community.mysql.db", "community.crypto.key"} {
-		task := &content.Task{Position: content.Position{File: p.watchesFile, Line: n + 1}, Module: name}
+		task := &source.Task{Position: source.Position{File: p.watchesFile, Line: n + 1}, Module: name}
 		p.module(task, reader.Plugin{})
 		task.Module = "m"
 		p.module(task, reader.Plugin{Path: "/m.py", Missing: []string{"pymysql"}})

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	installed "github.com/ensign-operator/ensign/internal/ansible/content"
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // oldestCore is the first kubernetes.core that renders templates with ansible-core 2.19.
@@ -25,19 +25,19 @@ func (p *Project) requirements() {
 		severity, why = report.Error, "with ansible-core 2.19 and later objects get {{ … }} in their names and values: "+p.at(user.File, user.Line)+" uses template:"
 	}
 	path := filepath.Join(p.options.Dir, "requirements.yml")
-	documents, _ := content.ReadYAML(path)
+	documents, _ := source.ReadYAML(path)
 	pinned := false
 	for _, document := range documents {
-		list := content.Field(document, "collections")
+		list := source.Field(document, "collections")
 		if list == nil || list.Kind != yaml.SequenceNode {
 			continue
 		}
 		for _, element := range list.Content {
-			pin := content.Field(element, "version")
-			if content.Scalar(content.Field(element, "name")) == "kubernetes.core" && pin != nil && excludesNew(pin.Value) {
+			pin := source.Field(element, "version")
+			if source.Scalar(source.Field(element, "name")) == "kubernetes.core" && pin != nil && excludesNew(pin.Value) {
 				pinned = true
 				p.add(finding{
-					"old-collection", severity, content.Position{File: path, Line: pin.Line, Column: pin.Column}, "kubernetes.core " + pin.Value + " is older than " + oldestCore, why,
+					"old-collection", severity, source.Position{File: path, Line: pin.Line, Column: pin.Column}, "kubernetes.core " + pin.Value + " is older than " + oldestCore, why,
 					"raise the version to " + oldestCore + " or later, and install with --force",
 				})
 			}
@@ -45,7 +45,7 @@ func (p *Project) requirements() {
 	}
 	if found := installed.FindCollection("kubernetes.core", p.trees...); !pinned && len(found) > 0 && excludesNew(found[0].Version) {
 		p.add(finding{
-			"old-collection", severity, content.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, "kubernetes.core " + found[0].Version + " is older than " + oldestCore, why,
+			"old-collection", severity, source.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, "kubernetes.core " + found[0].Version + " is older than " + oldestCore, why,
 			"remove it, or install a newer one with --force",
 		})
 	}
@@ -53,7 +53,7 @@ func (p *Project) requirements() {
 
 // templating returns a task that leaves rendering a template to kubernetes.core, nil if there is
 // none.
-func (p *Project) templating() *content.Task {
+func (p *Project) templating() *source.Task {
 	for _, u := range p.Units {
 		for _, t := range u.Tasks {
 			if rights.Module(t) == "k8s" && t.Arg("template") != nil {

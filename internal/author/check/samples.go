@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	definitions "github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/nearest"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -31,11 +31,11 @@ type customResource struct {
 }
 
 // at returns the position of a path such as spec.users[0].name, or of what is nearest to it.
-func (c *customResource) at(path string) content.Position {
-	n, at := c.node, content.Position{File: c.file, Line: c.node.Line, Column: c.node.Column}
+func (c *customResource) at(path string) source.Position {
+	n, at := c.node, source.Position{File: c.file, Line: c.node.Line, Column: c.node.Column}
 	for element := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		key := content.Key(n, element)
-		next := content.Field(n, element)
+		key := source.Key(n, element)
+		next := source.Field(n, element)
 		if n.Kind == yaml.SequenceNode {
 			var index int
 			if _, err := fmt.Sscan(element, &index); err == nil && index < len(n.Content) {
@@ -78,7 +78,7 @@ func (p *Project) validator(gvk schema.GroupVersionKind) *definitions.Validator 
 		validator, err := crd.Validator(gvk.Version)
 		if err != nil {
 			p.add(finding{
-				"crd", report.Error, content.Position{File: crd.File, Line: crd.Line, Column: 1}, crd.Kind + ": " + err.Error(),
+				"crd", report.Error, source.Position{File: crd.File, Line: crd.Line, Column: 1}, crd.Kind + ": " + err.Error(),
 				"the API server refuses the definition", "correct the schema",
 			})
 		}
@@ -166,7 +166,7 @@ func (p *Project) sampleFiles() []*customResource {
 	var found []*customResource
 	_ = filepath.WalkDir(filepath.Join(p.options.Dir, "config", "samples"), func(path string, entry os.DirEntry, err error) error { // There may be none.
 		if err == nil && entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path)) {
-			documents, fault := content.ReadYAML(path)
+			documents, fault := source.ReadYAML(path)
 			if fault != nil {
 				p.add(finding{"sample", report.Error, fault.Position, fault.Message, "nobody can apply the file", "correct the file"})
 			}
@@ -185,16 +185,16 @@ func (p *Project) converging() []*customResource {
 	var found []*customResource
 	for _, file := range files {
 		watch := watches.Watch{Content: watches.Content{Playbook: file}}
-		for _, unit := range content.Walk([]watches.Watch{watch}, content.Search{Dir: p.options.Dir, Trees: p.trees}) {
+		for _, unit := range source.Walk([]watches.Watch{watch}, source.Search{Dir: p.options.Dir, Trees: p.trees}) {
 			for _, t := range unit.Tasks {
-				if !strings.HasPrefix(t.File, filepath.Dir(file)+string(filepath.Separator)) || content.Scalar(t.Arg("state")) == "absent" {
+				if !strings.HasPrefix(t.File, filepath.Dir(file)+string(filepath.Separator)) || source.Scalar(t.Arg("state")) == "absent" {
 					continue
 				}
 				found = append(found, objectsIn(t.File, t.Arg("definition", "resource_definition", "inline"))...)
-				if name := content.Scalar(t.Arg("src")); name != "" {
-					documents, _ := content.ReadYAML(content.FindFile(t, "files", name))
+				if name := source.Scalar(t.Arg("src")); name != "" {
+					documents, _ := source.ReadYAML(source.FindFile(t, "files", name))
 					for _, document := range documents {
-						found = append(found, objectsIn(content.FindFile(t, "files", name), document)...)
+						found = append(found, objectsIn(source.FindFile(t, "files", name), document)...)
 					}
 				}
 			}
@@ -217,7 +217,7 @@ func objectsIn(file string, n *yaml.Node) []*customResource {
 		}
 		return found
 	}
-	version, kind := content.Scalar(content.Field(n, "apiVersion")), content.Scalar(content.Field(n, "kind"))
+	version, kind := source.Scalar(source.Field(n, "apiVersion")), source.Scalar(source.Field(n, "kind"))
 	if !group.MatchString(version) || kind == "" {
 		return nil
 	}

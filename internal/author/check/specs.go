@@ -8,9 +8,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // argumentSpec adds options of a role's argument specs that the definition of the kind can't
@@ -20,7 +20,7 @@ func (p *Project) argumentSpec(u *Unit) {
 		return
 	}
 	spec, file := readSpecs(u.Dir), ""
-	options := content.Field(spec["main"], "options")
+	options := source.Field(spec["main"], "options")
 	if options == nil || options.Kind != yaml.MappingNode {
 		return
 	}
@@ -32,12 +32,12 @@ func (p *Project) argumentSpec(u *Unit) {
 	own := u.givenAtStart()
 	for i := 0; i+1 < len(options.Content); i += 2 {
 		key, option := options.Content[i], options.Content[i+1]
-		at := content.Position{File: file, Line: key.Line, Column: key.Column}
+		at := source.Position{File: file, Line: key.Line, Column: key.Column}
 		field, declared := u.Variables.Fields[key.Value]
 		switch {
 		case declared:
 			p.compareOption(u, key.Value, field, option, at)
-		case content.True(content.Field(option, "required")) && !u.Variables.Open && !own[key.Value]:
+		case source.True(source.Field(option, "required")) && !u.Variables.Open && !own[key.Value]:
 			p.add(finding{
 				"argument-spec", report.Error, at, fmt.Sprintf("the role requires %s, and the schema of %s has no field that becomes it", key.Value, u.Watch.GVK.Kind),
 				"each run fails before its first task", "add the field to " + p.relative(u.Variables.File) + ", give it a default, or set it in the watch's vars",
@@ -57,7 +57,7 @@ func (u *Unit) givenAtStart() map[string]bool {
 		given[name] = true
 	}
 	for _, d := range u.Definitions {
-		given[d.Name] = given[d.Name] || d.How != content.SetFact && d.How != content.Register
+		given[d.Name] = given[d.Name] || d.How != source.SetFact && d.How != source.Register
 	}
 	return given
 }
@@ -67,8 +67,8 @@ var incompatible = map[string]string{ //nolint:gochecknoglobals // A table.
 	"integer": "bool dict", "number": "bool dict int", "boolean": "dict", "array": "dict bool int float", "object": "list bool int float",
 }
 
-func (p *Project) compareOption(u *Unit, name string, field, option *yaml.Node, at content.Position) {
-	kind := content.Scalar(content.Field(option, "type"))
+func (p *Project) compareOption(u *Unit, name string, field, option *yaml.Node, at source.Position) {
+	kind := source.Scalar(source.Field(option, "type"))
 	if kind == "" {
 		kind = "str"
 	}
@@ -80,7 +80,7 @@ func (p *Project) compareOption(u *Unit, name string, field, option *yaml.Node, 
 			"a run fails before its first task where Ansible can't convert the value", "give both the same type",
 		})
 	}
-	choices, values := content.Field(option, "choices"), content.Field(field, "enum")
+	choices, values := source.Field(option, "choices"), source.Field(field, "enum")
 	if choices == nil || values == nil || choices.Kind != yaml.SequenceNode {
 		return
 	}

@@ -11,9 +11,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/nearest"
 )
 
@@ -41,8 +41,8 @@ func (p *Project) undefined(u *Unit) {
 }
 
 // reads returns the places, in their order, that read each variable of which wanted is true.
-func (u *Unit) reads(wanted func(name string) bool) map[string][]content.Position {
-	places := map[string][]content.Position{}
+func (u *Unit) reads(wanted func(name string) bool) map[string][]source.Position {
+	places := map[string][]source.Position{}
 	for _, t := range u.Texts {
 		if t.Where == "template" && u.givesTemplateVariables() {
 			continue
@@ -54,7 +54,7 @@ func (u *Unit) reads(wanted func(name string) bool) map[string][]content.Positio
 		}
 	}
 	for _, all := range places {
-		slices.SortStableFunc(all, func(a, b content.Position) int {
+		slices.SortStableFunc(all, func(a, b source.Position) int {
 			return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 		})
 	}
@@ -73,7 +73,7 @@ func likely(name string, known map[string]bool) string {
 	return meant
 }
 
-func (p *Project) undefinedName(name, meant string, places []content.Position) {
+func (p *Project) undefinedName(name, meant string, places []source.Position) {
 	remedy := "define it: in the role's defaults, in the schema of the spec, or in vars of the watch"
 	message := "nothing defines the variable " + name
 	if meant != "" {
@@ -125,7 +125,7 @@ func (u *Unit) known() map[string]bool {
 		}
 	}
 	for _, t := range u.Tasks {
-		if content.Plain(t.Module) == "add_host" {
+		if source.Plain(t.Module) == "add_host" {
 			addKeys(names, t.Args)
 		}
 	}
@@ -142,7 +142,7 @@ func (u *Unit) argumentSpecs() map[string]bool {
 	names := map[string]bool{}
 	for _, dir := range u.directories() {
 		for _, spec := range readSpecs(dir) {
-			addKeys(names, content.Field(spec, "options"))
+			addKeys(names, source.Field(spec, "options"))
 		}
 	}
 	return names
@@ -152,9 +152,9 @@ func (u *Unit) argumentSpecs() map[string]bool {
 func readSpecs(role string) map[string]*yaml.Node {
 	specs := map[string]*yaml.Node{}
 	for _, name := range []string{"argument_specs.yml", "argument_specs.yaml", "main.yml"} {
-		documents, _ := content.ReadYAML(filepath.Join(role, "meta", name))
+		documents, _ := source.ReadYAML(filepath.Join(role, "meta", name))
 		for _, document := range documents {
-			all := content.Field(document, "argument_specs")
+			all := source.Field(document, "argument_specs")
 			for i := 0; all != nil && all.Kind == yaml.MappingNode && i+1 < len(all.Content); i += 2 {
 				specs[all.Content[i].Value] = all.Content[i+1]
 			}
@@ -178,7 +178,7 @@ func addKeys(names map[string]bool, n *yaml.Node) {
 func variablesBelow(names map[string]bool, dir string) {
 	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error { // There is none, as a rule.
 		if err == nil && entry.Type().IsRegular() {
-			documents, _ := content.ReadYAML(path)
+			documents, _ := source.ReadYAML(path)
 			for _, document := range documents {
 				addKeys(names, document)
 			}
@@ -192,15 +192,15 @@ func variablesBelow(names map[string]bool, dir string) {
 // module that returns facts.
 func (u *Unit) definesElsewhere() bool {
 	gives := func(dir string) bool { _, err := os.Stat(filepath.Join(dir, "vars_plugins")); return err == nil }
-	return slices.ContainsFunc(u.directories(), gives) || len(u.Unknown) > 0 || len(u.Missing) > 0 || len(u.Faults) > 0 || slices.ContainsFunc(u.Tasks, func(t *content.Task) bool {
-		module := content.Plain(t.Module)
+	return slices.ContainsFunc(u.directories(), gives) || len(u.Unknown) > 0 || len(u.Missing) > 0 || len(u.Faults) > 0 || slices.ContainsFunc(u.Tasks, func(t *source.Task) bool {
+		module := source.Plain(t.Module)
 		return module == "include_vars" || strings.HasSuffix(module, "_facts") || strings.Contains(module, "{{")
 	})
 }
 
 // givesTemplateVariables reports whether a lookup gives variables of its own to a template.
 func (u *Unit) givesTemplateVariables() bool {
-	return slices.ContainsFunc(u.Texts, func(t *content.Text) bool {
+	return slices.ContainsFunc(u.Texts, func(t *source.Text) bool {
 		for _, l := range t.Analysis.Lookups {
 			if _, given := l.Options["template_vars"]; given {
 				return true

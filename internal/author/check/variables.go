@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // variables adds names that a custom resource can take over: its variables are extra variables,
 // which win over all others.
 func (p *Project) variables(u *Unit) {
 	for _, d := range u.Definitions {
-		if d.How == content.Default || magic(d.Name) || u.Watch.Vars[d.Name] != nil {
+		if d.How == source.Default || magic(d.Name) || u.Watch.Vars[d.Name] != nil {
 			continue
 		}
 		if _, declared := u.Variables.Fields[d.Name]; declared {
@@ -24,17 +24,17 @@ func (p *Project) variables(u *Unit) {
 // openSchemas adds the schemas that take any field, with the names that such a field could take
 // over: one finding for each schema, however many names the content has.
 func (p *Project) openSchemas() {
-	names, watched := map[content.Position][]string{}, map[content.Position]*Unit{}
+	names, watched := map[source.Position][]string{}, map[source.Position]*Unit{}
 	for _, u := range p.Units {
 		if !u.Variables.Known || !u.Variables.Open {
 			continue
 		}
-		at := content.Position{File: u.Variables.File, Line: u.Variables.OpenAt.Line, Column: u.Variables.OpenAt.Column}
+		at := source.Position{File: u.Variables.File, Line: u.Variables.OpenAt.Line, Column: u.Variables.OpenAt.Column}
 		watched[at] = u
 		seen := map[string]bool{}
 		for _, d := range u.Definitions {
 			_, declared := u.Variables.Fields[d.Name]
-			computed := d.How != content.Default && d.How != content.TaskVar && d.How != content.LoopVar
+			computed := d.How != source.Default && d.How != source.TaskVar && d.How != source.LoopVar
 			if text := fmt.Sprintf("%s (%s)", d.Name, p.at(d.File, d.Line)); computed && !declared && !magic(d.Name) && u.Watch.Vars[d.Name] == nil && !seen[d.Name] {
 				seen[d.Name] = true
 				names[at] = append(names[at], text)
@@ -51,10 +51,10 @@ func (p *Project) openSchemas() {
 	}
 }
 
-func (p *Project) shadowed(u *Unit, d *content.Definition) {
+func (p *Project) shadowed(u *Unit, d *source.Definition) {
 	severity := report.Warning
 	switch d.How {
-	case content.Register, content.SetFact, content.LoopVar:
+	case source.Register, source.SetFact, source.LoopVar:
 		severity = report.Error
 	}
 	p.add(finding{

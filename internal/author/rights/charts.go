@@ -3,7 +3,7 @@ package rights
 import (
 	"fmt"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
@@ -14,7 +14,7 @@ var released = []string{"get", "list", "watch", "create", "patch", "update", "de
 // Chart adds what the releases of a watch need: for the Secrets in which Helm stores them, and
 // for the objects that the chart renders, and for the definitions that it comes with.
 func (c *Collector) Chart(w watches.Watch, objects []describe.Object, hasCRDs bool) {
-	at := content.Position{Line: w.Line, Column: 1}
+	at := source.Position{Line: w.Line, Column: 1}
 	where := fmt.Sprintf("the chart of the watch on line %d of watches.yaml", w.Line)
 	c.manager(at, "", "secrets", where+": its revisions", released...)
 	if hasCRDs {
@@ -28,5 +28,5 @@ func (c *Collector) Chart(w watches.Watch, objects []describe.Object, hasCRDs bo
 			c.manager(at, group, resource, where+": "+o.Kind, released...)
 		}
 	}
-	c.unknown(content.Position{File: "watches.yaml", Line: w.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")
+	c.unknown(source.Position{File: "watches.yaml", Line: w.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")
 }

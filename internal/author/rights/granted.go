@@ -4,18 +4,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // Granted are the rights that roles in files give.
 type Granted struct {
 	Rights map[Right]bool
 	// Roles are the positions of the roles, in the order of the files.
-	Roles []content.Position
+	Roles []source.Position
 
 	// kept are rights of rules with a comment "# keep": they need no reason.
 	kept map[Right]bool
-	at   map[Right]content.Position
+	at   map[Right]source.Position
 	// wide are the rights but for those of a role of leader election, which is for the manager's
 	// own namespace. hasLease is set if there is one.
 	wide     map[Right]bool
@@ -31,7 +31,7 @@ func ReadGranted(path string) (Granted, error) {
 }
 
 func grantedBy(roles []*role) Granted {
-	g := Granted{Rights: map[Right]bool{}, kept: map[Right]bool{}, at: map[Right]content.Position{}, wide: map[Right]bool{}}
+	g := Granted{Rights: map[Right]bool{}, kept: map[Right]bool{}, at: map[Right]source.Position{}, wide: map[Right]bool{}}
 	isAll := !slices.ContainsFunc(roles, func(r *role) bool { return r.bound && !r.isLease() })
 	for _, r := range roles {
 		if !r.bound {
@@ -41,7 +41,7 @@ func grantedBy(roles []*role) Granted {
 		for _, one := range r.rules {
 			for _, right := range one.rights() {
 				if !g.Rights[right] {
-					g.at[right] = content.Position{File: r.at.File, Line: one.first}
+					g.at[right] = source.Position{File: r.at.File, Line: one.first}
 				}
 				g.Rights[right] = true
 				g.wide[right] = g.wide[right] || isAll || !r.isLease()

@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // edit replaces the lines from first to last of a file; none are replaced where last is first-1.
@@ -23,7 +23,7 @@ type edit struct {
 
 // setVerbs plans the line, or lines, of a rule's verbs.
 func (p *Project) setVerbs(r *role, one rule, verbs []string) {
-	node := content.Field(one.node, "verbs")
+	node := source.Field(one.node, "verbs")
 	lines := p.files[r.at.File]
 	if node.Style&yaml.FlowStyle != 0 {
 		line := lines[node.Line-1]

@@ -9,12 +9,12 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // Object is what a task or a lookup reads or writes at the API server.
 type Object struct {
-	content.Position
+	source.Position
 
 	APIVersion, Kind string
 	// Name and Namespace are nil where the content gives none.
@@ -35,7 +35,7 @@ var collections = regexp.MustCompile(`^(kubernetes\.core|community\.kubernetes|c
 
 // Module returns a module's name without its collection, if it is one that talks to the API
 // server and is known here; else "".
-func Module(t *content.Task) string {
+func Module(t *source.Task) string {
 	if found := collections.FindStringSubmatch(t.Module); found != nil {
 		return found[2]
 	}
@@ -46,12 +46,12 @@ func Module(t *content.Task) string {
 }
 
 // Definition returns the argument with whole objects; nil without.
-func Definition(t *content.Task) *yaml.Node {
+func Definition(t *source.Task) *yaml.Node {
 	return t.Arg("definition", "resource_definition", "inline")
 }
 
 // Objects returns the objects of a task. known is false where some can't be told.
-func Objects(i *content.Index, t *content.Task) (found []Object, known bool) {
+func Objects(i *source.Index, t *source.Task) (found []Object, known bool) {
 	definition, kind := Definition(t), t.Arg("kind")
 	switch {
 	case definition != nil:
@@ -74,7 +74,7 @@ func Objects(i *content.Index, t *content.Task) (found []Object, known bool) {
 	return found, known
 }
 
-func ofDefinition(i *content.Index, n *yaml.Node, t *content.Task, depth int) (found []Object, known bool) {
+func ofDefinition(i *source.Index, n *yaml.Node, t *source.Task, depth int) (found []Object, known bool) {
 	if text := i.Text(n); text != nil && !text.Analysis.Whole {
 		objects := InText(text.Value, t.Position)
 		return objects, len(objects) > 0
@@ -96,7 +96,7 @@ func ofDefinition(i *content.Index, n *yaml.Node, t *content.Task, depth int) (f
 	return found, known
 }
 
-func ofValue(i *content.Index, n *yaml.Node, t *content.Task, depth int) (found []Object, known bool) {
+func ofValue(i *source.Index, n *yaml.Node, t *source.Task, depth int) (found []Object, known bool) {
 	known = true
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -114,7 +114,7 @@ func ofValue(i *content.Index, n *yaml.Node, t *content.Task, depth int) (found 
 
 // ofVariables returns the objects of the variables of a text, such as one that has a template's
 // objects, or a loop over them.
-func ofVariables(i *content.Index, text *content.Text, t *content.Task, depth int) (found []Object, known bool) {
+func ofVariables(i *source.Index, text *source.Text, t *source.Task, depth int) (found []Object, known bool) {
 	known = true
 	for _, output := range text.Analysis.Outputs {
 		for _, flow := range output.Flows {
@@ -129,9 +129,9 @@ func ofVariables(i *content.Index, text *content.Text, t *content.Task, depth in
 	return found, known && len(found) > 0
 }
 
-func ofMapping(i *content.Index, n *yaml.Node, t *content.Task, depth int) ([]Object, bool) {
-	kind, version := content.Field(n, "kind"), content.Field(n, "apiVersion")
-	if items := content.Field(n, "items"); items != nil && items.Kind == yaml.SequenceNode && strings.HasSuffix(content.Scalar(kind), "List") {
+func ofMapping(i *source.Index, n *yaml.Node, t *source.Task, depth int) ([]Object, bool) {
+	kind, version := source.Field(n, "kind"), source.Field(n, "apiVersion")
+	if items := source.Field(n, "items"); items != nil && items.Kind == yaml.SequenceNode && strings.HasSuffix(source.Scalar(kind), "List") {
 		return ofDefinition(i, items, t, depth)
 	}
 	if kind == nil { // The task says it, beside a part of the object.
@@ -142,17 +142,17 @@ func ofMapping(i *content.Index, n *yaml.Node, t *content.Task, depth int) ([]Ob
 	}
 	found, known := pairs(i, kind, version, t)
 	for k := range found {
-		metadata := content.Field(n, "metadata")
-		found[k].Name, found[k].Namespace = content.Field(metadata, "name"), content.Field(metadata, "namespace")
-		found[k].Kept = content.Scalar(content.Field(content.Field(metadata, "annotations"), "helm.sh/resource-policy")) == "keep"
-		found[k].Generated = content.Field(metadata, "generateName") != nil
+		metadata := source.Field(n, "metadata")
+		found[k].Name, found[k].Namespace = source.Field(metadata, "name"), source.Field(metadata, "namespace")
+		found[k].Kept = source.Scalar(source.Field(source.Field(metadata, "annotations"), "helm.sh/resource-policy")) == "keep"
+		found[k].Generated = source.Field(metadata, "generateName") != nil
 	}
 	return found, known
 }
 
 // pairs returns the objects of a kind and an API version that are literal, or that variables
 // with literal values stand for. Where both come from the same mapping they belong together.
-func pairs(i *content.Index, kind, version *yaml.Node, t *content.Task) ([]Object, bool) {
+func pairs(i *source.Index, kind, version *yaml.Node, t *source.Task) ([]Object, bool) {
 	if kind == nil {
 		return nil, false
 	}
@@ -160,7 +160,7 @@ func pairs(i *content.Index, kind, version *yaml.Node, t *content.Task) ([]Objec
 	if !known {
 		return nil, false
 	}
-	versions := []content.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: "v1"}}}
+	versions := []source.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: "v1"}}}
 	if version != nil {
 		if versions, known = i.Values(version, t); !known {
 			return nil, false
@@ -169,14 +169,14 @@ func pairs(i *content.Index, kind, version *yaml.Node, t *content.Task) ([]Objec
 	return combine(kinds, versions, t.Position), true
 }
 
-func combine(kinds, versions []content.Value, at content.Position) []Object {
+func combine(kinds, versions []source.Value, at source.Position) []Object {
 	var found []Object
 	for _, k := range kinds {
 		for _, v := range versions {
 			if k.Parent != nil && v.Parent != nil && k.Parent != v.Parent {
 				continue
 			}
-			o := Object{Position: at, APIVersion: content.Scalar(v.Node), Kind: content.Scalar(k.Node)}
+			o := Object{Position: at, APIVersion: source.Scalar(v.Node), Kind: source.Scalar(k.Node)}
 			if !slices.Contains(found, o) {
 				found = append(found, o)
 			}
@@ -187,10 +187,10 @@ func combine(kinds, versions []content.Value, at content.Position) []Object {
 
 // lookedUp returns the names of the files that a text looks up by the plugins; looks is false if
 // it does not.
-func lookedUp(i *content.Index, t *content.Text, task *content.Task, plugins ...string) (names []string, known, looks bool) {
+func lookedUp(i *source.Index, t *source.Text, task *source.Task, plugins ...string) (names []string, known, looks bool) {
 	known = true
 	for _, l := range t.Analysis.Lookups {
-		if slices.Contains(plugins, content.Plain(l.Plugin)) && len(l.Terms) > 0 {
+		if slices.Contains(plugins, source.Plain(l.Plugin)) && len(l.Terms) > 0 {
 			found, all := i.TermNames(l.Terms[0], task)
 			names, known, looks = append(names, found...), known && all, true
 		}
@@ -198,7 +198,7 @@ func lookedUp(i *content.Index, t *content.Text, task *content.Task, plugins ...
 	return names, known, looks
 }
 
-func ofFiles(i *content.Index, t *content.Task) ([]Object, bool) {
+func ofFiles(i *source.Index, t *source.Task) ([]Object, bool) {
 	n := t.Arg("template")
 	if n == nil {
 		n = t.Arg("src")
@@ -209,8 +209,8 @@ func ofFiles(i *content.Index, t *content.Task) ([]Object, bool) {
 }
 
 // paths returns the names of an argument: a text, a mapping with a path, or a list of these.
-func paths(i *content.Index, n *yaml.Node, t *content.Task) (names []string, known bool) {
-	if path := content.Field(n, "path"); path != nil {
+func paths(i *source.Index, n *yaml.Node, t *source.Task) (names []string, known bool) {
+	if path := source.Field(n, "path"); path != nil {
 		return i.Names(path, t)
 	}
 	if n.Kind != yaml.SequenceNode {
@@ -224,20 +224,20 @@ func paths(i *content.Index, n *yaml.Node, t *content.Task) (names []string, kno
 	return names, known
 }
 
-func inFiles(t *content.Task, names []string) (found []Object, known bool) {
+func inFiles(t *source.Task, names []string) (found []Object, known bool) {
 	known = len(names) > 0
 	for _, name := range names {
 		if name == "" {
 			continue
 		}
-		files := content.FindFiles(t, "templates", name)
+		files := source.FindFiles(t, "templates", name)
 		if files == nil {
-			files = content.FindFiles(t, "files", name)
+			files = source.FindFiles(t, "files", name)
 		}
 		known = known && len(files) > 0
 		for _, path := range files {
 			text, err := os.ReadFile(path)
-			objects := InText(string(text), content.Position{File: path, Line: 1, Column: 1})
+			objects := InText(string(text), source.Position{File: path, Line: 1, Column: 1})
 			known = known && err == nil && len(objects) > 0
 			found = append(found, objects...)
 		}
@@ -246,12 +246,12 @@ func inFiles(t *content.Task, names []string) (found []Object, known bool) {
 }
 
 // lookupObjects returns the objects of a lookup of kubernetes.core.k8s.
-func lookupObjects(i *content.Index, l reader.Lookup, t *content.Text) ([]Object, bool) {
+func lookupObjects(i *source.Index, l reader.Lookup, t *source.Text) ([]Object, bool) {
 	kinds, known := valuesOf(i, l.Options["kind"], t.Task)
 	if !known || len(kinds) == 0 {
 		return nil, false
 	}
-	versions := []content.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: "v1"}}}
+	versions := []source.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: "v1"}}}
 	if option, given := l.Options["api_version"]; given {
 		if versions, known = valuesOf(i, option, t.Task); !known {
 			return nil, false
@@ -260,10 +260,10 @@ func lookupObjects(i *content.Index, l reader.Lookup, t *content.Text) ([]Object
 	return combine(kinds, versions, t.At(l.Line)), true
 }
 
-func valuesOf(i *content.Index, v reader.Value, t *content.Task) ([]content.Value, bool) {
+func valuesOf(i *source.Index, v reader.Value, t *source.Task) ([]source.Value, bool) {
 	if v.IsLiteral {
 		text, ok := v.Literal.(string)
-		return []content.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: text}}}, ok
+		return []source.Value{{Node: &yaml.Node{Kind: yaml.ScalarNode, Value: text}}}, ok
 	}
 	if len(v.Flows) != 1 {
 		return nil, false

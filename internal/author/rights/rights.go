@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
 	"github.com/ensign-operator/ensign/internal/author/schema"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // Right is to do something with a resource, which is "resource/subresource" for subresources.
@@ -42,7 +42,7 @@ type Need struct {
 	Where string
 	// At is the task's position. For what the manager does for a watch its File is "", and its
 	// Line that of the watch.
-	At content.Position
+	At source.Position
 	// Optional is set where nothing fails without the right.
 	Optional bool
 	// Anywhere is set where it is not known whether the right is needed in the manager's own
@@ -52,7 +52,7 @@ type Need struct {
 
 // Unknown is a task of which cannot be told what it needs.
 type Unknown struct {
-	content.Position
+	source.Position
 
 	Message string
 }
@@ -77,7 +77,7 @@ func (c *Collector) resource(apiVersion, kind string) (group, resource string) {
 
 // meant returns what a client of kubernetes.core means by the kind. Where only a cluster can tell
 // which group that is, it adds that as unknown, and returns false.
-func (c *Collector) meant(at content.Position, apiVersion, kind string) (served, bool) {
+func (c *Collector) meant(at source.Position, apiVersion, kind string) (served, bool) {
 	found, known := find(apiVersion, kind, c.CRDs)
 	if !known {
 		c.unknown(at, fmt.Sprintf("the group that serves %s in %s", kind, apiVersion))
@@ -98,13 +98,13 @@ func (c *Collector) engine(group, resource, where string, scope Scope, verbs ...
 }
 
 // manager adds what the manager does for a watch, or for what a task creates.
-func (c *Collector) manager(at content.Position, group, resource, where string, verbs ...string) {
+func (c *Collector) manager(at source.Position, group, resource, where string, verbs ...string) {
 	for _, verb := range verbs {
 		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Where: where, At: at})
 	}
 }
 
-func (c *Collector) task(at content.Position, group, resource string, verbs ...string) {
+func (c *Collector) task(at source.Position, group, resource string, verbs ...string) {
 	for _, verb := range verbs {
 		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Where: fmt.Sprintf("%s:%d", at.File, at.Line), At: at})
 	}
@@ -123,12 +123,12 @@ func (c *Collector) Engine() {
 }
 
 // Unit adds what a watch, its references and its tasks need.
-func (c *Collector) Unit(u *content.Unit, i *content.Index) {
+func (c *Collector) Unit(u *source.Unit, i *source.Index) {
 	w := u.Watch
 	gv := w.GVK.GroupVersion().String()
 	group, resource := c.resource(gv, w.GVK.Kind)
 	where := fmt.Sprintf("the manager: the watch on line %d of watches.yaml", w.Line)
-	at := content.Position{Line: w.Line, Column: 1}
+	at := source.Position{Line: w.Line, Column: 1}
 	c.manager(at, group, resource, where, "get", "list", "watch")
 	if w.Finalizer != nil {
 		c.manager(at, group, resource, where+", its finalizer", "patch")
@@ -149,7 +149,7 @@ func (c *Collector) Unit(u *content.Unit, i *content.Index) {
 }
 
 // lookups adds what lookups and queries of kubernetes.core.k8s read.
-func (c *Collector) lookups(i *content.Index, t *content.Text) {
+func (c *Collector) lookups(i *source.Index, t *source.Text) {
 	for _, l := range t.Analysis.Lookups {
 		if l.Plugin != "kubernetes.core.k8s" && l.Plugin != "k8s" && l.Plugin != "community.kubernetes.k8s" {
 			continue
@@ -174,6 +174,6 @@ func (c *Collector) lookups(i *content.Index, t *content.Text) {
 	}
 }
 
-func (c *Collector) unknown(at content.Position, what string) {
+func (c *Collector) unknown(at source.Position, what string) {
 	c.Needs.Unknown = append(c.Needs.Unknown, Unknown{at, what + " is known in a run only; add its rights by hand, or take them from an audit log (rbac --from-audit)"})
 }

@@ -11,13 +11,13 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // role is a role in a file.
 type role struct {
 	kind, name string
-	at         content.Position
+	at         source.Position
 	// bound is set if a service account has the role, as far as the files say it.
 	bound bool
 	// kept is set if a comment at the head of the file says that its roles stay as they are: another
@@ -109,17 +109,17 @@ func readBound(path string) (roles []*role, files map[string][]string, bound map
 			return roles, files, bound, readErr
 		}
 		files[file] = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
-		documents, fault := content.ReadYAML(file)
+		documents, fault := source.ReadYAML(file)
 		if fault != nil {
 			return roles, files, bound, fmt.Errorf("%s: %s", fault.Position, fault.Message)
 		}
 		for _, d := range documents {
-			switch kind := content.Scalar(content.Field(d, "kind")); kind {
+			switch kind := source.Scalar(source.Field(d, "kind")); kind {
 			case "Role", "ClusterRole":
 				roles = append(roles, newRole(kind, d, file, files[file]))
 			case "RoleBinding", "ClusterRoleBinding":
-				if ref := content.Field(d, "roleRef"); forAccount(content.Field(d, "subjects")) {
-					bound[content.Scalar(content.Field(ref, "kind"))+"/"+content.Scalar(content.Field(ref, "name"))] = true
+				if ref := source.Field(d, "roleRef"); forAccount(source.Field(d, "subjects")) {
+					bound[source.Scalar(source.Field(ref, "kind"))+"/"+source.Scalar(source.Field(ref, "name"))] = true
 				}
 			}
 		}
@@ -132,8 +132,8 @@ func readBound(path string) (roles []*role, files map[string][]string, bound map
 
 func newRole(kind string, document *yaml.Node, file string, lines []string) *role {
 	r := &role{
-		kind: kind, name: content.Scalar(content.Field(content.Field(document, "metadata"), "name")),
-		at: content.Position{File: file, Line: document.Line, Column: document.Column}, list: content.Field(document, "rules"),
+		kind: kind, name: source.Scalar(source.Field(source.Field(document, "metadata"), "name")),
+		at: source.Position{File: file, Line: document.Line, Column: document.Column}, list: source.Field(document, "rules"),
 		kept: slices.ContainsFunc(commentsAtHead(lines), keepComment.MatchString),
 	}
 	if r.list == nil {
@@ -142,7 +142,7 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 	for i, n := range r.list.Content {
 		one := rule{
 			node: n, groups: list(n, "apiGroups"), resources: list(n, "resources"), verbs: list(n, "verbs"),
-			narrow: content.Field(n, "resourceNames") != nil || content.Field(n, "nonResourceURLs") != nil || hasAlias(n), first: n.Line, last: n.Line,
+			narrow: source.Field(n, "resourceNames") != nil || source.Field(n, "nonResourceURLs") != nil || hasAlias(n), first: n.Line, last: n.Line,
 		}
 		end := len(lines)
 		if i+1 < len(r.list.Content) {
@@ -246,7 +246,7 @@ func forAccount(subjects *yaml.Node) bool {
 		return false
 	}
 	for _, s := range subjects.Content {
-		if content.Scalar(content.Field(s, "kind")) == "ServiceAccount" {
+		if source.Scalar(source.Field(s, "kind")) == "ServiceAccount" {
 			return true
 		}
 	}
@@ -255,9 +255,9 @@ func forAccount(subjects *yaml.Node) bool {
 
 func list(n *yaml.Node, key string) []string {
 	var found []string
-	if values := content.Field(n, key); values != nil {
+	if values := source.Field(n, key); values != nil {
 		for _, v := range values.Content {
-			found = append(found, content.Scalar(v))
+			found = append(found, source.Scalar(v))
 		}
 	}
 	return found

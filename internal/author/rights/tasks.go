@@ -7,12 +7,12 @@ import (
 
 	kinds "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // tasks adds what a task needs.
-func (c *Collector) tasks(u *content.Unit, i *content.Index, t *content.Task) {
+func (c *Collector) tasks(u *source.Unit, i *source.Index, t *source.Task) {
 	module := Module(t)
 	switch module {
 	case "", "requeue_after", "osdk_metric", "k8s_cluster_info", "helm_template", "helm_pull", "kubeconfig", "helm_plugin", "helm_plugin_info", "helm_repository", "helm_registry_auth", "k8s_auth":
@@ -49,7 +49,7 @@ func (c *Collector) tasks(u *content.Unit, i *content.Index, t *content.Task) {
 }
 
 // object adds what a task needs for one kind.
-func (c *Collector) object(u *content.Unit, i *content.Index, t *content.Task, module string, o Object) {
+func (c *Collector) object(u *source.Unit, i *source.Index, t *source.Task, module string, o Object) {
 	kind, known := c.kind(module, o)
 	if !known {
 		return
@@ -66,7 +66,7 @@ func (c *Collector) object(u *content.Unit, i *content.Index, t *content.Task, m
 	case "k8s_info":
 		c.task(o.Position, group, resource, read)
 	case "k8s_json_patch":
-		c.task(o.Position, group, resource+subresource(content.Scalar(t.Arg("name"))), "get", "patch")
+		c.task(o.Position, group, resource+subresource(source.Scalar(t.Arg("name"))), "get", "patch")
 	case "k8s_status":
 		c.task(o.Position, group, resource, "get")
 		c.task(o.Position, group, resource+"/status", "patch")
@@ -118,11 +118,11 @@ func reading(o Object) string {
 
 // states returns the states that the module k8s may be asked for: by the task, by its variables,
 // or by the watch's variables in their place.
-func states(u *content.Unit, i *content.Index, t *content.Task) []string {
+func states(u *source.Unit, i *source.Index, t *source.Task) []string {
 	n := t.Arg("state")
 	text := i.Text(n)
 	if text == nil {
-		return []string{cmp.Or(content.Scalar(n), "present")}
+		return []string{cmp.Or(source.Scalar(n), "present")}
 	}
 	found, known := i.Names(n, t)
 	if !known {
@@ -146,14 +146,14 @@ func varsOf(w watches.Watch) []map[string]any {
 }
 
 // verbs are those of the module k8s.
-func verbs(t *content.Task, o Object, state string) []string {
+func verbs(t *source.Task, o Object, state string) []string {
 	read := []string{reading(o)}
 	if o.Name == nil && t.Arg("label_selectors") == nil && !o.Template {
 		read = nil // A name that is not known here, or that does not exist yet.
 	}
 	switch state {
 	case "absent":
-		if content.True(t.Arg("delete_all")) {
+		if source.True(t.Arg("delete_all")) {
 			read = []string{"get", "list"}
 		}
 		return append(read, "delete")
@@ -163,14 +163,14 @@ func verbs(t *content.Task, o Object, state string) []string {
 	switch {
 	case o.Generated && o.Name == nil:
 		return []string{"create"}
-	case content.True(t.Arg("force")) && !content.True(t.Arg("apply")):
+	case source.True(t.Arg("force")) && !source.True(t.Arg("apply")):
 		return append(read, "create", "update")
 	}
 	return append(read, "create", "patch")
 }
 
 // children adds the watch of a kind whose objects the content creates.
-func (c *Collector) children(u *content.Unit, o Object, kind served) {
+func (c *Collector) children(u *source.Unit, o Object, kind served) {
 	w := u.Watch
 	if !w.WatchDependentResources || slices.Contains(w.Blacklist, kinds.GroupKind{Group: kind.group, Kind: kind.kind}) {
 		return
@@ -183,21 +183,21 @@ func (c *Collector) children(u *content.Unit, o Object, kind served) {
 }
 
 // event adds what the module k8s_event needs.
-func (c *Collector) event(i *content.Index, t *content.Task) {
+func (c *Collector) event(i *source.Index, t *source.Task) {
 	appends := t.Arg("appendTimestamp", "append_timestamp")
 	switch {
-	case content.Scalar(t.Arg("state")) == "absent":
+	case source.Scalar(t.Arg("state")) == "absent":
 		c.task(t.Position, "", "events", "get", "delete")
-	case appends == nil || content.True(appends):
+	case appends == nil || source.True(appends):
 		c.task(t.Position, "", "events", "create")
 	default:
 		c.task(t.Position, "", "events", "get", "create", "patch")
 	}
 	involved := t.Arg("involvedObject", "involved_object")
-	if content.Field(involved, "uid") != nil || content.Field(involved, "kind") == nil {
+	if source.Field(involved, "uid") != nil || source.Field(involved, "kind") == nil {
 		return
 	}
-	objects, known := pairs(i, content.Field(involved, "kind"), content.Field(involved, "apiVersion"), t)
+	objects, known := pairs(i, source.Field(involved, "kind"), source.Field(involved, "apiVersion"), t)
 	if !known {
 		c.unknown(t.Position, "the kind of the Event's object")
 	}

@@ -4,14 +4,14 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 var topLevel = regexp.MustCompile(`^(kind|apiVersion):\s*["']?([A-Za-z0-9./]+)["']?\s*(#.*)?$`)
 
 // InText returns the objects in YAML text with templates: of each document the lines kind and
 // apiVersion at its top.
-func InText(text string, at content.Position) []Object {
+func InText(text string, at source.Position) []Object {
 	var found []Object
 	o := Object{Position: at, Template: true}
 	flush := func() {

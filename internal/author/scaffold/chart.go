@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kyaml "sigs.k8s.io/yaml"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
 
@@ -147,7 +147,7 @@ func (k *Kind) describeChart(chart *describe.Chart, plan *Plan) error {
 func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
-		return fmt.Errorf("%s:%d: no YAML; correct the file, then repeat the command: %w", name, content.ErrorLine(err), err)
+		return fmt.Errorf("%s:%d: no YAML; correct the file, then repeat the command: %w", name, source.ErrorLine(err), err)
 	}
 	spec := object{"type": "object", anything: true}
 	if len(document.Content) > 0 {

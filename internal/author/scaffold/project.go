@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/ensign-operator/ensign/internal/author/content"
+	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
 // projectFile is the file by which a project is known, in kubebuilder's format.
@@ -120,7 +120,7 @@ func load(dir string) (Project, error) {
 		return p, fmt.Errorf("read the project: %w", err)
 	}
 	if err := yaml.Unmarshal(text, &p); err != nil {
-		return p, fmt.Errorf("%s:%d: no YAML; correct the file, which init and create api keep: %w", projectFile, content.ErrorLine(err), err)
+		return p, fmt.Errorf("%s:%d: no YAML; correct the file, which init and create api keep: %w", projectFile, source.ErrorLine(err), err)
 	}
 	if p.Domain == "" || p.ProjectName == "" {
 		return p, fmt.Errorf("%s: domain and projectName are needed: add them, as in domain: example.com", projectFile)
