@@ -130,15 +130,16 @@ func DefaultRunDir() string {
 // WithDefaults returns the settings with those that are not given, but for Registerer.
 func (o Options) WithDefaults() (Options, error) {
 	var err error
-	if o.Dir == "" {
-		if o.Dir, err = os.Getwd(); err != nil {
-			return o, &Error{"Dir", "", fmt.Errorf("find the working directory: %w", err)}
-		}
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil { // Runs have directories of their own. "" is the working directory.
+		return o, &Error{"Dir", "", fmt.Errorf("find the working directory: %w", err)}
 	}
 	if o.Executable == "" {
 		if o.Executable, err = os.Executable(); err != nil {
 			return o, &Error{"Executable", "", fmt.Errorf("find the path of this program: %w", err)}
 		}
+	}
+	if o.Executable, err = filepath.Abs(o.Executable); err != nil {
+		return o, &Error{"Executable", "", fmt.Errorf("find the working directory: %w", err)}
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()

@@ -2,6 +2,8 @@ package options
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,5 +55,17 @@ func TestEachErrorNamesItsField(t *testing.T) {
 		if named, ok := errors.AsType[*Error](err); !ok || !strings.HasPrefix(want, "Options."+named.Field) {
 			t.Errorf("%q: got the type %T", want, err)
 		}
+	}
+}
+
+// Programs are started in directories of their own runs, where a relative path would be another.
+func TestRelativePathsBecomeAbsolute(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := Options{Dir: "operator", Executable: filepath.Join("bin", "manager")}.WithDefaults()
+	if err != nil || o.Dir != filepath.Join(here, "operator") || o.Executable != filepath.Join(here, "bin", "manager") {
+		t.Errorf("got %q and %q, %v", o.Dir, o.Executable, err)
 	}
 }
