@@ -23,14 +23,14 @@ func SayFlags(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
-	for _, one := range fieldErrors(err) {
+	text, fields := err.Error(), fieldErrors(err)
+	for _, one := range fields {
 		field := one.Field[strings.LastIndexByte(one.Field, '.')+1:]
 		flag := cmp.Or(flagsOf[one.Field], strcase.ToKebab(field))
 		text = strings.ReplaceAll(text, one.Error(), one.Named("--"+flag))
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
-		text += " (another process has this port: choose another by --metrics-bind-address, --health-probe-bind-address or --pprof-bind-address; 0 switches the listener off)"
+	if errors.Is(err, syscall.EADDRINUSE) && len(fields) == 0 { // controller-runtime names no setting.
+		text += " (another process has this port: choose another by --metrics-bind-address or --pprof-bind-address; 0 switches the listener off)"
 	}
 	return &flagError{text, err}
 }

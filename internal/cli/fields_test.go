@@ -20,6 +20,7 @@ func TestErrorsOfFieldsNameTheFlags(t *testing.T) {
 		"--ansible-log-events=x: it is broken":               &options.Error{Field: "TaskEvents", Value: "x", Err: broken},
 		"start: --leader-elect-lease-duration: it is broken": fmt.Errorf("start: %w", &options.Error{Field: "ctrl.Options.LeaseDuration", Err: broken}),
 		"--proxy-port: it is broken\nanother":                errors.Join(fmt.Errorf("%w", &options.Error{Field: "ProxyPort", Err: broken}), errors.New("another")),
+		"--proxy-port=1: address already in use":             &options.Error{Field: "ProxyPort", Value: "1", Err: syscall.EADDRINUSE},
 		"no field":                                           errors.New("no field"),
 	} {
 		got := SayFlags(err)
