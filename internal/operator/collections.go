@@ -4,7 +4,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 	"github.com/ensign-operator/ensign/internal/manual"
 )
 
@@ -19,7 +19,7 @@ const (
 // One in ~/.ansible/collections, where a pin in requirements.yml installs it, comes before
 // the one of the Python environment.
 func warnOfOldCollection(log logr.Logger, trees []string) {
-	found := content.FindCollection(kubernetesCore, trees...)
+	found := files.FindCollection(kubernetesCore, trees...)
 	if len(found) == 0 || !isTooOld(found[0]) {
 		return
 	}
@@ -36,7 +36,7 @@ func warnOfOldCollection(log logr.Logger, trees []string) {
 
 // isTooOld reports whether the collection is older than minVersion. A collection without a
 // version, such as a checkout, is not.
-func isTooOld(c content.InstalledCollection) bool {
+func isTooOld(c files.InstalledCollection) bool {
 	v, err := version.ParseSemantic(c.Version)
 	return err == nil && v.LessThan(version.MustParseSemantic(minVersion))
 }

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -24,10 +24,10 @@ const digestLength = 32
 // environment. After a restart, a CR that succeeded with the same digest does not run.
 func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[schema.GroupVersionKind]string, error) {
 	trees := collectionTrees(collections)
-	installed := content.DigestCollections(trees...)
+	installed := files.DigestCollections(trees...)
 	digests := map[schema.GroupVersionKind]string{}
 	for _, watch := range a.watches {
-		files, err := content.Digest(append(contentPaths(watch, roles, trees), settings...)...)
+		own, err := files.Digest(append(contentPaths(watch, roles, trees), settings...)...)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", watch.GVK.GroupKind(), err)
 		}
@@ -35,7 +35,7 @@ func (a *ansibleWing) digestWatches(roles, collections, settings []string) (map[
 		if err != nil {
 			return nil, fmt.Errorf("digest the watch of %s: %w", watch.GVK.GroupKind(), err)
 		}
-		sum := sha256.Sum256([]byte(strings.Join([]string{string(entry), files, installed, a.info.Digest}, "\n")))
+		sum := sha256.Sum256([]byte(strings.Join([]string{string(entry), own, installed, a.info.Digest}, "\n")))
 		digests[watch.GVK] = hex.EncodeToString(sum[:])[:digestLength]
 	}
 	return digests, nil

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 )
 
 //go:embed server/serve.py server/ensign_warm/*.py server/ensign_warm/known.json
@@ -32,7 +32,7 @@ func (s *Server) layOut() (home, temp string, err error) {
 
 // writeTemplates writes the file with the templates that a process compiles, in a directory that
 // is new.
-func writeTemplates(path string, templates []content.Template) error {
+func writeTemplates(path string, templates []files.Template) error {
 	text, err := json.Marshal(templates)
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 )
 
 const (
@@ -59,7 +59,7 @@ type process struct {
 
 // start starts a process and makes it the current one.
 func (s *Server) start() (*process, error) {
-	templates := content.Templates(s.Content...)
+	templates := files.Templates(s.Content...)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 	"github.com/ensign-operator/ensign/internal/ansible/reader"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/source"
@@ -127,7 +127,7 @@ func (p *Project) missing(there bool, kind, name string, at source.Position, why
 	message, remedy := fmt.Sprintf("there is no %s %s", kind, name), "correct the name; ansible-doc --list shows those that are installed"
 	if len(parts) >= 3 && !strings.HasPrefix(name, "ansible.") || len(parts) >= 3 && parts[1] != "builtin" && parts[1] != "legacy" {
 		collection := parts[0] + "." + parts[1]
-		if len(content.FindCollection(collection, p.trees...)) == 0 {
+		if len(files.FindCollection(collection, p.trees...)) == 0 {
 			p.absentCollections.add(collection, kind+" "+name, at)
 			return
 		}
@@ -191,7 +191,7 @@ func (p *Project) collections(modules map[string]*source.Task, others ...places)
 	}
 	var found []reader.Collection
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if dirs := content.FindCollection(name, p.trees...); len(dirs) > 0 {
+		if dirs := files.FindCollection(name, p.trees...); len(dirs) > 0 {
 			found = append(found, reader.Collection{Name: name, Dir: dirs[0].Dir})
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/util/version"
 
-	installed "github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/source"
@@ -43,7 +43,7 @@ func (p *Project) requirements() {
 			}
 		}
 	}
-	if found := installed.FindCollection("kubernetes.core", p.trees...); !pinned && len(found) > 0 && excludesNew(found[0].Version) {
+	if found := files.FindCollection("kubernetes.core", p.trees...); !pinned && len(found) > 0 && excludesNew(found[0].Version) {
 		p.add(finding{
 			"old-collection", severity, source.Position{File: filepath.Join(found[0].Dir, "MANIFEST.json")}, "kubernetes.core " + found[0].Version + " is older than " + oldestCore, why,
 			"remove it, or install a newer one with --force",

@@ -1,4 +1,4 @@
-package content_test
+package files_test
 
 import (
 	"path/filepath"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 )
 
 func TestFind(t *testing.T) {
@@ -16,11 +16,11 @@ func TestFind(t *testing.T) {
 	write(t, two, "a/b/galaxy.yml", "version: 1.0.0")
 	write(t, three, "a/b/MANIFEST.json", "no JSON")
 	write(t, three, "a/c", "a file")
-	want := []content.InstalledCollection{{Dir: filepath.Join(two, "a/b")}, {Dir: filepath.Join(one, "a/b"), Version: "1.2.3"}, {Dir: filepath.Join(three, "a/b")}}
-	if diff := cmp.Diff(want, content.FindCollection("a.b", two, filepath.Join(dir, "none"), one, three)); diff != "" {
+	want := []files.InstalledCollection{{Dir: filepath.Join(two, "a/b")}, {Dir: filepath.Join(one, "a/b"), Version: "1.2.3"}, {Dir: filepath.Join(three, "a/b")}}
+	if diff := cmp.Diff(want, files.FindCollection("a.b", two, filepath.Join(dir, "none"), one, three)); diff != "" {
 		t.Error(diff)
 	}
-	if got := content.FindCollection("a.c", three); got != nil {
+	if got := files.FindCollection("a.c", three); got != nil {
 		t.Errorf("a file is taken for a collection: %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package content_test
+package files_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 )
 
 // trees makes two trees of collections: of the first of them, a.b was installed
@@ -27,7 +27,7 @@ func trees(t *testing.T) (first, second string) {
 
 func TestWhatChangesTheDigestOfCollections(t *testing.T) {
 	first, second := trees(t)
-	before := content.DigestCollections(first, second)
+	before := files.DigestCollections(first, second)
 	for name, test := range map[string]struct {
 		change func(t *testing.T, first, second string)
 		same   bool
@@ -61,15 +61,15 @@ func TestWhatChangesTheDigestOfCollections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first, second := trees(t)
 			test.change(t, first, second)
-			if same := content.DigestCollections(first, second) == before; same != test.same {
+			if same := files.DigestCollections(first, second) == before; same != test.same {
 				t.Errorf("want same %t, got %t", test.same, same)
 			}
 		})
 	}
-	if content.DigestCollections(second, first) == before {
+	if files.DigestCollections(second, first) == before {
 		t.Error("the order of the trees says which version is used, and does not count")
 	}
-	if content.DigestCollections(first, filepath.Join(first, "none"), second) != before {
+	if files.DigestCollections(first, filepath.Join(first, "none"), second) != before {
 		t.Error("a tree that is not there counts")
 	}
 }
@@ -94,6 +94,6 @@ func BenchmarkCollections(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		content.DigestCollections(tree)
+		files.DigestCollections(tree)
 	}
 }

@@ -1,4 +1,4 @@
-package content_test
+package files_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ensign-operator/ensign/internal/ansible/content"
+	"github.com/ensign-operator/ensign/internal/ansible/files"
 )
 
 const largest = 1 << 20
@@ -38,7 +38,7 @@ func write(t *testing.T, dir, name, text string) {
 
 func digest(t *testing.T, paths ...string) string {
 	t.Helper()
-	sum, err := content.Digest(paths...)
+	sum, err := files.Digest(paths...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestSeveralPaths(t *testing.T) {
 }
 
 func TestUnreadableContentIsAnError(t *testing.T) {
-	if _, err := content.Digest("a\x00b"); err == nil {
+	if _, err := files.Digest("a\x00b"); err == nil {
 		t.Error("got no error")
 	}
 }
