@@ -1,11 +1,11 @@
 // Package controller reconciles the CRs of one watch by running their content.
 //
-// Read reconcile.go downwards for the path of one CR: a live read, decide (a
-// pure function, which alone says what is done), one of a few small steps, and finish, the
-// one place that writes the CR's status at the end. An attempt has the CR's state for itself;
-// events leave what they have to say in the CR's mailbox. A Supervisor starts the controller of a
-// watch when its kind is served and stops it when the kind goes away. Attempts
-// knows the attempts at work in the whole manager and ends them when it stops.
+// Read reconcile.go downwards for the path of one CR: a live read, decide (a pure function,
+// which alone says what is done), one of a few small steps, and finish, the one place that
+// writes the CR's status at the end. An attempt has the CR's state for itself; events leave
+// what they have to say in the CR's mailbox. A Supervisor starts the controller of a watch
+// when its kind is served, and stops it when the kind goes away. Attempts knows the attempts
+// of the whole manager, and ends them when it stops.
 //
 // The package owns the interfaces of what it needs of the API (Access, Related, Slots). It
 // knows a kind of content by the interfaces of package content alone: not what Ansible or
@@ -23,5 +23,6 @@
 //   - Reducer must keep all fields that the triggers compare. It is the cache's default
 //     transform: a transform named by kind would need each CRD at the start.
 //   - A worker that waits for a slot holds a place in the queue. So the queue has the same
-//     priorities as the slots, and a result is written before either is waited for, unless the API server refuses it.
+//     priorities as the slots, and a result is written before either is waited for, unless the
+//     API server refuses it.
 package controller

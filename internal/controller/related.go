@@ -4,15 +4,11 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/ensign-operator/ensign/internal/controller/slots"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -92,44 +88,4 @@ func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
 		return ""
 	}
 	return digestOfText(digest + "\n" + state)
-}
-
-// relatedSource makes requests of the changes of CRs' related objects. A change waits until
-// the cache of the CRs is filled.
-type relatedSource struct {
-	*Supervisor
-	*Reconciler
-
-	kind servedKind
-}
-
-func (n relatedSource) String() string { return "related objects" }
-
-// Start implements source.Source.
-func (n relatedSource) Start(ctx context.Context, q queue) error {
-	synced, err := n.synced(ctx)
-	if err != nil {
-		return err
-	}
-	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(name types.NamespacedName, uid types.UID, what string) {
-		if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) != nil {
-			return
-		}
-		if cr := n.cached(ctx, name); cr != nil && (uid == "" || uid == cr.GetUID()) && cr.GetDeletionTimestamp() == nil {
-			if n.states.of(name).mailbox.markDirty(causeRelated + what) {
-				withPriority(q, slots.Changed).Add(reconcile.Request{NamespacedName: name})
-			}
-		}
-	})
-	return nil
-}
-
-// cached returns the CR of the name as the cache has it, nil if it has none.
-func (s *Supervisor) cached(ctx context.Context, name types.NamespacedName) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(s.GVK)
-	if s.Cache.Get(ctx, name, object) != nil {
-		return nil
-	}
-	return object
 }

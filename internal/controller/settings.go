@@ -38,7 +38,7 @@ func unknownAnnotations(watch *watches.Watch, before, cr *unstructured.Unstructu
 	return found
 }
 
-// minPeriod keeps a CR from taking the operator for itself.
+// minPeriod is the shortest period that a CR can set, so that one CR cannot fill all slots.
 const minPeriod = 10 * time.Second
 
 // periodOf returns the pause between two runs of the CR: its annotation over the watch over

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -32,14 +30,9 @@ const (
 	maxAPIBackoff = 10 * time.Second
 	// logMissingInterval is how often the log says that a kind is still missing.
 	logMissingInterval = time.Minute
+	// syncInterval is how often a cache that is being filled is asked whether it is full.
+	syncInterval = 50 * time.Millisecond
 )
-
-// Discovery returns what the API server serves.
-type Discovery interface {
-	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
-	// ServerGroupsAndResources may return a part of the lists together with an error.
-	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
-}
 
 // Supervisor runs the controller of one watch while its kind is served. If the kind is
 // missing, at the start or later, it asks again and again; other watches are not affected.
@@ -96,55 +89,6 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	return nil
 }
 
-// servedKind is the kind as discovery shows it.
-type servedKind struct {
-	found      bool
-	hasStatus  bool
-	namespaced bool
-}
-
-func (s *Supervisor) discover() (servedKind, error) {
-	list, err := s.Discovery.ServerResourcesForGroupVersion(s.GVK.GroupVersion().String())
-	if apierrors.IsNotFound(err) {
-		return servedKind{}, nil
-	}
-	if err != nil {
-		return servedKind{}, fmt.Errorf("ask the API server for %s: %w", s.GVK.GroupVersion(), err)
-	}
-	var kind servedKind
-	for _, resource := range list.APIResources {
-		if resource.Kind == s.GVK.Kind {
-			kind.found = kind.found || !strings.Contains(resource.Name, "/")
-			kind.namespaced = resource.Namespaced
-			kind.hasStatus = kind.hasStatus || strings.HasSuffix(resource.Name, "/status")
-		}
-	}
-	return kind, nil
-}
-
-// awaitKind blocks until the kind is served. It asks with ever longer pauses, and returns
-// false if ctx ends first.
-func (s *Supervisor) awaitKind(ctx context.Context) (servedKind, bool) {
-	var reminded time.Time
-	pause := newPause()
-	for {
-		kind, err := s.discover()
-		if kind.found {
-			return kind, true
-		}
-		if err == nil {
-			s.unready.Store(nil) // There is nothing to watch.
-		}
-		if time.Since(reminded) >= logMissingInterval {
-			reminded = time.Now()
-			s.logMissing(err)
-		}
-		if sleep(ctx, pause.Step()); ctx.Err() != nil {
-			return servedKind{}, false
-		}
-	}
-}
-
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -173,10 +117,8 @@ func (s *Supervisor) serve(ctx context.Context, kind servedKind) error {
 		cancel()
 	}()
 	err = c.Start(ctx)
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(s.GVK)
-	if removeErr := s.Cache.RemoveInformer(context.WithoutCancel(ctx), object); removeErr != nil {
-		s.Logger.Error(removeErr, "could not stop watching the kind")
+	if removeErr := s.Cache.RemoveInformer(context.WithoutCancel(ctx), s.object()); removeErr != nil {
+		s.Logger.Error(removeErr, "could not remove the informer of the kind")
 	}
 	return err
 }
@@ -198,9 +140,7 @@ func (s *Supervisor) newController(r *Reconciler, kind servedKind) (controller.T
 	if err != nil {
 		return nil, fmt.Errorf("make the controller of %s: %w", s.GVK, err)
 	}
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(s.GVK)
-	err = c.Watch(source.Kind(singleKindCache{s.Cache}, object, &handler{watch: &r.Watch, states: &r.states, related: r.Related, writers: r.Writers}, triggers(&r.Watch)))
+	err = c.Watch(source.Kind(singleKindCache{s.Cache}, s.object(), &handler{watch: &r.Watch, states: &r.states, related: r.Related, writers: r.Writers}, triggers(&r.Watch)))
 	if err == nil && r.Related != nil {
 		err = c.Watch(relatedSource{s, r, kind})
 	}
@@ -223,30 +163,31 @@ func (singleKindCache) WaitForCacheSync(context.Context) bool { return true }
 
 // awaitSync waits until the kind's cache is filled, and reports it.
 func (s *Supervisor) awaitSync(ctx context.Context) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(s.GVK)
-	informer, err := s.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	synced, err := s.synced(ctx)
 	if err != nil {
 		return // The controller's own start meets the same error and reports it.
 	}
-	synced := func(context.Context) (bool, error) { return informer.HasSynced(), nil }
-	if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) == nil {
+	if wait.PollUntilContextCancel(ctx, syncInterval, true, synced) == nil {
 		s.unready.Store(nil)
 		s.Ready(s.GVK, true)
 		s.Logger.Info("watching", "gvk", s.GVK.String())
 	}
 }
 
-// awaitRemoval returns when the API server answers that it does not serve the kind any
-// more. An API server that does not answer proves nothing.
-func (s *Supervisor) awaitRemoval(ctx context.Context) {
-	gone := func(context.Context) (bool, error) {
-		kind, err := s.discover()
-		return err == nil && !kind.found, nil
+// synced returns a condition that is true once the cache of the watched kind is filled.
+func (s *Supervisor) synced(ctx context.Context) (wait.ConditionWithContextFunc, error) {
+	informer, err := s.Cache.GetInformer(ctx, s.object(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", s.GVK, err)
 	}
-	if wait.PollUntilContextCancel(ctx, discoveryInterval, false, gone) == nil {
-		s.Logger.Info("the watched kind is no longer served; its controller stops", "gvk", s.GVK.String())
-	}
+	return func(context.Context) (bool, error) { return informer.HasSynced(), nil }, nil
+}
+
+// object returns an empty object of the watched kind.
+func (s *Supervisor) object() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(s.GVK)
+	return object
 }
 
 // newPause returns pauses that grow from 1 s to discoveryInterval.

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	ctrlhandler "sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -42,28 +41,55 @@ func (s authoredSource) Start(ctx context.Context, q queue) error {
 	if !ok {
 		return errors.New("the controller's queue has no priorities")
 	}
-	synced, err := s.synced(ctx)
+	mark, err := s.marker(ctx, &s.states)
 	if err != nil {
 		return err
 	}
 	return s.Source.Start(ctx, marking{priorities, func(req reconcile.Request) bool {
-		if wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, synced) != nil {
-			return false
-		}
-		cr := s.cached(ctx, req.NamespacedName)
-		return cr != nil && cr.GetDeletionTimestamp() == nil && s.states.of(req.NamespacedName).mailbox.markDirty(causeRelated+s.String())
+		return mark(req.NamespacedName, "", s.String())
 	}})
 }
 
-// synced returns a condition that is true once the cache of the watched kind is filled.
-func (s *Supervisor) synced(ctx context.Context) (wait.ConditionWithContextFunc, error) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(s.GVK)
-	informer, err := s.Cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+// relatedSource makes requests of the changes of CRs' related objects.
+type relatedSource struct {
+	*Supervisor
+	*Reconciler
+
+	kind servedKind
+}
+
+func (n relatedSource) String() string { return "related objects" }
+
+// Start implements source.Source.
+func (n relatedSource) Start(ctx context.Context, q queue) error {
+	mark, err := n.marker(ctx, &n.states)
 	if err != nil {
-		return nil, fmt.Errorf("watch %s: %w", s.GVK, err)
+		return err
 	}
-	return func(context.Context) (bool, error) { return informer.HasSynced(), nil }, nil
+	q = withPriority(q, slots.Changed)
+	n.Related.Follow(ctx, Scope{n.GVK, n.kind.namespaced}, func(name types.NamespacedName, uid types.UID, what string) {
+		if mark(name, uid, what) {
+			q.Add(reconcile.Request{NamespacedName: name})
+		}
+	})
+	return nil
+}
+
+// marker returns a function that marks a CR as dirty because of another object. It reports whether
+// the caller must put the CR into the queue. It first waits until the cache of the CRs is filled. A
+// CR that is not there, has another UID, or is being deleted, is not marked; the UID "" is any.
+func (s *Supervisor) marker(ctx context.Context, all *states) (func(name types.NamespacedName, uid types.UID, what string) bool, error) {
+	synced, err := s.synced(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(name types.NamespacedName, uid types.UID, what string) bool {
+		cr := s.object()
+		if wait.PollUntilContextCancel(ctx, syncInterval, true, synced) != nil || s.Cache.Get(ctx, name, cr) != nil {
+			return false
+		}
+		return (uid == "" || uid == cr.GetUID()) && cr.GetDeletionTimestamp() == nil && all.of(name).mailbox.markDirty(causeRelated+what)
+	}, nil
 }
 
 // marking is the queue that a Source gets. It takes a request where mark has made its CR dirty.
