@@ -16,8 +16,8 @@ const abandonTimeout = 30 * time.Second
 // abandon removes the finalizer without a run, because somebody gives the CR up. What stays is
 // said in the log and in an Event, which the API server refuses in a namespace that is being
 // deleted.
-func (r *Reconciler) abandon(ctx context.Context, a *attempt) error {
-	left := r.leftBehind(ctx, a)
+func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
+	left := r.leftBehind(runCtx, a)
 	if err := r.removeFinalizer(ctx, a); err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (r *Reconciler) abandon(ctx context.Context, a *attempt) error {
 	return nil
 }
 
-// leftBehind asks the content what stays.
+// leftBehind asks the content what stays. ctx ends with the manager.
 func (r *Reconciler) leftBehind(ctx context.Context, a *attempt) string {
 	ctx, cancel := context.WithTimeout(ctx, abandonTimeout)
 	defer cancel()

@@ -42,6 +42,10 @@ type Reconciler struct {
 	// Digest is that of all that a run depends on beside its CR: the watch, its
 	// content, the Python environment. "" makes every CR run once after a restart.
 	Digest string
+	// Translates is true if functions make the values of the content, which may depend on
+	// anything: then an earlier run proves nothing unless its values were those of now. The work
+	// says which they are: see translated.
+	Translates bool
 	// Writers knows which runs wrote CRs; nil: nobody knows.
 	Writers *Writers
 	// Meter may be nil.
@@ -87,7 +91,7 @@ func (r *Reconciler) act(ctx, runCtx context.Context, a *attempt) error {
 	case ignore:
 		return nil
 	case abandon:
-		return r.abandon(ctx, a)
+		return r.abandon(ctx, runCtx, a)
 	case rewrite:
 		a.conclusion = a.state.last
 		return nil
@@ -115,7 +119,12 @@ func (r *Reconciler) admit(ctx, runCtx context.Context, a *attempt) error {
 			a.freeSlot()
 			return err
 		}
-		r.prepare(runCtx, a) // It may call functions of the program, which must not hold up a stop.
+		if a.work == nil && a.refusal == nil {
+			r.prepare(runCtx, a)
+		}
+		if runCtx.Err() != nil { // What was prepared is of no use, nor is what is wrong with it.
+			break
+		}
 		if a.refusal != nil || a.release != nil {
 			return nil
 		}
@@ -150,7 +159,7 @@ func (r *Reconciler) look(ctx, runCtx context.Context, a *attempt) error {
 	a.before = outcomeBefore(&a.state, cr)
 	// The API server's times have whole seconds.
 	a.wasThere = (r.NoStatus || !r.Watch.ManageStatus) && cr.GetCreationTimestamp().Time.Before(r.Began.Truncate(time.Second))
-	a.proof = r.proofOf(ctx, a)
+	a.proof = r.proofOf(runCtx, a)
 	a.decision = decide(a, &r.Watch, r.Clock.Now())
 	a.finalizing = a.step == finalize
 	return nil

@@ -69,9 +69,10 @@ func referencesOf(references []watches.Reference, reduced *unstructured.Unstruct
 }
 
 // digestWith returns the digest of all that the attempt's run depends on: digestOf, and the
-// objects to which the CR refers, as they are now.
+// objects to which the CR refers, as they are now. Where functions make the values of the
+// content, those count that the prepared work has.
 func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
-	digest, references := r.digestOf(a.cr), r.Watch.References
+	digest, references := r.withValues(r.digestOf(a.cr), a), r.Watch.References
 	if r.Related == nil || len(references) == 0 || a.cr.GetDeletionTimestamp() != nil {
 		return digest // Nothing compares the digest of a CR that is being deleted.
 	}
@@ -88,4 +89,17 @@ func (r *Reconciler) digestWith(ctx context.Context, a *attempt) string {
 		return ""
 	}
 	return digestOfText(digest + "\n" + state)
+}
+
+// withValues adds the digest of the values that functions have made to a digest; "" if they are
+// unknown, as those of a CR that is not prepared.
+func (r *Reconciler) withValues(digest string, a *attempt) string {
+	if !r.Translates || digest == "" {
+		return digest
+	}
+	work, knows := a.work.(translated)
+	if !knows || work.ValuesDigest() == "" {
+		return ""
+	}
+	return digestOfText(digest + "\n" + work.ValuesDigest())
 }

@@ -17,10 +17,13 @@ type proof struct {
 }
 
 // proofOf returns the proof of the attempt's version. The status of a kind without a status
-// subresource proves nothing: everyone who may write the CR may write it.
+// subresource proves nothing: everyone who may write the CR may write it. ctx ends with the manager.
 func (r *Reconciler) proofOf(ctx context.Context, a *attempt) proof {
 	if a.state.last != nil || a.dirty != "" || r.NoStatus || r.Digest == "" {
 		return proof{}
+	}
+	if r.Translates && a.cr.GetDeletionTimestamp() == nil && mayRun(a.cr, &r.Watch, false) && !paused(&r.Watch, a.cr) {
+		r.prepare(ctx, a)
 	}
 	a.digest = r.digestWith(ctx, a)
 	ended, ok := status.SucceededWith(a.cr, a.digest)

@@ -17,7 +17,7 @@ import (
 
 // prepare reads the CR's annotations and has its content prepared. If either is invalid, the
 // CR is refused: nothing runs until it changes, and no slot is needed. A finalizer run is
-// not refused for an invalid annotation.
+// not refused for an invalid annotation. ctx ends when the manager stops.
 func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 	var err error
 	a.period, err = r.periodOf(a.cr)

@@ -70,6 +70,10 @@ type work struct {
 	request content.Request
 }
 
+// ValuesDigest returns a digest of the values that the content gets; "" if they have none. The
+// functions may have made them of anything, so that the CR does not say what they are.
+func (w *work) ValuesDigest() string { return digestOfValues(w.request.Spec()) }
+
 // Settled implements content.Work. Content that is as it should be is not enough where hooks are
 // called after a run: if the status does not say that the last attempt succeeded, one of them has
 // failed, or was never called.

@@ -386,6 +386,23 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// What functions make of the CR may change while the CR does not.
+func TestTheWorkSaysWhichValuesItHas(t *testing.T) {
+	read := "first"
+	h := translate(func(v values) (values, error) { return values{"read": read, "text": v["text"]}, nil })
+	digest := func(text string) string {
+		work, _ := wrap(succeeded(), h).Prepare(t.Context(), request(values{"text": text}))
+		return work.(interface{ ValuesDigest() string }).ValuesDigest()
+	}
+	first := digest("a")
+	if first == "" || digest("a") != first || digest("b") == first {
+		t.Error("the digest is not that of the values")
+	}
+	if read = "second"; digest("a") == first {
+		t.Error("what the function read is not in the digest")
+	}
+}
+
 func TestTheVersionThatRanHasTheHooksInIt(t *testing.T) {
 	inner := succeeded()
 	inner.result.Version = content.ShortVersion("1.4", "dddddddddddddddd")

@@ -44,11 +44,20 @@ func (h *Hooks) Digest(inner string) string {
 	case h.none():
 		return inner
 	}
-	overrides, err := json.Marshal(h.Overrides)
+	overrides := digestOfValues(h.Overrides)
+	if overrides == "" {
+		return ""
+	}
+	return digestOf(inner, overrides, h.Version)
+}
+
+// digestOfValues returns the digest of values; "" if they are no JSON.
+func digestOfValues(values map[string]any) string {
+	text, err := json.Marshal(values)
 	if err != nil {
 		return ""
 	}
-	return digestOf(inner, string(overrides), h.Version)
+	return digestOf(string(text))
 }
 
 // digestLength is the number of hexadecimal digits of a digest.

@@ -29,7 +29,8 @@ import (
 // manager, with its lease, and after the watch's timeout.
 //
 // They have no digest by which a later manager could tell whether they have changed: after a
-// restart, every resource runs once. Give CodeVersion, and only those run that it concerns.
+// restart, every resource runs once. Give CodeVersion, and only those run that it concerns, and
+// those whose TranslateValues returns other values than at their last run.
 //
 // All of them are called for the run of a finalizer too; then the resource has a deletionTimestamp.
 // An error of InvalidSpec and one about an annotation do not hold a deletion up: they are logged,
@@ -61,8 +62,11 @@ func OverrideValues(values map[string]any) WatchOption {
 
 // TranslateValues makes the values that the content gets of those of the resource: its spec, or
 // what the TranslateValues before has made. Whatever it returns is as untrusted as the spec:
-// templates in it stay text. It may read the cluster, through a client that f has. It is called
-// before each look and run, and may be called twice for one.
+// templates in it stay text. It may read the cluster, through a client that f has.
+//
+// It is called before each look and run, may be called twice for one, and is called once for each
+// resource after a restart: with CodeVersion, a resource runs then if the values are others than
+// at its last run. A time or a random number in them makes every resource run.
 func TranslateValues(f func(ctx context.Context, cr *unstructured.Unstructured, values map[string]any) (map[string]any, error)) WatchOption {
 	return func(w *operator.Watch) error {
 		w.Hooks.Translate = append(w.Hooks.Translate, f)
