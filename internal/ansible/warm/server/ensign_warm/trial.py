@@ -99,7 +99,7 @@ def _last_words(said: bytes) -> str:
     for line in reversed(said.splitlines()):
         with contextlib.suppress(ValueError):
             event = json.loads(line)
-            if event["stdout"] and event.get("event") != "playbook_on_stats":
+            if event["stdout"].strip() and event.get("event") != "playbook_on_stats":
                 return str(event["stdout"])[-_ENOUGH:]
     return said[-_ENOUGH:].decode(errors="replace")
 

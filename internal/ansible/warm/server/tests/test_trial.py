@@ -1,6 +1,7 @@
 """A server tries its mechanisms, and does without those that another Ansible would break."""
 
 import importlib
+import json
 import os
 import shutil
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, SERVER
+from ensign_warm import trial
 
 PROGRAM = SERVER.parents[1] / "runner" / "program" / "ensign_run.py"
 # Of another Ansible: a file, what stands there, and what stands there instead; and what is off with it.
@@ -117,3 +119,14 @@ def test_what_another_ansible_turns_off(other: Path, tmp_path: Path, request: py
     found = off(other, tmp_path)
     assert found.keys() == wanted.keys(), found
     assert all(wanted[mechanism] in why for mechanism, why in found.items()), found
+
+
+def test_white_space_is_no_cause() -> None:
+    events = [
+        ("runner_on_failed", "the cause"),
+        ("verbose", "\r"),
+        ("verbose", " \n"),
+        ("playbook_on_stats", "PLAY RECAP"),
+    ]
+    said = b"".join(json.dumps({"event": event, "stdout": text}).encode() + b"\n" for event, text in events)
+    assert trial._last_words(said) == "the cause"
