@@ -171,11 +171,15 @@ func (r ansibleRunner) Remove(uid string) error { return r.Root.Remove(uid) }
 func (a *ansibleWing) close() error { return a.warm.close() }
 
 // loadContent reads the watches file and finds the content of its watches. Only for roles and
-// playbooks does it look for the Python environment, which may have collections.
+// playbooks does it look for the Python environment, which may have collections. Where there is
+// none, it returns the faults of the file that are certain without it.
 func loadContent(ctx context.Context, o config.Options, p *python) ([]watches.Watch, error) {
-	kinds, _ := watches.Load(o.WatchesFile, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true}) // All faults are found below.
+	kinds, faults := watches.Load(o.WatchesFile, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
 	search, err := contentSearch(ctx, o, p, slices.ContainsFunc(kinds, isAnsible))
-	if err != nil {
+	switch {
+	case err != nil && faults != nil:
+		return nil, faultsOf(faults)
+	case err != nil:
 		return nil, err
 	}
 	return loadWatches(o, search)
@@ -205,7 +209,7 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 	}
 	list, err := watches.Load(o.WatchesFile, search)
 	if err != nil {
-		return nil, fmt.Errorf("read the watches:\n%w", err)
+		return nil, faultsOf(err)
 	}
 	if err := o.Env.Override(list); err != nil {
 		return nil, err
@@ -216,6 +220,9 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 	warnOfDangers(o.Logger, list)
 	return list, nil
 }
+
+// faultsOf returns the error that has the faults of the watches file.
+func faultsOf(faults error) error { return fmt.Errorf("read the watches:\n%w", faults) }
 
 // warnOfDangers warns of settings by which whoever writes a CR can do more than write a CR.
 func warnOfDangers(log logr.Logger, list []watches.Watch) {

@@ -11,11 +11,9 @@ import (
 
 // findContent finds the role or playbook of what ("the watch" or "the finalizer"), whose
 // fields begin on line. After a fault, and if search.KindsOnly is set, it returns an empty
-// Content.
+// Content. That one of the two is there does not depend on the search.
 func (p *parser) findContent(search Search, what string, line int, c rawContent) Content {
 	switch {
-	case search.KindsOnly:
-		return Content{}
 	case c.role.isSet() && c.playbook.isSet():
 		p.addFault(c.playbook.line, "%s has a role (line %d) and a playbook; keep one of the two", what, c.role.line)
 		p.findRole(search, c.role)
@@ -32,7 +30,7 @@ func (p *parser) findContent(search Search, what string, line int, c rawContent)
 }
 
 func (p *parser) findRole(search Search, role textField) Content {
-	if !p.notEmpty("role", role, "the name of a role") {
+	if !p.notEmpty("role", role, "the name of a role") || search.KindsOnly {
 		return Content{}
 	}
 	var searched []string
@@ -55,7 +53,7 @@ func (p *parser) findRole(search Search, role textField) Content {
 }
 
 func (p *parser) findPlaybook(search Search, playbook textField) Content {
-	if !p.notEmpty("playbook", playbook, "the path of a playbook") {
+	if !p.notEmpty("playbook", playbook, "the path of a playbook") || search.KindsOnly {
 		return Content{}
 	}
 	path := search.absolute(playbook.text)

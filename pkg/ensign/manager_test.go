@@ -100,6 +100,10 @@ func TestRolesNeedPythonAndAFileWithFaultsDoesNot(t *testing.T) {
 	for text, want := range map[string]string{
 		"- {group: g.io, version: v1, kind: K, role: r}\n": "ansible-runner",
 		"- {group: g.io, version: v1, kind: K, chart: c, nope: 1}\n": "nope",
+		// Python may be found in vain where the file has faults.
+		"- {group: g.io, version: v1, kind: K, role: r, nope: 1}\n": "nope",
+		"- {group: g.io, version: v1, kind: K}\n":                   "has no role and no playbook",
+		"- {group: g.io, version: v1, kind: K, role: r}\n- {":       "watches.yaml:2: ",
 	} {
 		m, err := newManager(t, text, nil)
 		if err != nil {

@@ -2,6 +2,8 @@ package managercmd
 
 import (
 	"bytes"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -62,6 +64,25 @@ func TestDeprecatedFlagsAreAcceptedAndHidden(t *testing.T) {
 		}
 		if !strings.Contains(out.String(), "--max-concurrent-reconciles") || strings.Contains(out.String(), "--max-workers") || strings.Contains(out.String(), "--metrics-addr") {
 			t.Errorf("%q: want the newer spellings alone, got\n%s", args, out.String())
+		}
+	}
+}
+
+// Whoever mends what the first error says must not meet a fault of his file only then.
+func TestFaultsOfTheFileComeBeforeAMissingKubeconfig(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // There is no Python.
+	for text, want := range map[string]string{
+		"- {group: g.io, version: v1, kind: K, chart: nowhere}\n":   "nowhere",
+		"- {group: g.io, version: v1, kind: K, role: r, nope: 1}\n": "nope",
+		"- {group: g.io, version: v1, kind: K, chart: c}\n":         "/no/such/kubeconfig",
+	} {
+		t.Chdir(t.TempDir())
+		if err := errors.Join(os.Mkdir("c", 0o700), os.WriteFile("c/Chart.yaml", []byte("{apiVersion: v2, name: c, version: 0.1.0}\n"), 0o600), os.WriteFile("watches.yaml", []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		err := cli.Execute(t.Context(), New(cli.Build{}), "manager", []string{"run", "--kubeconfig=/no/such/kubeconfig", "--metrics-bind-address=0", "--health-probe-bind-address=0"})
+		if err == nil || !strings.Contains(err.Error(), want) || want == "nope" && strings.Contains(err.Error(), "kubeconfig") {
+			t.Errorf("want %q in %v", want, err)
 		}
 	}
 }

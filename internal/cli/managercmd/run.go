@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -36,7 +37,7 @@ their statuses are written, and with 1 when something is wrong at the start
 
   # Every task's output, one JSON object a line, without metrics:
   manager run --ansible-log-events=Everything --log-format=json --metrics-bind-address=0`,
-		Args:          cobra.NoArgs,
+		Args:          cli.OrUnable(cobra.NoArgs),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -58,9 +59,9 @@ func runManager(ctx context.Context, o config.Options) error {
 	o = o.WithEnvironment()
 	settings := controllerOptions(o)
 	settings.Logger = cli.SetLibraryLog(o.Logger)
-	restConfig, err := operator.RESTConfig(o)
-	if err != nil {
-		return err
+	restConfig, missing := operator.RESTConfig(o)
+	if missing != nil {
+		restConfig = &rest.Config{} // Faults of the watches come first, and nothing is contacted.
 	}
 	mgr, err := ensign.NewManager(restConfig, settings, o.Options)
 	if err != nil {
@@ -73,6 +74,9 @@ func runManager(ctx context.Context, o config.Options) error {
 	}
 	if err != nil {
 		return err
+	}
+	if missing != nil {
+		return missing
 	}
 	for _, w := range list {
 		if err := mgr.AddWatch(w); err != nil {
