@@ -30,9 +30,14 @@ func Main(root *cobra.Command) int {
 }
 
 // Execute runs the command that the arguments name. path is the one by which the program was
-// called.
+// called. A command that is not there is misuse, and its error names those that are similar.
 func Execute(ctx context.Context, root *cobra.Command, path string, args []string) error {
 	rename(root, path)
-	root.SetArgs(asCalled(path, args))
-	return root.ExecuteContext(ctx)
+	args = asCalled(path, args)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if _, _, unknown := root.Find(args); unknown != nil {
+		return ExitWith(2, unknown)
+	}
+	return err
 }

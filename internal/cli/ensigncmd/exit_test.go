@@ -28,6 +28,15 @@ func TestAFaultyFlagOrArgumentIsNoAnswer(t *testing.T) {
 			}
 		}
 	}
+	for name, nearest := range map[string]string{"statsu": "\tstatus\n", "nosuch": ""} {
+		var out bytes.Buffer
+		root := New(cli.Build{})
+		root.SetOut(&out)
+		root.SetErr(&out)
+		if err := cli.Execute(t.Context(), root, "ensign", []string{name}); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), nearest) || out.Len() > 0 {
+			t.Errorf("%s: got exit code %d, %v, and printed\n%s", name, cli.ExitCode(err), err, out.String())
+		}
+	}
 	if asked < 7 {
 		t.Errorf("only %d commands say so", asked)
 	}

@@ -17,6 +17,7 @@ func New(build cli.Build) *cobra.Command {
 		Long: `ensign writes the project of an operator, checks it, and shows and controls the
 custom resources (below: resources) of an operator in a cluster. The operator itself
 is the program manager, which runs in a pod.`,
+		SilenceUsage: true, SilenceErrors: true,
 	}
 	addGroup(root, "author", "To write an operator:",
 		newInitCommand(), newCreateCommand(), newCheckCommand(build), newRBACCommand(), newSchemaCommand(), newRunOnceCommand(build))

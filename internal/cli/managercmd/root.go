@@ -12,7 +12,7 @@ import (
 // New returns the commands. Called without one, the program does what run does.
 func New(build cli.Build) *cobra.Command {
 	root := newRunCommand(build)
-	root.Use = "manager"
+	root.Use, root.Args = "manager", nil // What is no command is an unknown one.
 	root.Long = `manager is the Ensign operator: it watches the kinds named in watches.yaml and
 runs a role, playbook or Helm chart for each custom resource (below: resource). A
 run is one execution of that content; a watch is one entry of watches.yaml.

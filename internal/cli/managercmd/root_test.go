@@ -86,3 +86,11 @@ func TestFaultsOfTheFileComeBeforeAMissingKubeconfig(t *testing.T) {
 		}
 	}
 }
+
+func TestAnUnknownCommandIsMisuse(t *testing.T) {
+	for args, want := range map[string]string{"verson": "\tversion\n", "nosuch": `"nosuch"`, "run nosuch": `"nosuch"`, "--zap-devel=true nosuch": `"nosuch"`} {
+		if err := cli.Execute(t.Context(), New(cli.Build{}), "manager", strings.Fields(args)); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got exit code %d, %v", args, cli.ExitCode(err), err)
+		}
+	}
+}
