@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -36,15 +38,9 @@ func (r *Reconciler) event(a *attempt, kind, reason, note string) {
 
 // cutNote cuts at a rune's boundary.
 func cutNote(note string) string {
+	const mark = "…"
 	if len(note) <= maxNote {
 		return note
 	}
-	end := 0
-	for i := range note {
-		if i > maxNote-len("…") {
-			break
-		}
-		end = i
-	}
-	return note[:end] + "…"
+	return strings.ToValidUTF8(note[:maxNote-len(mark)], "") + mark
 }

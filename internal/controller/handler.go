@@ -41,7 +41,7 @@ type handler struct {
 func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 	h.warnOfAnnotations(ctx, nil, e.Object)
 	h.writers.See(h.watch, e.Object)
-	h.setReferences(e.Object)
+	setReferences(h.related, h.watch, client.ObjectKeyFromObject(e.Object), e.Object)
 	h.notify(e.Object, nil)
 	h.InstrumentedEnqueueRequestForObject.Create(ctx, e, withPriority(q, priorityOf(e.Object)))
 }
@@ -56,8 +56,8 @@ func (h *handler) Create(ctx context.Context, e crCreated, q queue) {
 //     version's own event may have ended the wait of an attempt that read an older one.
 func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 	h.writers.See(h.watch, e.ObjectNew)
-	h.setReferences(e.ObjectNew)
 	name, before := client.ObjectKeyFromObject(e.ObjectNew), e.ObjectOld
+	setReferences(h.related, h.watch, name, e.ObjectNew)
 	relevant := true
 	switch {
 	case replaced(e):
@@ -87,9 +87,7 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 
 // Delete implements handler.TypedEventHandler.
 func (h *handler) Delete(ctx context.Context, e crDeleted, q queue) {
-	if h.related != nil && len(h.watch.References) > 0 {
-		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(e.Object), nil)
-	}
+	setReferences(h.related, h.watch, client.ObjectKeyFromObject(e.Object), nil)
 	h.notify(e.Object, errGone)
 	h.InstrumentedEnqueueRequestForObject.Delete(ctx, e, withPriority(q, slots.Normal))
 }
@@ -108,13 +106,6 @@ func (h *handler) warnOfAnnotations(ctx context.Context, before, cr *unstructure
 	}
 	log.FromContext(ctx).Info("WARNING: annotations with the operator's prefix have no effect, because it knows none of these names", "cr", client.ObjectKeyFromObject(cr).String(),
 		"annotations", unknown[:min(len(unknown), limit)], "number", len(unknown), "nearest", nearest.Closest(unknown[0], h.watch.Annotations()))
-}
-
-// setReferences tells related to what objects the CR refers, before anything runs for it.
-func (h *handler) setReferences(cr *unstructured.Unstructured) {
-	if h.related != nil && len(h.watch.References) > 0 {
-		h.related.Refers(h.watch.GVK, client.ObjectKeyFromObject(cr), referencesOf(h.watch.References, cr))
-	}
 }
 
 // priorityOf returns the priority of a CR, or of its reduced copy in the cache.

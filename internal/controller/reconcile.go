@@ -210,9 +210,7 @@ func (r *Reconciler) get(ctx context.Context, req reconcile.Request) (*unstructu
 // forget drops all data of a CR that is gone. Its references were dropped by the event of
 // its deletion, but an attempt may have set them again since.
 func (r *Reconciler) forget(ctx context.Context, a *attempt) {
-	if r.Related != nil && len(r.Watch.References) > 0 {
-		r.Related.Refers(r.Watch.GVK, a.request.NamespacedName, nil)
-	}
+	setReferences(r.Related, &r.Watch, a.request.NamespacedName, nil)
 	r.forgetRuns(named(a.request))
 	r.forgetObject(ctx, a)
 	r.states.forget(a.request.NamespacedName)

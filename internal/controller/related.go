@@ -68,6 +68,18 @@ func referencesOf(references []watches.Reference, reduced *unstructured.Unstruct
 	return found
 }
 
+// setReferences tells related to what objects a CR refers, before anything runs for it. reduced is
+// nil for a CR that is gone.
+func setReferences(related Related, watch *watches.Watch, name types.NamespacedName, reduced *unstructured.Unstructured) {
+	switch {
+	case related == nil, len(watch.References) == 0:
+	case reduced == nil:
+		related.Refers(watch.GVK, name, nil)
+	default:
+		related.Refers(watch.GVK, name, referencesOf(watch.References, reduced))
+	}
+}
+
 // digestWith returns the digest of all that the attempt's run depends on: digestOf, and the
 // objects to which the CR refers, as they are now. Where functions make the values of the
 // content, those count that the prepared work has.
