@@ -14,7 +14,7 @@ const (
 )
 
 // Account returns what the log and the metrics say of a run that was started so.
-func (s Summary) Account(start string) content.Account {
+func (s *Summary) Account(start string) content.Account {
 	return content.Account{
 		Start: start,
 		Numbers: []content.Number{
