@@ -231,9 +231,11 @@ type Outcome struct {
 // maxMessage is the longest message of an Outcome in bytes.
 const maxMessage = 4 << 10
 
-// Explained returns the outcome of a run. The message of a failure ends with the rights that the
-// run lacked. The controller calls it for the outcomes of all kinds of content.
+// Explained returns the outcome of a run. Its message is fit to be shown, whatever the content made
+// of it, and that of a failure ends with the rights that the run lacked. The controller calls it for
+// the outcomes of all kinds of content.
 func (o Outcome) Explained(job Job) Outcome {
+	o.Message = Shown(o.Message)
 	if o.Verdict != Failed || job.Denied == nil {
 		return o
 	}

@@ -40,6 +40,16 @@ func TestAFailureSaysWhichRightsWereLacking(t *testing.T) {
 	}
 }
 
+// Content may make an outcome without the functions that make its message fit to be shown.
+func TestEveryMessageIsFitToBeShown(t *testing.T) {
+	for _, verdict := range []content.Verdict{content.Succeeded, content.Failed, content.Canceled} {
+		got := content.Outcome{Verdict: verdict, Message: "\x1b[2J" + strings.Repeat("€", 2000)}.Explained(content.Job{}).Message
+		if len(got) > 4<<10 || !utf8.ValidString(got) || !strings.HasPrefix(got, `\x1b[2J€`) || !strings.HasSuffix(got, "€… [cut]") {
+			t.Errorf("%s: %d bytes: %.20q", verdict, len(got), got)
+		}
+	}
+}
+
 func TestResultOf(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

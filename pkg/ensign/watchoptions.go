@@ -25,7 +25,7 @@ import (
 // # Functions
 //
 // The functions of options are called by several attempts at once. They get copies of what they
-// are given, and may keep and change them. A panic fails the attempt. The context ends with the
+// are given, and may keep and change them. A panic fails the attempt, or ends it: see Paused. The context ends with the
 // manager, with its lease, and after the watch's timeout.
 //
 // They have no digest by which a later manager could tell whether they have changed: after a
@@ -124,8 +124,11 @@ func CodeVersion(version string) WatchOption {
 }
 
 // Paused holds the runs of a resource back while f returns true for it, as its annotation paused
-// does. f is asked at each attempt, and not for a resource that is being deleted. If the pause ends
-// by something else than an event of the resource, give the watch that event: see Watches.
+// does. f is asked at each attempt, and not for a resource that is being deleted. While f panics,
+// nothing runs for the resource: the log says so, and f is asked again after ever longer pauses.
+//
+// If the pause ends by something else than an event of the resource, give the watch that event: see
+// Watches.
 func Paused(f func(cr *unstructured.Unstructured) bool) WatchOption {
 	return func(w *operator.Watch) error {
 		if before := w.Watch.Paused; before != nil {
