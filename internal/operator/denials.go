@@ -2,7 +2,6 @@ package operator
 
 import (
 	"fmt"
-	"github.com/ensign-operator/ensign/internal/visible"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
 	"github.com/ensign-operator/ensign/internal/manual"
+	"github.com/ensign-operator/ensign/internal/visible"
 )
 
 // maxDenials is how many rights are named, and maxDenialText the longest text of one in bytes.

@@ -98,7 +98,7 @@ func TestWatchesAreAddedBeforeTheStart(t *testing.T) {
 
 func TestRolesNeedPythonAndAFileWithFaultsDoesNot(t *testing.T) {
 	for text, want := range map[string]string{
-		"- {group: g.io, version: v1, kind: K, role: r}\n": "ansible-runner",
+		"- {group: g.io, version: v1, kind: K, role: r}\n":           "ansible-runner",
 		"- {group: g.io, version: v1, kind: K, chart: c, nope: 1}\n": "nope",
 		// Python may be found in vain where the file has faults.
 		"- {group: g.io, version: v1, kind: K, role: r, nope: 1}\n": "nope",

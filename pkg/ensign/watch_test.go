@@ -212,7 +212,7 @@ func (e engine) Prepare(context.Context, content.Request) (content.Work, *conten
 	return e, nil
 }
 
-func (e engine) Run(ctx context.Context, job content.Job) content.Result {
+func (e engine) Run(ctx context.Context, _ content.Job) content.Result {
 	return content.ResultOf(ctx, nil)
 }
 
