@@ -104,6 +104,7 @@ func (w *work) Run(ctx context.Context, job content.Job) content.Result {
 		return content.Result{Outcome: failure(ctx, err)}
 	}
 	result := w.Work.Run(ctx, job)
+	result.Outcome.Message = content.Shown(result.Outcome.Message)
 	if w.engine.digest != "" {
 		result.Version = content.ShortVersion(result.Version.Name, w.engine.digest)
 	}

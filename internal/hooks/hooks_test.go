@@ -293,6 +293,18 @@ func TestWhatIsAsItShouldBeIsNotDoneBeforeItsHook(t *testing.T) {
 	}
 }
 
+func TestAHookGetsAMessageThatIsFitToBeShown(t *testing.T) {
+	inner, got := succeeded(), ""
+	inner.result.Outcome = content.Outcome{Verdict: content.Failed, Message: "a\x1b" + strings.Repeat("€", 2000)}
+	attempt(t, inner, after(func(o content.Outcome) error {
+		got = o.Message
+		return nil
+	}), request(nil))
+	if len(got) > 4<<10 || !strings.HasPrefix(got, `a\x1b€`) {
+		t.Errorf("%d bytes: %.20q", len(got), got)
+	}
+}
+
 func TestHooksAfterAFailureAndAfterNone(t *testing.T) {
 	boom := after(func(content.Outcome) error { return errors.New("nor was it reported") })
 	for why, c := range map[string]struct {
