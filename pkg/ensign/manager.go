@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/ensign-operator/ensign/internal/observe/metricsauth"
 	"github.com/ensign-operator/ensign/internal/operator"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
@@ -90,4 +93,12 @@ func (m *Manager) AddWatch(w Watch, opts ...WatchOption) error {
 		return fmt.Errorf("watch %s: %w", w.WatchedKind(), err)
 	}
 	return m.inner.AddWatch(added)
+}
+
+// MetricsFilter is a FilterProvider of ctrl.Options.Metrics: only who may get the path of the
+// endpoint, as a non-resource URL, reads metrics there. It does what controller-runtime's
+// filters.WithAuthenticationAndAuthorization does, without the API server's library, which that
+// links.
+func MetricsFilter(config *rest.Config, client *http.Client) (metricsserver.Filter, error) {
+	return metricsauth.Filter(config, client)
 }

@@ -2,6 +2,8 @@ package ensign
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +113,26 @@ func TestRolesNeedPythonAndAFileWithFaultsDoesNot(t *testing.T) {
 		}
 		if _, err := m.LoadWatches(t.Context(), "watches.yaml"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q in %v", want, err)
+		}
+	}
+}
+
+// The API server says who may read metrics: without an answer nobody does.
+func TestMetricsAreForWhomTheAPIServerNames(t *testing.T) {
+	filter, err := metricsserver.Options{FilterProvider: MetricsFilter}.FilterProvider(nowhere(), http.DefaultClient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := filter(logr.Discard(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("they were read") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{"", "Bearer abc"} {
+		r, answer := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), httptest.NewRecorder()
+		r.Header.Set("Authorization", token)
+		metrics.ServeHTTP(answer, r)
+		if answer.Code < 400 {
+			t.Errorf("%q: got %d", token, answer.Code)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -53,7 +52,7 @@ func main() {
 	mgr, err := ensign.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme: scheme,
 		Metrics: metricsserver.Options{
-			BindAddress: metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,
+			BindAddress: metricsAddress, SecureServing: true, FilterProvider: ensign.MetricsFilter,
 		},
 		WebhookServer:          webhook.NewServer(webhook.Options{CertDir: certificates, Port: webhookPort}),
 		HealthProbeBindAddress: probeAddress,

@@ -14,7 +14,6 @@ import (
 
 	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/observe/metricsauth"
 	"github.com/ensign-operator/ensign/internal/operator"
 	"github.com/ensign-operator/ensign/pkg/ensign"
 )
@@ -111,7 +110,7 @@ func controllerOptions(o config.Options) ctrl.Options {
 func metricsOptions(o config.Options) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: o.MetricsBindAddress, SecureServing: o.MetricsSecure}
 	if o.MetricsRequireRBAC {
-		options.FilterProvider = metricsauth.Filter
+		options.FilterProvider = ensign.MetricsFilter
 	}
 	if !o.EnableHTTP2 {
 		// With HTTP/2, a single client can exhaust the server (CVE-2023-44487). Scrapers do not need it.
