@@ -54,6 +54,36 @@ func TestKindsOfContentAreNamedInFull(t *testing.T) {
 	}
 }
 
+// mayAskForCharts are the files that may ask whether a watch has a chart, beside those of the chart
+// wing: each chooses what stands for the kind of content from then on.
+var mayAskForCharts = []string{
+	"internal/watches/chart.go", "internal/watches/kinds.go", // The fields of charts; ContentKind.
+	"internal/operator/chart.go",    // The operator's wing for charts.
+	"internal/author/check/wing.go", // That of check.
+}
+
+// TestNobodyElseAsksForCharts: a kind of content says itself what is special about it, so that a
+// further kind needs no change elsewhere.
+func TestNobodyElseAsksForCharts(t *testing.T) {
+	asks := regexp.MustCompile(`\.Chart\s*[!=]=\s*nil`)
+	asking := map[string]bool{}
+	for _, name := range tracked(t) {
+		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "internal/chart/") {
+			asking[name] = asks.MatchString(read(t, name))
+		}
+	}
+	for name, asks := range asking {
+		if asks && !slices.Contains(mayAskForCharts, name) {
+			t.Errorf("%s asks whether a watch has a chart; let the kind of content declare what it wants to know", name)
+		}
+	}
+	for _, name := range mayAskForCharts {
+		if !asking[name] {
+			t.Errorf("%s may ask for charts, and does not", name)
+		}
+	}
+}
+
 // TestFieldsOfWatchesAreInTheReference holds the schema of watches.yaml and its tables against
 // each other.
 func TestFieldsOfWatchesAreInTheReference(t *testing.T) {

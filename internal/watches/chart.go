@@ -1,5 +1,7 @@
 package watches
 
+import "errors"
+
 // Chart is the Helm chart of a watch, and how its releases are kept.
 type Chart struct {
 	// Path is the absolute path of a chart's directory or archive.
@@ -29,6 +31,17 @@ type Chart struct {
 	// it is. ReleaseOf evaluates them.
 	ReleaseName      ReleaseText `json:",omitzero"`
 	ReleaseNamespace ReleaseText `json:",omitzero"`
+}
+
+// SetMaxHistory sets the field of the watch's chart. Copies of the watch keep theirs.
+func (w *Watch) SetMaxHistory(revisions int) error {
+	if w.Chart == nil {
+		return errors.New("the watch has no chart")
+	}
+	chart := *w.Chart
+	chart.MaxHistory = revisions
+	w.Chart = &chart
+	return nil
 }
 
 // Override is one entry of overrideValues, with environment variables and templates in its

@@ -2,7 +2,6 @@ package ensign
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -193,12 +192,9 @@ func MaxConcurrentReconciles(limit int) WatchOption {
 // MaxHistory is how many revisions are kept of the release of a chart; 0 is all.
 func MaxHistory(revisions int) WatchOption {
 	return func(w *operator.Watch) error {
-		if w.Watch.Chart == nil {
-			return errors.New("MaxHistory: the watch has no chart")
+		if err := w.Watch.SetMaxHistory(revisions); err != nil {
+			return fmt.Errorf("MaxHistory: %w", err)
 		}
-		chart := *w.Watch.Chart
-		chart.MaxHistory = revisions
-		w.Watch.Chart = &chart
 		return notNegative("MaxHistory", revisions)
 	}
 }

@@ -11,8 +11,11 @@ import (
 	kyaml "sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/author/report"
+	"github.com/ensign-operator/ensign/internal/author/rights"
+	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // sample is a CR of the project, or the empty one.
@@ -21,10 +24,24 @@ type sample struct {
 	spec map[string]any
 }
 
-// chart loads the chart of a watch, renders it for each sample of its kind, and keeps the objects.
-func (p *Project) chart(ctx context.Context, u *Unit) {
+// chartWing is for charts.
+type chartWing struct {
+	chart *watches.Chart
+	// objects are what the chart renders for the samples of the kind, and with its own values.
+	objects []describe.Object
+	// hasCRDs is set for a chart with definitions in its directory crds.
+	hasCRDs bool
+}
+
+func (*chartWing) watch(*Project, *Unit, source.Position) {}
+func (*chartWing) hasVariables() bool                     { return false }
+
+func (w *chartWing) needs(c *rights.Collector, u *Unit) { c.Chart(u.Watch, w.objects, w.hasCRDs) }
+
+// load loads the chart of the watch, renders it for each sample of its kind, and keeps the objects.
+func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 	at := source.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
-	path := u.Watch.Chart.Path
+	path := w.chart.Path
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return // That is a fault of watches.yaml.
 	}
@@ -36,7 +53,7 @@ func (p *Project) chart(ctx context.Context, u *Unit) {
 		return
 	}
 	p.files[filepath.Join(path, "Chart.yaml")] = true
-	u.HasCRDs = chart.CRDs > 0
+	w.hasCRDs = chart.CRDs > 0
 	program := filepath.Join(filepath.Dir(p.options.Executable), "chart-exec")
 	if _, err := os.Stat(program); err != nil {
 		p.add(finding{
@@ -47,7 +64,7 @@ func (p *Project) chart(ctx context.Context, u *Unit) {
 	samples := p.samples(u)
 	for _, s := range append(samples, sample{}) {
 		rendered, err := describe.Render(ctx, program, path, s.spec)
-		u.Objects = append(u.Objects, rendered.Objects...)
+		w.objects = append(w.objects, rendered.Objects...)
 		switch {
 		case err == nil:
 		case s.file != "":
@@ -63,6 +80,21 @@ func (p *Project) chart(ctx context.Context, u *Unit) {
 		}
 	}
 }
+
+// definition adds what is wrong with the place of the chart's releases.
+func (w *chartWing) definition(p *Project, u *Unit, crd *schema.CRD, at source.Position) {
+	chart := w.chart
+	if !crd.Namespaced && chart.ReleaseNamespace.Fixed == "" && chart.ReleaseNamespace.Path == nil {
+		p.add(finding{
+			"chart-release", report.Error, at, crd.Kind + " is cluster-scoped, and a chart needs a namespace for its release",
+			"each resource is refused: Failure, reason InvalidSpec", "add releaseNamespace to the watch: a namespace, or a path such as spec.namespace or metadata.name",
+		})
+	}
+	p.path(u, chart.ReleaseName.Path, at, ofRelease)
+	p.path(u, chart.ReleaseNamespace.Path, at, ofRelease)
+}
+
+var ofRelease = use{"chart-release", "the release always has the name or namespace of its resource", ""} //nolint:gochecknoglobals // A constant.
 
 // samples returns the CRs of the unit's kind below config/samples.
 func (p *Project) samples(u *Unit) []sample {

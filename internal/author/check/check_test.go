@@ -61,7 +61,8 @@ func project(t *testing.T, watch watches.Watch, files map[string]string) *Projec
 		links: newLinks(dir), absentCollections: absences{}, absentLibraries: absences{},
 	}
 	for _, unit := range source.Walk([]watches.Watch{watch}, source.Search{Dir: dir}) {
-		p.Units = append(p.Units, &Unit{Unit: unit, Index: unit.Index(), Variables: schema.For(watch, p.CRDs)})
+		p.Units = append(p.Units, newUnit(unit, p.CRDs))
+		p.Units[len(p.Units)-1].Index = unit.Index()
 	}
 	return p
 }

@@ -20,9 +20,7 @@ func (p *Project) Needs() rights.Needs {
 	c.Engine()
 	for _, u := range p.Units {
 		c.Unit(u.Unit, u.Index)
-		if u.Watch.Chart != nil {
-			c.Chart(u.Watch, u.Objects, u.HasCRDs)
-		}
+		u.wing.needs(&c, u)
 	}
 	for i, need := range c.All {
 		c.All[i].Where = strings.ReplaceAll(need.Where, p.options.Dir+string(filepath.Separator), "")

@@ -25,12 +25,7 @@ func (p *Project) relative(file string) string {
 // kinds adds what is wrong with a watch and the CRD of its kind.
 func (p *Project) kinds(u *Unit) {
 	at := source.Position{File: p.watchesFile, Line: u.Watch.Line, Column: 1}
-	if !u.Watch.MarkUnsafe && u.Watch.Chart == nil {
-		p.add(finding{
-			"mark-unsafe", report.Warning, at, "markUnsafe is false for " + u.Watch.GVK.Kind,
-			"whoever may write such a resource can run code in the operator: Ansible evaluates templates in its text", "remove the line; text of a resource is then data",
-		})
-	}
+	u.wing.watch(p, u, at)
 	var found *schema.CRD
 	for i := range p.CRDs {
 		if p.CRDs[i].Group == u.Watch.GVK.Group && p.CRDs[i].Kind == u.Watch.GVK.Kind {
@@ -45,38 +40,17 @@ func (p *Project) kinds(u *Unit) {
 		return
 	}
 	p.version(u, found, at)
-	if u.Watch.Chart == nil { // A chart has no variables.
-		p.fields(u)
-	}
+	u.wing.definition(p, u, found, at)
 	for _, reference := range u.Watch.References {
 		p.path(u, reference.Name, at, ofReference)
 		p.path(u, reference.Namespace, at, ofReference)
 	}
-	if u.Watch.Chart != nil {
-		p.release(u, found, at)
-	}
-}
-
-// release adds what is wrong with the place of a chart's releases.
-func (p *Project) release(u *Unit, crd *schema.CRD, at source.Position) {
-	chart := u.Watch.Chart
-	if !crd.Namespaced && chart.ReleaseNamespace.Fixed == "" && chart.ReleaseNamespace.Path == nil {
-		p.add(finding{
-			"chart-release", report.Error, at, crd.Kind + " is cluster-scoped, and a chart needs a namespace for its release",
-			"each resource is refused: Failure, reason InvalidSpec", "add releaseNamespace to the watch: a namespace, or a path such as spec.namespace or metadata.name",
-		})
-	}
-	p.path(u, chart.ReleaseName.Path, at, ofRelease)
-	p.path(u, chart.ReleaseNamespace.Path, at, ofRelease)
 }
 
 // use is what a path of watches.yaml is for.
 type use struct{ id, empty, hint string }
 
-var (
-	ofReference = use{"reference-path", "the reference is always empty, so that a change of the object triggers nothing", "; [*] stands for the elements of a list"} //nolint:gochecknoglobals // A constant.
-	ofRelease   = use{"chart-release", "the release always has the name or namespace of its resource", ""}                                                           //nolint:gochecknoglobals // A constant.
-)
+var ofReference = use{"reference-path", "the reference is always empty, so that a change of the object triggers nothing", "; [*] stands for the elements of a list"} //nolint:gochecknoglobals // A constant.
 
 func (p *Project) version(u *Unit, crd *schema.CRD, at source.Position) {
 	version := crd.Version(u.Watch.GVK.Version)

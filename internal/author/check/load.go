@@ -15,7 +15,6 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/report"
 	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
-	"github.com/ensign-operator/ensign/internal/chart/describe"
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/manual"
 	"github.com/ensign-operator/ensign/internal/watches"
@@ -49,10 +48,12 @@ type Unit struct {
 	*source.Index
 
 	Variables schema.Variables
-	// Objects are what a chart renders for the samples of the kind, and with its own values.
-	Objects []describe.Object
-	// HasCRDs is set for a chart with definitions in its directory crds.
-	HasCRDs bool
+	wing      wing
+}
+
+// newUnit returns the unit of which only the package source has read the content.
+func newUnit(unit *source.Unit, crds []schema.CRD) *Unit {
+	return &Unit{Unit: unit, Variables: schema.For(unit.Watch, crds), wing: newWing(unit)}
 }
 
 // Load reads the project in the directory o.Dir. What is wrong with the content becomes a
@@ -88,11 +89,9 @@ func load(ctx context.Context, o config.Options) (*Project, error) {
 	p.CRDs = schema.Load(filepath.Join(o.Dir, "config"))
 	p.files[p.watchesFile] = true
 	for _, unit := range source.Walk(list, source.Search{Dir: o.Dir, Roles: p.paths.Roles, Trees: p.trees, Here: o.InProject}) {
-		u := &Unit{Unit: unit, Variables: schema.For(unit.Watch, p.CRDs)}
+		u := newUnit(unit, p.CRDs)
 		p.Units = append(p.Units, u)
-		if u.Watch.Chart != nil {
-			p.chart(ctx, u)
-		}
+		u.wing.load(ctx, p, u)
 	}
 	for _, dir := range p.playbooks() {
 		p.trees = append(p.trees, source.Beside(filepath.Join(dir, "any")))

@@ -210,7 +210,7 @@ func (p *Project) optionVariables(all []reader.OptionVariable) {
 		for _, u := range p.Units {
 			key := u.Variables.Keys[v.Variable]
 			switch {
-			case u.Watch.Chart != nil, v.Directory != "" && !slices.Contains(u.directories(), v.Directory):
+			case !u.wing.hasVariables(), v.Directory != "" && !slices.Contains(u.directories(), v.Directory):
 			case key != nil:
 				p.add(finding{
 					"plugin-variable", report.Warning, source.Position{File: u.Variables.File, Line: key.Line, Column: key.Column},

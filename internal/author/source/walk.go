@@ -88,9 +88,6 @@ func walkOne(watch watches.Watch, what watches.Content, search Search, finalizin
 
 func newWalker(watch watches.Watch, what watches.Content, search Search, finalizing bool) *walker {
 	w := &walker{search: search, unit: &Unit{Watch: watch, Finalizing: finalizing}, seen: map[string]bool{}, metas: map[string]*yaml.Node{}}
-	if watch.Chart != nil {
-		return w
-	}
 	if what.Playbook != "" {
 		w.inPlaybook, w.unit.Dir = true, filepath.Dir(what.Playbook)
 		w.search.Trees = slices.Concat([]string{Beside(what.Playbook)}, search.Trees)
@@ -104,7 +101,7 @@ func newWalker(watch watches.Watch, what watches.Content, search Search, finaliz
 		return w
 	}
 	name := what.Role
-	if name == "" { // A fault of the watch.
+	if name == "" { // A fault of the watch, or content that is not Ansible's.
 		return w
 	}
 	if what.RolesPath != "" {
