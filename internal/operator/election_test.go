@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestWhatIsWrongWithAnElection(t *testing.T) {
 				return
 			}
 			for _, one := range err.(interface{ Unwrap() []error }).Unwrap() {
-				if _, ok := one.(*options.Error); !ok {
+				if named := new(options.Error); !errors.As(one, &named) {
 					t.Errorf("%T names no field", one)
 				}
 			}

@@ -42,12 +42,12 @@ func (e *Error) Unwrap() error { return e.Err }
 // known without content and API server. Each error has the type *Error.
 func (o Options) Check() error {
 	return errors.Join(
-		inRange("AnsibleVerbosity", o.AnsibleVerbosity, 0, 7),
-		inRange("MaxVerbosity", o.MaxVerbosity, 0, 7),
-		inRange("MaxConcurrentReconciles", o.MaxConcurrentReconciles, 0, 1<<16),
-		inRange("MaxConcurrentRuns", o.MaxConcurrentRuns, 0, 1<<16),
-		inRange("ProxyPort", o.ProxyPort, 0, 1<<16-1),
-		inRange("ProxyOpenPort", o.ProxyOpenPort, 0, 1<<16-1),
+		upTo("AnsibleVerbosity", o.AnsibleVerbosity, 7),
+		upTo("MaxVerbosity", o.MaxVerbosity, 7),
+		upTo("MaxConcurrentReconciles", o.MaxConcurrentReconciles, 1<<16),
+		upTo("MaxConcurrentRuns", o.MaxConcurrentRuns, 1<<16),
+		upTo("ProxyPort", o.ProxyPort, 1<<16-1),
+		upTo("ProxyOpenPort", o.ProxyOpenPort, 1<<16-1),
 		failIf(o.RunIdleTimeout < 0, "RunIdleTimeout", o.RunIdleTimeout, "allowed is 0s and more"),
 		failIf(o.MaxBackoff != 0 && o.MaxBackoff < time.Second, "MaxBackoff", o.MaxBackoff, "allowed is 1s and more"),
 		failIf(o.ArtifactsMaxBytes > 0 && o.ArtifactsMaxBytes < 1<<20, "ArtifactsMaxBytes", o.ArtifactsMaxBytes, "allowed is 1Mi and more, or 0"),
@@ -65,8 +65,8 @@ func failIf(wrong bool, field string, value any, message string) error {
 	return &Error{field, fmt.Sprint(value), errors.New(message)}
 }
 
-func inRange(field string, value, low, high int) error {
-	return failIf(value < low || value > high, field, value, fmt.Sprintf("allowed is %d to %d", low, high))
+func upTo(field string, value, most int) error {
+	return failIf(value < 0 || value > most, field, value, fmt.Sprintf("allowed is 0 to %d", most))
 }
 
 func checkTaskEvents(value string) error {

@@ -128,7 +128,7 @@ func (h *house) furnish(ctx context.Context, o ctrl.Options, e ensign.Options) *
 }
 
 // start starts the manager, which is stopped with the spec.
-func (h *house) start() *house {
+func (h *house) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
 	go func() {
@@ -140,7 +140,6 @@ func (h *house) start() *house {
 		Eventually(h.ended).Should(BeClosed())
 		GinkgoWriter.Println("--- a manager's log\n" + h.log.String())
 	})
-	return h
 }
 
 // reconciled makes a CR and returns it when its content has succeeded.
