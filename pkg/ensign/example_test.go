@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -106,10 +107,11 @@ func ExampleTranslateValues() {
 // What must hold before each run, and what is done after it.
 func ExamplePreHook() {
 	var tell func(name string, outcome content.Outcome) error
+	var maintenance atomic.Bool
 	_ = []ensign.WatchOption{
 		ensign.PreHook(func(_ context.Context, cr *unstructured.Unstructured, _ map[string]any) error {
-			if cr.GetLabels()["approved"] != "yes" && cr.GetDeletionTimestamp() == nil {
-				return errors.New("waits for the label approved=yes")
+			if maintenance.Load() && cr.GetDeletionTimestamp() == nil {
+				return errors.New("waits for the end of the maintenance")
 			}
 			return nil
 		}),

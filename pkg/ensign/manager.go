@@ -50,8 +50,10 @@ type Manager struct {
 // All of o counts, with these differences. With o.LeaderElection the lease is fenced: a manager
 // that cannot be sure to hold it reaches the API server no more, and its runs end before another
 // replica may lead. So LeaderElectionReleaseOnCancel, LeaderElectionResourceLockInterface and a
-// Transport in cfg are refused, and LeaseDuration is 3 s or more. The probes at HealthProbeBindAddress name the checks
-// that fail. The watched namespaces are those of o.Cache.DefaultNamespaces.
+// Transport in cfg are refused, and LeaseDuration is 3 s or more. The probes at
+// HealthProbeBindAddress name the checks that fail. The watched namespaces are those of
+// o.Cache.DefaultNamespaces; selectors, ByObject and timeouts of o.Cache hold for the program's own
+// reads, not for watches: Selector chooses resources.
 //
 // An error about a setting has an *Error for each field that is wrong.
 func NewManager(cfg *rest.Config, o ctrl.Options, e Options) (*Manager, error) {
@@ -87,6 +89,10 @@ func (m *Manager) AddWatch(w Watch, opts ...WatchOption) error {
 	}
 	var errs []error
 	for _, opt := range opts {
+		if opt == nil {
+			errs = append(errs, errors.New("an option is nil"))
+			continue
+		}
 		errs = append(errs, opt(&added))
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -19,11 +19,14 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
+
+func noValues(string) (map[string]any, error) { return map[string]any{}, nil }
 
 var widget = Kind{Group: "g.io", Version: "v1", Kind: "Widget"}
 
@@ -182,7 +185,7 @@ func TestWhatIsWrongWithAWatchInGo(t *testing.T) {
 		"no content":      {Playbook{Kind: widget}, nil, []string{"ensign.Playbook", "no playbook"}},
 		"no engine":       {Custom{Kind: widget}, nil, []string{"ensign.Custom: Engine"}},
 		"a finalizer":     {Custom{Kind: widget, Engine: engine{}, Finalizer: "kubernetes"}, nil, []string{"ensign.Custom: Finalizer"}},
-		"all the options": {Chart{Kind: widget, Chart: "chart"}, []WatchOption{OverrideValues(map[string]any{"a": func() {}}), ReconcilePeriod(-1), MaxHistory(-2), Annotation("a b", nil), Annotation(watches.ChartAnnotations+"mine", nil), Selector(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}})}, []string{"watch g.io/v1, Kind=Widget: OverrideValues: ", "ReconcilePeriod: -1ns is less than 0", "MaxHistory: -2", "\"a b\" is no name", "a prefix of your own", "Selector: "}},
+		"all the options": {Chart{Kind: widget, Chart: "chart"}, []WatchOption{OverrideValues(map[string]any{"a": func() {}}), ReconcilePeriod(-1), MaxHistory(-2), Annotation("a b", noValues), Annotation(watches.ChartAnnotations+"mine", noValues), Selector(metav1.LabelSelector{MatchLabels: map[string]string{"a": "?"}})}, []string{"watch g.io/v1, Kind=Widget: OverrideValues: ", "ReconcilePeriod: -1ns is less than 0", "MaxHistory: -2", "\"a b\" is no name", "a prefix of your own", "Selector: "}},
 		"a history of no": {Custom{Kind: widget, Engine: engine{}}, []WatchOption{MaxHistory(1)}, []string{"MaxHistory: the watch has no chart"}},
 	} {
 		t.Run(why, func(t *testing.T) {
@@ -219,7 +222,6 @@ func (e engine) Run(ctx context.Context, _ content.Job) content.Result {
 func TestOptions(t *testing.T) {
 	no := func(*unstructured.Unstructured) bool { return false }
 	yes := func(*unstructured.Unstructured) bool { return true }
-	noValues := func(string) (map[string]any, error) { return map[string]any{}, nil }
 	m := managerIn(t, chartFiles)
 	w, err := Chart{Kind: widget, Chart: "chart"}.resolve(m.inner)
 	if err != nil {
@@ -229,7 +231,7 @@ func TestOptions(t *testing.T) {
 	for _, opt := range []WatchOption{
 		Selector(metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}), ReconcilePeriod(time.Hour), Timeout(time.Minute), MaxConcurrentReconciles(2), MaxHistory(3), MaxRunnerArtifacts(4),
 		OverrideValues(map[string]any{"a": map[string]any{"b": 1}}), OverrideValues(map[string]any{"a": map[string]any{"c": 2}}), CodeVersion("1"), Annotation("g.io/size", noValues),
-		Paused(no), Paused(yes), Paused(no), Watches(nil),
+		Paused(no), Paused(yes), Paused(no), Watches(source.Func(nil)),
 	} {
 		if err := opt(&w); err != nil {
 			t.Fatal(err)
@@ -242,6 +244,19 @@ func TestOptions(t *testing.T) {
 	want := []any{"a=b", time.Hour, time.Minute, 2, 3, 4, map[string]any{"a": map[string]any{"b": int64(1), "c": int64(2)}}, "1", []string{"g.io/size"}, true, 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsNilIsNamed(t *testing.T) {
+	m := managerIn(t, nil)
+	err := m.AddWatch(Custom{Kind: widget, Engine: engine{}}, TranslateValues(nil), PreHook(nil), PostHook(nil), Annotation("g.io/size", nil), Paused(nil), Watches(nil), nil)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, name := range []string{"TranslateValues", "PreHook", "PostHook", "Annotation", "Paused", "Watches", "an option is nil"} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not in: %v", name, err)
+		}
 	}
 }
 

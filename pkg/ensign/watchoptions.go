@@ -2,6 +2,7 @@ package ensign
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,8 +25,9 @@ import (
 // # Functions
 //
 // The functions of options are called by several attempts at once. They get copies of what they
-// are given, and may keep and change them. A panic fails the attempt, or ends it: see Paused. The context ends with the
-// manager, with its lease, and after the watch's timeout.
+// are given, and may keep and change them. A panic fails the attempt, or ends it: see Paused. The
+// context ends with the manager, with its lease, and after the watch's timeout; a function that
+// goes on nevertheless holds up the manager's stop.
 //
 // They have no digest by which a later manager could tell whether they have changed: after a
 // restart, every resource runs once. Give CodeVersion, and only those run that it concerns, and
@@ -68,6 +70,9 @@ func OverrideValues(values map[string]any) WatchOption {
 // at its last run. A time or a random number in them makes every resource run.
 func TranslateValues(f func(ctx context.Context, cr *unstructured.Unstructured, values map[string]any) (map[string]any, error)) WatchOption {
 	return func(w *operator.Watch) error {
+		if f == nil {
+			return errors.New("TranslateValues: the function is nil")
+		}
 		w.Hooks.Translate = append(w.Hooks.Translate, f)
 		return nil
 	}
@@ -78,6 +83,9 @@ func TranslateValues(f func(ctx context.Context, cr *unstructured.Unstructured, 
 // called where nothing runs, as for a release that is as it should be.
 func PreHook(f func(ctx context.Context, cr *unstructured.Unstructured, values map[string]any) error) WatchOption {
 	return func(w *operator.Watch) error {
+		if f == nil {
+			return errors.New("PreHook: the function is nil")
+		}
 		w.Hooks.Before = append(w.Hooks.Before, f)
 		return nil
 	}
@@ -89,6 +97,9 @@ func PreHook(f func(ctx context.Context, cr *unstructured.Unstructured, values m
 // the attempt.
 func PostHook(f func(ctx context.Context, cr *unstructured.Unstructured, outcome content.Outcome) error) WatchOption {
 	return func(w *operator.Watch) error {
+		if f == nil {
+			return errors.New("PostHook: the function is nil")
+		}
 		w.Hooks.After = append(w.Hooks.After, f)
 		return nil
 	}
@@ -100,6 +111,9 @@ func PostHook(f func(ctx context.Context, cr *unstructured.Unstructured, outcome
 // resource changes. A change of the annotation triggers a run.
 func Annotation(name string, f func(text string) (values map[string]any, err error)) WatchOption {
 	return func(w *operator.Watch) error {
+		if f == nil {
+			return errors.New("Annotation: the function is nil")
+		}
 		if faults := validation.IsQualifiedName(name); len(faults) > 0 {
 			return fmt.Errorf("Annotation: %q is no name of an annotation: %s", name, strings.Join(faults, "; "))
 		}
@@ -130,6 +144,9 @@ func CodeVersion(version string) WatchOption {
 // Watches.
 func Paused(f func(cr *unstructured.Unstructured) bool) WatchOption {
 	return func(w *operator.Watch) error {
+		if f == nil {
+			return errors.New("Paused: the function is nil")
+		}
 		if before := w.Watch.Paused; before != nil {
 			also := f
 			f = func(cr *unstructured.Unstructured) bool { return before(cr) || also(cr) }
@@ -149,6 +166,9 @@ func Paused(f func(cr *unstructured.Unstructured) bool) WatchOption {
 // period.
 func Watches(s source.Source) WatchOption {
 	return func(w *operator.Watch) error {
+		if s == nil {
+			return errors.New("Watches: the source is nil")
+		}
 		w.Sources = append(w.Sources, s)
 		return nil
 	}
