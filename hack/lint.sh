@@ -60,7 +60,10 @@ dockerfile_lint() {
   hadolint "${files[@]}"
 }
 
-ansible_content_lint() { ansible-lint --offline --strict; }
+ansible_content_lint() {
+  ansible-lint --offline --strict
+  (cd examples/hybrid && ansible-lint --offline --strict)
+}
 
 # derived makes what a release has of config/, and validates the bundle. Nothing is kept.
 derived() {
