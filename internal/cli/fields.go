@@ -8,6 +8,7 @@ import (
 
 	"github.com/iancoleman/strcase"
 
+	"github.com/ensign-operator/ensign/internal/operator"
 	"github.com/ensign-operator/ensign/pkg/options"
 )
 
@@ -31,6 +32,9 @@ func SayFlags(err error) error {
 	}
 	if errors.Is(err, syscall.EADDRINUSE) && len(fields) == 0 { // controller-runtime names no setting.
 		text += " (another process has this port: choose another by --metrics-bind-address or --pprof-bind-address; 0 switches the listener off)"
+	}
+	if errors.Is(err, operator.ErrUnreachable) {
+		text += " (--kubeconfig and KUBECONFIG choose another kubeconfig)"
 	}
 	return &flagError{text, err}
 }

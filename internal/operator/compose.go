@@ -32,6 +32,9 @@ import (
 	"github.com/ensign-operator/ensign/pkg/content"
 )
 
+// ErrUnreachable is the error of an API server that does not answer.
+var ErrUnreachable = errors.New("reach the API server")
+
 // connectTimeout bounds the first request to the API server.
 const connectTimeout = 10 * time.Second
 
@@ -141,7 +144,7 @@ func reachServer(o config.Options, restConfig *rest.Config) error {
 	}
 	version, err := served.ServerVersion()
 	if err != nil {
-		return fmt.Errorf("reach the API server at %s; check the kubeconfig and that the server runs: %w", restConfig.Host, err)
+		return fmt.Errorf("%w at %s; check the kubeconfig and that the server runs: %w", ErrUnreachable, restConfig.Host, err)
 	}
 	o.Logger.V(1).Info("connected", "server", restConfig.Host, "version", version.GitVersion)
 	return nil

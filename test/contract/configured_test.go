@@ -17,7 +17,7 @@ import (
 // ensign runs a command in the project's directory, which has to end well.
 func ensign(ctx context.Context, s *site.Site, args ...string) string {
 	GinkgoHelper()
-	cmd := exec.CommandContext(ctx, s.Options.Binary, args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(ground.Root, "bin", "ensign"), args...)
 	cmd.Dir = s.Options.Project
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Dir, "KUBECONFIG=" + s.Options.Kubeconfig}, s.Options.Env...)
 	out, err := cmd.CombinedOutput()
