@@ -217,7 +217,8 @@ def look() -> list[object]:
     display = importlib.import_module("ansible.utils.display").Display()
     constants = importlib.import_module("ansible.constants")
     return [
-        *((stream.errors, sorted(vars(stream.buffer))) for stream in (sys.stdout, sys.stderr)),
+        # Python names the streams that it begins with, where they have no buffer, and no others.
+        *((stream.errors, sorted(vars(stream.buffer).keys() - {"name"})) for stream in (sys.stdout, sys.stderr)),
         getattr(display, "columns", None),
         [name for name in _SETTINGS if name in vars(constants)],
         os.path.isdir(temporary()),
