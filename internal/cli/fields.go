@@ -30,6 +30,11 @@ func SayFlags(err error) error {
 		flag := cmp.Or(flagsOf[one.Field], strcase.ToKebab(field))
 		text = strings.ReplaceAll(text, one.Error(), one.Named("--"+flag))
 	}
+	for field, flag := range flagsOf { // A message may name another one.
+		if strings.HasPrefix(field, "ctrl.Options.") {
+			text = strings.ReplaceAll(text, field, "--"+flag)
+		}
+	}
 	if errors.Is(err, syscall.EADDRINUSE) && len(fields) == 0 { // controller-runtime names no setting.
 		text += " (another process has this port: choose another by --metrics-bind-address or --pprof-bind-address; 0 switches the listener off)"
 	}

@@ -88,7 +88,7 @@ func checkLeaseTimes(o ctrl.Options) error {
 	case duration < minLeaseDuration:
 		return electionError("LeaseDuration", duration.String(), fmt.Sprintf("too short to renew in: take %s or more", minLeaseDuration))
 	case deadline >= duration:
-		return electionError("RenewDeadline", deadline.String(), fmt.Sprintf("must be less than the lease's duration of %s", duration))
+		return electionError("RenewDeadline", deadline.String(), fmt.Sprintf("must be less than ctrl.Options.LeaseDuration=%s", duration))
 	case deadline <= minDeadline:
 		return electionError("RenewDeadline", deadline.String(), fmt.Sprintf("too short: take more than %s", minDeadline))
 	}

@@ -23,7 +23,7 @@ func TestWhatIsWrongWithAnElection(t *testing.T) {
 	}{
 		"the usual times":                   {func(*ctrl.Options) {}, nil},
 		"none is held, whatever is set":     {func(o *ctrl.Options) { o.LeaderElection, o.LeaderElectionReleaseOnCancel = false, true }, nil},
-		"a leader that tries too long":      {func(o *ctrl.Options) { o.RenewDeadline = &usual }, []string{"ctrl.Options.RenewDeadline=15s", "15s"}},
+		"a leader that tries too long":      {func(o *ctrl.Options) { o.RenewDeadline = &usual }, []string{"ctrl.Options.RenewDeadline=15s", "less than ctrl.Options.LeaseDuration=15s"}},
 		"a renewal that is not repeated":    {func(o *ctrl.Options) { o.RenewDeadline = &two }, []string{"ctrl.Options.RenewDeadline=2s", "more than"}},
 		"a lease too short":                 {func(o *ctrl.Options) { o.LeaseDuration = &second }, []string{"ctrl.Options.LeaseDuration=1s", "3s"}},
 		"a lease without a name":            {func(o *ctrl.Options) { o.LeaderElectionID = "" }, []string{"ctrl.Options.LeaderElectionID: "}},

@@ -105,6 +105,6 @@ func proxyRows(w *work) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(response.StatusCode).To(Equal(http.StatusOK))
 		Expect(string(text)).To(ContainSubstring(`"near"`))
-		Expect(w.Log()).To(ContainSubstring("whoever reaches this port has the rights of the manager, without a token"))
+		Expect(w.Log()).To(ContainSubstring("without a token (Options.ProxyOpenPort)"))
 	})
 }

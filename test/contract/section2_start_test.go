@@ -90,7 +90,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		code, text := s.FailsAtStart(ctx)
 		Expect(code).To(Equal(1))
 		Expect(text).To(And(
-			ContainSubstring("--leader-elect-renew-deadline=15s: must be less than the lease's duration of 15s"),
+			ContainSubstring("--leader-elect-renew-deadline=15s: must be less than --leader-elect-lease-duration=15s"),
 			ContainSubstring("--log-format=xml: allowed are pretty, console and json"),
 			ContainSubstring("ANSIBLE_GATHERING=never: allowed are implicit, explicit, smart"),
 			ContainSubstring(`WATCH_NAMESPACE: "B" is no name of a namespace`)))
