@@ -112,6 +112,20 @@ func TestAKindOfContentThatNobodyKnows(t *testing.T) {
 	}
 }
 
+// refusing is content that calls its refusal a success, with a message that a terminal would obey.
+type refusing struct{ manifests }
+
+func (*refusing) Prepare(context.Context, content.Request) (content.Work, *content.Outcome) {
+	return nil, &content.Outcome{Verdict: content.Succeeded, Reason: "TooLarge", Message: "no\x1b[2J"}
+}
+
+func TestARefusalIsAFailureThatCanBeShown(t *testing.T) {
+	b := newBench(t, plainWatch(), widget(), interceptor.Funcs{})
+	b.Content = &refusing{}
+	b.mustReconcile()
+	wantEqual(t, content.Outcome{Verdict: content.Failed, Reason: "TooLarge", Message: `no\x1b[2J`}, status.Last(b.stored()))
+}
+
 // lacking is access whose account lacks a right.
 type lacking struct{ Access }
 

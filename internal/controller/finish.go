@@ -112,9 +112,6 @@ func (r *Reconciler) record(ctx context.Context, a *attempt) error {
 
 // report returns what the status says of a conclusion.
 func (c *conclusion) report() status.Report {
-	if c.refused {
-		return status.Refused(c.version.generation, c.Outcome.Reason, c.Outcome.Message).WithRequest(c.version.requested).WithRun(status.LastRun{})
-	}
 	report := status.Finished(c.version.generation, c.Result).WithRun(status.LastRun{Ended: c.ended, Next: c.next, Version: c.Version})
 	if c.Outcome.Verdict != content.Canceled { // The next manager answers.
 		report = report.WithRequest(c.version.requested)

@@ -28,6 +28,9 @@ func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 		}
 		a.refusal = content.Refusal(content.ReasonInvalidAnnotation, err)
 	}
+	if a.refusal != nil { // It is a failure, and fit to be shown, whatever the content made it.
+		a.refusal = content.Refusal(a.refusal.Reason, errors.New(a.refusal.Message))
+	}
 }
 
 // run runs the content and concludes the attempt. runCtx ends when the run must end; ctx

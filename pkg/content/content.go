@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -152,8 +153,9 @@ type Result struct {
 	// Counts is the ansibleResult of the conditions; nil is none.
 	Counts map[string]any
 	// Conditions are set beside those that every run has, and Removed are the types of
-	// those that are removed.
-	Conditions []Condition
+	// those that are removed. The manager sets the observed generation and the time of the
+	// last transition, and cuts a message at 4 KiB.
+	Conditions []metav1.Condition
 	Removed    []string
 	// Fields are set in the status, by their key. A nil value removes the key.
 	Fields map[string]any
@@ -181,14 +183,6 @@ type Account struct {
 type Number struct {
 	Name  string
 	Value int
-}
-
-// Condition is a condition that belongs to a kind of content. Its message is cut at 4 KiB.
-type Condition struct {
-	Type    string
-	Status  string // "True" or "False"
-	Reason  Reason
-	Message string
 }
 
 // Verdict says whether a run succeeded.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,25 +101,25 @@ func outcomeOf(watch *watches.Watch, cr *unstructured.Unstructured) (o Outcome, 
 	running, failure := status.Read(cr, status.Running), status.Read(cr, status.Failure)
 	failed := failure.Status == "True"
 	if !failed {
-		failure = status.Condition{}
+		failure = metav1.Condition{}
 	}
 	switch {
 	case cr.GetDeletionTimestamp() != nil:
-		return Deleting, string(failure.Reason), cmp.Or(failure.Message, running.Message)
+		return Deleting, failure.Reason, cmp.Or(failure.Message, running.Message)
 	case !watch.Selector.Matches(labels.Set(cr.GetLabels())):
 		return Ignored, "", "its labels do not match the selector of the watch"
 	case !watch.ManageStatus:
 		return Unreported, "", "manageStatus of the watch is false"
 	case running.Reason == status.ReasonPaused:
-		return Paused, string(failure.Reason), cmp.Or(failure.Message, running.Message)
+		return Paused, failure.Reason, cmp.Or(failure.Message, running.Message)
 	case running.Status == "True" && running.Reason == status.ReasonRunning:
-		return Running, string(failure.Reason), running.Message
-	case running.Reason == content.ReasonCanceled:
-		return Canceled, string(failure.Reason), running.Message
+		return Running, failure.Reason, running.Message
+	case running.Reason == string(content.ReasonCanceled):
+		return Canceled, failure.Reason, running.Message
 	case running.Reason == status.ReasonUnwritable:
-		return Failed, string(running.Reason), running.Message
+		return Failed, running.Reason, running.Message
 	case failed:
-		return Failed, string(failure.Reason), failure.Message
+		return Failed, failure.Reason, failure.Message
 	case status.Read(cr, status.Successful).Status == "True":
 		return Successful, "", ""
 	}
@@ -130,8 +131,8 @@ func lastRun(cr *unstructured.Unstructured, run status.LastRun) *time.Time {
 	last := run.Ended
 	if last.IsZero() {
 		for _, kind := range []status.Type{status.Successful, status.Failure} {
-			if c := status.Read(cr, kind); c.Status == "True" && c.Since.After(last) {
-				last = c.Since
+			if c := status.Read(cr, kind); c.Status == "True" && c.LastTransitionTime.After(last) {
+				last = c.LastTransitionTime.Time
 			}
 		}
 	}

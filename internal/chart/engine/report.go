@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -44,13 +45,13 @@ func (w *work) attempted(result content.Result) content.Result {
 // deployed returns the result of a release that is as its CR wants it. It depends on the
 // release alone, so that the status of a release at rest does not change.
 func deployed(last *release.Release) content.Result {
-	reason := content.Reason("UpgradeSuccessful")
+	reason := "UpgradeSuccessful"
 	if last.Version == 1 {
 		reason = "InstallSuccessful"
 	}
 	return content.Result{
 		Outcome: content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
-		Conditions: []content.Condition{
+		Conditions: []metav1.Condition{
 			{Type: initialized, Status: "True", Reason: "Initialized"},
 			{Type: deployedType, Status: "True", Reason: reason, Message: visible.Text(last.Info.Notes)},
 		},
@@ -62,7 +63,7 @@ func deployed(last *release.Release) content.Result {
 func uninstalled() content.Result {
 	return content.Result{
 		Outcome:    content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
-		Conditions: []content.Condition{{Type: deployedType, Status: "False", Reason: "UninstallSuccessful"}},
+		Conditions: []metav1.Condition{{Type: deployedType, Status: "False", Reason: "UninstallSuccessful"}},
 		Removed:    []string{releaseFails, irreconciled},
 		Fields:     map[string]any{deployedRelease: nil, attemptedRelease: nil},
 	}
@@ -74,10 +75,10 @@ func failed(outcome content.Outcome, action order.Action) content.Result {
 	if outcome.Verdict == content.Canceled {
 		return result
 	}
-	reason := map[order.Action]content.Reason{
+	reason := map[order.Action]string{
 		order.Install: "InstallError", order.Reinstall: "InstallError", order.Upgrade: "UpgradeError", order.Uninstall: "UninstallError",
 	}[action]
-	result.Conditions = []content.Condition{
+	result.Conditions = []metav1.Condition{
 		{Type: initialized, Status: "True", Reason: "Initialized"},
 		{Type: releaseFails, Status: "True", Reason: reason, Message: outcome.Message},
 	}
@@ -107,7 +108,7 @@ func irreconcilable(ctx context.Context, err error) content.Result {
 	message := short(err.Error())
 	return content.Result{
 		Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: message},
-		Conditions: []content.Condition{
+		Conditions: []metav1.Condition{
 			{Type: initialized, Status: "True", Reason: "Initialized"},
 			{Type: irreconciled, Status: "True", Reason: "ReconcileError", Message: message},
 		},

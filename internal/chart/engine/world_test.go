@@ -286,7 +286,7 @@ func (w *world) run(ctx context.Context, cr *unstructured.Unstructured, finalizi
 func shownAs(result content.Result) string {
 	var all []string
 	for _, c := range result.Conditions {
-		all = append(all, c.Type+"="+c.Status+" "+string(c.Reason))
+		all = append(all, c.Type+"="+string(c.Status)+" "+c.Reason)
 	}
 	slices.Sort(all)
 	return strings.Join(all, ", ")

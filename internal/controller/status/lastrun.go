@@ -79,13 +79,13 @@ func ReadRun(obj *unstructured.Unstructured) LastRun {
 // succeed; zero if not so. refused is true if the schema refused the run's result.
 func stoppedAt(obj *unstructured.Unstructured) (at time.Time, refused bool) {
 	running, failure := Read(obj, Running), Read(obj, Failure)
-	ran := running.Status == "False" && failure.Reason != content.ReasonInvalidSpec && failure.Reason != content.ReasonInvalidAnnotation
-	switch running.Reason {
+	refusal := failure.Reason == string(content.ReasonInvalidSpec) || failure.Reason == string(content.ReasonInvalidAnnotation)
+	switch content.Reason(running.Reason) {
 	case ReasonUnwritable:
-		return running.Since, true
+		return running.LastTransitionTime.Time, true
 	case content.ReasonFailed, content.ReasonCanceled:
-		if ran {
-			return running.Since, false
+		if running.Status == "False" && !refusal {
+			return running.LastTransitionTime.Time, false
 		}
 	}
 	return time.Time{}, false

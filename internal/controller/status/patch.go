@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/pkg/content"
@@ -108,7 +109,7 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 	}
 	for _, want := range r.wanted(list) {
 		index, old := find(list, Type(want.Type))
-		value := want.render(old, r.generation, now)
+		value := r.render(want, old, now)
 		switch {
 		case old == nil:
 			ops = append(ops, Operation{Op: "add", Path: "/status/conditions/-", Value: value})
@@ -124,7 +125,7 @@ func conditionChanges(current map[string]any, r Report, now time.Time) []Operati
 	return ops
 }
 
-func (r Report) wanted(list []any) []Condition {
+func (r Report) wanted(list []any) []metav1.Condition {
 	wanted := r.conditions
 	for _, c := range r.onlyNew {
 		if _, old := find(list, Type(c.Type)); old == nil || old["observedGeneration"] != r.generation {
@@ -143,21 +144,22 @@ func find(list []any, kind Type) (int, map[string]any) {
 	return -1, nil
 }
 
-func (c Condition) render(old map[string]any, generation int64, now time.Time) map[string]any {
+// render returns a condition of the report as the status has it after old, the one of its type.
+func (r Report) render(c metav1.Condition, old map[string]any, now time.Time) map[string]any {
 	transition := now.UTC().Format(time.RFC3339)
-	if since, ok := old["lastTransitionTime"].(string); ok && old["status"] == c.Status {
+	if since, ok := old["lastTransitionTime"].(string); ok && old["status"] == string(c.Status) {
 		transition = since
 	}
 	value := map[string]any{
 		"type":               c.Type,
-		"status":             c.Status,
-		"reason":             bounded(string(c.Reason), maxReason),
+		"status":             string(c.Status),
+		"reason":             bounded(c.Reason, maxReason),
 		"message":            bounded(c.Message, maxMessage),
 		"lastTransitionTime": transition,
-		"observedGeneration": generation,
+		"observedGeneration": r.generation,
 	}
-	if c.Result != nil {
-		value["ansibleResult"] = c.Result
+	if r.counts != nil && c.Status == metav1.ConditionTrue && slices.Contains([]Type{Running, Successful, Failure}, Type(c.Type)) {
+		value["ansibleResult"] = r.counts
 	}
 	return value
 }

@@ -2,6 +2,7 @@ package status_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
@@ -34,6 +36,10 @@ func summary() jobevent.Summary {
 
 func finished(generation int64, outcome content.Outcome, s jobevent.Summary) status.Report {
 	return status.Finished(generation, content.Result{Outcome: outcome, Counts: engine.Counts(s)})
+}
+
+func refused(message string) status.Report {
+	return status.Finished(2, content.Result{Outcome: *content.Refusal(content.ReasonInvalidSpec, errors.New(message))})
 }
 
 func succeeded() content.Outcome {
@@ -135,7 +141,7 @@ func TestConditionsOfEachMoment(t *testing.T) {
 			reportedOne, finished(1, canceled(), jobevent.Summary{}), map[string]string{"Running": "False/Canceled", "Successful": "True/Successful", "Failure": "False/Successful"},
 		},
 		"a refused CR fails without a run": {
-			"", status.Refused(2, content.ReasonInvalidSpec, "no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec"},
+			"", refused("no"), map[string]string{"Running": "False/Failed", "Successful": "False/Failed", "Failure": "True/InvalidSpec"},
 		},
 		"in a pause nothing runs, and what came before stands": {
 			reportedOne, status.Paused(2), map[string]string{"Running": "False/Paused", "Successful": "True/Successful", "Failure": "False/Successful"},
@@ -171,6 +177,34 @@ func TestOneConditionWhole(t *testing.T) {
 	}
 	if observed, _, _ := unstructured.NestedInt64(after.Object, "status", "observedGeneration"); observed != 2 {
 		t.Errorf("want observedGeneration 2, got %d", observed)
+	}
+}
+
+// What a run counted stands in Ensign's own conditions that are True, and in none of its content.
+func TestWhichConditionsHaveTheCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		outcome content.Outcome
+		want    []string
+	}{
+		"a success": {succeeded(), []string{"Running", "Successful"}},
+		"a failure": {failed(), []string{"Failure"}},
+		"a cancel":  {canceled(), nil},
+	} {
+		result := content.Result{Outcome: c.outcome, Counts: engine.Counts(summary()), Conditions: []metav1.Condition{{Type: "Deployed", Status: metav1.ConditionTrue, Reason: "Installed"}}}
+		after := apply(t, object(t, ""), status.Finished(2, result), first)
+		list, _, _ := unstructured.NestedSlice(after.Object, "status", "conditions")
+		var got []string
+		for _, item := range list {
+			if fields := item.(map[string]any); fields["ansibleResult"] != nil {
+				got = append(got, fields["type"].(string))
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got := conditions(after)["Deployed"]; got != "True/Installed" {
+			t.Errorf("%s: the content's own: %q", name, got)
+		}
 	}
 }
 
@@ -217,7 +251,7 @@ func TestPatchBeginsWithItsTests(t *testing.T) {
 func TestNothingIsWrittenWhenNothingChanged(t *testing.T) {
 	for name, report := range map[string]status.Report{
 		"started": status.Started(2, false), "succeeded": finished(2, succeeded(), summary()),
-		"failed": finished(2, failed(), summary()), "paused": status.Paused(2), "refused": status.Refused(2, content.ReasonInvalidSpec, "no"),
+		"failed": finished(2, failed(), summary()), "paused": status.Paused(2), "refused": refused("no"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := apply(t, object(t, ""), report, first)
@@ -310,7 +344,7 @@ func TestTheStatusIsBounded(t *testing.T) {
 				}
 				for _, report := range []status.Report{
 					status.Started(generation, false),
-					status.Refused(generation, content.Reason(text()), text()),
+					status.Finished(generation, content.Result{Outcome: content.Outcome{Verdict: content.Failed, Reason: content.Reason(text()), Message: text()}}),
 					finished(generation, jobevent.Judge(jobevent.Ending{ExitCode: 2, Output: text()}, s), s),
 				} {
 					obj = apply(t, obj, report, later)
@@ -356,7 +390,7 @@ func TestAMessageIsCutOnlyWhereItMustBe(t *testing.T) {
 		"no UTF-8 stays no UTF-8":       {"a\xffb", "a\ufffdb"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			after := apply(t, object(t, ""), status.Refused(2, content.ReasonInvalidSpec, test.message), first)
+			after := apply(t, object(t, ""), refused(test.message), first)
 			if got := status.Last(after).Message; got != test.want {
 				t.Errorf("got %d bytes, ending in %q", len(got), got[max(0, len(got)-20):])
 			}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -26,13 +28,13 @@ const (
 // The reasons beside those of a run's outcome, which package content has.
 const (
 	// ReasonRunning is the reason while content runs.
-	ReasonRunning content.Reason = "Running"
+	ReasonRunning = "Running"
 	// ReasonPaused is the reason while an annotation keeps runs from starting.
-	ReasonPaused content.Reason = "Paused"
+	ReasonPaused = "Paused"
 	// ReasonTriggered is the only reason of SlowedDown.
-	ReasonTriggered content.Reason = "TriggeredTooOften"
+	ReasonTriggered = "TriggeredTooOften"
 	// ReasonUnwritable is set when the kind's schema refuses the result of a run.
-	ReasonUnwritable content.Reason = "StatusRefused"
+	ReasonUnwritable = "StatusRefused"
 )
 
 const (
@@ -49,10 +51,12 @@ const (
 // keys that it does not name stay as they are.
 type Report struct {
 	generation int64
-	conditions []Condition
+	conditions []metav1.Condition
 	// onlyNew holds conditions that are set only if the existing one of their type observes
 	// another generation.
-	onlyNew []Condition
+	onlyNew []metav1.Condition
+	// counts is the ansibleResult of those of Ensign's own conditions that are True; nil is none.
+	counts map[string]any
 	// removed are the types of conditions that the status must not have.
 	removed []string
 	// fields are keys of the status with their values; nil removes one.
@@ -75,13 +79,8 @@ func (r Report) with(key string, value any) Report {
 	return r
 }
 
-func condition(kind Type, status string, reason content.Reason, message string) Condition {
-	return Condition{Condition: content.Condition{Type: string(kind), Status: status, Reason: reason, Message: message}}
-}
-
-func (c Condition) with(result map[string]any) Condition {
-	c.Result = result
-	return c
+func condition(kind Type, status metav1.ConditionStatus, reason content.Reason, message string) metav1.Condition {
+	return metav1.Condition{Type: string(kind), Status: status, Reason: string(reason), Message: message}
 }
 
 // Started reports that a run of the generation begins. For a generation that has not been
@@ -91,24 +90,22 @@ func (c Condition) with(result map[string]any) Condition {
 func Started(generation int64, again bool) Report {
 	report := Report{
 		generation: generation,
-		conditions: []Condition{condition(Running, "True", ReasonRunning, messageRunning)},
+		conditions: []metav1.Condition{condition(Running, "True", ReasonRunning, messageRunning)},
 	}
 	if !again {
-		report.onlyNew = []Condition{condition(Successful, "False", ReasonRunning, messageRunning)}
+		report.onlyNew = []metav1.Condition{condition(Successful, "False", ReasonRunning, messageRunning)}
 	}
 	return report
 }
 
-// Finished reports the result of a run.
+// Finished reports the result of a run, or why nothing runs.
 func Finished(generation int64, result content.Result) Report {
 	report := finished(generation, result)
 	report.removed = result.Removed
 	for key, value := range result.Fields {
 		report = report.with(key, value)
 	}
-	for _, c := range result.Conditions {
-		report.conditions = append(report.conditions, Condition{Condition: c})
-	}
+	report.conditions = append(report.conditions, result.Conditions...)
 	return report
 }
 
@@ -117,7 +114,7 @@ func finished(generation int64, result content.Result) Report {
 	case content.Succeeded:
 		return succeeded(generation, result.Counts)
 	case content.Canceled:
-		return Report{generation: generation, conditions: []Condition{
+		return Report{generation: generation, conditions: []metav1.Condition{
 			condition(Running, "False", content.ReasonCanceled, messageCanceled),
 		}}
 	default:
@@ -127,7 +124,7 @@ func finished(generation int64, result content.Result) Report {
 
 // Paused reports that nothing runs for now. The result of the generation before stays.
 func Paused(generation int64) Report {
-	return Report{generation: generation, idle: true, conditions: []Condition{
+	return Report{generation: generation, idle: true, conditions: []metav1.Condition{
 		condition(Running, "False", ReasonPaused, messagePaused),
 	}}
 }
@@ -137,7 +134,7 @@ func Slowed(generation int64, by string) Report {
 	if by == "" {
 		return Report{generation: generation, idle: true, removed: []string{string(SlowedDown)}}
 	}
-	return Report{generation: generation, idle: true, conditions: []Condition{
+	return Report{generation: generation, idle: true, conditions: []metav1.Condition{
 		condition(SlowedDown, "True", ReasonTriggered, MessageSlowed(by)),
 	}}
 }
@@ -151,7 +148,7 @@ func MessageSlowed(by string) string {
 // status that shows a run at work. A long name is cut.
 func Working(generation int64, task string, since time.Time) Report {
 	name := strconv.Quote(bounded(visible.Text(task), maxTask))
-	return Report{generation: generation, idle: true, during: true, conditions: []Condition{
+	return Report{generation: generation, idle: true, during: true, conditions: []metav1.Condition{
 		condition(Running, "True", ReasonRunning, fmt.Sprintf("%s: task %s since %s", messageRunning, name, since.UTC().Format(time.RFC3339))),
 	}}
 }
@@ -159,30 +156,25 @@ func Working(generation int64, task string, since time.Time) Report {
 // Unwritable reports that a run has ended whose result the kind's schema refuses. It is only
 // written over a status that shows a run at work.
 func Unwritable(generation int64) Report {
-	return Report{generation: generation, idle: true, during: true, conditions: []Condition{
+	return Report{generation: generation, idle: true, during: true, conditions: []metav1.Condition{
 		condition(Running, "False", ReasonUnwritable, messageRefused),
 	}}
 }
 
-// Refused reports why nothing runs.
-func Refused(generation int64, reason content.Reason, message string) Report {
-	return failed(generation, content.Outcome{Verdict: content.Failed, Reason: reason, Message: message}, nil)
-}
-
-func succeeded(generation int64, result map[string]any) Report {
+func succeeded(generation int64, counts map[string]any) Report {
 	const reason = content.ReasonSuccessful
-	return Report{generation: generation, fields: map[string]any{digestKey: nil}, conditions: []Condition{
-		condition(Running, "True", reason, messageAwaiting).with(result),
-		condition(Successful, "True", reason, messageSucceeded).with(result),
+	return Report{generation: generation, counts: counts, fields: map[string]any{digestKey: nil}, conditions: []metav1.Condition{
+		condition(Running, "True", reason, messageAwaiting),
+		condition(Successful, "True", reason, messageSucceeded),
 		condition(Failure, "False", reason, ""),
 	}}
 }
 
-func failed(generation int64, outcome content.Outcome, result map[string]any) Report {
+func failed(generation int64, outcome content.Outcome, counts map[string]any) Report {
 	const reason = content.ReasonFailed
-	return Report{generation: generation, conditions: []Condition{
+	return Report{generation: generation, counts: counts, conditions: []metav1.Condition{
 		condition(Running, "False", reason, messageFailed),
 		condition(Successful, "False", reason, messageFailed),
-		condition(Failure, "True", outcome.Reason, outcome.Message).with(result),
+		condition(Failure, "True", outcome.Reason, outcome.Message),
 	}}
 }

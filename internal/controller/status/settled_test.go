@@ -96,12 +96,12 @@ func TestWhatIsReadFromAStatus(t *testing.T) {
 	if want, got := summary().Completion, status.ReadRun(after).Ended; !got.Equal(want) {
 		t.Errorf("the end: want %s, got %s", want, got)
 	}
-	want := status.Condition{Condition: content.Condition{Type: "Successful", Status: "True", Reason: "Successful", Message: "Last reconciliation succeeded"}, Since: later}
+	want := metav1.Condition{Type: "Successful", Status: "True", Reason: "Successful", Message: "Last reconciliation succeeded", LastTransitionTime: metav1.NewTime(later)}
 	if diff := cmp.Diff(want, status.Read(after, status.Successful)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, other := range []string{"", "{}", `{"conditions":[{"type":"Running","ansibleResult":{"completion":"soon"},"lastTransitionTime":1}]}`} {
-		if ended, since := status.ReadRun(object(t, other)).Ended, status.Read(object(t, other), status.Running).Since; !ended.IsZero() || !since.IsZero() {
+		if ended, since := status.ReadRun(object(t, other)).Ended, status.Read(object(t, other), status.Running).LastTransitionTime; !ended.IsZero() || !since.IsZero() {
 			t.Errorf("%s: got %s, %s", other, ended, since)
 		}
 	}
