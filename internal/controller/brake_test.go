@@ -44,7 +44,8 @@ func TestWhatTheBrakeHolds(t *testing.T) {
 		writer writerOf
 		want   decision
 	}{
-		"a failing CR waits for its back-off, whatever drifts": {widget(ours), with(failed(widget(ours)), isDirty(drift)), writerOf{}, decision{held, caused, soon, false}},
+		"a failing CR that waits for an object runs at its change": {widget(ours), with(failed(widget(ours)), func(st *known) { st.dirty, st.last.Waits = drift, true }), writerOf{}, decision{run, caused, time.Time{}, true}},
+		"a failing CR waits for its back-off, whatever drifts":     {widget(ours), with(failed(widget(ours)), isDirty(drift)), writerOf{}, decision{held, caused, soon, false}},
 		"or is annotated":                                          {widget(ours, annotated), failed(widget(ours)), writerOf{}, decision{held, caused, soon, false}},
 		"or takes its finalizer away":                              {widget(), failed(widget()), writerOf{}, decision{held, caused, soon, false}},
 		"or is written by its own run":                             {widget(ours, withGeneration(2)), failed(widget(ours)), own, decision{held, caused, soon, false}},

@@ -31,6 +31,10 @@ type Chart struct {
 	// it is. ReleaseOf evaluates them.
 	ReleaseName      ReleaseText `json:",omitzero"`
 	ReleaseNamespace ReleaseText `json:",omitzero"`
+	// ValuesFrom are objects from which releases take values, the weakest first. ValuesFromInSpec
+	// is the path at which a CR may list further ones. ValuesSourcesOf evaluates them.
+	ValuesFrom       []ValuesFrom `json:",omitempty"`
+	ValuesFromInSpec Path         `json:",omitempty"`
 }
 
 // SetMaxHistory sets the field of the watch's chart. Copies of the watch keep theirs.

@@ -64,6 +64,8 @@ func (p *parser) chartFields(d *rawWatch) contentFields {
 			"templatesInSpec":  p.templatesInSpec(c),
 			"releaseName":      p.releaseText(&c.ReleaseName, releaseNameFaults, "a name of at most 53 lower-case letters, digits, dashes and dots"),
 			"releaseNamespace": p.releaseText(&c.ReleaseNamespace, validation.IsDNS1123Label, "the name of a namespace"),
+			"valuesFrom":       p.list(p.valuesFrom(c)),
+			"valuesFromInSpec": p.valuesFromInSpec(c),
 		},
 		complete: func(search Search) { p.completeChart(d, search) },
 	}
@@ -89,6 +91,7 @@ func (p *parser) completeChart(d *rawWatch, search Search) {
 		d.ReconcilePeriod = chartPeriod
 	}
 	d.Watch.Chart = &chart
+	d.References = append(d.References, chart.valuesReferences()...)
 	d.Finalizer = &Finalizer{Name: chartFinalizer, Former: formerChartFinalizer}
 }
 

@@ -50,6 +50,9 @@ func nonEmptyStrings(values []any) []string {
 // both paths go through the same list, the name and the namespace come from the same
 // element. An object without a namespace is in the CR's.
 func (r Reference) Resolve(cr map[string]any) []types.NamespacedName {
+	if r.Fixed != "" || r.OfListedKind {
+		return r.resolveInNamespace(cr)
+	}
 	common := 0
 	for common < min(len(r.Name), len(r.Namespace)) && r.Name[common] == r.Namespace[common] {
 		common++
@@ -67,6 +70,27 @@ func (r Reference) Resolve(cr map[string]any) []types.NamespacedName {
 			for _, namespace := range namespaces {
 				found = append(found, types.NamespacedName{Namespace: namespace, Name: name})
 			}
+		}
+	}
+	return found
+}
+
+// resolveInNamespace returns the objects of a reference that valuesFrom makes. They are in the
+// CR's namespace.
+func (r Reference) resolveInNamespace(cr map[string]any) (found []types.NamespacedName) {
+	namespace, _, _ := unstructured.NestedString(cr, "metadata", "namespace")
+	names := []string{r.Fixed}
+	if r.OfListedKind {
+		names = nil
+		for _, element := range r.Name[:len(r.Name)-1].collect(cr, nil) {
+			if fields, _ := element.(map[string]any); fields["kind"] == r.GVK.Kind {
+				names = append(names, r.Name[len(r.Name)-1:].Lookup(fields)...)
+			}
+		}
+	}
+	for _, name := range names {
+		if namespace != "" {
+			found = append(found, types.NamespacedName{Namespace: namespace, Name: name})
 		}
 	}
 	return found

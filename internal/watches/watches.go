@@ -78,6 +78,11 @@ type Reference struct {
 	Namespace Path
 	// StatusFields are the fields of the object's status whose change triggers the CR too.
 	StatusFields []string
+	// Fixed is the name of an object in each CR's namespace, in place of Name.
+	Fixed string `json:",omitempty"`
+	// OfListedKind says that Name leads through a list whose elements have a kind: those count
+	// that have the kind of GVK.
+	OfListedKind bool `json:",omitempty"`
 }
 
 // Content is what a run executes: exactly one of Role and Playbook is set.

@@ -150,6 +150,9 @@ type Result struct {
 	// period. After a failure it bounds the back-off: for content that waits for somebody and
 	// has nothing else to do.
 	RequeueAfter time.Duration
+	// Waits says, after a failure, that the content waits for an object to which the CR refers:
+	// its change begins the next run at once, and not after the back-off.
+	Waits bool
 	// Counts is the ansibleResult of the conditions; nil is none.
 	Counts map[string]any
 	// Conditions are set beside those that every run has, and Removed are the types of

@@ -160,8 +160,30 @@ type Chart struct {
 	// spec.target; "": the resource's own name and namespace.
 	ReleaseName      string `watch:"releaseName"`
 	ReleaseNamespace string `watch:"releaseNamespace"`
+	// ValuesFrom are objects in the resource's namespace from which its release takes values, the
+	// weakest first. The spec is stronger.
+	ValuesFrom []ValuesFrom `watch:"valuesFrom"`
+	// ValuesFromInSpec is the path of a list, such as spec.valuesFrom, in which a resource may name
+	// further ones; "": there is none. Whoever may write the resource can then take any Secret of
+	// its namespace into its release.
+	ValuesFromInSpec string `watch:"valuesFromInSpec"`
 
 	Settings
+}
+
+// ValuesFrom names an object from which releases take values.
+type ValuesFrom struct {
+	// Kind is Secret or ConfigMap.
+	Kind string `json:"kind"`
+	// Name is a name, or a path into the resource such as spec.passwordSecret.
+	Name string `json:"name"`
+	// Key is that of the object's data; "": values.yaml.
+	Key string `json:"key,omitempty"`
+	// TargetPath leads to the value that the data becomes, as a text, such as auth.password; "":
+	// the data is a YAML mapping of values.
+	TargetPath string `json:"targetPath,omitempty"`
+	// Optional passes over an object or key that is not there.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // DriftIgnore names fields of a kind of objects.

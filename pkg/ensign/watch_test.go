@@ -79,6 +79,8 @@ const everyField = `
   templatesInSpec: [spec.config]
   releaseName: spec.name
   releaseNamespace: there
+  valuesFrom: [{kind: Secret, name: spec.secret, key: k, targetPath: a.b, optional: true}, {kind: ConfigMap, name: sizes}]
+  valuesFromInSpec: spec.valuesFrom
 `
 
 var chartFiles = map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n"}
@@ -106,7 +108,8 @@ func inGo() []Watch {
 		Chart{
 			Kind: Kind{Group: "h.io", Version: "v1", Kind: "Chart"}, Chart: "chart", MaxHistory: -1, Wait: true, Drift: "warn",
 			DriftIgnore: []DriftIgnore{{"Deployment", []string{"/spec/replicas"}}}, Adopt: true, CRDs: "skip", TemplatesInSpec: []string{"spec.config"},
-			ReleaseName: "spec.name", ReleaseNamespace: "there",
+			ReleaseName: "spec.name", ReleaseNamespace: "there", ValuesFrom: []ValuesFrom{{"Secret", "spec.secret", "k", "a.b", true}, {Kind: "ConfigMap", Name: "sizes"}},
+			ValuesFromInSpec: "spec.valuesFrom",
 		},
 	}
 }

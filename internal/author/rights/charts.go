@@ -17,6 +17,10 @@ func (c *Collector) Chart(w watches.Watch, objects []describe.Object, hasCRDs bo
 	at := source.Position{Line: w.Line, Column: 1}
 	where := fmt.Sprintf("the chart of the watch on line %d of watches.yaml", w.Line)
 	c.manager(at, "", "secrets", where+": its revisions", released...)
+	for _, kind := range w.Chart.ValuesKinds() {
+		_, resource := c.resource("v1", kind)
+		c.manager(at, "", resource, where+": its valuesFrom", "get")
+	}
 	if hasCRDs {
 		c.manager(at, "apiextensions.k8s.io", "customresourcedefinitions", where+": its definitions", "get", "list", "watch", "create", "patch")
 	}

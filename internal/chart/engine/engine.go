@@ -77,6 +77,8 @@ type work struct {
 	values   *values.Values
 	fault    error
 	settings settings
+
+	origins
 }
 
 // settings are what a CR's annotations say.
@@ -96,6 +98,7 @@ func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *c
 	w.settings, err = e.readSettings(cr.GetAnnotations())
 	if r.Finalizing {
 		w.namespace, w.name = e.releaseToRemove(cr)
+		w.sources, _ = e.Watch.Chart.ValuesSourcesOf(cr.Object) // What it may show is hidden at a deletion too.
 		return w, nil
 	}
 	if err != nil {
@@ -104,7 +107,7 @@ func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *c
 	if w.namespace, w.name, err = e.Watch.Chart.ReleaseOf(cr.Object); err != nil {
 		return w, content.Refusal(content.ReasonInvalidSpec, errors.New(short(err.Error())))
 	}
-	w.values, err = e.values.Build(r.Spec(), r.Overrides)
+	err = w.prepareValues(r)
 	switch {
 	case errors.Is(err, values.ErrChart):
 		w.fault = err // Not the CR's: the next run may find the chart mended.
@@ -155,6 +158,9 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 		return content.Result{}, false
 	}
 	found, err := w.look(ctx, job)
+	if lacks, ok := errors.AsType[valuesError](err); ok {
+		return w.hide(w.waiting(ctx, lacks)), true
+	}
 	switch {
 	case err != nil:
 		return content.Result{}, false // Run meets the same error and reports it.
@@ -163,12 +169,12 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	case found.State != release.InSync:
 		return content.Result{}, false
 	}
-	return deployed(found.last()), true
+	return w.hide(deployed(found.last())), true
 }
 
 // Run brings the release to where the CR wants it, or removes it.
 func (w *work) Run(ctx context.Context, job content.Job) content.Result {
-	result := w.run(ctx, job)
+	result := w.hide(w.run(ctx, job))
 	if w.values != nil {
 		result.Version = w.values.ChartVersion()
 	}
@@ -183,6 +189,9 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 		return w.removed(ctx)
 	}
 	found, err := w.look(ctx, job)
+	if lacks, ok := errors.AsType[valuesError](err); ok {
+		return w.waiting(ctx, lacks)
+	}
 	if err != nil {
 		return irreconcilable(ctx, err)
 	}
@@ -205,7 +214,9 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 	w.tellOverrides()
 	outcome := w.carryOut(ctx, job, w.newOrder(found.Action, found.Decision))
 	if outcome.Verdict != content.Succeeded {
-		return w.attempted(failed(outcome, found.Action))
+		result := w.attempted(failed(outcome, found.Action))
+		result.Waits = len(w.sources) > 0 // One of them may be the cause.
+		return result
 	}
 	found, err := w.look(ctx, job)
 	if err != nil {

@@ -117,6 +117,7 @@ const maxNote = 1000
 // tell logs a warning and makes an Event of it, which the API server refuses in a namespace that is
 // being deleted.
 func (w *work) tell(ctx context.Context, reason, note string) {
+	note = w.mask.Text(note)
 	w.log(ctx).Info("WARNING: "+reason, "message", note)
 	if w.engine.Recorder != nil {
 		w.engine.Recorder.Eventf(w.cr, nil, corev1.EventTypeWarning, reason, actionUninstall, "%s", cut(note, maxNote))
@@ -153,7 +154,7 @@ func (w *work) Abandon(ctx context.Context, job content.Job) string {
 		r, err = w.remains(ctx, f)
 	}
 	if err != nil {
-		return fmt.Sprintf("the release %q and its objects may still be there (%v)", w.name, err)
+		return fmt.Sprintf("the release %q and its objects may still be there (%s)", w.name, w.mask.Text(err.Error()))
 	}
 	left := slices.Concat(r.waiting, r.unknown)
 	for _, o := range r.there {

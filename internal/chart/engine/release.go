@@ -71,9 +71,16 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 		return f, err
 	}
 	if w.finalizing {
+		_, _ = w.readSources(ctx, f.site) // They are not needed, but hidden.
+		spec, _ := w.cr.Object["spec"].(map[string]any)
+		w.hideFormer(f.last(), spec)
 		f.Decision = release.Decide(f.history, "", mayTake)
 		return f, nil
 	}
+	if err := w.readValues(ctx, f.site); err != nil {
+		return f, err
+	}
+	w.hideFormer(f.last(), w.values.Values)
 	f.Decision = release.Decide(f.history, w.values.Digest, mayTake)
 	watch := w.engine.Watch.Chart
 	if f.State != release.InSync || watch.Drift == watches.DriftOff {
@@ -182,6 +189,6 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 func (w *work) carryOut(ctx context.Context, job content.Job, o order.Order) content.Outcome {
 	return w.engine.Runner.Run(ctx, runner.Spec{
 		UID: string(w.cr.GetUID()), ID: job.Run.ID, Kubeconfig: job.Kubeconfig, Order: o, Timeout: w.engine.Watch.Timeout, Working: job.Working,
-		Left: func(what string) { w.left(ctx, visible.Text(what)) },
+		Left: func(what string) { w.left(ctx, visible.Text(what)) }, Hide: w.mask.Text,
 	})
 }

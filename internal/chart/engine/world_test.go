@@ -49,6 +49,8 @@ type world struct {
 	forbidden     string
 	deletions     int
 	namespaceGoes bool
+	// sources are objects of valuesFrom, by "secrets/NAME" or "configmaps/NAME".
+	sources map[string]map[string]any
 
 	orders  []order.Order
 	outcome content.Outcome // of the next order
@@ -142,7 +144,9 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: secret.ObjectMeta})
 		}
 		body = list
-	case strings.Contains(request.URL.Path, "/secrets/"):
+	case w.sources[path.Base(path.Dir(request.URL.Path))+"/"+name] != nil:
+		body = w.sources[path.Base(path.Dir(request.URL.Path))+"/"+name]
+	case strings.Contains(request.URL.Path, "/secrets/sh.helm."):
 		i := slices.IndexFunc(w.secrets(), func(s corev1.Secret) bool { return s.Name == name })
 		if body = w.secrets()[i]; request.Method == http.MethodDelete {
 			w.releases = slices.Delete(w.releases, i, i+1)
@@ -164,7 +168,7 @@ func (w *world) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 			w.repairs++
 		}
 		body = merged
-	case w.object != nil:
+	case w.object != nil && !slices.Contains([]string{"login", "sizes", "mine"}, name):
 		body = w.object
 	default:
 		code = http.StatusNotFound
@@ -296,4 +300,10 @@ func shownAs(result content.Result) string {
 func (w *world) breakChart() {
 	w.t.Helper()
 	scratch.Write(w.t, w.engine.Watch.Chart.Path, map[string]string{"Chart.yaml": "\t"})
+}
+
+// addTemplate adds a template to the chart.
+func (w *world) addTemplate(text string) {
+	w.t.Helper()
+	scratch.Write(w.t, w.engine.Watch.Chart.Path, map[string]string{"templates/added.yaml": text})
 }

@@ -60,6 +60,8 @@ type Spec struct {
 	// Working is called with each step of the run, and Left with each object that it leaves
 	// because it belongs to another release. Left may be nil.
 	Working, Left func(string)
+	// Hide takes out of a message what nobody may see; nil: there is nothing.
+	Hide func(string) string
 }
 
 // Run carries out the order and returns after the last process of the run has ended.
@@ -119,7 +121,14 @@ func (r *Runner) execute(ctx context.Context, spec Spec, dir *rundir.Dir) conten
 		return crashed(fmt.Errorf("start chart-exec, which belongs beside the manager's program: %w", err))
 	}
 	code, cause, err := p.Wait(ctx, process.DefaultGrace)
-	return judge(ending{code: code, cause: cause, err: err, last: last, text: cmp.Or(crash(dir), p.Printed.String())})
+	e := ending{code: code, cause: cause, err: err, last: last, text: cmp.Or(crash(dir), p.Printed.String())}
+	if spec.Hide != nil { // Before anything is cut.
+		e.text = spec.Hide(e.text)
+		if last != nil {
+			last.Error = spec.Hide(last.Error)
+		}
+	}
+	return judge(e)
 }
 
 // crash returns the line with which the program's runtime names what ended it; "" if it did

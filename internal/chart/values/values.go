@@ -127,23 +127,27 @@ func (v *Values) ChartVersion() content.Version {
 // ErrChart is the error of a chart that cannot be loaded.
 var ErrChart = errors.New("load the chart")
 
-// Build makes the values of a CR: its spec, over which stand the overrides of the watch, and over
-// these those of a Go program, which are a tree. An error says what of the spec the chart cannot
-// take, or is ErrChart.
+// Build is BuildOver nothing.
 func (s *Source) Build(spec, strongest map[string]any) (*Values, error) {
-	loaded, err := s.load()
+	return s.BuildOver(nil, spec, strongest)
+}
+
+// BuildOver makes the values of a CR: what valuesFrom gives, over which stands its spec, over that
+// the overrides of the watch, and over these those of a Go program, which are a tree. An error
+// says what of the values the chart cannot take, or is ErrChart.
+func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error) {
+	v, loaded, err := s.begin(spec)
 	if err != nil {
 		return nil, err
 	}
-	v := &Values{Chart: loaded.chart.Name(), Version: loaded.chart.Metadata.Version, ChartDigest: loaded.digest, Values: runtime.DeepCopyJSON(spec)}
-	if v.Values == nil {
-		v.Values = map[string]any{}
-	}
-	if !s.watch.AllTemplates && loaded.callsTpl {
-		if v.Trusted, err = checkTemplates(spec, s.watch.TemplatesInSpec); err != nil {
-			return nil, err
+	if s.restrictsTemplates(loaded) {
+		trusted, err := checkTemplates(from, s.watch.TemplatesInSpec)
+		if err != nil {
+			return nil, fmt.Errorf("what valuesFrom gives for %w", err)
 		}
+		v.Trusted = append(v.Trusted, trusted...)
 	}
+	v.Values = loader.MergeMaps(from, v.Values)
 	for _, o := range s.overrides {
 		if err := set(v.Values, o.Key, o.Value); err != nil {
 			return nil, fmt.Errorf("override %s: %w", o.Key, err)
@@ -156,6 +160,32 @@ func (s *Source) Build(spec, strongest map[string]any) (*Values, error) {
 		return nil, fmt.Errorf("digest the values: %w", err)
 	}
 	return v, checkSchema(forHelm(loaded.chart), runtime.DeepCopyJSON(v.Values))
+}
+
+// Begin returns what is known of the values of a CR by its spec alone, without a digest. An error
+// says what of the spec the chart cannot take, whatever the other values are, or is ErrChart.
+func (s *Source) Begin(spec map[string]any) (*Values, error) {
+	v, _, err := s.begin(spec)
+	return v, err
+}
+
+func (s *Source) begin(spec map[string]any) (v *Values, loaded *loaded, err error) {
+	if loaded, err = s.load(); err != nil {
+		return nil, nil, err
+	}
+	v = &Values{Chart: loaded.chart.Name(), Version: loaded.chart.Metadata.Version, ChartDigest: loaded.digest, Values: runtime.DeepCopyJSON(spec)}
+	if v.Values == nil {
+		v.Values = map[string]any{}
+	}
+	if s.restrictsTemplates(loaded) {
+		v.Trusted, err = checkTemplates(spec, s.watch.TemplatesInSpec)
+	}
+	return v, loaded, err
+}
+
+// restrictsTemplates reports whether text of others may not hold templates.
+func (s *Source) restrictsTemplates(loaded *loaded) bool {
+	return !s.watch.AllTemplates && loaded.callsTpl
 }
 
 // checkSchema checks the values as the chart will see them, by values.schema.json. It changes the

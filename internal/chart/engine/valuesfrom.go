@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/internal/chart/values"
+	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// reasonInvalidValues: an object of valuesFrom is missing, or the chart cannot take what it has. A
+// change of the object mends it.
+const reasonInvalidValues content.Reason = "InvalidValues"
+
+// withheld stands in a status for what the values of Secrets may be in.
+const withheld = "# Not shown: values of this release come from Secrets. helm get manifest and helm get notes show what the chart has made of them.\n"
+
+// valuesError is an error about the objects of valuesFrom.
+type valuesError struct{ error }
+
+// origins are where a release's values come from beside the watch.
+type origins struct {
+	sources         []watches.ValuesSource
+	spec, strongest map[string]any
+	// secrets is what the Secrets have that were read last. mask hides it, and what the last
+	// revision had of it.
+	secrets []any
+	mask    *values.Mask
+}
+
+// secret reports whether values come from Secrets.
+func (o *origins) secret() bool {
+	return slices.ContainsFunc(o.sources, func(s watches.ValuesSource) bool { return s.Kind == watches.SecretKind })
+}
+
+// prepareValues makes the values, or where objects have a part of them, what is known without
+// these. They are read when the run begins: what changes before is not missed.
+func (w *work) prepareValues(r content.Request) (err error) {
+	if w.sources, err = w.engine.Watch.Chart.ValuesSourcesOf(w.cr.Object); err != nil {
+		return err
+	}
+	w.spec, w.strongest = r.Spec(), r.Overrides
+	if path := w.engine.Watch.Chart.ValuesFromInSpec; path != nil && w.spec != nil {
+		w.spec = runtime.DeepCopyJSON(w.spec)
+		unstructured.RemoveNestedField(w.spec, path[1:]...) // It is for the manager alone.
+	}
+	if len(w.sources) > 0 {
+		w.values, err = w.engine.values.Begin(w.spec)
+		return err
+	}
+	w.values, err = w.engine.values.Build(w.spec, w.strongest)
+	return err
+}
+
+// readValues completes the values by those of the objects, with the account of the run.
+func (w *work) readValues(ctx context.Context, s site) error {
+	if len(w.sources) == 0 {
+		return nil
+	}
+	from, err := w.readSources(ctx, s)
+	if err != nil {
+		return err
+	}
+	merged, err := values.Merge(from)
+	if err != nil {
+		return valuesError{err}
+	}
+	made, err := w.engine.values.BuildOver(merged, w.spec, w.strongest)
+	switch {
+	case errors.Is(err, values.ErrChart):
+		return err
+	case err != nil:
+		return valuesError{err}
+	}
+	w.values = made
+	return nil
+}
+
+// readSources reads the objects from the CR's own namespace, and from then on hides the values of
+// Secrets.
+func (w *work) readSources(ctx context.Context, s site) (found []values.From, err error) {
+	w.secrets = nil
+	defer func() { w.mask = values.NewMask(w.secrets...) }()
+	read := map[string]*unstructured.Unstructured{}
+	for _, source := range w.sources {
+		object, known := read[source.Kind+"/"+source.Name]
+		if !known {
+			if object, err = w.readSource(ctx, s, source); err != nil {
+				return nil, err
+			}
+			read[source.Kind+"/"+source.Name] = object
+		}
+		data, there, err := dataOf(object, source)
+		switch {
+		case err != nil:
+			return nil, valuesError{fmt.Errorf("valuesFrom: %s: %w", source, err)}
+		case !there && source.Optional:
+			continue
+		case object == nil:
+			return nil, valuesError{fmt.Errorf("valuesFrom: there is no %s %q in the namespace %s; this goes on as soon as there is", source.Kind, source.Name, w.cr.GetNamespace())}
+		case !there:
+			return nil, valuesError{fmt.Errorf("valuesFrom: the %s %q has no key %q; this goes on as soon as it has", source.Kind, source.Name, source.Key)}
+		}
+		from := values.From{ValuesSource: source, Data: data}
+		if source.Kind == watches.SecretKind {
+			w.secrets = append(w.secrets, from.Shown())
+		}
+		found = append(found, from)
+	}
+	return found, nil
+}
+
+// readSource returns the object of a source; nil if there is none.
+func (w *work) readSource(ctx context.Context, s site, source watches.ValuesSource) (*unstructured.Unstructured, error) {
+	resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	if source.Kind == watches.SecretKind {
+		resource.Resource = "secrets"
+	}
+	object, err := s.cluster.Client.Resource(resource).Namespace(w.cr.GetNamespace()).Get(ctx, source.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil //nolint:nilnil // There is none.
+	case err != nil:
+		return nil, fmt.Errorf("valuesFrom: read the %s %q: %w", source.Kind, source.Name, err)
+	}
+	return object, nil
+}
+
+// dataOf returns what an object has at the source's key. A Secret has all of its data in base64, a
+// ConfigMap what is in binaryData.
+func dataOf(object *unstructured.Unstructured, source watches.ValuesSource) (data []byte, there bool, err error) {
+	if object == nil {
+		return nil, false, nil
+	}
+	encoded := "binaryData"
+	if source.Kind == watches.SecretKind {
+		encoded = "data"
+	} else if text, has, _ := unstructured.NestedString(object.Object, "data", source.Key); has {
+		return []byte(text), true, nil
+	}
+	text, has, _ := unstructured.NestedString(object.Object, encoded, source.Key)
+	if !has {
+		return nil, false, nil
+	}
+	if data, err = base64.StdEncoding.DecodeString(text); err != nil {
+		return nil, false, errors.New("it is no base64") // The error of base64 has a byte of it.
+	}
+	return data, true, nil
+}
+
+// waiting returns the result of a run that lacks values. It writes nothing, and the next one begins
+// when one of the objects changes.
+func (w *work) waiting(ctx context.Context, err error) content.Result {
+	result := irreconcilable(ctx, err)
+	if result.Outcome.Verdict == content.Failed {
+		w.log(ctx).Info("Waiting for values", "message", w.mask.Text(result.Outcome.Message))
+		result.Outcome.Reason, result.Waits = reasonInvalidValues, true
+	}
+	return result
+}
+
+// hideFormer hides the texts of the last revision's values that are not among those of now: they
+// may be what a Secret had then. now is the CR's spec where the others are not known.
+func (w *work) hideFormer(last *release.Release, now map[string]any) {
+	if last != nil && w.secret() {
+		w.mask = values.NewMask(append(slices.Clip(w.secrets), without(last.Config, now))...)
+	}
+}
+
+// without returns the texts of a tree that do not stand at the same place of another one.
+func without(value, other any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		fields, _ := other.(map[string]any)
+		left := map[string]any{}
+		for key, inner := range v {
+			left[key] = without(inner, fields[key])
+		}
+		return left
+	case []any:
+		elements, _ := other.([]any)
+		var left []any
+		for i, inner := range v {
+			var same any
+			if i < len(elements) {
+				same = elements[i]
+			}
+			left = append(left, without(inner, same))
+		}
+		return left
+	case string:
+		if v != other {
+			return v
+		}
+	}
+	return nil
+}
+
+// hide takes the values of Secrets out of a result. What a chart makes of them cannot be told from
+// the rest, so that neither manifest nor notes are shown where there are any.
+func (w *work) hide(result content.Result) content.Result {
+	if !w.secret() {
+		return result
+	}
+	result.Outcome.Message = w.mask.Text(result.Outcome.Message)
+	result.Conditions = slices.Clone(result.Conditions)
+	for i := range result.Conditions {
+		c := &result.Conditions[i]
+		if c.Type == deployedType && c.Message != "" {
+			c.Message = withheld
+		}
+		c.Message = w.mask.Text(c.Message)
+	}
+	if shown, has := result.Fields[deployedRelease].(map[string]any); has {
+		shown["manifest"] = withheld
+	}
+	return result
+}

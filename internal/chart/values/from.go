@@ -1,0 +1,119 @@
+package values
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/ensign-operator/ensign/internal/boundedyaml"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// From is what an object has for a release.
+type From struct {
+	watches.ValuesSource
+
+	Data []byte
+}
+
+// maxFrom bounds what all objects together have for a release, in bytes. Helm stores the values of
+// a release in a Secret, which has less room than that.
+const maxFrom = 2 << 20
+
+// Merge makes a tree of values of what the objects have, the weakest first. No error shows what
+// is in an object.
+func Merge(objects []From) (map[string]any, error) {
+	merged, size := map[string]any{}, 0
+	for _, o := range objects {
+		if size += len(o.Data); size > maxFrom {
+			return nil, fmt.Errorf("the objects of valuesFrom have more than %d MiB together", maxFrom>>20)
+		}
+		if err := o.mergeInto(merged); err != nil {
+			return nil, fmt.Errorf("%s: %w", o, err)
+		}
+	}
+	return merged, nil
+}
+
+func (f From) mergeInto(merged map[string]any) error {
+	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 {
+		return errors.New("it is no text in UTF-8")
+	}
+	if f.TargetPath != nil {
+		return setAt(merged, f.TargetPath, string(f.Data))
+	}
+	tree, err := parseValues(f.Data)
+	if err != nil {
+		return err
+	}
+	maps.Copy(merged, loader.MergeMaps(merged, tree))
+	return nil
+}
+
+// yamlLine matches where a YAML parser met an error. The rest of its words may quote the text.
+var yamlLine = regexp.MustCompile(`\bline \d+`)
+
+// parseValues parses a YAML mapping of values. Empty text is an empty one.
+func parseValues(text []byte) (map[string]any, error) {
+	const advice = "give a mapping of values, or a targetPath for the text as it is"
+	document, err := boundedyaml.ToJSON(text)
+	if err != nil {
+		if at := yamlLine.FindString(err.Error()); at != "" {
+			return nil, fmt.Errorf("it is no YAML mapping, at %s; %s", at, advice)
+		}
+		return nil, fmt.Errorf("it is no YAML mapping, or has too many aliases; %s", advice)
+	}
+	var value any
+	if err := utiljson.Unmarshal(document, &value); err != nil {
+		return nil, fmt.Errorf("it is no YAML mapping; %s", advice)
+	}
+	tree, ok := value.(map[string]any)
+	if !ok && value != nil {
+		return nil, fmt.Errorf("it is no YAML mapping; %s", advice)
+	}
+	return tree, nil
+}
+
+// setAt sets the value at a path. What is no mapping on the way is not replaced: who gave it meant
+// something else.
+func setAt(values map[string]any, path []string, value string) error {
+	for i, name := range path[:len(path)-1] {
+		next, there := values[name]
+		if !there || next == nil {
+			next = map[string]any{}
+			values[name] = next
+		}
+		inner, ok := next.(map[string]any)
+		if !ok {
+			return fmt.Errorf("targetPath %q leads through %q, which an earlier object has made no mapping", shownPath(path), shownPath(path[:i+1]))
+		}
+		values = inner
+	}
+	values[path[len(path)-1]] = value
+	return nil
+}
+
+// shownPath returns a path as people write it.
+func shownPath(path []string) string {
+	names := make([]string, len(path))
+	for i, name := range path {
+		names[i] = strings.ReplaceAll(name, ".", `\.`)
+	}
+	return strings.Join(names, ".")
+}
+
+// Shown returns what a text may show of the data: the values, and where it is no mapping of values
+// the text itself.
+func (f From) Shown() any {
+	if tree, err := parseValues(f.Data); err == nil && f.TargetPath == nil {
+		return tree
+	}
+	return string(f.Data)
+}
