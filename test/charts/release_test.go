@@ -136,6 +136,31 @@ var _ = Describe("a release", func() {
 		Expect(text).To(ContainSubstring("WARNING: templatesInSpec has paths"))
 	})
 
+	It("evaluates the templates of a chart's own values, however they are written", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{
+			"names.yaml": `{{ define "plain.name" }}{{ .Release.Name }}-own{{ end }}`,
+			"a.yaml": configMap("a", `{checksum: "{{ tpl .Values.checksum . }}"}`, `double: {{ tpl .Values.double . | quote }}
+  folded: {{ tpl .Values.folded . | quote }}
+  {{ tpl (toYaml .Values.map) . | indent 2 | trim }}
+  joined: {{ tpl (printf "{{ include %q . }}" .Values.helper) . }}`),
+		}, "").Start(ctx, hello.Kind)
+		s.Write(map[string]string{"chart/values.yaml": `double: "{{ include \"plain.name\" . }}"
+folded: >-
+  {{ include
+  "plain.name" . }}
+map: {single: 'it''s {{ include "plain.name" . }}'}
+checksum: '{{ include (print $.Template.BasePath "/names.yaml") . | sha256sum }}'
+helper: plain.name
+`})
+		cr := harness.Custom(hello, s.Namespace, "own", map[string]any{"other": "text"})
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		object := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "own-a", object)(ctx)).To(Succeed())
+		Expect(object.Data).To(Equal(map[string]string{"double": "own-own", "folded": "own-own", "single": "it's own-own", "joined": "own-own"}))
+		Expect(object.Annotations).To(HaveKeyWithValue("checksum", HaveLen(64)))
+	})
+
 	It("keeps what is to be kept, without an owner", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", `{"helm.sh/resource-policy": keep}`, "a: b"), "b.yaml": configMap("b", "{}", "a: b")}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "kept", nil)

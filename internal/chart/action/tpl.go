@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -13,109 +15,217 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/syntax"
 )
-
-const opening, closing = "{{", "}}"
 
 // templateFuncs returns what replaces Helm's tpl. A template can look up every Secret that
 // the operator may read, so text of a CR must never be evaluated as one. The replacement
-// evaluates a template action only if it stands, word for word, in the chart's own files or
-// in another trusted text, and looks nothing up in it. Text without an action is returned as
-// it is.
+// evaluates a text only if each of its actions is the chart's own or that of another trusted text,
+// and looks nothing up in it. Text without an action is returned as it is.
 func templateFuncs(ctx context.Context, o order.Order, c *chart.Chart) template.FuncMap {
 	if o.Templates.All {
 		return nil
 	}
-	t := &trustedTemplates{ctx: ctx, chart: c, corpus: strings.Join(append(ownText(c), o.Templates.Trusted...), "\x00")}
-	return template.FuncMap{"tpl": t.evaluate}
+	e := &evaluator{ctx: ctx, chart: c, order: o, functions: template.FuncMap{}, included: map[string]int{}}
+	return template.FuncMap{"tpl": func(text string, values any) (string, error) { return e.tpl(nil, text, values) }}
 }
 
-// trustedTemplates evaluates text that consists of trusted actions.
-type trustedTemplates struct {
-	ctx    context.Context //nolint:containedctx // It is that of the order, and tpl gets none.
-	chart  *chart.Chart
-	corpus string
-	depth  int
+// evaluator evaluates text as Helm's tpl does, with the chart's templates to include.
+type evaluator struct {
+	ctx   context.Context //nolint:containedctx // It is that of the order, and tpl gets none.
+	chart *chart.Chart
+	order order.Order
+
+	// own has the trusted actions. It is nil until the first text with an action, as is templates, which
+	// holds the templates of the chart and its subcharts under Helm's names.
+	own       *syntax.Own
+	templates *template.Template
+	// trying is true while the chart is rendered with its own values alone, to learn from it, and tried
+	// afterwards.
+	trying, tried bool
+	// functions are those that texts have called.
+	functions template.FuncMap
+	// included counts how deep each template includes itself, and depth how deep tpl is nested.
+	included map[string]int
+	depth    int
 }
 
-// ownText returns the content of all files of a chart and its subcharts.
-func ownText(c *chart.Chart) []string {
-	var all []string
-	for _, file := range c.Raw {
-		all = append(all, string(file.Data))
-	}
-	for _, dependency := range c.Dependencies() {
-		all = append(all, ownText(dependency)...)
-	}
-	return all
-}
-
-func (t *trustedTemplates) evaluate(text string, values any) (string, error) {
-	if !strings.Contains(text, opening) {
+// tpl evaluates a text. within has the templates that it may include; nil for those of the chart.
+func (e *evaluator) tpl(within *template.Template, text string, values any) (string, error) {
+	if !strings.Contains(text, syntax.Opening) {
 		return text, nil
 	}
-	if err := t.check(text); err != nil {
-		return "", err
-	}
 	const maxDepth = 100
-	if t.depth++; t.depth > maxDepth {
+	if e.depth++; e.depth > maxDepth {
 		return "", errors.New("tpl is nested too deep")
 	}
-	defer func() { t.depth-- }()
-	return t.render(text, values)
-}
-
-// check returns an error for the first action that no trusted text has. Quotes within an
-// action must be balanced, so that it ends where it seems to end.
-func (t *trustedTemplates) check(text string) error {
-	for rest := text; ; {
-		start := strings.Index(rest, opening)
-		if start < 0 {
-			return nil
-		}
-		length := strings.Index(rest[start:], closing)
-		if length < 0 {
-			return errors.New("tpl: the text has a template action without an end")
-		}
-		action := rest[start : start+length+len(closing)]
-		if strings.Count(action, `"`)%2 != 0 || strings.Count(action, "`")%2 != 0 || !strings.Contains(t.corpus, action) {
-			return fmt.Errorf("tpl: the template action %.64q is not the chart's own, and text of a custom resource is not evaluated; templatesInSpec of the watch may allow it", action)
-		}
-		rest = rest[start+len(action):]
+	defer func() { e.depth-- }()
+	parsed, err := e.check(text)
+	if err != nil {
+		return "", err
 	}
-}
-
-// render evaluates the text as Helm's tpl does: with all templates of the chart to include.
-func (t *trustedTemplates) render(text string, values any) (string, error) {
-	const name = "tpl"
-	parts := &chart.Chart{Metadata: &chart.Metadata{Name: name, Version: "0.0.0", APIVersion: chart.APIVersionV2}}
-	parts.Templates = append(definitions(t.chart),
-		&common.File{Name: "templates/_text", Data: []byte(text)},
-		&common.File{Name: "templates/result", Data: []byte(`{{ include "` + name + `/templates/_text" (tplValues) }}`)},
-	)
-	e := engine.Engine{CustomTemplateFuncs: template.FuncMap{
-		"tpl":       t.evaluate,
-		"tplValues": func() any { return values },
-		"lookup":    func(...string) (map[string]any, error) { return map[string]any{}, nil },
-	}}
-	rendered, err := e.RenderWithContext(t.ctx, parts, common.Values{"Values": map[string]any{}, "Release": map[string]any{}, "Capabilities": common.DefaultCapabilities})
+	if within == nil {
+		if within, err = e.chartTemplates(); err != nil {
+			return "", err
+		}
+	}
+	t, err := within.Clone()
 	if err != nil {
 		return "", fmt.Errorf("tpl: %w", err)
 	}
-	return rendered[path.Join(name, "templates/result")], nil
+	if err := e.bind(t, parsed.Functions()); err != nil {
+		return "", err
+	}
+	if t, err = t.New(within.Name()).Parse(text); err != nil {
+		return "", fmt.Errorf("tpl: %w", err)
+	}
+	var result strings.Builder
+	if err := t.Execute(&result, values); err != nil {
+		return "", fmt.Errorf("tpl: evaluate %.256q: %w", text, err)
+	}
+	return withoutNothing(result.String()), nil
 }
 
-// definitions returns the templates of the chart and its subcharts that hold definitions for
-// others, under names that are not rendered.
-func definitions(c *chart.Chart) []*common.File {
-	var all []*common.File
-	for i, file := range c.Templates {
-		if strings.HasPrefix(path.Base(file.Name), "_") {
-			all = append(all, &common.File{Name: fmt.Sprintf("templates/%s/_%d", c.Name(), i), Data: file.Data})
+// withoutNothing removes what the engine writes for a value that is not there, as Helm does.
+func withoutNothing(text string) string { return strings.ReplaceAll(text, "<no value>", "") }
+
+// check parses a text, and returns an error for its first action that is not trusted.
+func (e *evaluator) check(text string) (*syntax.Text, error) {
+	parsed, err := syntax.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("tpl: %w", err)
+	}
+	if e.own == nil {
+		e.own = ownActions(e.chart, e.order.Templates.Trusted)
+	}
+	if e.trying {
+		e.own.Learn(text)
+		return parsed, nil
+	}
+	foreign := e.own.Foreign(parsed)
+	if foreign != nil && !e.tried {
+		e.try()
+		foreign = e.own.Foreign(parsed)
+	}
+	if foreign != nil {
+		return nil, e.refusal(text, foreign)
+	}
+	return parsed, nil
+}
+
+// chartTemplates returns the templates of the chart and its subcharts.
+func (e *evaluator) chartTemplates() (*template.Template, error) {
+	if e.templates != nil {
+		return e.templates, nil
+	}
+	all := template.New("gotpl")
+	texts := map[string]string{}
+	collect(e.chart, texts)
+	if err := e.bind(all, nil); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(texts), helmsOrder) {
+		parsed, err := syntax.Parse(texts[name])
+		if err == nil {
+			err = e.bind(all, parsed.Functions())
+		}
+		if err == nil {
+			_, err = all.New(name).Parse(texts[name])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	e.templates = all
+	return all, nil
+}
+
+// collect adds the texts of the templates of a chart and its subcharts by their names. Of a library, Helm
+// takes partials alone.
+func collect(c *chart.Chart, into map[string]string) {
+	for _, file := range c.Templates {
+		if c.Metadata.Type != "library" || strings.HasPrefix(path.Base(file.Name), "_") {
+			into[path.Join(c.ChartFullPath(), file.Name)] = string(file.Data)
 		}
 	}
 	for _, dependency := range c.Dependencies() {
-		all = append(all, definitions(dependency)...)
+		collect(dependency, into)
 	}
-	return all
+}
+
+// helmsOrder is the order in which Helm reads templates: of two definitions with one name, the one in
+// the later file counts.
+func helmsOrder(a, b string) int {
+	if deeper := strings.Count(b, "/") - strings.Count(a, "/"); deeper != 0 {
+		return deeper
+	}
+	return strings.Compare(b, a)
+}
+
+// bind gives a template set the functions, and what depends on the set.
+func (e *evaluator) bind(t *template.Template, names []string) error {
+	for _, name := range names {
+		if err := e.addFunction(name); err != nil {
+			return err
+		}
+	}
+	t.Option("missingkey=zero") // A clone has lost it.
+	t.Funcs(e.functions)
+	t.Funcs(template.FuncMap{
+		"include": func(name string, data any) (string, error) { return e.include(t, name, data) },
+		"tpl":     func(text string, values any) (string, error) { return e.tpl(t, text, values) },
+		"lookup":  func(string, string, string, string) (map[string]any, error) { return map[string]any{}, nil },
+	})
+	return nil
+}
+
+// include is Helm's include.
+func (e *evaluator) include(t *template.Template, name string, data any) (string, error) {
+	const maxDepth = 1000
+	if e.included[name]++; e.included[name] > maxDepth {
+		return "", fmt.Errorf("the template %s includes itself without an end", name)
+	}
+	defer func() { e.included[name]-- }()
+	var result strings.Builder
+	err := t.ExecuteTemplate(&result, name, data)
+	return result.String(), err
+}
+
+// addFunction adds a function of Helm's. text/template has some itself, of which Helm's library replaces
+// slice.
+func (e *evaluator) addFunction(name string) error {
+	switch name {
+	case "and", "call", "eq", "ge", "gt", "html", "index", "js", "le", "len", "lt", "ne", "not", "or", "print", "printf", "println", "urlquery":
+		return nil
+	}
+	if e.functions[name] != nil {
+		return nil
+	}
+	if _, err := e.ask("{{if 0}}{{ "+name+" }}{{end}}", nil); err != nil {
+		return fmt.Errorf("tpl: function %q not defined", name)
+	}
+	e.functions[name] = func(arguments ...any) (result any, err error) {
+		var call strings.Builder
+		for i := range arguments {
+			if constant, ok := arguments[i].(int); ok { // It may stand for a number of any type.
+				fmt.Fprintf(&call, " %d", constant)
+				continue
+			}
+			fmt.Fprintf(&call, " (argument %d)", i)
+		}
+		_, err = e.ask("{{ result ("+name+call.String()+") }}", template.FuncMap{
+			"argument": func(i int) any { return arguments[i] },
+			"result":   func(value any) string { result = value; return "" },
+		})
+		return result, err
+	}
+	return nil
+}
+
+// ask has Helm's engine evaluate a text of ours: it shows nobody its functions.
+func (e *evaluator) ask(text string, funcs template.FuncMap) (string, error) {
+	const name = "f"
+	c := &chart.Chart{Metadata: &chart.Metadata{Name: name}, Templates: []*common.File{{Name: name, Data: []byte(text)}}}
+	rendered, err := engine.Engine{CustomTemplateFuncs: funcs, LintMode: e.trying}.RenderWithContext(e.ctx, c, common.Values{})
+	return rendered[path.Join(name, name)], err
 }

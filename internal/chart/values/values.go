@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -22,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
+	"github.com/ensign-operator/ensign/internal/chart/syntax"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -201,13 +201,13 @@ func checkSchema(c *chart.Chart, values map[string]any) error {
 	return util.ValidateAgainstSchema(c, all)
 }
 
-// tplCall matches a call of tpl, and perhaps other uses of the word.
-var tplCall = regexp.MustCompile(`(^|[^\w.])tpl\b`)
-
-// callsTpl reports whether a template of the chart or of a subchart may evaluate text.
+// callsTpl reports whether a template of the chart or of a subchart may evaluate text. Who cannot
+// read a template takes it for one that does.
 func callsTpl(c *chart.Chart) bool {
-	return slices.ContainsFunc(c.Templates, func(f *common.File) bool { return tplCall.Match(f.Data) }) ||
-		slices.ContainsFunc(c.Dependencies(), callsTpl)
+	return slices.ContainsFunc(c.Templates, func(f *common.File) bool {
+		parsed, err := syntax.Parse(string(f.Data))
+		return err != nil || slices.Contains(parsed.Functions(), "tpl")
+	}) || slices.ContainsFunc(c.Dependencies(), callsTpl)
 }
 
 // checkTemplates returns an error for the first text or key of the spec that looks like a
@@ -218,7 +218,7 @@ func checkTemplates(spec map[string]any, allowed []string) (found []string, err 
 		switch v := value.(type) {
 		case string:
 			switch {
-			case !strings.Contains(v, "{{"):
+			case !strings.Contains(v, syntax.Opening):
 			case !covered(path, allowed):
 				return fmt.Errorf("%s: the chart evaluates templates in its values, so that a text may not hold {{; templatesInSpec of the watch may allow it", path)
 			default:
