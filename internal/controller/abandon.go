@@ -21,7 +21,7 @@ func (r *Reconciler) abandon(ctx, runCtx context.Context, a *attempt) error {
 	if err := r.removeFinalizer(ctx, a); err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("WARNING: the finalizer is removed without its success, because the annotation says so", "annotation", r.Watch.AnnotationPrefix()+abandonSuffix, "left", left)
+	log.FromContext(ctx).Info("WARNING: the finalizer is removed without its success, because the annotation says so", "annotation", saysTrue(&r.Watch, a.cr, abandonSuffix), "left", left)
 	r.event(a, corev1.EventTypeWarning, eventAbandoned, "The finalizer is removed without its success: "+left)
 	return nil
 }

@@ -64,7 +64,7 @@ type version struct {
 	content string
 	// annotations is the digest of the annotations that trigger runs.
 	annotations string
-	// requested is the value of the annotation that requests a run.
+	// requested are the values of the annotations that request a run: see requestsOf.
 	requested string
 	deleting  bool
 	// abandoned is true if the CR is to go without its finalizer.
@@ -79,7 +79,7 @@ func (v version) sameSpec(other version) bool {
 
 // requestsAnew reports whether the version has a request that another one has not.
 func (v version) requestsAnew(other version) bool {
-	return v.requested != "" && v.requested != other.requested
+	return len(newRequests(v.requested, other.requested)) > 0
 }
 
 // versionOf returns the version of a CR, or of its reduced copy in the cache.
@@ -87,7 +87,7 @@ func versionOf(watch *watches.Watch, cr *unstructured.Unstructured) version {
 	v := version{
 		uid: cr.GetUID(), generation: cr.GetGeneration(),
 		annotations: annotationsDigest(triggerAnnotations(watch, cr)), deleting: cr.GetDeletionTimestamp() != nil,
-		requested: cr.GetAnnotations()[watch.AnnotationPrefix()+requestedSuffix], abandoned: abandoned(watch, cr),
+		requested: requestsOf(watch, cr), abandoned: abandoned(watch, cr),
 	}
 	if v.generation != 0 {
 		return v
@@ -105,6 +105,8 @@ type conclusion struct {
 	content.Result
 
 	version version
+	// answered is the request that the status is to show as answered; "" is none.
+	answered string
 	// before is the outcome before this one, which an Event has announced.
 	before     content.Outcome
 	finalizing bool
@@ -177,6 +179,10 @@ func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	st, now := &a.state, r.Clock.Now()
 	c.version, c.finalizing, c.before = a.version, a.finalizing, a.before
 	a.setVersion()
+	if c.Outcome.Verdict != content.Canceled { // The next manager answers.
+		c.answered = answers(a.version.requested, st.answered, status.Request(a.cr))
+		st.answered = a.version.requested
+	}
 	switch {
 	case c.refused:
 		a.mailbox.take() // Only a change of the CR can make a run of it.

@@ -190,8 +190,8 @@ func (r *Reconciler) reportRefusal(ctx context.Context, a *attempt) {
 // content run when the pause ends.
 func (r *Reconciler) reportPaused(ctx context.Context, a *attempt) error {
 	a.mailbox.markDirty(causeResumed)
-	if pausedByAnnotation(&r.Watch, a.cr) {
-		log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", r.Watch.AnnotationPrefix()+pausedSuffix)
+	if by := saysTrue(&r.Watch, a.cr, pausedSuffix); by != "" {
+		log.FromContext(ctx).Info("nothing is run: the resource is paused by its annotation", "annotation", by)
 	} else {
 		log.FromContext(ctx).Info("nothing is run: the resource is paused by the operator's own rule")
 	}

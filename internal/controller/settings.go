@@ -12,8 +12,8 @@ import (
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
-// The annotations with which a CR of any kind of content steers its own runs, without the
-// watch's prefix. A change of reconcile-requested-at is enough to make content run.
+// The annotations with which a CR of any kind of content steers its own runs, without one of the
+// watch's prefixes. A change of reconcile-requested-at is enough to make content run.
 const (
 	periodSuffix    = "reconcile-period"
 	pausedSuffix    = "paused"
@@ -21,7 +21,7 @@ const (
 	abandonSuffix   = "abandon"
 )
 
-// unknownAnnotations returns, sorted, the CR's annotations that begin with the watch's prefix
+// unknownAnnotations returns, sorted, the CR's annotations that begin with a prefix of the watch
 // and mean nothing, without those that it had before.
 func unknownAnnotations(watch *watches.Watch, before, cr *unstructured.Unstructured) []string {
 	var found []string
@@ -29,8 +29,10 @@ func unknownAnnotations(watch *watches.Watch, before, cr *unstructured.Unstructu
 	if before != nil {
 		had = before.GetAnnotations()
 	}
+	prefixes := watch.Prefixes()
 	for name := range cr.GetAnnotations() {
-		if _, old := had[name]; !old && strings.HasPrefix(name, watch.AnnotationPrefix()) && !slices.Contains(watch.Annotations(), name) {
+		ours := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		if _, old := had[name]; !old && ours && !watch.Means(name) {
 			found = append(found, name)
 		}
 	}
@@ -54,12 +56,15 @@ func Period(watch *watches.Watch, otherwise time.Duration, cr *unstructured.Unst
 	if watch.ReconcilePeriod > 0 {
 		period = watch.ReconcilePeriod
 	}
-	prefix, annotations := watch.AnnotationPrefix(), cr.GetAnnotations()
-	err := errors.Join(
-		readPeriod(prefix+periodSuffix, annotations, &period),
-		checkPaused(prefix+pausedSuffix, annotations),
-	)
-	return period, err
+	annotations := cr.GetAnnotations()
+	var errs []error
+	for _, name := range slices.Backward(watch.NamesOf(periodSuffix)) { // The watch's own counts.
+		errs = append(errs, readPeriod(name, annotations, &period))
+	}
+	for _, name := range watch.NamesOf(pausedSuffix) {
+		errs = append(errs, checkPaused(name, annotations))
+	}
+	return period, errors.Join(errs...)
 }
 
 // paused reports whether nothing is to be run for the CR but its finalizer.
@@ -67,16 +72,64 @@ func paused(watch *watches.Watch, cr *unstructured.Unstructured) bool {
 	if cr.GetDeletionTimestamp() != nil {
 		return false
 	}
-	return pausedByAnnotation(watch, cr) || watch.Paused != nil && watch.Paused(cr.DeepCopy())
+	return saysTrue(watch, cr, pausedSuffix) != "" || watch.Paused != nil && watch.Paused(cr.DeepCopy())
 }
 
-func pausedByAnnotation(watch *watches.Watch, cr *unstructured.Unstructured) bool {
-	return cr.GetAnnotations()[watch.AnnotationPrefix()+pausedSuffix] == "true"
+// saysTrue returns the name of the annotation that says true; "" if none does.
+func saysTrue(watch *watches.Watch, cr *unstructured.Unstructured, suffix string) string {
+	annotations := cr.GetAnnotations()
+	for _, name := range watch.NamesOf(suffix) {
+		if annotations[name] == "true" {
+			return name
+		}
+	}
+	return ""
+}
+
+// requestsOf returns the requests of a CR, one for each name of the annotation. A CR that has only
+// the watch's own has its value.
+func requestsOf(watch *watches.Watch, cr *unstructured.Unstructured) string {
+	annotations := cr.GetAnnotations()
+	var all []string
+	for _, name := range watch.NamesOf(requestedSuffix) {
+		all = append(all, annotations[name])
+	}
+	return strings.TrimRight(strings.Join(all, requestsSeparator), requestsSeparator)
+}
+
+// requestsSeparator cannot stand in an annotation of a CR that came as JSON but by an escape; it
+// then only splits that request.
+const requestsSeparator = "\x00"
+
+// newRequests returns the requests that differ from those before, the watch's own first.
+func newRequests(now, before string) (found []string) {
+	old := strings.Split(before, requestsSeparator)
+	for i, request := range strings.Split(now, requestsSeparator) {
+		if request != "" && (i >= len(old) || old[i] != request) {
+			found = append(found, request)
+		}
+	}
+	return found
+}
+
+// answers returns the request that the status shows as answered by a run that has seen all; "" is
+// the one that it shows already. A run answers all, and the status has room for one: what is new
+// since the last answer is what somebody waits for.
+func answers(requests, answered, shown string) string {
+	if !strings.Contains(requests, requestsSeparator) {
+		return requests
+	}
+	for _, request := range newRequests(requests, answered) {
+		if request != shown {
+			return request
+		}
+	}
+	return ""
 }
 
 // abandoned reports whether the CR is to go although its finalizer has not succeeded.
 func abandoned(watch *watches.Watch, cr *unstructured.Unstructured) bool {
-	return cr.GetAnnotations()[watch.AnnotationPrefix()+abandonSuffix] == "true" && cr.GetDeletionTimestamp() != nil
+	return saysTrue(watch, cr, abandonSuffix) != "" && cr.GetDeletionTimestamp() != nil
 }
 
 func checkPaused(name string, annotations map[string]string) error {

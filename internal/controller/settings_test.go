@@ -23,15 +23,16 @@ func TestPeriodOf(t *testing.T) {
 		annotations map[string]string
 		want        time.Duration
 	}{
-		"the flag, where nobody says more":                 {plainWatch(), nil, time.Hour},
-		"the watch goes over the flag":                     {ownWatch, nil, time.Minute},
-		"the annotation goes over the watch":               {ownWatch, map[string]string{periodAnnotation: "90s"}, 90 * time.Second},
-		"a short period is stretched to 10 s":              {plainWatch(), map[string]string{periodAnnotation: "1ms"}, 10 * time.Second},
-		"0s is no period":                                  {plainWatch(), map[string]string{periodAnnotation: "0s"}, 0},
-		"a pause may be over":                              {plainWatch(), map[string]string{pausedAnnotation: "false"}, time.Hour},
-		"an unknown annotation of ours is fine":            {plainWatch(), map[string]string{watches.AnsibleAnnotations + "later": "x"}, time.Hour},
-		"a chart's CR has the annotations of a chart":      {chartWatch, map[string]string{watches.ChartAnnotations + periodSuffix: "90s"}, 90 * time.Second},
-		"and those of roles and playbooks are not its own": {chartWatch, map[string]string{periodAnnotation: "90s", pausedAnnotation: "x"}, time.Hour},
+		"the flag, where nobody says more":               {plainWatch(), nil, time.Hour},
+		"the watch goes over the flag":                   {ownWatch, nil, time.Minute},
+		"the annotation goes over the watch":             {ownWatch, map[string]string{periodAnnotation: "90s"}, 90 * time.Second},
+		"a short period is stretched to 10 s":            {plainWatch(), map[string]string{periodAnnotation: "1ms"}, 10 * time.Second},
+		"0s is no period":                                {plainWatch(), map[string]string{periodAnnotation: "0s"}, 0},
+		"a pause may be over":                            {plainWatch(), map[string]string{pausedAnnotation: "false"}, time.Hour},
+		"an unknown annotation of ours is fine":          {plainWatch(), map[string]string{watches.AnsibleAnnotations + "later": "x"}, time.Hour},
+		"a chart's CR has the annotations of a chart":    {chartWatch, map[string]string{watches.ChartAnnotations + periodSuffix: "90s"}, 90 * time.Second},
+		"and those of every kind below the other prefix": {chartWatch, map[string]string{periodAnnotation: "90s", pausedAnnotation: "false"}, 90 * time.Second},
+		"its own go over those":                          {chartWatch, map[string]string{periodAnnotation: "90s", watches.ChartAnnotations + periodSuffix: "80s"}, 80 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Watch: test.watch, Defaults: defaults}
@@ -92,6 +93,56 @@ func TestTheStatusSaysWhichRequestWasAnswered(t *testing.T) {
 	b.annotate(requestedAnnotation, "canceled")
 	b.mustReconcile()
 	wantEqual(t, "during the run of first", status.Request(b.stored()))
+}
+
+// People take another prefix for that of the CR's kind of content.
+func TestAnnotationsBelowAnyPrefixCount(t *testing.T) {
+	watch := plainWatch()
+	b := newBench(t, watch, widget(), interceptor.Funcs{})
+	other := func(suffix string) string { return watches.ChartAnnotations + suffix }
+	b.mustReconcile()
+	request := func(name, value string, runs int) {
+		t.Helper()
+		b.annotate(name, value)
+		b.mustReconcile()
+		wantEqual(t, runs, len(b.runner.specs))
+		wantEqual(t, value, status.Request(b.stored()))
+		b.mustReconcile()
+		wantEqual(t, runs, len(b.runner.specs))
+		wantEqual(t, value, status.Request(b.stored()))
+	}
+	request(other(requestedSuffix), "first", 2)
+	request(requestedAnnotation, "second", 3)
+	request(other(requestedSuffix), "third", 4)
+	request(watches.CustomAnnotations+requestedSuffix, "fourth", 5)
+	b.annotate(other(pausedSuffix), "true")
+	b.mustReconcile()
+	wantEqual(t, 5, len(b.runner.specs))
+	wantEqual(t, "False/Paused", b.conditions()["Running"])
+	if !abandoned(&watch, widget(deleting, withAnnotations(map[string]string{other(abandonSuffix): "true"}))) {
+		t.Error("the CR is not given up")
+	}
+	own := watches.Watch{Custom: &watches.ContentKind{AnnotationPrefix: "a.b/"}}
+	if paused(&own, widget(withAnnotations(map[string]string{pausedAnnotation: "true"}))) {
+		t.Error("a program's own prefix is not the only one")
+	}
+}
+
+func TestWhichRequestIsShown(t *testing.T) {
+	for why, test := range map[string]struct{ requests, answered, shown, want string }{
+		"none":                              {"", "", "", ""},
+		"the watch's own":                   {"a", "", "", "a"},
+		"again":                             {"a", "a", "a", "a"},
+		"the one that is new":               {"a\x00b", "a", "a", "b"},
+		"the own one, if both are":          {"a\x00b", "", "", "a"},
+		"the other, if that was answered":   {"a\x00b", "", "a", "b"},
+		"what stands there, if none is":     {"a\x00b", "a\x00b", "b", ""},
+		"what stands there, if one is gone": {"\x00b", "a\x00b", "a", ""},
+	} {
+		if got := answers(test.requests, test.answered, test.shown); got != test.want {
+			t.Errorf("%s: got %q", why, got)
+		}
+	}
 }
 
 func TestARequestThatIsRefusedIsAnswered(t *testing.T) {

@@ -20,6 +20,8 @@ type state struct {
 	last *conclusion
 	// unwritten is true until last has been written to the CR's status.
 	unwritten bool
+	// answered are the requests that a run has answered last.
+	answered string
 	// failures counts the consecutive failed runs of this version's spec.
 	failures int
 	// due is when content runs again although nothing changed; the zero time is never.

@@ -125,13 +125,13 @@ func changed(watch *watches.Watch, before, after *unstructured.Unstructured) boo
 }
 
 // triggerAnnotations returns the annotations whose change makes content run: those with the
-// operator's prefix, those that the watch names, or with watchAnnotationsChanges all but kubectl's
+// watch's prefix, those that mean something below another one, those that the watch names, or with watchAnnotationsChanges all but kubectl's
 // copy of the object. The one that gives a CR up is none: it does nothing until the CR is deleted.
 func triggerAnnotations(watch *watches.Watch, cr *unstructured.Unstructured) map[string]string {
-	annotations := cr.GetAnnotations()
+	annotations, abandons := cr.GetAnnotations(), watch.NamesOf(abandonSuffix)
 	maps.DeleteFunc(annotations, func(name, _ string) bool {
-		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, watch.AnnotationPrefix()) || slices.Contains(watch.TriggerAnnotations, name)
-		return !ours || name == corev1.LastAppliedConfigAnnotation || name == watch.AnnotationPrefix()+abandonSuffix
+		ours := watch.WatchAnnotationsChanges || strings.HasPrefix(name, watch.AnnotationPrefix()) || watch.Means(name) || slices.Contains(watch.TriggerAnnotations, name)
+		return !ours || name == corev1.LastAppliedConfigAnnotation || slices.Contains(abandons, name)
 	})
 	return annotations
 }

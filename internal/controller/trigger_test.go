@@ -35,6 +35,8 @@ func TestUpdatesThatTrigger(t *testing.T) {
 		"an annotation edit": {plainWatch(), widget(), widget(withAnnotations(map[string]string{"a": "b"})), false},
 		"an annotation edit, where it is asked for":     {asked, widget(), widget(withAnnotations(map[string]string{"a": "b"})), true},
 		"an annotation that steers runs":                {plainWatch(), widget(), widget(withAnnotations(map[string]string{periodAnnotation: "1m"})), true},
+		"one below another prefix":                      {plainWatch(), widget(), widget(withAnnotations(map[string]string{watches.ChartAnnotations + requestedSuffix: "now"})), true},
+		"one that means nothing there":                  {plainWatch(), widget(), widget(withAnnotations(map[string]string{watches.ChartAnnotations + "upgrade-force": "true"})), false},
 		"kubectl's record of the last apply":            {asked, widget(), widget(withAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}"})), false},
 		"gaining the selector's label":                  {selectorWatch(), widget(), widget(on), true},
 		"losing it":                                     {selectorWatch(), widget(on), widget(withGeneration(2)), false},

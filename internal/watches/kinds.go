@@ -83,6 +83,32 @@ func (w *Watch) Annotations() []string {
 	return names
 }
 
+// Prefixes returns the prefixes below which annotations of every kind of content count for the
+// watch's CRs, its own one first: people take one of the others for it. A program that has chosen
+// a prefix of its own has that one alone.
+func (w *Watch) Prefixes() []string {
+	own, all := w.AnnotationPrefix(), AnnotationPrefixes()
+	if !slices.Contains(all, own) {
+		return []string{own}
+	}
+	return append([]string{own}, slices.DeleteFunc(all, func(prefix string) bool { return prefix == own })...)
+}
+
+// NamesOf returns the names under which an annotation of every kind of content counts, the
+// watch's own first.
+func (w *Watch) NamesOf(annotation string) []string {
+	names := w.Prefixes()
+	for i := range names {
+		names[i] += annotation
+	}
+	return names
+}
+
+// Means reports whether an annotation of the name means something for the watch's CRs.
+func (w *Watch) Means(name string) bool {
+	return slices.Contains(w.Annotations(), name) || slices.ContainsFunc(everyAnnotation, func(every string) bool { return slices.Contains(w.NamesOf(every), name) })
+}
+
 // Quoted quotes the text of an annotation for a message, and cuts it: it may have 256 KiB
 // and must not fill the status.
 func Quoted(text string) string {

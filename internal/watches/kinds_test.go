@@ -30,6 +30,14 @@ func TestWhatAKindOfContentDeclares(t *testing.T) {
 					t.Errorf("%s%s means nothing; %q do", test.prefix, name, names)
 				}
 			}
+			for _, prefix := range AnnotationPrefixes() {
+				if own := test.prefix == "a.b/"; test.watch.Means(prefix+"paused") == own || test.watch.Means(prefix+"verbosity") != (prefix == AnsibleAnnotations && test.prefix == prefix) {
+					t.Errorf("what means something below %s is wrong", prefix)
+				}
+			}
+			if all := test.watch.NamesOf("paused"); all[0] != test.prefix+"paused" || !test.watch.Means(all[0]) {
+				t.Errorf("it is paused by %q", all)
+			}
 			if slices.Contains(names, test.prefix+test.hasNot) {
 				t.Errorf("%q have %s%s", names, test.prefix, test.hasNot)
 			}

@@ -82,6 +82,15 @@ var _ = Describe("the example hello", Ordered, func() {
 		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"helm.sdk.operatorframework.io/reconcile-requested-at":"now"}}}`)))).To(Succeed())
 		Consistently(s.Runs(cr), site.Calm).Should(Equal(runs))
 		Expect(revisions(ctx)).To(HaveLen(1))
+		for _, name := range []string{"ansible.sdk.operatorframework.io/reconcile-requested-at", "helm.sdk.operatorframework.io/reconcile-requested-at"} {
+			Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+name+`":"`+name+`"}}}`)))).To(Succeed())
+			Eventually(ctx, func(ctx context.Context) (string, error) {
+				err := present(cr, cr.GetName())(ctx)
+				answered, _, _ := unstructured.NestedString(cr.Object, "status", "reconcileRequestedAt")
+				return answered, err
+			}).Should(Equal(name))
+		}
+		Expect(revisions(ctx)).To(HaveLen(1))
 	})
 
 	It("refuses values that the chart's schema refuses", func(ctx context.Context) {

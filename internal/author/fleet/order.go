@@ -95,17 +95,28 @@ func (o Order) check(kind kinds.Kind, cr *unstructured.Unstructured) error {
 }
 
 func isPaused(kind kinds.Kind, cr *unstructured.Unstructured) bool {
-	for _, prefix := range prefixesFor(kind, cr) {
-		if value, ok := cr.GetAnnotations()[prefix+pausedSuffix]; ok && value != "false" {
-			return true
+	return len(pauses(kind, cr)) > 0
+}
+
+// pauses returns the annotations that pause the CR, or may do so.
+func pauses(kind kinds.Kind, cr *unstructured.Unstructured) (found []string) {
+	watch := watchFor(kind, cr)
+	for _, name := range watch.NamesOf(pausedSuffix) {
+		if value, ok := cr.GetAnnotations()[name]; ok && value != "false" {
+			found = append(found, name)
 		}
 	}
-	return false
+	return found
 }
 
 // annotations returns the annotations that the order changes; those that are nil go.
 func (o Order) annotations(kind kinds.Kind, cr *unstructured.Unstructured) map[string]any {
 	changes := map[string]any{}
+	if o.Verb == Resume { // Somebody may have written it below another prefix.
+		for _, name := range pauses(kind, cr) {
+			changes[name] = nil
+		}
+	}
 	for _, prefix := range prefixesFor(kind, cr) {
 		switch o.Verb {
 		case Suspend:

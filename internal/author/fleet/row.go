@@ -170,7 +170,7 @@ func watchFor(kind kinds.Kind, cr *unstructured.Unstructured) watches.Watch {
 	return watch
 }
 
-// prefixesFor returns the prefixes that annotations must have to control the CR. They are those of
+// prefixesFor returns the prefixes that annotations get to control the CR. They are those of
 // all kinds of content if neither watches.yaml nor the CR shows its kind of content.
 func prefixesFor(kind kinds.Kind, cr *unstructured.Unstructured) []string {
 	if _, shown := watches.KindOfContent(cr); shown || kind.Known {

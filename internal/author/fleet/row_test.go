@@ -131,7 +131,7 @@ func TestTimes(t *testing.T) {
 		"the flag's period":                 {store(), "", good, at("11:50:00.5"), at("12:50:00.5")},
 		"the watch's":                       {store(func(w *watches.Watch) { w.ReconcilePeriod = time.Minute }), "", good, at("11:50:00.5"), at("11:51:00.5")},
 		"the annotation's":                  {store(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
-		"one of the other prefix":           {store(), annotated(watches.ChartAnnotations), good, at("11:50:00.5"), at("12:50:00.5")},
+		"one below another prefix":          {store(), annotated(watches.ChartAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
 		"none for a kind that is not known": {unknown(), "", good, at("11:50:00.5"), ""},
 		"but the annotation's":              {unknown(), annotated(watches.AnsibleAnnotations), good, at("11:50:00.5"), at("12:20:00.5")},
 		"none after a chart's success, whose period leads to a look": {unknown(), release + annotated(watches.ChartAnnotations), good, at("11:50:00.5"), ""},
