@@ -12,12 +12,17 @@ import (
 	"syscall"
 
 	"github.com/ensign-operator/ensign/internal/chart/action"
+	"github.com/ensign-operator/ensign/internal/chart/fetch"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 )
 
 // maxMemory bounds what a chart may make this process hold, in bytes. A template's list of
 // 2,000,000,000 numbers would otherwise take all memory of the manager's container.
 const maxMemory = 1 << 30
+
+// maxFetched bounds what a server may make it hold: Helm reads an answer whole, and parses an index of
+// 20 MB into some hundred MB.
+const maxFetched = 2 << 30
 
 func main() {
 	const usage = 2
@@ -39,6 +44,8 @@ func main() {
 		answer(action.Render(context.Background(), o, os.Stdout))
 	case order.Evaluate:
 		answer(action.Evaluate(o, os.Stdout))
+	case order.FetchChart:
+		answer(errors.Join(limitMemory(maxFetched), fetch.Chart(o.Fetch, os.Stdout)))
 	}
 	logs, err := prepare()
 	if err != nil {
@@ -61,8 +68,8 @@ func answer(err error) {
 // standard error is a file, where the manager finds what the runtime says at a crash:
 // debug.SetCrashOutput leaves out the line that names a fatal error.
 func prepare() (logs *os.File, err error) {
-	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: maxMemory, Max: maxMemory}); err != nil {
-		return nil, fmt.Errorf("limit the memory: %w", err)
+	if err := limitMemory(maxMemory); err != nil {
+		return nil, err
 	}
 	crash, err := os.Create(filepath.Join(os.TempDir(), order.CrashFile)) //nolint:gosec // TMPDIR is the run's own.
 	if err != nil {
@@ -74,6 +81,13 @@ func prepare() (logs *os.File, err error) {
 		err = syscall.Dup3(int(crash.Fd()), syscall.Stderr, 0)
 	}
 	return os.NewFile(uintptr(before), "logs"), errors.Join(err, crash.Close())
+}
+
+func limitMemory(bytes uint64) error {
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: bytes, Max: bytes}); err != nil {
+		return fmt.Errorf("limit the memory: %w", err)
+	}
+	return nil
 }
 
 // execute carries out the order and returns the exit code. A record that cannot be written

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,43 +27,66 @@ func (k *Kind) useChart(plan *Plan) error {
 	case k.Finalizer:
 		return errors.New("--chart: leave --finalizer out, because the release is uninstalled when an object is deleted")
 	}
-	source, err := filepath.Abs(k.Chart)
-	if err != nil {
-		return fmt.Errorf("--chart: %w", err)
+	if k.chart == nil { // The one of watches.yaml.
+		if err := k.loadChart(); err != nil {
+			return err
+		}
 	}
-	chart, err := describe.Load(source)
-	if err != nil {
-		return fmt.Errorf("--chart=%s: %w", k.Chart, err)
-	}
-	if err := k.place(source, chart, plan); err != nil {
-		return fmt.Errorf("--chart=%s: %w", k.Chart, err)
+	if err := k.place(plan); err != nil {
+		return fmt.Errorf("--chart=%s: %w", k.named(), err)
 	}
 	if k.ValuesFile == "" {
-		err = k.describeChart(chart, plan)
+		if err := k.describeChart(k.chart, plan); err != nil {
+			return err
+		}
 	}
-	if err != nil || k.DefinitionOnly {
-		return err
+	if !k.DefinitionOnly {
+		k.rightsOf(k.Chart, k.chart, plan)
 	}
-	k.rightsOf(source, chart, plan)
+	return nil
+}
+
+// named returns how a person named the chart.
+func (k *Kind) named() string { return cmp.Or(k.ChartNamed, k.Chart) }
+
+// loadChart loads the chart, whose path is absolute from then on.
+func (k *Kind) loadChart() error {
+	k.ChartNamed = k.named()
+	var err error
+	if k.Chart, err = filepath.Abs(k.Chart); err == nil {
+		k.chart, err = describe.Load(k.Chart)
+	}
+	if err != nil {
+		return fmt.Errorf("--chart=%s: %w", k.named(), err)
+	}
 	return nil
 }
 
 // place decides where in the project the chart is, and plans its copy if it is elsewhere.
-func (k *Kind) place(source string, chart *describe.Chart, plan *Plan) (err error) {
-	if k.chartPath, err = within(plan.dir, source); err != nil {
+func (k *Kind) place(plan *Plan) (err error) {
+	if k.chartPath, err = within(plan.dir, k.Chart); err != nil {
 		return err
 	}
 	elsewhere := k.chartPath == ""
 	if elsewhere {
-		k.chartPath = "charts/" + filepath.Base(source)
+		k.chartPath = "charts/" + k.chart.Name
 	}
 	k.chartDir, _, _ = strings.Cut(k.chartPath, "/")
+	around, err := relative(k.Chart, plan.dir)
 	switch {
+	case err != nil:
+		return err
+	case around != "":
+		return errors.New("the project would lie in the chart, whose files Helm reads: make it in a directory beside the chart")
 	case k.chartDir != "charts" && k.chartDir != "helm-charts":
 		return errors.New("move it below charts/ or helm-charts/, which the image gets")
+	case elsewhere && !k.DefinitionOnly && exists(plan.dir, k.chartPath):
+		return fmt.Errorf("the project has %s already: give --chart=%s for that one, or move it away", k.chartPath, k.chartPath)
 	case elsewhere && !k.DefinitionOnly:
-		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart is copied to %s: change it there", k.chartPath))
-		copyInto(plan, k.chartPath, chart)
+		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart %s %s is copied to %s: change it there", k.chart.Name, k.chart.Version, k.chartPath))
+		for _, file := range k.chart.Files {
+			plan.create(k.chartPath+"/"+file.Name, file.Data)
+		}
 	}
 	return nil
 }
@@ -92,6 +116,9 @@ func within(dir, target string) (string, error) {
 // elsewhere.
 func relative(dir, target string) (string, error) {
 	dir, err := filepath.Abs(dir)
+	if err == nil {
+		target, err = filepath.Abs(target)
+	}
 	if err != nil {
 		return "", fmt.Errorf("find the directory: %w", err)
 	}
@@ -100,17 +127,6 @@ func relative(dir, target string) (string, error) {
 		return "", nil //nolint:nilerr // There is no way from one to the other.
 	}
 	return filepath.ToSlash(relative), nil
-}
-
-// copyInto plans the copy of a chart, an archive or a directory.
-func copyInto(plan *Plan, to string, chart *describe.Chart) {
-	if chart.IsArchive {
-		plan.create(to, chart.Files[0].Data)
-		return
-	}
-	for _, file := range chart.Files {
-		plan.create(to+"/"+file.Name, file.Data)
-	}
 }
 
 // describeChart sets the schema of the spec, by values.schema.json or else by the types of

@@ -3,8 +3,6 @@ package scaffold
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -21,7 +19,7 @@ func (k *Kind) enlist(plan *Plan) error {
 	add("PROJECT", k.projectEntry(), "resources")
 	add("watches.yaml", k.watchesEntry())
 	add("config/crd/kustomization.yaml", fmt.Sprintf("bases/%s_%s.yaml", k.APIGroup, k.Plural), "resources")
-	add("config/samples/kustomization.yaml", fmt.Sprintf("%s_%s_%s.yaml", k.Group, k.Version, k.Singular), "resources")
+	add("config/samples/kustomization.yaml", k.sampleName(), "resources")
 	if k.Chart == "" { // Molecule runs roles and playbooks.
 		add("molecule/default/converge.yml", k.convergeEntry())
 	}
@@ -31,7 +29,7 @@ func (k *Kind) enlist(plan *Plan) error {
 	for _, rule := range k.rules() {
 		_, resourcesAndVerbs, _ := strings.Cut(rule, "\nresources")
 		resourcesAndVerbs = "resources" + resourcesAndVerbs
-		if text, err := os.ReadFile(filepath.Join(plan.dir, "config", "rbac", "role.yaml")); err == nil && strings.Contains(string(text), indent(4, resourcesAndVerbs)+"\n") {
+		if text, err := plan.read("config/rbac/role.yaml"); err == nil && strings.Contains(string(text), indent(4, resourcesAndVerbs)+"\n") {
 			continue // Another kind has brought it.
 		}
 		add("config/rbac/role.yaml", rule, "rules")
@@ -70,7 +68,7 @@ func (k *Kind) ship(plan *Plan) error {
 	for path, line := range map[string]string{
 		"Dockerfile": fmt.Sprintf("COPY %s/ ${HOME}/%s/", k.chartDir, k.chartDir), ".dockerignore": "!" + k.chartDir,
 	} {
-		text, err := os.ReadFile(filepath.Join(plan.dir, path))
+		text, err := plan.read(path)
 		if err == nil && slices.Contains(strings.Split(string(text), "\n"), line) {
 			continue // Another kind has brought it.
 		}
@@ -97,7 +95,7 @@ func (k *Kind) ship(plan *Plan) error {
 // excuse adds a line to the settings of a linter, unless it is there. A project may have settings
 // of its own, or no linter.
 func (k *Kind) excuse(plan *Plan, path, line string, add func(content []byte, line string) ([]byte, error)) {
-	text, err := os.ReadFile(filepath.Join(plan.dir, path))
+	text, err := plan.read(path)
 	if err != nil || slices.Contains(strings.Split(string(text), "\n"), line) {
 		return
 	}
@@ -107,7 +105,11 @@ func (k *Kind) excuse(plan *Plan, path, line string, add func(content []byte, li
 }
 
 func (k *Kind) projectEntry() string {
-	return fmt.Sprintf("api:\n  crdVersion: v1\n  namespaced: %t\ndomain: %s\ngroup: %s\nkind: %s\nversion: %s", k.Namespaced, k.Domain, k.Group, k.Kind, k.Version)
+	group := ""
+	if k.Group != "" {
+		group = "group: " + k.Group + "\n"
+	}
+	return fmt.Sprintf("api:\n  crdVersion: v1\n  namespaced: %t\ndomain: %s\n%skind: %s\nversion: %s", k.Namespaced, k.Domain, group, k.Kind, k.Version)
 }
 
 func (k *Kind) watchesEntry() string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
@@ -22,6 +20,10 @@ import (
 // Kind is a kind to add to a project, and what the templates of one need.
 type Kind struct {
 	Group, Version, Kind string
+	// NoGroup makes the project's domain the API group of the kind.
+	NoGroup bool
+	// APIVersion names the API group and the version, instead of Group and Version.
+	APIVersion string
 	// GenerateRole and GeneratePlaybook write the content; without them it has to be there.
 	GenerateRole, GeneratePlaybook bool
 	// Finalizer writes content for the deletion, too.
@@ -30,6 +32,8 @@ type Kind struct {
 	Namespaced bool
 	// Chart is the path of a Helm chart that reconciles the kind, instead of a role or playbook.
 	Chart string
+	// ChartNamed is how a person has named the chart, which was fetched to Chart; "" for a path.
+	ChartNamed string
 	// Render renders the chart at an absolute path with a spec. It is needed for a Chart.
 	Render func(path string, spec map[string]any) (describe.Rendered, error)
 	// ValuesFile is a YAML file; the schema of the spec gets the types of its values.
@@ -45,6 +49,7 @@ type Kind struct {
 	Role, Playbook string
 	// chartPath is the chart's place in the project, chartDir the directory that the image gets.
 	chartPath, chartDir string
+	chart               *describe.Chart
 	chartRules          []string
 	// SpecSchema is the schema of the spec, as YAML.
 	SpecSchema   string
@@ -63,20 +68,29 @@ type Kind struct {
 const taken = `ConfigMap ControllerRevision CronJob DaemonSet Deployment Endpoints Event Ingress IngressClass Job Lease Namespace NetworkPolicy
 	Node PersistentVolume PersistentVolumeClaim Pod PodTemplate ReplicaSet Role RoleBinding Secret Service ServiceAccount StatefulSet StorageClass`
 
-var versionName = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
-
 // CreateAPI returns the plan that adds a kind to the project in a directory.
 func CreateAPI(dir string, k Kind) (*Plan, error) {
-	project, err := load(dir)
-	if err != nil {
+	plan := &Plan{dir: dir}
+	if err := k.addTo(plan); err != nil {
 		return nil, err
+	}
+	return plan, nil
+}
+
+// addTo adds the kind to a plan.
+func (k *Kind) addTo(plan *Plan) error {
+	project, err := plan.project()
+	if err != nil {
+		return err
 	}
 	project.Program = k.Program
 	k.Project = project
-	if err := k.derive(dir); err != nil {
-		return nil, err
+	if err := k.settle(plan); err != nil {
+		return err
 	}
-	plan := &Plan{dir: dir}
+	if err := k.derive(plan.dir); err != nil {
+		return err
+	}
 	if k.IsReserved() {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("groups such as %s are the Kubernetes project's own: the definition says that it is unapproved, by the annotation api-approved.kubernetes.io. If it is your project's to choose, take a domain that is yours (init --domain)", k.APIGroup))
 	}
@@ -86,27 +100,33 @@ func CreateAPI(dir string, k Kind) (*Plan, error) {
 	if k.Chart != "" {
 		err = k.useChart(plan)
 	} else if k.ValuesFile == "" {
-		err = k.describe(dir, plan)
+		err = k.describe(plan)
 	}
 	if err == nil && k.ValuesFile != "" {
 		err = k.readValues(plan)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	paths := strings.NewReplacer("APIGROUP", k.APIGroup, "GROUP", k.Group, "VERSION", k.Version, "PLURAL", k.Plural, "SINGULAR", k.Singular, "ROLE", k.Role)
+	plan.Sample = "config/samples/" + k.sampleName()
+	paths := strings.NewReplacer("APIGROUP", k.APIGroup, "GROUP_VERSION_SINGULAR.yaml", k.sampleName(), "PLURAL", k.Plural, "SINGULAR", k.Singular, "ROLE", k.Role)
 	if k.DefinitionOnly {
-		return plan, k.refresh(plan, paths)
+		return k.refresh(plan, paths)
 	}
-	write := func(path string, content []byte) {
+	err = render("kind", &k, paths, func(path string, content []byte) {
 		if k.wants(path) {
 			plan.create(path, content)
 		}
+	})
+	if err != nil {
+		return err
 	}
-	if err := render("kind", &k, paths, write); err != nil {
-		return nil, err
-	}
-	return plan, k.enlist(plan)
+	return k.enlist(plan)
+}
+
+// sampleName is the name of the file of the sample, as kubebuilder chooses it.
+func (k *Kind) sampleName() string {
+	return strings.TrimPrefix(fmt.Sprintf("%s_%s_%s.yaml", k.Group, k.Version, k.Singular), "_")
 }
 
 // wants reports whether the file belongs to the kind.
@@ -129,7 +149,6 @@ func (k *Kind) derive(dir string) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	k.APIGroup = k.Group + "." + k.Domain
 	plural, singular := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: k.APIGroup, Version: k.Version, Kind: k.Kind})
 	k.Plural, k.Singular = plural.Resource, singular.Resource
 	for _, there := range k.Resources {
@@ -219,24 +238,4 @@ func (k *Kind) readValues(plan *Plan) error {
 func exists(dir, path string) bool {
 	_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(path)))
 	return err == nil
-}
-
-func (k *Kind) check() error {
-	var errs []error
-	switch {
-	case k.Group == "":
-		errs = append(errs, fmt.Errorf("--group is missing: with the domain it makes the API group, as in --group apps for apps.%s", k.Domain))
-	case k.Group == k.Domain || strings.HasSuffix(k.Group, "."+k.Domain):
-		errs = append(errs, fmt.Errorf("--group=%s: leave the domain out, it is added: the API group would be %s.%s", k.Group, k.Group, k.Domain))
-	case len(validation.IsDNS1123Subdomain(k.Group+"."+k.Domain)) > 0:
-		errs = append(errs, fmt.Errorf("--group=%q: write lower case letters, digits and hyphens, such as apps", k.Group))
-	}
-	if !versionName.MatchString(k.Version) {
-		errs = append(errs, fmt.Errorf("--version=%q: write v1, v2beta1 or v1alpha3, for example", k.Version))
-	}
-	lower := strings.ToLower(k.Kind)
-	if k.Kind == "" || k.Kind[0] < 'A' || k.Kind[0] > 'Z' || len(validation.IsDNS1035Label(lower)) > 0 || strings.Contains(lower, "-") {
-		errs = append(errs, fmt.Errorf("--kind=%q: write a noun that begins with a capital and has letters and digits alone, at most 63, such as MySQLCluster", k.Kind))
-	}
-	return errors.Join(errs...)
 }

@@ -15,6 +15,8 @@ import (
 type Plan struct {
 	// Notes are for the reader: what was not done, and what to do next.
 	Notes []string
+	// Sample is the path of the sample of the kind that was added last.
+	Sample string
 
 	dir   string
 	files []file
@@ -31,16 +33,33 @@ func (p *Plan) create(path string, content []byte) {
 	p.files = append(p.files, file{path: path, content: content})
 }
 
-// edit replaces the content of a file that exists.
+// planned returns the place of a file in the plan; -1 if it has none.
+func (p *Plan) planned(path string) int {
+	return slices.IndexFunc(p.files, func(f file) bool { return f.path == path })
+}
+
+// read returns the content that a file has once the plan is carried out as far as it goes now.
+func (p *Plan) read(path string) ([]byte, error) {
+	if i := p.planned(path); i >= 0 {
+		return p.files[i].content, nil
+	}
+	return os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(path)))
+}
+
+// edit replaces the content of a file that exists, or is planned.
 func (p *Plan) edit(path string, change func(content []byte) ([]byte, error)) error {
-	content, err := os.ReadFile(filepath.Join(p.dir, filepath.FromSlash(path)))
+	content, err := p.read(path)
 	if err != nil {
 		return fmt.Errorf("init has written this file, and create api adds to it; restore it, or take it from init in an empty directory: %w", err)
 	}
 	if content, err = change(content); err != nil {
 		return fmt.Errorf("%s:%w", path, err)
 	}
-	p.files = append(p.files, file{path: path, content: content, edits: true})
+	if i := p.planned(path); i >= 0 {
+		p.files[i].content = content
+	} else {
+		p.files = append(p.files, file{path: path, content: content, edits: true})
+	}
 	return nil
 }
 

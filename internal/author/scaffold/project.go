@@ -45,8 +45,11 @@ type Project struct {
 	Schema []byte `yaml:"-"`
 }
 
-// Init returns the plan of a new project in a directory.
-func Init(dir string, p Project) (*Plan, error) {
+// Init returns the plan of a new project in a directory, with the kinds.
+func Init(dir string, p Project, kinds ...Kind) (*Plan, error) {
+	if len(kinds) > 0 && p.Domain == "" {
+		p.Domain = kinds[0].domain()
+	}
 	if p.ProjectName == "" {
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
@@ -79,11 +82,17 @@ func Init(dir string, p Project) (*Plan, error) {
 		}
 		plan.Notes = append(plan.Notes, "complete go.mod: "+next)
 	}
-	return plan, render("project", p, strings.NewReplacer(), func(path string, content []byte) {
+	err := render("project", p, strings.NewReplacer(), func(path string, content []byte) {
 		if !own[path] {
 			plan.create(path, content)
 		}
 	})
+	for _, k := range kinds {
+		if err == nil {
+			err = k.addTo(plan)
+		}
+	}
+	return plan, err
 }
 
 func (p Project) check() error {
@@ -109,21 +118,20 @@ func (p Project) check() error {
 	return errors.Join(errs...)
 }
 
-// load reads the PROJECT file of a directory.
-func load(dir string) (Project, error) {
-	var p Project
-	text, err := os.ReadFile(filepath.Join(dir, projectFile))
+// project reads the PROJECT file.
+func (p *Plan) project() (project Project, err error) {
+	text, err := p.read(projectFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return p, fmt.Errorf("there is no project here (no file %s): run init first, or change into the project's directory", projectFile)
+		return project, fmt.Errorf("there is no project here (no file %s): run init first, or change into the project's directory", projectFile)
 	}
 	if err != nil {
-		return p, fmt.Errorf("read the project: %w", err)
+		return project, fmt.Errorf("read the project: %w", err)
 	}
-	if err := yaml.Unmarshal(text, &p); err != nil {
-		return p, fmt.Errorf("%s:%d: no YAML; correct the file, which init and create api keep: %w", projectFile, source.ErrorLine(err), err)
+	if err := yaml.Unmarshal(text, &project); err != nil {
+		return project, fmt.Errorf("%s:%d: no YAML; correct the file, which init and create api keep: %w", projectFile, source.ErrorLine(err), err)
 	}
-	if p.Domain == "" || p.ProjectName == "" {
-		return p, fmt.Errorf("%s: domain and projectName are needed: add them, as in domain: example.com", projectFile)
+	if project.Domain == "" || project.ProjectName == "" {
+		return project, fmt.Errorf("%s: domain and projectName are needed: add them, as in domain: example.com", projectFile)
 	}
-	return p, nil
+	return project, nil
 }

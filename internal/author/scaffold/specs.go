@@ -50,7 +50,7 @@ func specsOf(content []byte) (options *yaml.Node, found bool, err error) {
 }
 
 // describe sets what follows from the argument specs of the role.
-func (k *Kind) describe(dir string, plan *Plan) error {
+func (k *Kind) describe(plan *Plan) error {
 	path := "roles/" + k.Singular + "/meta/argument_specs.yml"
 	var content []byte
 	var err error
@@ -58,7 +58,7 @@ func (k *Kind) describe(dir string, plan *Plan) error {
 	case (k.GenerateRole || k.GeneratePlaybook) && !k.DefinitionOnly:
 		content, err = renderFile("templates/kind/roles/ROLE/meta/argument_specs.yml.tmpl", k)
 	case k.Role != "":
-		path, content, err = readSpecs(dir, k.Role)
+		path, content, err = readSpecs(plan.dir, k.Role)
 	}
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,10 +32,8 @@ type Chart struct {
 	Values, Schema []byte
 	// CRDs is the number of definitions in the directory crds.
 	CRDs int
-	// Files are the files that Helm reads in a chart's directory. If IsArchive is set, they are
-	// the one archive.
-	Files     []File
-	IsArchive bool
+	// Files are the files that Helm reads in a chart's directory, or that are in its archive.
+	Files []File
 }
 
 // Load reads the chart at the path, a directory or an archive. It reads regular files alone, and
@@ -53,8 +50,14 @@ func Load(path string) (*Chart, error) {
 	if err := loaded.Validate(); err != nil {
 		return nil, fmt.Errorf("the chart %s: %w", path, err)
 	}
-	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, CRDs: len(loaded.CRDObjects()), Files: files, IsArchive: isArchive}
+	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, CRDs: len(loaded.CRDObjects()), Files: files}
+	if isArchive {
+		c.Files = nil
+	}
 	for _, file := range loaded.Raw {
+		if isArchive {
+			c.Files = append(c.Files, File{file.Name, file.Data})
+		}
 		if file.Name == "values.yaml" {
 			c.Values = file.Data
 		}
@@ -107,6 +110,9 @@ type Rendered struct {
 	Empty []string
 }
 
+// releaseName is the name of the release, and its namespace, in what is rendered.
+const releaseName = "sample"
+
 // patience bounds the rendering: templates may loop for ever.
 const patience = time.Minute
 
@@ -118,26 +124,13 @@ func Render(ctx context.Context, chartExec, path string, spec map[string]any) (r
 		return r, fmt.Errorf("render the chart: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	text, err := json.Marshal(order.Order{Action: order.Render, Chart: path, Name: "sample", Namespace: "sample", Values: spec})
-	if err != nil {
-		return r, fmt.Errorf("render the chart: %w", err)
-	}
-	file := filepath.Join(dir, "order.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return r, fmt.Errorf("render the chart: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, chartExec, file)
-	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if ctx.Err() != nil {
-		return r, fmt.Errorf("render the chart: %w", context.Cause(ctx))
-	}
+	out, err := execute(ctx, chartExec, dir, order.Order{Action: order.Render, Chart: path, Name: releaseName, Namespace: releaseName, Values: spec}, func(cmd *exec.Cmd) {
+		cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + dir}
+	})
 	if err != nil {
-		return r, fmt.Errorf("render the chart: %w: %s", err, strings.TrimSpace(stderr.String()))
+		return r, fmt.Errorf("render the chart: %w", err)
 	}
 	return read(out)
 }

@@ -44,7 +44,7 @@ type Action string
 // The actions. Reinstall removes what failed installations left, and installs. Uninstall keeps
 // the history: the manager deletes it last. Render and Evaluate change nothing and need no
 // cluster: chart-exec writes a File for each template of the chart, or a list with an Evaluated for
-// each text of the order, to standard output.
+// each text of the order, to standard output. FetchChart writes lines for people there.
 const (
 	Install   Action = "install"
 	Reinstall Action = "reinstall"
@@ -52,6 +52,8 @@ const (
 	Uninstall Action = "uninstall"
 	Render    Action = "render"
 	Evaluate  Action = "evaluate"
+	// FetchChart saves the archive of a chart from elsewhere. The manager gives no such order.
+	FetchChart Action = "fetch"
 )
 
 // Order says what chart-exec is to do.
@@ -76,8 +78,24 @@ type Order struct {
 	Templates Templates `json:"templates"`
 	// Texts are templates of the author of the watch, for Evaluate.
 	Texts []string `json:"texts,omitempty"`
+	// Fetch is for FetchChart.
+	Fetch Fetch `json:"fetch,omitzero"`
 
 	Settings `json:"settings"`
+}
+
+// Fetch says which chart is to be fetched.
+type Fetch struct {
+	// Chart is its name in Repo, the URL of a repository; without one a URL of HTTP or OCI, or a name
+	// below that of a repository which Helm knows.
+	Chart string `json:"chart"`
+	Repo  string `json:"repo,omitempty"`
+	// Version is a version or a range of them; "" is the newest that is no pre-release.
+	Version string `json:"version,omitempty"`
+	// PlainHTTP asks a registry without TLS.
+	PlainHTTP bool `json:"plainHTTP,omitempty"`
+	// To is the path of the archive.
+	To string `json:"to"`
 }
 
 // Seal says for which CR revisions are sealed, and with which keys.

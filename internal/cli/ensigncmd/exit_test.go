@@ -37,6 +37,13 @@ func TestAFaultyFlagOrArgumentIsNoAnswer(t *testing.T) {
 			t.Errorf("%s: got exit code %d, %v, and printed\n%s", name, cli.ExitCode(err), err, out.String())
 		}
 	}
+	for _, args := range [][]string{{"create"}, {"create", "nosuch"}} {
+		root := New(cli.Build{})
+		root.SetArgs(args)
+		if err := root.Execute(); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "there is: create api") && !strings.Contains(err.Error(), "There is: create api") {
+			t.Errorf("%q: got exit code %d, %v", args, cli.ExitCode(err), err)
+		}
+	}
 	if asked < 7 {
 		t.Errorf("only %d commands say so", asked)
 	}

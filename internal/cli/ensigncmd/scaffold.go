@@ -1,7 +1,6 @@
 package ensigncmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ensign-operator/ensign/internal/author/scaffold"
-	"github.com/ensign-operator/ensign/internal/chart/describe"
+	"github.com/ensign-operator/ensign/internal/cli"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -37,8 +36,8 @@ func (f *planFlags) register(set *pflag.FlagSet) {
 
 func (f *planFlags) check() error {
 	for _, plugin := range f.plugins {
-		if !strings.HasPrefix(plugin, "ansible") {
-			return fmt.Errorf("--plugins=%s: allowed is ansible; leave the flag out", plugin)
+		if !strings.HasPrefix(plugin, "ansible") && !strings.HasPrefix(plugin, "helm") && !strings.HasPrefix(plugin, "hybrid.helm") {
+			return fmt.Errorf("--plugins=%s: allowed are ansible and helm, and both make the same project; leave the flag out", plugin)
 		}
 	}
 	return nil
@@ -66,13 +65,16 @@ func (f *planFlags) carryOut(cmd *cobra.Command, plan *scaffold.Plan, next strin
 }
 
 func newInitCommand() *cobra.Command {
-	flags, project, inGo := planFlags{}, scaffold.Project{}, false
+	flags, project, kind, inGo := planFlags{}, scaffold.Project{}, kindFlags{}, false
 	cmd := &cobra.Command{
-		Use:   "init --domain DOMAIN",
+		Use:   "init --domain DOMAIN | init --chart CHART --api-version GROUP/VERSION",
 		Short: "Write the project of a new operator into this directory",
 		Long: `init writes the project of a new operator into the working directory: an empty
 watches.yaml, places for roles and playbooks, manifests for kustomize, a Molecule
 scenario, a Dockerfile and a Makefile. "create api" then adds kinds, charts too.
+
+With --chart it also adds a kind that a Helm chart reconciles, as "create api" does,
+so that one command makes an operator of the chart. ` + chartHelp + `
 
 With --go it writes a Go module in kubebuilder's layout, whose cmd/main.go makes the
 manager: "kubebuilder create api" then adds kinds with reconcilers in Go.
@@ -82,35 +84,56 @@ It overwrites nothing.`,
   ensign init --domain myorg.tld
   ensign create api --group myapp --version v1 --kind MySQLCluster --generate-role
 
+  # The operator of a chart:
+  ensign init --chart ../memcached --api-version cache.myorg.tld/v1alpha1 --kind Memcached
+  ensign init --chart oci://registry.myorg.tld/charts/memcached --chart-version 1.2.3 --api-version cache.myorg.tld/v1
+
   # With reconcilers in Go beside roles, playbooks and charts:
   ensign init --domain myorg.tld --go --repo example.com/mysql-operator`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := flags.check(); err != nil {
-				return err
-			}
-			switch {
-			case inGo && project.Repo == "":
-				return errors.New("--repo is missing: it is the path of the Go module, as in --go --repo example.com/mysql-operator")
-			case !inGo && project.Repo != "":
-				return errors.New("--repo is the path of a Go module: add --go for a project with reconcilers in Go, or leave --repo out")
-			case inGo:
-				project.Source = clone()
-			}
-			project.Program, project.Schema = cmd.Root().Name(), watches.Schema()
-			plan, err := scaffold.Init(".", project)
-			if err != nil {
-				return err
-			}
-			return flags.carryOut(cmd, plan, fmt.Sprintf("next: %s create api --group GROUP --version v1 --kind KIND --generate-role", project.Program))
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return initialize(cmd, &flags, project, &kind, inGo) },
 	}
 	flags.register(cmd.Flags())
-	cmd.Flags().StringVar(&project.Domain, "domain", "", "`domain` that ends the API groups of the kinds, such as myorg.tld")
+	cmd.Flags().StringVar(&project.Domain, "domain", "", "`domain` that ends the API groups of the kinds, such as myorg.tld; with --api-version by default its group")
 	cmd.Flags().StringVar(&project.ProjectName, "project-name", "", "`name` that begins the names of what is installed; default the directory's")
+	kind.register(cmd.Flags())
 	cmd.Flags().BoolVar(&inGo, "go", false, "write a Go module, for reconcilers in Go beside roles, playbooks and charts")
 	cmd.Flags().StringVar(&project.Repo, "repo", "", "`path` of the Go module, such as example.com/mysql-operator")
 	return cmd
+}
+
+// initialize writes a project, with a kind if a chart is given.
+func initialize(cmd *cobra.Command, flags *planFlags, project scaffold.Project, kind *kindFlags, inGo bool) error {
+	if err := flags.check(); err != nil {
+		return err
+	}
+	project.Program, project.Schema = cmd.Root().Name(), watches.Schema()
+	next := fmt.Sprintf("next: %s create api --group GROUP --version v1 --kind KIND --generate-role", project.Program)
+	switch {
+	case inGo && project.Repo == "":
+		return errors.New("--repo is missing: it is the path of the Go module, as in --go --repo example.com/mysql-operator")
+	case !inGo && project.Repo != "":
+		return errors.New("--repo is the path of a Go module: add --go for a project with reconcilers in Go, or leave --repo out; the URL of a chart's repository is --chart-repo")
+	case kind.source.Chart == "" && kind.given(cmd):
+		return errors.New("--chart is missing: --api-version, --group, --version and --kind are for the chart that the project begins with, and create api names other kinds; helm create NAME writes an example of a chart")
+	case inGo:
+		project.Source = clone()
+		next += ", or kubebuilder create api --group GROUP --version v1 --kind KIND --resource --controller"
+	}
+	var kinds []scaffold.Kind
+	if kind.source.Chart != "" {
+		remove, err := kind.fetch(cmd)
+		if err != nil {
+			return err
+		}
+		defer remove()
+		kinds, next = []scaffold.Kind{kind.Kind}, nextOfChart
+	}
+	plan, err := scaffold.Init(".", project, kinds...)
+	if err != nil {
+		return err
+	}
+	return flags.carryOut(cmd, plan, next)
 }
 
 // clone returns the directory of the clone of Ensign in whose bin this program lies; "" if there is
@@ -132,15 +155,21 @@ func newCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Add to the project in this directory: create api",
-		Args:  cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(*cobra.Command, []string) error { return errors.New("what is to be created? There is: create api") },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.ExitWith(2, fmt.Errorf("create %s is no command; there is: create api", args[0]))
+			}
+			return cli.ExitWith(2, errors.New("what is to be created? There is: create api"))
+		},
+		SilenceUsage: true, SilenceErrors: true,
+		RunE: func(*cobra.Command, []string) error { return nil }, // Its arguments are refused.
 	}
 	cmd.AddCommand(newCreateAPICommand())
 	return cmd
 }
 
 func newCreateAPICommand() *cobra.Command {
-	flags, kind := planFlags{}, scaffold.Kind{}
+	flags, kind := planFlags{}, kindFlags{}
 	cmd := &cobra.Command{
 		Use:   "api --group GROUP --version VERSION --kind KIND",
 		Short: "Add a kind to the project, with its content",
@@ -157,6 +186,7 @@ the role's name are the operator's own settings, and are left out.
 With --chart a Helm chart reconciles the kind. The schema of the spec comes from
 values.schema.json, or else from the types in values.yaml, the sample from
 values.yaml, and the rights from what the chart renders with the sample.
+` + chartHelp + `
 
 --crd-only writes the schema of a kind's spec again, after a change of argument
 specs, values or the chart. What a person added to the definition stays. Fields that are
@@ -168,6 +198,7 @@ It overwrites nothing, and can be repeated for other kinds.`,
 
   # A Helm chart as an operator:
   ensign create api --group apps --version v1 --kind Nginx --chart ../charts/nginx
+  ensign create api --group apps --version v1 --kind Nginx --chart nginx --chart-repo https://charts.myorg.tld
 
   # After a change of roles/mysqlcluster/meta/argument_specs.yml:
   ensign create api --group myapp --version v1 --kind MySQLCluster --crd-only`,
@@ -176,50 +207,38 @@ It overwrites nothing, and can be repeated for other kinds.`,
 			if err := flags.check(); err != nil {
 				return err
 			}
-			kind.Program, kind.Render = cmd.Root().Name(), chartRenderer(cmd.Context())
-			plan, err := scaffold.CreateAPI(".", kind)
+			remove, err := kind.fetch(cmd)
 			if err != nil {
 				return err
 			}
-			return flags.carryOut(cmd, plan, nextAfter(kind))
+			defer remove()
+			plan, err := scaffold.CreateAPI(".", kind.Kind)
+			if err != nil {
+				return err
+			}
+			return flags.carryOut(cmd, plan, nextAfter(kind.Kind, plan))
 		},
 	}
 	flags.register(cmd.Flags())
 	set := cmd.Flags()
-	set.StringVar(&kind.Group, "group", "", "`group` of the kind, without the project's domain")
-	set.StringVar(&kind.Version, "version", "", "`version` of the kind, such as v1 or v1alpha1")
-	set.StringVar(&kind.Kind, "kind", "", "`name` of the kind, such as MySQLCluster")
+	kind.register(set)
 	set.BoolVar(&kind.GenerateRole, "generate-role", false, "write a role with an example task")
 	set.BoolVar(&kind.GeneratePlaybook, "generate-playbook", false, "write a playbook with an example task")
-	set.StringVar(&kind.Chart, "chart", "", "`path` of a Helm chart that reconciles the kind; it is copied to charts/, unless it is in the project")
-	set.StringVar(&kind.Chart, "helm-chart", "", "")
-	_ = set.MarkHidden("helm-chart") // operator-sdk's spelling.
-	set.StringVar(&kind.ValuesFile, "crd-from-values", "", "YAML `file` whose values give the spec its schema, by their types and comments")
 	set.BoolVar(&kind.Finalizer, "finalizer", false, "write content for the deletion, too")
-	set.BoolVar(&kind.Namespaced, "namespaced", true, "the objects of the kind are in namespaces")
 	set.BoolVar(&kind.DefinitionOnly, "crd-only", false, "write the schema of a kind of the project again, and name or add what follows from it")
 	return cmd
 }
 
+// nextOfChart says what comes after a chart has become a kind.
+const nextOfChart = "next: make run, and in another terminal kubectl apply -k config/samples"
+
 // nextAfter says what comes after create api.
-func nextAfter(k scaffold.Kind) string {
+func nextAfter(k scaffold.Kind, plan *scaffold.Plan) string {
 	switch {
 	case k.DefinitionOnly:
 		return fmt.Sprintf("next: %s check, then make install", k.Program)
 	case k.Chart != "":
-		return "next: make run, and in another terminal kubectl apply -k config/samples"
+		return nextOfChart
 	}
-	return fmt.Sprintf("next: write the tasks, then %s run-once -f config/samples/%s_%s_%s.yaml", k.Program, k.Group, k.Version, strings.ToLower(k.Kind))
-}
-
-// chartRenderer returns what renders a chart with a spec, by the program chart-exec beside this
-// one.
-func chartRenderer(ctx context.Context) func(path string, spec map[string]any) (describe.Rendered, error) {
-	return func(path string, spec map[string]any) (describe.Rendered, error) {
-		executable, err := os.Executable()
-		if err != nil {
-			return describe.Rendered{}, fmt.Errorf("find the path of this program: %w", err)
-		}
-		return describe.Render(ctx, filepath.Join(filepath.Dir(executable), "chart-exec"), path, spec)
-	}
+	return fmt.Sprintf("next: write the tasks, then %s run-once -f %s", k.Program, plan.Sample)
 }
