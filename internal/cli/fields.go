@@ -19,16 +19,14 @@ var flagsOf = map[string]string{ //nolint:gochecknoglobals // A constant that Go
 	"TaskEvents":                 "ansible-log-events",
 }
 
-// SayFlags returns the error with the flags in place of the fields of options that it names.
-func SayFlags(err error) error {
+// sayFlags returns the error with the flags in place of the fields of options that it names.
+func sayFlags(err error) error {
 	if err == nil {
 		return nil
 	}
 	text, fields := err.Error(), fieldErrors(err)
 	for _, one := range fields {
-		field := one.Field[strings.LastIndexByte(one.Field, '.')+1:]
-		flag := cmp.Or(flagsOf[one.Field], strcase.ToKebab(field))
-		text = strings.ReplaceAll(text, one.Error(), one.Named("--"+flag))
+		text = strings.ReplaceAll(text, one.Error(), one.Named(flagOf(one.Field)))
 	}
 	for field, flag := range flagsOf { // A message may name another one.
 		if strings.HasPrefix(field, "ctrl.Options.") {
@@ -41,7 +39,15 @@ func SayFlags(err error) error {
 	if errors.Is(err, operator.ErrUnreachable) {
 		text += " (--kubeconfig and KUBECONFIG choose another kubeconfig)"
 	}
+	if errors.Is(err, operator.ErrNoWatches) {
+		text += "; start the manager in the operator's directory or name the file with --watches-file"
+	}
 	return &flagError{text, err}
+}
+
+// flagOf returns the flag of a field of options.
+func flagOf(field string) string {
+	return "--" + cmp.Or(flagsOf[field], strcase.ToKebab(field[strings.LastIndexByte(field, '.')+1:]))
 }
 
 // fieldErrors returns the errors of fields that the error wraps.

@@ -156,8 +156,9 @@ func (f *Flags) Complete(out io.Writer) (config.Options, error) {
 	}
 	o.Cold, o.NoOwnerReferences, o.UserMetricsNeedToken = !f.warm, !f.injectOwnerRef, !f.userMetricsOpen
 	o.ArtifactsMaxBytes = orNone(f.artifacts.Value())
+	o.SettingName = flagOf
 	err := errors.Join(
-		SayFlags(o.Options.Check()),
+		sayFlags(o.Options.Check()),
 		checkNotNegative("--reconcile-period", o.ReconcilePeriod),
 		checkNotNegative("--graceful-shutdown-timeout", o.GracefulShutdownTimeout),
 		checkAtLeast("--max-backoff", o.MaxBackoff, o.MaxBackoff != 0, "1s"), // In options, 0 stands for the default.

@@ -5,7 +5,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/operator"
 )
 
@@ -16,10 +15,4 @@ func SetLibraryLog(log logr.Logger) logr.Logger {
 	ctrl.SetLogger(library)
 	klog.SetLogger(library.WithName("client-go"))
 	return library
-}
-
-// Connect connects a command to the API server. What libraries have to say goes to o.Logger.
-func Connect(o config.Options) (*operator.Cluster, error) {
-	SetLibraryLog(o.Logger)
-	return operator.Connect(o)
 }

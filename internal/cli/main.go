@@ -31,11 +31,12 @@ func Main(root *cobra.Command) int {
 
 // Execute runs the command that the arguments name. path is the one by which the program was
 // called. A command that is not there is misuse, and its error names those that are similar.
+// An error about a setting names its flag.
 func Execute(ctx context.Context, root *cobra.Command, path string, args []string) error {
 	rename(root, path)
 	args = asCalled(path, args)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := sayFlags(root.ExecuteContext(ctx))
 	if _, _, unknown := root.Find(args); unknown != nil {
 		return ExitWith(2, unknown)
 	}

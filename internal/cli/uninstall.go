@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/operator"
 )
 
 // maxShown is how many objects NewCanUninstallCommand's command names.
@@ -38,17 +37,17 @@ only --watches-file and --kubeconfig matter.`,
 			options := flags.Options
 			options.Version, options.Commit = build.Version, build.Commit
 			options.Env, options.Dir = config.NewEnvironment(os.Environ()), dir
-			held, err := operator.Held(cmd.Context(), options)
-			if err != nil || len(held) == 0 {
+			left, err := held(cmd.Context(), options)
+			if err != nil || len(left) == 0 {
 				return err
 			}
-			for _, object := range held[:min(len(held), maxShown)] {
+			for _, object := range left[:min(len(left), maxShown)] {
 				fmt.Fprintln(cmd.OutOrStdout(), object)
 			}
-			if more := len(held) - maxShown; more > 0 {
+			if more := len(left) - maxShown; more > 0 {
 				fmt.Fprintf(cmd.OutOrStdout(), "and %d more\n", more)
 			}
-			return fmt.Errorf("%d of the custom resources need this operator for their deletion: delete them while it runs, then uninstall it. To go on without, leave this check out (helm uninstall --no-hooks, or kubectl delete -k instead of make) and remove the finalizers yourself", len(held))
+			return fmt.Errorf("%d of the custom resources need this operator for their deletion: delete them while it runs, then uninstall it. To go on without, leave this check out (helm uninstall --no-hooks, or kubectl delete -k instead of make) and remove the finalizers yourself", len(left))
 		},
 	}
 	flags.Register(cmd)

@@ -201,6 +201,12 @@ func contentSearch(ctx context.Context, o config.Options, p *python, withPython 
 	return watches.Search{Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collections, LookupEnv: o.Env.Lookup, Here: o.InProject}, nil
 }
 
+// Watches reads the watches file for a command that runs no content. It needs no Python
+// environment, and leaves the Content of the watches empty.
+func Watches(o config.Options) ([]watches.Watch, error) {
+	return loadWatches(o, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
+}
+
 // loadWatches reads watches.yaml, applies the environment to it, and warns of settings that
 // are probably mistakes or are dangerous.
 func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, error) {
@@ -220,6 +226,9 @@ func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, erro
 	warnOfDangers(o.Logger, list)
 	return list, nil
 }
+
+// ErrNoWatches is the error of a file of watches that is not there.
+var ErrNoWatches = watches.ErrNoFile
 
 // faultsOf returns the error that has the faults of the watches file.
 func faultsOf(faults error) error { return fmt.Errorf("read the watches:\n%w", faults) }
@@ -263,6 +272,7 @@ func newRunner(o config.Options, paths config.Paths, env pyenv.Env, at workplace
 		Inventory:       o.Inventory(),
 		SkipFacts:       o.SkipFacts(),
 		IdleTimeout:     o.RunIdleTimeout,
+		SettingName:     o.SettingName,
 		OOMKills:        func() uint64 { return config.OOMKills(os.DirFS("/")) },
 	}
 }

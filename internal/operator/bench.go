@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/ansible/engine"
 	"github.com/ensign-operator/ensign/internal/config"
@@ -24,7 +25,8 @@ type Bench struct {
 	ansible *ansibleWing
 	watches []watches.Watch
 	place   workplace
-	cluster *Cluster
+	client  client.Client
+	server  *rest.Config
 
 	// missed are objects for which runs of CRs asked that the API server does not have.
 	missed missed
@@ -35,14 +37,14 @@ type Bench struct {
 }
 
 // NewBench proves, as a manager does, that the Python environment does not evaluate text of
-// CRs. The caller closes the Bench when all runs have ended.
-func NewBench(ctx context.Context, o config.Options, cluster *Cluster) (*Bench, error) {
+// CRs. c and server are its access to the API server. The caller closes the Bench when all runs have ended.
+func NewBench(ctx context.Context, o config.Options, c client.Client, server *rest.Config) (*Bench, error) {
 	p := &python{}
 	list, err := loadContent(ctx, o, p)
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{options: o, watches: list, ansible: &ansibleWing{options: o, python: p}, cluster: cluster, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
+	b := &Bench{options: o, watches: list, ansible: &ansibleWing{options: o, python: p}, client: c, server: server, proxies: map[bool]*proxy.Proxy{}, endProxies: func() {}}
 	if b.place, err = openWorkplace(o); err != nil {
 		return nil, err
 	}
@@ -90,8 +92,8 @@ func (b *Bench) Reconciler(watch watches.Watch, owned bool, observer engine.Obse
 	return &controller.Reconciler{
 		Watch:     watch,
 		Defaults:  defaults(b.options),
-		Client:    b.cluster,
-		Reader:    b.cluster,
+		Client:    b.client,
+		Reader:    b.client,
 		Content:   runs,
 		Access:    proxyAccess{p},
 		Observers: []content.Observer{observer},
@@ -111,7 +113,7 @@ func (b *Bench) proxy(owned bool) (*proxy.Proxy, error) {
 	if p := b.proxies[owned]; p != nil {
 		return p, nil
 	}
-	connection := b.cluster.Config
+	connection := b.server
 	if !owned {
 		connection = rest.CopyConfig(connection)
 		connection.Wrap(b.missed.watch)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -125,7 +126,7 @@ func plain(list []Watch) []watches.Watch {
 
 // reachServer asks the API server for its version.
 func (c *components) reachServer(context.Context) (err error) {
-	if err := reachServer(c.options, c.client); err != nil {
+	if err := ReachServer(c.options.Logger, c.client); err != nil {
 		return err
 	}
 	if c.served, err = discovery.NewDiscoveryClientForConfig(c.client); err != nil {
@@ -134,8 +135,8 @@ func (c *components) reachServer(context.Context) (err error) {
 	return nil
 }
 
-// reachServer returns an error if the API server does not tell its version.
-func reachServer(o config.Options, restConfig *rest.Config) error {
+// ReachServer returns an error, ErrUnreachable, if the API server does not tell its version.
+func ReachServer(log logr.Logger, restConfig *rest.Config) error {
 	probe := rest.CopyConfig(restConfig)
 	probe.Timeout = connectTimeout
 	served, err := discovery.NewDiscoveryClientForConfig(probe)
@@ -146,7 +147,7 @@ func reachServer(o config.Options, restConfig *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("%w at %s; check the kubeconfig and that the server runs: %w", ErrUnreachable, restConfig.Host, err)
 	}
-	o.Logger.V(1).Info("connected", "server", restConfig.Host, "version", version.GitVersion)
+	log.V(1).Info("connected", "server", restConfig.Host, "version", version.GitVersion)
 	return nil
 }
 

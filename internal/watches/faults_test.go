@@ -89,13 +89,16 @@ func TestAFaultLeavesTheOtherWatches(t *testing.T) {
 func TestLoadWithoutAFile(t *testing.T) {
 	search := operator(t)
 	_, err := Load("./absent.yaml", search)
-	wantFaults(t, err, "0 no such file … "+filepath.Join(search.Dir, "absent.yaml")+" … --watches-file")
+	wantFaults(t, err, "0 no such file at … "+filepath.Join(search.Dir, "absent.yaml"))
+	if !errors.Is(err, ErrNoFile) {
+		t.Error("it is not said that the file is not there")
+	}
 	if !strings.HasPrefix(err.Error(), "./absent.yaml: ") {
 		t.Errorf("error %q does not start with the path as given", err)
 	}
 	_, err = Load("roles", search)
 	wantFaults(t, err, "0 cannot be read")
-	if errors.Is(err, fs.ErrNotExist) || len(err.Error()) == 0 {
+	if errors.Is(err, ErrNoFile) || errors.Is(err, fs.ErrNotExist) || len(err.Error()) == 0 {
 		t.Errorf("error %v", err)
 	}
 }

@@ -43,7 +43,7 @@ func (p *parser) readDocument(path string) *yaml.Node {
 	text, err := readBounded(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		p.addFault(0, "there is no such file at %s; start the manager in the operator's directory or name the file with --watches-file", path)
+		p.addFault(0, noFile+"%s", path)
 		return nil
 	case err != nil:
 		p.addFault(0, "cannot be read: %v", err)

@@ -2,6 +2,7 @@ package watches
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -196,6 +197,16 @@ func (f Faults) Error() string {
 		lines[i] = f[i].String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// ErrNoFile is the error of a file that is not there.
+var ErrNoFile = errors.New("there is no file of watches")
+
+const noFile = "there is no such file at "
+
+// Is reports whether the file is not there, if that is asked.
+func (f Faults) Is(target error) bool {
+	return target == ErrNoFile && len(f) == 1 && strings.HasPrefix(f[0].Message, noFile)
 }
 
 func (f Fault) String() string {

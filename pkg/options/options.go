@@ -112,6 +112,10 @@ type Options struct {
 	// UserMetricsNeedToken accepts them with the token of a live run alone.
 	UserMetricsNeedToken bool
 
+	// SettingName returns how the messages of runs name a field of Options, such as RunDir, to
+	// whoever reads a log or a status; nil: "Options.RunDir". A program with flags names those.
+	SettingName func(field string) string
+
 	// TaskEvents says how much of runs the log shows: TaskEventsNothing, TaskEventsTasks, which is
 	// the default, or TaskEventsEverything.
 	TaskEvents string

@@ -66,7 +66,7 @@ var _ = Describe("faults", Ordered, ContinueOnFailure, func() {
 		}
 	},
 		entry("§2 unknown flags", "are errors", given("--no-such-flag"), "--no-such-flag"),
-		entry("§2 --watches-file", "a file that is not there", given("--watches-file=nowhere.yaml"), "nowhere.yaml"),
+		entry("§2 --watches-file", "a file that is not there", given("--watches-file=nowhere.yaml"), "nowhere.yaml", "name the file with --watches-file"),
 		entry("§2 --kubeconfig", "a server that does not answer", func(o *harness.Options) {
 			o.Kubeconfig = filepath.Join(s.Dir, "dead")
 			text := regexp.MustCompile(`server: .*`).ReplaceAllString(ground.Kubectl(context.Background(), "config", "view", "--raw"), "server: https://127.0.0.1:"+freePort())

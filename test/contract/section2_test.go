@@ -39,7 +39,7 @@ func environmentRows(w *settings) {
 		Expect(found).To(HaveLen(1))
 		text, err := os.ReadFile(found[0])
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(text)).To(And(ContainSubstring(`"watch": "one.example.com/v1, Kind=Thing",`+"\n"+`  "cr": "`+w.Namespace+`/one"`), ContainSubstring(`"OWN"`), Not(ContainSubstring("sesame-4711")), Not(ContainSubstring("DROPPED"))))
+		Expect(string(text)).To(And(ContainSubstring(`"watch": "one.example.com/v1, Kind=Thing",`+"\n"+`  "cr": "`+w.Namespace+`/one"`), ContainSubstring(`"OWN"`), ContainSubstring("(the operator's --ansible-args)"), Not(ContainSubstring("sesame-4711")), Not(ContainSubstring("DROPPED"))))
 	})
 	row("§2 KUBECONFIG of runs, §2 --run-dir", "and K8S_AUTH_KUBECONFIG are the same file of the run", func() {
 		run := lastSaid(w.Site, w.one, 1)

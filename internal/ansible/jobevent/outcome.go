@@ -52,6 +52,8 @@ type Ending struct {
 	// Hint says what else may have made the run fail and what to do about it, in less than
 	// 1 KiB. It is the end of the message of a failure.
 	Hint string
+	// RunLimit is how a remedy names the setting that limits live runs.
+	RunLimit string
 }
 
 // The reasons that the outcome of a run can have beside those of every kind of content. All
@@ -147,7 +149,7 @@ func explained(e Ending, r content.Reason, parts ...string) content.Outcome {
 	if e.Hint != "" && diskWords.MatchString(printed) {
 		printed = ""
 	}
-	help := cmp.Or(e.Hint, remedy(message), remedy(printed))
+	help := cmp.Or(e.Hint, e.remedy(message), e.remedy(printed))
 	room := maxMessage - len(help) - 1
 	if printed == "" {
 		message = clip(message, room)

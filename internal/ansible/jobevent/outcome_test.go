@@ -196,6 +196,7 @@ func TestFailuresOfTheMachineNameTheirRemedy(t *testing.T) {
 		want, help string // help is a part of the last line, "" for none
 	}{
 		"ansible-runner killed for want of memory":     {jobevent.Ending{ExitCode: -9}, at, "ended by SIGKILL", "memory limit"},
+		"the setting that takes less":                  {jobevent.Ending{ExitCode: -9, RunLimit: "--max-concurrent-runs"}, at, "ended by SIGKILL", "for want of memory: raise the memory limit, or run fewer at once by --max-concurrent-runs"},
 		"the same, told by what started it":            {jobevent.Ending{ExitCode: 137}, at, "ended by SIGKILL", "memory limit"},
 		"another signal is only named":                 {jobevent.Ending{ExitCode: -11}, at, "ended by SIGSEGV", ""},
 		"a signal without a name":                      {jobevent.Ending{ExitCode: -40}, at, "signal 40", ""},

@@ -12,8 +12,8 @@ import (
 
 // Remedies for failures whose message does not say what to do. Ending.Hint overrides them.
 const (
-	outOfMemory = "that is most likely the kernel, for want of memory: raise the memory limit, or run fewer at once by --max-concurrent-runs"
-	noMemory    = "raise the memory limit, or run fewer at once by --max-concurrent-runs"
+	outOfMemory = "that is most likely the kernel, for want of memory: " + noMemory
+	noMemory    = "raise the memory limit, or run fewer at once by " // Ending.RunLimit
 	noAnsible   = "install ansible-core beside ansible-runner: `make python` makes the environment, or `pip install ansible-core ansible-runner`"
 	noVault     = "give the manager the password, in a file that ANSIBLE_VAULT_PASSWORD_FILE names"
 	noBoolean   = "since ansible-core 2.19 a condition must be a boolean: use `| bool` for a text such as \"yes\", `is truthy` for \"not empty\"; ANSIBLE_ALLOW_BROKEN_CONDITIONALS=true in the manager's environment helps for the time being"
@@ -39,12 +39,12 @@ var (
 
 // remedy returns what to do about a failure, or "" if it knows nothing. Text of a role may
 // match too; then a remedy is shown that does not help, and nothing else happens.
-func remedy(message string) string {
+func (e Ending) remedy(message string) string {
 	switch {
 	case killedWords.MatchString(message):
-		return outOfMemory
+		return outOfMemory + e.RunLimit
 	case memoryWords.MatchString(message):
-		return noMemory
+		return noMemory + e.RunLimit
 	case ansibleWords.MatchString(message):
 		return noAnsible
 	case vaultWords.MatchString(message):

@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type record struct {
 	events    *rundir.File
 	remaining int64 // for further events
 	err       error
+	// setting returns the name of a setting.
+	setting func(field string) string
 }
 
 // eventLine is one line of events.jsonl.
@@ -66,7 +69,7 @@ type hostStats struct {
 }
 
 // command writes command.json. It keeps only the names of environment variables, and leaves
-// out the arguments from --ansible-args, which may hold a password.
+// out the arguments from the setting AnsibleArgs, which may hold a password.
 func (k *record) command(spec Spec, c command) {
 	kept := struct {
 		Watch string   `json:"watch"`
@@ -77,7 +80,7 @@ func (k *record) command(spec Spec, c command) {
 	}{Watch: spec.Watch, CR: spec.CR, Argv: []string{c.path}, Dir: c.dir}
 	for _, arg := range c.args {
 		if strings.HasPrefix(arg, argsOption) {
-			arg = argsOption + "(the operator's --ansible-args)"
+			arg = argsOption + "(the operator's " + k.setting("AnsibleArgs") + ")"
 		}
 		kept.Argv = append(kept.Argv, arg)
 	}
@@ -156,6 +159,9 @@ func (k *record) write(name string, content any) {
 func (k *record) close(maxArtifacts int) {
 	if k.events != nil {
 		k.err = errors.Join(k.err, k.events.Close())
+	}
+	if errors.Is(k.err, rundir.ErrArtifactLimit) {
+		k.err = fmt.Errorf("%w; a higher %s gives more", k.err, k.setting("ArtifactsMaxBytes"))
 	}
 	if k.err != nil {
 		k.log.Error(k.err, "the artifact of a run is incomplete")

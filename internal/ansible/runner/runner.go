@@ -59,6 +59,9 @@ type Runner struct {
 	// OOMKills returns how many processes the kernel's OOM killer has ended so far in the
 	// manager's control group; nil if that is not known.
 	OOMKills func() uint64
+	// SettingName returns how messages name a setting of the manager, given its field of
+	// options.Options; nil: as that field.
+	SettingName func(field string) string
 	// Ready is called before each start, may block, and returns nil if Binary may be
 	// started. Otherwise its error becomes the run's, unless ctx has ended; the same fault
 	// must give the same error. nil means always ready.
@@ -116,9 +119,9 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 	})
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).V(1).Info("a run directory could not be prepared", "error", err.Error())
-		return r.finish(result, addHint(crashed(err), result.Summary, nil))
+		return r.finish(result, r.addHint(crashed(err), result.Summary, nil))
 	}
-	rec := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID)}
+	rec := record{dir: dir, log: logr.FromContextOrDiscard(ctx).WithValues("run", spec.ID), setting: r.setting}
 	oomKillsBefore := r.oomKills()
 	ending, warm := r.execute(ctx, spec, &rec, func(e jobevent.Event) {
 		e.TaskPath = r.shortTaskPath(spec, e.TaskPath, dir.Project)
@@ -126,9 +129,9 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 		rec.event(e)
 		observe(e)
 	})
-	ending = addHint(ending, result.Summary, rec.err)
+	ending = r.addHint(ending, result.Summary, rec.err)
 	if r.oomKills() > oomKillsBefore {
-		ending.Hint = oomHint
+		ending.Hint = r.oomHint()
 	}
 	result = r.finish(result, ending)
 	result.Warm = warm
@@ -138,6 +141,7 @@ func (r *Runner) Run(ctx context.Context, spec Spec, observe func(jobevent.Event
 }
 
 func (r *Runner) finish(result Result, ending jobevent.Ending) Result {
+	ending.RunLimit = r.setting("MaxConcurrentRuns")
 	result.Outcome = jobevent.Judge(ending, result.Summary)
 	result.Ended = time.Now()
 	return result
@@ -206,6 +210,13 @@ func (r *Runner) grace() time.Duration {
 		return r.Grace
 	}
 	return process.DefaultGrace
+}
+
+func (r *Runner) setting(field string) string {
+	if r.SettingName == nil {
+		return "Options." + field
+	}
+	return r.SettingName(field)
 }
 
 func (r *Runner) reaper() *proctree.Reaper {

@@ -18,26 +18,31 @@ type shortage struct {
 
 // shortages returns the known ones. A run that fails because of a shortage is retried like
 // any failed run.
-func shortages() []shortage {
-	const disk = "; free some, let --artifacts-max-bytes keep less, or choose another disk by --run-dir"
+func (r *Runner) shortages() []shortage {
+	disk := "; free some, let " + r.setting("ArtifactsMaxBytes") + " keep less, or choose another disk by " + r.setting("RunDir")
 	return []shortage{
 		{syscall.ENOSPC, "the disk of the run directory has no space or no inodes left" + disk},
 		{syscall.EDQUOT, "the disk quota for the run directory is used up" + disk},
-		{syscall.EROFS, "the run directory is on a disk that can only be read; make it writable, or choose another by --run-dir"},
+		{syscall.EROFS, "the run directory is on a disk that can only be read; make it writable, or choose another by " + r.setting("RunDir")},
 		{syscall.EFBIG, "files may not become larger (ulimit -f); raise the limit"},
-		{syscall.EMFILE, "no further files may be opened (ulimit -n); raise the limit, or let fewer runs be live by --max-concurrent-runs"},
-		{syscall.ENFILE, "the machine has too many open files; raise fs.file-max, or let fewer runs be live by --max-concurrent-runs"},
-		{syscall.EAGAIN, "no further process may be started (limit of pids of the container, or ulimit -u); raise the limit, or let fewer runs be live by --max-concurrent-runs"},
-		{syscall.ENOMEM, "no memory is left for another process; raise the limit of the container, or let fewer runs be live by --max-concurrent-runs"},
+		{syscall.EMFILE, "no further files may be opened (ulimit -n); raise the limit" + r.orFewerRuns()},
+		{syscall.ENFILE, "the machine has too many open files; raise fs.file-max" + r.orFewerRuns()},
+		{syscall.EAGAIN, "no further process may be started (limit of pids of the container, or ulimit -u); raise the limit" + r.orFewerRuns()},
+		{syscall.ENOMEM, "no memory is left for another process; raise the limit of the container" + r.orFewerRuns()},
 	}
+}
+
+// orFewerRuns is the end of a remedy for what runs use up together.
+func (r *Runner) orFewerRuns() string {
+	return ", or let fewer runs be live by " + r.setting("MaxConcurrentRuns")
 }
 
 // addHint adds a hint to the ending of a run if a resource ran out during the run. It
 // replaces the error by the bare errno, because the file that could not be written differs
 // each time, and the same failure must give the same message. managerErr is an error that
 // the manager itself met during the run.
-func addHint(e jobevent.Ending, s jobevent.Summary, managerErr error) jobevent.Ending {
-	for _, short := range shortages() {
+func (r *Runner) addHint(e jobevent.Ending, s jobevent.Summary, managerErr error) jobevent.Ending {
+	for _, short := range r.shortages() {
 		if errors.Is(e.Err, short.errno) {
 			e.Err, e.Hint = short.errno, short.remedy
 			return e
@@ -47,7 +52,7 @@ func addHint(e jobevent.Ending, s jobevent.Summary, managerErr error) jobevent.E
 			return e
 		}
 	}
-	for _, short := range shortages() {
+	for _, short := range r.shortages() {
 		if short.reportedIn(e, s) {
 			e.Hint = fmt.Sprintf("%q may mean: %s", short.errno.Error(), short.remedy)
 			return e
@@ -56,9 +61,11 @@ func addHint(e jobevent.Ending, s jobevent.Summary, managerErr error) jobevent.E
 	return e
 }
 
-// oomHint is the hint for a run during which the OOM killer ended processes. It is not
+// oomHint returns the hint for a run during which the OOM killer ended processes. It is not
 // known whether they belonged to this run.
-const oomHint = "while this run was live, the kernel ended processes of this operator for want of memory (oom_kill); raise the memory limit of the container, or let fewer runs be live by --max-concurrent-runs"
+func (r *Runner) oomHint() string {
+	return "while this run was live, the kernel ended processes of this operator for want of memory (oom_kill); raise the memory limit of the container" + r.orFewerRuns()
+}
 
 func (r *Runner) oomKills() uint64 {
 	if r.OOMKills == nil {

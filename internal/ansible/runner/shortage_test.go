@@ -13,6 +13,28 @@ import (
 	"github.com/ensign-operator/ensign/internal/ansible/jobevent"
 )
 
+// flagged returns a runner whose messages name flags.
+func flagged() *Runner {
+	return &Runner{SettingName: func(field string) string {
+		return map[string]string{"RunDir": "--run-dir", "ArtifactsMaxBytes": "--artifacts-max-bytes", "MaxConcurrentRuns": "--max-concurrent-runs"}[field]
+	}}
+}
+
+func TestAProgramWithoutFlagsIsToldTheFields(t *testing.T) {
+	r := &Runner{}
+	for err, want := range map[error]string{
+		syscall.ENOSPC: "; free some, let Options.ArtifactsMaxBytes keep less, or choose another disk by Options.RunDir",
+		syscall.ENOMEM: ", or let fewer runs be live by Options.MaxConcurrentRuns",
+	} {
+		if got := r.finish(Result{}, r.addHint(crashed(err), jobevent.Summary{}, nil)).Outcome.Message; !strings.HasSuffix(got, want) {
+			t.Errorf("want the end %q, got %q", want, got)
+		}
+	}
+	if got := r.finish(Result{}, jobevent.Ending{ExitCode: -9}).Outcome.Message; !strings.HasSuffix(got, "run fewer at once by Options.MaxConcurrentRuns") {
+		t.Errorf("of a killed run: got %q", got)
+	}
+}
+
 func TestWhatRanOutIsExplained(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "env/extravars", Err: syscall.ENOSPC}
 	said := func(message string) jobevent.Summary {
@@ -80,7 +102,7 @@ func TestWhatRanOutIsExplained(t *testing.T) {
 	}
 	for why, test := range tests {
 		t.Run(why, func(t *testing.T) {
-			e := addHint(test.ending, test.summary, test.own)
+			e := flagged().addHint(test.ending, test.summary, test.own)
 			message := jobevent.Judge(e, test.summary).Message
 			for _, want := range test.want {
 				if !strings.Contains(message, want) {
@@ -97,7 +119,7 @@ func TestWhatRanOutIsExplained(t *testing.T) {
 func TestWhatRanOutDoesNotDependOnWhere(t *testing.T) {
 	var messages []string
 	for _, path := range []string{"run", "run/env/settings", ".trash-ABC"} {
-		e := addHint(crashed(&fs.PathError{Op: "openat", Path: path, Err: syscall.ENOSPC}), jobevent.Summary{}, nil)
+		e := flagged().addHint(crashed(&fs.PathError{Op: "openat", Path: path, Err: syscall.ENOSPC}), jobevent.Summary{}, nil)
 		messages = append(messages, jobevent.Judge(e, jobevent.Summary{}).Message)
 	}
 	if diff := cmp.Diff([]string{messages[0], messages[0], messages[0]}, messages); diff != "" {
@@ -120,6 +142,7 @@ func TestMemoryThatRanOutDuringARunIsTold(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t, test.fake)
 			counts := []uint64{test.before, test.after}
+			b.SettingName = flagged().SettingName
 			b.OOMKills = func() (n uint64) { n, counts = counts[0], counts[1:]; return n }
 			message := b.Run(t.Context(), someSpec(), ignore).Outcome.Message
 			if got := strings.Contains(message, "oom_kill") && strings.Contains(message, "--max-concurrent-runs"); got != test.want {

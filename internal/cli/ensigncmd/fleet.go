@@ -69,7 +69,7 @@ func (f *fleetFlags) watches(o config.Options) ([]watches.Watch, error) {
 
 // clusterOf is what these commands need of the cluster.
 type clusterOf struct {
-	*operator.Cluster
+	*cli.Cluster
 
 	// watching is a client that can watch, too.
 	watching client.WithWatch

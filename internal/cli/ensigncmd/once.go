@@ -189,13 +189,13 @@ func (f *runOnceFlags) printVariables(ctx context.Context, o config.Options, lis
 }
 
 // perform runs the content in a run directory of its own, so that a manager's is left alone.
-func (f *runOnceFlags) perform(ctx context.Context, o config.Options, cluster *operator.Cluster) (err error) {
+func (f *runOnceFlags) perform(ctx context.Context, o config.Options, cluster *cli.Cluster) (err error) {
 	if o.RunDir, err = os.MkdirTemp("", "ensign-once-"); err != nil {
 		return fmt.Errorf("make a run directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(o.RunDir)) }()
 	fmt.Fprintln(f.once.Err, "checking watches.yaml and the Python environment ...")
-	bench, err := operator.NewBench(ctx, o, cluster)
+	bench, err := operator.NewBench(ctx, o, cluster, cluster.Config)
 	if err != nil {
 		return err
 	}

@@ -43,10 +43,10 @@ their statuses are written, and with 1 when something is wrong at the start
 			o, err := flags.Complete(cmd.ErrOrStderr())
 			o.Version, o.Commit, o.Env = build.Version, build.Commit, config.NewEnvironment(os.Environ())
 			o.Options, _ = o.WithDefaults() // Its errors come again, from NewManager.
-			if err := errors.Join(err, o.Check(), cli.SayFlags(operator.CheckElection(controllerOptions(o)))); err != nil {
+			if err := errors.Join(err, o.Check(), operator.CheckElection(controllerOptions(o))); err != nil {
 				return err
 			}
-			return cli.SayFlags(runManager(cmd.Context(), o))
+			return runManager(cmd.Context(), o)
 		},
 	}
 	flags.Register(cmd)
@@ -58,7 +58,7 @@ func runManager(ctx context.Context, o config.Options) error {
 	o = o.WithEnvironment()
 	settings := controllerOptions(o)
 	settings.Logger = cli.SetLibraryLog(o.Logger)
-	restConfig, missing := operator.RESTConfig(o)
+	restConfig, missing := cli.RESTConfig(o)
 	if missing != nil {
 		restConfig = &rest.Config{} // Faults of the watches come first, and nothing is contacted.
 	}

@@ -20,7 +20,7 @@ const (
 
 // ErrArtifactLimit is returned if an artifact would be larger than the artifacts of a CR may
 // be.
-var ErrArtifactLimit = errors.New("no room is left within the limit of artifacts; a higher --artifacts-max-bytes gives more")
+var ErrArtifactLimit = errors.New("no room is left within the limit of artifacts")
 
 // usage knows the artifacts of ended runs and their sizes.
 type usage struct {

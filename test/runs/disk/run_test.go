@@ -73,7 +73,7 @@ func expectShortage(result runner.Result) {
 	GinkgoHelper()
 	Expect(result.Outcome).To(And(
 		HaveField("Verdict", content.Failed),
-		HaveField("Message", And(ContainSubstring("the disk of the run directory has no space"), ContainSubstring("--run-dir"))),
+		HaveField("Message", And(ContainSubstring("the disk of the run directory has no space"), ContainSubstring("choose another disk by Options.RunDir"))),
 	))
 }
 

@@ -1,4 +1,4 @@
-package operator
+package cli
 
 import (
 	"fmt"
@@ -8,14 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/config"
-	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/internal/operator"
 )
-
-// Watches reads the watches file for a command that runs no content. It needs no Python
-// environment, and leaves the Content of the watches empty.
-func Watches(o config.Options) ([]watches.Watch, error) {
-	return loadWatches(o, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
-}
 
 // Cluster is the API server for a command.
 type Cluster struct {
@@ -27,13 +21,14 @@ type Cluster struct {
 	Namespace string
 }
 
-// Connect connects to the API server.
+// Connect connects a command to the API server. What libraries have to say goes to o.Logger.
 func Connect(o config.Options) (*Cluster, error) {
+	SetLibraryLog(o.Logger)
 	restConfig, err := RESTConfig(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := reachServer(o, restConfig); err != nil {
+	if err := operator.ReachServer(o.Logger, restConfig); err != nil {
 		return nil, err
 	}
 	c, err := client.New(restConfig, client.Options{})

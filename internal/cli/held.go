@@ -1,4 +1,4 @@
-package operator
+package cli
 
 import (
 	"context"
@@ -11,18 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/operator"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // pageSize is how many objects one answer of the API server holds.
 const pageSize = 500
 
-// Held returns a line for each CR that has the finalizer of its watch: only an operator
+// held returns a line for each CR that has the finalizer of its watch: only an operator
 // with this watches file can delete it. It needs no Python environment and the right to
 // list the watched kinds, and looks in the namespaces of WATCH_NAMESPACE.
-func Held(ctx context.Context, o config.Options) ([]string, error) {
+func held(ctx context.Context, o config.Options) ([]string, error) {
 	o.Logger = logr.Discard() // The manager has warned of the settings; what counts here is returned.
-	list, err := loadWatches(o, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
+	list, err := operator.Watches(o)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +35,7 @@ func Held(ctx context.Context, o config.Options) ([]string, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	var held []string
+	var all []string
 	for _, watch := range list {
 		if watch.Finalizer == nil {
 			continue
@@ -44,11 +45,11 @@ func Held(ctx context.Context, o config.Options) ([]string, error) {
 			if err != nil {
 				return nil, fmt.Errorf("list the %s objects: %w", watch.GVK.Kind, err)
 			}
-			held = append(held, found...)
+			all = append(all, found...)
 		}
 	}
-	slices.Sort(held)
-	return slices.Compact(held), nil // A cluster-scoped object is found for each namespace.
+	slices.Sort(all)
+	return slices.Compact(all), nil // A cluster-scoped object is found for each namespace.
 }
 
 // heldOf returns the lines for the CRs of one watch in one namespace. A kind that is not
