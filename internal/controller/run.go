@@ -50,6 +50,11 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	if a.digest == "" {
 		a.digest = r.digestWith(runCtx, a)
 	}
+	a.state.brake.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff) // To look costs requests, so that it takes a token as a run does.
+	if result, rests := r.settled(runCtx, a, a.rests); rests {
+		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
+		return nil
+	}
 	grant, err := r.Access.Grant(a.cr, a.work.Labels())
 	if err != nil {
 		return fmt.Errorf("open the API to the run: %w", err)
@@ -57,7 +62,7 @@ func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	defer grant.Revoke()
 	at := &progress{}
 	job := content.Job{Run: r.describe(a), Kubeconfig: grant.Kubeconfig, Working: func(task string) { at.begin(task, r.Clock.Now()) }, Denied: grant.Denied}
-	if result, settled := r.settled(runCtx, a, job); settled {
+	if result, settled := r.settled(runCtx, a, func() (content.Result, bool) { return a.work.Settled(runCtx, job) }); settled {
 		r.conclude(a, conclusion{Result: result, period: a.period, digest: a.digest})
 		return nil
 	}
@@ -119,18 +124,26 @@ func (a *attempt) beginRun() {
 	a.mailbox.take()
 }
 
-// settled reports whether the content finds everything as a run would leave it. That costs
-// requests, so that it takes a token as a run does. What makes the CR dirty while the content
-// looks is not lost.
-func (r *Reconciler) settled(ctx context.Context, a *attempt, job content.Job) (content.Result, bool) {
+// settled reports whether the content finds everything as a run would leave it. What makes the CR
+// dirty while the content looks is not lost.
+func (r *Reconciler) settled(ctx context.Context, a *attempt, look func() (content.Result, bool)) (content.Result, bool) {
 	dirty := a.mailbox.take()
-	a.state.brake.begin(a.trigger, r.Clock.Now(), r.Defaults.MaxBackoff)
-	result, settled := a.work.Settled(ctx, job)
+	result, settled := look()
 	if settled && ctx.Err() == nil && r.leads() {
 		return result, true
 	}
 	a.mailbox.putBack(dirty)
 	return content.Result{}, false
+}
+
+// rests reports whether the content knows without a look that nothing has changed. Where somebody
+// asks, there is a look.
+func (a *attempt) rests() (content.Result, bool) {
+	rester, may := a.work.(content.Rester)
+	if !may || a.trigger != scheduled && a.trigger != caused {
+		return content.Result{}, false
+	}
+	return rester.Rests()
 }
 
 // describe returns the description of the attempt's run.

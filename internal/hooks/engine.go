@@ -74,14 +74,28 @@ type work struct {
 // functions may have made them of anything, so that the CR does not say what they are.
 func (w *work) ValuesDigest() string { return digestOfValues(w.request.Spec()) }
 
-// Settled implements content.Work. Content that is as it should be is not enough where hooks are
-// called after a run: if the status does not say that the last attempt succeeded, one of them has
-// failed, or was never called.
+// Settled implements content.Work.
 func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bool) {
-	if len(w.engine.hooks.After) > 0 && !w.request.Finalizing && !succeeded(w.request.Object) {
+	if w.misses() {
 		return content.Result{}, false
 	}
 	return w.Work.Settled(ctx, job)
+}
+
+// Rests implements content.Rester.
+func (w *work) Rests() (content.Result, bool) {
+	rester, may := w.Work.(content.Rester)
+	if !may || w.misses() {
+		return content.Result{}, false
+	}
+	return rester.Rests()
+}
+
+// misses reports whether a hook that is called after a run has failed, or was never called: the
+// status does not say that the last attempt succeeded. Then content that is as it should be is not
+// enough.
+func (w *work) misses() bool {
+	return len(w.engine.hooks.After) > 0 && !w.request.Finalizing && !succeeded(w.request.Object)
 }
 
 // succeeded reports whether the CR's status says that its last attempt did.

@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	chart "github.com/ensign-operator/ensign/internal/chart/engine"
 	"github.com/ensign-operator/ensign/internal/chart/runner"
+	"github.com/ensign-operator/ensign/internal/kubeapi/children"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -63,6 +65,9 @@ func (c *chartWing) engine(w Watch) (content.Engine, error) {
 		return nil, err
 	}
 	engine.Recorder, engine.SuppressOverrides = c.all.events, c.all.options.SuppressOverrideValues
+	if w.WatchDependentResources {
+		engine.Informers = followed{c.all.related.Children}
+	}
 	return engine, nil
 }
 
@@ -83,3 +88,22 @@ type chartRunner struct{ *runner.Runner }
 
 // Remove implements chart.Runner.
 func (r chartRunner) Remove(uid string) error { return r.Root.Remove(uid) }
+
+// followed tells of the objects that are followed because releases have them.
+type followed struct{ children *children.Children }
+
+// Object implements chart.Informers.
+func (f followed) Object(resource schema.GroupResource, namespace, name string) (chart.Known, bool) {
+	known, live := f.children.Known(resource, namespace, name)
+	return chart.Known(known), live
+}
+
+// Series implements chart.Informers.
+func (f followed) Series(resource schema.GroupResource, namespace, base string) (map[string]chart.Known, bool) {
+	known, live := f.children.KnownSeries(resource, namespace, base)
+	all := make(map[string]chart.Known, len(known))
+	for name, one := range known {
+		all[name] = chart.Known(one)
+	}
+	return all, live
+}

@@ -50,7 +50,7 @@ func newRelatedObjects(restConfig *rest.Config, list []watches.Watch, m *Manager
 	}
 	r := &relatedObjects{observe: func(informers.Key, informers.State) {}, countUnknownWrite: func(string) {}}
 	r.informers = informers.New(informers.Options{
-		Client: client, Transform: reducer.Transform, Logger: o.Logger.WithName("informers"),
+		Client: client, Transform: reducer.Transform, Indexers: children.Indexers(), Logger: o.Logger.WithName("informers"),
 		OnStateChange: func(key informers.Key, state informers.State) { r.observe(key, state) },
 	})
 	r.Children = children.New(children.Options{

@@ -81,6 +81,14 @@ type Work interface {
 	Run(ctx context.Context, job Job) Result
 }
 
+// Rester is Work that may know, without a look, that nothing is to be done.
+type Rester interface {
+	// Rests returns the result with which Settled last was true, if surely nothing has changed
+	// since of all that it looked at. It asks nobody, and is not called for a run that somebody
+	// has asked for.
+	Rests() (result Result, rests bool)
+}
+
 // Run describes a run, for its log and metrics.
 type Run struct {
 	// ID is unique among all runs of this manager and safe as a file name.

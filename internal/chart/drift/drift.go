@@ -36,6 +36,9 @@ type Detector struct {
 	// Name and Namespace are the release's.
 	Name, Namespace string
 	Ignore          []watches.DriftIgnore
+	// Saw is called for each object of the manifest, if it is not nil: with the live object as it
+	// was compared, or with nil where the comparison says nothing for sure.
+	Saw func(live *unstructured.Unstructured)
 }
 
 // Object is an object that has drifted.
@@ -56,9 +59,12 @@ func (d *Detector) Find(ctx context.Context, text string) ([]Object, error) {
 	}
 	var drifted []Object
 	for _, object := range desired {
-		found, err := d.compare(ctx, object)
+		found, live, err := d.compare(ctx, object)
 		if err != nil {
 			return nil, err
+		}
+		if d.Saw != nil {
+			d.Saw(live)
 		}
 		if found != nil {
 			drifted = append(drifted, *found)
@@ -78,36 +84,36 @@ func Repair(ctx context.Context, objects []Object) error {
 	return errors.Join(errs...)
 }
 
-// compare returns the object if it has drifted. An object that the API server would not
-// accept any more, such as one with a field that cannot be changed, is left: only an upgrade
-// can say more.
-func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructured) (*Object, error) {
+// compare returns the object if it has drifted, and the live one where that is sure. An object
+// that the API server would not accept any more, such as one with a field that cannot be changed,
+// is left: only an upgrade can say more.
+func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructured) (drifted *Object, live *unstructured.Unstructured, err error) {
 	object, err := d.prepare(desired)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	live, err := object.client.Get(ctx, desired.GetName(), metav1.GetOptions{})
+	live, err = object.client.Get(ctx, desired.GetName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		object.Missing = true
-		return object, nil
+		return object, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", object.Name, err)
+		return nil, nil, fmt.Errorf("read %s: %w", object.Name, err)
 	}
 	if live.GetDeletionTimestamp() != nil {
-		return nil, nil //nolint:nilnil // Its deletion is an event, upon which it is found missing.
+		return nil, nil, nil // Its deletion is an event, upon which it is found missing.
 	}
 	keepIgnored(desired, live, d.Ignore)
 	applied, err := apply(ctx, object.client, desired, metav1.DryRunAll)
 	switch {
 	case apierrors.IsInvalid(err):
-		return nil, nil //nolint:nilnil // See above.
+		return nil, nil, nil // See above.
 	case err != nil:
-		return nil, fmt.Errorf("compare %s: %w", object.Name, err)
+		return nil, nil, fmt.Errorf("compare %s: %w", object.Name, err)
 	case reflect.DeepEqual(relevant(live), relevant(applied)):
-		return nil, nil //nolint:nilnil // It has not drifted.
+		return nil, live, nil
 	}
-	return object, nil
+	return object, live, nil
 }
 
 // prepare completes an object as Helm does when it applies it.

@@ -10,9 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -42,10 +44,14 @@ type Engine struct {
 	// upgrade; nil: none are made. SuppressOverrides keeps the values out of them.
 	Recorder          events.EventRecorder
 	SuppressOverrides bool
+	// Informers tell whether anything has changed since a comparison; nil: nobody knows.
+	Informers Informers
 
 	keys      Keys
 	values    *values.Source
 	overrides []watches.Override
+	rests     rests
+	now       func() time.Time
 }
 
 // Keys returns the keys with which the records of releases are sealed.
@@ -61,7 +67,7 @@ func New(watch watches.Watch, r Runner, mapper meta.RESTMapper, keys Keys) (*Eng
 	if err != nil {
 		return nil, fmt.Errorf("the watch of %s: %w", watch.GVK.GroupKind(), err)
 	}
-	return &Engine{Watch: watch, Runner: r, Mapper: mapper, keys: keys, values: source, overrides: overrides}, nil
+	return &Engine{Watch: watch, Runner: r, Mapper: mapper, keys: keys, values: source, overrides: overrides, now: time.Now}, nil
 }
 
 // work is a release as its CR wants it.
@@ -169,7 +175,9 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	case found.State != release.InSync:
 		return content.Result{}, false
 	}
-	return w.hide(deployed(found.last())), true
+	result := w.hide(deployed(found.last()))
+	w.remember(found, result)
+	return result, true
 }
 
 // Run brings the release to where the CR wants it, or removes it.
@@ -237,5 +245,8 @@ func done(last *release.Release) string {
 	return "Upgraded release"
 }
 
-// Remove deletes what runs of the CR left on disk.
-func (e *Engine) Remove(uid string) error { return e.Runner.Remove(uid) }
+// Remove deletes what runs of the CR left on disk, and forgets its release.
+func (e *Engine) Remove(uid string) error {
+	e.rests.forget(types.UID(uid))
+	return e.Runner.Remove(uid)
+}

@@ -52,6 +52,7 @@ type found struct {
 
 	history release.History
 	drifted []drift.Object
+	sight   sight
 }
 
 // last returns the last revision that the manager has made; nil if there is none.
@@ -80,13 +81,14 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if err := w.readValues(ctx, f.site); err != nil {
 		return f, err
 	}
+	f.sight = w.read
 	w.hideFormer(f.last(), w.values.Values)
 	f.Decision = release.Decide(f.history, w.values.Digest, mayTake)
 	watch := w.engine.Watch.Chart
 	if f.State != release.InSync || watch.Drift == watches.DriftOff {
 		return f, nil
 	}
-	d := drift.Detector{Cluster: f.cluster, Name: w.name, Namespace: w.namespace, Ignore: watch.DriftIgnore}
+	d := drift.Detector{Cluster: f.cluster, Name: w.name, Namespace: w.namespace, Ignore: watch.DriftIgnore, Saw: w.saw(&f.sight)}
 	if f.drifted, err = d.Find(ctx, f.last().Manifest); err != nil || len(f.drifted) == 0 {
 		return f, err
 	}

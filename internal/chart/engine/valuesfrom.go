@@ -37,6 +37,8 @@ type origins struct {
 	// revision had of it.
 	secrets []any
 	mask    *values.Mask
+	// read are the objects as they were read last.
+	read sight
 }
 
 // secret reports whether values come from Secrets.
@@ -90,7 +92,7 @@ func (w *work) readValues(ctx context.Context, s site) error {
 // readSources reads the objects from the CR's own namespace, and from then on hides the values of
 // Secrets.
 func (w *work) readSources(ctx context.Context, s site) (found []values.From, err error) {
-	w.secrets = nil
+	w.secrets, w.read = nil, sight{}
 	defer func() { w.mask = values.NewMask(w.secrets...) }()
 	read := map[string]*unstructured.Unstructured{}
 	for _, source := range w.sources {
@@ -130,10 +132,12 @@ func (w *work) readSource(ctx context.Context, s site, source watches.ValuesSour
 	object, err := s.cluster.Client.Resource(resource).Namespace(w.cr.GetNamespace()).Get(ctx, source.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
+		w.read.add(resource.GroupResource(), w.cr.GetNamespace(), source.Name, "", "")
 		return nil, nil //nolint:nilnil // There is none.
 	case err != nil:
 		return nil, fmt.Errorf("valuesFrom: read the %s %q: %w", source.Kind, source.Name, err)
 	}
+	w.read.add(resource.GroupResource(), w.cr.GetNamespace(), source.Name, object.GetUID(), object.GetResourceVersion())
 	return object, nil
 }
 

@@ -126,13 +126,14 @@ func (r *Records) revision(object *metav1.PartialObjectMetadata) (Revision, bool
 		Version: version, Status: object.Labels["status"], Digest: object.Labels[order.DigestLabel],
 		Mine:       object.Labels[order.OwnerLabel] == r.Seal.Owner.UID,
 		claimsSeal: object.Labels[order.SealLabel] != "",
-		Links:      linksOf(object), UID: object.UID,
+		Links:      linksOf(object), Secret: object.Name, UID: object.UID, ResourceVersion: object.ResourceVersion,
 	}, true
 }
 
-func key(name string, version int) string {
-	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, name, version)
-}
+func key(name string, version int) string { return fmt.Sprintf("%s.v%d", Series(name), version) }
+
+// Series returns the name of the records of a release without the ".v" and number of each.
+func Series(release string) string { return storage.HelmStorageType + "." + release }
 
 // open reads the record of a revision and sets Sealed. It returns nil for a record that is not
 // sealed, which is another's, whatever it holds.

@@ -60,9 +60,11 @@ type Revision struct {
 	Sealed bool
 	// Mine is true if the CR itself has made it.
 	Mine bool
-	// Links are the owners that the Secret names. UID is the Secret's.
-	Links []Link
-	UID   types.UID
+	// Links are the owners that the Secret names. The others are the Secret's, too.
+	Links           []Link
+	Secret          string
+	UID             types.UID
+	ResourceVersion string
 
 	// claimsSeal is true if the Secret has a seal, valid or not.
 	claimsSeal bool

@@ -61,7 +61,7 @@ type Record interface {
 // Options are the settings of Children. Informers and Reducer are required, and
 // Discovery where watches have references.
 type Options struct {
-	// Informers must have Reducer.Transform as their transform.
+	// Informers must have Reducer.Transform as their transform, and Indexers.
 	Informers *informers.Set
 	Reducer   *reduce.Reducer
 	Watches   []Watch

@@ -96,7 +96,7 @@ func newStage(t *testing.T, o Options, objects ...runtime.Object) *stage {
 		defer s.mu.Unlock()
 		s.log = append(s.log, args)
 	}, funcr.Options{}).GetSink())
-	o.Informers = informers.New(informers.Options{Client: s.client, Transform: o.Reducer.Transform, Logger: o.Logger})
+	o.Informers = informers.New(informers.Options{Client: s.client, Transform: o.Reducer.Transform, Indexers: Indexers(), Logger: o.Logger})
 	o.Discovery = s
 	if o.Watches == nil {
 		o.Watches = []Watch{{GVK: widgets, Dependents: true}, {GVK: gadgets, Dependents: true}}

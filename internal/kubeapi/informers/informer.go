@@ -17,6 +17,10 @@ import (
 // logInterval is the shortest time between two log lines about one informer's failures.
 const logInterval = time.Minute
 
+// maxWatch is the longest time that an API server keeps a watch of client-go open, and more.
+// A watch that is older does not work.
+const maxWatch = 15 * time.Minute
+
 // errNoWatch is the error of an informer without an open watch whose requests have not failed.
 var errNoWatch = errors.New("its watch is not open")
 
@@ -32,6 +36,7 @@ type Informer struct {
 	mu         sync.Mutex
 	state      State
 	err        error
+	opened     time.Time // the last watch
 	lastLogged time.Time
 }
 
@@ -47,7 +52,7 @@ func newInformer(key Key, options Options) *Informer {
 	i.shared = toolscache.NewSharedIndexInformerWithOptions(
 		toolscache.ToListWatcherWithWatchListSemantics((&listerWatcher{i, options.Client.Resource(key.Resource).Namespace(key.Namespace)}).listWatch(), options.Client),
 		&unstructured.Unstructured{},
-		toolscache.SharedIndexInformerOptions{ObjectDescription: key.String()},
+		toolscache.SharedIndexInformerOptions{ObjectDescription: key.String(), Indexers: options.Indexers},
 	)
 	// Both calls fail only for a started informer. listerWatcher has reported an error before
 	// client-go calls the handler, which would log it again.
@@ -68,6 +73,13 @@ func (i *Informer) Err() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.err
+}
+
+// Live reports whether the store is filled and a watch is open that brings it all changes.
+func (i *Informer) Live() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.err == nil && time.Since(i.opened) < maxWatch && i.Synced()
 }
 
 // Store returns the store with the transformed objects. The caller must not change them. The
@@ -140,7 +152,7 @@ func (i *Informer) watchOpened() {
 		i.log.Info("the kind is followed again")
 		i.lastLogged = time.Time{}
 	}
-	i.err = nil
+	i.err, i.opened = nil, time.Now()
 	if i.Synced() {
 		i.setState(Live)
 	}

@@ -376,6 +376,35 @@ func TestAnInformerIsNotLiveBetweenWatches(t *testing.T) {
 	})
 }
 
+// An API server ends each watch after ten minutes at most. One that stays open longer may have
+// been forgotten by it.
+func TestAnInformerWithAnOldWatchIsNotLive(t *testing.T) {
+	c := newCluster(object("Pod", "one"))
+	play(t, c, informers.Options{}, func(t *testing.T, set *informers.Set, _ *story) {
+		informer, release := set.Use(informers.Key{Resource: pods}, nil)
+		defer release()
+		if informer.Live() {
+			t.Error("live before it has a watch")
+		}
+		for _, wait := range []struct {
+			time.Duration
+			live bool
+		}{{5 * time.Second, true}, {10 * time.Minute, true}, {10 * time.Minute, false}} {
+			time.Sleep(wait.Duration)
+			synctest.Wait()
+			if informer.Live() != wait.live {
+				t.Errorf("want %t after another %s", wait.live, wait)
+			}
+		}
+		c.stream().Stop()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !informer.Live() {
+			t.Error("not live with a new watch")
+		}
+	})
+}
+
 func TestAnInformerIsNotLiveWhileNobodyAnswers(t *testing.T) {
 	c := newCluster(object("Pod", "one"))
 	play(t, c, informers.Options{}, func(t *testing.T, set *informers.Set, _ *story) {

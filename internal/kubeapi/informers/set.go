@@ -45,7 +45,9 @@ type Options struct {
 	// must work on the results: a small type can have GetObjectMeta. After an error or a panic
 	// the object is lost, so Transform must not be used as a filter.
 	Transform func(any) (any, error)
-	Logger    logr.Logger
+	// Indexers index the stores; nil: there are none.
+	Indexers toolscache.Indexers
+	Logger   logr.Logger
 	// OnStateChange is called for each new state of an informer, one call at a time for each
 	// informer. It must not call the Set.
 	OnStateChange func(Key, State)

@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// Informers tell what is known of objects without a request.
+type Informers interface {
+	// Object returns what is known of an object, and the zero Known for one that is not there. live
+	// is false where no informer is told of all changes: then nothing is known.
+	Object(resource schema.GroupResource, namespace, name string) (known Known, live bool)
+	// Series returns what is known of all objects whose name is base, ".v" and a number.
+	Series(resource schema.GroupResource, namespace, base string) (known map[string]Known, live bool)
+}
+
+// Known is what an informer knows of an object.
+type Known struct {
+	UID             types.UID
+	ResourceVersion string
+	// Content differs whenever somebody else than Kubernetes has changed the object or its owners.
+	Content string
+}
+
+// maxRest is how long a comparison counts. It bounds for how long drift is missed because an
+// informer is wrong, as those of client-go have been.
+const maxRest = time.Hour
+
+// rests has what the last comparison of each release came to, by the UID of its CR.
+type rests struct {
+	mu  sync.Mutex
+	all map[types.UID]compared
+}
+
+// compared is a release as it was compared, and the result. While nothing of it changes, a
+// comparison would come to the same.
+type compared struct {
+	// basis is that of work.basis.
+	basis   [sha256.Size]byte
+	until   time.Time
+	objects []place
+	// contents are those of the records and the objects as the comparison itself saw them, whatever
+	// was there before or after it.
+	contents [sha256.Size]byte
+	result   content.Result
+}
+
+// place says where an object is.
+type place struct {
+	resource        schema.GroupResource
+	namespace, name string
+}
+
+// sight is what a comparison has seen of the objects of a release, and of those that have values.
+type sight struct {
+	objects []place
+	known   []Known // without contents
+	// unsure is true if the comparison says nothing about one of them.
+	unsure bool
+}
+
+// add adds an object as it was read.
+func (s *sight) add(resource schema.GroupResource, namespace, name string, uid types.UID, version string) {
+	s.objects = append(s.objects, place{resource, namespace, name})
+	s.known = append(s.known, Known{UID: uid, ResourceVersion: version})
+}
+
+// saw adds an object as it was compared; nil is one about which nothing is sure.
+func (w *work) saw(s *sight) func(live *unstructured.Unstructured) {
+	return func(live *unstructured.Unstructured) {
+		if live == nil {
+			s.unsure = true
+			return
+		}
+		kind := live.GroupVersionKind()
+		mapping, err := w.engine.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			s.unsure = true
+			return
+		}
+		s.add(mapping.Resource.GroupResource(), live.GetNamespace(), live.GetName(), live.GetUID(), live.GetResourceVersion())
+	}
+}
+
+// Rests returns the result of the last comparison while neither the records of the release nor
+// its values or objects have changed since. What a comparison could not say for sure it says again.
+func (w *work) Rests() (content.Result, bool) {
+	if w.engine.Informers == nil || w.finalizing || w.fault != nil {
+		return content.Result{}, false
+	}
+	last, ok := w.engine.rests.get(w.cr.GetUID())
+	if !ok || last.basis != w.basis() || w.engine.now().After(last.until) {
+		return content.Result{}, false
+	}
+	records, objects, live := w.known(last.objects)
+	return last.result, live && contentsOf(records, objects) == last.contents
+}
+
+// remember keeps the result of a comparison, if the informers show what it saw.
+func (w *work) remember(f found, result content.Result) {
+	uid := w.cr.GetUID()
+	w.engine.rests.forget(uid)
+	if w.engine.Informers == nil || f.sight.unsure {
+		return
+	}
+	records, objects, live := w.known(f.sight.objects)
+	if !live || !slices.EqualFunc(objects, f.sight.known, sameVersion) || !maps.EqualFunc(records, recordsOf(f.history), sameVersion) {
+		return // The next period compares again.
+	}
+	w.engine.rests.set(uid, compared{
+		basis: w.basis(), until: w.engine.now().Add(maxRest),
+		objects: f.sight.objects, contents: contentsOf(records, objects), result: result,
+	})
+}
+
+// sameVersion reports whether both are of the same state of one object.
+func sameVersion(a, b Known) bool { return a.UID == b.UID && a.ResourceVersion == b.ResourceVersion }
+
+func recordsOf(h release.History) map[string]Known {
+	all := map[string]Known{}
+	for _, r := range h.Revisions {
+		all[r.Secret] = Known{UID: r.UID, ResourceVersion: r.ResourceVersion}
+	}
+	return all
+}
+
+// basis is a digest of the release, its chart, and what its values are made of beside objects.
+func (w *work) basis() [sha256.Size]byte {
+	text, _ := json.Marshal([]any{w.namespace, w.name, w.values.ChartDigest, w.spec, w.strongest, w.sources}) // All have the types of JSON.
+	return sha256.Sum256(text)
+}
+
+// known returns what informers know of the records of the release and of the objects; false if not
+// all of them are followed.
+func (w *work) known(places []place) (records map[string]Known, objects []Known, live bool) {
+	informers := w.engine.Informers
+	secrets := corev1.SchemeGroupVersion.WithResource("secrets").GroupResource()
+	if records, live = informers.Series(secrets, w.namespace, release.Series(w.name)); !live {
+		return nil, nil, false
+	}
+	for _, p := range places {
+		object, live := informers.Object(p.resource, p.namespace, p.name)
+		if !live {
+			return nil, nil, false
+		}
+		objects = append(objects, object)
+	}
+	return records, objects, true
+}
+
+func contentsOf(records map[string]Known, objects []Known) (sum [sha256.Size]byte) {
+	all := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(records)) {
+		fmt.Fprintf(all, "%q %q %q\n", name, records[name].UID, records[name].Content)
+	}
+	for _, object := range objects {
+		fmt.Fprintf(all, "%q %q\n", object.UID, object.Content)
+	}
+	return [sha256.Size]byte(all.Sum(nil))
+}
+
+func (r *rests) get(cr types.UID) (compared, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last, ok := r.all[cr]
+	return last, ok
+}
+
+func (r *rests) set(cr types.UID, c compared) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[types.UID]compared{}
+	}
+	r.all[cr] = c
+}
+
+func (r *rests) forget(cr types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, cr)
+}

@@ -1,0 +1,92 @@
+package children
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/ensign-operator/ensign/internal/kubeapi/children/reduce"
+)
+
+// Known is what an informer knows of an object.
+type Known struct {
+	UID             types.UID
+	ResourceVersion string
+	// Content differs whenever somebody else than Kubernetes has changed the object or its owners.
+	Content string
+}
+
+// Known returns what is known of an object, and the zero Known for one that is not there. live is
+// false where no informer is told of all changes of such objects: then nothing is known.
+func (c *Children) Known(resource schema.GroupResource, namespace, name string) (known Known, live bool) {
+	store, live := c.liveStore(resource, namespace)
+	if !live {
+		return Known{}, false
+	}
+	object, _, err := store.GetByKey(storeKey(namespace, name))
+	if err != nil {
+		return Known{}, false
+	}
+	if kept, ok := object.(*reduce.Object); ok {
+		return knownOf(kept), true
+	}
+	return Known{}, true
+}
+
+// KnownSeries is Known for all objects whose name is base, ".v" and a number.
+func (c *Children) KnownSeries(resource schema.GroupResource, namespace, base string) (known map[string]Known, live bool) {
+	store, live := c.liveStore(resource, namespace)
+	if !live {
+		return nil, false
+	}
+	objects, err := store.ByIndex(bySeries, storeKey(namespace, base))
+	if err != nil {
+		return nil, false
+	}
+	known = map[string]Known{}
+	for _, object := range objects {
+		if kept, ok := object.(*reduce.Object); ok {
+			known[kept.Name] = knownOf(kept)
+		}
+	}
+	return known, true
+}
+
+func (c *Children) liveStore(resource schema.GroupResource, namespace string) (toolscache.Indexer, bool) {
+	f := c.followed(resource)
+	if f == nil {
+		return nil, false
+	}
+	informer, ok := f.informerFor(namespace)
+	if !ok || !informer.Live() {
+		return nil, false
+	}
+	return informer.Store(), true
+}
+
+func knownOf(o *reduce.Object) Known {
+	owners, _ := json.Marshal(o.OwnerReferences) // What came as JSON can be JSON again.
+	return Known{UID: o.UID, ResourceVersion: o.ResourceVersion, Content: fmt.Sprintf("%x %t %s", o.Digest, o.DeletionTimestamp != nil, owners)}
+}
+
+// bySeries is the index of objects by their name without ".v" and a number.
+const bySeries = "series"
+
+// Indexers are those that the informers must have.
+func Indexers() toolscache.Indexers {
+	return toolscache.Indexers{bySeries: func(object any) ([]string, error) {
+		kept, ok := object.(*reduce.Object)
+		if !ok {
+			return nil, nil
+		}
+		i := strings.LastIndex(kept.Name, ".v")
+		if i < 0 || strings.Trim(kept.Name[i+len(".v"):], "0123456789") != "" {
+			return nil, nil
+		}
+		return []string{storeKey(kept.Namespace, kept.Name[:i])}, nil
+	}}
+}
