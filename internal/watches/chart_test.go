@@ -44,6 +44,7 @@ func TestEveryFieldOfAChart(t *testing.T) {
   templatesInSpec: [spec.config]
   timeout: 5m
   watchDependentResources: false
+  watchClusterScopedResources: false
   releaseName: hello
   releaseNamespace: spec.target.namespace
 `)[0]
@@ -65,7 +66,7 @@ func TestEveryFieldOfAChart(t *testing.T) {
 	if diff := cmp.Diff(want, got.Chart); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got.Timeout != 5*time.Minute || got.ReconcilePeriod != time.Minute || got.WatchDependentResources || got.GVK.Kind != "hello" {
+	if got.Timeout != 5*time.Minute || got.ReconcilePeriod != time.Minute || got.WatchDependentResources || got.WatchClusterScopedResources || got.GVK.Kind != "hello" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -76,8 +77,8 @@ func TestAChartHasDefaults(t *testing.T) {
 	if diff := cmp.Diff(&want, got.Chart); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got.ReconcilePeriod != 5*time.Minute {
-		t.Errorf("the period is %s", got.ReconcilePeriod)
+	if got.ReconcilePeriod != 5*time.Minute || !got.WatchClusterScopedResources {
+		t.Errorf("got %+v", got)
 	}
 	finalizer := got.Finalizer
 	for _, name := range []string{"helm.sdk.operatorframework.io/uninstall-release", "uninstall-helm-release"} {

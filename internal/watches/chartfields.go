@@ -90,6 +90,9 @@ func (p *parser) completeChart(d *rawWatch, search Search) {
 	if d.lines["reconcilePeriod"] == 0 {
 		d.ReconcilePeriod = chartPeriod
 	}
+	if d.lines["watchClusterScopedResources"] == 0 {
+		d.WatchClusterScopedResources = true
+	}
 	d.Watch.Chart = &chart
 	d.References = append(d.References, chart.valuesReferences()...)
 	d.Finalizer = &Finalizer{Name: chartFinalizer, Former: formerChartFinalizer}

@@ -52,16 +52,17 @@ func (p *parser) parseWatch(n *yaml.Node, search Search) (Watch, bool) {
 // watchFields returns the fields of a watch: those of every watch, and those of each kind of content.
 func (p *parser) watchFields(d *rawWatch, kinds []contentFields) map[string]fieldParser {
 	fields := map[string]fieldParser{
-		"group":                   p.text(&d.group),
-		"version":                 p.text(&d.version),
-		"kind":                    p.text(&d.kind),
-		"reconcilePeriod":         p.duration(&d.ReconcilePeriod),
-		"watchDependentResources": p.boolean(&d.WatchDependentResources),
-		"references":              p.list(p.reference(d)),
-		"confineToNamespace":      p.boolean(&d.ConfineToNamespace),
-		"selector":                p.selector(&d.Selector),
-		"timeout":                 p.duration(&d.Timeout),
-		"maxConcurrentReconciles": p.integer(&d.MaxConcurrentReconciles, 1, -1),
+		"group":                       p.text(&d.group),
+		"version":                     p.text(&d.version),
+		"kind":                        p.text(&d.kind),
+		"reconcilePeriod":             p.duration(&d.ReconcilePeriod),
+		"watchDependentResources":     p.boolean(&d.WatchDependentResources),
+		"watchClusterScopedResources": p.boolean(&d.WatchClusterScopedResources),
+		"references":                  p.list(p.reference(d)),
+		"confineToNamespace":          p.boolean(&d.ConfineToNamespace),
+		"selector":                    p.selector(&d.Selector),
+		"timeout":                     p.duration(&d.Timeout),
+		"maxConcurrentReconciles":     p.integer(&d.MaxConcurrentReconciles, 1, -1),
 	}
 	for _, kind := range kinds {
 		maps.Copy(fields, kind.parsers)

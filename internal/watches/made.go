@@ -75,11 +75,10 @@ func (p *parser) customFields(d *rawWatch) contentFields {
 	return contentFields{
 		has: "kind of content of its own",
 		parsers: map[string]fieldParser{
-			"finalizer":                   p.finalizer(d),
-			"manageStatus":                p.boolean(&d.ManageStatus),
-			"watchClusterScopedResources": p.boolean(&d.WatchClusterScopedResources),
-			"blacklist":                   p.list(p.blacklisted(d)),
-			"watchAnnotationsChanges":     p.boolean(&d.WatchAnnotationsChanges),
+			"finalizer":               p.finalizer(d),
+			"manageStatus":            p.boolean(&d.ManageStatus),
+			"blacklist":               p.list(p.blacklisted(d)),
+			"watchAnnotationsChanges": p.boolean(&d.WatchAnnotationsChanges),
 		},
 		complete: func(search Search) {
 			search.KindsOnly = true // Nobody but the engine knows where the content is.

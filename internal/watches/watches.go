@@ -34,7 +34,7 @@ type Watch struct {
 	// WatchDependentResources makes a change of a child trigger its CR.
 	WatchDependentResources bool
 	// WatchClusterScopedResources extends that to children without a namespace whose
-	// owner is named by annotations instead of an owner reference.
+	// owner is named by annotations instead of an owner reference. Charts have it by default.
 	WatchClusterScopedResources bool
 	// Blacklist lists the kinds of children that the manager does not watch, in any version.
 	Blacklist []schema.GroupKind

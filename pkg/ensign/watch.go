@@ -42,6 +42,9 @@ type Settings struct {
 	References []Reference `watch:"references"`
 	// WatchDependentResources is whether a change of a child triggers its resource; nil: yes.
 	WatchDependentResources *bool `watch:"watchDependentResources"`
+	// WatchClusterScopedResources extends that to children without a namespace of resources that
+	// have one; nil: for charts.
+	WatchClusterScopedResources *bool `watch:"watchClusterScopedResources"`
 	// ConfineToNamespace lets runs write in the namespace of their resource alone.
 	ConfineToNamespace bool `watch:"confineToNamespace"`
 }
@@ -70,9 +73,6 @@ type GroupKind struct {
 type Triggers struct {
 	// ManageStatus is whether the status of resources is written; nil: yes.
 	ManageStatus *bool `watch:"manageStatus"`
-	// WatchClusterScopedResources extends WatchDependentResources to children that cannot have an
-	// owner reference to their resource.
-	WatchClusterScopedResources bool `watch:"watchClusterScopedResources"`
 	// Blacklist has kinds of children whose changes trigger nothing.
 	Blacklist []GroupKind `watch:"blacklist"`
 	// WatchAnnotationsChanges makes each change of an annotation trigger.

@@ -91,14 +91,14 @@ func inGo() []Watch {
 		Playbook{
 			Kind: widget, Playbook: "play.yml",
 			Settings: Settings{
-				ReconcilePeriod: time.Hour, Timeout: -1, MaxConcurrentReconciles: 3, WatchDependentResources: new(false), ConfineToNamespace: true,
+				ReconcilePeriod: time.Hour, Timeout: -1, MaxConcurrentReconciles: 3, WatchDependentResources: new(false), WatchClusterScopedResources: new(true), ConfineToNamespace: true,
 				Selector: &metav1.LabelSelector{
 					MatchLabels:      map[string]string{"a": "b"},
 					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpIn, Values: []string{"d", "e"}}},
 				},
 				References: []Reference{{Version: "v1", Kind: "Secret", Name: "spec.secret", Namespace: "spec.home", StatusFields: []string{"ready"}}},
 			},
-			Triggers: Triggers{ManageStatus: new(false), WatchClusterScopedResources: true, Blacklist: []GroupKind{{"apps", "Deployment"}}, WatchAnnotationsChanges: true},
+			Triggers: Triggers{ManageStatus: new(false), Blacklist: []GroupKind{{"apps", "Deployment"}}, WatchAnnotationsChanges: true},
 			AnsibleSettings: AnsibleSettings{
 				Vars:                map[string]any{"size": 3, "names": []string{"a"}},
 				Finalizer:           &Finalizer{Name: "g.io/finalizer", Playbook: "play.yml", Vars: map[string]any{"state": "absent"}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ensign-operator/ensign/test/faults/audit"
 	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
 var _ = Describe("a release whose objects others change", func() {
@@ -47,4 +48,41 @@ var _ = Describe("a release whose objects others change", func() {
 		Entry("warn: and says so", "warn", true),
 		Entry("off: without a look at them", "off", false),
 	)
+})
+
+var _ = Describe("a cluster-scoped object of a release", func() {
+	// asItWas is true if the object is there, as the chart has it.
+	asItWas := func(s *site.Site, name string) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			object := priorityClass(s, name)
+			err := k8s.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return err == nil && object.Labels["app.kubernetes.io/managed-by"] == "Helm", client.IgnoreNotFound(err)
+		}
+	}
+	It("is brought back at once when it is changed or deleted, by the next manager too", func(ctx context.Context) {
+		s := charted(ctx, plain, "  reconcilePeriod: 1h\n").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "wide")
+		for runs := range 2 {
+			s.Watched(ctx, "priorityclasses.scheduling.k8s.io")
+			patch(ctx, priorityClass(s, "wide"), `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"theirs"}}}`)
+			Eventually(ctx, asItWas(s, "wide")).Should(BeTrue())
+			Expect(k8s.Delete(ctx, priorityClass(s, "wide"))).To(Succeed())
+			Eventually(ctx, asItWas(s, "wide")).Should(BeTrue())
+			s.Settles(cr, 3-runs) // The installation and two repairs; of the next manager two repairs.
+			if runs == 0 {
+				Expect(s.Manager.Stop()).To(Succeed())
+				s.Start(ctx, hello.Kind)
+				Eventually(ctx, s.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
+			}
+		}
+	})
+
+	It("is left until the period where its watch says that", func(ctx context.Context) {
+		s := charted(ctx, plain, "  watchClusterScopedResources: false\n").Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "wide")
+		Expect(k8s.Delete(ctx, priorityClass(s, "wide"))).To(Succeed())
+		Consistently(ctx, asItWas(s, "wide"), site.Calm).Should(BeFalse())
+		answered(ctx, s, cr, "now")
+		Expect(asItWas(s, "wide")(ctx)).To(BeTrue())
+	})
 })
