@@ -25,15 +25,15 @@ func TestErrorsOfFieldsNameTheFlags(t *testing.T) {
 		"--proxy-port=1: address already in use":             &options.Error{Field: "ProxyPort", Value: "1", Err: syscall.EADDRINUSE},
 		"no field":                                           errors.New("no field"),
 	} {
-		got := sayFlags(err)
+		got := SayFlags(err)
 		if got.Error() != want || !errors.Is(got, err) {
 			t.Errorf("want %q, got %q", want, got)
 		}
 	}
-	if sayFlags(nil) != nil {
+	if SayFlags(nil) != nil {
 		t.Error("no error becomes one")
 	}
-	if got := sayFlags(fmt.Errorf("listen: %w", syscall.EADDRINUSE)); !errors.Is(got, syscall.EADDRINUSE) || got.Error() == "listen: address already in use" {
+	if got := SayFlags(fmt.Errorf("listen: %w", syscall.EADDRINUSE)); !errors.Is(got, syscall.EADDRINUSE) || got.Error() == "listen: address already in use" {
 		t.Errorf("want the flags of listeners, got %v", got)
 	}
 }

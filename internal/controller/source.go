@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -31,8 +32,12 @@ type authoredSource struct {
 	Source
 }
 
+// address ends the names of sources that are a channel or a function: it says nothing to anybody,
+// and is another one after each start.
+var address = regexp.MustCompile(`: 0x[0-9a-f]+$`)
+
 func (s authoredSource) String() string {
-	return strings.TrimPrefix(fmt.Sprint(s.Source), "kind source: ")
+	return address.ReplaceAllString(strings.TrimPrefix(fmt.Sprint(s.Source), "kind source: "), "")
 }
 
 // Start implements source.Source.

@@ -76,6 +76,17 @@ func TestASourceOfTheAuthor(t *testing.T) {
 	}
 }
 
+func TestASourceIsNamedWithoutItsAddress(t *testing.T) {
+	events := make(chan event.TypedGenericEvent[reconcile.Request])
+	for want, given := range map[string]Source{
+		"channel source":            source.TypedChannel(events, ctrlhandler.TypedFuncs[reconcile.Request, reconcile.Request]{}),
+		"func source":               source.TypedFunc[reconcile.Request](func(context.Context, queue) error { return nil }),
+		"something of the author's": titled{},
+	} {
+		wantEqual(t, want, authoredSource{Source: given}.String())
+	}
+}
+
 // titled is a source that says what it is.
 type titled struct{ Source }
 

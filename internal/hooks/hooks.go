@@ -93,7 +93,7 @@ func (h *Hooks) values(ctx context.Context, r content.Request) (values map[strin
 	defer cancel()
 	for _, translate := range h.Translate {
 		var made map[string]any
-		err := guard(ctx, func() (err error) {
+		err := h.call(ctx, "TranslateValues", func() (err error) {
 			made, err = translate(ctx, r.Object.DeepCopy(), deepCopy(values))
 			return err
 		})
@@ -156,7 +156,7 @@ func (h *Hooks) before(ctx context.Context, r content.Request) error {
 	ctx, cancel := h.limit(ctx)
 	defer cancel()
 	for _, hook := range h.Before {
-		err := guard(ctx, func() error { return hook(ctx, r.Object.DeepCopy(), deepCopy(r.Spec())) })
+		err := h.call(ctx, "PreHook", func() error { return hook(ctx, r.Object.DeepCopy(), deepCopy(r.Spec())) })
 		if err == nil {
 			continue
 		}
@@ -174,7 +174,7 @@ func (h *Hooks) after(ctx context.Context, r content.Request, outcome content.Ou
 	defer cancel()
 	var all []error
 	for _, hook := range h.After {
-		all = append(all, guard(ctx, func() error { return hook(ctx, r.Object.DeepCopy(), outcome) }))
+		all = append(all, h.call(ctx, "PostHook", func() error { return hook(ctx, r.Object.DeepCopy(), outcome) }))
 	}
 	return errors.Join(all...)
 }
@@ -184,6 +184,16 @@ func (h *Hooks) limit(ctx context.Context) (context.Context, context.CancelFunc)
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, h.Timeout)
+}
+
+// call calls a function of the author, which an option named. ctx is that of limit: where its end is
+// the error, the message says whose time was over.
+func (h *Hooks) call(ctx context.Context, option string, function func() error) error {
+	err := guard(ctx, function)
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%s took longer than the timeout of the watch, %s: %w", option, h.Timeout, err)
+	}
+	return err
 }
 
 // guard calls a function of the author. A panic becomes an error.

@@ -333,7 +333,7 @@ func TestAHookThatTakesTooLongIsToldSo(t *testing.T) {
 			return ctx.Err()
 		},
 	}}
-	if got := attempt(t, succeeded(), h, request(nil)); got.Reason != content.ReasonTimeout {
+	if got := attempt(t, succeeded(), h, request(nil)); got.Reason != content.ReasonTimeout || !strings.HasPrefix(got.Message, "PreHook took longer than the timeout of the watch, 1ns: ") {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -9,7 +9,9 @@
 // kind of content, where a watch has such content. stopper (stop.go) ends the manager in two
 // phases: first the runs and their statuses, then everything that they need.
 //
-// Bench, Connect and Held serve commands that run no manager.
+// runs.go has what runs need, watched.go what follows and reconciles the watched kinds.
+//
+// Bench and Watches serve commands that run no manager.
 //
 // It is the only package that imports all others, and it holds none of their logic.
 //

@@ -3,6 +3,7 @@ package operator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -170,7 +171,7 @@ func (m *Manager) LoadWatches(ctx context.Context, path string) ([]watches.Watch
 func (m *Manager) MakeWatch(what string, fields []watches.Field, custom *watches.ContentKind) (Watch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	needsPython := slices.ContainsFunc(fields, func(f watches.Field) bool { return f.Name == "role" })
+	needsPython := slices.ContainsFunc(fields, namesRole)
 	search, err := contentSearch(context.Background(), m.options, m.python, needsPython)
 	if err != nil {
 		return Watch{}, err
@@ -185,6 +186,16 @@ func (m *Manager) MakeWatch(what string, fields []watches.Field, custom *watches
 	}
 	warnOfDangers(m.options.Logger, list)
 	return Watch{Watch: list[0]}, nil
+}
+
+// namesRole reports whether the field, or that of a finalizer, names a role, which may be in one of
+// Python's collections.
+func namesRole(f watches.Field) bool {
+	var finalizer struct {
+		Role string `json:"role"`
+	}
+	text, err := json.Marshal(f.Value)
+	return f.Name == "role" || f.Name == "finalizer" && err == nil && json.Unmarshal(text, &finalizer) == nil && finalizer.Role != ""
 }
 
 // AddWatch adds a watch, before Start. A kind can be watched once.

@@ -35,3 +35,25 @@ func TestConfinement(t *testing.T) {
 		t.Error("want the flag to count for all")
 	}
 }
+
+// A role may be in a collection of Python, also that of a finalizer.
+func TestWhatNamesARole(t *testing.T) {
+	type finalizer struct {
+		Role string         `json:"role,omitempty"`
+		Vars map[string]any `json:"vars,omitempty"`
+	}
+	for why, c := range map[string]struct {
+		field watches.Field
+		want  bool
+	}{
+		"a role":                       {watches.Field{Name: "role", Value: "a.b.c"}, true},
+		"a playbook":                   {watches.Field{Name: "playbook", Value: "role.yml"}, false},
+		"a finalizer with a role":      {watches.Field{Name: "finalizer", Value: &finalizer{Role: "a.b.c"}}, true},
+		"a finalizer without one":      {watches.Field{Name: "finalizer", Value: &finalizer{Vars: map[string]any{"role": "x"}}}, false},
+		"what Go does not write as it": {watches.Field{Name: "finalizer", Value: func() {}}, false},
+	} {
+		if got := namesRole(c.field); got != c.want {
+			t.Errorf("%s: got %t", why, got)
+		}
+	}
+}

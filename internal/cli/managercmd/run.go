@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -43,7 +44,7 @@ their statuses are written, and with 1 when something is wrong at the start
 			o, err := flags.Complete(cmd.ErrOrStderr())
 			o.Version, o.Commit, o.Env = build.Version, build.Commit, config.NewEnvironment(os.Environ())
 			o.Options, _ = o.WithDefaults() // Its errors come again, from NewManager.
-			if err := errors.Join(err, o.Check(), operator.CheckElection(controllerOptions(o))); err != nil {
+			if err := errors.Join(err, o.Check(), checkElection(o)); err != nil {
 				return err
 			}
 			return runManager(cmd.Context(), o)
@@ -51,6 +52,16 @@ their statuses are written, and with 1 when something is wrong at the start
 	}
 	flags.Register(cmd)
 	return cmd
+}
+
+// checkElection checks the options of leader election. The name of the lease may come from a
+// variable, which an error then names.
+func checkElection(o config.Options) error {
+	err := cli.SayFlags(operator.CheckElection(controllerOptions(o)))
+	if err == nil || o.LeaderElectionID != "" {
+		return err
+	}
+	return errors.New(strings.ReplaceAll(err.Error(), "--leader-election-id=", "OPERATOR_NAME="))
 }
 
 // runManager does what any Go program does that has such a manager, with flags in front.

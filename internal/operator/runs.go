@@ -1,0 +1,122 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/controller/slots"
+	"github.com/ensign-operator/ensign/internal/fence"
+	"github.com/ensign-operator/ensign/internal/kubeapi/access"
+	"github.com/ensign-operator/ensign/internal/kubeapi/proxy"
+	"github.com/ensign-operator/ensign/internal/observe/eventlog"
+	"github.com/ensign-operator/ensign/internal/observe/metrics"
+	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// What runs need: slots, the log and the metrics of runs, their access to the API.
+
+func newSlots(o config.Options, list []Watch, warm bool) *slots.Slots {
+	memory := config.AvailableMemory(os.DirFS("/"))
+	config.WarnIfMemoryTooLow(o.Logger, memory, warm)
+	limit := o.MaxConcurrentRuns
+	if limit == 0 {
+		limit = config.DefaultMaxConcurrentRuns(len(list), memory, warm)
+	}
+	return slots.New(limit, kindsOf(list)...)
+}
+
+// observeRuns makes the log and the metrics of runs.
+func (c *components) observeRuns(context.Context) (err error) {
+	if c.counters, err = metrics.New(c.registerer, metrics.Build{Version: c.options.Version, Commit: c.options.Commit}); err != nil {
+		return explainRegistered(err)
+	}
+	c.slots.ObserveWait = c.counters.ObserveWait
+	err = errors.Join(
+		metrics.RegisterRunDirectory(c.registerer, c.place.root.Bytes),
+		c.counters.RegisterSlots(c.slots, c.slots.Limit(), kindsOf(c.list)),
+	)
+	c.observers = []content.Observer{eventlog.New(logOptions(c.options)), c.counters}
+	return err
+}
+
+// logOptions returns how the log shows runs. Check has passed.
+func logOptions(o config.Options) eventlog.Options {
+	level, _ := eventlog.ParseLevel(o.TaskEvents)
+	l := eventlog.Options{Logger: o.Logger.WithName("run"), Blocks: o.TaskOutput, JSON: o.TaskOutput == nil, Level: level}
+	if screen, ok := o.TaskOutput.(*eventlog.Screen); ok {
+		l.Screen, l.Blocks = screen, screen.Out
+	}
+	return l
+}
+
+// serveRuns makes and adds the API proxy of runs.
+func (c *components) serveRuns(ctx context.Context) (err error) {
+	c.proxy, err = proxy.New(c.client, proxy.Options{
+		Port: c.options.ProxyPort, OpenPort: c.options.ProxyOpenPort, InjectOwnerRef: !c.options.NoOwnerReferences,
+		IsConfined: confinement(c.options, plain(c.list)), Fence: c.lease.fence,
+		WriteObservers: []access.WriteObserver{c.related, c.crWrites}, Logger: c.options.Logger.WithName("proxy"),
+	})
+	if err != nil {
+		return err
+	}
+	for _, server := range c.proxy.Servers() {
+		err = errors.Join(err, c.addServer(server))
+	}
+	if err != nil {
+		return err
+	}
+	c.probes.healthz.checks["proxy"], c.probes.readyz.checks["proxy"] = c.proxy.Check, c.proxy.Check
+	var end func()
+	if c.events, end, err = newRecorder(ctx, c.client, c.GetScheme(), c.options.Logger.WithName("events")); err == nil {
+		c.undo = append(c.undo, end)
+	}
+	return err
+}
+
+// addServer adds a server that listens already. Its port is free after close, also if the manager
+// never starts to serve there.
+func (c *components) addServer(server *manager.Server) error {
+	c.undo = append(c.undo, func() { _ = server.Listener.Close() }) // A server that has ended has closed it.
+	if err := c.Add(server); err != nil {
+		return fmt.Errorf("add the %s: %w", server.Name, err)
+	}
+	return nil
+}
+
+// checkLease is called before each run. The lease may be lost meanwhile.
+func (m *Manager) checkLease(context.Context) error {
+	if !m.lease.fence.Held() {
+		return fence.ErrLost
+	}
+	return nil
+}
+
+// confinement returns a function that reports whether the runs of an owner may write only
+// in the namespace of their CR.
+func confinement(o config.Options, all []watches.Watch) func(access.Owner) bool {
+	kinds := map[schema.GroupKind]bool{}
+	for i := range all {
+		kinds[all[i].GVK.GroupKind()] = o.ConfineToNamespace || all[i].ConfineToNamespace
+	}
+	return func(owner access.Owner) bool { return kinds[owner.GVK.GroupKind()] }
+}
+
+// proxyAccess gives runs access to the API through the proxy.
+type proxyAccess struct{ proxy *proxy.Proxy }
+
+// Grant implements controller.Access.
+func (o proxyAccess) Grant(cr *unstructured.Unstructured, labels map[string]string) (controller.Grant, error) {
+	owner := access.Owner{GVK: cr.GroupVersionKind(), Namespace: cr.GetNamespace(), Name: cr.GetName(), UID: cr.GetUID()}
+	lacking := &denials{}
+	kubeconfig, revoke, err := o.proxy.GrantSession(access.Session{Owner: owner, Labels: labels, Denied: lacking.add})
+	return controller.Grant{Kubeconfig: kubeconfig, Revoke: revoke, Denied: lacking.say}, err
+}

@@ -1,0 +1,161 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/openapi3"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/controller"
+	"github.com/ensign-operator/ensign/internal/controller/sweeper"
+	"github.com/ensign-operator/ensign/internal/watches"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// What the watches need: the objects that are read and followed, and what reconciles them.
+
+// kindsOf returns the watched kinds.
+func kindsOf(list []Watch) []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for i := range list {
+		kinds = append(kinds, list[i].GVK)
+	}
+	return kinds
+}
+
+// plain returns the watches without what Go programs add.
+func plain(list []Watch) []watches.Watch {
+	var all []watches.Watch
+	for i := range list {
+		all = append(all, list[i].Watch)
+	}
+	return all
+}
+
+// followObjects makes and adds what follows the children of CRs, and the objects that they name.
+func (c *components) followObjects(context.Context) (err error) {
+	c.crWrites = newCRWrites(plain(c.list))
+	if c.related, err = newRelatedObjects(c.client, plain(c.list), c.Manager); err != nil {
+		return err
+	}
+	return c.related.addTo(c.Manager, c.counters)
+}
+
+// readObjects makes the cache of the watched kinds, a client that writes, and what removes the run
+// directories of CRs that are gone. The author's own cache and client stay as he wants them: this
+// cache holds reduced objects.
+func (c *components) readObjects(context.Context) (err error) {
+	o := cacheOptions(c.namespaces, plain(c.list))
+	o.Scheme, o.Mapper, o.HTTPClient = c.GetScheme(), c.GetRESTMapper(), c.GetHTTPClient()
+	if c.cache, err = cache.New(c.client, o); err != nil {
+		return fmt.Errorf("make the cache of the watched kinds: %w", err)
+	}
+	if c.writer, err = client.New(c.client, client.Options{Scheme: o.Scheme, Mapper: o.Mapper, HTTPClient: o.HTTPClient}); err != nil {
+		return fmt.Errorf("make the client that writes: %w", err)
+	}
+	if err := c.Add(addedCache{c.cache}); err != nil {
+		return fmt.Errorf("add the cache of the watched kinds: %w", err)
+	}
+	err = c.Add(sweeper.Sweeper{
+		Directories: c.place.root, Reader: c.writer, Discovery: c.served, Watches: plain(c.list), Namespaces: c.namespaces, Logger: c.options.Logger.WithName("sweeper"),
+	})
+	if err != nil {
+		return fmt.Errorf("add the sweeper of run directories: %w", err)
+	}
+	return nil
+}
+
+// addedCache is a cache as a manager runs it: among the caches.
+type addedCache struct{ cache.Cache }
+
+// GetCache makes a manager take it for one.
+func (a addedCache) GetCache() cache.Cache { return a.Cache }
+
+// cacheOptions limits the cache to the namespaces, and its objects to the fields that
+// triggers need. The cache holds only watched kinds. The transform is the default one,
+// because a transform for a kind needs that kind to be served at the start.
+func cacheOptions(namespaces []string, list []watches.Watch) cache.Options {
+	options := cache.Options{DefaultTransform: controller.Reducer(list...)}
+	for _, namespace := range namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options
+}
+
+// addWatches connects the kinds of content, and adds a Supervisor for each watch.
+func (c *components) addWatches(context.Context) error {
+	if err := c.wings.connect(c); err != nil {
+		return err
+	}
+	for _, watch := range c.list {
+		runs, err := c.wings.engine(watch)
+		if err != nil {
+			return err
+		}
+		s := c.supervisor(watch, runs)
+		if err := c.Add(s); err != nil {
+			return fmt.Errorf("add the watch of %s: %w", watch.GVK, err)
+		}
+		c.probes.readyz.checks["cache "+watch.GVK.GroupKind().String()] = s.Check
+	}
+	return nil
+}
+
+func (c *components) supervisor(watch Watch, runs content.Engine) *controller.Supervisor {
+	o := c.options
+	ready := func(gvk schema.GroupVersionKind, ready bool) {
+		c.counters.SetWatchReady(gvk, ready)
+		c.counters.SetSlowed(gvk, 0) // A new controller knows of none.
+	}
+	c.counters.InitWatch(watch.GVK)
+	concurrent := watch.MaxConcurrentReconciles
+	if concurrent == 0 {
+		concurrent = o.MaxConcurrentReconciles
+	}
+	return &controller.Supervisor{
+		GVK:                     watch.GVK,
+		Cache:                   c.cache,
+		Discovery:               c.served,
+		OpenAPI:                 openapi3.NewRoot(c.served.OpenAPIV3()).GVSpec,
+		MaxConcurrentReconciles: concurrent,
+		Sources:                 watch.Sources,
+		Logger:                  o.Logger.WithName("controller").WithValues("kind", watch.GVK.Kind),
+		Ready:                   ready,
+		NewReconciler: func(noStatus bool) *controller.Reconciler {
+			return &controller.Reconciler{
+				Watch:      watch.Watch,
+				Defaults:   defaults(o),
+				Client:     c.writer,
+				Reader:     c.writer,
+				Content:    runs,
+				Access:     proxyAccess{c.proxy},
+				Related:    c.related,
+				Writers:    c.crWrites.writers,
+				Meter:      c.counters,
+				Observers:  c.observers,
+				Recorder:   c.events,
+				Attempts:   c.runs,
+				Slots:      c.slots,
+				Digest:     c.wings.digest(watch),
+				Translates: len(watch.Hooks.Translate) > 0,
+				Clock:      clock.RealClock{},
+				NoStatus:   noStatus,
+				Began:      time.Now(),
+				Fence:      c.lease.fence.Held,
+			}
+		},
+	}
+}
+
+func defaults(o config.Options) controller.Defaults {
+	return controller.Defaults{ReconcilePeriod: max(o.ReconcilePeriod, 0), MaxBackoff: o.MaxBackoff}
+}
