@@ -139,6 +139,9 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 			key := place{need.Right, namespace}
 			if _, known := allowed[key]; !known {
 				may, err := mayI(ctx, k, need.Right, namespace)
+				if err == nil && !may && need.Or != (rights.Right{}) {
+					may, err = mayI(ctx, k, need.Or, namespace)
+				}
 				if err != nil {
 					return err
 				}

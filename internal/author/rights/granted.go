@@ -55,10 +55,11 @@ func grantedBy(roles []*role) Granted {
 
 // Gives reports whether the roles give what is needed, where it is needed, also by "*".
 func (g Granted) Gives(n Need) bool {
-	if n.Scope == Lease || n.Anywhere || g.wide == nil {
-		return covers(g.Rights, n.Right)
+	given := g.wide
+	if n.Scope == Lease || n.Anywhere || given == nil {
+		given = g.Rights
 	}
-	return covers(g.wide, n.Right)
+	return covers(given, n.Right) || n.Or != Right{} && covers(given, n.Or)
 }
 
 func covers(given map[Right]bool, r Right) bool {

@@ -43,6 +43,8 @@ type Need struct {
 	// At is the task's position. For what the manager does for a watch its File is "", and its
 	// Line that of the watch.
 	At source.Position
+	// Or serves as well; the zero Right is none.
+	Or Right
 	// Optional is set where nothing fails without the right.
 	Optional bool
 	// Anywhere is set where it is not known whether the right is needed in the manager's own
@@ -113,7 +115,7 @@ func (c *Collector) task(at source.Position, group, resource string, verbs ...st
 // Engine adds what the manager itself does, whatever the content is.
 func (c *Collector) Engine() {
 	for _, verb := range []string{"create", "patch"} {
-		c.All = append(c.All, Need{Right: Right{"events.k8s.io", "events", verb}, Where: "the manager: Events of custom resources", Optional: true})
+		c.All = append(c.All, Need{Right: Right{"events.k8s.io", "events", verb}, Or: Right{"", "events", verb}, Where: "the manager: Events of custom resources", Optional: true})
 	}
 	c.engine("authentication.k8s.io", "tokenreviews", "the manager: who reads metrics", Metrics, "create")
 	c.engine("authorization.k8s.io", "subjectaccessreviews", "the manager: who may read metrics", Metrics, "create")

@@ -34,6 +34,7 @@ func (n Needs) in(leaseRole, hasLease bool) map[Right]bool {
 	for _, need := range n.All {
 		if leaseRole || !hasLease || need.Scope != Lease {
 			needed[need.Right] = true
+			needed[need.Or] = needed[need.Or] || need.Or != Right{}
 		}
 	}
 	return needed
