@@ -176,7 +176,7 @@ func (r *run) install(ctx context.Context) error {
 	a.ReleaseName, a.Namespace, a.Replace = r.Name, r.Namespace, true
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
 	a.SkipCRDs, a.TakeOwnership, a.ForceConflicts = r.SkipCRDs || r.ReplaceCRDs, r.Adopt, r.Adopt
-	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
+	a.WaitStrategy, a.Timeout, a.SkipSchemaValidation = r.waitStrategy(), r.Timeout, true // The manager has checked the values.
 	r.config.Releases.MaxHistory = r.MaxHistory
 	_, err := a.RunWithContext(ctx, r.chart, r.Values)
 	return err

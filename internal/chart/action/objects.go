@@ -119,7 +119,7 @@ func (r *run) dryRun(ctx context.Context) (string, error) {
 	}
 	a := action.NewInstall(r.config)
 	a.ReleaseName, a.Namespace, a.Replace, a.DryRunStrategy = r.Name, r.Namespace, true, action.DryRunServer
-	a.SkipCRDs, a.TakeOwnership, a.IsUpgrade = true, true, r.Action == order.Upgrade
+	a.SkipCRDs, a.TakeOwnership, a.SkipSchemaValidation, a.IsUpgrade = true, true, true, r.Action == order.Upgrade
 	made, err := a.RunWithContext(ctx, chart, r.Values)
 	if err != nil {
 		return "", err

@@ -25,7 +25,7 @@ func (r *run) upgrade(ctx context.Context) error {
 	a := action.NewUpgrade(r.config)
 	a.Namespace, a.MaxHistory, a.ResetValues = r.Namespace, r.MaxHistory, true
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
-	a.SkipCRDs, a.TakeOwnership = true, r.Adopt
+	a.SkipCRDs, a.SkipSchemaValidation, a.TakeOwnership = true, true, r.Adopt
 	a.ServerSideApply, a.ForceConflicts = "true", true
 	if r.Force {
 		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/chart/release"
+	"github.com/ensign-operator/ensign/internal/chart/values"
 	"github.com/ensign-operator/ensign/internal/visible"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -105,9 +107,12 @@ func irreconcilable(ctx context.Context, err error) content.Result {
 	if ctx.Err() != nil {
 		return content.Result{Outcome: content.Outcome{Verdict: content.Canceled, Reason: content.ReasonCanceled, Message: "the run was ended before its time"}}
 	}
-	message := short(err.Error())
+	message, reason := short(err.Error()), content.ReasonFailed
+	if fault, ok := errors.AsType[*values.FaultError](err); ok {
+		reason = fault.Reason
+	}
 	return content.Result{
-		Outcome: content.Outcome{Verdict: content.Failed, Reason: content.ReasonFailed, Message: message},
+		Outcome: content.Outcome{Verdict: content.Failed, Reason: reason, Message: message},
 		Conditions: []metav1.Condition{
 			{Type: initialized, Status: "True", Reason: "Initialized"},
 			{Type: irreconciled, Status: "True", Reason: "ReconcileError", Message: message},

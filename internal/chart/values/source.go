@@ -24,6 +24,8 @@ type Source struct {
 	overrides []watches.Override
 	now       func() time.Time
 
+	schemas schemas
+
 	mu     sync.Mutex
 	loaded *loaded
 }
@@ -59,7 +61,7 @@ func (s *Source) load() (*loaded, error) {
 	s.loaded = nil
 	c, err := loader.Load(s.watch.Path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrChart, err)
+		return nil, invalidChart(fmt.Errorf("load the chart: %w", err))
 	}
 	l := &loaded{chart: c, callsTpl: callsTpl(c), files: files}
 	if l.digest, err = chartDigest(c); err != nil {

@@ -13,10 +13,8 @@ import (
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
-	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/strvals"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -124,9 +122,6 @@ func (v *Values) ChartVersion() content.Version {
 	return content.ShortVersion(v.Chart+"-"+v.Version, v.ChartDigest)
 }
 
-// ErrChart is the error of a chart that cannot be loaded.
-var ErrChart = errors.New("load the chart")
-
 // Build is BuildOver nothing.
 func (s *Source) Build(spec, strongest map[string]any) (*Values, error) {
 	return s.BuildOver(nil, spec, strongest)
@@ -134,7 +129,7 @@ func (s *Source) Build(spec, strongest map[string]any) (*Values, error) {
 
 // BuildOver makes the values of a CR: what valuesFrom gives, over which stands its spec, over that
 // the overrides of the watch, and over these those of a Go program, which are a tree. An error
-// says what of the values the chart cannot take, or is ErrChart.
+// says what of the values the chart cannot take, or is a FaultError.
 func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error) {
 	v, loaded, err := s.begin(spec)
 	if err != nil {
@@ -148,8 +143,9 @@ func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error
 		v.Trusted = append(v.Trusted, trusted...)
 	}
 	v.Values = loader.MergeMaps(from, v.Values)
+	author := map[string]any{}
 	for _, o := range s.overrides {
-		if err := set(v.Values, o.Key, o.Value); err != nil {
+		if err := errors.Join(set(v.Values, o.Key, o.Value), set(author, o.Key, o.Value)); err != nil {
 			return nil, fmt.Errorf("override %s: %w", o.Key, err)
 		}
 		v.Trusted = append(v.Trusted, texts(o.Value)...)
@@ -159,11 +155,11 @@ func (s *Source) BuildOver(from, spec, strongest map[string]any) (*Values, error
 	if v.Digest, err = releaseDigest(loaded.digest, v.Values); err != nil {
 		return nil, fmt.Errorf("digest the values: %w", err)
 	}
-	return v, checkSchema(forHelm(loaded.chart), runtime.DeepCopyJSON(v.Values))
+	return v, s.check(loaded.chart, v.Values, loader.MergeMaps(author, strongest))
 }
 
 // Begin returns what is known of the values of a CR by its spec alone, without a digest. An error
-// says what of the spec the chart cannot take, whatever the other values are, or is ErrChart.
+// says what of the spec the chart cannot take, whatever the other values are, or is a FaultError.
 func (s *Source) Begin(spec map[string]any) (*Values, error) {
 	v, _, err := s.begin(spec)
 	return v, err
@@ -186,19 +182,6 @@ func (s *Source) begin(spec map[string]any) (v *Values, loaded *loaded, err erro
 // restrictsTemplates reports whether text of others may not hold templates.
 func (s *Source) restrictsTemplates(loaded *loaded) bool {
 	return !s.watch.AllTemplates && loaded.callsTpl
-}
-
-// checkSchema checks the values as the chart will see them, by values.schema.json. It changes the
-// chart and the values.
-func checkSchema(c *chart.Chart, values map[string]any) error {
-	if err := chartutil.ProcessDependencies(c, values); err != nil {
-		return fmt.Errorf("the chart's dependencies: %w", err)
-	}
-	all, err := util.CoalesceValues(c, values)
-	if err != nil {
-		return err
-	}
-	return util.ValidateAgainstSchema(c, all)
 }
 
 // callsTpl reports whether a template of the chart or of a subchart may evaluate text. Who cannot
