@@ -201,7 +201,7 @@ func (e *evaluator) addFunction(name string) error {
 	if e.functions[name] != nil {
 		return nil
 	}
-	if _, err := e.ask("{{if 0}}{{ "+name+" }}{{end}}", nil); err != nil {
+	if err := e.ask("{{if 0}}{{ "+name+" }}{{end}}", nil); err != nil {
 		return fmt.Errorf("tpl: function %q not defined", name)
 	}
 	e.functions[name] = func(arguments ...any) (result any, err error) {
@@ -213,7 +213,7 @@ func (e *evaluator) addFunction(name string) error {
 			}
 			fmt.Fprintf(&call, " (argument %d)", i)
 		}
-		_, err = e.ask("{{ result ("+name+call.String()+") }}", template.FuncMap{
+		err = e.ask("{{ result ("+name+call.String()+") }}", template.FuncMap{
 			"argument": func(i int) any { return arguments[i] },
 			"result":   func(value any) string { result = value; return "" },
 		})
@@ -223,9 +223,8 @@ func (e *evaluator) addFunction(name string) error {
 }
 
 // ask has Helm's engine evaluate a text of ours: it shows nobody its functions.
-func (e *evaluator) ask(text string, funcs template.FuncMap) (string, error) {
-	const name = "f"
-	c := &chart.Chart{Metadata: &chart.Metadata{Name: name}, Templates: []*common.File{{Name: name, Data: []byte(text)}}}
-	rendered, err := engine.Engine{CustomTemplateFuncs: funcs, LintMode: e.trying}.RenderWithContext(e.ctx, c, common.Values{})
-	return rendered[path.Join(name, name)], err
+func (e *evaluator) ask(text string, funcs template.FuncMap) error {
+	c := &chart.Chart{Metadata: &chart.Metadata{Name: "function"}, Templates: []*common.File{{Name: "call", Data: []byte(text)}}}
+	_, err := engine.Engine{CustomTemplateFuncs: funcs, LintMode: e.trying}.RenderWithContext(e.ctx, c, common.Values{})
+	return err
 }

@@ -10,8 +10,12 @@ import (
 	"text/template/parse"
 )
 
-// Opening and Closing stand around an action.
-const Opening, Closing = "{{", "}}"
+const (
+	// Opening stands before an action.
+	Opening = "{{"
+	// Closing stands after an action.
+	Closing = "}}"
+)
 
 // Text is a template, parsed. Functions need not be known.
 type Text struct {

@@ -213,7 +213,7 @@ func (f fetcher) Load(url string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // It was only read.
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the answer is %s", response.Status)
 	}
