@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,14 +30,20 @@ type chartWing struct {
 	chart *watches.Chart
 	// objects are what the chart renders for the samples of the kind, and with its own values.
 	objects []describe.Object
-	// hasCRDs is set for a chart with definitions in its directory crds.
-	hasCRDs bool
+	// loaded is the chart; nil if it cannot be loaded.
+	loaded *describe.Chart
 }
 
 func (*chartWing) watch(*Project, *Unit, source.Position) {}
 func (*chartWing) hasVariables() bool                     { return false }
 
-func (w *chartWing) needs(c *rights.Collector, u *Unit) { c.Chart(u.Watch, w.objects, w.hasCRDs) }
+func (w *chartWing) needs(c *rights.Collector, u *Unit) {
+	loaded := w.loaded
+	if loaded == nil {
+		loaded = &describe.Chart{}
+	}
+	c.Chart(source.Position{Line: u.Watch.Line, Column: 1}, fmt.Sprintf("the chart of the watch on line %d of watches.yaml", u.Watch.Line), loaded, w.objects)
+}
 
 // load loads the chart of the watch, renders it for each sample of its kind, and keeps the objects.
 func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
@@ -53,7 +60,7 @@ func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 		return
 	}
 	p.files[filepath.Join(path, "Chart.yaml")] = true
-	w.hasCRDs = chart.CRDs > 0
+	w.loaded = chart
 	program := filepath.Join(filepath.Dir(p.options.Executable), "chart-exec")
 	if _, err := os.Stat(program); err != nil {
 		p.add(finding{

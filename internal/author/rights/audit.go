@@ -42,7 +42,7 @@ func FromAudit(log io.Reader, user string) (Needs, error) {
 			continue
 		}
 		resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
-		right := Right{e.ObjectRef.Group, resource, e.Verb}
+		right := Right{Group: e.ObjectRef.Group, Resource: resource, Verb: e.Verb}
 		needs.All = append(needs.All, Need{Right: right, Scope: scopeOf(right), Where: fmt.Sprintf("the audit log, line %d", n), Anywhere: true})
 	}
 	return needs, lines.Err()

@@ -1,36 +1,89 @@
 package rights
 
 import (
-	"fmt"
+	"slices"
 
+	"github.com/ensign-operator/ensign/internal/author/schema"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
-	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // released is what Helm does with an object of a release, and with the Secrets of revisions.
 var released = []string{"get", "list", "watch", "create", "patch", "update", "delete"} //nolint:gochecknoglobals // A constant.
 
-// Chart adds what the releases of a watch need: for the Secrets in which Helm stores them, and
-// for the objects that the chart renders, and for the definitions that it comes with.
-func (c *Collector) Chart(w watches.Watch, objects []describe.Object, hasCRDs bool) {
-	at := source.Position{Line: w.Line, Column: 1}
-	where := fmt.Sprintf("the chart of the watch on line %d of watches.yaml", w.Line)
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// Chart adds what the releases of a chart need: for the Secrets in which Helm stores them, for the
+// objects that the chart renders and those that its templates look up, for the definitions that it
+// comes with, and for what its roles give. where names the chart's watch, which is at a position.
+func (c *Collector) Chart(at source.Position, where string, chart *describe.Chart, objects []describe.Object) {
 	c.manager(at, "", "secrets", where+": its revisions", released...)
-	for _, kind := range w.Chart.ValuesKinds() {
-		_, resource := c.resource("v1", kind)
-		c.manager(at, "", resource, where+": its valuesFrom", "get")
-	}
-	if hasCRDs {
+	if len(chart.CRDs) > 0 {
 		c.manager(at, "apiextensions.k8s.io", "customresourcedefinitions", where+": its definitions", "get", "list", "watch", "create", "patch")
+	}
+	own := Collector{CRDs: slices.Clone(c.CRDs)} // Which also knows the chart's kinds.
+	define := func(d describe.Definition) {
+		own.CRDs = append(own.CRDs, schema.CRD{Group: d.Group, Kind: d.Kind, Plural: d.Plural, Namespaced: d.Namespaced})
+	}
+	for _, d := range chart.CRDs {
+		define(d)
+	}
+	for _, o := range objects {
+		if o.Defines.Kind != "" {
+			define(o.Defines)
+		}
 	}
 	seen := map[[2]string]bool{}
 	for _, o := range objects {
-		group, resource := c.resource(o.APIVersion, o.Kind)
+		group, resource := own.resource(o.APIVersion, o.Kind)
 		if key := [2]string{group, resource}; !seen[key] {
 			seen[key] = true
 			c.manager(at, group, resource, where+": "+o.Kind, released...)
 		}
 	}
-	c.unknown(source.Position{File: "watches.yaml", Line: w.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")
+	for _, l := range chart.Lookups {
+		group, resource := own.resource(l.APIVersion, l.Kind)
+		c.manager(at, group, resource, where+": lookup of a "+l.Kind, "get", "list")
+	}
+	if chart.LooksUpMore {
+		c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart looks up by a kind that is no plain text")
+	}
+	c.roles(at, where, objects)
+	c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")
+}
+
+// roles adds what the API server asks of an account that writes roles and bindings: it has to have
+// each right that they give, or to be allowed to give what it has not.
+func (c *Collector) roles(at source.Position, where string, objects []describe.Object) {
+	rendered := map[string]describe.Object{}
+	for _, o := range objects {
+		rendered[o.Kind+"/"+o.Name] = o
+		for _, rule := range o.Rules {
+			resources := rule.Resources
+			if len(rule.NonResourceURLs) > 0 {
+				resources = rooted(rule.NonResourceURLs)
+				rule.APIGroups = []string{""}
+			}
+			for _, group := range rule.APIGroups {
+				for _, resource := range resources {
+					c.manager(at, group, resource, where+": what its "+o.Kind+" gives", rule.Verbs...)
+				}
+			}
+		}
+		if o.Aggregates {
+			c.manager(at, rbacGroup, "clusterroles", where+": a ClusterRole that aggregates others", "escalate")
+		}
+	}
+	for _, o := range objects {
+		role, here := rendered[o.RoleRef.Kind+"/"+o.RoleRef.Name]
+		resource := map[string]string{"Role": "roles", "ClusterRole": "clusterroles"}[o.RoleRef.Kind]
+		if resource == "" || here && !role.Aggregates {
+			continue
+		}
+		right := Right{Group: rbacGroup, Resource: resource, Verb: "bind"}
+		if !here { // Else its name depends on the release's.
+			right.Name = o.RoleRef.Name
+		}
+		c.All = append(c.All, Need{Right: right, Where: where + ": " + o.Kind, At: at})
+	}
 }

@@ -125,7 +125,7 @@ func (u update) add(n Needs, scopes []Scope, target *role) error {
 			u.drop(target, target.rules[i+1:], k)
 			continue
 		}
-		lacking := slices.DeleteFunc(slices.Clone(all), func(verb string) bool { return covers(stay, Right{k.group, k.resource, verb}) })
+		lacking := slices.DeleteFunc(slices.Clone(all), func(verb string) bool { return covers(stay, k.right(verb)) })
 		switch {
 		case len(lacking) == 0:
 		case i >= 0:
@@ -148,7 +148,7 @@ func (u update) stay(target *role) map[Right]bool {
 		for _, one := range r.rules {
 			for k, verbs := range u.left(r, one) {
 				for _, verb := range verbs {
-					given[Right{k.group, k.resource, verb}] = true
+					given[k.right(verb)] = true
 				}
 			}
 		}
@@ -164,7 +164,7 @@ func (u update) left(r *role, one rule) map[subject][]string {
 	for _, right := range one.rights() {
 		takes := u.prune || one.own() && written[right.Verb]
 		if needed[right] || !takes || one.narrow || one.kept || u.onlyAdd {
-			k := subject{right.Group, right.Resource}
+			k := right.subject()
 			verbs[k] = append(verbs[k], right.Verb)
 		}
 	}

@@ -50,7 +50,7 @@ rules:
 
 func needed(scope Scope, where, group, resource string, verbs ...string) (all []Need) {
 	for _, verb := range verbs {
-		all = append(all, Need{Right: Right{group, resource, verb}, Scope: scope, Where: where})
+		all = append(all, Need{Right: Right{Group: group, Resource: resource, Verb: verb}, Scope: scope, Where: where})
 	}
 	return all
 }
@@ -159,7 +159,7 @@ func TestTheRolesOfAProjectAreBroughtUpToDate(t *testing.T) {
 		},
 		"an audit log takes nothing away": {
 			before: "  # get, delete: roles/a/tasks/old.yml\n  - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get, delete]\n", onlyAdd: true,
-			needs: []Need{{Right: Right{"", "pods", "list"}, Where: "the audit log, line 3", Anywhere: true}, {Right: Right{"", "nodes", "get"}, Where: "the audit log, line 4", Anywhere: true}},
+			needs: []Need{{Right: Right{Resource: "pods", Verb: "list"}, Where: "the audit log, line 3", Anywhere: true}, {Right: Right{Resource: "nodes", Verb: "get"}, Where: "the audit log, line 4", Anywhere: true}},
 			want:  "  # get, delete: roles/a/tasks/old.yml\n  - apiGroups: [\"\"]\n    resources: [pods]\n    verbs: [get, list, delete]\n  # get: the audit log\n  - apiGroups: [\"\"]\n    resources: [nodes]\n    verbs: [get]\n",
 			left:  2,
 		},

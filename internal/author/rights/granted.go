@@ -63,13 +63,19 @@ func (g Granted) Gives(n Need) bool {
 }
 
 func covers(given map[Right]bool, r Right) bool {
+	if r.Name != "" && covers(given, Right{Group: r.Group, Resource: r.Resource, Verb: r.Verb}) {
+		return true
+	}
+	if r.subject().isPath() {
+		return given[r] || given[Right{Resource: "/*", Verb: r.Verb}] || given[Right{Resource: r.Resource, Verb: "*"}] || given[Right{Resource: "/*", Verb: "*"}]
+	}
 	resources := []string{r.Resource, "*"}
 	if _, sub, has := strings.Cut(r.Resource, "/"); has {
 		resources = append(resources, "*/"+sub)
 	}
 	for _, group := range []string{r.Group, "*"} {
 		for _, resource := range resources {
-			if given[Right{group, resource, r.Verb}] || given[Right{group, resource, "*"}] {
+			if given[Right{group, resource, r.Verb, r.Name}] || given[Right{group, resource, "*", r.Name}] {
 				return true
 			}
 		}

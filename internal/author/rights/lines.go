@@ -48,7 +48,7 @@ func (p *Project) setVerbs(r *role, one rule, verbs []string) {
 		var anew []string
 		for _, group := range one.groups {
 			for _, resource := range one.resources {
-				for _, line := range ruleLines(subject{group, resource}, verbs) {
+				for _, line := range ruleLines(subject{group, resource, one.name()}, verbs) {
 					anew = append(anew, strings.Repeat(" ", r.list.Column-1)+line)
 				}
 			}

@@ -8,8 +8,16 @@ import (
 	"github.com/ensign-operator/ensign/internal/author/source"
 )
 
-// Right is to do something with a resource, which is "resource/subresource" for subresources.
-type Right struct{ Group, Resource, Verb string }
+// Right is to do something with a resource, which is "resource/subresource" for subresources, and a
+// path with a slash first for what is no resource.
+type Right struct {
+	Group, Resource, Verb string
+	// Name is that of the one object that the right is about; "" for all. Only what a role may be bound
+	// to is told by name.
+	Name string
+}
+
+func (r Right) subject() subject { return subject{r.Group, r.Resource, r.Name} }
 
 func (r Right) String() string {
 	resource := r.Resource
@@ -19,6 +27,9 @@ func (r Right) String() string {
 		if has {
 			resource += "/" + sub
 		}
+	}
+	if r.Name != "" {
+		resource += " " + r.Name
 	}
 	return r.Verb + " " + resource
 }
@@ -95,27 +106,30 @@ func ClusterScoped(apiVersion, kind string, crds []schema.CRD) bool {
 
 func (c *Collector) engine(group, resource, where string, scope Scope, verbs ...string) {
 	for _, verb := range verbs {
-		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Scope: scope, Where: where})
+		c.All = append(c.All, Need{Right: subject{group: group, resource: resource}.right(verb), Scope: scope, Where: where})
 	}
 }
 
 // manager adds what the manager does for a watch, or for what a task creates.
 func (c *Collector) manager(at source.Position, group, resource, where string, verbs ...string) {
 	for _, verb := range verbs {
-		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Where: where, At: at})
+		c.All = append(c.All, Need{Right: subject{group: group, resource: resource}.right(verb), Where: where, At: at})
 	}
 }
 
 func (c *Collector) task(at source.Position, group, resource string, verbs ...string) {
 	for _, verb := range verbs {
-		c.All = append(c.All, Need{Right: Right{group, resource, verb}, Where: fmt.Sprintf("%s:%d", at.File, at.Line), At: at})
+		c.All = append(c.All, Need{Right: subject{group: group, resource: resource}.right(verb), Where: fmt.Sprintf("%s:%d", at.File, at.Line), At: at})
 	}
 }
 
 // Engine adds what the manager itself does, whatever the content is.
 func (c *Collector) Engine() {
 	for _, verb := range []string{"create", "patch"} {
-		c.All = append(c.All, Need{Right: Right{"events.k8s.io", "events", verb}, Or: Right{"", "events", verb}, Where: "the manager: Events of custom resources", Optional: true})
+		c.All = append(c.All, Need{
+			Right: Right{Group: "events.k8s.io", Resource: "events", Verb: verb}, Or: Right{Resource: "events", Verb: verb},
+			Where: "the manager: Events of custom resources", Optional: true,
+		})
 	}
 	c.engine("authentication.k8s.io", "tokenreviews", "the manager: who reads metrics", Metrics, "create")
 	c.engine("authorization.k8s.io", "subjectaccessreviews", "the manager: who may read metrics", Metrics, "create")

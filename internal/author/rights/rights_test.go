@@ -1,10 +1,16 @@
 package rights
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbac "k8s.io/api/rbac/v1"
+
+	"github.com/ensign-operator/ensign/internal/author/source"
+	"github.com/ensign-operator/ensign/internal/chart/describe"
+	"github.com/ensign-operator/ensign/test/harness/scratch"
 )
 
 const auditLog = `{"verb":"get","user":{"username":"system:serviceaccount:ns:op"},"objectRef":{"resource":"secrets","apiVersion":"v1"}}
@@ -20,10 +26,10 @@ const auditLog = `{"verb":"get","user":{"username":"system:serviceaccount:ns:op"
 func TestRightsOfAnAuditLog(t *testing.T) {
 	for user, want := range map[string]map[Right]bool{
 		"system:serviceaccount:ns:op": {
-			{"", "secrets", "get"}: true, {"demo.example.com", "databases/status", "patch"}: true, {"coordination.k8s.io", "leases", "update"}: true,
+			{"", "secrets", "get", ""}: true, {"demo.example.com", "databases/status", "patch", ""}: true, {"coordination.k8s.io", "leases", "update", ""}: true,
 		},
 		"": {
-			{"", "secrets", "get"}: true, {"demo.example.com", "databases/status", "patch"}: true, {"coordination.k8s.io", "leases", "update"}: true, {"", "pods", "delete"}: true,
+			{"", "secrets", "get", ""}: true, {"demo.example.com", "databases/status", "patch", ""}: true, {"coordination.k8s.io", "leases", "update", ""}: true, {"", "pods", "delete", ""}: true,
 		},
 		"system:serviceaccount:ns:nobody": {},
 	} {
@@ -82,7 +88,7 @@ rules:
 }
 
 func TestWhatIsGrantedAndNotNeeded(t *testing.T) {
-	granted := Granted{Rights: map[Right]bool{{"", "secrets", "get"}: true, {"demo.example.com", "*", "*"}: true, {"", "pods", "list"}: true}}
+	granted := Granted{Rights: map[Right]bool{{"", "secrets", "get", ""}: true, {"demo.example.com", "*", "*", ""}: true, {"", "pods", "list", ""}: true}}
 	needs, err := FromAudit(strings.NewReader(auditLog), "system:serviceaccount:ns:op")
 	if err != nil {
 		t.Fatal(err)
@@ -94,5 +100,81 @@ func TestWhatIsGrantedAndNotNeeded(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, needs.Difference(granted)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatTheRolesOfAChartNeed: the API server takes a role or a binding only from an account that has
+// what it gives, or may give what it has not.
+func TestWhatTheRolesOfAChartNeed(t *testing.T) {
+	role := describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "sample", Rules: []rbac.PolicyRule{
+		{APIGroups: []string{"", "apps"}, Resources: []string{"pods"}, Verbs: []string{"get", "use"}, ResourceNames: []string{"sample"}},
+		{NonResourceURLs: []string{"/metrics", "*"}, Verbs: []string{"get"}},
+	}}
+	aggregated := describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "sum", Aggregates: true}
+	binding := func(kind, name string) describe.Object {
+		return describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding", Name: name, RoleRef: rbac.RoleRef{Kind: kind, Name: name}}
+	}
+	chart := &describe.Chart{Lookups: []describe.Lookup{{APIVersion: "v1", Kind: "Node"}}, CRDs: []describe.Definition{{Group: "x.org", Kind: "Data", Plural: "datas"}}, LooksUpMore: true}
+	for why, test := range map[string]struct {
+		objects    []describe.Object
+		want, none []Right
+	}{
+		"a role and its binding": {
+			[]describe.Object{role, binding("ClusterRole", "sample")},
+			[]Right{{"", "pods", "get", ""}, {"apps", "pods", "use", ""}, {"", "/metrics", "get", ""}, {"", "/*", "get", ""}, {"", "nodes", "list", ""}},
+			[]Right{{rbacGroup, "clusterroles", "bind", ""}, {rbacGroup, "clusterroles", "escalate", ""}, {"", "nodes", "create", ""}},
+		},
+		"a binding of a role of Kubernetes": {[]describe.Object{binding("ClusterRole", "view")}, []Right{{rbacGroup, "clusterroles", "bind", "view"}}, []Right{{rbacGroup, "clusterroles", "bind", ""}}},
+		"a role that aggregates":            {[]describe.Object{aggregated, binding("ClusterRole", "sum")}, []Right{{rbacGroup, "clusterroles", "escalate", ""}, {rbacGroup, "clusterroles", "bind", ""}}, nil},
+		"an object of the chart's own kind": {[]describe.Object{{APIVersion: "x.org/v1", Kind: "Data"}}, []Right{{"x.org", "datas", "create", ""}}, []Right{{"x.org", "data", "create", ""}}},
+	} {
+		t.Run(why, func(t *testing.T) {
+			c := Collector{}
+			c.Chart(source.Position{Line: 3}, "the chart", chart, test.objects)
+			got := c.Rights()
+			for _, right := range test.want {
+				if !got[right] {
+					t.Errorf("%s is not among %v", right, got)
+				}
+			}
+			for _, right := range test.none {
+				if got[right] {
+					t.Errorf("%s is not needed", right)
+				}
+			}
+			if len(c.Needs.Unknown) != 2 {
+				t.Errorf("want a note on what is looked up, got %v", c.Needs.Unknown)
+			}
+			// What is written gives what is needed, and is known again.
+			dir := t.TempDir()
+			text := "kind: ClusterRole\nmetadata: {name: manager}\nrules:\n"
+			for _, item := range c.Items() {
+				lines := strings.Split(item, "\n")
+				first := slices.IndexFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "#") })
+				lines[first] = "- " + lines[first]
+				for i := first + 1; i < len(lines); i++ {
+					lines[i] = "  " + lines[i]
+				}
+				text += "  " + strings.Join(lines, "\n  ") + "\n"
+			}
+			scratch.Write(t, dir, map[string]string{"role.yaml": text})
+			granted, err := ReadGranted(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := c.Difference(granted); len(diff) > 0 {
+				t.Errorf("%q in\n%s", diff, text)
+			}
+			project, err := ReadProject(dir, "")
+			if err == nil {
+				_, err = project.Update(Needs{}, false, false)
+			}
+			if err == nil {
+				_, err = project.Save()
+			}
+			if granted, readErr := ReadGranted(dir); err != nil || readErr != nil || len(granted.Rights) > 0 {
+				t.Errorf("the rules are not taken away again: %v, %v, %v", granted.Rights, err, readErr)
+			}
+		})
 	}
 }

@@ -32,10 +32,12 @@ type role struct {
 type rule struct {
 	node                     *yaml.Node
 	groups, resources, verbs []string
+	// names are the only objects that the rule is about; nil for all.
+	names []string
 	// kept is set if a comment says that the rule stays, whatever the content needs.
 	kept bool
-	// narrow is set if the rule is for some names only, or for URLs, or repeats another part of the
-	// file. It is not changed.
+	// narrow is set if the rule is for some names only, but for what roles may be bound to, or repeats
+	// another part of the file. It is not changed.
 	narrow bool
 	// comments are the lines above the rule. The rule has the lines from first to last.
 	comments    []string
@@ -45,7 +47,7 @@ type rule struct {
 var (
 	keepComment = regexp.MustCompile(`^\s*#\s*keep\b`)
 	// placeComment matches the comments of the rules that this package writes.
-	placeComment = regexp.MustCompile(`^\s*# (get|list|watch|create|update|patch|delete|deletecollection)(, [a-z]+)*: `)
+	placeComment = regexp.MustCompile(`^\s*# (get|list|watch|create|update|patch|delete|deletecollection|bind|escalate|use|impersonate|approve|sign|\*)(, [a-z*]+)*: `)
 )
 
 // own reports whether the rule is one that this package wrote of what the content needs. What it
@@ -71,7 +73,15 @@ func (r rule) writtenVerbs() map[string]bool {
 
 // is reports whether the rule is about the subject alone, and may be changed.
 func (r rule) is(k subject) bool {
-	return !r.narrow && slices.Equal(r.groups, []string{k.group}) && slices.Equal(r.resources, []string{k.resource})
+	return !r.narrow && slices.Equal(r.groups, []string{k.group}) && slices.Equal(r.resources, []string{k.resource}) && r.name() == k.name
+}
+
+// name is the one object that the rule is about; "" for all.
+func (r rule) name() string {
+	if len(r.names) == 1 {
+		return r.names[0]
+	}
+	return ""
 }
 
 func (r rule) rights() []Right {
@@ -79,7 +89,7 @@ func (r rule) rights() []Right {
 	for _, group := range r.groups {
 		for _, resource := range r.resources {
 			for _, verb := range r.verbs {
-				all = append(all, Right{group, resource, verb})
+				all = append(all, Right{group, resource, verb, r.name()})
 			}
 		}
 	}
@@ -142,7 +152,13 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 	for i, n := range r.list.Content {
 		one := rule{
 			node: n, groups: list(n, "apiGroups"), resources: list(n, "resources"), verbs: list(n, "verbs"),
-			narrow: source.Field(n, "resourceNames") != nil || source.Field(n, "nonResourceURLs") != nil || hasAlias(n), first: n.Line, last: n.Line,
+			narrow: source.Field(n, "resourceNames") != nil || hasAlias(n), first: n.Line, last: n.Line,
+		}
+		if names := list(n, "resourceNames"); len(names) == 1 && slices.Equal(one.verbs, []string{"bind"}) {
+			one.names, one.narrow = names, hasAlias(n)
+		}
+		if paths := list(n, "nonResourceURLs"); len(paths) > 0 {
+			one.groups, one.resources = []string{""}, rooted(paths)
 		}
 		end := len(lines)
 		if i+1 < len(r.list.Content) {
@@ -164,6 +180,15 @@ func newRole(kind string, document *yaml.Node, file string, lines []string) *rol
 		r.rules = append(r.rules, one)
 	}
 	return r
+}
+
+// rooted writes the path that means all of them as one with a slash, which means the same.
+func rooted(paths []string) []string {
+	all := slices.Clone(paths)
+	for i, path := range all {
+		all[i] = "/" + strings.TrimPrefix(path, "/")
+	}
+	return all
 }
 
 // commentsAtHead returns the comments before the first line of YAML.

@@ -65,7 +65,11 @@ func (n Needs) Write(out io.Writer, name string, has map[Scope]string) error {
 }
 
 // subject is what rights are about.
-type subject struct{ group, resource string }
+type subject struct{ group, resource, name string }
+
+func (s subject) right(verb string) Right { return Right{s.group, s.resource, verb, s.name} }
+
+func (s subject) isPath() bool { return strings.HasPrefix(s.resource, "/") }
 
 // subjects returns what the rights of some scopes are about, in order, the verbs for each, and for
 // each place the verbs that are needed there.
@@ -75,7 +79,7 @@ func (n Needs) subjects(scopes ...Scope) (order []subject, verbs map[subject]map
 		if !slices.Contains(scopes, need.Scope) {
 			continue
 		}
-		k := subject{need.Group, need.Resource}
+		k := need.subject()
 		if verbs[k] == nil {
 			verbs[k], where[k] = map[string]bool{}, map[string][]string{}
 		}
@@ -88,7 +92,7 @@ func (n Needs) subjects(scopes ...Scope) (order []subject, verbs map[subject]map
 }
 
 func compareSubjects(a, b subject) int {
-	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource))
+	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.name, b.name))
 }
 
 func (n Needs) rules(scope Scope) string {
@@ -104,9 +108,30 @@ func (n Needs) rules(scope Scope) string {
 
 // ruleLines returns the lines of a rule.
 func ruleLines(k subject, verbs []string) []string {
-	return []string{
-		fmt.Sprintf("- apiGroups: [%s]", quoted(k.group)), fmt.Sprintf("  resources: [%s]", quoted(k.resource)), "  verbs: " + verbList(verbs),
+	lines := []string{fmt.Sprintf("- apiGroups: [%s]", quoted(k.group)), fmt.Sprintf("  resources: [%s]", quoted(k.resource))}
+	switch {
+	case k.isPath():
+		lines = []string{fmt.Sprintf("- nonResourceURLs: [%s]", quoted(k.resource))}
+	case k.name != "":
+		lines = append(lines, fmt.Sprintf("  resourceNames: [%q]", k.name))
 	}
+	return append(lines, "  verbs: "+verbList(verbs))
+}
+
+// Items returns the rules of a role as items of its list, without the indentation and the dash, each
+// below comments on where it comes from.
+func (n Needs) Items() []string {
+	keys, verbs, where := n.subjects(Manager)
+	var items []string
+	for _, k := range keys {
+		all := slices.Collect(maps.Keys(verbs[k]))
+		lines := ruleLines(k, all)
+		for i := range lines {
+			lines[i] = lines[i][len("- "):]
+		}
+		items = append(items, strings.Join(slices.Concat(placesOf(where[k], all), lines), "\n"))
+	}
+	return items
 }
 
 func verbList(verbs []string) string {

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	kyaml "sigs.k8s.io/yaml"
 
+	"github.com/ensign-operator/ensign/internal/author/rights"
 	"github.com/ensign-operator/ensign/internal/author/source"
 	"github.com/ensign-operator/ensign/internal/chart/describe"
 )
@@ -41,7 +39,7 @@ func (k *Kind) useChart(plan *Plan) error {
 		}
 	}
 	if !k.DefinitionOnly {
-		k.rightsOf(k.Chart, k.chart, plan)
+		k.rightsOf(plan)
 	}
 	return nil
 }
@@ -184,50 +182,23 @@ func (k *Kind) describeValues(name string, text []byte, plan *Plan) error {
 
 // rightsOf adds the rights for the objects that the chart renders with its own values, and notes
 // what this does not tell.
-func (k *Kind) rightsOf(source string, chart *describe.Chart, plan *Plan) {
-	release := func(group, resource, what string) string {
-		return rule(group, resource, releaseVerbs, releaseVerbs+": the chart of the watch in watches.yaml: "+what)
-	}
-	k.chartRules = []string{release(`""`, "secrets", "its revisions")} // Helm keeps each revision of a release in a Secret.
-	if chart.CRDs > 0 {
-		k.chartRules = append(k.chartRules, rule("apiextensions.k8s.io", "customresourcedefinitions", definitionVerbs, definitionVerbs+": the chart of the watch in watches.yaml: its definitions"))
-	}
-	rendered, err := k.Render(source, k.sample)
+func (k *Kind) rightsOf(plan *Plan) {
+	rendered, err := k.Render(k.Chart, k.sample)
+	needs := rights.Collector{}
+	needs.Chart(source.Position{}, "the chart of the watch in watches.yaml", k.chart, rendered.Objects)
+	k.chartRules = needs.Items()
 	if err != nil {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("config/rbac/role.yaml lacks the rights for the chart's objects, because it does not render with the sample: complete config/samples, then %s rbac --write adds them: %s", k.Program, err))
 		return
 	}
-	seen, roles := map[string]bool{`""/secrets`: true}, []string{}
-	for _, o := range rendered.Objects {
-		gv, err := schema.ParseGroupVersion(o.APIVersion)
-		if err != nil {
-			continue
-		}
-		if slices.Contains([]string{"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}, o.Kind) && !slices.Contains(roles, o.Kind) {
-			roles = append(roles, o.Kind)
-		}
-		group := gv.Group
-		if group == "" {
-			group = `""`
-		}
-		plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(o.Kind))
-		if one := group + "/" + plural.Resource; !seen[one] {
-			seen[one] = true
-			k.chartRules = append(k.chartRules, release(group, plural.Resource, o.Kind))
-		}
-	}
-	slices.Sort(k.chartRules[1:])
 	plan.Notes = append(plan.Notes, fmt.Sprintf("the rights are for what the chart renders with the sample, which is %d of its objects: with further samples, %s rbac --write adds theirs", len(rendered.Objects), k.Program))
 	if len(rendered.Empty) > 0 {
 		plan.Notes = append(plan.Notes, "with the sample these templates render nothing, so that nothing is known of them: "+strings.Join(rendered.Empty, ", "))
 	}
-	if len(roles) > 0 {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("the chart makes a %s: the operator may give only rights that it has itself, so add those too", strings.Join(roles, " and a ")))
+	for right := range needs.Rights() {
+		if right.Verb == "escalate" || right.Verb == "bind" && right.Name == "" {
+			plan.Notes = append(plan.Notes, "the chart makes a ClusterRole that aggregates others, so that the operator may give any right: look at config/rbac/role.yaml")
+			break
+		}
 	}
 }
-
-// What Helm does with the objects of a release, and with the definitions that a chart comes with.
-const (
-	releaseVerbs    = "get, list, watch, create, update, patch, delete"
-	definitionVerbs = "get, list, watch, create, patch"
-)

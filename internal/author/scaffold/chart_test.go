@@ -70,7 +70,7 @@ func TestAChartBecomesAKind(t *testing.T) {
 		t.Error("Molecule has no way to run a chart")
 	}
 	notes := strings.Join(plan.Notes, "\n")
-	for _, want := range []string{"copied to charts/web", "the sample, which is 4 of its objects", "render nothing, so that nothing is known of them: web/templates/ingress.yaml", "makes a Role", "takes further fields"} {
+	for _, want := range []string{"copied to charts/web", "the sample, which is 4 of its objects", "render nothing, so that nothing is known of them: web/templates/ingress.yaml", "takes further fields"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("want %q in\n%s", want, notes)
 		}

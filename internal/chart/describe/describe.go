@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	rbac "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -30,8 +31,12 @@ type Chart struct {
 	// Values is the text of values.yaml, nil if there is none, and Schema that of
 	// values.schema.json.
 	Values, Schema []byte
-	// CRDs is the number of definitions in the directory crds.
-	CRDs int
+	// CRDs are the definitions in the directory crds.
+	CRDs []Definition
+	// Lookups are what the templates look up in a cluster. LooksUpMore is set if there are lookups of
+	// which the text does not tell the kind.
+	Lookups     []Lookup
+	LooksUpMore bool
 	// Files are the files that Helm reads in a chart's directory, or that are in its archive.
 	Files []File
 }
@@ -50,7 +55,8 @@ func Load(path string) (*Chart, error) {
 	if err := loaded.Validate(); err != nil {
 		return nil, fmt.Errorf("the chart %s: %w", path, err)
 	}
-	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, CRDs: len(loaded.CRDObjects()), Files: files}
+	c := &Chart{Name: loaded.Name(), Version: loaded.Metadata.Version, Schema: loaded.Schema, CRDs: definitions(loaded), Files: files}
+	c.Lookups, c.LooksUpMore = lookups(loaded)
 	if isArchive {
 		c.Files = nil
 	}
@@ -101,6 +107,13 @@ type Object struct {
 	APIVersion, Kind, Name, Namespace string
 	// Hook is true for what Helm makes beside the release.
 	Hook bool
+	// Rules are what a role gives, and Aggregates is set if it gives what others give.
+	Rules      []rbac.PolicyRule
+	Aggregates bool
+	// RoleRef is what a binding binds.
+	RoleRef rbac.RoleRef
+	// Defines is the kind that a definition defines.
+	Defines Definition
 }
 
 // Rendered is what a chart renders.
@@ -147,20 +160,12 @@ func read(out []byte) (r Rendered, err error) {
 		}
 		before := len(r.Objects)
 		for document := range strings.SplitSeq("\n"+file.Text, "\n---") {
-			var object struct {
-				APIVersion string `json:"apiVersion"`
-				Kind       string `json:"kind"`
-				Metadata   struct {
-					Name, Namespace string
-					Annotations     map[string]string
-				} `json:"metadata"`
-			}
+			var object manifest
 			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 				return r, fmt.Errorf("%s: what it renders is no object: %w", file.Name, err)
 			}
 			if object.Kind != "" {
-				m := object.Metadata
-				r.Objects = append(r.Objects, Object{object.APIVersion, object.Kind, m.Name, m.Namespace, m.Annotations["helm.sh/hook"] != ""})
+				r.Objects = append(r.Objects, object.object())
 			}
 		}
 		if len(r.Objects) == before {

@@ -1,0 +1,107 @@
+package describe
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"sigs.k8s.io/yaml"
+)
+
+// Definition is what a CustomResourceDefinition says of its kind.
+type Definition struct {
+	Group, Kind, Plural string
+	Namespaced          bool
+}
+
+// Lookup is what a template looks up.
+type Lookup struct{ APIVersion, Kind string }
+
+// manifest is what is read of an object.
+type manifest struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name, Namespace string
+		Annotations     map[string]string
+	} `json:"metadata"`
+	// Fields that other kinds have in other forms.
+	Rules           any `json:"rules"`
+	AggregationRule any `json:"aggregationRule"`
+	RoleRef         any `json:"roleRef"`
+	Spec            any `json:"spec"`
+}
+
+func (m manifest) object() Object {
+	o := Object{APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Metadata.Name, Namespace: m.Metadata.Namespace, Hook: m.Metadata.Annotations["helm.sh/hook"] != ""}
+	switch m.Kind {
+	case "Role", "ClusterRole":
+		o.Aggregates = m.AggregationRule != nil
+		again(m.Rules, &o.Rules)
+	case "RoleBinding", "ClusterRoleBinding":
+		again(m.RoleRef, &o.RoleRef)
+	case "CustomResourceDefinition":
+		o.Defines = m.definition()
+	}
+	return o
+}
+
+func (m manifest) definition() Definition {
+	var spec struct {
+		Group, Scope string
+		Names        struct{ Kind, Plural string }
+	}
+	again(m.Spec, &spec)
+	return Definition{spec.Group, spec.Names.Kind, spec.Names.Plural, spec.Scope == "Namespaced"}
+}
+
+// again reads a value in a form that is expected of it. What has another form is left out: the API
+// server will refuse it.
+func again[T any](value any, to *T) {
+	text, err := yaml.Marshal(value)
+	if err != nil || yaml.Unmarshal(text, to) != nil {
+		var none T
+		*to = none
+	}
+}
+
+// definitions returns the definitions in the directory crds of a chart and of those it depends on.
+func definitions(c *chart.Chart) (found []Definition) {
+	for _, file := range c.CRDObjects() {
+		for _, document := range bytes.Split(append([]byte("\n"), file.File.Data...), []byte("\n---")) {
+			var m manifest
+			if yaml.Unmarshal(document, &m) == nil && m.Kind == "CustomResourceDefinition" {
+				found = append(found, m.definition())
+			}
+		}
+	}
+	return found
+}
+
+var (
+	aLookup    = regexp.MustCompile(`[({|\s]lookup\s+("[^"\s]*"|\S+)\s+("[^"\s]*"|\S+)`)
+	aPlainText = regexp.MustCompile(`^"[^"]+"$`)
+	aComment   = regexp.MustCompile(`(?s)\{\{-?\s*/\*.*?\*/\s*-?\}\}`)
+)
+
+// lookups returns what the templates of a chart look up, and of those it depends on.
+func lookups(c *chart.Chart) (found []Lookup, more bool) {
+	for _, file := range c.Templates {
+		for _, match := range aLookup.FindAllStringSubmatch(aComment.ReplaceAllString(string(file.Data), ""), -1) {
+			if !aPlainText.MatchString(match[1]) || !aPlainText.MatchString(match[2]) {
+				more = true
+				continue
+			}
+			one := Lookup{match[1][1 : len(match[1])-1], match[2][1 : len(match[2])-1]}
+			if !slices.Contains(found, one) {
+				found = append(found, one)
+			}
+		}
+	}
+	for _, dependency := range c.Dependencies() {
+		others, unclear := lookups(dependency)
+		found, more = append(found, others...), more || unclear
+	}
+	return found, more
+}
