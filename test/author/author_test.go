@@ -221,33 +221,6 @@ func TestASaveRunsAgain(t *testing.T) {
 	}
 }
 
-// TestAChartBecomesAnOperator: the rights that create api tells are those of the operator's account.
-func TestAChartBecomesAnOperator(t *testing.T) {
-	d := newDesk(t)
-	d.run(0, d.ensign, "init", "--domain", "myorg.tld")
-	hello := filepath.Join(scratch.Repository(t), "examples", "hello", "charts", "hello")
-	out := d.run(0, d.ensign, "create", "api", "--group", "demo", "--version", "v1", "--kind", "Hello", "--chart", hello)
-	d.wants(out, "4 of its objects")
-	d.wants(out, "hello/templates/ingress.yaml")
-	d.wants(d.run(0, d.ensign, "check"), "0 errors")
-	out = d.run(1, d.ensign, "check", "--cluster")
-	d.wants(out, "watches.yaml:4:1: error: the cluster does not serve the kind Hello.demo.myorg.tld [not-served]")
-	d.wants(out, "whether the namespace shop-system takes the operator's pod is not known")
-	d.run(0, "make", "install")
-	d.run(0, "kubectl", "wait", "--for=condition=Established", "crd/hellos.demo.myorg.tld", late)
-	d.run(0, "kubectl", "apply", "-k", "config/default")
-	d.checksTheCluster()
-	account := d.account("shop-system", "shop-manager")
-
-	d.start(filepath.Join(filepath.Dir(d.ensign), "manager"), "run", "--kubeconfig="+account, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--user-metrics-bind-address=0")
-	d.run(0, "kubectl", "apply", "-k", "config/samples")
-	d.run(0, "kubectl", "wait", "--for=condition=Successful", "hello/hello-sample", late)
-	if owner := d.run(0, "kubectl", "get", "deployment", "hello-sample-hello", "-o", "jsonpath={.metadata.ownerReferences[0].kind}"); owner != "Hello" {
-		t.Errorf("the Deployment's owner is %q", owner)
-	}
-	d.run(0, "kubectl", "delete", "-k", "config/samples", late)
-}
-
 // account returns the path of a kubeconfig of a ServiceAccount.
 func (d *desk) account(namespace, name string) string {
 	d.t.Helper()

@@ -179,9 +179,13 @@ func (p *Project) mayDo(ctx context.Context, k kubernetes.Interface, c Cluster) 
 
 func mayI(ctx context.Context, k kubernetes.Interface, right rights.Right, namespace string) (bool, error) {
 	resource, sub, _ := strings.Cut(right.Resource, "/")
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: right.Verb, Group: right.Group, Resource: resource, Subresource: sub},
-	}}
+	var asked authorizationv1.SelfSubjectAccessReviewSpec
+	if resource == "" { // A path.
+		asked.NonResourceAttributes = &authorizationv1.NonResourceAttributes{Path: right.Resource, Verb: right.Verb}
+	} else {
+		asked.ResourceAttributes = &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: right.Verb, Group: right.Group, Resource: resource, Subresource: sub, Name: right.Name}
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: asked}
 	answer, err := k.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return false, fmt.Errorf("ask the cluster for rights: %w", err)

@@ -69,7 +69,7 @@ func again[T any](value any, to *T) {
 // definitions returns the definitions in the directory crds of a chart and of those it depends on.
 func definitions(c *chart.Chart) (found []Definition) {
 	for _, file := range c.CRDObjects() {
-		for _, document := range bytes.Split(append([]byte("\n"), file.File.Data...), []byte("\n---")) {
+		for document := range bytes.SplitSeq(append([]byte("\n"), file.File.Data...), []byte("\n---")) {
 			var m manifest
 			if yaml.Unmarshal(document, &m) == nil && m.Kind == "CustomResourceDefinition" {
 				found = append(found, m.definition())
