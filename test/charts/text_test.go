@@ -113,7 +113,7 @@ var _ = Describe("the text of a chart", func() {
 	})
 
 	It("makes one revision, however many subcharts it has", func(ctx context.Context) {
-		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "  reconcilePeriod: 200ms\n")
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b")}, "  reconcilePeriod: 200ms\n  watchDependentResources: false\n")
 		for _, name := range []string{"one", "two", "three", "four"} {
 			s.Write(map[string]string{
 				"chart/charts/" + name + "/Chart.yaml":                "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",

@@ -235,7 +235,11 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 		return irreconcilable(ctx, errors.New("the release is not there after a run that succeeded"))
 	}
 	w.log(ctx).Info(done(last), "revision", last.Version)
-	return deployed(last)
+	result := w.hide(deployed(last))
+	if found.State == release.InSync {
+		w.remember(found, result)
+	}
+	return result
 }
 
 func done(last *release.Release) string {

@@ -154,6 +154,19 @@ func TestAReleaseRestsWhileNothingChanges(t *testing.T) {
 	}
 }
 
+func TestAReleaseRestsAfterItsInstallation(t *testing.T) {
+	w := newWorld(t, nil)
+	w.engine.Informers = &informed{world: w}
+	cr := resource(nil, nil)
+	result, settled := w.run(t.Context(), cr, false)
+	if settled || len(w.orders) != 1 {
+		t.Fatalf("want an installation; settled %t, %d orders", settled, len(w.orders))
+	}
+	if rested, rests := w.rests(cr, false); !rests || shownAs(rested) != shownAs(result) {
+		t.Errorf("rests %t: %s", rests, shownAs(rested))
+	}
+}
+
 // A warning in each period would say nothing new, and neither would a comparison.
 func TestADriftThatIsLeftIsToldOnce(t *testing.T) {
 	w, _ := newInformedWorld(t, func(w *watches.Watch) { w.Chart.Drift = watches.DriftWarn })
