@@ -99,7 +99,7 @@ func parse(args []string, help io.Writer) (settings, error) {
 	flags.IntVar(&s.rounds, "rounds", 5, "runs of each role in each way: plain ansible-runner, cold, warm; half as many of the longest")
 	flags.IntVar(&s.repeats, "repeats", 5, "measurements of requests through the API proxy, and of drift")
 	flags.IntVar(&s.children, "children", 10000, "objects that can be read through the API proxy, and children of a tenth as many custom resources")
-	flags.IntVar(&s.releases, "releases", 200, "releases of a chart that a manager keeps")
+	flags.IntVar(&s.releases, "releases", 1000, "releases of a chart that a manager keeps")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/hack/bench/report"
-	"github.com/ensign-operator/ensign/test/faults/apiproxy"
 	"github.com/ensign-operator/ensign/test/harness"
 )
 
@@ -113,84 +111,6 @@ func resource(name string, runnable bool) *unstructured.Unstructured {
 		spec["ansible_connection"] = "local"
 	}
 	return harness.Custom(benchKind("Bench"), namespace, name, spec)
-}
-
-// releasePeriod is the period of a chart's watch where none is given, releasePeriods how many
-// are measured.
-const releasePeriod, releasePeriods = time.Minute, 2
-
-// measureReleases measures a manager at rest that keeps many releases of the chart of
-// examples/hello, each of two Deployments and two Services.
-func measureReleases(ctx context.Context, s *session) error {
-	n, hello := s.settings.releases, schema.GroupKind{Group: "demo.example.com", Kind: "Hello"}
-	s.say("releases: booting a cluster; about 20 s")
-	if err := s.boot(ctx, []schema.GroupKind{hello}); err != nil {
-		return err
-	}
-	proxy, err := apiproxy.Start(s.cluster.Config)
-	if err != nil {
-		return err
-	}
-	s.stops = append(s.stops, proxy.Close)
-	o, err := s.stubbed("releases")
-	o.Project, o.Kubeconfig = filepath.Join(s.root, "examples", "hello"), filepath.Join(s.dir, "releases.kubeconfig")
-	if err := errors.Join(err, proxy.WriteKubeconfig(o.Kubeconfig)); err != nil {
-		return err
-	}
-	if err := s.start(ctx, o, hello.Kind); err != nil {
-		return err
-	}
-	s.say("releases: installing %d; about %d s", n, n)
-	err = each(ctx, names("release", n), func(ctx context.Context, name string) error {
-		return s.client.Create(ctx, harness.Custom(hello, namespace, name, map[string]any{"replicaCount": int64(0)})) // Pods are no part of it.
-	})
-	if err != nil {
-		return fmt.Errorf("create the custom resources: %w", err)
-	}
-	err = s.idle(ctx, s.logged(ctx, "Installed release", n, seldom), report.Row{
-		Name: fmt.Sprintf("memory (RSS) with %d releases", n), Goal: report.AtMost(mostRSS),
-	})
-	if err != nil {
-		return err
-	}
-	return s.restWithReleases(ctx, proxy, float64(n))
-}
-
-// restWithReleases adds what periods without a change cost. A write is an error. The goal of
-// reads: the CR, the revisions, and each object, which the API proxy reads too before a dry run.
-func (s *session) restWithReleases(ctx context.Context, proxy *apiproxy.Proxy, n float64) error {
-	s.say("releases: %d periods of %s", releasePeriods, releasePeriod)
-	var cpu, reads, dryRuns []float64
-	for range releasePeriods {
-		from := len(proxy.Journal())
-		before, err := treeTime(s.manager.PID())
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(releasePeriod): // It is what is measured.
-		}
-		after, afterErr := treeTime(s.manager.PID())
-		if err := errors.Join(err, afterErr); err != nil {
-			return err
-		}
-		var read, dryRun float64 // requests; watches are none
-		for _, request := range proxy.Journal()[from:] {
-			switch {
-			case request.Write() && len(request.Query["dryRun"]) > 0:
-				dryRun++
-			case request.Write():
-				return fmt.Errorf("a write in a period without a change: %+v", request)
-			case request.Verb == "get" || request.Verb == "list":
-				read++
-			}
-		}
-		cpu, reads, dryRuns = append(cpu, milliseconds(after-before)/n), append(reads, read/n), append(dryRuns, dryRun/n)
-	}
-	const note = "of 1 min, without a change and without a write; a release has four objects"
-	s.add(report.Row{Name: "CPU for each release and period", Unit: "ms", Goal: report.AtMost(50), Note: note}, cpu...)
-	s.add(report.Row{Name: "reads for each release and period", Goal: report.AtMost(13), Note: note}, reads...)
-	s.add(report.Row{Name: "dry runs for each release and period", Goal: report.AtMost(5), Note: note}, dryRuns...)
-	return nil
 }
 
 // idle adds a row with the resident memory of a manager, which what came before has brought
