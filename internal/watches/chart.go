@@ -21,6 +21,8 @@ type Chart struct {
 	DriftIgnore []DriftIgnore `json:",omitempty"`
 	// Adopt takes over objects that exist and belong to no release.
 	Adopt bool
+	// Apply says who merges the chart's objects with those that are there.
+	Apply Apply
 	// CRDs says what is done with the definitions in the chart's directory crds.
 	CRDs CRDs
 	// TemplatesInSpec are the paths of the spec whose text may hold templates. AllTemplates
@@ -66,6 +68,16 @@ const (
 	DriftRepair Drift = "repair"
 	DriftWarn   Drift = "warn"
 	DriftOff    Drift = "off"
+)
+
+// Apply is who merges the objects of a chart with those that are there: the API server by
+// server-side apply, or the client by patches, as Helm 3 did.
+type Apply string
+
+// The values of apply.
+const (
+	ApplyServer Apply = "server"
+	ApplyClient Apply = "client"
 )
 
 // CRDs is what is done with the definitions in a chart's directory crds.

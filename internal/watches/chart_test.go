@@ -40,6 +40,7 @@ func TestEveryFieldOfAChart(t *testing.T) {
   drift: warn
   driftIgnore: [{kind: Deployment, pointers: [/spec/replicas]}]
   adopt: true
+  apply: client
   crds: replace
   templatesInSpec: [spec.config]
   timeout: 5m
@@ -49,7 +50,7 @@ func TestEveryFieldOfAChart(t *testing.T) {
   releaseNamespace: spec.target.namespace
 `)[0]
 	want := &Chart{
-		Path: filepath.Join(search.Dir, "charts/hello"), DryRun: "server", MaxHistory: 3, Wait: true, Drift: DriftWarn, Adopt: true, CRDs: CRDsReplace,
+		Path: filepath.Join(search.Dir, "charts/hello"), DryRun: "server", MaxHistory: 3, Wait: true, Drift: DriftWarn, Adopt: true, Apply: ApplyClient, CRDs: CRDsReplace,
 		Overrides: []Override{
 			{"image.ref", "hello:1,2", 5},
 			{"tag", "v1", 6},
@@ -73,7 +74,7 @@ func TestEveryFieldOfAChart(t *testing.T) {
 
 func TestAChartHasDefaults(t *testing.T) {
 	got := mustLoad(t, chartOperator(t), "- version: v1\n  kind: Hello\n  chart: charts/hello-1.tgz\n  reconcilePeriod: 5m\n  templatesInSpec: true\n")[0]
-	want := Chart{Path: got.Chart.Path, MaxHistory: 10, Drift: DriftRepair, CRDs: CRDsCreate, AllTemplates: true}
+	want := Chart{Path: got.Chart.Path, MaxHistory: 10, Drift: DriftRepair, Apply: ApplyServer, CRDs: CRDsCreate, AllTemplates: true}
 	if diff := cmp.Diff(&want, got.Chart); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

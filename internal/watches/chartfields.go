@@ -40,8 +40,8 @@ var chartKind = ContentKind{ //nolint:gochecknoglobals // A constant that Go can
 // rawChart holds the fields of a chart as they are parsed.
 type rawChart struct {
 	Chart
-	path                textField
-	drift, crds, dryRun textField
+	path                       textField
+	drift, crds, dryRun, apply textField
 }
 
 // chartFields declares the fields of a watch whose content is a chart.
@@ -60,6 +60,7 @@ func (p *parser) chartFields(d *rawWatch) contentFields {
 			"drift":            p.oneOf(&c.drift, string(DriftRepair), string(DriftWarn), string(DriftOff)),
 			"driftIgnore":      p.list(p.driftIgnore(c)),
 			"adopt":            p.boolean(&c.Adopt),
+			"apply":            p.oneOf(&c.apply, string(ApplyServer), string(ApplyClient)),
 			"crds":             p.oneOf(&c.crds, string(CRDsCreate), string(CRDsReplace), string(CRDsSkip)),
 			"templatesInSpec":  p.templatesInSpec(c),
 			"releaseName":      p.releaseText(&c.ReleaseName, releaseNameFaults, "a name of at most 53 lower-case letters, digits, dashes and dots"),
@@ -77,9 +78,12 @@ func (p *parser) completeChart(d *rawWatch, search Search) {
 		p.addFault(line, "releaseNamespace: the watch has confineToNamespace (line %d), by which a run writes in the namespace of its resource only; remove one of them", d.lines["confineToNamespace"])
 	}
 	chart := d.chart.Chart
-	chart.Drift, chart.CRDs, chart.DryRun = DriftRepair, CRDsCreate, d.chart.dryRun.text
+	chart.Drift, chart.CRDs, chart.Apply, chart.DryRun = DriftRepair, CRDsCreate, ApplyServer, d.chart.dryRun.text
 	if d.chart.drift.text != "" {
 		chart.Drift = Drift(d.chart.drift.text)
+	}
+	if d.chart.apply.text != "" {
+		chart.Apply = Apply(d.chart.apply.text)
 	}
 	if d.chart.crds.text != "" {
 		chart.CRDs = CRDs(d.chart.crds.text)

@@ -217,6 +217,8 @@ func TestWhatTheSchemaTakesAndRefuses(t *testing.T) {
 		kind + "chart: charts/c\n  driftIgnore: [{kind: Deployment, pointers: [spec]}]":          false,
 		kind + "chart: charts/c\n  driftIgnore: [{kind: Deployment, pointers: [/spec]}]":         true,
 		kind + "chart: charts/c\n  templatesInSpec: [spec.config]":                               true,
+		kind + "chart: charts/c\n  apply: client":                                                true,
+		kind + "chart: charts/c\n  apply: me":                                                    false,
 		kind + "chart: charts/c\n  templatesInSpec: spec":                                        false,
 		kind + "chart: charts/c\n  overrideValues: {image.tag: 3}":                               true,
 		kind + "chart: charts/c\n  releaseName: spec.release\n  releaseNamespace: metadata.name": true,

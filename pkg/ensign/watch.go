@@ -151,6 +151,8 @@ type Chart struct {
 	DriftIgnore []DriftIgnore `watch:"driftIgnore"`
 	// Adopt takes over objects that exist and belong to no release.
 	Adopt bool `watch:"adopt"`
+	// Apply is who merges the chart's objects with those that are there: server or client; "": server.
+	Apply string `watch:"apply"`
 	// CRDs is what is done with the chart's directory crds: create, replace or skip; "": create.
 	CRDs string `watch:"crds"`
 	// TemplatesInSpec are paths of the spec, such as spec.config, whose text may hold templates

@@ -23,23 +23,21 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
+	"github.com/ensign-operator/ensign/internal/chart/action/helmclient"
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
 
-// FieldManager is the name under which Helm's objects are applied.
-const FieldManager = "helm"
-
 // Run carries out the order at the API server of the kubeconfig. tell is called with each step, and
 // with what is left. Log lines of Helm go to text.
 func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, tell func(order.Record)) error {
-	kube.ManagedFieldsManager = FieldManager
+	kube.ManagedFieldsManager = helmclient.FieldManager
 	r, err := newRun(o, kubeconfig, text)
 	if err != nil {
 		return err
 	}
-	r.guardClient(func(what string) { tell(order.Record{Left: what}) })
+	r.client.Left = func(what string) { tell(order.Record{Left: what}) }
 	working := func(step string) { tell(order.Record{Working: step}) }
 	if err := r.prepareRecords(ctx, working); err != nil {
 		return err
@@ -49,6 +47,9 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 		working("uninstall")
 		return r.uninstall(true)
 	case order.Reinstall:
+		if err := r.tryInstall(ctx); err != nil {
+			return err
+		}
 		working("uninstall")
 		if err := r.uninstall(false); err != nil {
 			return err
@@ -105,11 +106,10 @@ type run struct {
 	order.Order
 
 	config  *action.Configuration
+	client  *helmclient.Client
 	driver  *records.Driver
 	cluster *manifest.Cluster
 	chart   *chart.Chart
-	// undeleted says why objects could not be deleted.
-	undeleted []error
 }
 
 func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
@@ -127,6 +127,12 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	if err := r.connect(flags); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
+	helm, ok := r.config.KubeClient.(*kube.Client)
+	if !ok {
+		return nil, fmt.Errorf("prepare Helm: its client has a form that is not known: %T", r.config.KubeClient)
+	}
+	r.client = &helmclient.Client{Client: helm, Name: o.Name, Namespace: o.Namespace, Timeout: o.Timeout, ByClient: o.ApplyByClient}
+	r.config.KubeClient = r.client
 	return r, nil
 }
 
@@ -175,7 +181,8 @@ func (r *run) install(ctx context.Context) error {
 	a := action.NewInstall(r.config)
 	a.ReleaseName, a.Namespace, a.Replace = r.Name, r.Namespace, true
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
-	a.SkipCRDs, a.TakeOwnership, a.ForceConflicts = r.SkipCRDs || r.ReplaceCRDs, r.Adopt, r.Adopt
+	a.SkipCRDs, a.TakeOwnership = r.SkipCRDs || r.ReplaceCRDs, r.Adopt
+	a.ServerSideApply, a.ForceConflicts = !r.ApplyByClient, r.Adopt && !r.ApplyByClient
 	a.WaitStrategy, a.Timeout, a.SkipSchemaValidation = r.waitStrategy(), r.Timeout, true // The manager has checked the values.
 	r.config.Releases.MaxHistory = r.MaxHistory
 	_, err := a.RunWithContext(ctx, r.chart, r.Values)

@@ -17,6 +17,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
 
+	"github.com/ensign-operator/ensign/internal/chart/action/helmclient"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	records "github.com/ensign-operator/ensign/internal/chart/release"
 )
@@ -24,21 +25,21 @@ import (
 // newMemoryRun returns a run whose releases are in memory, and which changes no cluster.
 func newMemoryRun(t *testing.T, o order.Order) (*run, *kubefake.FailingKubeClient) {
 	t.Helper()
-	client := &kubefake.FailingKubeClient{PrintingKubeClient: kubefake.PrintingKubeClient{Out: io.Discard, LogOutput: io.Discard}}
+	cluster := &kubefake.FailingKubeClient{PrintingKubeClient: kubefake.PrintingKubeClient{Out: io.Discard, LogOutput: io.Discard}}
 	registries, err := registry.NewClient()
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Name, o.Namespace, o.Digest = "r", "ns", "d1"
 	config := action.NewConfiguration()
-	config.Releases, config.KubeClient, config.Capabilities, config.RegistryClient = storage.Init(driver.NewMemory()), client, chartcommon.DefaultCapabilities, registries
-	return &run{Order: o, config: config, driver: &records.Driver{}, chart: &chart.Chart{
+	config.Releases, config.KubeClient, config.Capabilities, config.RegistryClient = storage.Init(driver.NewMemory()), cluster, chartcommon.DefaultCapabilities, registries
+	return &run{Order: o, config: config, client: &helmclient.Client{}, driver: &records.Driver{}, chart: &chart.Chart{
 		Metadata: &chart.Metadata{Name: "c", Version: "1.0.0+build", APIVersion: chart.APIVersionV2},
 		Templates: []*chartcommon.File{
 			{Name: "templates/a.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {own: label}}\ndata: {a: {{ .Values.a | default \"b\" }}}\n")},
 			{Name: "templates/hook.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hook, annotations: {helm.sh/hook: pre-install}}\n")},
 		},
-	}}, client
+	}}, cluster
 }
 
 // history returns the statuses of the revisions, as "1:deployed".
@@ -100,11 +101,11 @@ func TestAnUpgradeKeepsSoManyRevisions(t *testing.T) {
 }
 
 func TestAnUpgradeThatFailsGoesBack(t *testing.T) {
-	r, client := newMemoryRun(t, order.Order{})
+	r, cluster := newMemoryRun(t, order.Order{})
 	if err := r.install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	client.UpdateError = errors.New("no room")
+	cluster.UpdateError = errors.New("no room")
 	err := r.upgrade(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "no room") || !strings.Contains(err.Error(), "and the rollback failed") {
 		t.Errorf("got %v", err)

@@ -9,9 +9,9 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/ensign-operator/ensign/internal/chart/action/helmclient"
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	records "github.com/ensign-operator/ensign/internal/chart/release"
@@ -77,11 +77,11 @@ func (r *run) served(text string) (string, error) {
 // refuseOthers returns an error if an object that the chart renders belongs to another release.
 // Adopt takes over what belongs to none, and Helm's own way to take over asks nobody.
 func (r *run) refuseOthers(ctx context.Context) error {
-	text, err := r.dryRun(ctx)
+	made, err := r.dryRun(ctx)
 	if err != nil {
 		return err
 	}
-	objects, err := manifest.Parse(text)
+	objects, err := manifest.Parse(made.Manifest)
 	if err != nil {
 		return err
 	}
@@ -93,40 +93,53 @@ func (r *run) refuseOthers(ctx context.Context) error {
 		if live == nil {
 			continue
 		}
-		if other := otherRelease(live, r.Namespace, r.Name); other != "" {
+		if other := helmclient.OtherRelease(live, r.Namespace, r.Name); other != "" {
 			return fmt.Errorf("%s belongs to the release %s, and adopt takes over only what belongs to no release", manifest.Name(object), other)
 		}
 	}
 	return nil
 }
 
-// otherRelease returns the release that Helm's marks on an object name, if it is not this one.
-func otherRelease(object metav1.Object, namespace, name string) string {
-	annotations := object.GetAnnotations()
-	ofNamespace, ofName := annotations[releaseNamespace], annotations[releaseName]
-	if ofName == "" || ofNamespace == namespace && ofName == name {
-		return ""
+// tryInstall returns an error if server-side apply can take an object of the chart in no way. It is
+// asked before the remains of a failed installation are removed: they would come back, and the failure
+// with them, at each attempt.
+func (r *run) tryInstall(ctx context.Context) error {
+	if r.ApplyByClient {
+		return nil
 	}
-	return ofNamespace + "/" + ofName
+	made, err := r.dryRun(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // The installation meets it again, where what it needs is there.
+	}
+	texts := []string{made.Manifest}
+	for _, hook := range made.Hooks {
+		texts = append(texts, hook.Manifest)
+	}
+	for _, text := range texts {
+		resources, err := r.client.Build(strings.NewReader(text), false)
+		if err != nil {
+			continue
+		}
+		if err := helmclient.TryApply(resources); helmclient.IsDuplicate(err) {
+			return err
+		}
+	}
+	return nil
 }
 
-// dryRun returns the manifest that the action will make. The chart is loaded anew: Helm changes
-// the one that it is given.
-func (r *run) dryRun(ctx context.Context) (string, error) {
+// dryRun returns what the action will make. The chart is loaded anew: Helm changes the one that it is
+// given.
+func (r *run) dryRun(ctx context.Context) (*records.Release, error) {
 	chart, err := loader.Load(r.Chart)
 	if err != nil {
-		return "", fmt.Errorf("load the chart: %w", err)
+		return nil, fmt.Errorf("load the chart: %w", err)
 	}
 	a := action.NewInstall(r.config)
 	a.ReleaseName, a.Namespace, a.Replace, a.DryRunStrategy = r.Name, r.Namespace, true, action.DryRunServer
 	a.SkipCRDs, a.TakeOwnership, a.SkipSchemaValidation, a.IsUpgrade = true, true, true, r.Action == order.Upgrade
 	made, err := a.RunWithContext(ctx, chart, r.Values)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	rendered, err := records.Of(made)
-	if err != nil {
-		return "", err
-	}
-	return rendered.Manifest, nil
+	return records.Of(made)
 }

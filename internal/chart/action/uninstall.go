@@ -28,8 +28,8 @@ func (r *run) uninstall(keepHistory bool) error {
 	r.driver.Uninstalling(true)
 	_, err := a.Run(r.Name)
 	r.driver.Uninstalling(false)
-	if len(r.undeleted) > 0 {
-		return fmt.Errorf("%w: %w", err, errors.Join(r.undeleted...))
+	if len(r.client.Undeleted) > 0 {
+		return fmt.Errorf("%w: %w", err, errors.Join(r.client.Undeleted...))
 	}
 	if err != nil || !keepHistory {
 		return err

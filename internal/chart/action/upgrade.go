@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
@@ -26,10 +27,8 @@ func (r *run) upgrade(ctx context.Context) error {
 	a.Namespace, a.MaxHistory, a.ResetValues = r.Namespace, r.MaxHistory, true
 	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
 	a.SkipCRDs, a.SkipSchemaValidation, a.TakeOwnership = true, true, r.Adopt
-	a.ServerSideApply, a.ForceConflicts = "true", true
-	if r.Force {
-		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true
-	}
+	a.ServerSideApply, a.ForceConflicts = strconv.FormatBool(!r.ApplyByClient), !r.ApplyByClient
+	r.client.Replace = r.Force
 	a.WaitStrategy, a.Timeout = r.waitStrategy(), r.Timeout
 	made, err := a.RunWithContext(ctx, r.Name, r.chart, r.Values)
 	if failed, ok := made.(*release.Release); err != nil && ok && failed != nil && failed.Info.Status == common.StatusFailed {
@@ -82,10 +81,8 @@ func (r *run) rollback() error {
 	}
 	a := action.NewRollback(r.config)
 	a.Version, a.MaxHistory, a.DisableHooks = deployed.Version, r.MaxHistory, r.DisableHooks
-	a.ServerSideApply, a.ForceConflicts = "true", true
-	if r.RollbackForce {
-		a.ServerSideApply, a.ForceConflicts, a.ForceReplace = "false", false, true
-	}
+	a.ServerSideApply, a.ForceConflicts = strconv.FormatBool(!r.ApplyByClient), !r.ApplyByClient
+	r.client.Replace = r.RollbackForce
 	a.WaitStrategy, a.Timeout = kube.HookOnlyStrategy, r.Timeout
 	return a.Run(r.Name)
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	"github.com/ensign-operator/ensign/internal/chart/threeway"
 	"github.com/ensign-operator/ensign/internal/watches"
 )
 
@@ -39,6 +40,9 @@ type Detector struct {
 	// Saw is called for each object of the manifest, if it is not nil: with the live object as it
 	// was compared, or with nil where the comparison says nothing for sure.
 	Saw func(live *unstructured.Unstructured)
+	// ByClient is true for a release whose objects the client has applied by patches: they are
+	// compared and repaired by such patches.
+	ByClient bool
 }
 
 // Object is an object that has drifted.
@@ -46,9 +50,10 @@ type Object struct {
 	// Name is the kind with namespace and name, for people.
 	Name string
 	// Missing is true if there is no such object.
-	Missing bool
-	client  dynamic.ResourceInterface
-	desired *unstructured.Unstructured
+	Missing  bool
+	client   dynamic.ResourceInterface
+	desired  *unstructured.Unstructured
+	byClient bool
 }
 
 // Find returns the objects of the manifest that have drifted. It writes nothing.
@@ -77,7 +82,7 @@ func (d *Detector) Find(ctx context.Context, text string) ([]Object, error) {
 func Repair(ctx context.Context, objects []Object) error {
 	var errs []error
 	for _, object := range objects {
-		if _, err := apply(ctx, object.client, object.desired); err != nil {
+		if _, err := object.apply(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("repair %s: %w", object.Name, err))
 		}
 	}
@@ -104,7 +109,7 @@ func (d *Detector) compare(ctx context.Context, desired *unstructured.Unstructur
 		return nil, nil, nil // Its deletion is an event, upon which it is found missing.
 	}
 	keepIgnored(desired, live, d.Ignore)
-	applied, err := apply(ctx, object.client, desired, metav1.DryRunAll)
+	applied, err := object.apply(ctx, metav1.DryRunAll)
 	switch {
 	case apierrors.IsInvalid(err):
 		return nil, nil, nil // See above.
@@ -124,7 +129,7 @@ func (d *Detector) prepare(desired *unstructured.Unstructured) (*Object, error) 
 	}
 	desired.SetLabels(with(desired.GetLabels(), map[string]string{"app.kubernetes.io/managed-by": "Helm"}))
 	desired.SetAnnotations(with(desired.GetAnnotations(), map[string]string{"meta.helm.sh/release-name": d.Name, "meta.helm.sh/release-namespace": d.Namespace}))
-	return &Object{Name: manifest.Name(desired), desired: desired, client: client}, nil
+	return &Object{Name: manifest.Name(desired), desired: desired, client: client, byClient: d.ByClient}, nil
 }
 
 func with(all, more map[string]string) map[string]string {
@@ -134,13 +139,33 @@ func with(all, more map[string]string) map[string]string {
 	return result
 }
 
-func apply(ctx context.Context, client dynamic.ResourceInterface, desired *unstructured.Unstructured, dryRun ...string) (*unstructured.Unstructured, error) {
+// apply makes the object what it should be, or finds out with a dry run what that would be.
+func (o *Object) apply(ctx context.Context, dryRun ...string) (*unstructured.Unstructured, error) {
+	if o.byClient {
+		return o.patch(ctx, dryRun)
+	}
 	var body bytes.Buffer
-	if err := json.NewEncoder(&body).Encode(desired.Object); err != nil {
+	if err := json.NewEncoder(&body).Encode(o.desired.Object); err != nil {
 		return nil, err
 	}
 	force := true
-	return client.Patch(ctx, desired.GetName(), types.ApplyPatchType, body.Bytes(), metav1.PatchOptions{FieldManager: fieldManager, Force: &force, DryRun: dryRun})
+	return o.client.Patch(ctx, o.desired.GetName(), types.ApplyPatchType, body.Bytes(), metav1.PatchOptions{FieldManager: fieldManager, Force: &force, DryRun: dryRun})
+}
+
+// patch is apply by a patch of the client.
+func (o *Object) patch(ctx context.Context, dryRun []string) (*unstructured.Unstructured, error) {
+	live, err := o.client.Get(ctx, o.desired.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return o.client.Create(ctx, o.desired, metav1.CreateOptions{FieldManager: fieldManager, DryRun: dryRun})
+	}
+	if err != nil {
+		return nil, err
+	}
+	patch, kind, err := threeway.Patch(o.desired, o.desired, live)
+	if err != nil || string(patch) == threeway.Empty {
+		return live, err
+	}
+	return o.client.Patch(ctx, o.desired.GetName(), kind, patch, metav1.PatchOptions{FieldManager: fieldManager, DryRun: dryRun})
 }
 
 // relevant returns the object without what every write changes, and without its status.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	helm "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -88,7 +89,10 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if f.State != release.InSync || watch.Drift == watches.DriftOff {
 		return f, nil
 	}
-	d := drift.Detector{Cluster: f.cluster, Name: w.name, Namespace: w.namespace, Ignore: watch.DriftIgnore, Saw: w.saw(&f.sight)}
+	d := drift.Detector{
+		Cluster: f.cluster, Name: w.name, Namespace: w.namespace, Ignore: watch.DriftIgnore, Saw: w.saw(&f.sight),
+		ByClient: f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply),
+	}
 	if f.drifted, err = d.Find(ctx, f.last().Manifest); err != nil || len(f.drifted) == 0 {
 		return f, err
 	}
@@ -175,7 +179,8 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 		Action: action, Unlock: d.Unlock, TakeOver: d.TakeOver, Seal: w.seal, Chart: chart.Path, Name: w.name, Namespace: w.namespace,
 		Settings: order.Settings{
 			MaxHistory: chart.MaxHistory, Wait: chart.Wait, Timeout: waits(watch.Timeout), Adopt: chart.Adopt,
-			SkipCRDs: chart.CRDs == watches.CRDsSkip, ReplaceCRDs: chart.CRDs == watches.CRDsReplace,
+			ApplyByClient: chart.Apply == watches.ApplyClient,
+			SkipCRDs:      chart.CRDs == watches.CRDsSkip, ReplaceCRDs: chart.CRDs == watches.CRDsReplace,
 			DisableHooks: w.settings.disableHooks[kind], Description: w.settings.descriptions[kind],
 			Force: w.settings.upgradeForce, RollbackForce: w.settings.rollbackForce,
 		},

@@ -129,6 +129,8 @@ type Settings struct {
 	Wait bool `json:"wait"`
 	// Timeout bounds each wait.
 	Timeout time.Duration `json:"timeout"`
+	// ApplyByClient applies objects by patches of the client, instead of server-side apply.
+	ApplyByClient bool `json:"applyByClient"`
 	// Adopt takes over objects that belong to no release.
 	Adopt        bool `json:"adopt"`
 	SkipCRDs     bool `json:"skipCRDs"`

@@ -1,0 +1,64 @@
+package helmclient
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
+
+var (
+	// duplicate is what the API server says of a list in which a key stands twice. Helm 3 has applied
+	// such lists, and later entries won.
+	duplicate = regexp.MustCompile(`duplicate entries for key \[`)
+	// unchangeable is what the API server says of fields that cannot be changed.
+	unchangeable = regexp.MustCompile(` is invalid: (?s:.*)(immutable|updates to .* are forbidden|may not change|(cannot|can not|can't) (be )?changed?)`)
+)
+
+// explainedError is an error whose text is short and says what mends it.
+type explainedError struct {
+	error
+
+	remedy string
+}
+
+func (e *explainedError) Error() string { return shortened(e.error.Error()) + e.remedy }
+
+func (e *explainedError) Unwrap() error { return e.error }
+
+// explained makes an error of the API server one that people can read.
+func explained(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case IsDuplicate(err):
+		return &explainedError{err, ". Server-side apply takes no list in which a key stands twice: change the chart or its values, or let the watch have apply: client"}
+	case unchangeable.MatchString(err.Error()) && !strings.Contains(err.Error(), notReplaced):
+		return &explainedError{err, ". Fields that cannot be changed: the annotation upgrade-force of the resource lets an upgrade replace their objects, and rollback-force the rollback after a failed one"}
+	}
+	return &explainedError{err, ""}
+}
+
+// IsDuplicate reports whether server-side apply refuses an object for a list in which a key stands
+// twice.
+func IsDuplicate(err error) bool { return err != nil && duplicate.MatchString(err.Error()) }
+
+// shortened returns an error's text without the long values that the API server repeats in it, such
+// as the whole template of a Job: what it says of them would be cut.
+func shortened(text string) string {
+	const before, longest, shown = "Invalid value: ", 160, 60
+	var short strings.Builder
+	for {
+		head, rest, found := strings.Cut(text, before)
+		short.WriteString(head)
+		if !found {
+			return short.String()
+		}
+		short.WriteString(before)
+		value := json.RawMessage{}
+		text = rest
+		if json.NewDecoder(strings.NewReader(rest)).Decode(&value) == nil && len(value) > longest {
+			short.WriteString(strings.ToValidUTF8(string(value[:shown]), "") + "…")
+			text = rest[len(value):]
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package helmclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v4/pkg/kube"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// isHook reports whether the object is a hook of the chart.
+func isHook(info *resource.Info) bool {
+	object, err := objectOf(info.Object)
+	return err == nil && object.GetAnnotations()[release.HookAnnotation] != ""
+}
+
+// waitForPlace waits until a hook of an earlier time is gone that is being deleted: Helm deletes it,
+// and would then apply the new one over it.
+func (c *Client) waitForPlace(resources kube.ResourceList) error {
+	for _, info := range resources {
+		if !isHook(info) {
+			continue
+		}
+		live, err := get(info)
+		if err != nil {
+			return err
+		}
+		if live == nil || live.GetDeletionTimestamp() == nil {
+			continue
+		}
+		if err := c.waitUntilGone(info, live.GetUID()); err != nil {
+			return fmt.Errorf("%s of an earlier time: %w", nameOf(info), err)
+		}
+	}
+	return nil
+}
+
+// waiter is Helm's, but for its waits for hooks, and says of what is not ready what its pods wait
+// for.
+type waiter struct {
+	kube.Waiter
+
+	client *Client
+}
+
+// GetWaiterWithOptions implements kube.InterfaceWaitOptions.
+func (c *Client) GetWaiterWithOptions(strategy kube.WaitStrategy, options ...kube.WaitOption) (kube.Waiter, error) {
+	helm, err := c.Client.GetWaiterWithOptions(strategy, options...)
+	return waiter{helm, c}, err
+}
+
+// Wait implements kube.Waiter.
+func (w waiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
+	err := w.Waiter.Wait(resources, timeout)
+	if err == nil {
+		return nil
+	}
+	var pods []error
+	for _, info := range resources {
+		if trouble := w.client.troubleOf(info); trouble != "" {
+			pods = append(pods, errors.New(trouble))
+		}
+	}
+	return errors.Join(append([]error{err}, pods...)...)
+}
+
+// WatchUntilReady implements kube.Waiter. It waits until Jobs and Pods have ended; other hooks are
+// ready once they are there.
+//
+// Helm's own looks at what is there, and waits for ever for a Job that the TTL controller has removed
+// (ttlSecondsAfterFinished). This one sees each change since the hook was created, so that it knows how
+// the hook ended although it is gone.
+func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	for _, info := range resources {
+		err := untilEnded(ctx, info)
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%s has not ended after %s", nameOf(info), timeout)
+		}
+		if trouble := w.client.troubleOf(info); trouble != "" {
+			err = fmt.Errorf("%w; %s", err, trouble)
+		}
+		return err
+	}
+	return nil
+}
+
+// untilEnded waits until the hook has ended, and returns how it failed.
+func untilEnded(ctx context.Context, info *resource.Info) error {
+	live, err := objectOf(info.Object) // As the API server answered when it was created.
+	if err != nil {
+		return err
+	}
+	for {
+		if ended, err := endOf(live); ended {
+			return err
+		}
+		live, err = nextChange(ctx, info, live.GetResourceVersion())
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		case live == nil:
+			return fmt.Errorf("%s is gone, and how it ended is not known", nameOf(info))
+		}
+	}
+}
+
+// nextChange returns the object as it is after its next change; the error of one that is deleted
+// before it has ended. If the watch breaks, it returns what is there then.
+func nextChange(ctx context.Context, info *resource.Info, version string) (*unstructured.Unstructured, error) {
+	changes, err := resource.NewHelper(info.Client, info.Mapping).WatchSingle(info.Namespace, info.Name, version)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", nameOf(info), err)
+	}
+	defer changes.Stop()
+	for {
+		var event watch.Event
+		var open bool
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case event, open = <-changes.ResultChan():
+		}
+		if !open || event.Type == watch.Error {
+			return get(info)
+		}
+		if event.Type == watch.Bookmark {
+			continue
+		}
+		changed, err := objectOf(event.Object)
+		if err != nil || event.Type != watch.Deleted {
+			return changed, err
+		}
+		if ended, _ := endOf(changed); !ended {
+			return nil, fmt.Errorf("%s was deleted before it had ended", nameOf(info))
+		}
+		return changed, nil
+	}
+}
+
+// endOf reports whether the hook has ended, and how it failed.
+func endOf(object *unstructured.Unstructured) (ended bool, failure error) {
+	name := object.GetKind() + " " + object.GetNamespace() + "/" + object.GetName()
+	switch object.GroupVersionKind().GroupKind().String() {
+	case "Job.batch":
+		conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+		for _, one := range conditions {
+			condition, _ := one.(map[string]any)
+			switch {
+			case condition["status"] != "True":
+			case condition["type"] == "Complete":
+				return true, nil
+			case condition["type"] == "Failed":
+				return true, fmt.Errorf("%s has failed: %v: %v", name, condition["reason"], condition["message"])
+			}
+		}
+		return false, nil
+	case "Pod":
+		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+		if phase == string(corev1.PodFailed) {
+			return true, fmt.Errorf("%s has failed", name)
+		}
+		return phase == string(corev1.PodSucceeded), nil
+	}
+	return true, nil
+}

@@ -1,0 +1,202 @@
+package helmclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/resource"
+)
+
+// notReplaced stands in the error of an object that may not be replaced.
+const notReplaced = ". It is not replaced"
+
+// replace deletes the objects that cannot become what the chart says, and waits until they are gone:
+// the update then creates them. Nothing goes unless all of them may, the API server takes the new
+// ones, and no data goes with them.
+func (c *Client) replace(originals, targets kube.ResourceList) error {
+	var errs []error
+	var unchangeable []*resource.Info // the live ones
+	for _, target := range targets {
+		original := originals.Get(target)
+		if original == nil {
+			original = target
+		}
+		refusal := c.tryUpdate(original, target)
+		if !apierrors.IsInvalid(refusal) {
+			continue // The update meets any other error again.
+		}
+		live, err := c.replaceable(target)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s cannot be changed: %w"+notReplaced+": %w", nameOf(target), refusal, err))
+		}
+		if live != nil {
+			unchangeable = append(unchangeable, live)
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, live := range unchangeable {
+		if err := c.deleteForNew(live); err != nil {
+			return fmt.Errorf("replace %s: %w", nameOf(live), err)
+		}
+	}
+	return nil
+}
+
+// tryUpdate returns the API server's error for the update. It changes nothing.
+func (c *Client) tryUpdate(original, target *resource.Info) error {
+	if c.ByClient {
+		return patch(original, target, true)
+	}
+	return apply(target, target.Object, target.Name)
+}
+
+// TryApply returns the API server's errors for the objects. It changes nothing.
+func TryApply(resources kube.ResourceList) error {
+	var errs []error
+	for _, one := range resources {
+		if err := apply(one, one.Object, one.Name); err != nil {
+			errs = append(errs, explained(fmt.Errorf("%s: %w", nameOf(one), err)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// apply has the API server apply the object without storing it.
+func apply(info *resource.Info, object runtime.Object, name string) error {
+	data, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)
+	if err != nil {
+		return err
+	}
+	force := true
+	_, err = resource.NewHelper(info.Client, info.Mapping).DryRun(true).WithFieldManager(FieldManager).
+		Patch(info.Namespace, name, types.ApplyPatchType, data, &metav1.PatchOptions{Force: &force})
+	return err
+}
+
+// replaceable returns the live object that the target may replace; nil if it is gone. It changes
+// nothing.
+func (c *Client) replaceable(target *resource.Info) (*resource.Info, error) {
+	live, err := get(target)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	if why := mustStay(live, target); why != "" {
+		return nil, errors.New(why)
+	}
+	if err := c.tryCreate(target); err != nil {
+		return nil, fmt.Errorf("the API server would not take the new one: %w", err)
+	}
+	found := *target
+	found.Object = live
+	return &found, nil
+}
+
+// deleteForNew deletes the live object, and waits until it is gone.
+func (c *Client) deleteForNew(info *resource.Info) error {
+	live, err := objectOf(info.Object)
+	if err != nil {
+		return err
+	}
+	uid, background := live.GetUID(), metav1.DeletePropagationBackground
+	_, err = resource.NewHelper(info.Client, info.Mapping).
+		DeleteWithOptions(info.Namespace, info.Name, &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &background})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return c.waitUntilGone(info, uid)
+}
+
+// keptKinds are kinds whose deletion deletes data, or all that is in them.
+var keptKinds = map[string]bool{ //nolint:gochecknoglobals // A table.
+	"PersistentVolumeClaim": true, "PersistentVolume": true, "Namespace": true, "CustomResourceDefinition.apiextensions.k8s.io": true,
+}
+
+// mustStay says why the live object is never deleted for another; "" if it may be.
+func mustStay(live *unstructured.Unstructured, target *resource.Info) string {
+	kind := live.GroupVersionKind().GroupKind().String()
+	wanted, _ := objectOf(target.Object)
+	kept := func(object *unstructured.Unstructured) bool {
+		return object != nil && strings.EqualFold(strings.TrimSpace(object.GetAnnotations()[kube.ResourcePolicyAnno]), kube.KeepPolicy)
+	}
+	claims, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
+	switch {
+	case keptKinds[kind]:
+		return "data would go with it"
+	case kept(live) || kept(wanted):
+		return "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube.KeepPolicy
+	case kind == "StatefulSet.apps" && claims == "Delete":
+		return "its claims would go with it (persistentVolumeClaimRetentionPolicy)"
+	}
+	return ""
+}
+
+// tryCreate returns the API server's error for the object as a new one, of another name. It creates
+// nothing.
+func (c *Client) tryCreate(target *resource.Info) error {
+	object, err := objectOf(target.Object)
+	if err != nil {
+		return err
+	}
+	object = object.DeepCopy()
+	object.SetName(strings.ToLower(strings.TrimRight(target.Name[:min(len(target.Name), maxTrial)], "-.") + trialSuffix))
+	removeAllocated(object)
+	if c.ByClient {
+		_, err = resource.NewHelper(target.Client, target.Mapping).DryRun(true).WithFieldManager(FieldManager).Create(target.Namespace, false, object)
+		return err
+	}
+	return apply(target, object, object.GetName())
+}
+
+// A name with the suffix of a trial fits where any name fits.
+const (
+	trialSuffix = "-new"
+	maxTrial    = 48
+)
+
+// removeAllocated removes what the object that is there has, and no second one can have.
+func removeAllocated(object *unstructured.Unstructured) {
+	if object.GroupVersionKind().GroupKind().String() != "Service" {
+		return
+	}
+	for _, field := range []string{"clusterIP", "clusterIPs", "healthCheckNodePort"} {
+		if value, _, _ := unstructured.NestedString(object.Object, "spec", field); value != "None" {
+			unstructured.RemoveNestedField(object.Object, "spec", field)
+		}
+	}
+	ports, _, _ := unstructured.NestedSlice(object.Object, "spec", "ports")
+	for _, port := range ports {
+		if one, ok := port.(map[string]any); ok {
+			delete(one, "nodePort")
+		}
+	}
+	if ports != nil {
+		_ = unstructured.SetNestedSlice(object.Object, ports, "spec", "ports")
+	}
+}
+
+// waitUntilGone waits until the object with the UID is gone.
+func (c *Client) waitUntilGone(info *resource.Info, uid types.UID) error {
+	const pause = 100 * time.Millisecond
+	var left *unstructured.Unstructured
+	err := wait.PollUntilContextTimeout(context.Background(), pause, c.Timeout, true, func(context.Context) (bool, error) {
+		live, err := get(info)
+		left = live
+		return err == nil && (live == nil || live.GetUID() != uid), err
+	})
+	if wait.Interrupted(err) && left != nil {
+		return fmt.Errorf("it is being deleted, and not gone after %s; it waits for %s", c.Timeout, strings.Join(left.GetFinalizers(), ", "))
+	}
+	return err
+}

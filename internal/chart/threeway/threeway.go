@@ -1,0 +1,128 @@
+// Package threeway makes the patches by which a client applies the objects of a chart, as Helm 3
+// did and operator-sdk's Helm operator does: what the chart no longer has is removed, what it has is
+// set, and what others have added stays.
+//
+// It sends nothing.
+package threeway
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Empty is the patch that changes nothing.
+const Empty = "{}"
+
+// Patch returns the patch that makes the live object one of the chart: original is what the chart
+// rendered before, and target what it renders now. Kinds that the client knows have a strategic
+// merge patch, all others a JSON merge patch.
+//
+// A list in which a key stands twice, such as two variables of one name, cannot be merged by its
+// keys: the patch would change the first of them, or remove both. Such a list is replaced as a whole.
+func Patch(original, target, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
+	texts := make([][]byte, 3)
+	for i, object := range []*unstructured.Unstructured{original, target, live} {
+		var err error
+		if texts[i], err = json.Marshal(object.Object); err != nil {
+			return nil, "", fmt.Errorf("make a patch: %w", err)
+		}
+	}
+	known, err := scheme.Scheme.New(target.GroupVersionKind())
+	if err != nil { // A kind that the client does not know.
+		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(texts[0], texts[1], texts[2])
+		return patch, types.MergePatchType, err
+	}
+	lists, err := strategicpatch.NewPatchMetaFromStruct(known)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	text, err := strategicpatch.CreateThreeWayMergePatch(texts[0], texts[1], texts[2], lists, true)
+	if err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	patch := map[string]any{}
+	if err := json.Unmarshal(text, &patch); err != nil {
+		return nil, "", fmt.Errorf("make a patch: %w", err)
+	}
+	if !replaceLists(patch, target.Object, live.Object, lists) {
+		return text, types.StrategicMergePatchType, nil
+	}
+	text, err = json.Marshal(patch)
+	return text, types.StrategicMergePatchType, err
+}
+
+// replaceLists makes the patch replace the lists that it changes and in which a key stands twice, in
+// the target or in the live object. It reports whether there are any.
+func replaceLists(patch, target, live map[string]any, known strategicpatch.LookupPatchMeta) (replaced bool) {
+	for field, value := range patch {
+		switch changed := value.(type) {
+		case map[string]any:
+			if below, _, err := known.LookupPatchMetadataForStruct(field); err == nil {
+				replaced = replaceLists(changed, mapAt(target, field), mapAt(live, field), below) || replaced
+			}
+		case []any:
+			below, meta, err := known.LookupPatchMetadataForSlice(field)
+			key := meta.GetPatchMergeKey()
+			if err != nil || key == "" || !slices.Contains(meta.GetPatchStrategies(), "merge") {
+				continue
+			}
+			wanted, there := itemsAt(target, field), itemsAt(live, field)
+			if twice(wanted, key) || twice(there, key) {
+				patch[field] = append([]any{map[string]any{"$patch": "replace"}}, wanted...)
+				delete(patch, "$setElementOrder/"+field)
+				replaced = true
+				continue
+			}
+			for _, item := range changed {
+				if one, ok := item.(map[string]any); ok {
+					replaced = replaceLists(one, itemWith(wanted, key, one[key]), itemWith(there, key, one[key]), below) || replaced
+				}
+			}
+		}
+	}
+	return replaced
+}
+
+func mapAt(object map[string]any, field string) map[string]any {
+	value, _ := object[field].(map[string]any)
+	return value
+}
+
+func itemsAt(object map[string]any, field string) []any {
+	value, _ := object[field].([]any)
+	return value
+}
+
+// twice reports whether two items of the list have the same key.
+func twice(items []any, key string) bool {
+	seen := map[any]bool{}
+	for _, item := range items {
+		one, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		value := fmt.Sprint(one[key])
+		if seen[value] {
+			return true
+		}
+		seen[value] = true
+	}
+	return false
+}
+
+// itemWith returns the item of the list with the key; nil if there is none.
+func itemWith(items []any, key string, value any) map[string]any {
+	for _, item := range items {
+		if one, ok := item.(map[string]any); ok && fmt.Sprint(one[key]) == fmt.Sprint(value) {
+			return one
+		}
+	}
+	return nil
+}

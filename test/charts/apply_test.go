@@ -1,0 +1,146 @@
+package charts
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+// twice is a template that lets users override a variable by a second entry.
+const twice = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  selector: {matchLabels: {app: {{ .Release.Name }}}}
+  template:
+    metadata: {labels: {app: {{ .Release.Name }}}}
+    spec:
+      containers:
+      - name: main
+        image: none
+        env:
+        - {name: LEVEL, value: info}
+        {{- range .Values.extraEnv }}
+        - {name: {{ .name }}, value: {{ .value | quote }}}
+        {{- end }}
+        {{- if .Values.legacy }}
+      - name: legacy
+        image: none
+        {{- end }}
+`
+
+// change merges a patch into the CR.
+func change(ctx context.Context, cr *unstructured.Unstructured, patch string) {
+	GinkgoHelper()
+	Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(patch)))).To(Succeed())
+}
+
+// succeeded waits until the CR's last change has succeeded.
+func succeeded(ctx context.Context, s *site.Site, cr *unstructured.Unstructured) {
+	GinkgoHelper()
+	Eventually(ctx, s.Condition(cr, "Successful")).Should(And(HaveField("Status", "True"), HaveField("Generation", cr.GetGeneration())))
+}
+
+var _ = Describe("a chart in which a variable stands twice", func() {
+	level := func(value string) map[string]any {
+		return map[string]any{"extraEnv": []any{map[string]any{"name": "LEVEL", "value": value}}}
+	}
+	// values reads the variables of the first container.
+	values := func(s *site.Site, name string) func(context.Context) ([]string, error) {
+		return func(ctx context.Context) (all []string, err error) {
+			found := &appsv1.Deployment{}
+			err = objectNamed(s, name, found)(ctx)
+			if err == nil {
+				for _, one := range found.Spec.Template.Spec.Containers[0].Env {
+					all = append(all, one.Name+"="+one.Value)
+				}
+			}
+			return all, err
+		}
+	}
+
+	It("is refused with object, field and remedy, and what is there stays", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: b"), "deployment.yaml": twice}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "refused", level("debug"))
+		s.Create(ctx, cr)
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "InstallError"), HaveField("Message", And(
+			ContainSubstring("refused"), ContainSubstring("apps/v1, Kind=Deployment"), ContainSubstring(`.spec.template.spec.containers[name="main"].env`), ContainSubstring("apply: client"),
+		))))
+		made := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "refused-a", made)(ctx)).To(Succeed())
+		Eventually(ctx, s.Failed(cr)).Should(BeNumerically(">=", 3))
+		again := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "refused-a", again)(ctx)).To(Succeed())
+		Expect(again.UID).To(Equal(made.UID), "an attempt that cannot succeed uninstalls nothing")
+
+		By("values without the second entry")
+		change(ctx, cr, `{"spec":{"extraEnv":[]}}`)
+		succeeded(ctx, s, cr)
+
+		By("an upgrade that brings it")
+		change(ctx, cr, `{"spec":{"extraEnv":[{"name":"LEVEL","value":"debug"}]}}`)
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Reason", "UpgradeError"), HaveField("Message", And(
+			ContainSubstring(`.spec.template.spec.containers[name="main"].env`), ContainSubstring("apply: client")))))
+		Expect(values(s, "refused")(ctx)).To(Equal([]string{"LEVEL=info"}))
+
+		By("the switch, for the release that is there")
+		Expect(s.Manager.Stop()).To(Succeed())
+		s.Write(map[string]string{"watches.yaml": "- group: demo.example.com\n  version: v1\n  kind: Hello\n  chart: chart\n  apply: client\n"})
+		s.Start(ctx, hello.Kind)
+		succeeded(ctx, s, cr)
+		Expect(values(s, "refused")(ctx)).To(Equal([]string{"LEVEL=info", "LEVEL=debug"}))
+	})
+
+	It("is applied by the client, changed, compared, repaired, and moved to the server", func(ctx context.Context) {
+		templates := map[string]string{"deployment.yaml": twice}
+		s := charted(ctx, templates, "  apply: client\n  reconcilePeriod: 500ms\n").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "taken", level("debug"))
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		Expect(values(s, "taken")(ctx)).To(Equal([]string{"LEVEL=info", "LEVEL=debug"}))
+
+		By("a change of the second entry")
+		change(ctx, cr, `{"spec":{"legacy":true,"extraEnv":[{"name":"LEVEL","value":"trace"}]}}`)
+		succeeded(ctx, s, cr)
+		Expect(values(s, "taken")(ctx)).To(Equal([]string{"LEVEL=info", "LEVEL=trace"}))
+
+		By("a change by somebody else")
+		s.Watched(ctx, "deployments.apps")
+		Expect(k8s.Patch(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "taken"}}, client.RawPatch("application/json-patch+json", []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/env/1/value","value":"x"}]`)))).To(Succeed())
+		Eventually(ctx, values(s, "taken")).Should(Equal([]string{"LEVEL=info", "LEVEL=trace"}))
+		Expect(statuses(s, "taken")(ctx)).To(HaveLen(2), "a repair makes no revision")
+
+		By("no second entry any more")
+		change(ctx, cr, `{"spec":{"extraEnv":[]}}`)
+		succeeded(ctx, s, cr)
+		Expect(values(s, "taken")(ctx)).To(Equal([]string{"LEVEL=info"}))
+		generation := func(ctx context.Context) (int64, error) {
+			found := &appsv1.Deployment{}
+			err := objectNamed(s, "taken", found)(ctx)
+			return found.Generation, err
+		}
+		before, err := generation(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Consistently(ctx, generation, site.Calm).Should(Equal(before), "nothing is repaired that has not drifted")
+
+		By("server-side apply, which then removes what the chart drops")
+		Expect(s.Manager.Stop()).To(Succeed())
+		s.Write(map[string]string{"watches.yaml": "- {group: demo.example.com, version: v1, kind: Hello, chart: chart}\n"})
+		s.Start(ctx, hello.Kind)
+		change(ctx, cr, `{"spec":{"legacy":false}}`)
+		succeeded(ctx, s, cr)
+		found := &appsv1.Deployment{}
+		Expect(objectNamed(s, "taken", found)(ctx)).To(Succeed())
+		Expect(found.Spec.Template.Spec.Containers).To(HaveLen(1))
+	})
+})

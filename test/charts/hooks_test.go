@@ -1,0 +1,125 @@
+package charts
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/ensign-operator/ensign/test/harness"
+	"github.com/ensign-operator/ensign/test/harness/site"
+)
+
+// hookJob is a template of a Job that is a hook, with annotations and further fields of its spec.
+func hookJob(annotations, spec string) string {
+	return fmt.Sprintf(`apiVersion: batch/v1
+kind: Job
+metadata: {name: {{ .Release.Name }}-hook, annotations: {%s}}
+spec: {backoffLimit: 0, %stemplate: {metadata: {labels: {hook: "true"}}, spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}}
+`, annotations, spec)
+}
+
+// end lets the Job of a hook end, as the controller of Jobs would.
+func end(ctx context.Context, s *site.Site, name string, condition batchv1.JobConditionType, message string) {
+	GinkgoHelper()
+	job := &batchv1.Job{}
+	Eventually(ctx, objectNamed(s, name, job)).Should(Succeed())
+	Eventually(ctx, func(ctx context.Context) error {
+		if err := objectNamed(s, name, job)(ctx); err != nil {
+			return err
+		}
+		now := metav1.Now()
+		ended := batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue, Reason: "ByTest", Message: message, LastTransitionTime: now}
+		if job.Status.StartTime == nil {
+			job.Status.StartTime = &now
+		}
+		before := batchv1.JobSuccessCriteriaMet
+		if condition == batchv1.JobFailed {
+			before = batchv1.JobFailureTarget
+		} else {
+			job.Status.CompletionTime = &now
+		}
+		job.Status.Active, job.Status.Ready, job.Status.Terminating = 0, nil, nil
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: before, Status: corev1.ConditionTrue, Reason: "ByTest", LastTransitionTime: now}, ended)
+		return k8s.Status().Update(ctx, job)
+	}).Should(Succeed())
+}
+
+var _ = Describe("the hooks of a chart", func() {
+	// suspended keeps the controller of Jobs from making pods, which nothing would run.
+	const suspended = "suspend: true, "
+	config := configMap("a", "{}", "a: {{ .Values.a | default \"b\" | quote }}")
+
+	It("have ended although a controller has removed them since", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": config, "hook.yaml": hookJob(`helm.sh/hook: "pre-install,pre-upgrade"`, suspended)}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "swept", nil)
+		s.Create(ctx, cr)
+		end(ctx, s, "swept-hook", batchv1.JobComplete, "")
+		Expect(k8s.Delete(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "swept-hook"}}, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+
+		By("one that is deleted before it has ended")
+		change(ctx, cr, `{"spec":{"a":"c"}}`)
+		job := &batchv1.Job{}
+		Eventually(ctx, objectNamed(s, "swept-hook", job)).Should(Succeed())
+		Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("Job "+s.Namespace+"/swept-hook was deleted before it had ended")))
+		made := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "swept-a", made)(ctx)).To(Succeed())
+		Expect(made.Data).To(Equal(map[string]string{"a": "b"}))
+	})
+
+	It("say which of them failed, and why", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": config, "hook.yaml": hookJob(`helm.sh/hook: pre-install, helm.sh/hook-delete-policy: "before-hook-creation,hook-failed"`, suspended)}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "failing", nil)
+		s.Create(ctx, cr)
+		end(ctx, s, "failing-hook", batchv1.JobFailed, "no disk")
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("Job "+s.Namespace+"/failing-hook has failed: ByTest: no disk")))
+		Expect(objectNamed(s, "failing-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
+
+		By("the next attempt")
+		end(ctx, s, "failing-hook", batchv1.JobComplete, "")
+		succeeded(ctx, s, cr)
+	})
+
+	It("are named when their time is over, and so is what the pods of the release wait for", func(ctx context.Context) {
+		stuck := strings.Replace(deployment, "spec: {containers", "spec: {nodeSelector: {{ .Values.nodes | default dict | toJson }}, containers", 1) +
+			"---\n" + hookJob(`helm.sh/hook: post-install`, suspended)
+		s := charted(ctx, map[string]string{"a.yaml": stuck}, "  wait: true\n  timeout: 10s\n").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "stuck", nil)
+		s.Create(ctx, cr)
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("Job "+s.Namespace+"/stuck-hook has not ended after 8s")))
+
+		By("pods that no node takes")
+		change(ctx, cr, `{"spec":{"nodes":{"such":"none"}}}`)
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", And(
+			ContainSubstring("Deployment/"+s.Namespace+"/stuck not ready"), ContainSubstring("Pod "+s.Namespace+"/stuck-"), ContainSubstring("Unschedulable"))))
+	})
+
+	It("wait for their place until one of an earlier time is gone", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": config, "hook.yaml": configMap("hook", `{helm.sh/hook: "pre-install,pre-upgrade", helm.sh/hook-weight: "-1"}`, "a: {{ .Values.a | default \"b\" | quote }}")}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "placed", nil)
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		hook := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "placed-hook", hook)(ctx)).To(Succeed())
+		before := hook.UID
+		Expect(k8s.Patch(ctx, hook, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/hold"]}}`)))).To(Succeed())
+		change(ctx, cr, `{"spec":{"a":"c"}}`)
+		Eventually(ctx, func(ctx context.Context) (*metav1.Time, error) {
+			err := objectNamed(s, "placed-hook", hook)(ctx)
+			return hook.DeletionTimestamp, err
+		}).ShouldNot(BeNil())
+		Expect(k8s.Patch(ctx, hook, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		succeeded(ctx, s, cr)
+		Expect(objectNamed(s, "placed-hook", hook)(ctx)).To(Succeed())
+		Expect(hook.UID).NotTo(Equal(before))
+		Expect(hook.Data).To(Equal(map[string]string{"a": "c"}))
+	})
+})
