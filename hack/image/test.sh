@@ -44,6 +44,8 @@ build() {
   # As an author would do it, who knows the base image only by its name.
   image_bud ensign-operator "$operator" --build-arg BASE_IMAGE=ensign-base
   image_bud ensign-operator-root hack/image --file hack/image/root.Dockerfile
+  image_bud ensign-operator-chart examples/hello --file hack/image/chart.Dockerfile \
+    --build-arg HELM_CHART=charts/hello --build-arg API_VERSION=demo.example.com/v1 --build-arg KIND=Hello
 }
 
 # golden IMAGE compares its configuration, files and modes with hack/image/golden/IMAGE.txt.
@@ -136,6 +138,12 @@ installed() {
   inside ensign-operator-root --user 1001:0 -- jq --version
 }
 
+# The manager takes the watches that the arguments made, and goes on to look for a cluster.
+of_a_chart() {
+  inside ensign-operator-chart --user 1000650000:0 -- sh -c 'cat watches.yaml && ! ansible-operator run --watches-file=./watches.yaml' 2>&1 |
+    grep -A 99 'kind: "Hello"' | grep 'find the API server'
+}
+
 # For each architecture that the images are built for, the index has a wheel of what is locked.
 wheels() {
   local work arch
@@ -162,7 +170,7 @@ mount_image() {
 
 began=$SECONDS
 build
-for image in "$python_image" ensign-base ensign ensign-operator ensign-operator-root; do mount_image "$image"; done
+for image in "$python_image" ensign-base ensign ensign-operator ensign-operator-root ensign-operator-chart; do mount_image "$image"; done
 step 'ensign-base: configuration, files, modes' golden ensign-base
 step 'ensign: configuration, files, modes' golden ensign
 step 'ensign-base: size' size ensign-base 250 chart-exec 62
@@ -174,6 +182,7 @@ step 'a user that the cluster chooses' any_user
 step 'names of the programs' programs
 step 'ansible-galaxy asks nobody' galaxy
 step 'collections and packages of an operator' installed
+step 'an operator of a chart alone' of_a_chart
 step 'wheels for both architectures' wheels
 step 'runs in the images, on a control plane' hack/image/live.sh "${roots[ensign]}" "${roots[ensign-operator]}"
 printf 'image-test passed in %d s\n' $((SECONDS - began))
