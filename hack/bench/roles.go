@@ -41,7 +41,7 @@ func (b *bench) roles() []role {
 		{"the reference role", benchKind("Reference"), referenceRole, own, map[string]any{"greeting": "hello"}, true, n, 0.1, 0},
 		{
 			"MySQLCluster", schema.GroupKind{Group: mysqlGroup, Kind: "MySQLCluster"}, "mysqlcluster", filepath.Join(b.root, "roles"),
-			map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers"}, false, max(1, n/2), 0.16, 0,
+			map[string]any{"mysqlAdminSecret": "mysql-admin", "mysqlReadersSecret": "mysql-readers"}, false, max(1, n/2), 0.2, 0,
 		},
 	}
 }

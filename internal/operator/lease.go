@@ -75,7 +75,7 @@ func newLease(client *rest.Config, o ctrl.Options, h lossHandlers) (l lease, err
 // electionOptions returns the options of a controller-runtime manager with this lease. Its probes
 // are served by this package.
 func (l lease) electionOptions(log logr.Logger, o ctrl.Options) ctrl.Options {
-	o.Logger, o.HealthProbeBindAddress = log, "0"
+	o.Logger, o.HealthProbeBindAddress, o.PprofBindAddress = log, "0", "" // The manager serves both itself.
 	if l.lock != nil {
 		o.LeaderElectionResourceLockInterface, o.LeaderElectionConfig = l.lock, nil
 	}

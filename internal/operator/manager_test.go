@@ -1,9 +1,15 @@
 package operator
 
 import (
+	"errors"
+	"net"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/ensign-operator/ensign/internal/config"
 	"github.com/ensign-operator/ensign/internal/kubeapi/access"
@@ -34,6 +40,30 @@ func TestConfinement(t *testing.T) {
 	if !every(access.Owner{GVK: kind("A")}) || !every(access.Owner{GVK: kind("B")}) {
 		t.Error("want the flag to count for all")
 	}
+}
+
+// The port of profiles is taken by Start, and not left open by a manager that never starts.
+func TestAManagerThatDoesNotStartTakesNoPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	o := ctrl.Options{PprofBindAddress: taken.Addr().String(), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}}
+	m, err := New(&rest.Config{Host: "127.0.0.1:1"}, o, options.Options{RunDir: t.TempDir(), Environ: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = (&components{Manager: m}).serveProfiles()
+	if wrong, ok := errors.AsType[*options.Error](err); !ok || wrong.Field != "ctrl.Options.PprofBindAddress" {
+		t.Errorf("want an error that names the field, got %v", err)
+	}
+	c := &components{Manager: m}
+	m.election.PprofBindAddress = "127.0.0.1:0"
+	if err := c.serveProfiles(); err != nil || len(c.undo) != 1 {
+		t.Errorf("got %v", err)
+	}
+	c.undo[0]()
 }
 
 // A role may be in a collection of Python, also that of a finalizer.

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// lockTimeout is how long Open waits for a lock that another process holds.
+	// lockTimeout is how long Open waits for a lock that somebody else holds.
 	lockTimeout  = 5 * time.Second
 	lockInterval = 20 * time.Millisecond
 )
@@ -47,7 +47,7 @@ func waitForLock(file *os.File) error {
 func explainLock(err error) error {
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return fmt.Errorf("in use by another process; give each manager a run directory of its own: %w", err)
+		return fmt.Errorf("in use by another manager; give each manager a run directory of its own: %w", err)
 	case err != nil:
 		return fmt.Errorf("can't be locked; choose one on a disk of this machine: %w", err)
 	}

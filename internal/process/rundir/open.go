@@ -13,7 +13,7 @@ import (
 
 // Open opens and locks path, and makes missing directories. It refuses a path that is a
 // symbolic link, belongs to another user, is writable by others, holds directories that no
-// manager made, or is used by another process. It removes what a killed predecessor left of
+// manager made, or is used by another manager. It removes what a killed predecessor left of
 // its runs; artifacts stay.
 func Open(path string) (*Root, error) {
 	return TakeOver(path, func(string) {})

@@ -42,9 +42,9 @@ func TestTakeOverEndsProcessesBetweenLockAndClearing(t *testing.T) {
 	}
 }
 
-// Some network file systems have no locks; the error must not blame another process.
-func TestOnlyALockThatIsHeldTellsOfAnotherProcess(t *testing.T) {
-	for err, want := range map[error]string{syscall.EWOULDBLOCK: "another process", syscall.ENOLCK: "can't be locked", syscall.ENOSYS: "can't be locked"} {
+// Some network file systems have no locks; the error must not blame another manager.
+func TestOnlyALockThatIsHeldTellsOfAnotherManager(t *testing.T) {
+	for err, want := range map[error]string{syscall.EWOULDBLOCK: "another manager", syscall.ENOLCK: "can't be locked", syscall.ENOSYS: "can't be locked"} {
 		if got := explainLock(err); !errors.Is(got, err) || !strings.Contains(got.Error(), want) {
 			t.Errorf("got error %v for %v, want one with %q", got, err, want)
 		}

@@ -514,7 +514,7 @@ func TestOpenRefuses(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { _ = r.Close() })
-			}, want: "another process",
+			}, want: "another manager",
 		},
 	}
 	for name, test := range tests {

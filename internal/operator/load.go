@@ -1,0 +1,86 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+
+	"github.com/ensign-operator/ensign/internal/config"
+	"github.com/ensign-operator/ensign/internal/watches"
+)
+
+// loadContent reads the watches file and finds the content of its watches. Only for roles and
+// playbooks does it look for the Python environment, which may have collections. Where there is
+// none, it returns the faults of the file that are certain without it.
+func loadContent(ctx context.Context, o config.Options, p *python) ([]watches.Watch, error) {
+	kinds, faults := watches.Load(o.WatchesFile, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
+	search, err := contentSearch(ctx, o, p, slices.ContainsFunc(kinds, isAnsible))
+	switch {
+	case err != nil && faults != nil:
+		return nil, faultsOf(faults)
+	case err != nil:
+		return nil, err
+	}
+	return loadWatches(o, search)
+}
+
+// contentSearch returns where content is searched. withPython adds the collections of the Python
+// environment.
+func contentSearch(ctx context.Context, o config.Options, p *python, withPython bool) (watches.Search, error) {
+	o = o.WithAnsibleSettings()
+	paths := o.SearchPaths()
+	collections := slices.Concat(paths.DefaultCollections, paths.Collections)
+	if withPython {
+		_, info, err := p.find(ctx, o)
+		if err != nil {
+			return watches.Search{}, err
+		}
+		collections = append(collections, info.CollectionDirs...)
+	}
+	return watches.Search{Dir: o.Dir, RolesPath: paths.Roles, CollectionsPath: collections, LookupEnv: o.Env.Lookup, Here: o.InProject}, nil
+}
+
+// Watches reads the watches file for a command that runs no content. It needs no Python
+// environment, and leaves the Content of the watches empty.
+func Watches(o config.Options) ([]watches.Watch, error) {
+	return loadWatches(o, watches.Search{Dir: o.Dir, LookupEnv: o.Env.Lookup, KindsOnly: true})
+}
+
+// loadWatches reads watches.yaml, applies the environment to it, and warns of settings that
+// are probably mistakes or are dangerous.
+func loadWatches(o config.Options, search watches.Search) ([]watches.Watch, error) {
+	search.OnUnset = func(name string, line int) {
+		o.Logger.Info("WARNING: the watches file names an environment variable that is not set, and its ${} stays as it is; ${NAME:-default} gives it a default", "variable", name, "line", line)
+	}
+	list, err := watches.Load(o.WatchesFile, search)
+	if err != nil {
+		return nil, faultsOf(err)
+	}
+	if err := o.Env.Override(list); err != nil {
+		return nil, err
+	}
+	if names := o.Env.UnmatchedVariables(list); len(names) > 0 {
+		o.Logger.Info("WARNING: environment variables name a kind that is not watched; after the prefix stand kind and group, in upper case, with dots as underscores", "variables", names)
+	}
+	warnOfDangers(o.Logger, list)
+	return list, nil
+}
+
+// ErrNoWatches is the error of a file of watches that is not there.
+var ErrNoWatches = watches.ErrNoFile
+
+// faultsOf returns the error that has the faults of the watches file.
+func faultsOf(faults error) error { return fmt.Errorf("read the watches:\n%w", faults) }
+
+// warnOfDangers warns of settings by which whoever writes a CR can do more than write a CR.
+func warnOfDangers(log logr.Logger, list []watches.Watch) {
+	for i := range list {
+		warnOfTemplates(log, list[i])
+		if !list[i].MarkUnsafe {
+			log.Info("WARNING: markUnsafe is false: whoever may write such a resource can run code in this operator (template injection, CWE-1336, as in CVE-2021-3583)",
+				"gvk", list[i].GVK.String(), "line", list[i].Line)
+		}
+	}
+}
