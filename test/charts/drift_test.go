@@ -52,9 +52,9 @@ var _ = Describe("a release whose objects others change", func() {
 
 var _ = Describe("a cluster-scoped object of a release", func() {
 	// asItWas is true if the object is there, as the chart has it.
-	asItWas := func(s *site.Site, name string) func(context.Context) (bool, error) {
+	asItWas := func(s *site.Site) func(context.Context) (bool, error) {
 		return func(ctx context.Context) (bool, error) {
-			object := priorityClass(s, name)
+			object := priorityClass(s, "wide")
 			err := k8s.Get(ctx, client.ObjectKeyFromObject(object), object)
 			return err == nil && object.Labels["app.kubernetes.io/managed-by"] == "Helm", client.IgnoreNotFound(err)
 		}
@@ -65,9 +65,9 @@ var _ = Describe("a cluster-scoped object of a release", func() {
 		for runs := range 2 {
 			s.Watched(ctx, "priorityclasses.scheduling.k8s.io")
 			patch(ctx, priorityClass(s, "wide"), `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"theirs"}}}`)
-			Eventually(ctx, asItWas(s, "wide")).Should(BeTrue())
+			Eventually(ctx, asItWas(s)).Should(BeTrue())
 			Expect(k8s.Delete(ctx, priorityClass(s, "wide"))).To(Succeed())
-			Eventually(ctx, asItWas(s, "wide")).Should(BeTrue())
+			Eventually(ctx, asItWas(s)).Should(BeTrue())
 			s.Settles(cr, 3-runs) // The installation and two repairs; of the next manager two repairs.
 			if runs == 0 {
 				Expect(s.Manager.Stop()).To(Succeed())
@@ -81,8 +81,8 @@ var _ = Describe("a cluster-scoped object of a release", func() {
 		s := charted(ctx, plain, "  watchClusterScopedResources: false\n").Start(ctx, hello.Kind)
 		cr := deployedBy(ctx, s, hello, "wide")
 		Expect(k8s.Delete(ctx, priorityClass(s, "wide"))).To(Succeed())
-		Consistently(ctx, asItWas(s, "wide"), site.Calm).Should(BeFalse())
+		Consistently(ctx, asItWas(s), site.Calm).Should(BeFalse())
 		answered(ctx, s, cr, "now")
-		Expect(asItWas(s, "wide")(ctx)).To(BeTrue())
+		Expect(asItWas(s)(ctx)).To(BeTrue())
 	})
 })
