@@ -61,7 +61,7 @@ type write func(context.Context) (*eventsv1.Event, error)
 
 // Create implements events.EventSink.
 func (s *eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
-	return s.write(ctx, event,
+	return s.write(ctx, "create", event,
 		func(ctx context.Context) (*eventsv1.Event, error) { return s.EventSink.Create(ctx, event) },
 		func(ctx context.Context) (*eventsv1.Event, error) {
 			_, err := s.core.Events(event.Namespace).Create(ctx, coreEvent(event), metav1.CreateOptions{})
@@ -71,7 +71,7 @@ func (s *eventSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv
 
 // Patch implements events.EventSink. The patch is about the series, which both groups have alike.
 func (s *eventSink) Patch(ctx context.Context, event *eventsv1.Event, patch []byte) (*eventsv1.Event, error) {
-	return s.write(ctx, event,
+	return s.write(ctx, "patch", event,
 		func(ctx context.Context) (*eventsv1.Event, error) { return s.EventSink.Patch(ctx, event, patch) },
 		func(ctx context.Context) (*eventsv1.Event, error) {
 			_, err := s.core.Events(event.Namespace).Patch(ctx, event.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
@@ -80,7 +80,7 @@ func (s *eventSink) Patch(ctx context.Context, event *eventsv1.Event, patch []by
 }
 
 // write tries the group that worked last in the namespace, and then the other one.
-func (s *eventSink) write(ctx context.Context, event *eventsv1.Event, newer, core write) (*eventsv1.Event, error) {
+func (s *eventSink) write(ctx context.Context, verb string, event *eventsv1.Event, newer, core write) (*eventsv1.Event, error) {
 	ctx = context.WithoutCancel(ctx)
 	_, coreWorked := s.byCore.Load(event.Namespace)
 	first, second := newer, core
@@ -95,7 +95,7 @@ func (s *eventSink) write(ctx context.Context, event *eventsv1.Event, newer, cor
 	if lacksRight(other) {
 		s.warned.Do(func() {
 			s.log.Info("WARNING: Events are not written: the account lacks create and patch of events, in the group events.k8s.io or in the core group, or something else forbids them; this is said once",
-				"namespace", event.Namespace, "answer", err.Error(), "otherAnswer", other.Error())
+				"verb", verb, "namespace", event.Namespace, "answer", err.Error(), "otherAnswer", other.Error())
 		})
 		return event, nil
 	}
