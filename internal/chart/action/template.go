@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -43,8 +42,7 @@ func Render(ctx context.Context, o order.Order, out io.Writer) error {
 	}
 	encoder := json.NewEncoder(out)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		base := path.Base(name)
-		if strings.HasPrefix(base, "_") || base == "NOTES.txt" {
+		if strings.HasSuffix(name, "NOTES.txt") { // As Helm has it, whatever stands before.
 			continue
 		}
 		if err := encoder.Encode(order.File{Name: name, Text: files[name]}); err != nil {

@@ -1,0 +1,2 @@
+// Package rendering compares what chart-exec renders with what helm template prints, byte by byte.
+package rendering
