@@ -41,6 +41,10 @@ func TestKubebuilderAddsKindsToAProjectInGo(t *testing.T) {
 	inGo("Till")
 	ours("--kind=Hello", "--chart="+hello)
 	inGo("Shelf")
+	out := d.run(0, filepath.Join(scratch.Repository(t), "bin", "tools", "kubebuilder"), "create", "webhook", "--group=shop", "--version=v1", "--kind=Till", "--defaulting", "--programmatic-validation", "--make=false")
+	if strings.Contains(out, "unable to find") || strings.Contains(out, "Unable to find") {
+		t.Errorf("kubebuilder misses what it edits for a webhook: %s", out)
+	}
 	d.run(0, "make", "generate", "manifests")
 	d.run(0, "go", "build", "./...")
 	d.run(0, "go", "mod", "tidy", "-diff")
@@ -55,6 +59,17 @@ func TestKubebuilderAddsKindsToAProjectInGo(t *testing.T) {
 		for _, kind := range []string{"store", "till", "hello", "shelf"} {
 			d.wants(strings.ToLower(text), "name: "+map[string]string{"config/default": "shop-" + kind + "-admin", "config/samples": kind + "-sample"}[path])
 		}
+	}
+	deployed := d.run(0, "kubectl", "kustomize", "config/default")
+	if got := strings.Count(deployed, "cert-manager.io/inject-ca-from: shop-system/shop-serving-cert\n"); got != 2 {
+		t.Errorf("want both webhooks to get the certificate's authority, got %d", got)
+	}
+	for _, part := range []string{ // The webhooks, the certificate and the pods find each other.
+		"  - shop-webhook-service.shop-system.svc\n", "--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs",
+		"      labels:\n        app.kubernetes.io/component: manager\n        app.kubernetes.io/name: shop\n        control-plane: controller-manager\n",
+		"  selector:\n    app.kubernetes.io/name: shop\n    control-plane: controller-manager\n",
+	} {
+		d.wants(deployed, part)
 	}
 	generated, err := os.ReadFile(filepath.Join(d.dir, "config", "rbac", "go_role.yaml"))
 	if err != nil {

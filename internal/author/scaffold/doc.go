@@ -13,6 +13,7 @@
 //
 //   - Templates are delimited by <% and %>: {{ and }} are Jinja's.
 //   - A file of templates/go takes the place of one of templates/project. Kubebuilder edits some of
-//     them later by its own markers and their columns: test/author runs it.
+//     them later by its own markers, and by the words and columns of lines that it takes out of
+//     comments: test/author runs it.
 //   - Many templates say the same as this repository's own config/. A test compares them.
 package scaffold

@@ -101,13 +101,16 @@ func TestTheExampleIsAProjectOfInit(t *testing.T) {
 	written(t, plan, err)
 	grown := strings.Fields(`PROJECT README.md cmd/main.go go.mod watches.yaml roles/.gitkeep molecule/default/converge.yml config/rbac/role.yaml
 		config/rbac/go_role.yaml config/crd/kustomization.yaml`)
+	// Its webhook is written by hand, for a certificate that the example makes itself.
+	grown = append(grown, "config/default/kustomization.yaml", "test/e2e/e2e_test.go")
+	byHand := regexp.MustCompile(`^(deploy: |undeploy: |run: export |# Webhooks need certificates|    control-plane: )`)
 	for _, f := range plan.files {
 		if slices.Contains(grown, f.path) {
 			continue
 		}
 		text := read(t, example, f.path)
 		for line := range strings.SplitSeq(read(t, dir, f.path), "\n") {
-			if !strings.HasPrefix(line, "deploy: ") && !strings.HasPrefix(line, "undeploy: ") && !strings.Contains(text, line) {
+			if !byHand.MatchString(line) && !strings.Contains(text, line) {
 				t.Errorf("examples/hybrid/%s lacks the line %q of init's", f.path, line)
 			}
 		}
