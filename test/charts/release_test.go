@@ -160,6 +160,17 @@ helper: plain.name
 		Expect(object.Annotations).To(HaveKeyWithValue("checksum", HaveLen(64)))
 	})
 
+	It("has no default of its chart that its CR sets to null, and whole numbers", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "values: {{ toJson .Values | quote }}\n  million: \"{{ .Values.million }}\"")}, "").Start(ctx, hello.Kind)
+		s.Write(map[string]string{"chart/values.yaml": "probe: {httpGet: {path: /}, period: 1}\n"})
+		cr := harness.Custom(hello, s.Namespace, "nulls", map[string]any{"probe": map[string]any{"httpGet": nil}, "million": int64(1000000)})
+		s.Create(ctx, cr)
+		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+		object := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "nulls-a", object)(ctx)).To(Succeed())
+		Expect(object.Data).To(Equal(map[string]string{"values": `{"million":1000000,"probe":{"period":1}}`, "million": "1000000"}))
+	})
+
 	It("keeps what is to be kept, without an owner", func(ctx context.Context) {
 		s := charted(ctx, map[string]string{"a.yaml": configMap("a", `{"helm.sh/resource-policy": keep}`, "a: b"), "b.yaml": configMap("b", "{}", "a: b")}, "").Start(ctx, hello.Kind)
 		cr := harness.Custom(hello, s.Namespace, "kept", nil)
