@@ -107,6 +107,8 @@ type conclusion struct {
 	version version
 	// answered is the request that the status is to show as answered; "" is none.
 	answered string
+	// requested is true if somebody has asked for the run.
+	requested bool
 	// before is the outcome before this one, which an Event has announced.
 	before     content.Outcome
 	finalizing bool
@@ -160,6 +162,20 @@ func (a *attempt) priority() slots.Priority {
 	}
 }
 
+// requested reports whether somebody has asked for the run, and no run has answered that but in vain.
+func (a *attempt) requested() bool {
+	if a.finalizing || a.writer.own {
+		return false
+	}
+	shown := status.Request(a.cr)
+	for _, request := range newRequests(a.version.requested, a.state.answered) {
+		if request != shown {
+			return true
+		}
+	}
+	return a.state.failing() && a.state.last.requested
+}
+
 // seenBefore reports whether this manager already reconciled the CR with the same spec.
 func (a *attempt) seenBefore() bool {
 	return a.state.last != nil && a.state.version.sameSpec(a.version)
@@ -177,7 +193,7 @@ func outcomeBefore(st *state, cr *unstructured.Unstructured) content.Outcome {
 // conclude sets the conclusion of the attempt and stores it in the CR's state.
 func (r *Reconciler) conclude(a *attempt, c conclusion) {
 	st, now := &a.state, r.Clock.Now()
-	c.version, c.finalizing, c.before = a.version, a.finalizing, a.before
+	c.version, c.finalizing, c.before, c.requested = a.version, a.finalizing, a.before, a.requested()
 	a.setVersion()
 	if c.Outcome.Verdict != content.Canceled { // The next manager answers.
 		c.answered = answers(a.version.requested, st.answered, status.Request(a.cr))

@@ -21,7 +21,7 @@ import (
 func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 	var err error
 	a.period, err = r.periodOf(a.cr)
-	a.work, a.refusal = r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: a.finalizing})
+	a.work, a.refusal = r.Content.Prepare(ctx, content.Request{Object: a.cr, Finalizing: a.finalizing, Requested: a.requested()})
 	if err != nil && !a.finalizing {
 		if a.refusal != nil && a.refusal.Reason == content.ReasonInvalidAnnotation {
 			err = errors.Join(err, errors.New(a.refusal.Message))

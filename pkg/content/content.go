@@ -33,6 +33,10 @@ type Request struct {
 	Object *unstructured.Unstructured
 	// Finalizing is true for a run of the finalizer.
 	Finalizing bool
+	// Requested is true if somebody has asked for this run by the annotation reconcile-requested-at,
+	// and no run has answered that: content that finds its work done looks again at what it otherwise
+	// takes as given.
+	Requested bool
 	// Values are given to the content in place of the CR's spec; nil is the spec. They are as
 	// untrusted as the spec, whoever made them of it, and have the types of JSON.
 	Values map[string]any

@@ -82,6 +82,12 @@ func (r *run) deploy(ctx context.Context, working func(string)) (err error) {
 		return fmt.Errorf("load the chart: %w", err)
 	}
 	r.config.CustomTemplateFuncs = templateFuncs(ctx, r.Order, r.chart)
+	if r.IfChanged {
+		working("render")
+		if changed, err := r.changed(ctx); err != nil || !changed {
+			return err
+		}
+	}
 	if r.Adopt {
 		working("look for objects of other releases")
 		if err := r.refuseOthers(ctx); err != nil {

@@ -75,6 +75,8 @@ type work struct {
 	engine     *Engine
 	cr         *unstructured.Unstructured
 	finalizing bool
+	// requested is true if somebody has asked for the run: the chart is rendered anew.
+	requested bool
 	// namespace and name are the release's.
 	namespace, name string
 	// seal says for which CR the release's records are sealed; its keys are set by site.
@@ -99,7 +101,7 @@ type settings struct {
 // of its spec. A finalizer run is never refused.
 func (e *Engine) Prepare(_ context.Context, r content.Request) (content.Work, *content.Outcome) {
 	cr := r.Object
-	w := &work{engine: e, cr: cr, finalizing: r.Finalizing, seal: order.Seal{Owner: ownerOf(cr)}}
+	w := &work{engine: e, cr: cr, finalizing: r.Finalizing, requested: r.Requested, seal: order.Seal{Owner: ownerOf(cr)}}
 	var err error
 	w.settings, err = e.readSettings(cr.GetAnnotations())
 	if r.Finalizing {
@@ -172,7 +174,7 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 		return content.Result{}, false // Run meets the same error and reports it.
 	case w.finalizing:
 		return w.goneSoon(ctx, found)
-	case found.State != release.InSync:
+	case found.State != release.InSync || w.requested:
 		return content.Result{}, false
 	}
 	result := w.hide(deployed(found.last()))
@@ -206,6 +208,8 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	switch {
 	case w.finalizing:
 		return w.finalize(ctx, job, found)
+	case w.requested && (found.State == release.InSync || found.State == release.Drifted):
+		return w.renew(ctx, job, found)
 	case found.State == release.InSync:
 		return deployed(found.last())
 	case found.State == release.Foreign:
@@ -215,6 +219,31 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	default:
 		return w.deploy(ctx, job, found)
 	}
+}
+
+// renew upgrades the release if its chart renders other objects than in the last revision, although
+// chart and values are the same: templates see the API server's capabilities, and look objects up.
+func (w *work) renew(ctx context.Context, job content.Job, before found) content.Result {
+	o := w.newOrder(order.Upgrade, before.Decision)
+	o.IfChanged = true
+	if outcome := w.carryOut(ctx, job, o); outcome.Verdict != content.Succeeded {
+		return w.attempted(failed(outcome, order.Upgrade))
+	}
+	after, err := w.look(ctx, job)
+	switch {
+	case err != nil:
+		return irreconcilable(ctx, err)
+	case after.State == release.Drifted:
+		return w.repair(ctx, after)
+	case after.State != release.InSync:
+		return irreconcilable(ctx, errors.New("the release is not as it should be after a run that succeeded"))
+	}
+	if after.last().Version != before.last().Version {
+		w.log(ctx).Info(done(after.last()), "revision", after.last().Version)
+	}
+	result := w.hide(deployed(after.last()))
+	w.remember(after, result)
+	return result
 }
 
 // deploy installs or upgrades the release.

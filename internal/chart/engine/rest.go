@@ -98,7 +98,7 @@ func (w *work) saw(s *sight) func(live *unstructured.Unstructured) {
 // Rests returns the result of the last comparison while neither the records of the release nor
 // its values or objects have changed since. What a comparison could not say for sure it says again.
 func (w *work) Rests() (content.Result, bool) {
-	if w.engine.Informers == nil || w.finalizing || w.fault != nil {
+	if w.engine.Informers == nil || w.finalizing || w.requested || w.fault != nil {
 		return content.Result{}, false
 	}
 	last, ok := w.engine.rests.get(w.cr.GetUID())

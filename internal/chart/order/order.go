@@ -63,6 +63,8 @@ type Order struct {
 	Action Action `json:"action"`
 	// Unlock first marks a revision as failed whose attempt was killed.
 	Unlock bool `json:"unlock"`
+	// IfChanged leaves an upgrade out for which the chart renders the objects of the last revision.
+	IfChanged bool `json:"ifChanged"`
 	// TakeOver first replaces the revisions that are not sealed.
 	TakeOver bool `json:"takeOver"`
 	// Seal says how revisions are sealed.

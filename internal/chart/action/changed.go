@@ -1,0 +1,200 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	release "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+
+	"github.com/ensign-operator/ensign/internal/chart/manifest"
+	records "github.com/ensign-operator/ensign/internal/chart/release"
+)
+
+// changed reports whether the chart renders other objects now than in the last revision. It is
+// rendered twice: what differs between the two is random, and says nothing. Hooks do not count.
+func (r *run) changed(ctx context.Context) (bool, error) {
+	found, err := r.config.Releases.Last(r.Name)
+	if err != nil {
+		return false, err
+	}
+	last, err := records.Of(found)
+	if err != nil {
+		return false, err
+	}
+	before, err := objectsOf(last.Manifest)
+	if err != nil {
+		return false, err
+	}
+	var rendered [2]map[string]any
+	for i := range rendered {
+		if rendered[i], err = r.renderAs(ctx, last); err != nil {
+			return false, err
+		}
+	}
+	return !sameObjects(before, rendered[0], rendered[1]), nil
+}
+
+// renderAs returns the objects that the chart renders now for the revision: with its number, and as
+// an installation if it was one.
+func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]any, error) {
+	c, err := loader.Load(r.Chart)
+	if err != nil {
+		return nil, fmt.Errorf("load the chart: %w", err)
+	}
+	given := runtime.DeepCopyJSON(r.Values)
+	if err := chartutil.ProcessDependencies(c, given); err != nil {
+		return nil, fmt.Errorf("the chart's dependencies: %w", err)
+	}
+	capabilities, err := r.capabilities()
+	if err != nil {
+		return nil, err
+	}
+	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: last.Version, IsInstall: last.Version == 1, IsUpgrade: last.Version != 1}
+	values, err := util.ToRenderValuesWithSchemaValidation(c, given, options, capabilities, true)
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.config.RESTClientGetter.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	e := engine.New(config)
+	e.CustomTemplateFuncs = templateFuncs(ctx, r.Order, c)
+	files, err := e.RenderWithContext(ctx, c, values)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]any{}
+	for name, text := range files {
+		base := path.Base(name)
+		if strings.HasPrefix(base, "_") || strings.HasSuffix(base, "NOTES.txt") || strings.TrimSpace(text) == "" {
+			continue
+		}
+		if text, err = r.served(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		objects, err := objectsOf(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		maps.Copy(all, objects)
+	}
+	return all, nil
+}
+
+// capabilities returns what templates see of the API server, for Helm too.
+func (r *run) capabilities() (*common.Capabilities, error) {
+	if r.config.Capabilities != nil {
+		return r.config.Capabilities, nil
+	}
+	client, err := r.config.RESTClientGetter.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+	version, err := client.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for its version: %w", err)
+	}
+	versions, err := action.GetVersionSet(client)
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("ask the API server for its kinds: %w", err)
+	}
+	r.config.Capabilities = &common.Capabilities{
+		APIVersions: versions, HelmVersion: common.DefaultCapabilities.HelmVersion,
+		KubeVersion: common.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
+	}
+	return r.config.Capabilities, nil
+}
+
+// objectsOf returns the objects of a manifest by kind, namespace and name, without hooks.
+func objectsOf(text string) (map[string]any, error) {
+	objects, err := manifest.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]any{}
+	for _, object := range objects {
+		if object.GetAnnotations()[release.HookAnnotation] == "" {
+			all[kindOf(object)+" "+object.GetNamespace()+"/"+object.GetName()] = object.Object
+		}
+	}
+	return all, nil
+}
+
+func kindOf(object *unstructured.Unstructured) string {
+	return object.GroupVersionKind().GroupKind().String()
+}
+
+// sameObjects reports whether before is what was rendered once and twice, but for what is random.
+// Objects whose names are random do not count.
+func sameObjects(before, once, twice map[string]any) bool {
+	random := map[string]bool{} // kinds
+	for name := range once {
+		if twice[name] == nil {
+			kind, _, _ := strings.Cut(name, " ")
+			random[kind] = true
+		}
+	}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(once))) {
+		kind, _, _ := strings.Cut(name, " ")
+		if random[kind] && (once[name] == nil || twice[name] == nil) {
+			continue
+		}
+		if !sameBut(before[name], once[name], twice[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameBut reports whether before is once, but for what differs between once and twice.
+func sameBut(before, once, twice any) bool {
+	if reflect.DeepEqual(once, twice) {
+		return reflect.DeepEqual(before, once)
+	}
+	switch first := once.(type) {
+	case map[string]any:
+		second, isMap := twice.(map[string]any)
+		old, wasMap := before.(map[string]any)
+		if !isMap {
+			return true
+		}
+		if !wasMap {
+			return false
+		}
+		for _, key := range slices.Concat(slices.Collect(maps.Keys(old)), slices.Collect(maps.Keys(first))) {
+			if !sameBut(old[key], first[key], second[key]) {
+				return false
+			}
+		}
+	case []any:
+		second, isList := twice.([]any)
+		old, wasList := before.([]any)
+		if !isList || len(first) != len(second) {
+			return true
+		}
+		if !wasList || len(old) != len(first) {
+			return false
+		}
+		for i := range first {
+			if !sameBut(old[i], first[i], second[i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
