@@ -93,13 +93,13 @@ func (r chartRunner) Remove(uid string) error { return r.Root.Remove(uid) }
 type followed struct{ children *children.Children }
 
 // Object implements chart.Informers.
-func (f followed) Object(resource schema.GroupResource, namespace, name string) (chart.Known, bool) {
+func (f followed) Object(resource schema.GroupVersionResource, namespace, name string) (chart.Known, bool) {
 	known, live := f.children.Known(resource, namespace, name)
 	return chart.Known(known), live
 }
 
 // Series implements chart.Informers.
-func (f followed) Series(resource schema.GroupResource, namespace, base string) (map[string]chart.Known, bool) {
+func (f followed) Series(resource schema.GroupVersionResource, namespace, base string) (map[string]chart.Known, bool) {
 	known, live := f.children.KnownSeries(resource, namespace, base)
 	all := make(map[string]chart.Known, len(known))
 	for name, one := range known {

@@ -22,9 +22,9 @@ import (
 type Informers interface {
 	// Object returns what is known of an object, and the zero Known for one that is not there. live
 	// is false where no informer is told of all changes: then nothing is known.
-	Object(resource schema.GroupResource, namespace, name string) (known Known, live bool)
+	Object(resource schema.GroupVersionResource, namespace, name string) (known Known, live bool)
 	// Series returns what is known of all objects whose name is base, ".v" and a number.
-	Series(resource schema.GroupResource, namespace, base string) (known map[string]Known, live bool)
+	Series(resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool)
 }
 
 // Known is what an informer knows of an object.
@@ -60,7 +60,7 @@ type compared struct {
 
 // place says where an object is.
 type place struct {
-	resource        schema.GroupResource
+	resource        schema.GroupVersionResource
 	namespace, name string
 }
 
@@ -73,7 +73,7 @@ type sight struct {
 }
 
 // add adds an object as it was read.
-func (s *sight) add(resource schema.GroupResource, namespace, name string, uid types.UID, version string) {
+func (s *sight) add(resource schema.GroupVersionResource, namespace, name string, uid types.UID, version string) {
 	s.objects = append(s.objects, place{resource, namespace, name})
 	s.known = append(s.known, Known{UID: uid, ResourceVersion: version})
 }
@@ -91,7 +91,7 @@ func (w *work) saw(s *sight) func(live *unstructured.Unstructured) {
 			s.unsure = true
 			return
 		}
-		s.add(mapping.Resource.GroupResource(), live.GetNamespace(), live.GetName(), live.GetUID(), live.GetResourceVersion())
+		s.add(mapping.Resource, live.GetNamespace(), live.GetName(), live.GetUID(), live.GetResourceVersion())
 	}
 }
 
@@ -147,7 +147,7 @@ func (w *work) basis() [sha256.Size]byte {
 // all of them are followed.
 func (w *work) known(places []place) (records map[string]Known, objects []Known, live bool) {
 	informers := w.engine.Informers
-	secrets := corev1.SchemeGroupVersion.WithResource("secrets").GroupResource()
+	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	if records, live = informers.Series(secrets, w.namespace, release.Series(w.name)); !live {
 		return nil, nil, false
 	}

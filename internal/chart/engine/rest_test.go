@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/ensign-operator/ensign/internal/chart/order"
 	"github.com/ensign-operator/ensign/internal/watches"
 	"github.com/ensign-operator/ensign/pkg/content"
 )
@@ -25,15 +26,15 @@ type informed struct {
 }
 
 // Object implements Informers.
-func (i *informed) Object(resource schema.GroupResource, namespace, name string) (Known, bool) {
+func (i *informed) Object(resource schema.GroupVersionResource, namespace, name string) (Known, bool) {
 	if slices.Contains([]string{"login", "sizes"}, name) {
-		source := i.sources[resource.String()+"/"+name]
+		source := i.sources[resource.Resource+"/"+name]
 		if source == nil {
 			return Known{}, true
 		}
 		return Known{Content: i.text(source)}, true
 	}
-	if resource.String() != "configmaps" || namespace != "ns" || name != "a" {
+	if resource.Resource != "configmaps" || namespace != "ns" || name != "a" {
 		i.t.Errorf("asked for %s %s/%s", resource, namespace, name)
 	}
 	if i.object == nil {
@@ -48,13 +49,13 @@ func (i *informed) Object(resource schema.GroupResource, namespace, name string)
 }
 
 // Series implements Informers.
-func (i *informed) Series(resource schema.GroupResource, namespace, base string) (map[string]Known, bool) {
-	if resource.String() != "secrets" || namespace != "ns" || base != "sh.helm.release.v1.r" {
+func (i *informed) Series(resource schema.GroupVersionResource, namespace, base string) (map[string]Known, bool) {
+	if resource.Resource != "secrets" || namespace != "ns" || base != "sh.helm.release.v1.r" {
 		i.t.Errorf("asked for %s %s/%s", resource, namespace, base)
 	}
 	all := map[string]Known{}
 	for _, secret := range i.secrets() {
-		all[secret.Name] = Known{UID: secret.UID, ResourceVersion: secret.ResourceVersion, Content: i.text(secret.Labels)}
+		all[secret.Name] = Known{UID: secret.UID, ResourceVersion: secret.ResourceVersion, Content: i.text([]string{secret.Labels["status"], secret.Labels[order.DigestLabel]})} // The world makes them anew each time, with the time.
 	}
 	return all, !i.dead
 }

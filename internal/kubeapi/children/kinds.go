@@ -41,9 +41,10 @@ type followedKind struct {
 	// refusedSince is the time since when the API server refuses it; zero where it does not.
 	refusedSince time.Time
 	// uses has the watches for which the kind is followed, and when a CR of each last had a child
-	// of the kind. lastReferenced is when a CR last referred to the kind.
-	uses           map[schema.GroupKind]time.Time
-	lastReferenced time.Time
+	// of the kind. lastReferenced is when a CR last referred to the kind, lastAsked when Known or
+	// KnownSeries was last asked for an object of it.
+	uses                      map[schema.GroupKind]time.Time
+	lastReferenced, lastAsked time.Time
 	// inheritedChildren are children that name a deleted CR as their owner, and that a run of the
 	// CR's successor has written.
 	inheritedChildren map[types.UID]bool
@@ -97,7 +98,7 @@ func (c *Children) follow(kind Kind) *followedKind {
 		if other.kind.Version == kind.Version || !apierrors.IsNotFound(other.refusal()) {
 			return other
 		}
-		f.uses, other.uses, f.lastReferenced, f.inheritedChildren = other.uses, nil, other.lastReferenced, other.inheritedChildren
+		f.uses, other.uses, f.lastReferenced, f.lastAsked, f.inheritedChildren = other.uses, nil, other.lastReferenced, other.lastAsked, other.inheritedChildren
 		c.unfollow(resource.GroupResource(), other)
 	}
 	c.kinds[resource.GroupResource()] = f
@@ -118,17 +119,17 @@ func (c *Children) maintain(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for resource, f := range c.kinds {
-		if err := f.lastingRefusal(now); err != nil && len(f.uses) > 0 {
+		if err := f.lastingRefusal(now); err != nil && (len(f.uses) > 0 || !f.lastAsked.IsZero()) {
 			c.options.Logger.Info("a kind of children can't be followed, and is not any more: its drift is seen at the next reconcile period",
 				"resource", resource.String(), "error", err.Error())
 			if !apierrors.IsNotFound(err) { // A kind that is not served may be installed later.
 				c.refused[resource] = now
 			}
 			clear(f.uses)
-			c.recordOutdated = true
+			f.lastAsked, c.recordOutdated = time.Time{}, true
 		}
 		f.refreshUses(now)
-		if len(f.uses) == 0 && now.Sub(f.lastReferenced) > c.options.UnusedKindTimeout {
+		if timeout := c.options.UnusedKindTimeout; len(f.uses) == 0 && now.Sub(f.lastReferenced) > timeout && now.Sub(f.lastAsked) > timeout {
 			c.unfollow(resource, f)
 		}
 	}

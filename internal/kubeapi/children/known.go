@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,8 +22,9 @@ type Known struct {
 }
 
 // Known returns what is known of an object, and the zero Known for one that is not there. live is
-// false where no informer is told of all changes of such objects: then nothing is known.
-func (c *Children) Known(resource schema.GroupResource, namespace, name string) (known Known, live bool) {
+// false where no informer is told of all changes of such objects: then nothing is known yet. A kind
+// that is asked for is followed from then on, while somebody asks.
+func (c *Children) Known(resource schema.GroupVersionResource, namespace, name string) (known Known, live bool) {
 	store, live := c.liveStore(resource, namespace)
 	if !live {
 		return Known{}, false
@@ -38,7 +40,7 @@ func (c *Children) Known(resource schema.GroupResource, namespace, name string) 
 }
 
 // KnownSeries is Known for all objects whose name is base, ".v" and a number.
-func (c *Children) KnownSeries(resource schema.GroupResource, namespace, base string) (known map[string]Known, live bool) {
+func (c *Children) KnownSeries(resource schema.GroupVersionResource, namespace, base string) (known map[string]Known, live bool) {
 	store, live := c.liveStore(resource, namespace)
 	if !live {
 		return nil, false
@@ -56,8 +58,8 @@ func (c *Children) KnownSeries(resource schema.GroupResource, namespace, base st
 	return known, true
 }
 
-func (c *Children) liveStore(resource schema.GroupResource, namespace string) (toolscache.Indexer, bool) {
-	f := c.followed(resource)
+func (c *Children) liveStore(resource schema.GroupVersionResource, namespace string) (toolscache.Indexer, bool) {
+	f := c.followAsked(resource, namespace != "")
 	if f == nil {
 		return nil, false
 	}
@@ -66,6 +68,22 @@ func (c *Children) liveStore(resource schema.GroupResource, namespace string) (t
 		return nil, false
 	}
 	return informer.Store(), true
+}
+
+// followAsked returns the kind of a resource, which it begins to follow; nil while the API server
+// does not allow that.
+func (c *Children) followAsked(resource schema.GroupVersionResource, namespaced bool) *followedKind {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if since, ok := c.refused[resource.GroupResource()]; ok && time.Since(since) < refusedBackoff && c.kinds[resource.GroupResource()] == nil {
+		return nil
+	}
+	f := c.kinds[resource.GroupResource()]
+	if f == nil {
+		f = c.follow(Kind{Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Namespaced: namespaced})
+	}
+	f.lastAsked = time.Now()
+	return f
 }
 
 func knownOf(o *reduce.Object) Known {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,7 @@ func (s *stage) known(stored *unstructured.Unstructured) Known {
 	var known Known
 	s.eventually(func() bool {
 		var live bool
-		known, live = s.Known(secrets.GroupResource(), stored.GetNamespace(), stored.GetName())
+		known, live = s.Known(secrets, stored.GetNamespace(), stored.GetName())
 		return live && known.ResourceVersion == stored.GetResourceVersion()
 	}, func() string { return "the informers do not show " + stored.GetName() })
 	return known
@@ -24,7 +25,7 @@ func (s *stage) known(stored *unstructured.Unstructured) Known {
 
 func TestWhatIsKnownDiffersWithWhatOthersChange(t *testing.T) {
 	s := newStage(t, Options{}).start()
-	if _, live := s.Known(secrets.GroupResource(), "ns", "a"); live {
+	if _, live := s.Known(secrets, "ns", "a"); live {
 		t.Error("a kind that is not followed is known")
 	}
 	stored := s.runWrites(secrets, object("Secret", "a", ownedBy(widgets, "w"), saying("hello")))
@@ -32,7 +33,7 @@ func TestWhatIsKnownDiffersWithWhatOthersChange(t *testing.T) {
 	if first.UID != stored.GetUID() {
 		t.Errorf("UID %s", first.UID)
 	}
-	if absent, live := s.Known(secrets.GroupResource(), "ns", "b"); !live || absent != (Known{}) {
+	if absent, live := s.Known(secrets, "ns", "b"); !live || absent != (Known{}) {
 		t.Errorf("an object that is not there: %+v, %t", absent, live)
 	}
 	for why, c := range map[string]struct {
@@ -66,15 +67,12 @@ func TestAllRevisionsOfASeriesAreKnown(t *testing.T) {
 		s.known(s.runWrites(secrets, object("Secret", name, ownedBy(widgets, "w"))))
 	}
 	s.known(s.runWrites(secrets, object("Secret", "r.v4", ownedBy(widgets, "w"), inNamespace("other"))))
-	found, live := s.KnownSeries(secrets.GroupResource(), "ns", "r")
+	found, live := s.KnownSeries(secrets, "ns", "r")
 	if names := slices.Sorted(maps.Keys(found)); !live || !slices.Equal(names, []string{"r.v1", "r.v12", "r.v3"}) {
 		t.Errorf("%t %q", live, names)
 	}
 	if found["r.v1"].UID == "" || found["r.v1"].Content == "" {
 		t.Errorf("%+v", found["r.v1"])
-	}
-	if _, live := s.KnownSeries(configMaps.GroupResource(), "ns", "r"); live {
-		t.Error("a kind that is not followed is known")
 	}
 }
 
@@ -84,8 +82,31 @@ func TestNothingIsKnownWhereAKindIsRefusedOrItsNamespaceIsNotFollowed(t *testing
 	s.start()
 	s.known(s.runWrites(secrets, object("Secret", "a", ownedBy(widgets, "w"))))
 	for _, namespace := range []string{"other", "third"} {
-		if _, live := s.Known(secrets.GroupResource(), namespace, "a"); live {
+		if _, live := s.Known(secrets, namespace, "a"); live {
 			t.Errorf("%s is known", namespace)
 		}
+	}
+}
+
+// An object that no run marks, as one that is to be kept, may be the only one of its kind.
+func TestAKindIsFollowedWhileSomebodyAsks(t *testing.T) {
+	s := newStage(t, Options{UnusedKindTimeout: 100 * time.Millisecond}).start()
+	stored := s.store(configMaps, object("ConfigMap", "kept", saying("hello")))
+	s.eventually(func() bool {
+		known, live := s.Known(configMaps, "ns", "kept")
+		return live && known.UID == stored.GetUID()
+	}, func() string { return "the object is not known although somebody asks" })
+	s.eventually(func() bool { return !s.isFollowed(configMaps) }, func() string { return "the kind is followed although nobody asks" })
+}
+
+func TestAKindThatIsRefusedIsNotAskedForAgainAtOnce(t *testing.T) {
+	s := newStage(t, Options{})
+	s.timing.refusalGrace = 10 * time.Millisecond
+	s.refuse("configmaps", apierrors.NewForbidden(configMaps.GroupResource(), "", nil))
+	s.start()
+	s.Known(configMaps, "ns", "kept")
+	s.eventually(func() bool { return !s.isFollowed(configMaps) }, func() string { return "a kind that is refused is followed" })
+	if _, live := s.Known(configMaps, "ns", "kept"); live || s.isFollowed(configMaps) {
+		t.Errorf("live %t, or followed again", live)
 	}
 }
