@@ -36,6 +36,10 @@ rules:
 		"a sample lacks a value": {
 			map[string]string{"config/samples/web.yaml": sample + "{}\n"}, []string{"config/samples/web.yaml:1 chart-values host is needed"},
 		},
+		"a sample lacks what an object may give": {
+			map[string]string{"config/samples/web.yaml": sample + "{}\n", "watches.yaml": "- {group: a.example.com, version: v1, kind: Web, chart: charts/web, valuesFrom: [{kind: Secret, name: hosts}]}\n"},
+			[]string{"watches.yaml:1 chart-values without what valuesFrom gives"},
+		},
 		"a schema refuses a sample": {
 			map[string]string{"charts/web/values.schema.json": `{"properties": {"host": {"maxLength": 3}}}`, "config/samples/web.yaml": sample + "{host: long}\n"},
 			[]string{"config/samples/web.yaml:1 chart-values host"},

@@ -42,7 +42,9 @@ func (w *chartWing) needs(c *rights.Collector, u *Unit) {
 	if loaded == nil {
 		loaded = &describe.Chart{}
 	}
-	c.Chart(source.Position{Line: u.Watch.Line, Column: 1}, fmt.Sprintf("the chart of the watch on line %d of watches.yaml", u.Watch.Line), loaded, w.objects)
+	at, where := source.Position{Line: u.Watch.Line, Column: 1}, fmt.Sprintf("the chart of the watch on line %d of watches.yaml", u.Watch.Line)
+	c.Chart(at, where, loaded, w.objects)
+	c.ValuesFrom(at, where, w.chart.ValuesKinds())
 }
 
 // load loads the chart of the watch, renders it for each sample of its kind, and keeps the objects.
@@ -74,6 +76,11 @@ func (w *chartWing) load(ctx context.Context, p *Project, u *Unit) {
 		w.objects = append(w.objects, rendered.Objects...)
 		switch {
 		case err == nil:
+		case len(w.chart.ValuesKinds()) > 0:
+			p.add(finding{
+				"chart-values", report.Info, at, "without what valuesFrom gives: " + err.Error(),
+				"what the chart renders is not checked, and rbac does not see it", "give the chart defaults with which it renders",
+			})
 		case s.file != "":
 			p.add(finding{
 				"chart-values", report.Error, source.Position{File: s.file, Line: 1, Column: 1}, err.Error(),

@@ -52,6 +52,15 @@ func (c *Collector) Chart(at source.Position, where string, chart *describe.Char
 	c.unknown(source.Position{File: "watches.yaml", Line: at.Line, Column: 1}, "what the chart renders with values other than its own and those of the samples")
 }
 
+// ValuesFrom adds what it takes to read the objects that values come from, by their kinds. That
+// they are references adds the rest.
+func (c *Collector) ValuesFrom(at source.Position, where string, kinds []string) {
+	for _, kind := range kinds {
+		_, resource := c.resource("v1", kind)
+		c.manager(at, "", resource, where+": its valuesFrom", "get")
+	}
+}
+
 // roles adds what the API server asks of an account that writes roles and bindings: it has to have
 // each right that they give, or to be allowed to give what it has not.
 func (c *Collector) roles(at source.Position, where string, objects []describe.Object) {

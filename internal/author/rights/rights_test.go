@@ -105,6 +105,14 @@ func TestWhatIsGrantedAndNotNeeded(t *testing.T) {
 
 // TestWhatTheRolesOfAChartNeed: the API server takes a role or a binding only from an account that has
 // what it gives, or may give what it has not.
+func TestWhatValuesFromNeeds(t *testing.T) {
+	c := Collector{}
+	c.ValuesFrom(source.Position{Line: 3}, "the chart", []string{"ConfigMap", "Secret"})
+	if diff := cmp.Diff(map[Right]bool{{"", "configmaps", "get", ""}: true, {"", "secrets", "get", ""}: true}, c.Rights()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestWhatTheRolesOfAChartNeed(t *testing.T) {
 	role := describe.Object{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "sample", Rules: []rbac.PolicyRule{
 		{APIGroups: []string{"", "apps"}, Resources: []string{"pods"}, Verbs: []string{"get", "use"}, ResourceNames: []string{"sample"}},
