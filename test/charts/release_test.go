@@ -141,7 +141,8 @@ var _ = Describe("a release", func() {
 			"a.yaml": configMap("a", `{checksum: "{{ tpl .Values.checksum . }}"}`, `double: {{ tpl .Values.double . | quote }}
   folded: {{ tpl .Values.folded . | quote }}
   {{ tpl (toYaml .Values.map) . | indent 2 | trim }}
-  joined: {{ tpl (printf "{{ include %q . }}" .Values.helper) . }}`),
+  joined: {{ tpl (printf "{{ include %q . }}" .Values.helper) . }}
+  {{ if .Values.show }}hidden: {{ tpl .Values.hidden . }}{{ end }}`),
 		}, "").Start(ctx, hello.Kind)
 		s.Write(map[string]string{"chart/values.yaml": `double: "{{ include \"plain.name\" . }}"
 folded: >-
@@ -150,13 +151,14 @@ folded: >-
 map: {single: 'it''s {{ include "plain.name" . }}'}
 checksum: '{{ include (print $.Template.BasePath "/names.yaml") . | sha256sum }}'
 helper: plain.name
+hidden: '{{ printf "%s" (include "plain.name" .) }}'
 `})
-		cr := harness.Custom(hello, s.Namespace, "own", map[string]any{"other": "text"})
+		cr := harness.Custom(hello, s.Namespace, "own", map[string]any{"show": true})
 		s.Create(ctx, cr)
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 		object := &corev1.ConfigMap{}
 		Expect(objectNamed(s, "own-a", object)(ctx)).To(Succeed())
-		Expect(object.Data).To(Equal(map[string]string{"double": "own-own", "folded": "own-own", "single": "it's own-own", "joined": "own-own"}))
+		Expect(object.Data).To(Equal(map[string]string{"double": "own-own", "folded": "own-own", "single": "it's own-own", "joined": "own-own", "hidden": "own-own"}))
 		Expect(object.Annotations).To(HaveKeyWithValue("checksum", HaveLen(64)))
 	})
 
