@@ -1,0 +1,73 @@
+package helmclient
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/kube"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// Build implements kube.Interface. Its error names each object that is at fault, and its template:
+// what does not decode has no name in the errors of Kubernetes' libraries.
+func (c *Client) Build(manifest io.Reader, validate bool) (kube.ResourceList, error) {
+	text, err := io.ReadAll(manifest)
+	if err != nil {
+		return nil, err
+	}
+	build := func(text []byte) (kube.ResourceList, error) { return c.Client.Build(bytes.NewReader(text), validate) }
+	all, err := build(text)
+	if err == nil {
+		return all, nil
+	}
+	located := locate(text, func(document []byte) error {
+		_, err := build(document)
+		return err
+	})
+	if located == nil {
+		return nil, err // It is about no single one.
+	}
+	return nil, located
+}
+
+// locate returns the errors of the documents of a manifest, each with the document's name; nil if
+// there is none.
+func locate(manifest []byte, check func(document []byte) error) error {
+	var errs []error
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
+	for {
+		document, err := documents.Read()
+		if err != nil { // The end: it reads from memory.
+			return errors.Join(errs...)
+		}
+		if err := check(document); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", describe(document), err))
+		}
+	}
+}
+
+// source is the comment that Helm puts above what a template renders.
+var source = regexp.MustCompile(`(?m)^# Source: (.+)$`)
+
+// describe names the object of a document, and its template where that is known, for people.
+func describe(document []byte) string {
+	object := struct {
+		Kind     string
+		Metadata struct{ Name string }
+	}{}
+	_ = sigsyaml.Unmarshal(document, &object) // What cannot be read has no name.
+	name := strings.TrimSpace(object.Kind + " " + object.Metadata.Name)
+	if name == "" {
+		name = "an object"
+	}
+	if from := source.FindSubmatch(document); from != nil {
+		return fmt.Sprintf("%s of %s", name, from[1])
+	}
+	return name
+}
