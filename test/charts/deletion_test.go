@@ -2,6 +2,8 @@ package charts
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -218,6 +221,58 @@ func deletionPlans(requests []apiproxy.Request) (plans []deletionPlan) {
 	}
 	return plans
 }
+
+var _ = Describe("the record of a release", func() {
+	It("may go in the middle of the uninstallation, as it does with its namespace", func(ctx context.Context) {
+		s := charted(ctx, plain, "")
+		proxy := behindProxy(s)
+		s.Start(ctx, hello.Kind)
+		cr := deployedBy(ctx, s, hello, "midway")
+		record := &corev1.Secret{}
+		Expect(objectNamed(s, "sh.helm.release.v1.midway.v1", record)(ctx)).To(Succeed())
+		struck := make(chan error, 1)
+		proxy.Add(apiproxy.Rule{
+			Once:  true,
+			Match: func(r apiproxy.Request) bool { return r.Resource == "configmaps" && r.Verb == "delete" },
+			Fault: apiproxy.Fault{Before: func(apiproxy.Request) { struck <- k8s.Delete(ctx, record) }},
+		})
+		remove(ctx, cr)
+		Expect(struck).To(Receive(BeNil()))
+		Expect(isGone(priorityClass(s, "midway"))(ctx)).To(site.BeGone())
+		Expect(objectNamed(s, "midway-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
+		Expect(s.Failed(cr)()).To(BeZero())
+		Expect(s.Log()).NotTo(ContainSubstring("HooksSkipped"))
+	})
+
+	It("is refused with its size where a Secret has no room for it, and nothing is left", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": configMap("a", "{}", "a: {{ .Values.a | default \"b\" | quote }}")}, "").Start(ctx, hello.Kind)
+		small := deployedBy(ctx, s, hello, "small")
+		random := make([]byte, 2<<20)
+		_, _ = rand.Read(random) // It never fails.
+		s.Write(map[string]string{"chart/files/large.txt": base64.StdEncoding.EncodeToString(random)})
+		large := harness.Custom(hello, s.Namespace, "large", nil)
+		s.Create(ctx, large)
+		says := And(MatchRegexp(`the record of the release has 3\.\d\d MiB`), ContainSubstring("a Secret holds 1 MiB"), ContainSubstring(".helmignore"))
+		Expect(s.Outcome(ctx, large)).To(And(HaveField("Reason", "Failed"), HaveField("Message", says)))
+		Expect(statuses(s, "large")(ctx)).To(BeEmpty())
+		Expect(objectNamed(s, "large-a", &corev1.ConfigMap{})(ctx)).To(site.BeGone())
+
+		By("an upgrade")
+		Expect(k8s.Patch(ctx, small, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"a":"c"}}`)))).To(Succeed())
+		Eventually(ctx, s.Condition(small, "ReleaseFailed")).Should(HaveField("Message", says))
+		Expect(statuses(s, "small")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+
+		By("a chart without the file")
+		s.Write(map[string]string{"chart/.helmignore": "files/\n"})
+		for _, cr := range []*unstructured.Unstructured{small, large} {
+			Eventually(ctx, s.Condition(cr, "Successful")).Should(HaveField("Status", "True"))
+		}
+		object := &corev1.ConfigMap{}
+		Expect(objectNamed(s, "small-a", object)(ctx)).To(Succeed())
+		Expect(object.Data).To(Equal(map[string]string{"a": "c"}))
+		Expect(statuses(s, "large")(ctx)).To(Equal(map[string]string{"1": "deployed"}))
+	})
+})
 
 var _ = Describe("the deletion of a CR under faults", func() {
 	It("leaves nothing, and reports no success too early, whatever request fails", func(ctx context.Context) {

@@ -173,6 +173,28 @@ func TestAnUninstallationKeepsTheHistory(t *testing.T) {
 	}
 }
 
+func TestAnUninstallationGoesOnWithoutARecordThatGoes(t *testing.T) {
+	r, _ := newMemoryRun(t, order.Order{})
+	if err := r.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.config.Releases = storage.Init(forgetful{r.config.Releases.Driver})
+	if err := r.uninstall(true); err != nil || history(t, r) != "" {
+		t.Errorf("got %v, %s", err, history(t, r))
+	}
+}
+
+// forgetful is a storage whose namespace is being deleted: a record is gone before it is changed.
+type forgetful struct{ driver.Driver }
+
+// Update implements driver.Driver.
+func (f forgetful) Update(key string, _ helmrelease.Releaser) error {
+	if _, err := f.Delete(key); err != nil {
+		return err
+	}
+	return driver.ErrReleaseNotFound
+}
+
 // Helm takes any error of its storage for a release that is not there.
 func TestAnUninstallationWithoutItsRecordFails(t *testing.T) {
 	r, _ := newMemoryRun(t, order.Order{})

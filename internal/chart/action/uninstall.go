@@ -14,12 +14,18 @@ import (
 // uninstall runs the hooks of a deletion and deletes the objects of the last revision. With
 // keepHistory, the record says "uninstalled" only after Helm met no error, hooks and waits
 // included: Helm itself says it before it returns these. What Helm has left all the same, the
-// manager finds.
+// manager finds. A record that is gone, as with its namespace in the middle, is no error.
 func (r *run) uninstall(keepHistory bool) error {
-	// Helm takes any error of its history for a release that is not there.
-	if _, err := r.config.Releases.Last(r.Name); errors.Is(err, driver.ErrReleaseNotFound) {
+	err := r.uninstallRecorded(keepHistory)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil
-	} else if err != nil {
+	}
+	return err
+}
+
+func (r *run) uninstallRecorded(keepHistory bool) error {
+	// Helm takes any error of its history for a release that is not there.
+	if _, err := r.config.Releases.Last(r.Name); err != nil {
 		return err
 	}
 	a := action.NewUninstall(r.config)

@@ -136,6 +136,10 @@ func TestWhatAFinalizerDoes(t *testing.T) {
 			w.has(common.StatusDeployed, "")
 			w.leaves = true
 		}, orders: 1, deletions: 1, shown: gone},
+		"the record goes in the middle": {before: func(w *world) {
+			w.has(common.StatusDeployed, "")
+			w.leaves, w.loses = true, true
+		}, orders: 1, deletions: 1, shown: gone},
 		"the history was kept because an object was left": {before: func(w *world) { w.has(common.StatusUninstalled, "") }, deletions: 1, shown: gone},
 		"an object cannot be read": {before: func(w *world) {
 			w.has(common.StatusDeployed, "")

@@ -39,9 +39,13 @@ func (w *work) finalize(ctx context.Context, job content.Job, f found) content.R
 		if outcome := w.uninstall(ctx, job, f); outcome.Verdict != content.Succeeded {
 			return failed(outcome, order.Uninstall)
 		}
-		var err error
-		if f, err = w.look(ctx, job); err != nil {
+		after, err := w.look(ctx, job)
+		if err != nil {
 			return irreconcilable(ctx, err)
+		}
+		// Where the record went in the middle, as with its namespace, the one before names the objects.
+		if len(after.history.Revisions) > 0 {
+			f = after
 		}
 	}
 	if f.last() == nil && !foreign && w.hadRelease() {

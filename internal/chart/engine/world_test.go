@@ -56,6 +56,7 @@ type world struct {
 	outcome content.Outcome // of the next order
 	idle    bool            // a run that succeeds leaves no release
 	leaves  bool            // an uninstallation leaves the object
+	loses   bool            // an uninstallation ends without its record
 
 	engine     *Engine
 	kubeconfig []byte
@@ -222,7 +223,9 @@ func (w *world) Run(_ context.Context, spec runner.Spec) content.Outcome {
 	case w.outcome.Verdict != content.Succeeded || w.idle:
 	case o.Action == order.Uninstall:
 		w.releases = nil
-		w.has(common.StatusUninstalled, "")
+		if !w.loses {
+			w.has(common.StatusUninstalled, "")
+		}
 		if !w.leaves {
 			w.object = nil
 		}

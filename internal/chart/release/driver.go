@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	helm "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -30,7 +31,9 @@ type Driver struct {
 }
 
 // NewDriver returns the storage of the release that the records are of.
-func NewDriver(r *Records) *Driver { return &Driver{Records: r, helm: driver.NewSecrets(r.secrets)} }
+func NewDriver(r *Records) *Driver {
+	return &Driver{Records: r, helm: driver.NewSecrets(fittingSecrets{r.secrets})}
+}
 
 // Name implements driver.Driver.
 func (d *Driver) Name() string { return driver.SecretsDriverName }
@@ -47,7 +50,7 @@ func (d *Driver) Update(key string, r helmrelease.Releaser) error {
 		if d.uninstalling.Load() && sealed.Info.Status == common.StatusUninstalled {
 			sealed.Info.Status = common.StatusUninstalling
 		}
-		return d.helm.Update(key, sealed)
+		return orGone(d.helm.Update(key, sealed))
 	})
 }
 
@@ -138,7 +141,15 @@ func (d *Driver) Delete(key string) (helmrelease.Releaser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return found, d.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
+	return found, orGone(d.secrets.Delete(context.Background(), key, metav1.DeleteOptions{}))
+}
+
+// orGone makes the error of a Secret that is gone driver.ErrReleaseNotFound.
+func orGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", driver.ErrReleaseNotFound, err)
+	}
+	return err
 }
 
 // TakeOver replaces the revisions that are not sealed. If there is no other one, the newest of

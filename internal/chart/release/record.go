@@ -18,10 +18,6 @@ import (
 // Release is a revision as Helm keeps it.
 type Release = helm.Release
 
-// maxRecord bounds a record once it is unpacked, in bytes. A Secret has 1 MiB at most, which can
-// unpack to 800 MB; the record of a chart as large as Kubernetes allows has less than this.
-const maxRecord = 32 << 20
-
 // decode reads a record from a Secret as Helm's driver writes it: JSON, packed by gzip, in
 // base64. The format is that of helm.sh/helm/v4/pkg/storage/driver, which reads without a bound.
 func decode(data []byte) (*Release, error) {
@@ -88,6 +84,9 @@ func sealed(r *Release, owner order.Owner, uid, digest string) ([]byte, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("seal revision %d: %w", r.Version, err)
+	}
+	if len(text) > maxRecord { // It could not be read any more.
+		return nil, tooLarge(len(text), fmt.Sprintf("unpacked, and %d MiB are read", maxRecord>>20))
 	}
 	plain := &Release{}
 	if err := json.Unmarshal(text, plain); err != nil {

@@ -1,0 +1,35 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+const (
+	// maxRecord bounds a record once it is unpacked, in bytes. A Secret has 1 MiB at most, which can
+	// unpack to 800 MB.
+	maxRecord = 32 << 20
+	// growth is kept free in the Secret of a new record, in bytes: for its next states, the times of its
+	// hooks, and the text of a failure.
+	growth = 16 << 10
+)
+
+// fittingSecrets creates no Secret whose record is larger than the API server takes: its refusal
+// names neither the cause nor a remedy.
+type fittingSecrets struct{ clientv1.SecretInterface }
+
+// Create implements clientv1.SecretInterface.
+func (f fittingSecrets) Create(ctx context.Context, secret *corev1.Secret, o metav1.CreateOptions) (*corev1.Secret, error) {
+	if size := len(secret.Data["release"]); size > corev1.MaxSecretSize-growth {
+		return nil, tooLarge(size, "and a Secret holds 1 MiB")
+	}
+	return f.SecretInterface.Create(ctx, secret, o)
+}
+
+func tooLarge(size int, limit string) error {
+	return fmt.Errorf("the record of the release has %.2f MiB, %s. Helm keeps the chart's files, the values and the manifest in it: leave out what the chart does not need by a .helmignore, or make files and values smaller", float64(size)/(1<<20), limit)
+}
