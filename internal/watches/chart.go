@@ -93,6 +93,10 @@ const (
 // DriftIgnore names fields of a kind of objects.
 type DriftIgnore struct {
 	Kind string
+	// Group is that of the kind; "": of any group.
+	Group string `json:",omitempty"`
+	// Name is that of the one object that is meant; "": all of the kind.
+	Name string `json:",omitempty"`
 	// Pointers are JSON pointers (RFC 6901) such as /spec/replicas.
 	Pointers []string
 }

@@ -38,7 +38,7 @@ func TestEveryFieldOfAChart(t *testing.T) {
   maxHistory: 3
   wait: true
   drift: warn
-  driftIgnore: [{kind: Deployment, pointers: [/spec/replicas]}]
+  driftIgnore: [{kind: Deployment, group: apps, name: web, pointers: [/spec/replicas]}]
   adopt: true
   apply: client
   crds: replace
@@ -60,7 +60,7 @@ func TestEveryFieldOfAChart(t *testing.T) {
 			{"list", []any{"a", "80", 1.5}, 10},
 			{"nested", map[string]any{"key": "hello:1,2"}, 11},
 		},
-		DriftIgnore:     []DriftIgnore{{"Deployment", []string{"/spec/replicas"}}},
+		DriftIgnore:     []DriftIgnore{{Kind: "Deployment", Group: "apps", Name: "web", Pointers: []string{"/spec/replicas"}}},
 		TemplatesInSpec: []string{"spec.config"},
 		ReleaseName:     ReleaseText{Fixed: "hello"}, ReleaseNamespace: ReleaseText{Path: Path{"spec", "target", "namespace"}},
 	}
@@ -107,6 +107,7 @@ func TestFaultsOfAChart(t *testing.T) {
 		"a variable that is not set":          {chartHead + "  overrideValues:\n    a: $NONE\n    b: [\"${ALSO_NONE}\"]\n", []string{"5 NONE is not set", "6 ALSO_NONE is not set"}},
 		"an unknown word":                     {chartHead + "  drift: never\n  crds: [create]\n  dryRunOption: both\n", []string{"4 drift … repair, warn, off", "5 crds", "6 dryRunOption"}},
 		"drift to ignore, without its fields": {chartHead + "  driftIgnore:\n  - {kind: Deployment}\n  - {pointers: [spec]}\n", []string{"5 pointers is missing", "6 a JSON pointer", "6 kind of driftIgnore is missing"}},
+		"pointers that are none":              {chartHead + "  driftIgnore:\n  - kind: A\n    pointers:\n    - /a/~b\n    - /a~\n    - /~01/-/name=a\n    - \"\"\n", []string{"7 a JSON pointer", "8 a JSON pointer", "10 a JSON pointer"}},
 		"overrides that are no mapping":       {chartHead + "  overrideValues: [a=b]\n", []string{"4 overrideValues"}},
 		"values from no object":               {chartHead + "  valuesFrom:\n  - {name: a}\n  - {kind: Secret}\n  - {kind: Secret, name: ''}\n", []string{"5 kind of valuesFrom is missing", "6 name of valuesFrom is missing", "7 name is empty"}},
 		"values at no place":                  {chartHead + "  valuesFrom:\n  - {kind: Pod, name: a}\n  - {kind: Secret, name: a, key: a/b}\n  - {kind: Secret, name: 'spec.a[*].b'}\n  - {kind: Secret, name: a, targetPath: 'a[0].b'}\n", []string{"5 kind: found", "6 key: \"a/b\" is not allowed", "7 name: \"spec.a[*].b\" is no path", "8 targetPath: \"a[0].b\" is no path"}},

@@ -149,15 +149,17 @@ func (p *parser) overrides(c *rawChart) fieldParser {
 
 func (p *parser) driftIgnore(c *rawChart) fieldParser {
 	return func(field string, n *yaml.Node) {
-		var kind textField
+		var kind, group, name textField
 		ignore := DriftIgnore{}
 		p.mapping("an entry of driftIgnore", map[string]fieldParser{
-			"kind": p.text(&kind),
+			"kind":  p.text(&kind),
+			"group": p.text(&group),
+			"name":  p.text(&name),
 			"pointers": p.list(func(field string, n *yaml.Node) {
 				var pointer textField
 				p.text(&pointer)(field, n)
-				if !pointer.reported && !strings.HasPrefix(pointer.text, "/") {
-					p.invalidValue(field, n, "a JSON pointer such as /spec/replicas")
+				if !pointer.reported && !isPointer(pointer.text) {
+					p.invalidValue(field, n, "a JSON pointer (RFC 6901) such as /spec/replicas, in which ~ is written ~0, and / in a name ~1")
 				}
 				ignore.Pointers = append(ignore.Pointers, pointer.text)
 			}),
@@ -169,9 +171,14 @@ func (p *parser) driftIgnore(c *rawChart) fieldParser {
 		if len(ignore.Pointers) == 0 {
 			p.addFault(n.Line, "%s: pointers is missing; add a list of JSON pointers such as /spec/replicas", field)
 		}
-		ignore.Kind = kind.text
+		ignore.Kind, ignore.Group, ignore.Name = kind.text, group.text, name.text
 		c.DriftIgnore = append(c.DriftIgnore, ignore)
 	}
+}
+
+// isPointer reports whether the text is a JSON pointer to a part of an object.
+func isPointer(text string) bool {
+	return strings.HasPrefix(text, "/") && !strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(text), "~")
 }
 
 // templatesInSpec returns the parser of true, false, or a list of paths.

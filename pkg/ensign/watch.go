@@ -191,7 +191,12 @@ type ValuesFrom struct {
 // DriftIgnore names fields of a kind of objects.
 type DriftIgnore struct {
 	Kind string `json:"kind"`
-	// Pointers are JSON pointers such as /spec/replicas.
+	// Group is that of the kind; "": of any group.
+	Group string `json:"group,omitempty"`
+	// Name is that of the one object that is meant; "": all of the kind.
+	Name string `json:"name,omitempty"`
+	// Pointers are JSON pointers (RFC 6901) such as /spec/replicas. In a list, a token is the index
+	// of an entry, or key=value such as name=app, or * for all entries.
 	Pointers []string `json:"pointers"`
 }
 

@@ -107,7 +107,7 @@ func inGo() []Watch {
 		},
 		Chart{
 			Kind: Kind{Group: "h.io", Version: "v1", Kind: "Chart"}, Chart: "chart", MaxHistory: -1, Wait: true, Drift: "warn",
-			DriftIgnore: []DriftIgnore{{"Deployment", []string{"/spec/replicas"}}}, Adopt: true, CRDs: "skip", TemplatesInSpec: []string{"spec.config"},
+			DriftIgnore: []DriftIgnore{{Kind: "Deployment", Pointers: []string{"/spec/replicas"}}}, Adopt: true, CRDs: "skip", TemplatesInSpec: []string{"spec.config"},
 			ReleaseName: "spec.name", ReleaseNamespace: "there", ValuesFrom: []ValuesFrom{{"Secret", "spec.secret", "k", "a.b", true}, {Kind: "ConfigMap", Name: "sizes"}},
 			ValuesFromInSpec: "spec.valuesFrom",
 		},

@@ -2,10 +2,16 @@ package charts
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/ensign-operator/ensign/test/faults/audit"
@@ -38,8 +44,13 @@ var _ = Describe("a release whose objects others change", func() {
 		compared, err := log.DryRuns(s.Namespace)
 		Expect(err).NotTo(HaveOccurred())
 		if looks {
-			Expect(text).To(MatchRegexp(warning + `.*"release": "changed", "objects": "ConfigMap [^"]*changed-a"`))
+			Expect(text).To(MatchRegexp(warning + `.*"release": "changed", "objects": "ConfigMap [^"]*changed-a \(/data/a\)"`))
 			Expect(compared).To(BeNumerically(">=", 1))
+			Eventually(ctx, notes(cr, "Drifted")).Should(HaveExactElements("ConfigMap " + s.Namespace + "/changed-a (/data/a)"))
+			answered(ctx, s, cr, "once more")
+			text, err = s.Log()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(strings.Count(text, warning)).To(Equal(1), "a drift is told of once")
 		} else {
 			Expect(text).NotTo(ContainSubstring(warning))
 			Expect(compared).To(BeZero())
@@ -48,6 +59,129 @@ var _ = Describe("a release whose objects others change", func() {
 		Entry("warn: and says so", "warn", true),
 		Entry("off: without a look at them", "off", false),
 	)
+
+	Describe("and that repairs them", Ordered, func() {
+		var (
+			s  *site.Site
+			cr *unstructured.Unstructured
+		)
+
+		BeforeAll(func(ctx context.Context) {
+			s = charted(ctx, map[string]string{
+				"a.yaml": configMap("a", "{}", `a: {{ .Values.a }}`), "b.yaml": configMap("b", "{}", "b: c"),
+				"secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: '{{ .Release.Name }}-a'}\nstringData: {password: sesame, other: one}\n",
+				"web.yaml":    web,
+			}, `  driftIgnore:
+  - {kind: Deployment, group: apps, pointers: [/spec/replicas, /spec/template/spec/containers/name=two/image, /spec/nothing~1like/this]}
+  - {kind: StatefulSet, pointers: [/spec/replicas]}
+`)
+			s.Write(map[string]string{"chart/values.yaml": "a: b\nreplicas: 1\n"})
+			s.Start(ctx, hello.Kind)
+			cr = harness.Custom(hello, s.Namespace, "fixed", nil)
+			s.Create(ctx, cr)
+			Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
+			s.Watched(ctx, "configmaps", "secrets", "deployments.apps")
+		})
+
+		change := func(ctx context.Context, object client.Object, name, patch string) {
+			GinkgoHelper()
+			Expect(objectNamed(s, name, object)(ctx)).To(Succeed())
+			Expect(k8s.Patch(ctx, object, client.RawPatch(types.StrategicMergePatchType, []byte(patch)), client.FieldOwner("somebody"))).To(Succeed())
+		}
+
+		It("says which fields of which objects it repairs, and no value of them", func(ctx context.Context) {
+			secret := &corev1.Secret{}
+			change(ctx, secret, "fixed-a", `{"data":{"password":"aGlkZGVu"}}`)
+			Eventually(ctx, func(ctx context.Context) (string, error) {
+				err := objectNamed(s, "fixed-a", secret)(ctx)
+				return string(secret.Data["password"]), err
+			}).Should(Equal("sesame"))
+			Eventually(ctx, notes(cr, "Repaired")).Should(ContainElement(MatchRegexp("Secret " + s.Namespace + `/fixed-a \(/data/password\)`)))
+			text, err := s.Log()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(text).To(MatchRegexp(`Repaired release.*"objects": "Secret [^"]*fixed-a \(/data/password\)"`))
+			Expect(text).NotTo(Or(ContainSubstring("sesame"), ContainSubstring("hidden"), ContainSubstring("aGlkZGVu")))
+		})
+
+		It("leaves what the API proxy sets on each object", func(ctx context.Context) {
+			object := &corev1.ConfigMap{}
+			change(ctx, object, "fixed-a", `{"data":{"a":"theirs"},"metadata":{"labels":{"helm.sdk.operatorframework.io/chart":null}}}`)
+			Eventually(ctx, func(ctx context.Context) (*corev1.ConfigMap, error) {
+				err := objectNamed(s, "fixed-a", object)(ctx)
+				return object, err
+			}).Should(And(HaveField("Data", HaveKeyWithValue("a", "b")), HaveField("OwnerReferences", ContainElement(HaveField("UID", cr.GetUID()))),
+				HaveField("Labels", HaveKeyWithValue("helm.sdk.operatorframework.io/chart", "plain-1.0.0"))))
+		})
+
+		It("leaves the fields of driftIgnore through a list, also in an upgrade, unless the chart changes them", func(ctx context.Context) {
+			deployment := &appsv1.Deployment{}
+			theirs := And(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(4))), HaveField("Spec.Template.Spec.Containers", ConsistOf(HaveField("Image", "one:1"), HaveField("Image", "two:theirs"))))
+			read := func(ctx context.Context) (*appsv1.Deployment, error) {
+				err := objectNamed(s, "fixed-web", deployment)(ctx)
+				return deployment, err
+			}
+			change(ctx, deployment, "fixed-web", `{"spec":{"replicas":4,"template":{"spec":{"containers":[{"name":"one","image":"one:theirs"},{"name":"two","image":"two:theirs"}]}}}}`)
+			Eventually(ctx, read).Should(theirs)
+			Eventually(ctx, notes(cr, "Repaired")).Should(ContainElement(ContainSubstring("/spec/template/spec/containers/name=one/image)")))
+			Expect(k8s.Patch(ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"a":"c"}}`)))).To(Succeed())
+			Eventually(ctx, s.Condition(cr, "Deployed")).Should(HaveField("Reason", "UpgradeSuccessful"))
+			Expect(read(ctx)).To(And(theirs, HaveField("Annotations", HaveKeyWithValue("a", "c"))))
+			Expect(k8s.Patch(ctx, cr, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":2}}`)))).To(Succeed())
+			Eventually(ctx, read).Should(HaveField("Spec.Replicas", HaveValue(BeEquivalentTo(2))))
+		})
+
+		It("warns once of what driftIgnore names in vain", func(ctx context.Context) {
+			const unused = "driftIgnore names fields that no object of the release has"
+			Eventually(ctx, notes(cr, "DriftIgnoreUnused")).Should(HaveExactElements(unused + ": /spec/nothing~1like/this of Deployment.apps, /spec/replicas of StatefulSet"))
+			text, err := s.Log()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(strings.Count(text, unused)).To(Equal(1))
+		})
+
+		It("names what cannot be compared, and repairs the others", func(ctx context.Context) {
+			compared := s.Condition(cr, "Compared")
+			blind := &corev1.ConfigMap{}
+			change(ctx, blind, "fixed-b", `{"metadata":{"labels":{"compared":"no"}}}`)
+			webhook := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace + "-refuses"}}
+			webhook.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
+				Name: "away.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+				ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/none")},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.Namespace}},
+				ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{"compared": "no"}},
+				Rules: []admissionregistrationv1.RuleWithOperations{{
+					Operations: []admissionregistrationv1.OperationType{"*"},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				}},
+			}}
+			s.Create(ctx, webhook)
+			Eventually(ctx, func(ctx context.Context) error {
+				return k8s.Patch(ctx, blind, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`)), client.DryRunAll)
+			}).ShouldNot(Succeed(), "the API server asks the webhook")
+			answered(ctx, s, cr, "blind")
+			Eventually(ctx, compared).Should(And(HaveField("Status", "False"), HaveField("Reason", "NotCompared"),
+				HaveField("Message", And(ContainSubstring("ConfigMap "+s.Namespace+"/fixed-b: "), ContainSubstring("away.example.com"), Not(ContainSubstring("fixed-a"))))))
+			Expect(s.Condition(cr, "Successful")(ctx)).To(HaveField("Status", "True"))
+			Expect(s.Condition(cr, "Irreconcilable")(ctx)).To(Equal(harness.Condition{}))
+
+			object := &corev1.ConfigMap{}
+			change(ctx, object, "fixed-a", `{"data":{"a":"theirs"}}`)
+			Eventually(ctx, func(ctx context.Context) (map[string]string, error) {
+				err := objectNamed(s, "fixed-a", object)(ctx)
+				return object.Data, err
+			}).Should(HaveKeyWithValue("a", "c"))
+			before, err := compared(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			answered(ctx, s, cr, "blind again")
+			Expect(compared(ctx)).To(Equal(before))
+
+			Expect(k8s.Delete(ctx, webhook)).To(Succeed())
+			Eventually(ctx, func(ctx context.Context) error {
+				return k8s.Patch(ctx, blind, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"a":"b"}}}`)), client.DryRunAll)
+			}).Should(Succeed())
+			answered(ctx, s, cr, "seeing")
+			Expect(compared(ctx)).To(Equal(harness.Condition{}))
+		})
+	})
 })
 
 var _ = Describe("a cluster-scoped object of a release", func() {
@@ -86,3 +220,15 @@ var _ = Describe("a cluster-scoped object of a release", func() {
 		Expect(asItWas(s)(ctx)).To(BeTrue())
 	})
 })
+
+// web is a Deployment with two containers.
+const web = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ .Release.Name }}-web", annotations: {a: "{{ .Values.a }}"}}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector: {matchLabels: {a: b}}
+  template:
+    metadata: {labels: {a: b}}
+    spec: {nodeName: none, containers: [{name: one, image: "one:1"}, {name: two, image: "two:1"}]}
+`

@@ -28,11 +28,11 @@ var _ = Describe("Events of an account", func() {
 		s := limited(ctx, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
 		cr := harness.Custom(hello, s.Namespace, "old", nil)
 		s.Create(ctx, cr)
-		Eventually(ctx, notes(cr)).Should(ConsistOf(`Chart value "a" overridden to "b" by operator's watches.yaml`))
+		Eventually(ctx, notes(cr, "OverrideValuesInUse")).Should(ConsistOf(`Chart value "a" overridden to "b" by operator's watches.yaml`))
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
 		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"c":"d"}}`)))).To(Succeed())
 		Eventually(ctx, s.Condition(cr, "Deployed")).Should(HaveField("Reason", "UpgradeSuccessful"))
-		Eventually(ctx, notes(cr)).Should(HaveLen(2), "one a revision")
+		Eventually(ctx, notes(cr, "OverrideValuesInUse")).Should(HaveLen(2), "one a revision")
 		Expect(s.Log()).NotTo(ContainSubstring("Events are not written"))
 	})
 

@@ -55,7 +55,7 @@ var _ = Describe("a project of operator-sdk's Helm operator", func() {
 		Expect(objectNamed(s, "web-sample", made)(ctx)).To(Succeed())
 		Expect(made.Spec.Template.Spec.Containers[0].Image).To(Equal("web:v2"))
 		Expect(made.OwnerReferences).To(ContainElement(HaveField("UID", cr.GetUID())))
-		Eventually(ctx, notes(cr)).Should(ConsistOf(`Chart value "image.tag" overridden to "v2" by operator's watches.yaml`))
+		Eventually(ctx, notes(cr, "OverrideValuesInUse")).Should(ConsistOf(`Chart value "image.tag" overridden to "v2" by operator's watches.yaml`))
 
 		Expect(k8s.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"service":{"port":"none"}}}`)))).To(Succeed())
 		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(And(HaveField("Status", "True"), HaveField("Reason", "UpgradeError")))

@@ -15,13 +15,13 @@ import (
 	"github.com/ensign-operator/ensign/test/harness/site"
 )
 
-// notes returns the notes of the Events that tell of overrideValues of a CR.
-func notes(cr *unstructured.Unstructured) func(context.Context) ([]string, error) {
+// notes returns the notes of the Events of a CR with a reason.
+func notes(cr *unstructured.Unstructured, reason string) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) (found []string, err error) {
 		list := &corev1.EventList{}
 		err = k8s.List(ctx, list, client.InNamespace(cr.GetNamespace()))
 		for _, event := range list.Items {
-			if event.InvolvedObject.UID == cr.GetUID() && event.Reason == "OverrideValuesInUse" {
+			if event.InvolvedObject.UID == cr.GetUID() && event.Reason == reason {
 				found = append(found, event.Message)
 			}
 		}
@@ -75,7 +75,7 @@ var _ = Describe("the example memcached", Ordered, func() {
 	})
 
 	It("tells of the values that go over the CR's", func(ctx context.Context) {
-		Eventually(ctx, notes(measured)).Should(ConsistOf(
+		Eventually(ctx, notes(measured, "OverrideValuesInUse")).Should(ConsistOf(
 			`Chart value "image" overridden to "memcached:1.6-alpine" by operator's watches.yaml`,
 			`Chart value "metrics.image" overridden to "mirror.example.com/exporter:1,2" by operator's watches.yaml`))
 	})

@@ -69,7 +69,7 @@ var _ = Describe("a watch with a chart", func() {
 		cr := harness.Custom(hello, s.Namespace, "hidden", nil)
 		s.Create(ctx, cr)
 		Expect(s.Outcome(ctx, cr)).To(HaveField("Reason", "Successful"))
-		Eventually(ctx, notes(cr)).Should(HaveExactElements(`Chart value "key" overridden to "****" by operator's watches.yaml`))
+		Eventually(ctx, notes(cr, "OverrideValuesInUse")).Should(HaveExactElements(`Chart value "key" overridden to "****" by operator's watches.yaml`))
 		object := &corev1.ConfigMap{}
 		Expect(objectNamed(s, "hidden-a", object)(ctx)).To(Succeed())
 		Expect(object.Data).To(Equal(map[string]string{"a": "not for everyone"}))

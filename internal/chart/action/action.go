@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/ensign-operator/ensign/internal/chart/action/helmclient"
+	"github.com/ensign-operator/ensign/internal/chart/fields"
 	"github.com/ensign-operator/ensign/internal/chart/manifest"
 	"github.com/ensign-operator/ensign/internal/chart/order"
 	records "github.com/ensign-operator/ensign/internal/chart/release"
@@ -137,7 +138,7 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 	if !ok {
 		return nil, fmt.Errorf("prepare Helm: its client has a form that is not known: %T", r.config.KubeClient)
 	}
-	r.client = &helmclient.Client{Client: helm, Name: o.Name, Namespace: o.Namespace, Timeout: o.Timeout, ByClient: o.ApplyByClient}
+	r.client = &helmclient.Client{Client: helm, Name: o.Name, Namespace: o.Namespace, Timeout: o.Timeout, ByClient: o.ApplyByClient, Ignored: fields.NewIgnored(o.DriftIgnore)}
 	r.config.KubeClient = r.client
 	return r, nil
 }

@@ -52,6 +52,7 @@ type Engine struct {
 	overrides []watches.Override
 	rests     rests
 	now       func() time.Time
+	said      memory
 }
 
 // Keys returns the keys with which the records of releases are sealed.
@@ -177,7 +178,7 @@ func (w *work) Settled(ctx context.Context, job content.Job) (content.Result, bo
 	case found.State != release.InSync || w.requested:
 		return content.Result{}, false
 	}
-	result := w.hide(deployed(found.last()))
+	result := w.hide(w.deployed(found))
 	w.remember(found, result)
 	return result, true
 }
@@ -211,7 +212,7 @@ func (w *work) run(ctx context.Context, job content.Job) content.Result {
 	case w.requested && (found.State == release.InSync || found.State == release.Drifted):
 		return w.renew(ctx, job, found)
 	case found.State == release.InSync:
-		return deployed(found.last())
+		return w.deployed(found)
 	case found.State == release.Foreign:
 		return irreconcilable(ctx, w.duplicate(found))
 	case found.State == release.Drifted:
@@ -264,7 +265,7 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 		return irreconcilable(ctx, errors.New("the release is not there after a run that succeeded"))
 	}
 	w.log(ctx).Info(done(last), "revision", last.Version)
-	result := w.hide(deployed(last))
+	result := w.hide(w.deployed(found))
 	if found.State == release.InSync {
 		w.remember(found, result)
 	}
@@ -281,5 +282,6 @@ func done(last *release.Release) string {
 // Remove deletes what runs of the CR left on disk, and forgets its release.
 func (e *Engine) Remove(uid string) error {
 	e.rests.forget(types.UID(uid))
+	e.said.forget(uid)
 	return e.Runner.Remove(uid)
 }

@@ -3,11 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	helm "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -51,16 +49,19 @@ type found struct {
 	site
 	release.Decision
 
-	history release.History
-	drifted []drift.Object
-	sight   sight
+	history  release.History
+	compared drift.Found
+	// fault is why objects could not be compared, if that passes by itself.
+	fault error
+	sight sight
 }
 
 // last returns the last revision that the manager has made; nil if there is none.
 func (f found) last() *release.Release { return f.history.Last }
 
 // look reads the release and, if it is in sync, compares its objects. It changes nothing. A
-// drift that is only warned of leaves the release in sync.
+// drift that is only warned of leaves the release in sync. Where an object could not be compared
+// for now, that is an error only if no other is to be repaired.
 func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if f.site, err = w.site(ctx, job); err != nil {
 		return f, err
@@ -89,16 +90,14 @@ func (w *work) look(ctx context.Context, job content.Job) (f found, err error) {
 	if f.State != release.InSync || watch.Drift == watches.DriftOff {
 		return f, nil
 	}
-	d := drift.Detector{
-		Cluster: f.cluster, Name: w.name, Namespace: w.namespace, Ignore: watch.DriftIgnore, Saw: w.saw(&f.sight),
-		ByClient: f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply),
-	}
-	if f.drifted, err = d.Find(ctx, f.last().Manifest); err != nil || len(f.drifted) == 0 {
-		return f, err
-	}
+	f.compared, f.fault = w.detector(&f).Find(ctx, f.last().Manifest)
+	w.tellUnused(ctx, f.compared)
 	if watch.Drift == watches.DriftWarn {
-		w.log(ctx).Info("WARNING: objects of the release were changed by others, and are left so", "objects", names(f.drifted))
-		return f, nil
+		w.tellDrift(ctx, f.compared)
+		return f, f.fault
+	}
+	if len(f.compared.Drifted) == 0 {
+		return f, f.fault
 	}
 	f.State = release.Drifted
 	return f, nil
@@ -141,23 +140,6 @@ func (w *work) log(ctx context.Context) logr.Logger {
 	return logr.FromContextOrDiscard(ctx).WithValues("release", w.name)
 }
 
-func names(objects []drift.Object) string {
-	var all []string
-	for _, object := range objects {
-		all = append(all, object.Name)
-	}
-	return strings.Join(all, ", ")
-}
-
-// repair brings back the objects that have drifted.
-func (w *work) repair(ctx context.Context, f found) content.Result {
-	if err := drift.Repair(ctx, f.drifted); err != nil {
-		return irreconcilable(ctx, err)
-	}
-	w.log(ctx).Info("Repaired release", "objects", names(f.drifted))
-	return deployed(f.last())
-}
-
 // waits returns how long Helm waits for hooks and objects: less than the run's timeout, so
 // that Helm can say what it waited for in vain, and roll back. Helm takes 0 for 30 s.
 func waits(timeout time.Duration) time.Duration {
@@ -183,6 +165,7 @@ func (w *work) newOrder(action order.Action, d release.Decision) order.Order {
 			SkipCRDs:      chart.CRDs == watches.CRDsSkip, ReplaceCRDs: chart.CRDs == watches.CRDsReplace,
 			DisableHooks: w.settings.disableHooks[kind], Description: w.settings.descriptions[kind],
 			Force: w.settings.upgradeForce, RollbackForce: w.settings.rollbackForce,
+			DriftIgnore: chart.DriftIgnore,
 		},
 	}
 	if action != order.Uninstall {

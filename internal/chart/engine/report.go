@@ -25,6 +25,8 @@ const (
 	deployedType = "Deployed"
 	releaseFails = "ReleaseFailed"
 	irreconciled = "Irreconcilable"
+	// comparedType is there, and False, while objects of the release cannot be compared.
+	comparedType = "Compared"
 )
 
 // maxManifest bounds deployedRelease.manifest, in bytes.
@@ -57,7 +59,7 @@ func deployed(last *release.Release) content.Result {
 			{Type: initialized, Status: "True", Reason: "Initialized"},
 			{Type: deployedType, Status: "True", Reason: reason, Message: visible.Text(last.Info.Notes)},
 		},
-		Removed: []string{releaseFails, irreconciled},
+		Removed: []string{releaseFails, irreconciled, comparedType},
 		Fields:  map[string]any{deployedRelease: map[string]any{"name": last.Name, "namespace": last.Namespace, "manifest": shown(last.Manifest)}, attemptedRelease: nil},
 	}
 }
@@ -66,7 +68,7 @@ func uninstalled() content.Result {
 	return content.Result{
 		Outcome:    content.Outcome{Verdict: content.Succeeded, Reason: content.ReasonSuccessful},
 		Conditions: []metav1.Condition{{Type: deployedType, Status: "False", Reason: "UninstallSuccessful"}},
-		Removed:    []string{releaseFails, irreconciled},
+		Removed:    []string{releaseFails, irreconciled, comparedType},
 		Fields:     map[string]any{deployedRelease: nil, attemptedRelease: nil},
 	}
 }

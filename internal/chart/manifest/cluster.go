@@ -47,7 +47,7 @@ func NewCluster(config *rest.Config, mapper meta.RESTMapper, namespace string) (
 	return &Cluster{Client: client, Mapper: mapper, Discovery: served, Namespace: namespace}, nil
 }
 
-// Find returns the client for an object. It gives the object the namespace that it is in. The
+// Find returns the client for an object. It gives the object the namespace that it is in, if any. The
 // error wraps meta.NoKindMatchError where the mapper does not know the kind.
 func (c *Cluster) Find(object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
 	kind := object.GroupVersionKind()
@@ -60,6 +60,7 @@ func (c *Cluster) Find(object *unstructured.Unstructured) (dynamic.ResourceInter
 
 func (c *Cluster) client(object *unstructured.Unstructured, resource schema.GroupVersionResource, namespaced bool) dynamic.ResourceInterface {
 	if !namespaced {
+		object.SetNamespace("") // Some charts give one to objects that are in none.
 		return c.Client.Resource(resource)
 	}
 	if object.GetNamespace() == "" {
@@ -136,5 +137,9 @@ func find(served *metav1.APIResourceList, kind string) *metav1.APIResource {
 
 // Name returns the kind of an object with its namespace and name, for people.
 func Name(object *unstructured.Unstructured) string {
-	return object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+	name := object.GetName()
+	if name == "" && object.GetGenerateName() != "" {
+		name = object.GetGenerateName() + "…"
+	}
+	return object.GetKind() + " " + strings.TrimPrefix(object.GetNamespace()+"/"+name, "/")
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ensign-operator/ensign/internal/chart/seal"
+	"github.com/ensign-operator/ensign/internal/watches"
 )
 
 // Descriptor is the number of the descriptor to which chart-exec writes its records.
@@ -143,6 +144,8 @@ type Settings struct {
 	Force         bool   `json:"force"`
 	RollbackForce bool   `json:"rollbackForce"`
 	Description   string `json:"description"`
+	// DriftIgnore are fields that an upgrade leaves as they are, unless the chart changes them.
+	DriftIgnore []watches.DriftIgnore `json:"driftIgnore,omitempty"`
 }
 
 // File is what a template renders.

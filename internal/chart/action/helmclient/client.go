@@ -17,6 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/ensign-operator/ensign/internal/chart/fields"
 	"github.com/ensign-operator/ensign/internal/chart/threeway"
 )
 
@@ -50,6 +51,8 @@ type Client struct {
 	ByClient bool
 	// Replace lets updates delete and create anew what cannot be changed.
 	Replace bool
+	// Ignored are the fields that others may change.
+	Ignored fields.Ignored
 	// Left is called with each object that is left because it belongs to another release.
 	Left func(string)
 	// Undeleted says why objects could not be deleted.
@@ -109,6 +112,9 @@ func (c *Client) prepare(originals, targets kube.ResourceList) (kube.ResourceLis
 	}
 	originals, err := c.withoutOthers(originals, targets)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.leaveFields(originals, targets); err != nil {
 		return nil, err
 	}
 	if c.Replace {

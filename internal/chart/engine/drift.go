@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	helm "helm.sh/helm/v4/pkg/release/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/ensign-operator/ensign/internal/chart/drift"
+	"github.com/ensign-operator/ensign/internal/chart/fields"
+	"github.com/ensign-operator/ensign/internal/visible"
+	"github.com/ensign-operator/ensign/pkg/content"
+)
+
+// The reasons of the Events that tell of drift.
+const (
+	eventRepaired = "Repaired"
+	eventDrifted  = "Drifted"
+	eventUnused   = "DriftIgnoreUnused"
+)
+
+// detector returns what compares the objects of the release, as they were applied. What it sees gets
+// into the sight.
+func (w *work) detector(f *found) *drift.Detector {
+	return &drift.Detector{
+		Cluster: f.cluster, Name: w.name, Namespace: w.namespace, Ignored: fields.NewIgnored(w.engine.Watch.Chart.DriftIgnore), Saw: w.saw(&f.sight),
+		ByClient: f.last().ApplyMethod == string(helm.ApplyMethodClientSideApply),
+	}
+}
+
+// repair brings back the objects that have drifted. One that cannot be brought back hides no other.
+func (w *work) repair(ctx context.Context, f found) content.Result {
+	repaired, err := w.detector(&f).Repair(ctx, f.compared.Drifted)
+	if len(repaired) > 0 {
+		objects := drifted(repaired)
+		w.log(ctx).Info("Repaired release", "objects", objects)
+		w.event(corev1.EventTypeNormal, eventRepaired, "Repair", objects)
+	}
+	if err = errors.Join(err, f.fault); err != nil {
+		return irreconcilable(ctx, err)
+	}
+	return w.deployed(f)
+}
+
+// deployed is the function deployed, with the objects that could not be compared.
+func (w *work) deployed(f found) content.Result {
+	result := deployed(f.last())
+	if refused := f.compared.Refused; len(refused) > 0 {
+		result.Removed = slices.DeleteFunc(result.Removed, func(kind string) bool { return kind == comparedType })
+		result.Conditions = append(result.Conditions, metav1.Condition{Type: comparedType, Status: "False", Reason: "NotCompared", Message: w.refusals(refused)})
+	}
+	return result
+}
+
+// refusals says which objects could not be compared, and why. The message stays as long as the
+// objects and the reasons do: what an admission webhook says may have the time in it.
+func (w *work) refusals(refused []drift.Refused) string {
+	const limit = 512
+	var reasons, messages []string
+	for _, one := range refused {
+		reasons = append(reasons, one.Name+" "+one.Reason)
+		messages = append(messages, one.Name+": "+cut(visible.Text(one.Message), limit))
+	}
+	message, _ := w.engine.said.first(string(w.cr.GetUID()), comparedType, strings.Join(reasons, "\n"), short("not compared with the chart: "+strings.Join(messages, "; ")))
+	return message
+}
+
+// tellDrift warns of drift that is left, once until it is another one.
+func (w *work) tellDrift(ctx context.Context, found drift.Found) {
+	objects := drifted(found.Drifted)
+	if _, first := w.engine.said.first(string(w.cr.GetUID()), eventDrifted, objects, ""); !first || objects == "" {
+		return
+	}
+	w.log(ctx).Info("WARNING: objects of the release were changed by others, and are left so", "objects", objects)
+	w.event(corev1.EventTypeWarning, eventDrifted, "Compare", objects)
+}
+
+// tellUnused warns, once, of what driftIgnore names in vain.
+func (w *work) tellUnused(ctx context.Context, found drift.Found) {
+	var all []string
+	for _, rule := range found.Unused {
+		all = append(all, rule.String())
+	}
+	unused := strings.Join(all, ", ")
+	if _, first := w.engine.said.first(string(w.cr.GetUID()), eventUnused, unused, ""); !first || unused == "" {
+		return
+	}
+	w.log(ctx).Info("WARNING: driftIgnore names fields that no object of the release has", "fields", unused)
+	w.event(corev1.EventTypeWarning, eventUnused, "Compare", "driftIgnore names fields that no object of the release has: "+unused)
+}
+
+func (w *work) event(kind, reason, action, note string) {
+	if w.secret() {
+		note = w.mask.Text(note)
+	}
+	if w.engine.Recorder != nil {
+		w.engine.Recorder.Eventf(w.cr, nil, kind, reason, action, "%s", cut(visible.Text(note), maxNote))
+	}
+}
+
+// drifted returns the objects with the fields that have drifted, for people. It is bounded.
+func drifted(objects []drift.Object) string {
+	var all []string
+	for _, object := range objects {
+		all = append(all, object.String())
+	}
+	return short(strings.Join(all, ", "))
+}
+
+// memory is what has been said of CRs, so that it is not said again. Its zero value is empty.
+type memory struct {
+	mu   sync.Mutex
+	said map[string]map[string]note // by the CR's UID and the topic
+}
+
+type note struct{ key, text string }
+
+// first returns the text that came with the key when it was first given for the topic, and whether
+// that is now. Another key takes the place of the one before.
+func (m *memory) first(uid, topic, key, text string) (string, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last, known := m.said[uid][topic]; known && last.key == key {
+		return last.text, false
+	}
+	if m.said == nil {
+		m.said = map[string]map[string]note{}
+	}
+	if m.said[uid] == nil {
+		m.said[uid] = map[string]note{}
+	}
+	m.said[uid][topic] = note{key, text}
+	return text, true
+}
+
+func (m *memory) forget(uid string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.said, uid)
+}
