@@ -88,6 +88,51 @@ var _ = Describe("the hooks of a chart", func() {
 		succeeded(ctx, s, cr)
 	})
 
+	It("run again although a failed one of an earlier attempt was left", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": config, "hook.yaml": hookJob(`helm.sh/hook: "post-install,post-upgrade", helm.sh/hook-delete-policy: hook-succeeded`, suspended+`activeDeadlineSeconds: {{ .Values.limit | default 600 }}, `)}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "left", nil)
+		s.Create(ctx, cr)
+		end(ctx, s, "left-hook", batchv1.JobFailed, "no disk")
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("Job "+s.Namespace+"/left-hook has failed: ByTest: no disk")))
+		end(ctx, s, "left-hook", batchv1.JobComplete, "")
+		succeeded(ctx, s, cr)
+
+		By("a hook that fails at an upgrade, and another one")
+		change(ctx, cr, `{"spec":{"a":"c"}}`)
+		end(ctx, s, "left-hook", batchv1.JobFailed, "no net")
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Message", ContainSubstring("left-hook has failed: ByTest: no net")))
+		change(ctx, cr, `{"spec":{"limit":700}}`)
+		end(ctx, s, "left-hook", batchv1.JobComplete, "")
+		succeeded(ctx, s, cr)
+	})
+
+	It("fail an installation whose objects stay for the next attempt", func(ctx context.Context) {
+		// The data of the second object cannot be changed, and the third goes with the correction.
+		templates := config + "---\n" + configMap("fixed", "{}", "a: {{ .Values.a | default \"b\" | quote }}") + "immutable: true\n" +
+			"{{- if not .Values.a }}\n---\n" + configMap("dropped", "{}", "a: b") + "{{- end }}\n---\n" + configMap("told", "{}", `install: "{{ .Release.IsInstall }}"`)
+		s := charted(ctx, map[string]string{"a.yaml": templates, "hook.yaml": hookJob(`helm.sh/hook: post-install`, suspended)}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "kept", nil)
+		s.Create(ctx, cr)
+		end(ctx, s, "kept-hook", batchv1.JobFailed, "no disk")
+		Eventually(ctx, s.Condition(cr, "ReleaseFailed")).Should(HaveField("Reason", "InstallError"))
+		before, after := &corev1.ConfigMap{}, &corev1.ConfigMap{}
+		Expect(objectNamed(s, "kept-a", before)(ctx)).To(Succeed())
+		Expect(objectNamed(s, "kept-dropped", &corev1.ConfigMap{})(ctx)).To(Succeed())
+
+		change(ctx, cr, `{"spec":{"a":"c"}}`)
+		Eventually(ctx, objectNamed(s, "kept-dropped", &corev1.ConfigMap{})).Should(site.BeGone())
+		end(ctx, s, "kept-hook", batchv1.JobComplete, "")
+		succeeded(ctx, s, cr)
+		Eventually(ctx, s.Condition(cr, "Deployed")).Should(HaveField("Reason", "InstallSuccessful"))
+		Expect(objectNamed(s, "kept-a", after)(ctx)).To(Succeed())
+		Expect(after.UID).To(Equal(before.UID), "an object with data is not made anew")
+		Expect(after.Data).To(Equal(map[string]string{"a": "c"}))
+		Expect(objectNamed(s, "kept-fixed", after)(ctx)).To(Succeed())
+		Expect(after.Data).To(Equal(map[string]string{"a": "c"}))
+		Expect(objectNamed(s, "kept-told", after)(ctx)).To(Succeed())
+		Expect(after.Data).To(Equal(map[string]string{"install": "true"}))
+	})
+
 	It("are named when their time is over, and so is what the pods of the release wait for", func(ctx context.Context) {
 		stuck := strings.Replace(deployment, "spec: {containers", "spec: {nodeSelector: {{ .Values.nodes | default dict | toJson }}, containers", 1) +
 			"---\n" + hookJob(`helm.sh/hook: post-install`, suspended)

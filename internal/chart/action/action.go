@@ -20,6 +20,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
@@ -48,9 +49,6 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 		working("uninstall")
 		return r.uninstall(true)
 	case order.Reinstall:
-		if err := r.tryInstall(ctx); err != nil {
-			return err
-		}
 		working("uninstall")
 		if err := r.uninstall(false); err != nil {
 			return err
@@ -139,6 +137,7 @@ func newRun(o order.Order, kubeconfig string, text io.Writer) (*run, error) {
 		return nil, fmt.Errorf("prepare Helm: its client has a form that is not known: %T", r.config.KubeClient)
 	}
 	r.client = &helmclient.Client{Client: helm, Name: o.Name, Namespace: o.Namespace, Timeout: o.Timeout, ByClient: o.ApplyByClient, Ignored: fields.NewIgnored(o.DriftIgnore)}
+	r.client.Own = func(live metav1.Object) bool { return records.Linked(live, o.Seal.Owner) }
 	r.config.KubeClient = r.client
 	return r, nil
 }
@@ -182,18 +181,6 @@ func (r *run) unlock() error {
 	}
 	last.SetStatus(common.StatusFailed, "The attempt was ended before its time")
 	return r.config.Releases.Update(last)
-}
-
-func (r *run) install(ctx context.Context) error {
-	a := action.NewInstall(r.config)
-	a.ReleaseName, a.Namespace, a.Replace = r.Name, r.Namespace, true
-	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
-	a.SkipCRDs, a.TakeOwnership = r.SkipCRDs || r.ReplaceCRDs, r.Adopt
-	a.ServerSideApply, a.ForceConflicts = !r.ApplyByClient, r.Adopt && !r.ApplyByClient
-	a.WaitStrategy, a.Timeout, a.SkipSchemaValidation = r.waitStrategy(), r.Timeout, true // The manager has checked the values.
-	r.config.Releases.MaxHistory = r.MaxHistory
-	_, err := a.RunWithContext(ctx, r.chart, r.Values)
-	return err
 }
 
 func (r *run) labels() map[string]string { return map[string]string{order.DigestLabel: r.Digest} }

@@ -63,7 +63,10 @@ func (r *run) renderAs(ctx context.Context, last *records.Release) (map[string]a
 	if err != nil {
 		return nil, err
 	}
-	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: last.Version, IsInstall: last.Version == 1, IsUpgrade: last.Version != 1}
+	options := common.ReleaseOptions{Name: r.Name, Namespace: r.Namespace, Revision: last.Version, IsUpgrade: true}
+	if records.Installed(last) {
+		options.Revision, options.IsInstall, options.IsUpgrade = 1, true, false // Whatever its number is.
+	}
 	values, err := util.ToRenderValuesWithSchemaValidation(c, given, options, capabilities, true)
 	if err != nil {
 		return nil, err

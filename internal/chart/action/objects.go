@@ -100,33 +100,6 @@ func (r *run) refuseOthers(ctx context.Context) error {
 	return nil
 }
 
-// tryInstall returns an error if server-side apply can take an object of the chart in no way. It is
-// asked before the remains of a failed installation are removed: they would come back, and the failure
-// with them, at each attempt.
-func (r *run) tryInstall(ctx context.Context) error {
-	if r.ApplyByClient {
-		return nil
-	}
-	made, err := r.dryRun(ctx)
-	if err != nil {
-		return nil //nolint:nilerr // The installation meets it again, where what it needs is there.
-	}
-	texts := []string{made.Manifest}
-	for _, hook := range made.Hooks {
-		texts = append(texts, hook.Manifest)
-	}
-	for _, text := range texts {
-		resources, err := r.client.Build(strings.NewReader(text), false)
-		if err != nil {
-			continue
-		}
-		if err := helmclient.TryApply(resources); helmclient.IsDuplicate(err) {
-			return err
-		}
-	}
-	return nil
-}
-
 // dryRun returns what the action will make. The chart is loaded anew: Helm changes the one that it is
 // given.
 func (r *run) dryRun(ctx context.Context) (*records.Release, error) {

@@ -273,7 +273,7 @@ func (w *work) deploy(ctx context.Context, job content.Job, found found) content
 }
 
 func done(last *release.Release) string {
-	if last.Version == 1 {
+	if release.Installed(last) {
 		return "Installed release"
 	}
 	return "Upgraded release"

@@ -36,14 +36,14 @@ func TestWhatARunDoesAndShows(t *testing.T) {
 		"nothing is there":             {orders: []order.Action{order.Install}, shown: healthy},
 		"all is as it should be":       {before: func(w *world) { w.has(common.StatusDeployed, w.digest()) }, settled: true, shown: healthy},
 		"the values have changed":      {before: func(w *world) { w.has(common.StatusDeployed, "other") }, orders: []order.Action{order.Upgrade}, shown: upgraded},
-		"an attempt was killed":        {before: func(w *world) { w.has(common.StatusPendingInstall, w.digest()) }, orders: []order.Action{order.Reinstall}, unlock: true, shown: healthy},
-		"the last installation failed": {before: func(w *world) { w.has(common.StatusFailed, w.digest()) }, orders: []order.Action{order.Reinstall}, shown: healthy},
+		"an attempt was killed":        {before: func(w *world) { w.has(common.StatusPendingInstall, w.digest()) }, orders: []order.Action{order.Install}, unlock: true, shown: healthy},
+		"the last installation failed": {before: func(w *world) { w.has(common.StatusFailed, w.digest()) }, orders: []order.Action{order.Install}, shown: healthy},
 		"another has the name":         {before: func(w *world) { w.found(common.StatusDeployed) }, shown: irrecon},
 		"the installation fails":       {before: func(w *world) { w.outcome = no }, orders: []order.Action{order.Install}, shown: failedFor + "InstallError"},
 		"a reinstallation fails": {before: func(w *world) {
 			w.has(common.StatusFailed, "")
 			w.outcome = no
-		}, orders: []order.Action{order.Reinstall}, shown: failedFor + "InstallError"},
+		}, orders: []order.Action{order.Install}, shown: failedFor + "InstallError"},
 		"the upgrade fails": {before: func(w *world) {
 			w.has(common.StatusDeployed, "other")
 			w.outcome = no

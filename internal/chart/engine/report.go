@@ -50,7 +50,7 @@ func (w *work) attempted(result content.Result) content.Result {
 // release alone, so that the status of a release at rest does not change.
 func deployed(last *release.Release) content.Result {
 	reason := "UpgradeSuccessful"
-	if last.Version == 1 {
+	if release.Installed(last) {
 		reason = "InstallSuccessful"
 	}
 	return content.Result{

@@ -234,6 +234,10 @@ func (w *world) Run(_ context.Context, spec runner.Spec) content.Outcome {
 			w.releases = nil
 		}
 		w.has(common.StatusDeployed, o.Digest)
+		if o.Action == order.Install {
+			info := w.releases[len(w.releases)-1].Info
+			info.FirstDeployed, info.LastDeployed = time.Unix(1, 0), time.Unix(1, 0)
+		}
 	}
 	return w.outcome
 }

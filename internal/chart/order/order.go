@@ -42,7 +42,7 @@ const (
 // Action is one of Helm's actions.
 type Action string
 
-// The actions. Reinstall removes what failed installations left, and installs. Uninstall keeps
+// The actions. Reinstall removes what an uninstallation left, and installs. Uninstall keeps
 // the history: the manager deletes it last. Render and Evaluate change nothing and need no
 // cluster: chart-exec writes a File for each template of the chart, or a list with an Evaluated for
 // each text of the order, to standard output. FetchChart writes lines for people there.

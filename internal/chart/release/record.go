@@ -56,6 +56,12 @@ func unpack(packed []byte) ([]byte, error) {
 	return text, err
 }
 
+// Installed reports whether the revision is the release's first: those before it were installations that
+// failed.
+func Installed(r *Release) bool {
+	return r.Version == 1 || !r.Info.FirstDeployed.IsZero() && r.Info.FirstDeployed.Equal(r.Info.LastDeployed)
+}
+
 // Seal sets the labels by which a record is known to be the manager's: its seal, and the UID of
 // the CR.
 func Seal(r *Release, s order.Seal) error {

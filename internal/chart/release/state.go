@@ -24,8 +24,8 @@ import (
 type State string
 
 // The states, and what is done: nothing stands for Absent (install), Pending for an attempt that
-// was killed (unlock, then as Failed), Failed (upgrade, or reinstall where nothing was ever
-// deployed), OutOfSync (upgrade: what is to be differs, a predecessor of the CR has made it,
+// was killed (unlock, then as Failed), Failed (upgrade, or install where nothing was ever
+// deployed: the objects of the attempt stay), OutOfSync (upgrade: what is to be differs, a predecessor of the CR has made it,
 // somebody else has written a later revision, or Helm could not mark an older revision as
 // superseded), Unsealed (take it over, then upgrade), Drifted (repair the objects), InSync
 // (nothing), and Foreign for another's release (refuse).
@@ -122,7 +122,7 @@ func Decide(h History, digest string, mayTake bool) Decision {
 
 // decide decides by the sealed revisions alone, of which last is the newest.
 func decide(h History, last Revision, digest string) Decision {
-	again := order.Reinstall
+	again := order.Install
 	if h.Deployed != nil {
 		again = order.Upgrade
 	}
@@ -133,6 +133,8 @@ func decide(h History, last Revision, digest string) Decision {
 		return Decision{State: Failed, Action: order.Reinstall}
 	case last.Status == "pending-install" || last.Status == "pending-upgrade" || last.Status == "pending-rollback":
 		return Decision{State: Pending, Action: again, Unlock: true}
+	case last.Status != deployed && last.Status != "failed" && h.Deployed == nil:
+		return Decision{State: Failed, Action: order.Reinstall} // Helm installs over failed ones alone.
 	case last.Status != deployed:
 		return Decision{State: Failed, Action: again}
 	case last.Digest != digest || !last.Mine || h.deployed() > 1:

@@ -3,7 +3,9 @@ package release
 import (
 	"slices"
 	"testing"
+	"time"
 
+	helm "helm.sh/helm/v4/pkg/release/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/ensign-operator/ensign/internal/chart/order"
@@ -35,10 +37,10 @@ func TestDecide(t *testing.T) {
 		"the values or the chart have changed":               {[]Revision{with(sealed(1, "deployed"), older)}, false, Decision{State: OutOfSync, Action: order.Upgrade}},
 		"an upgrade could not supersede the revision before": {[]Revision{sealed(2, "deployed"), sealed(1, "deployed")}, false, Decision{State: OutOfSync, Action: order.Upgrade}},
 		"a predecessor of the CR made it":                    {[]Revision{with(sealed(1, "deployed"), func(r *Revision) { r.Mine = false })}, false, Decision{State: OutOfSync, Action: order.Upgrade}},
-		"the first installation was killed":                  {[]Revision{sealed(1, "pending-install")}, false, Decision{State: Pending, Action: order.Reinstall, Unlock: true}},
+		"the first installation was killed":                  {[]Revision{sealed(1, "pending-install")}, false, Decision{State: Pending, Action: order.Install, Unlock: true}},
 		"an upgrade was killed":                              {[]Revision{sealed(2, "pending-upgrade"), sealed(1, "deployed")}, false, Decision{State: Pending, Action: order.Upgrade, Unlock: true}},
 		"a rollback was killed":                              {[]Revision{sealed(3, "pending-rollback"), sealed(2, "failed"), sealed(1, "superseded")}, false, Decision{State: Pending, Action: order.Upgrade, Unlock: true}},
-		"the first installation failed":                      {[]Revision{sealed(1, "failed")}, false, Decision{State: Failed, Action: order.Reinstall}},
+		"the first installation failed":                      {[]Revision{sealed(1, "failed")}, false, Decision{State: Failed, Action: order.Install}},
 		"an upgrade failed, and the digest is that of today": {[]Revision{sealed(2, "failed"), sealed(1, "deployed")}, false, Decision{State: Failed, Action: order.Upgrade}},
 		"it was being removed, and is wanted again":          {[]Revision{sealed(1, "uninstalling")}, false, Decision{State: Failed, Action: order.Reinstall}},
 		"a status that is not known is no success":           {[]Revision{sealed(1, "unknown")}, false, Decision{State: Failed, Action: order.Reinstall}},
@@ -51,7 +53,7 @@ func TestDecide(t *testing.T) {
 		"somebody upgraded it by hand, with the same digest": {[]Revision{stranger(2, "deployed"), sealed(1, "superseded")}, false, Decision{State: Failed, Action: order.Upgrade, TakeOver: true}},
 		"somebody wrote a later record":                      {[]Revision{stranger(2, "deployed"), sealed(1, "deployed")}, false, Decision{State: OutOfSync, Action: order.Upgrade, TakeOver: true}},
 		"records of the operator before are history":         {[]Revision{sealed(3, "deployed"), stranger(2, "deployed"), stranger(1, "superseded")}, false, Decision{State: InSync}},
-		"what others write of a status makes no upgrade":     {[]Revision{stranger(2, "deployed"), with(sealed(1, "failed"), older)}, false, Decision{State: Failed, Action: order.Reinstall, TakeOver: true}},
+		"what others write of a status makes no upgrade":     {[]Revision{stranger(2, "deployed"), with(sealed(1, "failed"), older)}, false, Decision{State: Failed, Action: order.Install, TakeOver: true}},
 	} {
 		t.Run(why, func(t *testing.T) {
 			h := History{Revisions: test.revisions}
@@ -62,6 +64,24 @@ func TestDecide(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+func TestARevisionAfterFailedInstallationsIsTheFirst(t *testing.T) {
+	first, later := time.Unix(1, 0), time.Unix(2, 0)
+	for why, test := range map[string]struct {
+		version int
+		info    helm.Info
+		want    bool
+	}{
+		"the first try":          {1, helm.Info{FirstDeployed: first, LastDeployed: later}, true},
+		"the third try":          {3, helm.Info{FirstDeployed: later, LastDeployed: later}, true},
+		"an upgrade":             {3, helm.Info{FirstDeployed: first, LastDeployed: later}, false},
+		"one that says not when": {3, helm.Info{}, false},
+	} {
+		if got := Installed(&Release{Version: test.version, Info: &test.info}); got != test.want {
+			t.Errorf("%s: got %v", why, got)
+		}
 	}
 }
 

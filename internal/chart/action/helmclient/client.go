@@ -53,6 +53,11 @@ type Client struct {
 	Replace bool
 	// Ignored are the fields that others may change.
 	Ignored fields.Ignored
+	// Former are the objects of an installation that failed. Helm takes what an installation finds for
+	// what the chart renders now.
+	Former kube.ResourceList
+	// Own reports whether a live object belongs to the CR of the release. Helm marks no hooks.
+	Own func(live metav1.Object) bool
 	// Left is called with each object that is left because it belongs to another release.
 	Left func(string)
 	// Undeleted says why objects could not be deleted.
@@ -84,7 +89,7 @@ func nameOf(info *resource.Info) string {
 
 // Create implements kube.Interface.
 func (c *Client) Create(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
-	if err := c.waitForPlace(resources); err != nil {
+	if err := c.makePlace(resources); err != nil {
 		return nil, err
 	}
 	result, err := c.Client.Create(resources, options...)
@@ -93,6 +98,11 @@ func (c *Client) Create(resources kube.ResourceList, options ...kube.ClientCreat
 
 // Update implements kube.Interface.
 func (c *Client) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	for i, original := range originals {
+		if former := c.Former.Get(original); former != nil {
+			originals[i] = former
+		}
+	}
 	originals, err := c.prepare(originals, targets)
 	if err != nil {
 		return &kube.Result{}, explained(err)

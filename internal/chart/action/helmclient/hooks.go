@@ -20,25 +20,46 @@ func isHook(info *resource.Info) bool {
 	return err == nil && object.GetAnnotations()[release.HookAnnotation] != ""
 }
 
-// waitForPlace waits until a hook of an earlier time is gone that is being deleted: Helm deletes it,
-// and would then apply the new one over it.
-func (c *Client) waitForPlace(resources kube.ResourceList) error {
+// makePlace removes what hooks of an earlier time have left in the place of new ones, and waits until
+// it is gone, also where Helm has deleted it: Helm itself would apply the new one over it. What does
+// not belong to the release stays.
+func (c *Client) makePlace(resources kube.ResourceList) error {
 	for _, info := range resources {
-		if !isHook(info) {
+		if info.Name == "" || !isHook(info) { // The API server names what has no name.
 			continue
 		}
 		live, err := get(info)
 		if err != nil {
 			return err
 		}
-		if live == nil || live.GetDeletionTimestamp() == nil {
-			continue
+		switch {
+		case live == nil:
+		case live.GetDeletionTimestamp() != nil:
+			err = c.waitUntilGone(info, live.GetUID())
+		case c.Own(live):
+			err = c.removeFormer(info, live)
 		}
-		if err := c.waitUntilGone(info, live.GetUID()); err != nil {
+		if err != nil {
 			return fmt.Errorf("%s of an earlier time: %w", nameOf(info), err)
 		}
 	}
 	return nil
+}
+
+// removeFormer removes a hook of an earlier time whose delete policy has left it: what has ended would
+// not run again, and the API server would refuse another one in its place. What can become the new
+// hook stays.
+func (c *Client) removeFormer(info *resource.Info, live *unstructured.Unstructured) error {
+	switch kind := live.GroupVersionKind().GroupKind().String(); {
+	case mustStay(live, info) != "":
+		return nil // The API server says whether it can be the new one.
+	case kind == "Job.batch" || kind == "Pod" || c.ByClient:
+		former := *info
+		former.Object = live
+		return c.deleteForNew(&former)
+	default:
+		return c.replace(kube.ResourceList{info}, kube.ResourceList{info})
+	}
 }
 
 // waiter is Helm's, but for its waits for hooks, and says of what is not ready what its pods wait

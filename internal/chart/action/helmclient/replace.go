@@ -62,17 +62,6 @@ func (c *Client) tryUpdate(original, target *resource.Info) error {
 	return apply(target, target.Object, target.Name)
 }
 
-// TryApply returns the API server's errors for the objects. It changes nothing.
-func TryApply(resources kube.ResourceList) error {
-	var errs []error
-	for _, one := range resources {
-		if err := apply(one, one.Object, one.Name); err != nil {
-			errs = append(errs, explained(fmt.Errorf("%s: %w", nameOf(one), err)))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // apply has the API server apply the object without storing it.
 func apply(info *resource.Info, object runtime.Object, name string) error {
 	data, err := runtime.Encode(unstructured.UnstructuredJSONScheme, object)

@@ -1,0 +1,67 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release/common"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	records "github.com/ensign-operator/ensign/internal/chart/release"
+)
+
+// install makes the first revision that is deployed. After an installation that failed it goes on
+// with the objects that are there, so that no data goes with them.
+func (r *run) install(ctx context.Context) error {
+	again, err := r.afterFailure(ctx)
+	if err != nil {
+		return fmt.Errorf("go on after an installation that failed: %w", err)
+	}
+	a := action.NewInstall(r.config)
+	a.ReleaseName, a.Namespace, a.Replace = r.Name, r.Namespace, true
+	a.Labels, a.Description, a.DisableHooks = r.labels(), r.Description, r.DisableHooks
+	a.SkipCRDs, a.TakeOwnership = r.SkipCRDs || r.ReplaceCRDs, r.Adopt
+	a.ServerSideApply, a.ForceConflicts = !r.ApplyByClient, (r.Adopt || again) && !r.ApplyByClient
+	a.WaitStrategy, a.Timeout, a.SkipSchemaValidation = r.waitStrategy(), r.Timeout, true // The manager has checked the values.
+	r.config.Releases.MaxHistory = r.MaxHistory
+	r.client.Replace = again // What cannot be changed has never worked.
+	_, err = a.RunWithContext(ctx, r.chart, r.Values)
+	return err
+}
+
+// afterFailure reports whether the last installation failed. It deletes what that has made and the
+// chart renders no more.
+func (r *run) afterFailure(ctx context.Context) (bool, error) {
+	found, err := r.config.Releases.Last(r.Name)
+	if errors.Is(err, driver.ErrReleaseNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	last, err := records.Of(found)
+	if err != nil || last.Info.Status != common.StatusFailed {
+		return false, err
+	}
+	made, err := r.dryRun(ctx)
+	if meta.IsNoMatchError(err) {
+		return true, nil // The installation brings the CRDs of the chart.
+	}
+	if err != nil {
+		return false, err
+	}
+	if r.client.Former, err = r.client.Build(strings.NewReader(last.Manifest), false); err != nil {
+		return false, err
+	}
+	wanted, err := r.client.Build(strings.NewReader(made.Manifest), false)
+	if err != nil {
+		return false, err
+	}
+	_, err = r.client.Update(r.client.Former.Difference(wanted), kube.ResourceList{})
+	return true, err
+}
