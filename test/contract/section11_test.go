@@ -239,7 +239,10 @@ var _ = Describe("an account without a right to Events", func() {
 	row("§11 Events", "that may not be written are one warning", func(ctx context.Context) {
 		s := operator(ctx, "pages", pageKind().Group, pageKind().Kind)
 		s.Script()
-		s.Limit(ctx, rbacv1.PolicyRule{APIGroups: []string{"", "pages.example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+		s.Limit(ctx,
+			rbacv1.PolicyRule{APIGroups: []string{"pages.example.com"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps", "secrets"}, Verbs: []string{"*"}},
+		)
 		s.Start(ctx, "Page")
 		for _, name := range []string{"one", "two"} {
 			page := harness.Custom(pageKind(), s.Namespace, name, map[string]any{"words": "few"})
