@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -12,6 +13,9 @@ var (
 	// errDeleted ends the run of a CR that is being deleted and has no finalizer
 	// of ours.
 	errDeleted = errors.New("the custom resource is being deleted")
+	// errWithdrawn ends the run of a CR that is being deleted, where the finalizer's run need not
+	// wait for its end. It does not end that one.
+	errWithdrawn = fmt.Errorf("the finalizer's turn has come: %w", errDeleted)
 	// errAbandoned ends the run of a CR that is to go without its finalizer.
 	errAbandoned = errors.New("the custom resource is abandoned")
 )

@@ -78,6 +78,8 @@ func (h *handler) Update(ctx context.Context, e crUpdated, q queue) {
 		end = errDeleted
 	case abandoned(h.watch, e.ObjectNew):
 		end = errAbandoned
+	case deleting && h.watch.ContentKind().Yields:
+		end = errWithdrawn
 	}
 	if relevant {
 		h.notify(e.ObjectNew, end)

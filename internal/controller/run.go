@@ -38,7 +38,12 @@ func (r *Reconciler) prepare(ctx context.Context, a *attempt) {
 func (r *Reconciler) run(ctx, runCtx context.Context, a *attempt) error {
 	runCtx, cancel := context.WithCancelCause(runCtx)
 	defer cancel(nil)
-	if !a.mailbox.listenInRun(a.readCtx, a.cr.GetUID(), cancel) {
+	end := func(cause error) {
+		if cause != errWithdrawn || !a.finalizing { //nolint:errorlint // A cause is compared by identity: the handler sets it.
+			cancel(cause)
+		}
+	}
+	if !a.mailbox.listenInRun(a.readCtx, a.cr.GetUID(), end) {
 		return nil
 	}
 	switch { // The run would be ended at once.

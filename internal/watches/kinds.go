@@ -25,6 +25,9 @@ type ContentKind struct {
 	// Looks is true if the content looks, whenever a period has passed, whether anything is to be
 	// done, so that a period leads to a run only then.
 	Looks bool
+	// Yields is true if the deletion of a CR ends its run, because the finalizer copes with what a
+	// run has left that was ended. Another run goes on to its end first.
+	Yields bool
 
 	// marks reports whether a CR shows that this kind of content ran for it.
 	marks func(*unstructured.Unstructured) bool

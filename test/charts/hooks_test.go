@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -131,6 +132,18 @@ var _ = Describe("the hooks of a chart", func() {
 		Expect(after.Data).To(Equal(map[string]string{"a": "c"}))
 		Expect(objectNamed(s, "kept-told", after)(ctx)).To(Succeed())
 		Expect(after.Data).To(Equal(map[string]string{"install": "true"}))
+	})
+
+	It("are waited for by name, and no more once their resource is deleted", func(ctx context.Context) {
+		s := charted(ctx, map[string]string{"a.yaml": config, "hook.yaml": hookJob(`helm.sh/hook: "post-install,post-upgrade"`, suspended)}, "").Start(ctx, hello.Kind)
+		cr := harness.Custom(hello, s.Namespace, "waiting", nil)
+		s.Create(ctx, cr)
+		Eventually(ctx, s.Condition(cr, "Running")).WithTimeout(time.Minute).Should(HaveField("Message", ContainSubstring("wait for the hook Job "+s.Namespace+"/waiting-hook")))
+		Expect(k8s.Delete(ctx, cr)).To(Succeed())
+		for name, object := range map[string]client.Object{"waiting": cr, "waiting-a": &corev1.ConfigMap{}} {
+			Eventually(ctx, objectNamed(s, name, object)).Should(site.BeGone())
+		}
+		Expect(statuses(s, "waiting")(ctx)).To(BeEmpty())
 	})
 
 	It("are named when their time is over, and so is what the pods of the release wait for", func(ctx context.Context) {

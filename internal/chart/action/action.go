@@ -41,6 +41,7 @@ func Run(ctx context.Context, o order.Order, kubeconfig string, text io.Writer, 
 	}
 	r.client.Left = func(what string) { tell(order.Record{Left: what}) }
 	working := func(step string) { tell(order.Record{Working: step}) }
+	r.client.Working = working
 	if err := r.prepareRecords(ctx, working); err != nil {
 		return err
 	}

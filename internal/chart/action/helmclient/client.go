@@ -58,6 +58,8 @@ type Client struct {
 	Former kube.ResourceList
 	// Own reports whether a live object belongs to the CR of the release. Helm marks no hooks.
 	Own func(live metav1.Object) bool
+	// Working is called with what is waited for.
+	Working func(string)
 	// Left is called with each object that is left because it belongs to another release.
 	Left func(string)
 	// Undeleted says why objects could not be deleted.

@@ -30,7 +30,7 @@ func explained(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case IsDuplicate(err):
+	case isDuplicate(err):
 		return &explainedError{err, ". Server-side apply takes no list in which a key stands twice: change the chart or its values, or let the watch have apply: client"}
 	case unchangeable.MatchString(err.Error()) && !strings.Contains(err.Error(), notReplaced):
 		return &explainedError{err, ". Fields that cannot be changed: the annotation upgrade-force of the resource lets an upgrade replace their objects, and rollback-force the rollback after a failed one"}
@@ -38,9 +38,9 @@ func explained(err error) error {
 	return &explainedError{err, ""}
 }
 
-// IsDuplicate reports whether server-side apply refuses an object for a list in which a key stands
+// isDuplicate reports whether server-side apply refuses an object for a list in which a key stands
 // twice.
-func IsDuplicate(err error) bool { return err != nil && duplicate.MatchString(err.Error()) }
+func isDuplicate(err error) bool { return err != nil && duplicate.MatchString(err.Error()) }
 
 // shortened returns an error's text without the long values that the API server repeats in it, such
 // as the whole template of a Job: what it says of them would be cut.

@@ -68,16 +68,21 @@ type waiter struct {
 	kube.Waiter
 
 	client *Client
+	// objects is true if the strategy waits for objects that are no hooks.
+	objects bool
 }
 
 // GetWaiterWithOptions implements kube.InterfaceWaitOptions.
 func (c *Client) GetWaiterWithOptions(strategy kube.WaitStrategy, options ...kube.WaitOption) (kube.Waiter, error) {
 	helm, err := c.Client.GetWaiterWithOptions(strategy, options...)
-	return waiter{helm, c}, err
+	return waiter{helm, c, strategy != kube.HookOnlyStrategy}, err
 }
 
 // Wait implements kube.Waiter.
 func (w waiter) Wait(resources kube.ResourceList, timeout time.Duration) error {
+	if w.objects {
+		w.client.Working("wait until the objects of the release are ready")
+	}
 	err := w.Waiter.Wait(resources, timeout)
 	if err == nil {
 		return nil
@@ -101,6 +106,7 @@ func (w waiter) WatchUntilReady(resources kube.ResourceList, timeout time.Durati
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	for _, info := range resources {
+		w.client.Working("wait for the hook " + nameOf(info))
 		err := untilEnded(ctx, info)
 		if err == nil {
 			continue
